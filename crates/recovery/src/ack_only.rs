@@ -1,31 +1,31 @@
-//! The newest packets of one packet number space that carry nothing but an ACK.
+//! The newest ACK-only packets of one packet number space.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 use crate::sent::Sent;
 
-/// Remembers the newest packets that are not in flight, by packet number.
+/// Records the newest packets that are not in flight, by packet number.
 ///
-/// Nobody has to acknowledge them, and a peer can make us send any number of them, so the oldest
-/// is forgotten when there are too many. An acknowledgement of one is still worth something while
-/// it is new: its time gives a sample of the round trip, its ECN mark counts, and the ranges in
-/// its ACK need no repeating (RFC 9000 §13.2.4).
+/// The peer need not acknowledge them, and it can make us send any number of them, so the oldest
+/// record is dropped when there are too many. The acknowledgement of a recent one is still useful:
+/// its time gives a sample of the round trip, its ECN mark counts, and the ranges in its ACK need
+/// not be repeated (RFC 9000 §13.2.4).
 #[derive(Debug)]
 pub struct AckOnlyPackets<F> {
-    /// In the order of their numbers.
+    /// Sorted by packet number.
     packets: VecDeque<(u64, Sent<F>)>,
 }
 
 impl<F> AckOnlyPackets<F> {
-    /// Remembers nothing yet; allocates nothing.
+    /// Creates an empty record. Does not allocate.
     pub const fn new() -> Self {
         Self {
             packets: VecDeque::new(),
         }
     }
 
-    /// Remembers a packet with a number larger than any before.
+    /// Records a packet. Its number is larger than that of any packet before.
     #[inline]
     pub(crate) fn push(&mut self, number: u64, packet: Sent<F>) {
         if self.packets.len() == MAX_ACK_ONLY {
@@ -34,7 +34,7 @@ impl<F> AckOnlyPackets<F> {
         self.packets.push_back((number, packet));
     }
 
-    /// Takes the newest packet with a number in `range` out, if one is remembered.
+    /// Removes and returns the newest packet with a number in `range`.
     #[inline]
     pub fn take_newest(&mut self, range: &RangeInclusive<u64>) -> Option<(u64, Sent<F>)> {
         let end = self
@@ -47,8 +47,8 @@ impl<F> AckOnlyPackets<F> {
         self.packets.remove(newest)
     }
 
-    /// Forgets the packets up to `largest`, which the peer has not got when it had that one;
-    /// returns how many of them bore an ECN mark.
+    /// Drops the packets up to `largest`: the peer had not received them when it received that one.
+    /// Returns how many of them were sent with an ECN mark.
     pub fn forget_through(&mut self, largest: u64) -> u64 {
         let end = self
             .packets
@@ -62,33 +62,33 @@ impl<F> AckOnlyPackets<F> {
         marked
     }
 
-    /// The smallest number remembered.
+    /// Returns the smallest recorded number.
     #[inline]
     pub fn oldest(&self) -> Option<u64> {
         self.packets.front().map(|(number, _)| *number)
     }
 
-    /// How many are remembered.
+    /// Returns the number of recorded packets.
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// True when none is remembered.
+    /// Returns true if no packet is recorded.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Forgets all and gives the memory back.
+    /// Drops all packets and frees the memory.
     pub(crate) fn clear(&mut self) {
         self.packets = VecDeque::new();
     }
 
-    /// Bytes of memory held.
+    /// Returns the bytes of memory held.
     pub(crate) fn memory(&self) -> usize {
         self.packets.capacity() * size_of::<(u64, Sent<F>)>()
     }
 
-    /// A receiver that fills the memory again and again keeps it.
+    /// Frees memory beyond a minimum, which receivers that fill it repeatedly keep.
     fn give_back(&mut self) {
         if self.packets.capacity() > KEPT {
             self.packets.shrink_to(KEPT);
@@ -102,11 +102,11 @@ impl<F> Default for AckOnlyPackets<F> {
     }
 }
 
-/// ACK-only packets remembered (limit K40). A peer that acknowledges does so within its delay of
-/// 25 ms after the PING which asks for it, and then the newest are enough.
+/// The most ACK-only packets recorded (limit K40). A PING makes the peer acknowledge them within
+/// its delay of 25 ms, and then the newest are enough.
 pub const MAX_ACK_ONLY: usize = 128;
 
-/// Packets whose memory is kept while none is remembered.
+/// Packets whose memory is kept while none is recorded.
 const KEPT: usize = 8;
 
 #[cfg(test)]

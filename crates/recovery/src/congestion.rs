@@ -1,4 +1,4 @@
-//! Congestion control: the trait, the controllers that come with it, and what they are told.
+//! Congestion control: the controllers, their trait and its inputs.
 
 mod ack_rate;
 mod algorithm;

@@ -1,4 +1,4 @@
-//! How fast the network delivers: samples of the delivery rate.
+//! Samples of the delivery rate.
 //! draft-ietf-ccwg-bbr §4.1, draft-cheng-iccrg-delivery-rate-estimation.
 
 use std::collections::VecDeque;
@@ -6,49 +6,49 @@ use std::time::Duration;
 
 use courser_base::{Rate, Time};
 
-/// The rate at which the newest of some acknowledged packets, and all before it, were delivered.
+/// The rate at which a packet and those sent before it were delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RateSample {
     /// `delivered` over `interval`.
     pub rate: Rate,
     /// Bytes delivered between the sending of the packet and its acknowledgement.
     pub delivered: u64,
-    /// The longer of the time in which they were sent and the time in which they were acknowledged.
+    /// The longer of two times: that of sending these bytes and that of acknowledging them.
     pub interval: Duration,
-    /// The packet was sent while there was less to send than the window allowed: the path may be
-    /// faster than this.
+    /// True if there was less to send than the window allowed when the packet was sent: the path
+    /// may be faster than this.
     pub is_app_limited: bool,
-    /// Bytes that had been delivered on the path when the packet was sent.
+    /// Bytes delivered on the path before the packet was sent.
     pub prior_delivered: u64,
     /// Bytes lost between the sending of the packet and its acknowledgement.
     pub lost: u64,
-    /// Bytes in flight when the packet had just been sent, itself included.
+    /// Bytes in flight after the packet was sent, its own included.
     pub tx_in_flight: u64,
 }
 
 /// Measures the delivery rate of one path.
 ///
-/// Packets of one batch leave at the same time and share one snapshot of the counters; a packet
-/// remembers only which. That keeps 40 bytes out of every record of a sent packet.
+/// Packets of one batch are sent at the same time and share one snapshot of the counters. The
+/// record of a sent packet stores only the snapshot's number, which saves 40 bytes each.
 #[derive(Debug, Default)]
 pub struct DeliveryRate {
     /// Bytes acknowledged so far.
     delivered: u64,
-    /// When the newest of them was.
+    /// The time of the last acknowledgement.
     delivered_time: Time,
-    /// When the first packet of the flight that is being measured was sent.
+    /// The time at which the first packet of the measured flight was sent.
     first_sent: Time,
     /// Bytes lost so far.
     lost: u64,
-    /// Packets are app-limited until so many bytes are delivered; zero when they are not.
+    /// Packets are app-limited until this many bytes are delivered; zero if they are not.
     app_limited_until: u64,
-    /// Since when there is nothing to send, and a pause that does not count as such.
+    /// The time at which there was nothing left to send, and the pause to be tolerated.
     idle: Option<(Time, Duration)>,
-    /// Counters at the sending of the batches whose packets may be in flight, oldest first.
+    /// Snapshots of the batches whose packets may be in flight, oldest first.
     snapshots: VecDeque<Snapshot>,
-    /// The number of `snapshots[0]`. Numbers wrap around.
+    /// The number of `snapshots[0]`; wraps around.
     first: u32,
-    /// When the newest snapshot was taken.
+    /// The time of the newest snapshot.
     taken: Time,
     newest: Option<Newest>,
 }
@@ -62,7 +62,7 @@ struct Snapshot {
     is_app_limited: bool,
 }
 
-/// The newest packet of those acknowledged since the last sample.
+/// The newest packet acknowledged since the last sample.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
     snapshot: u32,
@@ -71,27 +71,27 @@ struct Newest {
 }
 
 impl DeliveryRate {
-    /// Counters at zero.
+    /// Creates a meter with all counters at zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes delivered so far.
+    /// Returns the bytes delivered so far.
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Bytes lost so far.
+    /// Returns the bytes lost so far.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// True while packets are sent that say only how little there was to send.
+    /// Returns true if packets sent now are app-limited: their samples understate the path.
     pub fn is_app_limited(&self) -> bool {
         self.app_limited_until > 0
     }
 
-    /// A packet is about to leave; the result belongs into its record
+    /// Notes that a packet is about to be sent. Store the result in its record
     /// ([`Sent::snapshot`](crate::Sent::snapshot)).
     #[inline]
     pub fn on_sent(&mut self, now: Time, bytes_in_flight_before: u64) -> u32 {
@@ -99,7 +99,7 @@ impl DeliveryRate {
             && now - since > pause
             && bytes_in_flight_before > 0
         {
-            // The gap is in the pipe until what is ahead of it has left.
+            // The gap stays in the pipe until the bytes ahead of it are delivered.
             self.app_limited_until = self.delivered + bytes_in_flight_before;
         }
         let newest = self.newest();
@@ -122,7 +122,7 @@ impl DeliveryRate {
     fn take_snapshot(&mut self, now: Time, bytes_in_flight_before: u64) {
         self.taken = now;
         if bytes_in_flight_before == 0 {
-            // The pipe was empty: time in which nothing was sent is no slowness of the network.
+            // The pipe was empty: time without sending does not make the network slow.
             self.first_sent = now;
             self.delivered_time = now;
         }
@@ -136,16 +136,16 @@ impl DeliveryRate {
         self.snapshots.push_back(snapshot);
     }
 
-    /// A packet that had been declared lost was acknowledged.
+    /// Counts a packet that was declared lost and then acknowledged.
     pub fn on_spurious_loss(&mut self, bytes: u64) {
         self.delivered += bytes;
     }
 
-    /// A packet was acknowledged.
+    /// Counts an acknowledged packet.
     #[inline]
     pub fn on_acked(&mut self, bytes: u64, snapshot: u32, sent: Time, tx_in_flight: u64) {
         self.delivered += bytes;
-        // Ranges of an ACK come newest first, and the newest packet counts.
+        // The ranges of an ACK are sorted newest first, and the newest packet counts.
         let is_newer = self.newest.is_none_or(|newest| {
             let ahead = snapshot.wrapping_sub(newest.snapshot);
             ahead == 0 || ahead < u32::MAX / 2
@@ -159,8 +159,8 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet was lost. Gives the bytes lost since it was sent, itself included, and whether it
-    /// was app-limited.
+    /// Counts a lost packet. Returns the bytes lost since it was sent, its own included, and
+    /// whether it was app-limited.
     pub fn on_lost(&mut self, bytes: u64, snapshot: u32) -> (u64, bool) {
         self.lost += bytes;
         self.get(snapshot).map_or((bytes, false), |snapshot| {
@@ -168,18 +168,18 @@ impl DeliveryRate {
         })
     }
 
-    /// There is less to send than the window allows. Whether that makes a gap in the pipe shows
-    /// when the next packet leaves: a pause of `pause` is none, that is only a writer being woken.
+    /// Notes that there is less to send than the window allows. This leaves a gap in the pipe
+    /// unless the next packet is sent within `pause`, the time that it takes to wake a writer.
     pub fn on_app_limited(&mut self, now: Time, pause: Duration) {
         self.idle.get_or_insert((now, pause));
     }
 
-    /// The number that a packet which is not in flight belongs behind.
+    /// Returns the snapshot number for a packet that is not in flight.
     pub fn newest(&self) -> u32 {
         self.first.wrapping_add(self.snapshots.len() as u32)
     }
 
-    /// The sample that the packets acknowledged since the last call give, if they give one.
+    /// Returns the sample of the packets acknowledged since the last call, if they give one.
     pub fn sample(&mut self, now: Time, min_rtt: Duration) -> Option<RateSample> {
         if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
@@ -190,11 +190,11 @@ impl DeliveryRate {
         self.first_sent = newest.sent;
         let send_elapsed = newest.sent - then.first_sent;
         let ack_elapsed = now - then.delivered_time;
-        // Acknowledgements that were held up somewhere arrive together, and packets cannot be
-        // delivered faster than they were sent.
+        // Delayed acknowledgements may arrive together, but packets cannot be delivered faster than
+        // they were sent.
         let interval = send_elapsed.max(ack_elapsed);
         let delivered = self.delivered - then.delivered;
-        // Shorter than any round trip: what was acknowledged is not what was measured.
+        // Shorter than any round trip: the acknowledged packets are not those of the interval.
         if interval < min_rtt || interval.is_zero() {
             return None;
         }
@@ -209,13 +209,14 @@ impl DeliveryRate {
         })
     }
 
-    /// No packet with an older snapshot than this is in flight; `None` when no packet is.
+    /// Drops the snapshots before `oldest`, the oldest one of a packet in flight; `None` if no
+    /// packet is in flight.
     pub fn forget_before(&mut self, oldest: Option<u32>) {
         let past = match oldest {
             Some(oldest) => oldest.wrapping_sub(self.first) as usize,
             None => self.snapshots.len(),
         };
-        // A number from before the first one looks like a very large one.
+        // A number before the first one wraps to a very large distance.
         if past <= self.snapshots.len() {
             self.snapshots.drain(..past);
             self.first = self.first.wrapping_add(past as u32);
@@ -225,7 +226,7 @@ impl DeliveryRate {
         }
     }
 
-    /// Bytes of memory held beside the struct itself.
+    /// Returns the bytes of memory held, the struct itself excluded.
     pub fn memory(&self) -> usize {
         self.snapshots.capacity() * size_of::<Snapshot>()
     }
@@ -236,7 +237,7 @@ impl DeliveryRate {
     }
 }
 
-/// Room for so many batches is kept while nothing is in flight.
+/// Snapshots whose memory is kept while nothing is in flight.
 const KEPT_SNAPSHOTS: usize = 8;
 
 #[cfg(test)]

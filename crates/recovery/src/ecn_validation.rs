@@ -1,38 +1,38 @@
-//! Is it safe to use ECN on this path? RFC 9000 §13.4.2 and appendix A.4.
+//! Validation of ECN on one path, RFC 9000 §13.4.2 and appendix A.4.
 
 use courser_base::{Ecn, EcnCounts};
 
-/// Where the validation stands.
+/// The state of ECN validation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnState {
-    /// The first packets are marked, to see what becomes of them.
+    /// The first packets are marked as a test.
     Testing,
-    /// Enough were sent; nothing is marked until the peer has reported on them.
+    /// All packets of the test were sent. No more are marked until the peer reports them.
     Unknown,
-    /// Marks arrive and are reported.
+    /// Marks arrive and are reported correctly.
     Capable,
-    /// Marks are removed, changed or not reported: none are sent any more.
+    /// Marks are removed, changed or not reported. No more packets are marked.
     Failed,
 }
 
-/// What an acknowledgement says about congestion.
+/// The congestion that an acknowledgement reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EcnOutcome {
-    /// CE marks reported for the first time. Above zero it is a congestion signal.
+    /// CE marks reported for the first time. Any of them is a sign of congestion.
     pub ce_increase: u64,
 }
 
 /// ECN validation of one path, for the counts of one packet number space.
 ///
-/// Peers count marks per packet number space, so spaces do not share one of these. The controller
-/// chooses between ECT(0) and ECT(1) ([`Controller::ecn_codepoint`](crate::Controller)); both are
-/// held against what was sent with them. Which of the two an acknowledged packet had is not
-/// remembered: only when a controller was exchanged for another are both in flight, and then the
-/// sum of the two increases has to make up for them.
+/// Peers count marks per packet number space, so each space needs a validation of its own. The
+/// controller chooses between ECT(0) and ECT(1) ([`Controller::ecn_codepoint`](crate::Controller));
+/// the counts of both are compared with the packets sent with them. The codepoint of each packet
+/// is not recorded: both are in flight only after one controller has replaced another, and then the
+/// sum of both increases must cover the acknowledged packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EcnValidation {
     state: EcnState,
-    /// Packets sent with either codepoint in this space, on whatever path.
+    /// Packets sent with either codepoint in this space, on any path.
     sent: Sent,
     /// The counts of the newest valid report.
     reported: EcnCounts,
@@ -45,21 +45,21 @@ struct Sent {
     ect1: u64,
 }
 
-/// The fate of packets marked since the path is in use.
+/// The fate of the packets marked since the path is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Test {
     sent: u64,
     acked: u64,
     lost: u64,
     timeouts: u32,
-    /// `reported` without CE when the test began.
+    /// The ECT counts reported when the test began.
     unmarked_before: u64,
-    /// The newest codepoint sent.
+    /// True if the last codepoint sent was ECT(1).
     is_l4s: bool,
 }
 
 impl EcnValidation {
-    /// Begins to test.
+    /// Creates a validation that starts with a test.
     pub fn new() -> Self {
         Self {
             state: EcnState::Testing,
@@ -69,7 +69,7 @@ impl EcnValidation {
         }
     }
 
-    /// A validation that never marks, for sockets that cannot.
+    /// Creates a validation that never marks packets, for sockets that cannot.
     pub fn disabled() -> Self {
         Self {
             state: EcnState::Failed,
@@ -77,23 +77,23 @@ impl EcnValidation {
         }
     }
 
-    /// Where it stands.
+    /// Returns the state of the validation.
     pub fn state(&self) -> EcnState {
         self.state
     }
 
-    /// The codepoint to send packets with, `codepoint` being what the controller would like.
+    /// Returns the codepoint for packets sent now. `codepoint` is the controller's choice.
     #[inline]
     pub fn mark(&self, codepoint: Ecn) -> Ecn {
         match (self.state, codepoint) {
             (EcnState::Unknown | EcnState::Failed, _) => Ecn::NotEct,
-            // CE is for routers to set.
+            // Only routers set CE.
             (_, Ecn::Ce) => Ecn::Ect0,
             (EcnState::Testing | EcnState::Capable, codepoint) => codepoint,
         }
     }
 
-    /// A packet was sent with this codepoint.
+    /// Counts a packet sent with this codepoint.
     #[inline]
     pub fn on_sent(&mut self, codepoint: Ecn) {
         match codepoint {
@@ -108,10 +108,10 @@ impl EcnValidation {
         }
     }
 
-    /// An ACK has arrived that newly acknowledges this many marked packets.
+    /// Validates an ACK that newly acknowledges this many marked packets.
     ///
-    /// `counts` are those of the frame. An ACK that does not raise the largest acknowledged
-    /// number may have been overtaken, so its counts prove nothing (RFC 9000 §13.4.2.1).
+    /// `counts` are those of the frame. They are ignored if the ACK does not raise the largest
+    /// acknowledged number, because a newer ACK may have overtaken it (RFC 9000 §13.4.2.1).
     pub fn on_ack(
         &mut self,
         newly_acked_marked: u64,
@@ -139,8 +139,8 @@ impl EcnValidation {
         EcnOutcome { ce_increase }
     }
 
-    /// This many marked packets were declared lost. When that was all of the test, the path
-    /// drops marked packets.
+    /// Counts marked packets that were declared lost. If these were all packets of the test, the
+    /// path drops marked packets.
     pub fn on_lost(&mut self, marked: u64) {
         self.test.lost = self.test.lost.saturating_add(marked);
         let all_lost = self.test.acked == 0 && self.test.lost >= self.test.sent;
@@ -149,8 +149,8 @@ impl EcnValidation {
         }
     }
 
-    /// A probe timeout has expired. The second one without any marked packet acknowledged
-    /// ends the marking, because the path may be dropping what is marked.
+    /// Counts a probe timeout. The second one without an acknowledged marked packet ends the
+    /// marking, because the path may be dropping marked packets.
     pub fn on_pto(&mut self) {
         self.test.timeouts = self.test.timeouts.saturating_add(1);
         let is_silent = self.test.acked == 0 && self.test.timeouts >= TEST_TIMEOUTS;
@@ -159,7 +159,7 @@ impl EcnValidation {
         }
     }
 
-    /// Begins a new test, on a new path. The counts of the packet number space go on.
+    /// Starts a new test on a new path. The counts of the packet number space continue.
     pub fn restart(&mut self) {
         self.state = EcnState::Testing;
         self.test = Test {
@@ -168,27 +168,27 @@ impl EcnValidation {
         };
     }
 
-    /// The increase in CE, or `None` when the counts cannot be right. RFC 9000 §13.4.2.1.
+    /// Returns the increase in CE, or `None` if the counts are invalid. RFC 9000 §13.4.2.1.
     fn validate(&self, newly_acked_marked: u64, counts: EcnCounts) -> Option<u64> {
-        // More than was sent with it: always so for a codepoint that was never sent.
+        // More than were sent with this codepoint, of which there may be none.
         if counts.ect0 > self.sent.ect0 || counts.ect1 > self.sent.ect1 {
             return None;
         }
         let ect0_increase = counts.ect0.checked_sub(self.reported.ect0)?;
         let ect1_increase = counts.ect1.checked_sub(self.reported.ect1)?;
         let ce_increase = counts.ce.checked_sub(self.reported.ce)?;
-        // Marks were removed on the way, or not counted. The sums stay below what was sent.
+        // Marks were removed by the network or not counted by the peer.
         let increase = (ect0_increase.saturating_add(ect1_increase)).saturating_add(ce_increase);
         if increase < newly_acked_marked {
             return None;
         }
-        // More marks than we have sent.
+        // More marks than were sent.
         let sent = self.sent.ect0.saturating_add(self.sent.ect1);
         if unmarked(counts).saturating_add(counts.ce) > sent {
             return None;
         }
-        // Congestion does not mark every single packet of a test; a broken router does. An L4S
-        // queue that is full when we come does so for a while.
+        // Congestion does not mark every packet of a test; a broken router does. An L4S queue that
+        // is already full does so for a while.
         let patience = if self.test.is_l4s {
             L4S_PATIENCE
         } else {
@@ -199,7 +199,7 @@ impl EcnValidation {
     }
 }
 
-/// Packets that arrived as they left.
+/// Returns the packets that arrived with the codepoint of the sender.
 fn unmarked(counts: EcnCounts) -> u64 {
     counts.ect0.saturating_add(counts.ect1)
 }
@@ -210,14 +210,14 @@ impl Default for EcnValidation {
     }
 }
 
-/// Packets that are marked before anything is known. RFC 9000 appendix A.4 suggests ten.
+/// Packets marked in a test. RFC 9000 appendix A.4 suggests ten.
 const TEST_PACKETS: u64 = 10;
 
-/// Packets of ECT(1) that may all come back as CE before it is the router that is broken: some
-/// round trips of a small window. RFC 9332 lets an L4S queue mark up to every packet.
+/// ECT(1) packets that may all be reported as CE before the router counts as broken: a few round
+/// trips of a small window. RFC 9332 lets an L4S queue mark every packet.
 const L4S_PATIENCE: u64 = 100;
 
-/// Expiries that make up three probe timeout periods, as the second waits twice as long.
+/// Probe timeouts that last three periods together, because the second takes twice as long.
 /// RFC 9000 appendix A.4.
 const TEST_TIMEOUTS: u32 = 2;
 

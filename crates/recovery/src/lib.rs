@@ -1,17 +1,17 @@
 //! Loss detection, congestion control and pacing: numbers in, decisions out.
 //!
-//! Nothing in here knows a frame, a key or a socket. A packet is a number, a size, a time and a
-//! payload of the caller's that comes back when the packet's fate is known:
+//! The crate has no notion of frames, keys or sockets. A packet is a number, a size, a time and a
+//! payload of the caller, which is handed back when the packet is acknowledged or lost:
 //!
-//! - [`SentPackets`] remembers what is in flight, one per packet number space,
-//! - [`RttEstimator`] (RFC 9002 §5) and [`LossDetector`] (§6.1) judge acknowledgements,
-//! - [`Pto`] (§6.2) and [`LossTimer`] say when to stop waiting for one,
-//! - [`DeliveryRate`] measures how fast the network delivers,
+//! - [`SentPackets`] records the packets in flight of one packet number space,
+//! - [`RttEstimator`] (RFC 9002 §5) and [`LossDetector`] (§6.1) process acknowledgements,
+//! - [`Pto`] (§6.2) and [`LossTimer`] limit the time to wait for one,
+//! - [`DeliveryRate`] measures the rate at which the network delivers,
 //! - [`CongestionController`] (§7, RFC 9438, RFC 9406, BBR, Prague) and [`PersistentCongestion`]
-//!   (§7.6) set the window, [`Pacer`] (§7.7) spreads it over time; RFC 9937 says what leaves
-//!   during recovery,
+//!   (§7.6) determine the window, and RFC 9937 limits sending during recovery,
+//! - [`Pacer`] (§7.7) spreads the window over a round trip,
 //! - [`MtuSearch`] (RFC 8899) finds the largest datagram that a path carries,
-//! - [`EcnValidation`] (RFC 9000 §13.4.2) tells whether ECN marks can be believed.
+//! - [`EcnValidation`] (RFC 9000 §13.4.2) checks that ECN marks survive the path.
 //!
 //! Controllers are called once per acknowledgement, never per packet.
 

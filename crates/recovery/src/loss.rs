@@ -10,32 +10,33 @@ use crate::sent_packets::SentPackets;
 
 /// Decides which packets of one packet number space are lost.
 ///
-/// Both thresholds begin where RFC 9002 puts them and rise when a loss turns out to be none:
-/// a path that reorders is recognised by the first packets that come late (§6.1.1, §6.1.2 leave
-/// that open; the idea of growing with the evidence is that of RFC 8985 §6.2).
+/// Both thresholds start at the values of RFC 9002 and rise when a loss turns out to be spurious:
+/// the first late packets reveal a path that reorders. §6.1.1 and §6.1.2 leave this open; the idea
+/// of growing with the evidence is that of RFC 8985 §6.2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LossDetector {
     largest_acked: Option<u64>,
     loss_time: Option<Time>,
-    /// Added to [`PACKET_THRESHOLD`].
+    /// The amount added to [`PACKET_THRESHOLD`].
     more_packets: u64,
-    /// The time threshold beyond a round trip in 64ths of it; never below an eighth.
+    /// The time threshold beyond a round trip, in 64ths of it. The threshold uses at least an
+    /// eighth.
     patience: u32,
-    /// When a loss last turned out to be none.
+    /// The time at which a loss last turned out to be spurious.
     reordering_seen: Time,
 }
 
-/// Why a packet counts as lost.
+/// The threshold by which a packet counts as lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LossTrigger {
-    /// Much newer ones were acknowledged. RFC 9002 §6.1.1.
+    /// A packet with a much larger number was acknowledged. RFC 9002 §6.1.1.
     PacketThreshold,
-    /// A newer one was acknowledged, and it was sent long ago. RFC 9002 §6.1.2.
+    /// The packet was sent long ago, and a newer one was acknowledged. RFC 9002 §6.1.2.
     TimeThreshold,
 }
 
 impl LossDetector {
-    /// A detector that has seen no acknowledgement.
+    /// Creates a detector that has received no acknowledgement.
     pub const fn new() -> Self {
         Self {
             largest_acked: None,
@@ -46,24 +47,25 @@ impl LossDetector {
         }
     }
 
-    /// The largest number acknowledged so far.
+    /// Returns the largest number acknowledged so far.
     pub fn largest_acked(&self) -> Option<u64> {
         self.largest_acked
     }
 
-    /// When to call [`detect`](Self::detect) again without an acknowledgement.
+    /// Returns the time to call [`detect`](Self::detect) again if no acknowledgement arrives.
     pub fn loss_time(&self) -> Option<Time> {
         self.loss_time
     }
 
-    /// A packet is lost when one this much newer was acknowledged.
+    /// Returns the packet threshold: a packet is lost when one with a number larger by this much
+    /// was acknowledged.
     pub fn packet_threshold(&self) -> u64 {
         PACKET_THRESHOLD + self.more_packets
     }
 
-    /// Notes the largest number of an ACK frame; true when it is larger than any before.
+    /// Notes the largest number of an ACK frame. Returns true if it is larger than any before.
     ///
-    /// The caller has checked that the number was sent.
+    /// The caller must check that the number was sent.
     pub fn on_ack_received(&mut self, largest: u64) -> bool {
         let is_larger = self.largest_acked.is_none_or(|before| largest > before);
         if is_larger {
@@ -72,8 +74,8 @@ impl LossDetector {
         is_larger
     }
 
-    /// A packet that had been declared lost was acknowledged: packets are overtaken by this much,
-    /// in numbers and in time, so neither shall be a reason again.
+    /// Raises the thresholds after a packet was declared lost and then acknowledged. A packet that
+    /// is as late as this one, in numbers and in time, will not be declared lost again.
     pub fn on_spurious_loss(&mut self, now: Time, number: u64, sent: Time, rtt: &RttEstimator) {
         self.reordering_seen = now;
         let overtaken_by = self.largest_acked.unwrap_or(number).saturating_sub(number);
@@ -82,7 +84,7 @@ impl LossDetector {
         self.more_packets = self.more_packets.max(more).min(most);
         let reference = rtt.smoothed().max(rtt.latest());
         let late = (now - sent).saturating_sub(reference);
-        // A sixteenth more than was needed, because this was hardly the latest packet of all.
+        // A sixteenth more than needed, because other packets may be even later.
         let needed = late.saturating_mul(17 * PATIENCE_UNIT) / 16;
         let needed = needed.as_nanos() / reference.as_nanos().max(1);
         let needed = u32::try_from(needed).unwrap_or(u32::MAX);
@@ -92,11 +94,11 @@ impl LossDetector {
             .min(MAX_PATIENCE);
     }
 
-    /// Moves the packets that are lost by now from `sent` to `lost`, in ascending order.
+    /// Moves lost packets from `sent` to `lost`, in ascending order.
     ///
-    /// Call it after the newly acknowledged packets were taken from `sent`, and when
-    /// [`loss_time`](Self::loss_time) has come. Packets are sent in the order of their numbers,
-    /// so the oldest decides, and the cost is that of the packets lost.
+    /// Call it after removing newly acknowledged packets from `sent`, and at
+    /// [`loss_time`](Self::loss_time). Packets are sent in the order of their numbers, so only the
+    /// oldest is examined, and the cost is proportional to the packets lost.
     pub fn detect<F>(
         &mut self,
         now: Time,
@@ -128,20 +130,21 @@ impl LossDetector {
         trigger
     }
 
-    /// Forgets the timer, when the keys of the space are discarded. RFC 9002 §6.4.
+    /// Clears the timer when the keys of the space are discarded. RFC 9002 §6.4.
     pub fn on_keys_discarded(&mut self) {
         self.loss_time = None;
     }
 
-    /// How long after its sending a packet older than an acknowledged one is lost.
-    /// RFC 9002 §6.1.2.
+    /// Returns the time threshold: a packet older than an acknowledged one is lost when it was sent
+    /// longer ago than this. RFC 9002 §6.1.2.
     pub fn time_threshold(&self, rtt: &RttEstimator) -> Duration {
         let rtt = rtt.smoothed().max(rtt.latest());
         let patience = self.patience.max(PATIENCE_UNIT / 8);
         (rtt + rtt * patience / PATIENCE_UNIT).max(TIMER_GRANULARITY)
     }
 
-    /// A path that has not reordered for long may be another one by now.
+    /// Lowers the thresholds again if the path has not reordered for long: the route may have
+    /// changed.
     fn forget_reordering(&mut self, now: Time, rtt: &RttEstimator) {
         if self.patience == 0 && self.more_packets == 0 {
             return;
@@ -155,25 +158,25 @@ impl LossDetector {
     }
 }
 
-/// A round trip in units of `patience`.
+/// One round trip in units of `patience`.
 const PATIENCE_UNIT: u32 = 64;
 
-/// Another whole round trip: beyond, a probe timeout is as good.
+/// The largest `patience`, one more round trip. Beyond that, a probe timeout is as good.
 const MAX_PATIENCE: u32 = PATIENCE_UNIT;
 
-/// Round trips without a sign of reordering after which the thresholds fall back by half.
+/// Round trips without reordering after which the thresholds fall by half.
 const REORDERING_MEMORY: u32 = 128;
 
-/// But not sooner than this.
+/// The shortest time after which the thresholds fall by half.
 const SHORTEST_MEMORY: Duration = Duration::from_secs(10);
 
-/// A packet is lost when one this much newer was acknowledged. RFC 9002 §6.1.1.
+/// The initial packet threshold. RFC 9002 §6.1.1.
 pub const PACKET_THRESHOLD: u64 = 3;
 
-/// The packet threshold does not rise beyond this (limit K79). Linux stops TCP at 300 as well
-/// (`tcp_max_reordering`). A peer makes the threshold rise by acknowledging late, and could hold
-/// packets in the ring for as long as it likes without this (attack A49); paths that reorder more
-/// have the time threshold.
+/// The largest packet threshold (limit K79). Linux limits TCP to 300 as well
+/// (`tcp_max_reordering`). A peer raises the threshold by acknowledging late. Without a limit it
+/// could hold packets in the ring for any length of time (attack A49). Paths that reorder more rely
+/// on the time threshold.
 pub const MAX_PACKET_THRESHOLD: u64 = 300;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The one timer of loss recovery over all packet number spaces, RFC 9002 §6.2.1, appendix A.8.
+//! The loss recovery timer of all packet number spaces, RFC 9002 §6.2.1, appendix A.8.
 
 use std::time::Duration;
 
@@ -7,72 +7,74 @@ use courser_base::Time;
 use crate::pto::Pto;
 use crate::rtt::RttEstimator;
 
-/// What the timer needs to know of one packet number space.
+/// The times of one packet number space that the timer depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SpaceTimes {
     /// [`LossDetector::loss_time`](crate::LossDetector::loss_time) of the space.
     pub loss_time: Option<Time>,
-    /// When its last ack-eliciting packet was sent; `None` while none is in flight.
+    /// The time at which the last ack-eliciting packet was sent; `None` if none is in flight.
     pub last_ack_eliciting: Option<Time>,
 }
 
-/// All that [`LossTimer::next`] looks at. Spaces are Initial, Handshake, Application in order.
+/// The inputs of [`LossTimer::next`].
 #[derive(Clone, Copy, Debug)]
 pub struct LossTimerInputs<'a> {
-    /// The spaces.
+    /// The spaces in order: Initial, Handshake, Application.
     pub spaces: [SpaceTimes; 3],
-    /// Round-trip time of the path.
+    /// The round-trip time of the path.
     pub rtt: &'a RttEstimator,
-    /// Backoff of the connection.
+    /// The probe timeout of the connection, with its backoff.
     pub pto: &'a Pto,
     /// The peer's `max_ack_delay`.
     pub max_ack_delay: Duration,
-    /// The start of a client's timeout with nothing in flight: when a packet was last sent or
-    /// received. Not the present time, which would push the deadline ahead with every question.
+    /// The time at which a packet was last sent or received. A client's timeout with nothing in
+    /// flight starts here. The present time would move the deadline with every call.
     pub last_activity: Time,
-    /// Handshake keys are there.
+    /// True if Handshake keys are available.
     pub has_handshake_keys: bool,
-    /// The handshake is confirmed.
+    /// True if the handshake is confirmed.
     pub is_handshake_confirmed: bool,
-    /// The peer has validated our address; always true on a server. RFC 9002 §6.2.2.1.
+    /// True if the peer has validated our address; always true on a server. RFC 9002 §6.2.2.1.
     pub is_address_validated_by_peer: bool,
-    /// A server that may send nothing until more bytes arrive.
+    /// True for a server that may send nothing until more bytes arrive.
     pub is_at_amplification_limit: bool,
 }
 
-/// Why the timer fires. `space` is the index into [`LossTimerInputs::spaces`].
+/// The loss recovery timer: its time and the action when it fires. `space` is an index into
+/// [`LossTimerInputs::spaces`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LossTimer {
     /// Packets pass the time threshold: detect lost packets in this space.
     TimeThreshold {
-        /// When.
+        /// The time of the timer.
         at: Time,
-        /// Where.
+        /// The packet number space.
         space: usize,
     },
-    /// Nothing was acknowledged for long: send one or two ack-eliciting packets in this space.
+    /// No acknowledgement has arrived for long: send one or two ack-eliciting packets in this
+    /// space.
     Probe {
-        /// When.
+        /// The time of the timer.
         at: Time,
-        /// Where.
+        /// The packet number space.
         space: usize,
     },
 }
 
 impl LossTimer {
-    /// When it fires.
+    /// Returns the time at which the timer fires.
     pub fn at(self) -> Time {
         match self {
             Self::TimeThreshold { at, .. } | Self::Probe { at, .. } => at,
         }
     }
 
-    /// The timer that is due first; `None` when there is nothing to wait for.
+    /// Returns the timer that is due first; `None` if there is nothing to wait for.
     pub fn next(inputs: &LossTimerInputs<'_>) -> Option<Self> {
         let loss_times = inputs.spaces.iter().enumerate();
         let loss_times = loss_times.filter_map(|(space, times)| Some((times.loss_time?, space)));
         if let Some((at, space)) = loss_times.min() {
-            // No probe timeout while this one runs: RFC 9002 §6.2.1.
+            // The probe timeout is not armed while this timer runs: RFC 9002 §6.2.1.
             return Some(Self::TimeThreshold { at, space });
         }
         if inputs.is_at_amplification_limit {
@@ -91,8 +93,8 @@ impl LossTimer {
     }
 }
 
-/// A client keeps probing with nothing in flight, because the server may have spent its
-/// amplification budget on packets that were lost. RFC 9002 §6.2.2.1.
+/// Returns the probe timeout of a client with nothing in flight. It keeps probing, because the
+/// server may have spent its amplification budget on lost packets. RFC 9002 §6.2.2.1.
 fn anti_deadlock(inputs: &LossTimerInputs<'_>) -> Option<(Time, usize)> {
     if inputs.is_address_validated_by_peer {
         return None;
@@ -122,7 +124,7 @@ fn probe_timeout(inputs: &LossTimerInputs<'_>) -> Option<(Time, usize)> {
                 ));
             }
             let duration = inputs.pto.duration(inputs.rtt, inputs.max_ack_delay);
-            // Before confirmation the peer may lack the keys to acknowledge: RFC 9002 §6.2.1.
+            // The peer may lack the keys to acknowledge before confirmation: RFC 9002 §6.2.1.
             inputs
                 .is_handshake_confirmed
                 .then_some((sent + duration, space))

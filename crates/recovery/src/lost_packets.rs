@@ -1,4 +1,4 @@
-//! The packets that were declared lost a short while ago, in case they were only late.
+//! Packets declared lost a short while ago, which may only be late.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -9,44 +9,44 @@ use courser_base::Time;
 /// A packet that was declared lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lost {
-    /// Its number.
+    /// The packet number.
     pub number: u64,
-    /// When it was sent.
+    /// The time at which the packet was sent.
     pub sent: Time,
-    /// When it was declared lost.
+    /// The time at which the packet was declared lost.
     pub lost_at: Time,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u16,
-    /// The path it was sent on.
+    /// The path on which the packet was sent.
     pub path: u32,
 }
 
-/// Remembers lost packets of one packet number space for some round trips. An acknowledgement of
-/// one shows that the loss was none: the packet was overtaken by others.
+/// Records lost packets of one packet number space for some round trips.
+///
+/// The acknowledgement of one shows that the loss was spurious: other packets have overtaken it.
 #[derive(Debug, Default)]
 pub struct LostPackets {
-    /// In the order of their numbers.
+    /// Sorted by packet number.
     packets: VecDeque<Lost>,
 }
 
 impl LostPackets {
-    /// Remembers nothing yet; allocates nothing.
+    /// Creates an empty record. Does not allocate.
     pub const fn new() -> Self {
         Self {
             packets: VecDeque::new(),
         }
     }
 
-    /// True while nothing is remembered, on most paths most of the time.
+    /// Returns true if no packet is recorded, which is the usual case.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Remembers a packet that was just declared lost. The oldest are forgotten when there are
-    /// too many.
+    /// Records a packet that was just declared lost. Drops the oldest if there are too many.
     pub fn push(&mut self, lost: Lost) {
-        // Losses are found in ascending order; only the time threshold may find an older one.
+        // Losses are detected in ascending order; only the time threshold may detect an older one.
         let at = self
             .packets
             .iter()
@@ -58,7 +58,8 @@ impl LostPackets {
         }
     }
 
-    /// Takes out what is in one of the ranges of an ACK, which come newest first.
+    /// Removes the packets in the ranges of an ACK, which are sorted newest first, and passes them
+    /// to `each`.
     pub fn take_acked(
         &mut self,
         ranges: impl Iterator<Item = RangeInclusive<u64>>,
@@ -81,7 +82,7 @@ impl LostPackets {
         }
     }
 
-    /// Forgets what was declared lost longer than `keep` ago.
+    /// Drops the packets declared lost longer than `keep` ago.
     pub fn forget(&mut self, now: Time, keep: Duration) {
         while let Some(oldest) = self.packets.front()
             && oldest.lost_at + keep < now
@@ -94,7 +95,8 @@ impl LostPackets {
     }
 }
 
-/// Enough for several round trips with a few per cent of loss on a fast path.
+/// The most packets recorded: enough for several round trips with a few per cent of loss on a fast
+/// path.
 const MAX_REMEMBERED: usize = 1024;
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use courser_base::Time;
 /// The datagram size that every QUIC path carries, in bytes of UDP payload. RFC 9000 §14.
 pub const BASE_MTU: u16 = 1200;
 
-/// Finds the largest datagram of one path by probes, and notices when it carries less.
+/// Finds the largest datagram of one path by probes, and detects when the path carries less.
 ///
-/// All sizes are bytes of UDP payload. A probe is a datagram of the size in question whose loss
-/// costs nothing else; one at a time is in flight. Nothing is probed before a datagram of the
-/// present size was filled: who sends little has no use for larger ones.
+/// All sizes are bytes of UDP payload. A probe is a datagram of the size in question that carries
+/// nothing else of value; at most one is in flight. The search starts once a datagram of the
+/// present size was filled, because senders of small datagrams have no use for larger ones.
 ///
 /// ```text
 ///            full datagram             nothing left to try
@@ -24,42 +24,42 @@ pub const BASE_MTU: u16 = 1200;
 ///     '--- base size lost ---> Error
 /// ```
 ///
-/// A router's word that a datagram was too large leads straight to the size that it names: the
-/// next one to probe, or, when smaller than the present one, `Complete` with that size.
+/// An ICMP Packet Too Big message leads directly to the size that it reports. If that is smaller
+/// than the present size, the search is `Complete` with it; otherwise it is probed next.
 #[derive(Clone, Debug)]
 pub struct MtuSearch {
     state: State,
-    /// The largest size that is believed to pass.
+    /// The largest size that is assumed to pass.
     mtu: u16,
-    /// Larger ones are not tried: the configuration's or the peer's limit.
+    /// The largest size to try: the limit of the configuration or of the peer.
     max: u16,
-    /// What the interface carries, if that is known.
+    /// The MTU of the interface, if known.
     interface: Option<u16>,
     /// The probe in flight: its number and size.
     in_flight: Option<(u32, u16)>,
     probes: u32,
-    /// Bytes of jumbo probes that got lost.
+    /// Bytes of lost jumbo probes.
     wasted: u64,
-    /// The size that was due when the window had no room for it; zero for none.
+    /// The size of a probe that is due but does not fit into the window; zero for none.
     awaited: u16,
     black_hole: BlackHole,
 }
 
-/// RFC 8899 §5.2, figure 5.
+/// The states of RFC 8899 §5.2, figure 5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// The search is switched off: the size stays what it is.
+    /// The search is switched off, and the size is fixed.
     Disabled,
-    /// The present size does; no search before this time.
+    /// The present size suffices. The search starts no earlier than `not_before`.
     Base { not_before: Time },
     /// Probing between the present size and `refused`, the smallest that did not pass.
     Searching {
         refused: u16,
         candidate: Option<Candidate>,
     },
-    /// The size is as good as it gets until then.
+    /// The search is over until `raise_at`.
     Complete { raise_at: Time },
-    /// Not even the base size passes.
+    /// The path does not carry even the base size.
     Error,
 }
 
@@ -69,21 +69,22 @@ struct Candidate {
     lost: u8,
 }
 
-/// Large packets that get lost while smaller ones arrive. RFC 8899 §4.3.
+/// The detection of a black hole, which drops large packets and carries smaller ones. RFC 8899
+/// §4.3.
 #[derive(Clone, Copy, Debug)]
 struct BlackHole {
-    /// Rounds of losses with nothing of that size acknowledged since.
+    /// Rounds of losses since a packet of that size was last acknowledged.
     rounds: u8,
-    /// Only packets sent after this make the next round.
+    /// The next round consists of packets sent after this time.
     since: Time,
     /// The smallest size that was lost.
     size: u16,
-    /// How often it was taken for one.
+    /// Black holes found so far.
     found: u32,
 }
 
 impl MtuSearch {
-    /// A search that starts from datagrams of `mtu` bytes and ends at `max`.
+    /// Creates a search from datagrams of `mtu` bytes up to `max`.
     pub fn new(mtu: u16, max: u16) -> Self {
         Self {
             state: State::Base {
@@ -100,7 +101,7 @@ impl MtuSearch {
         }
     }
 
-    /// No search: datagrams have `mtu` bytes for ever.
+    /// Creates a search that is switched off: the datagram size is fixed at `mtu`.
     pub fn disabled(mtu: u16) -> Self {
         Self {
             state: State::Disabled,
@@ -108,19 +109,19 @@ impl MtuSearch {
         }
     }
 
-    /// The size of full datagrams.
+    /// Returns the size of full datagrams.
     pub fn mtu(&self) -> u16 {
         self.mtu
     }
 
-    /// Lowers the limit to what the peer takes: its `max_udp_payload_size`.
+    /// Lowers the limit to the largest size that the peer accepts, its `max_udp_payload_size`.
     pub fn set_peer_limit(&mut self, max: u16) {
         self.max = self.max.min(max);
         self.mtu = self.mtu.min(self.max);
     }
 
-    /// Tells what the interface towards the peer carries. That is the first size to be tried and
-    /// the largest; sizes below the base are not believed (RFC 9000 §14.2.1).
+    /// Sets the MTU of the interface towards the peer. It is the first size to be tried and the
+    /// largest. Sizes below the base are ignored (RFC 9000 §14.2.1).
     pub fn set_interface_mtu(&mut self, size: u16) {
         if self.state == State::Disabled || size < BASE_MTU {
             return;
@@ -132,18 +133,18 @@ impl MtuSearch {
         }
     }
 
-    /// The largest size worth trying.
+    /// Returns the largest size worth trying.
     pub fn limit(&self) -> u16 {
         self.interface.map_or(self.max, |size| size.min(self.max))
     }
 
-    /// True when not even datagrams of the base size pass: a path of no use to QUIC
-    /// (RFC 9000 §14.2).
+    /// Returns true if the path does not carry even datagrams of the base size, so that QUIC cannot
+    /// use it (RFC 9000 §14.2).
     pub fn is_error(&self) -> bool {
         self.state == State::Error
     }
 
-    /// A datagram of the present size left: larger ones would have been of use.
+    /// Notes that a datagram of the present size was sent: a larger size would be useful.
     pub fn on_full_datagram_sent(&mut self, now: Time) {
         match self.state {
             State::Base { not_before } if not_before <= now => self.begin(),
@@ -165,39 +166,38 @@ impl MtuSearch {
         self.awaited = 0;
     }
 
-    /// True while there is something to probe.
+    /// Returns true if a probe may be due.
     pub fn wants_probe(&self) -> bool {
         matches!(self.state, State::Searching { .. }) && self.in_flight.is_none()
     }
 
-    /// Room that the window has to get for the next probe; zero for none. A sender that always
-    /// fills the window would never have it without holding back.
+    /// Returns the room in the window that the next probe waits for; zero for none. A sender that
+    /// always fills the window must hold back this much.
     pub fn awaited_room(&self) -> u64 {
         u64::from(self.awaited)
     }
 
-    /// The size of the probe whose fate is open, if there is one.
+    /// Returns the size of the probe in flight, if there is one.
     pub fn probe_in_flight(&self) -> Option<u16> {
         self.in_flight.map(|(_, size)| size)
     }
 
-    /// False when the size is fixed for ever.
+    /// Returns false if the search is switched off.
     pub fn is_searching(&self) -> bool {
         self.state != State::Disabled
     }
 
-    /// True while jumbo probes that got lost are a small part of the bytes that the path has
-    /// `delivered`. Usual sizes are cheap, and most likely to pass.
+    /// Returns true if lost jumbo probes are a small part of the bytes that the path has
+    /// `delivered`. Probes of usual sizes are not counted: they are cheap and most likely to pass.
     ///
-    /// A jumbo interface and a path of 1500 bytes are common, and the search between them loses some
-    /// thirty probes. All within 2 MB they cost that transfer a twentieth of its time: each takes its
-    /// room in the window and its turn of the pacer.
+    /// Jumbo interfaces with a path of 1500 bytes are common, and the search between these sizes
+    /// loses some thirty probes. Sent within 2 MB, they took a twentieth of the time of that
+    /// transfer: each takes room in the window and a turn of the pacer.
     pub fn can_afford_probe(&self, delivered: u64) -> bool {
         self.wasted.saturating_mul(DELIVERED_PER_WASTED) <= delivered
     }
 
-    /// The size to probe next, of at most `room` bytes; `None` when there is nothing to probe,
-    /// not now or not any more.
+    /// Returns the size to probe next, of at most `room` bytes; `None` if no probe is due.
     pub fn next_probe(&mut self, now: Time, room: u64) -> Option<u16> {
         self.awaited = 0;
         let State::Searching { refused, candidate } = self.state else {
@@ -206,7 +206,7 @@ impl MtuSearch {
         if self.in_flight.is_some() {
             return None;
         }
-        // The limit may have come down since.
+        // The limit may have been lowered since.
         let refused = refused.min(self.limit().saturating_add(1));
         let still_open = |it: &Candidate| self.mtu < it.size && it.size < refused;
         let size = match candidate.filter(still_open) {
@@ -222,7 +222,7 @@ impl MtuSearch {
         if u64::from(size) <= room {
             return Some(size);
         }
-        // The window has yet to grow: what fits may be had already.
+        // The window must grow first. Meanwhile a smaller size that fits is probed.
         let fits = |it: &&u16| u64::from(**it) <= room && **it < size && **it > self.mtu;
         let fitting = LIKELY.iter().rev().find(fits).copied();
         if fitting.is_none() {
@@ -241,14 +241,14 @@ impl MtuSearch {
         };
     }
 
-    /// The next size between the present one and the smallest that was refused.
+    /// Returns the next size between the present one and the smallest that did not pass.
     fn choose(&self, refused: u16) -> Option<u16> {
         if refused.saturating_sub(self.mtu) <= RESOLUTION {
             return None;
         }
         let untried = refused - 1;
         if untried == self.limit() {
-            // Nothing was refused yet.
+            // No size has failed yet.
             if self.interface.is_some() {
                 return Some(untried);
             }
@@ -263,7 +263,8 @@ impl MtuSearch {
         Some(between.get(between.len() / 2).copied().unwrap_or(middle))
     }
 
-    /// A probe of this size left. The number it gets is for [`on_probe_lost`](Self::on_probe_lost).
+    /// Notes that a probe of this size was sent. Returns its number for
+    /// [`on_probe_lost`](Self::on_probe_lost).
     pub fn on_probe_sent(&mut self, size: u16) -> u32 {
         self.probes = self.probes.wrapping_add(1);
         self.in_flight = Some((self.probes, size));
@@ -275,7 +276,7 @@ impl MtuSearch {
         self.probes
     }
 
-    /// The peer has got a probe of this size. True when the datagram size rises.
+    /// Notes that a probe of this size was acknowledged. Returns true if the datagram size rises.
     pub fn on_probe_acked(&mut self, size: u16) -> bool {
         if self.in_flight.is_some_and(|(_, pending)| pending <= size) {
             self.in_flight = None;
@@ -287,7 +288,8 @@ impl MtuSearch {
         is_news
     }
 
-    /// A probe got lost: after [`MAX_PROBES`] of a size, it counts as too large. RFC 8899 §5.1.2.
+    /// Notes that a probe was lost. After [`MAX_PROBES`] losses a size counts as too large. RFC
+    /// 8899 §5.1.2.
     pub fn on_probe_lost(&mut self, number: u32) {
         let Some((_, size)) = self.in_flight.filter(|(pending, _)| *pending == number) else {
             return;
@@ -308,7 +310,7 @@ impl MtuSearch {
         }
     }
 
-    /// Packets were acknowledged, the largest of `size` bytes.
+    /// Notes that packets were acknowledged. The largest has `size` bytes.
     pub fn on_acked(&mut self, size: u16) {
         if self.black_hole.rounds > 0 && size >= self.black_hole.size {
             self.black_hole.rounds = 0;
@@ -318,11 +320,11 @@ impl MtuSearch {
         }
     }
 
-    /// Packets were lost, probes not among them: the largest of `size` bytes, the newest sent at
-    /// `sent`. True when the datagram size falls.
+    /// Notes that packets other than probes were lost. The largest has `size` bytes, and the newest
+    /// was sent at `sent`. Returns true if the datagram size falls.
     ///
-    /// Losses of one burst are one sign, however many acknowledgements it takes to see them:
-    /// each round begins with packets sent after the last one was noticed.
+    /// Losses of one burst count once, regardless of the number of acknowledgements that reveal
+    /// them: each round consists of packets sent after the previous one was detected.
     pub fn on_lost(&mut self, now: Time, size: u16, sent: Time) -> bool {
         if self.state == State::Disabled || size < BASE_MTU.min(self.mtu) {
             return false;
@@ -356,20 +358,20 @@ impl MtuSearch {
         true
     }
 
-    /// A router says that a datagram of `size` bytes did not fit and that `claimed` bytes do. True
-    /// when the datagram size falls.
+    /// Processes an ICMP Packet Too Big message: a datagram of `size` bytes did not fit, and
+    /// `claimed` bytes do. Returns true if the datagram size falls.
     ///
-    /// The caller has made sure that such a datagram was sent. A claim never raises the size: of
-    /// a probe it only says which size to probe next. Claims below the base size, and such as the
-    /// datagram would have met, are not believed (RFC 9000 §14.2.1, RFC 8899 §4.6).
+    /// The caller must check that such a datagram was sent. A claim never raises the size: for a
+    /// probe it only selects the size to probe next. Claims below the base size, and those that the
+    /// datagram would have satisfied, are ignored (RFC 9000 §14.2.1, RFC 8899 §4.6).
     pub fn on_packet_too_big(&mut self, now: Time, size: u16, claimed: u16) -> bool {
         let is_deaf = matches!(self.state, State::Disabled | State::Error);
         if is_deaf || claimed < BASE_MTU || claimed >= size {
             return false;
         }
         if claimed < self.mtu {
-            // No need to wait until enough of them are lost. Should it be wrong, the raise timer
-            // mends it; should even that not pass, losses tell.
+            // There is no need to wait for losses. If the claim is too low, the raise timer
+            // corrects it; if it is too high, losses reveal it.
             self.mtu = claimed;
             self.black_hole.rounds = 0;
             self.in_flight = None;
@@ -389,9 +391,9 @@ impl MtuSearch {
         false
     }
 
-    /// Nothing was acknowledged for `count` probe timeouts in a row. True when the datagram size
-    /// falls: if nothing but small packets passes any more, only they can show it. When the
-    /// silence had other reasons, the first probe brings the size back.
+    /// Notes that `count` probe timeouts in a row have expired. Returns true if the datagram size
+    /// falls: if the path carries only small packets by now, only they can reveal it. If the
+    /// timeouts had other reasons, the first probe restores the size.
     pub fn on_probe_timeout(&mut self, count: u32) -> bool {
         let falls = self.state != State::Disabled && count >= PTO_LIMIT && self.mtu > BASE_MTU;
         if falls {
@@ -416,16 +418,16 @@ impl BlackHole {
     };
 }
 
-/// What IPv4 over Ethernet carries.
+/// The UDP payload that IPv4 over Ethernet carries.
 const ETHERNET_PAYLOAD: u16 = 1472;
 
-/// Bytes that a path has to deliver for each byte of a lost jumbo probe.
+/// Bytes that the path must deliver for each byte of a lost jumbo probe.
 const DELIVERED_PER_WASTED: u64 = 64;
 
 /// Losses after which a size counts as too large. RFC 8899 §5.1.2.
 pub const MAX_PROBES: u8 = 3;
 
-/// After this time it is tried again whether the path has got better. RFC 8899 §5.1.1.
+/// The time after which a larger size is tried again. RFC 8899 §5.1.1.
 pub const PMTU_RAISE_TIMER: Duration = Duration::from_secs(600);
 
 /// Payloads that fill the packets of common links: IPv6's minimum in both families, tunnels,
@@ -434,24 +436,25 @@ const LIKELY: [u16; 14] = [
     1232, 1252, 1352, 1372, 1392, 1412, 1432, 1444, 1452, 1464, 1472, 8952, 8972, 65_488,
 ];
 
-/// Where to start when nothing is known of the interface: Ethernet under IPv6.
+/// The first size to try if the interface is unknown: that of IPv6 over Ethernet.
 const FIRST_GUESS: u16 = 1452;
 
-/// Sizes closer than this are not worth a probe: half a percent of the smallest datagram.
+/// The smallest difference worth a probe: half a per cent of the smallest datagram.
 const RESOLUTION: u16 = 6;
 
-/// Rounds of lost large packets that are a black hole and not congestion.
+/// Rounds of lost large packets after which they count as a black hole and not as congestion.
 const BLACK_HOLE_ROUNDS: u8 = 3;
 
-/// Rounds of lost packets of the base size that make a path useless. Many, because it ends the
-/// connection: a path that loses a third of its packets gets here once in a billion times.
+/// Rounds of lost packets of the base size after which the path counts as unusable. The number is
+/// large, because the connection ends then: a path that loses a third of its packets reaches it
+/// once in a billion times.
 const ERROR_ROUNDS: u8 = 12;
 
 /// Probe timeouts in a row after which smaller packets are tried.
 const PTO_LIMIT: u32 = 2;
 
-/// The wait for another search on a path that lost large packets again after it carried large
-/// probes.
+/// The time before another search on a path that lost large packets again after it had carried
+/// large probes.
 const COOL_DOWN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Spreads a window over a round trip, RFC 9002 §7.7.
+//! Pacing: spreads a window over a round trip, RFC 9002 §7.7.
 
 use std::time::Duration;
 
@@ -7,29 +7,30 @@ use courser_base::{Rate, Time};
 use crate::congestion::{initial_window, window_rate};
 use crate::rtt::RttEstimator;
 
-/// A token bucket of one quantum: what the rate moves in a millisecond, within bounds.
+/// A token bucket that holds one quantum: the bytes that the rate moves in a millisecond, within
+/// bounds.
 ///
-/// One decision for each batch: [`reserve`](Self::reserve) what it may take, let it drain that,
-/// then tell what was [sent](Self::on_sent), or what to [take back](Self::give_back); when nothing
-/// is granted, wait until [`next_release`](Self::next_release). Probes that do not ask are told of
-/// by [`on_sent`](Self::on_sent) too.
+/// Decide once per batch: [`reserve`](Self::reserve) bytes for it, send, then report the bytes
+/// [sent](Self::on_sent) or [return](Self::give_back) the reservation. If nothing is granted, wait
+/// until [`next_release`](Self::next_release). Report probes, which need no reservation, by
+/// [`on_sent`](Self::on_sent) as well.
 ///
-/// Timers of operating systems and runtimes are up to a millisecond or two late; what was missed
-/// by that is credited. Besides that, only a path with nothing in flight lifts the bucket above a
-/// quantum.
+/// Timers of operating systems and runtimes are up to a millisecond or two late. The bucket gets
+/// credit for the bytes missed that way. Otherwise only a path with nothing in flight fills the
+/// bucket beyond a quantum.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
-    /// In billionths of a byte, so that no fraction gets lost between two refills.
+    /// The tokens in billionths of a byte, so that no fraction is lost between two refills.
     tokens: u64,
     refilled: Time,
     rate: Option<Rate>,
     quantum: Option<u64>,
-    /// The release that was last promised and has not come yet.
+    /// The last time returned by `next_release`, until it has passed.
     release: Option<Time>,
     reservation: Reservation,
 }
 
-/// What the batch that is being made has got, and what was there before.
+/// The bytes granted to the present batch, and the state of the bucket before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reservation {
     bytes: u64,
@@ -38,7 +39,7 @@ struct Reservation {
 }
 
 impl Pacer {
-    /// A pacer that lets an initial window leave at once. `mtu` is the datagram size.
+    /// Creates a pacer that lets an initial window leave at once. `mtu` is the datagram size.
     pub fn new(now: Time, mtu: u16) -> Self {
         Self {
             tokens: initial_window(mtu).saturating_mul(BYTE),
@@ -50,37 +51,36 @@ impl Pacer {
         }
     }
 
-    /// Sets the rate, which the controller knows best
-    /// ([`Controller::pacing_rate`](crate::Controller::pacing_rate)); to be called after each
+    /// Sets the rate, which the controller determines
+    /// ([`Controller::pacing_rate`](crate::Controller::pacing_rate)). Call it after each
     /// acknowledgement and loss. With `None`, a window takes four fifths of a round trip.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
         self.rate = rate;
     }
 
-    /// Sets how many bytes leave in one go, which the controller may want to know best
-    /// ([`Controller::send_quantum`](crate::Controller::send_quantum)); to be called with the
-    /// rate. At least a datagram, at most 64 KiB. With `None`, it is what the rate moves in a
-    /// millisecond, at least two datagrams.
+    /// Sets the quantum, the bytes sent in one go, which the controller may determine
+    /// ([`Controller::send_quantum`](crate::Controller::send_quantum)). Call it together with
+    /// [`set_rate`](Self::set_rate). A quantum is at least a datagram and at most 64 KiB. With
+    /// `None`, it is the bytes that the rate moves in a millisecond, at least two datagrams.
     pub fn set_quantum(&mut self, quantum: Option<u64>) {
         self.quantum = quantum;
     }
 
-    /// Nothing is in flight: as much may leave at once as on a new path, an initial window but no
-    /// more than the window (RFC 9002 §7.7, §7.8). Spread over a round trip, a short answer on a
-    /// connection that was idle would wait for its own tail. For L4S queues, which mark bursts, not
-    /// to be called.
+    /// Allows a burst as on a new path because nothing is in flight: an initial window, but no more
+    /// than the window (RFC 9002 §7.7, §7.8). Paced over a round trip, a short response on an idle
+    /// connection would be delayed by its own tail. Do not call it for L4S queues, which mark
+    /// bursts.
     pub fn on_quiescent(&mut self, window: u64, mtu: u16) {
         self.give_back(u64::MAX);
         let burst = initial_window(mtu).min(window);
         self.tokens = self.tokens.max(burst.saturating_mul(BYTE));
     }
 
-    /// Grants bytes to a batch that would like to send `wanted`: all, or fewer, or zero when there
-    /// is not enough for a datagram.
+    /// Reserves up to `wanted` bytes for a batch. Returns the bytes granted, zero if they would not
+    /// fill a datagram.
     ///
-    /// They are taken until the batch says what became of them, by [`on_sent`](Self::on_sent) or
-    /// [`give_back`](Self::give_back). A batch that came to nothing may say nothing: the next
-    /// reservation begins with the return of this one.
+    /// The bytes stay reserved until [`on_sent`](Self::on_sent) or [`give_back`](Self::give_back).
+    /// A batch that sends nothing may omit both, because the next reservation returns this one.
     pub fn reserve(
         &mut self,
         now: Time,
@@ -107,15 +107,15 @@ impl Pacer {
         granted
     }
 
-    /// Returns what the batch did not use of its reservation. More than was granted, or a second
-    /// return, changes nothing.
+    /// Returns reserved bytes that the batch did not use. Bytes beyond the reservation and a second
+    /// return have no effect.
     pub fn give_back(&mut self, bytes: u64) {
         let reservation = std::mem::take(&mut self.reservation);
         if reservation.bytes == 0 {
             return;
         }
         let bytes = bytes.min(reservation.bytes);
-        // What has been earned since does not come on top of a full bucket.
+        // Tokens earned since then do not overfill the bucket.
         let most = reservation.tokens.max(self.tokens);
         self.tokens = self.tokens.saturating_add(bytes * BYTE).min(most);
         if bytes == reservation.bytes && self.release.is_none() {
@@ -123,7 +123,7 @@ impl Pacer {
         }
     }
 
-    /// How many bytes may leave now; [`u64::MAX`] when the path is too short to pace.
+    /// Returns the bytes that may be sent now; [`u64::MAX`] if the path is too short to pace.
     pub fn budget(&mut self, now: Time, rtt: &RttEstimator, window: u64, mtu: u16) -> u64 {
         if is_too_short(rtt) {
             self.refilled = now;
@@ -141,7 +141,7 @@ impl Pacer {
         let room = self
             .quantum_at(rate, mtu)
             .saturating_add(rate.bytes_in(late));
-        let elapsed = (now - self.refilled).as_nanos() as u64; // A `Time` is 64 bits of these.
+        let elapsed = (now - self.refilled).as_nanos() as u64; // A `Time` has 64 bits.
         let earned = elapsed.saturating_mul(rate.as_bytes_per_second());
         let limit = room.saturating_mul(BYTE).max(self.tokens);
         self.tokens = self.tokens.saturating_add(earned).min(limit);
@@ -149,17 +149,17 @@ impl Pacer {
         self.tokens / BYTE
     }
 
-    /// Takes what was sent out of the bucket, probes that did not ask included. What was reserved
-    /// and not sent returns.
+    /// Takes the bytes sent out of the bucket, those of probes included. Returns the unused part of
+    /// the reservation to the bucket.
     pub fn on_sent(&mut self, bytes: u64) {
         self.give_back(u64::MAX);
-        // A sender that has more will ask again; one that has not is owed nothing later.
+        // A sender with more data asks again. Otherwise no credit for late timers is due.
         self.release = None;
         self.tokens = self.tokens.saturating_sub(bytes.saturating_mul(BYTE));
     }
 
-    /// When a whole quantum will be there, or `wanted` if that is less. Waiting for less would send
-    /// smaller batches.
+    /// Returns the time at which the bucket holds a quantum, or `wanted` bytes if that is less.
+    /// Waiting for fewer bytes would make batches smaller.
     pub fn next_release(
         &mut self,
         now: Time,
@@ -183,14 +183,14 @@ impl Pacer {
         release.max(now)
     }
 
-    /// Starts over with an initial window, on a new path.
+    /// Resets the pacer for a new path, on which an initial window may leave at once.
     pub fn reset(&mut self, now: Time, mtu: u16) {
         *self = Self::new(now, mtu);
     }
 
     fn effective_rate(&self, rtt: &RttEstimator, window: u64, mtu: u16) -> Rate {
         let rate = self.rate.unwrap_or_else(|| window_rate(window, rtt, false));
-        // On a round trip of days the window alone is slow enough.
+        // With a round trip of days the window alone limits the rate enough.
         rate.max(Rate::from_bytes_per_second(2 * u64::from(mtu).max(1)))
     }
 
@@ -205,7 +205,7 @@ impl Pacer {
     }
 }
 
-/// What leaves in one go: 1 ms worth, at least two datagrams, at most a batch.
+/// Returns the default quantum: the bytes of 1 ms, at least two datagrams, at most a batch.
 fn quantum(rate: Rate, mtu: u16) -> u64 {
     let least = 2 * u64::from(mtu);
     rate.bytes_in(QUANTUM_TIME)
@@ -216,18 +216,19 @@ fn is_too_short(rtt: &RttEstimator) -> bool {
     rtt.has_sample() && rtt.smoothed() < SHORTEST_PACED_RTT
 }
 
-/// One byte in units of the bucket.
+/// One byte in the units of the bucket.
 const BYTE: u64 = 1_000_000_000;
 
 const QUANTUM_TIME: Duration = Duration::from_millis(1);
 
-/// One segmentation-offload batch.
+/// The largest quantum: one segmentation-offload batch.
 const LARGEST_QUANTUM: u64 = 64 * 1024;
 
-/// Below, a timer takes longer than a round trip, and queues are shorter than we could see.
+/// The shortest round trip with pacing. Below it a timer takes longer than a round trip, and queues
+/// are too short to be measured.
 const SHORTEST_PACED_RTT: Duration = Duration::from_micros(200);
 
-/// Lateness of a timer that is made up for; more than this is idleness.
+/// The longest timer delay for which the bucket gets credit. Longer delays count as idle time.
 const LONGEST_DELAY: Duration = Duration::from_millis(2);
 
 #[cfg(test)]

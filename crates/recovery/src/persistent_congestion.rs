@@ -7,20 +7,20 @@ use courser_base::Time;
 use crate::rtt::RttEstimator;
 use crate::sent::Sent;
 
-/// Notices when everything sent over several probe timeouts was lost.
+/// Detects that everything sent during several probe timeouts was lost.
 ///
-/// One per packet number space: acknowledgements of other spaces are not looked at, which
-/// RFC 9002 §7.6.2 allows. A run of losses may be reported in several pieces.
+/// Each packet number space has its own detector. Acknowledgements in other spaces are ignored,
+/// which RFC 9002 §7.6.2 allows. A run of losses may be reported in several parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PersistentCongestion {
-    /// The order of the last packet of the run of lost ones.
+    /// The order of the last packet in the run of lost packets.
     last: Option<u32>,
-    /// When the first ack-eliciting packet of the run was sent.
+    /// The time at which the first ack-eliciting packet of the run was sent.
     start: Option<Time>,
 }
 
 impl PersistentCongestion {
-    /// No losses so far.
+    /// Creates a detector without losses.
     pub const fn new() -> Self {
         Self {
             last: None,
@@ -28,8 +28,8 @@ impl PersistentCongestion {
         }
     }
 
-    /// Looks at packets just declared lost, in ascending order; true when they complete a
-    /// stretch longer than the persistent congestion duration with nothing acknowledged in it.
+    /// Examines packets just declared lost, in ascending order. Returns true if they complete a
+    /// period without acknowledgements that is longer than the persistent congestion duration.
     pub fn judge<F>(
         &mut self,
         lost: &[(u64, Sent<F>)],
@@ -39,7 +39,7 @@ impl PersistentCongestion {
         let threshold = Self::duration(rtt, max_ack_delay);
         let mut is_established = false;
         for (_, packet) in lost {
-            // Nothing that was in flight lies between, so nothing there was acknowledged.
+            // No packet in flight lies between them, so none there was acknowledged.
             let is_continued = self
                 .last
                 .is_some_and(|last| last.wrapping_add(1) == packet.order);
@@ -47,7 +47,7 @@ impl PersistentCongestion {
                 self.start = None;
             }
             self.last = Some(packet.order);
-            // A lost MTU probe is no sign of congestion: RFC 9000 §14.4.
+            // The loss of an MTU probe does not indicate congestion: RFC 9000 §14.4.
             let counts = packet.ack_eliciting
                 && !packet.is_mtu_probe
                 && rtt
@@ -65,6 +65,7 @@ impl PersistentCongestion {
         is_established
     }
 
+    /// Returns the persistent congestion duration,
     /// `(smoothed + max(4 * rttvar, granularity) + max_ack_delay) * 3`. RFC 9002 §7.6.1.
     pub fn duration(rtt: &RttEstimator, max_ack_delay: Duration) -> Duration {
         rtt.pto_base()
@@ -72,14 +73,14 @@ impl PersistentCongestion {
             .saturating_mul(THRESHOLD)
     }
 
-    /// Forgets the run, for a path that has changed and when an ACK-only packet was acknowledged,
-    /// whose place among the others is not known.
+    /// Resets the run after a change of path, and after the acknowledgement of an ACK-only packet,
+    /// whose position among the others is unknown.
     pub fn reset(&mut self) {
         *self = Self::new();
     }
 }
 
-/// kPersistentCongestionThreshold of RFC 9002 §7.6.1.
+/// `kPersistentCongestionThreshold` of RFC 9002 §7.6.1.
 const THRESHOLD: u32 = 3;
 
 #[cfg(test)]

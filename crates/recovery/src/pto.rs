@@ -1,50 +1,51 @@
-//! Probe timeout and its backoff, RFC 9002 §6.2.
+//! The probe timeout and its backoff, RFC 9002 §6.2.
 
 use std::time::Duration;
 
 use crate::rtt::RttEstimator;
 
-/// How often in a row the probe timeout has expired, and what that makes of its length.
+/// The probe timeout, which doubles with each expiry in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pto {
     count: u32,
 }
 
 impl Pto {
-    /// A timeout that has not expired.
+    /// Creates a timeout that has not expired.
     pub const fn new() -> Self {
         Self { count: 0 }
     }
 
-    /// Expiries since the last acknowledgement.
+    /// Returns the number of expiries since the last acknowledgement.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The timer has expired: the next one takes twice as long. Marks nothing as lost.
+    /// Doubles the timeout after an expiry. No packet is declared lost.
     pub fn on_timeout(&mut self) {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Something was newly acknowledged. Ends the backoff, except at a client that cannot be
-    /// sure yet that the server has validated its address: it must not probe faster while the
-    /// server may be unable to answer. RFC 9002 §6.2.1.
+    /// Ends the backoff after a new acknowledgement, except at a client whose address the server
+    /// may not have validated: it must not probe faster while the server may be unable to respond.
+    /// RFC 9002 §6.2.1.
     pub fn on_ack_received(&mut self, is_address_validated_by_peer: bool) {
         if is_address_validated_by_peer {
             self.reset();
         }
     }
 
-    /// Ends the backoff, as when keys are discarded. RFC 9002 §6.2.2.
+    /// Ends the backoff, for example when keys are discarded. RFC 9002 §6.2.2.
     pub fn reset(&mut self) {
         self.count = 0;
     }
 
-    /// The present timeout, backoff included, counted from the last ack-eliciting packet.
+    /// Returns the present timeout with its backoff, counted from the last ack-eliciting packet.
     pub fn duration(&self, rtt: &RttEstimator, max_ack_delay: Duration) -> Duration {
         Self::period(rtt, max_ack_delay, self.count)
     }
 
+    /// Returns the timeout after `count` expiries,
     /// `(smoothed + max(4 * rttvar, granularity) + max_ack_delay) * 2^count`. RFC 9002 §6.2.1.
     ///
     /// `max_ack_delay` is zero for the Initial and Handshake spaces. The exponent is bounded and
@@ -55,7 +56,8 @@ impl Pto {
     }
 }
 
-/// Idle timeouts end a connection long before: 2^16 times the shortest timeout is a minute.
+/// The largest number of doublings. Idle timeouts end a connection long before: 2^16 times the
+/// shortest timeout is a minute.
 const MAX_EXPONENT: u32 = 16;
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-/// Smoothed round-trip time, its variation and its minimum on one path.
+/// The smoothed round-trip time, its variation and its minimum on one path.
 ///
-/// Samples are bounded to a minute: a peer that acknowledges late makes its own path look slow,
-/// and every timer that follows the estimate waits that much longer (attack A51).
+/// Samples are limited to a minute: a peer that acknowledges late makes its own path look slow, and
+/// every timer that depends on the estimate runs that much longer (attack A51).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RttEstimator {
     latest: Duration,
@@ -18,7 +18,7 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// An estimator without samples that believes in `initial`. RFC 9002 §5.3, §6.2.2.
+    /// Creates an estimator without samples that assumes `initial`. RFC 9002 §5.3, §6.2.2.
     pub fn new(initial: Duration) -> Self {
         let initial = initial.clamp(SHORTEST, LONGEST);
         Self {
@@ -30,41 +30,41 @@ impl RttEstimator {
         }
     }
 
-    /// The newest sample, or the initial value before the first.
+    /// Returns the newest sample, or the initial value before the first one.
     pub fn latest(&self) -> Duration {
         self.latest
     }
 
-    /// The exponentially weighted mean of the samples.
+    /// Returns the exponentially weighted mean of the samples.
     pub fn smoothed(&self) -> Duration {
         self.smoothed
     }
 
-    /// The mean deviation of the samples.
+    /// Returns the mean deviation of the samples.
     pub fn rttvar(&self) -> Duration {
         self.rttvar
     }
 
-    /// The smallest sample, acknowledgement delay included.
+    /// Returns the smallest sample, acknowledgement delay included.
     pub fn min(&self) -> Duration {
         self.min
     }
 
-    /// True once a sample was taken.
+    /// Returns true if there was a sample.
     pub fn has_sample(&self) -> bool {
         self.first_sample.is_some()
     }
 
-    /// When the first sample was taken.
+    /// Returns the time of the first sample.
     pub fn first_sample_time(&self) -> Option<Time> {
         self.first_sample
     }
 
-    /// Takes the sample of an ACK that newly acknowledged its largest number and at least one
-    /// ack-eliciting packet (RFC 9002 §5.1); the caller sees to both.
+    /// Updates the estimate with the sample of an ACK. The ACK must newly acknowledge its largest
+    /// number and at least one ack-eliciting packet (RFC 9002 §5.1).
     ///
-    /// `ack_delay` is what the peer reported, zero for an Initial packet. `max_ack_delay` is the
-    /// peer's promise, given after the handshake is confirmed and `None` before.
+    /// `ack_delay` is the delay that the peer reported, zero for an Initial packet. `max_ack_delay`
+    /// is the peer's limit for it, `None` until the handshake is confirmed.
     pub fn on_sample(
         &mut self,
         now: Time,
@@ -90,19 +90,19 @@ impl RttEstimator {
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
     }
 
-    /// `smoothed + max(4 * rttvar, granularity)`: the probe timeout without acknowledgement
-    /// delay and backoff. RFC 9002 §6.2.1.
+    /// Returns the probe timeout without acknowledgement delay and backoff,
+    /// `smoothed + max(4 * rttvar, granularity)`. RFC 9002 §6.2.1.
     pub fn pto_base(&self) -> Duration {
         self.smoothed + (self.rttvar * 4).max(TIMER_GRANULARITY)
     }
 
-    /// Takes the newest sample for the minimum, because persistent congestion may mean that the
-    /// route has changed. RFC 9002 §5.2.
+    /// Sets the minimum to the newest sample, because persistent congestion may mean that the route
+    /// has changed. RFC 9002 §5.2.
     pub fn on_persistent_congestion(&mut self) {
         self.min = self.latest;
     }
 
-    /// Forgets all samples, for a path that has changed. RFC 9000 §9.4.
+    /// Resets the estimator after a change of path. RFC 9000 §9.4.
     pub fn reset(&mut self, initial: Duration) {
         *self = Self::new(initial);
     }
@@ -117,15 +117,15 @@ impl Default for RttEstimator {
 /// The round-trip time assumed before the first sample. RFC 9002 §6.2.2.
 pub const INITIAL_RTT: Duration = Duration::from_millis(333);
 
-/// Timers are not trusted to be finer than this. RFC 9002 §6.1.2.
+/// The assumed granularity of timers. RFC 9002 §6.1.2.
 pub const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
 
-/// A clock that did not move between two events must not make the round-trip time zero:
-/// rates divide by it.
+/// The shortest sample. Rates divide by the round-trip time, so it must not be zero if the clock
+/// has not advanced between two events.
 const SHORTEST: Duration = Duration::from_nanos(1);
 
-/// The longest sample that is believed (limit K82): six times a path of ten seconds, which is
-/// far above any on Earth.
+/// The longest sample (limit K82): six times a path of ten seconds, which is far above any on
+/// Earth.
 const LONGEST: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

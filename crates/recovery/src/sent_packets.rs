@@ -1,58 +1,59 @@
-//! The packets of one packet number space whose fate is open.
+//! The packets of one packet number space that are neither acknowledged nor lost.
 
 use std::ops::{Range, RangeInclusive};
 
 use crate::ack_only::AckOnlyPackets;
 use crate::sent::Sent;
 
-/// The sent packets of one space by packet number: those in flight in a ring of 64-byte slots,
-/// and the newest [ACK-only ones](AckOnlyPackets) beside it.
+/// The sent packets of one space by packet number: those in flight in a ring of 64-byte slots, and
+/// the newest [ACK-only packets](AckOnlyPackets) beside it.
 ///
-/// A packet in flight takes one slot, in the order of sending. Neither skipped numbers nor ACK-only
-/// packets take any: those a peer can make us send without end (attack A24). The ring reaches
-/// from the oldest packet whose fate is open to the newest; it grows in powers of two and costs
-/// nothing while empty and [shrunk](Self::shrink). The latest skipped numbers are remembered
-/// beyond the ring's reach, so that an ACK for one shows a peer that acknowledges what it has
-/// not seen (RFC 9000 §21.4).
+/// A packet in flight takes one slot, in the order of sending. Skipped numbers and ACK-only packets
+/// take none, because a peer can make us send any number of the latter (attack A24). The ring spans
+/// from the oldest packet in flight to the newest. It grows in powers of two and takes no memory
+/// while empty and [shrunk](Self::shrink). The latest skipped numbers are recorded beyond the span
+/// of the ring: an ACK for one reveals a peer that acknowledges packets which it has not received
+/// (RFC 9000 §21.4).
 ///
-/// A slot whose packet was taken knows how far away the next packet may be, so a walk through
-/// what was settled long ago takes few steps, whatever an ACK says again (attack A25).
+/// The slot of a removed packet stores the distance to the next packet. A walk through packets that
+/// were settled long ago takes few steps, even if ACKs repeat their ranges (attack A25).
 #[derive(Debug)]
 pub struct SentPackets<F> {
-    /// The length is a power of two, or zero. A position's slot is that of its low bits.
+    /// The slots of the ring, indexed by the low bits of a position. The length is a power of two
+    /// or zero.
     slots: Vec<Slot<F>>,
-    /// The packet number of each slot; as long as `slots`.
+    /// The packet number of each slot. As long as `slots`.
     numbers: Vec<u64>,
-    /// The position of the oldest packet; equal to `tail` when there is none.
+    /// The position of the oldest packet; equal to `tail` if there is none.
     head: u64,
-    /// The position of the next packet: how many were in flight before it.
+    /// The position of the next packet: the count of in-flight packets sent before.
     tail: u64,
     /// One more than the largest number pushed.
     next: u64,
     len: usize,
     /// The widest span in slots since the ring was last empty.
     peak: u64,
-    /// Slots looked at.
+    /// Slots examined.
     steps: u64,
-    /// Ascending, the newest last.
+    /// Skipped numbers in ascending order.
     skipped: Vec<Range<u64>>,
     ack_only: AckOnlyPackets<F>,
 }
 
-/// One cache line for payloads of up to 32 bytes: a packet never costs two.
+/// One cache line for payloads of up to 32 bytes, so that no packet touches two.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Slot<F>(Content<F>);
 
 #[derive(Debug)]
 enum Content<F> {
-    /// Its fate is open.
+    /// A packet that is neither acknowledged nor lost.
     Open(Sent<F>),
-    /// It was taken; the next packet is this many slots on, or further.
+    /// The packet was removed. The next one is at least this many slots ahead.
     Taken(u32),
 }
 
-/// Where [`SentPackets::take_next`] stands in a range of packet numbers.
+/// The progress of [`SentPackets::take_next`] through a range of packet numbers.
 #[derive(Debug)]
 pub struct Walk {
     start: u64,
@@ -61,7 +62,7 @@ pub struct Walk {
 }
 
 impl<F> SentPackets<F> {
-    /// An empty ring; allocates nothing.
+    /// Creates an empty ring. Does not allocate.
     pub const fn new() -> Self {
         Self {
             slots: Vec::new(),
@@ -77,7 +78,7 @@ impl<F> SentPackets<F> {
         }
     }
 
-    /// Remembers a packet. Numbers only rise; those between the last one and this were skipped.
+    /// Records a packet. Numbers must rise; those between the last one and this count as skipped.
     #[inline]
     pub fn push(&mut self, number: u64, packet: Sent<F>) {
         if number != self.next && !self.skip_to(number) {
@@ -92,7 +93,7 @@ impl<F> SentPackets<F> {
             self.resize(span);
         }
         let index = self.index(self.tail);
-        // Truncation is meant: neighbours are told from others by the low bits.
+        // Truncation is intended: the low bits suffice to recognize consecutive packets.
         let order = self.tail as u32;
         self.slots[index].0 = Content::Open(Sent { order, ..packet });
         self.numbers[index] = number;
@@ -101,7 +102,7 @@ impl<F> SentPackets<F> {
         self.peak = self.peak.max(span);
     }
 
-    /// The packet in flight with this number, if its fate is open.
+    /// Returns the packet in flight with this number.
     #[inline]
     pub fn get(&self, number: u64) -> Option<&Sent<F>> {
         let position = self.position_from(number);
@@ -114,14 +115,14 @@ impl<F> SentPackets<F> {
         }
     }
 
-    /// Takes the packet in flight with this number out.
+    /// Removes and returns the packet in flight with this number.
     #[inline]
     pub fn take(&mut self, number: u64) -> Option<Sent<F>> {
         let mut walk = self.walk(number..=number);
         self.take_next(&mut walk).map(|(_, packet)| packet)
     }
 
-    /// Begins to take the packets in flight with numbers in `range` out.
+    /// Starts a walk that removes the packets in flight with numbers in `range`.
     #[inline]
     pub fn walk(&self, range: RangeInclusive<u64>) -> Walk {
         let start = self.position_from(*range.start());
@@ -132,10 +133,10 @@ impl<F> SentPackets<F> {
         }
     }
 
-    /// Takes the next packet of the walk out, in ascending order of numbers.
+    /// Removes and returns the next packet of the walk, in ascending order of numbers.
     ///
-    /// A whole walk costs little more than one step for each packet that it takes: what had
-    /// been taken before is jumped over.
+    /// A walk takes little more than one step for each packet that it removes, because it jumps
+    /// over packets that were removed before.
     #[inline]
     pub fn take_next(&mut self, walk: &mut Walk) -> Option<(u64, Sent<F>)> {
         walk.at = walk.at.max(self.head);
@@ -157,7 +158,8 @@ impl<F> SentPackets<F> {
         None
     }
 
-    /// Takes all packets in flight with numbers in `range` out, in ascending order.
+    /// Removes the packets in flight with numbers in `range`, in ascending order, and passes them
+    /// to `each`.
     pub fn take_range(&mut self, range: RangeInclusive<u64>, mut each: impl FnMut(u64, Sent<F>)) {
         let mut walk = self.walk(range);
         while let Some((number, packet)) = self.take_next(&mut walk) {
@@ -165,25 +167,25 @@ impl<F> SentPackets<F> {
         }
     }
 
-    /// Takes everything out and gives the memory back, for keys that are discarded
-    /// (RFC 9002 §6.4). Numbers go on where they were.
+    /// Removes all packets and frees the memory when keys are discarded (RFC 9002 §6.4). Numbers
+    /// continue from where they were.
     pub fn take_all(&mut self, mut each: impl FnMut(u64, Sent<F>)) {
         self.take_range(0..=u64::MAX, &mut each);
         self.shrink();
     }
 
-    /// The ACK-only packets, which are not in the ring.
+    /// Returns the ACK-only packets, which are not in the ring.
     pub fn ack_only_mut(&mut self) -> &mut AckOnlyPackets<F> {
         &mut self.ack_only
     }
 
-    /// The smallest number whose packet is in flight.
+    /// Returns the smallest number of a packet in flight.
     #[inline]
     pub fn oldest(&self) -> Option<u64> {
         (self.len > 0).then(|| self.number_at(self.head))
     }
 
-    /// The packets in flight in ascending order of their numbers.
+    /// Returns the packets in flight in ascending order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Sent<F>)> + '_ {
         let mut at = self.head;
         std::iter::from_fn(move || {
@@ -201,39 +203,39 @@ impl<F> SentPackets<F> {
         })
     }
 
-    /// How many packets are in flight.
+    /// Returns the number of packets in flight.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True when no packet is in flight.
+    /// Returns true if no packet is in flight.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many packets are remembered, with those that carry nothing but an ACK.
+    /// Returns the number of recorded packets, ACK-only packets included.
     pub fn remembered(&self) -> usize {
         self.len + self.ack_only.len()
     }
 
-    /// True when nothing but probes may be sent until the peer acknowledges something: the
-    /// ring spans [`MAX_SENT_PACKETS`] packets.
+    /// Returns true if the ring spans [`MAX_SENT_PACKETS`] packets. Only probes may be sent then,
+    /// until the peer acknowledges packets.
     pub fn is_full(&self) -> bool {
         self.tail - self.head >= MAX_SENT_PACKETS
     }
 
-    /// One more than the largest number pushed.
+    /// Returns one more than the largest number pushed.
     pub fn next_expected(&self) -> u64 {
         self.next
     }
 
-    /// Slots looked at so far to settle packets: the work that acknowledgements have made.
+    /// Returns the slots examined so far: the work that acknowledgements have caused.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// True when the number was passed over and never sent. Only the newest such numbers are
-    /// remembered.
+    /// Returns true if the number was skipped and never sent. Only the newest such numbers are
+    /// recorded.
     pub fn was_skipped(&self, number: u64) -> bool {
         self.skipped
             .iter()
@@ -241,7 +243,8 @@ impl<F> SentPackets<F> {
             .any(|range| range.contains(&number))
     }
 
-    /// A skipped number inside `range`, if there is one. An ACK range that holds one was made up.
+    /// Returns a skipped number in `range`, if there is one. No honest peer acknowledges such a
+    /// range.
     pub fn skipped_in(&self, range: &RangeInclusive<u64>) -> Option<u64> {
         let newest_first = self.skipped.iter().rev();
         newest_first
@@ -250,7 +253,7 @@ impl<F> SentPackets<F> {
             .map(|skipped| skipped.start.max(*range.start()))
     }
 
-    /// Gives memory back that the packets in flight do not need, and forgets the ACK-only ones.
+    /// Frees memory that the packets in flight do not need, and drops the ACK-only packets.
     pub fn shrink(&mut self) {
         self.ack_only.clear();
         if self.len == 0 {
@@ -261,7 +264,7 @@ impl<F> SentPackets<F> {
         }
     }
 
-    /// Bytes of memory held.
+    /// Returns the bytes of memory held.
     pub fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<Slot<F>>()
             + self.numbers.capacity() * size_of::<u64>()
@@ -271,7 +274,7 @@ impl<F> SentPackets<F> {
 
     #[inline]
     fn index(&self, position: u64) -> usize {
-        // Truncation is harmless: only the low bits count.
+        // Truncation is harmless, because only the low bits are used.
         position as usize & self.slots.len().wrapping_sub(1)
     }
 
@@ -280,7 +283,7 @@ impl<F> SentPackets<F> {
         self.numbers[self.index(position)]
     }
 
-    /// The position of the first packet with this number or a larger one; `tail` for none.
+    /// Returns the position of the first packet with this number or a larger one; `tail` for none.
     #[inline]
     fn position_from(&self, number: u64) -> u64 {
         if self.head == self.tail {
@@ -303,7 +306,8 @@ impl<F> SentPackets<F> {
         self.search(number, low, high)
     }
 
-    /// Only where numbers are missing between those in flight.
+    /// Searches for a position by bisection. Needed only if numbers are missing between those in
+    /// flight.
     fn search(&self, number: u64, mut low: u64, mut high: u64) -> u64 {
         while low < high {
             let middle = low + (high - low) / 2;
@@ -330,8 +334,8 @@ impl<F> SentPackets<F> {
         Some(packet)
     }
 
-    /// The position after a jump from `position`. Two jumps in a row become one, so that paths
-    /// halve each time they are walked.
+    /// Returns the position after a jump from `position`. Merges two jumps in a row, so that the
+    /// length of a path halves with each walk.
     #[inline]
     fn jump(&mut self, position: u64, distance: u32) -> u64 {
         let next = position + u64::from(distance);
@@ -345,7 +349,7 @@ impl<F> SentPackets<F> {
         next
     }
 
-    /// Nothing is left from `start` up to `end`: the next walk goes there at once.
+    /// Stores a jump from `start` to `end`, because no packet is left between them.
     #[inline]
     fn shorten(&mut self, start: u64, end: u64) {
         if start < self.head || end <= start || start >= self.tail {
@@ -357,7 +361,7 @@ impl<F> SentPackets<F> {
         }
     }
 
-    /// Moves to the next packet after the oldest one was taken.
+    /// Moves `head` to the next packet after the oldest one was removed.
     #[inline]
     fn advance(&mut self) {
         if self.len == 0 {
@@ -370,8 +374,8 @@ impl<F> SentPackets<F> {
         }
     }
 
-    /// Shrinks a ring that has not been well used since it was last empty. A flow that empties
-    /// its ring again and again at full use keeps it, so it does not allocate in steady state.
+    /// Shrinks a ring that was little used since it was last empty. A flow that repeatedly empties
+    /// a well-used ring keeps it, so it does not allocate in steady state.
     #[inline]
     fn on_empty(&mut self) {
         let peak = std::mem::take(&mut self.peak);
@@ -380,7 +384,7 @@ impl<F> SentPackets<F> {
         }
     }
 
-    /// False for a number that was sent already.
+    /// Records skipped numbers. Returns false for a number that was already sent.
     #[cold]
     fn skip_to(&mut self, number: u64) -> bool {
         debug_assert!(number > self.next, "packet numbers rise");
@@ -394,7 +398,7 @@ impl<F> SentPackets<F> {
         true
     }
 
-    /// Makes room for `span` packets, or gives back what they do not need.
+    /// Resizes the ring for `span` packets.
     #[cold]
     fn resize(&mut self, span: u64) {
         let wanted = usize::try_from(span).unwrap_or(usize::MAX).max(FIRST_SLOTS);
@@ -425,20 +429,19 @@ impl<F> Default for SentPackets<F> {
     }
 }
 
-/// Packets of one space whose fate may be open at once: 2 BDP of 1 Gbit/s over 600 ms and more.
-/// The window is far smaller on nearly all paths, and it only grows with what the peer
-/// acknowledges.
+/// The most packets of one space that the ring spans: more than 2 BDP of 1 Gbit/s over 600 ms. The
+/// window is far smaller on nearly all paths, and it grows only with acknowledgements of the peer.
 pub const MAX_SENT_PACKETS: u64 = 250_000;
 
-/// The first ring: a handshake has two spaces with a packet or two each, and waits with them for
-/// a client that may never answer (attack A05).
+/// The size of the first ring. A handshake has two spaces with a packet or two each, and keeps them
+/// for a client that may never respond (attack A05).
 const FIRST_SLOTS: usize = 4;
 
-/// The smallest ring that another one shrinks to: 1.1 KiB, enough for a request and its answer.
+/// The smallest size to which a ring shrinks: 1.1 KiB, enough for a request and its response.
 const MIN_SLOTS: usize = 16;
 
-/// With a skip every half window or more, these cover several round trips, and an ACK for a
-/// skipped number arrives within one.
+/// The skipped numbers recorded. With a skip every half window or more they cover several round
+/// trips, and an ACK for a skipped number arrives within one.
 const REMEMBERED_SKIPS: usize = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How fast acknowledgements come within a round trip: the bottleneck's rate, once it is one.
+//! The rate of acknowledgements within a round trip, which reveals a bottleneck.
 
 use std::time::Duration;
 
@@ -6,38 +6,38 @@ use courser_base::{Rate, Time};
 
 use super::sample::AckSample;
 
-/// The fastest stretch of acknowledgements of this round and of the one before.
+/// Measures the fastest stretch of acknowledgements in this round and in the previous one.
 ///
-/// A delivery-rate sample covers a round trip, so that in slow start the window is twice of what it
-/// says, whether the path is full or not. Stretches of an eighth of a round trip tell the two apart:
-/// where nothing is in the way of packets, they are acknowledged as fast as they left. If they are
-/// not, and even the fastest stretch is slow, something spreads them out.
+/// A delivery-rate sample covers a round trip. In slow start the window is twice what it indicates,
+/// whether the path is full or not. Stretches of an eighth of a round trip distinguish the two
+/// cases: on an idle path, packets are acknowledged as fast as they were sent. If they are not, and
+/// even the fastest stretch is slow, a bottleneck spreads them out.
 ///
-/// Acknowledgements that come in clumps and packets that are held up make some stretches slower and
-/// others faster; only the fastest counts.
+/// Acknowledgements in clumps and delayed packets make some stretches slower and others faster.
+/// Only the fastest counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AckRate {
     stretch: Option<Stretch>,
-    /// Of this round.
+    /// The fastest stretch of this round.
     best: Rate,
-    /// Of the round before.
+    /// The fastest stretch of the previous round.
     last_best: Rate,
-    /// Stretches that this round has seen to their end.
+    /// Stretches completed in this round.
     stretches: u32,
 }
 
-/// Where a stretch began.
+/// The start of a stretch.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     now: Time,
-    /// When the newest packet left that had been acknowledged by then.
+    /// The time at which the newest packet acknowledged by then was sent.
     sent: Time,
     /// Bytes delivered on the path by then.
     delivered: u64,
 }
 
 impl AckRate {
-    /// A round is over.
+    /// Ends a round.
     pub(super) fn end_round(&mut self) {
         *self = Self {
             last_best: self.best,
@@ -45,8 +45,8 @@ impl AckRate {
         };
     }
 
-    /// The fastest stretch so far, whenever one has ended that took longer than its packets took to
-    /// leave, and the round tells enough.
+    /// Returns the fastest rate so far at the end of each stretch that took longer than sending its
+    /// packets, once the round has enough stretches.
     pub(super) fn on_ack(&mut self, sample: &AckSample<'_>, mtu: u16) -> Option<Rate> {
         if sample.app_limited || sample.rate.is_some_and(|rate| rate.is_app_limited) {
             self.stretch = None;
@@ -71,19 +71,21 @@ impl AckRate {
         self.stretches = self.stretches.saturating_add(1);
         self.best = self.best.max(Rate::from_bytes_in(bytes, time));
         let is_spread_out = time > (here.sent - began.sent).mul_f64(SPREAD_OUT);
-        let is_telling = is_spread_out && self.stretches >= LEAST_STRETCHES;
-        is_telling.then(|| self.best.max(self.last_best))
+        let is_conclusive = is_spread_out && self.stretches >= LEAST_STRETCHES;
+        is_conclusive.then(|| self.best.max(self.last_best))
     }
 }
 
-/// On shorter paths a stretch is what a host may be late for other reasons.
+/// The shortest path measured. On shorter ones, hosts delay packets by as much as a stretch.
 const SHORTEST_PATH: Duration = Duration::from_millis(8);
+/// The length of a stretch as a fraction of the round-trip time.
 const STRETCH_DIVISOR: u32 = 8;
-/// What a stretch has to deliver, as many as a round needs (RFC 9406 §4.3).
+/// The fewest datagrams in a stretch, as many as a round needs (RFC 9406 §4.3).
 const LEAST_DATAGRAMS: u64 = 8;
-/// Less is what pacing in quanta and counting in acknowledgements may add.
+/// The factor by which a stretch must take longer than sending it. Pacing in quanta and counting in
+/// acknowledgements may add up to that much.
 const SPREAD_OUT: f64 = 1.25;
-/// The first stretch of a round may hold the pause before its first packet.
+/// The fewest stretches in a round. The first one may include the pause before its first packet.
 const LEAST_STRETCHES: u32 = 2;
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! Controllers by name.
+//! The names of the controllers.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A controller by name.
+/// The algorithm of a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Algorithm {
-    /// RFC 9002 appendix B.
+    /// NewReno, RFC 9002 appendix B.
     NewReno,
-    /// RFC 9438.
+    /// CUBIC, RFC 9438.
     #[default]
     Cubic,
-    /// draft-briscoe-iccrg-prague-congestion-control, for paths with L4S queues.
+    /// Prague, draft-briscoe-iccrg-prague-congestion-control, for paths with L4S queues.
     Prague,
     /// BBRv3, draft-ietf-ccwg-bbr.
     Bbr,
@@ -42,7 +42,7 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// No controller has this name.
+/// The error for a name that no controller has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownAlgorithm(pub String);
 

@@ -1,4 +1,4 @@
-//! Noticing that the path carries more than it did when congestion was last met.
+//! Detection of a path that carries more than at the last congestion event.
 
 use std::time::Duration;
 
@@ -6,36 +6,38 @@ use courser_base::{Rate, Time};
 
 use super::sample::AckSample;
 
-/// Compares what the path delivers with what it delivered when there last was a queue.
+/// Compares the delivery rate with the rate at which the path delivered when there last was a
+/// queue.
 ///
-/// Deviates: RFC 9438 and RFC 9002 §7 know no such thing; there a window that was cut at a narrow
-/// link goes on from there by its curve, or by a datagram per round trip, however wide the link has
-/// become. But a queue tells how fast the bottleneck is. If all of a later round is delivered clearly
-/// faster, by a window that is in full use and without a queue, then that bottleneck is gone, the
-/// window of the last congestion means nothing, and the path is as unknown as a new one: slow start.
+/// Deviates: RFC 9438 and RFC 9002 §7 have no such mechanism. There, a window that was reduced at a
+/// narrow link grows along its curve, or by a datagram per round trip, however much more the link
+/// carries by now. But a queue reveals the rate of the bottleneck. If a whole later round is
+/// delivered clearly faster, with the window in full use and without a queue, then that bottleneck
+/// is gone. The window of the last congestion event is meaningless then, and the path is as unknown
+/// as a new one: the controller returns to slow start.
 ///
-/// What keeps it from taking something else for that:
-/// - Without a queue there is no rate to compare with, whatever gets lost.
-/// - Jitter: rounds are judged by the smallest of their round-trip times, and a queue is one that
-///   several rounds in a row have met, the more if nothing was lost.
-/// - Delay that comes and goes: the rate to compare with is the highest since the window was cut.
-/// - Acknowledgements that come together: rates are those of whole rounds, one after the other
-///   without a gap, and two in a row must be fast.
-/// - Other flows: they leave room when they go, which is a rise as good as any. While there is a
-///   queue, a flow that gets a larger share of the same link is none.
-/// - After a rise there has to be a queue again before the next one.
+/// The following rules avoid false detections:
+/// - Loss: without a queue there is no rate to compare with, whatever is lost.
+/// - Jitter: only the smallest round-trip time of a round counts, and a queue must last for several
+///   rounds in a row, for more of them if nothing was lost.
+/// - Variable delay: the rate to compare with is the highest since the window was reduced.
+/// - Acknowledgements in clumps: rates are those of whole rounds without gaps between them, and two
+///   in a row must be fast.
+/// - Other flows: if they end, the capacity rises as well. While there is a queue, a flow that gets
+///   a larger share of the same link does not count.
+/// - After a rise there must be a queue again before the next one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CapacityRise {
     is_on: bool,
-    /// The highest rate up to the last round with a queue.
+    /// The rate of the bottleneck: the highest one up to the last round with a queue.
     reference: Option<Rate>,
-    /// The highest rate of a round since the window was cut.
+    /// The highest rate of a round since the window was reduced.
     peak: Rate,
-    /// Rounds in a row that met a queue.
+    /// Rounds in a row with a queue.
     queue_rounds: u8,
     /// Rounds in a row that were faster than `reference` and without a queue.
     fast_rounds: u8,
-    /// There was a congestion event in this round.
+    /// True if there was a congestion event in this round.
     is_congested: bool,
     round: Round,
 }
@@ -43,24 +45,24 @@ pub(super) struct CapacityRise {
 /// One round trip, counted by packet numbers.
 #[derive(Clone, Copy, Debug)]
 struct Round {
-    /// The round is over when this number, the first one sent in it, is acknowledged.
+    /// The first packet number sent in the round, whose acknowledgement ends it.
     end: u64,
     began: Time,
-    /// Bytes delivered on the path when it began.
+    /// Bytes delivered on the path at the start of the round.
     delivered: u64,
     min_rtt: Duration,
     samples: u16,
     is_app_limited: bool,
 }
 
-/// What the round-trip times of a round say about the queue.
+/// The queue of a round, derived from its round-trip times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Queue {
-    /// All packets of the round waited.
+    /// All packets of the round were delayed.
     Standing,
-    /// Some packet did not wait.
+    /// At least one packet was not delayed.
     Empty,
-    /// Neither can be said.
+    /// The round-trip times are inconclusive.
     Unclear,
 }
 
@@ -73,7 +75,7 @@ impl CapacityRise {
             queue_rounds: 0,
             fast_rounds: 0,
             is_congested: false,
-            // What comes before the first packet of a round is no round.
+            // The time before the first packet of a round is not a round.
             round: Round {
                 is_app_limited: true,
                 ..Round::new(0, Time::ZERO, 0)
@@ -81,12 +83,12 @@ impl CapacityRise {
         }
     }
 
-    /// Never says that there was a rise.
+    /// Switches the detection off.
     pub(super) fn switch_off(&mut self) {
         self.is_on = false;
     }
 
-    /// The window is cut.
+    /// Notes that the window is reduced.
     pub(super) fn on_congestion(&mut self) {
         self.is_congested = true;
         self.note_queue();
@@ -94,8 +96,8 @@ impl CapacityRise {
         self.fast_rounds = 0;
     }
 
-    /// True when the path has become wider and the window should look for its end again.
-    /// `last_sent` is the largest packet number that has been sent.
+    /// Returns true if the path carries more, so that the controller should return to slow start.
+    /// `last_sent` is the largest packet number sent.
     pub(super) fn on_ack(&mut self, sample: &AckSample<'_>, mtu: u16, last_sent: u64) -> bool {
         let round = &mut self.round;
         round.is_app_limited |= sample.app_limited;
@@ -133,7 +135,8 @@ impl CapacityRise {
             Queue::Standing => self.queue_rounds.saturating_add(1),
             Queue::Empty | Queue::Unclear => 0,
         };
-        // In slow start a queue may be so new that the round of the first loss is the second one.
+        // In slow start a queue may be so recent that the round of the first loss is only its
+        // second.
         self.note_queue();
         self.is_congested = false;
         let (numerator, denominator) = FASTER;
@@ -142,7 +145,7 @@ impl CapacityRise {
         self.fast_rounds = if is_fast { self.fast_rounds + 1 } else { 0 };
     }
 
-    /// Takes the rate as that of the bottleneck if there certainly is a queue.
+    /// Records the rate as that of the bottleneck if there certainly is a queue.
     fn note_queue(&mut self) {
         let needed = if self.is_congested {
             CONGESTED_ROUNDS
@@ -170,11 +173,12 @@ impl Round {
     fn queue(&self, path_min: Duration, bytes: u64, mtu: u16) -> Queue {
         let wait = self.min_rtt.saturating_sub(path_min);
         let threshold = (path_min / QUEUE_DIVISOR).max(LEAST_QUEUE);
-        // Few packets may all have been held up by something else than a queue of ours.
-        let is_telling = self.samples >= LEAST_SAMPLES && bytes >= LEAST_DATAGRAMS * u64::from(mtu);
+        // A few packets may all have been delayed by something other than our queue.
+        let is_conclusive =
+            self.samples >= LEAST_SAMPLES && bytes >= LEAST_DATAGRAMS * u64::from(mtu);
         if wait < threshold / 2 {
             Queue::Empty
-        } else if wait >= threshold && is_telling {
+        } else if wait >= threshold && is_conclusive {
             Queue::Standing
         } else {
             Queue::Unclear
@@ -182,22 +186,25 @@ impl Round {
     }
 }
 
-/// What a delivery rate has to be of the earlier one. Between a window that overflows a queue and
-/// one that leaves it empty nothing gets faster: this is more than what measuring adds.
+/// The factor by which a delivery rate must exceed the earlier one. A window that leaves the queue
+/// empty is delivered no faster than one that overflows it. The factor exceeds errors of
+/// measurement.
 const FASTER: (u32, u32) = (5, 4);
-/// So many rounds in a row have to be as fast.
+/// Fast rounds in a row that show a rise.
 const FAST_ROUNDS: u8 = 2;
-/// Rounds in a row with a queue when one of them lost packets ...
+/// Rounds in a row with a queue that suffice if one of them lost packets.
 const CONGESTED_ROUNDS: u8 = 2;
-/// ... and when none did.
+/// Rounds in a row with a queue that suffice if none lost packets.
 const QUIET_ROUNDS: u8 = 4;
-/// A queue is what makes the fastest packet of a round wait for a quarter of the path's round-trip
-/// time, and this at least, which is noise of the hosts on short paths (RFC 9406 §4.3). Half of it
-/// is none.
+/// There is a queue if the fastest packet of a round is delayed by this fraction of the path's
+/// round-trip time, and none if it is delayed by less than half of that.
 const QUEUE_DIVISOR: u32 = 4;
+/// The shortest delay that counts as a queue. Less is noise of the hosts on short paths (RFC 9406
+/// §4.3).
 const LEAST_QUEUE: Duration = Duration::from_millis(4);
-/// What a round has to have to show a queue, as in slow start.
+/// The fewest samples in a round that can show a queue, as in slow start.
 const LEAST_SAMPLES: u16 = 3;
+/// The fewest datagrams in a round that can show a queue, as in slow start.
 const LEAST_DATAGRAMS: u64 = 8;
 
 #[cfg(test)]

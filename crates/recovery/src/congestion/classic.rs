@@ -96,7 +96,7 @@ impl<L: WindowLaw> Classic<L> {
         }
     }
 
-    /// RFC 9002 §7.3.1.
+    /// Increases the window in slow start, RFC 9002 §7.3.1.
     fn on_slow_start_ack(&mut self, sample: &AckSample<'_>) {
         let growth = self.slow_start.on_ack(sample, self.mtu, self.window());
         let limit = self.ssthresh.unwrap_or(MAX_WINDOW);
@@ -107,7 +107,7 @@ impl<L: WindowLaw> Classic<L> {
         }
     }
 
-    /// RFC 9002 §7.3.2.
+    /// Reduces the window and begins a recovery period, RFC 9002 §7.3.2.
     fn begin_recovery(&mut self, sample: &LossSample<'_>) {
         let saved = Saved {
             law: self.law.save(),
@@ -160,7 +160,7 @@ impl<L: WindowLaw> Controller for Classic<L> {
 
     fn on_congestion(&mut self, sample: &LossSample<'_>) {
         self.is_untouched = false;
-        // The law may have slow start from here on: its threshold is then the window as it was.
+        // If the law has slow start only from here on, its threshold is the window so far.
         self.ssthresh = self.ssthresh();
         let is_covered = self.recovery.covers(sample.largest_lost_sent);
         match self.law.respond(sample, is_covered, self.mtu) {
@@ -215,7 +215,7 @@ impl<L: WindowLaw> Controller for Classic<L> {
         }
     }
 
-    /// The threshold of a law without slow start is its window.
+    /// Returns the threshold. For a law without slow start it is the window.
     fn ssthresh(&self) -> Option<u64> {
         if self.law.has_slow_start() {
             self.ssthresh

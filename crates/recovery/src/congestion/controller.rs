@@ -7,41 +7,45 @@ use courser_base::{Ecn, Rate, Time};
 use super::sample::{AckSample, LossSample, SpuriousLoss};
 use crate::rtt::RttEstimator;
 
-/// A congestion controller of one path. Called once per batch, acknowledgement or loss event,
-/// never per packet.
+/// A congestion controller of one path.
+///
+/// Methods are called once per batch, acknowledgement or loss event, never per packet.
 pub trait Controller: Send + fmt::Debug {
-    /// `bytes` were sent, up to packet number `last_pn`; `bytes_in_flight` counts them already.
+    /// Notes that `bytes` were sent, up to packet number `last_pn`. They are included in
+    /// `bytes_in_flight`.
     fn on_sent(&mut self, now: Time, bytes: u64, last_pn: u64, bytes_in_flight: u64);
-    /// Packets were acknowledged.
+    /// Processes newly acknowledged packets.
     fn on_ack(&mut self, sample: &AckSample<'_>);
-    /// Packets were lost or marked. To be told before the acknowledgement that showed it.
+    /// Processes lost or marked packets. Call it before [`on_ack`](Self::on_ack) for the
+    /// acknowledgement that revealed them.
     fn on_congestion(&mut self, sample: &LossSample<'_>);
-    /// A loss that was told of was none. To be told before the acknowledgement that showed it.
+    /// Processes a loss that turned out to be spurious. Call it before [`on_ack`](Self::on_ack) for
+    /// the acknowledgement that revealed it.
     fn on_spurious_loss(&mut self, _loss: &SpuriousLoss) {}
-    /// Datagrams have another size from now on.
+    /// Changes the datagram size.
     fn on_mtu_update(&mut self, mtu: u16);
-    /// Bytes that may be in flight.
+    /// Returns the congestion window: the bytes that may be in flight.
     fn window(&self) -> u64;
-    /// Bytes that may leave now with so many in flight. What is left of the window, but for a
-    /// controller that counts what it sends during recovery (RFC 9937).
+    /// Returns the bytes that may be sent now. This is the window less the bytes in flight, except
+    /// for controllers that count sent bytes during recovery (RFC 9937).
     fn room(&self, bytes_in_flight: u64) -> u64 {
         self.window().saturating_sub(bytes_in_flight)
     }
-    /// The slow start threshold; `None` while it is still infinite.
+    /// Returns the slow start threshold; `None` while it is infinite.
     fn ssthresh(&self) -> Option<u64>;
-    /// How fast to send; `None` leaves it to the pacer.
+    /// Returns the pacing rate; `None` leaves it to the pacer.
     fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate>;
-    /// Bytes to send in one go when pacing; `None` leaves it to the pacer.
+    /// Returns the bytes to send in one go when pacing; `None` leaves the choice to the pacer.
     fn send_quantum(&self) -> Option<u64> {
         None
     }
-    /// How packets are marked where ECN works.
+    /// Returns the codepoint of sent packets where ECN works.
     fn ecn_codepoint(&self) -> Ecn {
         Ecn::Ect0
     }
-    /// True while the window grows exponentially.
+    /// Returns true while the window grows exponentially.
     fn in_slow_start(&self) -> bool;
-    /// The name of the state it is in, for records: `slow_start`, `recovery`, ...
+    /// Returns the name of the present state for records: `slow_start`, `recovery`, ...
     fn state(&self) -> &'static str {
         if self.in_slow_start() {
             "slow_start"
@@ -49,13 +53,13 @@ pub trait Controller: Send + fmt::Debug {
             "congestion_avoidance"
         }
     }
-    /// Its name, for records and configuration.
+    /// Returns the name of the controller, for records and configuration.
     fn name(&self) -> &'static str;
 }
 
-/// Makes controllers of the user's own, one for each path.
+/// Creates custom controllers, one for each path.
 pub trait ControllerFactory: Send + Sync + fmt::Debug {
-    /// A controller for a path with datagrams of `mtu` bytes. What it draws by lot should come
-    /// from `seed`.
+    /// Creates a controller for a path with datagrams of `mtu` bytes. It should derive random
+    /// numbers from `seed`.
     fn make(&self, mtu: u16, seed: u64) -> Box<dyn Controller>;
 }

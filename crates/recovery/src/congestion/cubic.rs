@@ -28,7 +28,7 @@ pub struct CubicLaw {
     stage: Option<Stage>,
     /// Congestion avoidance is, or will be, entered from slow start and not from a reduction.
     is_after_slow_start: bool,
-    /// The last event that the stage's clock has counted.
+    /// The last event that the clock of the stage has counted.
     clock: Time,
 }
 
@@ -72,7 +72,7 @@ impl WindowLaw for CubicLaw {
 
     const NAME: &'static str = "cubic";
 
-    /// The curve begins flat, as after slow start (RFC 9438 §4.10).
+    /// Creates the law. The curve begins flat, as after slow start (RFC 9438 §4.10).
     fn new(window: u64) -> Self {
         let window = from_bytes(window);
         Self {
@@ -97,7 +97,7 @@ impl WindowLaw for CubicLaw {
         self.window = (self.window + from_bytes(bytes)).min(from_bytes(limit));
     }
 
-    /// RFC 9438 §4.10.
+    /// Ends slow start, RFC 9438 §4.10.
     fn on_slow_start_end(&mut self) {
         self.cwnd_prior = self.window;
     }
@@ -128,7 +128,7 @@ impl WindowLaw for CubicLaw {
         let t = stage.elapsed.as_secs_f64();
         let w_cubic = |t: f64| C * mtu * (t - stage.k).powi(3) + self.w_max;
         let grown = if w_cubic(t) < stage.w_est {
-            // The Reno-friendly region. The curve may have been ahead: never step back.
+            // The Reno-friendly region. The window never shrinks, as the curve may have been ahead.
             self.window.max(stage.w_est)
         } else {
             // The concave and the convex region, RFC 9438 §4.4 and §4.5.
@@ -140,7 +140,7 @@ impl WindowLaw for CubicLaw {
         self.stage = Some(stage);
     }
 
-    /// Multiplicative decrease and fast convergence, RFC 9438 §4.6 and §4.7.
+    /// Applies multiplicative decrease and fast convergence, RFC 9438 §4.6 and §4.7.
     fn decrease(&mut self, _sample: &LossSample<'_>, mtu: u16) {
         let has_less_room = self.window < self.w_max;
         self.w_max = if has_less_room {
@@ -154,7 +154,7 @@ impl WindowLaw for CubicLaw {
         self.is_after_slow_start = false;
     }
 
-    /// RFC 9438 §4.8.
+    /// Starts anew with the smallest window, RFC 9438 §4.8.
     fn collapse(&mut self, least: u64) {
         self.window = from_bytes(least);
         self.stage = None;
@@ -171,8 +171,8 @@ impl WindowLaw for CubicLaw {
         *self
     }
 
-    /// RFC 9438 §4.9.2. The time since the reduction counts as well: the curve continues as if it
-    /// had never been left.
+    /// Restores the state, RFC 9438 §4.9.2. The time since the reduction counts as well: the curve
+    /// continues as if the reduction had not happened.
     fn restore(&mut self, saved: Self) {
         let since = self.stage.map_or(Duration::ZERO, |stage| stage.elapsed);
         let stage = saved.stage.map(|stage| Stage {
@@ -187,7 +187,7 @@ impl WindowLaw for CubicLaw {
         };
     }
 
-    /// The first packet after idleness restarts the clock: RFC 9438 §4.2, §5.8.
+    /// Restarts the clock with the first packet after an idle period, RFC 9438 §4.2, §5.8.
     fn on_idle_end(&mut self, now: Time) {
         self.clock = self.clock.max(now);
     }
@@ -198,7 +198,7 @@ fn from_bytes(bytes: u64) -> f64 {
     bytes as f64
 }
 
-/// Rounds down; saturates.
+/// Converts to bytes. Rounds down and saturates.
 fn to_bytes(bytes: f64) -> u64 {
     bytes as u64
 }

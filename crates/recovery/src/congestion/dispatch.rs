@@ -1,4 +1,4 @@
-//! The controllers that come with the crate, as one type.
+//! All controllers as one type.
 
 use courser_base::{Ecn, Rate, Time};
 
@@ -12,24 +12,24 @@ use super::sample::{AckSample, LossSample, SpuriousLoss};
 use super::takeover::Takeover;
 use crate::rtt::RttEstimator;
 
-/// The controllers that come with the crate, and a door for others.
+/// A controller of the crate or a custom one.
 #[derive(Debug)]
 pub enum CongestionController {
-    /// RFC 9002 appendix B.
+    /// NewReno, RFC 9002 appendix B.
     NewReno(NewReno),
-    /// RFC 9438.
+    /// CUBIC, RFC 9438.
     Cubic(Cubic),
-    /// draft-briscoe-iccrg-prague-congestion-control.
+    /// Prague, draft-briscoe-iccrg-prague-congestion-control.
     Prague(Prague),
-    /// draft-ietf-ccwg-bbr. Its model would make the others large.
+    /// BBRv3, draft-ietf-ccwg-bbr. Boxed, because its model is large.
     Bbr(Box<Bbr>),
-    /// The user's own.
+    /// A custom controller.
     Custom(Box<dyn Controller>),
 }
 
 impl CongestionController {
-    /// A controller for a path with datagrams of `mtu` bytes. What it draws by lot comes from
-    /// `seed`.
+    /// Creates a controller for a path with datagrams of `mtu` bytes. It derives random numbers
+    /// from `seed`.
     pub fn new(algorithm: Algorithm, mtu: u16, seed: u64) -> Self {
         match algorithm {
             Algorithm::NewReno => Self::NewReno(NewReno::new(mtu)),
@@ -39,11 +39,13 @@ impl CongestionController {
         }
     }
 
-    /// Goes on with another algorithm, in the middle of a connection: with the window as it is,
-    /// past slow start if that is over, and without a burst. BBR takes a window per round trip
-    /// for the rate of the path until it has measured. Nothing changes if it is the same one.
+    /// Switches to another algorithm in the middle of a connection.
     ///
-    /// `rtt` is the path's estimator; `seed` as for [`new`](Self::new).
+    /// The new controller keeps the window, stays past slow start if that is over, and sends no
+    /// burst. BBR assumes that the path carries a window per round trip until it has measured the
+    /// rate. The same algorithm as before changes nothing.
+    ///
+    /// `rtt` is the estimator of the path. `seed` is used as by [`new`](Self::new).
     pub fn switch(
         &mut self,
         algorithm: Algorithm,
@@ -72,7 +74,7 @@ impl CongestionController {
         };
     }
 
-    /// Which of ours it is; `None` for the user's own.
+    /// Returns the algorithm; `None` for a custom controller.
     pub fn algorithm(&self) -> Option<Algorithm> {
         match self {
             Self::NewReno(_) => Some(Algorithm::NewReno),
@@ -83,9 +85,9 @@ impl CongestionController {
         }
     }
 
-    /// Stays in congestion avoidance when the path turns out to be wider than at the last
-    /// congestion event, as RFC 9438 and RFC 9002 §7 have it. Without this, NewReno and CUBIC go
-    /// back to slow start then.
+    /// Makes the controller stay in congestion avoidance when the path turns out to carry more than
+    /// at the last congestion event, as in RFC 9438 and RFC 9002 §7. By default, NewReno and CUBIC
+    /// return to slow start then.
     pub fn ignore_capacity_rise(&mut self) {
         match self {
             Self::NewReno(controller) => controller.ignore_capacity_rise(),
@@ -95,19 +97,20 @@ impl CongestionController {
         }
     }
 
-    /// Says that packets are not paced, which bounds each step of slow start (RFC 9406 §4.3).
+    /// Informs the controller that packets are not paced, which bounds each step of slow start
+    /// (RFC 9406 §4.3).
     pub fn set_unpaced(&mut self) {
         match self {
             Self::NewReno(controller) => controller.set_unpaced(),
             Self::Cubic(controller) => controller.set_unpaced(),
             Self::Prague(controller) => controller.set_unpaced(),
-            // Without pacing there is no BBR: its bursts are as large as its window then.
+            // BBR needs pacing: without it, bursts are as large as the window.
             Self::Bbr(_) | Self::Custom(_) => {}
         }
     }
 }
 
-/// Calls the same method of whichever controller it is, without a table of pointers for ours.
+/// Calls the same method of any controller, without dynamic dispatch for those of the crate.
 macro_rules! each {
     ($self:ident, $controller:ident => $call:expr) => {
         match $self {

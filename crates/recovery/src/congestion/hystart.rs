@@ -1,4 +1,4 @@
-//! HyStart++: leaving slow start before the queue overflows, RFC 9406.
+//! HyStart++: ends slow start before the queue overflows, RFC 9406.
 
 use std::time::Duration;
 
@@ -7,24 +7,23 @@ use courser_base::Rate;
 use super::ack_rate::AckRate;
 use super::sample::AckSample;
 
-/// The growth of the window in slow start.
+/// Determines the growth of the window in slow start.
 ///
-/// Watches the smallest round-trip time of each round. When it rises, growth slows down for a
-/// few rounds (conservative slow start); if it stays up, slow start is over, and if it falls
-/// back, the rise was noise. The same happens when acknowledgements come too slowly for the
-/// window. Only the first slow start is watched (RFC 9406 §4.3), and one after the path has become
-/// wider.
+/// HyStart++ monitors the smallest round-trip time of each round. When it rises, growth slows down
+/// for a few rounds (conservative slow start). If it stays high, slow start ends; if it falls back,
+/// the rise was noise. The same happens if acknowledgements arrive too slowly for the window. Only
+/// the first slow start is monitored (RFC 9406 §4.3), and one after a rise in capacity.
 ///
 /// Peers that acknowledge a whole batch at once may give fewer samples in a round than the eight
-/// that the RFC wants, and slow start would end only with loss. Such a round is judged when it is
-/// over, see [`N_THINNED_SAMPLE`].
+/// that the RFC requires, so that slow start would end only with loss. Such a round is evaluated at
+/// its end, see [`N_THINNED_SAMPLE`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HyStart {
     phase: Phase,
     is_paced: bool,
     round: Round,
     ack_rate: AckRate,
-    /// The rate has not led to conservative slow start in vain.
+    /// True unless the rate has led to conservative slow start without a queue.
     trusts_rate: bool,
     last_sent: u64,
 }
@@ -32,18 +31,19 @@ pub(super) struct HyStart {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     SlowStart,
-    /// Conservative slow start: `baseline` is the smallest round-trip time that led here.
+    /// Conservative slow start.
     Conservative {
+        /// The round-trip time below which the phase ends: there is no queue.
         baseline: Duration,
         rounds: u32,
-        /// The first packet whose delay is compared. Not zero if it was the rate that led here.
+        /// The first packet whose delay counts. Zero if delay and not the rate led to the phase.
         since: u64,
     },
-    /// There was congestion or an exit: any later slow start is the plain one.
+    /// Standard slow start, after congestion or the end of the first slow start.
     Off,
 }
 
-/// Where slow start was before a congestion event.
+/// The state of slow start before a congestion event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved {
     phase: Phase,
@@ -53,7 +53,7 @@ pub(super) struct Saved {
 /// One round trip, counted by packet numbers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// The round is over when this number, the first one sent in the next, is acknowledged.
+    /// The first packet number of the next round, whose acknowledgement ends this one.
     window_end: u64,
     min_rtt: Option<Duration>,
     last_min_rtt: Option<Duration>,
@@ -63,18 +63,18 @@ struct Round {
 }
 
 impl Round {
-    /// There are samples enough to judge it by, now that it is over.
-    fn is_telling(&self, mtu: u16) -> bool {
+    /// Returns true if a round that is over has enough samples to be evaluated.
+    fn is_conclusive(&self, mtu: u16) -> bool {
         self.samples >= N_THINNED_SAMPLE && self.acked >= u64::from(N_RTT_SAMPLE) * u64::from(mtu)
     }
 }
 
-/// What an acknowledgement does to the window.
+/// The effect of an acknowledgement on the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Growth {
     /// Bytes to add.
     pub(super) bytes: u64,
-    /// Slow start is over: the threshold becomes the window.
+    /// True if slow start is over, so that the threshold becomes the window.
     pub(super) is_over: bool,
 }
 
@@ -98,12 +98,12 @@ impl HyStart {
         self.last_sent = last_pn;
     }
 
-    /// The largest packet number that has been sent.
+    /// Returns the largest packet number sent.
     pub(super) fn last_sent(&self) -> u64 {
         self.last_sent
     }
 
-    /// What a congestion event that turns out to be none gives back.
+    /// Returns the state to be restored if a congestion event turns out to be spurious.
     pub(super) fn saved(&self) -> Saved {
         Saved {
             phase: self.phase,
@@ -111,13 +111,13 @@ impl HyStart {
         }
     }
 
-    /// The congestion event was none: goes on from an earlier state.
+    /// Restores an earlier state after a spurious congestion event.
     pub(super) fn resume(&mut self, earlier: Saved) {
         self.phase = earlier.phase;
         self.round = earlier.round;
     }
 
-    /// The path has become another one: its slow start is watched like the first.
+    /// Starts anew after a rise in capacity. This slow start is monitored like the first.
     pub(super) fn restart(&mut self) {
         self.phase = Phase::SlowStart;
         self.ack_rate = AckRate::default();
@@ -128,12 +128,12 @@ impl HyStart {
         };
     }
 
-    /// A congestion event ends the first slow start.
+    /// Ends the first slow start on a congestion event.
     pub(super) fn on_congestion(&mut self) {
         self.phase = Phase::Off;
     }
 
-    /// `window` is what the acknowledgement found.
+    /// Returns the growth for an acknowledgement. `window` is the window before it.
     pub(super) fn on_ack(&mut self, sample: &AckSample<'_>, mtu: u16, window: u64) -> Growth {
         let bytes = if sample.app_limited {
             0
@@ -146,7 +146,7 @@ impl HyStart {
                 is_over: false,
             };
         }
-        // Before the sample is counted: the packet that ends a round belongs to the next.
+        // This must precede counting the sample: the packet that ends a round belongs to the next.
         let is_over = self.end_round(sample, mtu);
         self.round.acked = self.round.acked.saturating_add(sample.acked_bytes);
         if let Some(rate) = self.ack_rate.on_ack(sample, mtu) {
@@ -154,7 +154,7 @@ impl HyStart {
         } else if sample.app_limited {
             self.forget_rate();
         }
-        // Packets of a half-empty window do not meet a queue of our making.
+        // Packets of a half-empty window do not meet a queue that we have caused.
         if !sample.app_limited
             && !self.is_too_early(sample.largest_acked)
             && let Some(rtt) = sample.rtt_sample
@@ -168,12 +168,12 @@ impl HyStart {
         Growth { bytes, is_over }
     }
 
-    /// The packet left before what it would be asked about.
+    /// Returns true if the packet was sent before those whose delay counts.
     fn is_too_early(&self, pn: u64) -> bool {
         matches!(self.phase, Phase::Conservative { since, .. } if pn < since)
     }
 
-    /// RFC 9406 §4.2: `min(N, L * SMSS)`, a part of it in conservative slow start.
+    /// Returns `min(N, L * SMSS)` of RFC 9406 §4.2, or a fraction of it in conservative slow start.
     fn step(&self, acked: u64, mtu: u16) -> u64 {
         let bytes = if self.is_paced {
             acked
@@ -187,7 +187,7 @@ impl HyStart {
         }
     }
 
-    /// Enters or leaves conservative slow start. Call it once the round has enough samples.
+    /// Enters or leaves conservative slow start. Called once the round has enough samples.
     fn judge_round(&mut self, max_threshold: Duration) {
         let Some(min) = self.round.min_rtt else {
             return;
@@ -215,12 +215,12 @@ impl HyStart {
         }
     }
 
-    /// Enters conservative slow start when the window is larger than what a round trip delivers.
+    /// Enters conservative slow start if the window is larger than what a round trip delivers.
     ///
-    /// Deviates: RFC 9406 waits until all of a round is late. Where the path narrows to the rate at
-    /// which half a window arrived, the first packets of a round still find an empty queue when the
-    /// last ones fill it, and the round in which all are late is the one that overflows: 1 MB
-    /// over 10 Mbit/s x 50 ms with a queue of one BDP lost a sixth of its packets.
+    /// Deviates: RFC 9406 waits until a whole round is delayed. Where the bottleneck has the rate
+    /// at which half a window arrived, the first packets of a round still find an empty queue while
+    /// the last ones fill it, and the first round that is delayed as a whole is the one that
+    /// overflows: 1 MB over 10 Mbit/s x 50 ms with a queue of one BDP lost a sixth of its packets.
     fn judge_rate(&mut self, rate: Rate, window: u64) {
         let (Phase::SlowStart, Some(last)) = (self.phase, self.round.last_min_rtt) else {
             return;
@@ -229,7 +229,7 @@ impl HyStart {
         if !self.trusts_rate || window <= rate.scaled(numerator, denominator).bytes_in(last) {
             return;
         }
-        // A queue has to show in what leaves from now on, or this was no bottleneck.
+        // Packets sent from now on must show a queue, or there is no bottleneck.
         self.phase = Phase::Conservative {
             baseline: last.saturating_add(threshold(last, Duration::MAX)),
             rounds: 0,
@@ -239,12 +239,12 @@ impl HyStart {
         self.round.samples = 0;
     }
 
-    /// Starts a new round when the old one is acknowledged; true when that ends slow start.
+    /// Starts a new round if the old one is acknowledged. Returns true if that ends slow start.
     fn end_round(&mut self, sample: &AckSample<'_>, mtu: u16) -> bool {
         if sample.largest_acked < self.round.window_end {
             return false;
         }
-        if self.round.samples < N_RTT_SAMPLE && self.round.is_telling(mtu) {
+        if self.round.samples < N_RTT_SAMPLE && self.round.is_conclusive(mtu) {
             self.judge_round(Duration::MAX);
         }
         let standing = sample.rtt.min().saturating_mul(2);
@@ -256,14 +256,14 @@ impl HyStart {
             last_min_rtt: ended.min_rtt,
             ..Round::default()
         };
-        // The partial round in which the phase began counts too.
+        // The partial round in which the phase began counts as well.
         let Phase::Conservative { rounds, since, .. } = &mut self.phase else {
             return false;
         };
         if *since > 0 {
-            // Packets that left too early do not count.
+            // Packets sent too early do not count.
             self.round.last_min_rtt = ended.min_rtt.or(ended.last_min_rtt);
-            if *rounds >= UNASKED_ROUNDS && !ended.is_telling(mtu) {
+            if *rounds >= TRANSITION_ROUNDS && !ended.is_conclusive(mtu) {
                 return false;
             }
         }
@@ -271,7 +271,7 @@ impl HyStart {
         let needed = match (*since, has_standing_queue) {
             (0, true) => STANDING_QUEUE_ROUNDS,
             (0, false) => CSS_ROUNDS,
-            _ => UNASKED_ROUNDS + ASKED_ROUNDS,
+            _ => TRANSITION_ROUNDS + CONFIRMATION_ROUNDS,
         };
         if *rounds < needed {
             return false;
@@ -280,13 +280,14 @@ impl HyStart {
         true
     }
 
-    /// There is no queue: the rate of acknowledgements says nothing on this path.
+    /// Ignores the rate of acknowledgements from now on, because there was no queue.
     fn distrust_rate(&mut self) {
         self.phase = Phase::SlowStart;
         self.trusts_rate = false;
     }
 
-    /// The sender has paused, which empties queues: the next packets say nothing of what came before.
+    /// Leaves conservative slow start after a pause of the sender. Pauses empty queues, so the next
+    /// packets do not reveal the earlier state.
     fn forget_rate(&mut self) {
         if matches!(self.phase, Phase::Conservative { since: 1.., .. }) {
             self.phase = Phase::SlowStart;
@@ -295,47 +296,50 @@ impl HyStart {
     }
 }
 
-/// `RttThresh`, RFC 9406 §4.2.
+/// Returns `RttThresh`, RFC 9406 §4.2.
 fn threshold(last: Duration, max: Duration) -> Duration {
     (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, max)
 }
 
-/// Samples that a round needs before it is judged. All constants: RFC 9406 §4.3.
+/// Samples that a round needs to be evaluated. The constants are those of RFC 9406 §4.3.
 const N_RTT_SAMPLE: u32 = 8;
-/// Samples that a finished round needs when acknowledgements are few.
+/// Samples that a finished round needs if acknowledgements are rare.
 ///
-/// Deviates: RFC 9406 §4.2 judges no round of fewer than eight samples, because it expects one for
-/// every other packet. Here the round must have delivered eight datagrams all the same, and it is
-/// judged by an eighth of the round-trip time without the upper bound of 16 ms: each sample
-/// carries the time that its packet waited behind its own batch.
+/// Deviates: RFC 9406 §4.2 evaluates no round of fewer than eight samples, because it expects one
+/// for every other packet. Here the round must still have delivered eight datagrams. Its threshold
+/// is an eighth of the round-trip time without the upper bound of 16 ms, because each sample
+/// includes the time that its packet waited behind its own batch.
 const N_THINNED_SAMPLE: u32 = 3;
-/// No rise smaller than this counts: on short paths it is noise of the hosts.
+/// The smallest rise that counts. Less is noise of the hosts on short paths.
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 const MIN_RTT_DIVISOR: u32 = 8;
+/// The divisor of growth in conservative slow start.
 const CSS_GROWTH_DIVISOR: u64 = 4;
+/// Rounds of conservative slow start.
 const CSS_ROUNDS: u32 = 5;
-/// Rounds of conservative slow start when even the fastest packet of a round took twice as long
-/// as the path can do.
+/// Rounds of conservative slow start if even the fastest packet of a round took twice the shortest
+/// round-trip time of the path.
 ///
-/// Deviates: RFC 9406 §4.3 recommends five in any case. On short round trips the threshold of 4 ms
-/// lets the window come to five times what the path holds before growth slows down, and five
-/// rounds more fill a queue of ten times. A rise is not noise when the queue holds more than the
-/// path does for all of a round.
+/// Deviates: RFC 9406 §4.3 recommends five rounds in all cases. With short round trips the
+/// threshold of 4 ms lets the window grow to five times what the path holds before growth slows
+/// down, and five more rounds fill a queue of ten times that. If the queue holds more than the path
+/// during a whole round, the rise is not noise.
 const STANDING_QUEUE_ROUNDS: u32 = 2;
-/// The same when the rate of acknowledgements has led to conservative slow start: the window is larger
-/// than what the path holds. The round in which that was noticed and the next have packets that left
-/// before; two in which a queue was there for every packet leave little to find out. With one, jitter
-/// of half a round trip ends slow start too early half as often again as without looking at the
-/// rate; with two it does not.
+/// The divisor of growth if the rate of acknowledgements has led to conservative slow start: the
+/// window is larger than what the path holds.
 const KNOWN_RATE_GROWTH_DIVISOR: u64 = 8;
-const UNASKED_ROUNDS: u32 = 2;
-const ASKED_ROUNDS: u32 = 2;
-/// The window, as a multiple of what the path delivers in a round trip at its fastest, from which on
-/// the path must be full. Where it is not it is about one: a window leaves in half a round trip, and the
-/// next is twice as large.
+/// Rounds after such a start that contain packets sent before: the round of the detection and the
+/// next.
+const TRANSITION_ROUNDS: u32 = 2;
+/// Rounds after those that must show a queue for every packet. With one, jitter of half a round
+/// trip ends slow start too early half as often again as without the rate; with two it does not.
+const CONFIRMATION_ROUNDS: u32 = 2;
+/// The window from which on the path must be full, as a multiple of what it delivers in a round
+/// trip at its fastest. On a path that is not full the multiple is about one: a window is sent in
+/// half a round trip, and the next one is twice as large.
 const FULL: (u32, u32) = (7, 5);
-/// Datagrams that one acknowledgement may add when nothing spreads them over time.
+/// Datagrams that one acknowledgement may add to the window if packets are not paced.
 const UNPACED_LIMIT: u64 = 8;
 
 #[cfg(test)]

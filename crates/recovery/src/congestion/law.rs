@@ -26,7 +26,7 @@ pub trait WindowLaw: Clone + fmt::Debug + Send {
     /// Returns the window in bytes.
     fn window(&self) -> u64;
 
-    /// Sets the window, for a path or a datagram size that has just become known.
+    /// Sets the window to a bound for the datagram size.
     fn set_window(&mut self, window: u64);
 
     /// Adds `bytes` to the window in slow start, up to `limit`.

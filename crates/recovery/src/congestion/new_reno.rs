@@ -37,7 +37,7 @@ impl WindowLaw for NewRenoLaw {
         self.window = self.window.saturating_add(bytes).min(limit);
     }
 
-    /// RFC 9002 §7.3.3: one datagram for each window acknowledged.
+    /// Adds one datagram for each window acknowledged, RFC 9002 §7.3.3.
     fn increase(&mut self, sample: &AckSample<'_>, mtu: u16) {
         if sample.app_limited {
             return;
@@ -49,7 +49,7 @@ impl WindowLaw for NewRenoLaw {
         }
     }
 
-    /// RFC 9002 §7.3.2.
+    /// Halves the window, RFC 9002 §7.3.2.
     fn decrease(&mut self, _sample: &LossSample<'_>, mtu: u16) {
         self.window = (self.window / 2).max(minimum_window(mtu));
         self.acked = 0;

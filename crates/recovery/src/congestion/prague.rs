@@ -121,7 +121,8 @@ impl WindowLaw for PragueLaw {
         }
     }
 
-    /// A change of laws is a reduction with a saved state of its own, so both states agree.
+    /// Restores the state of the law in charge. Each change of laws begins a new recovery period
+    /// with a state of its own, so the saved state is never that of the other law.
     fn restore(&mut self, saved: Saved) {
         match (&mut self.scalable, saved) {
             (Some(scalable), Saved::Scalable(window)) => scalable.restore(window),
@@ -142,8 +143,8 @@ impl WindowLaw for PragueLaw {
         }
     }
 
-    /// The scalable law responds to marks, to the first with half of the window. Loss without marks
-    /// since the last one returns to CUBIC, which then responds to it.
+    /// The scalable law responds to marks, to the first one by halving the window. If no mark has
+    /// come since the last loss, CUBIC takes over and responds to the loss.
     fn respond(&mut self, sample: &LossSample<'_>, is_covered: bool, mtu: u16) -> Response {
         match &mut self.scalable {
             None if sample.is_ecn => {
@@ -179,7 +180,7 @@ impl WindowLaw for PragueLaw {
         }
     }
 
-    /// A window per round trip: any more would be a queue (draft §2.5.1).
+    /// Returns a window per round trip, because any more would form a queue (draft §2.5.1).
     fn pacing_rate(&self, rtt: &RttEstimator, in_slow_start: bool) -> Rate {
         match &self.scalable {
             Some(scalable) => Rate::from_bytes_in(scalable.window(), rtt.smoothed()),
@@ -187,7 +188,8 @@ impl WindowLaw for PragueLaw {
         }
     }
 
-    /// A quarter of a millisecond, because an L4S queue marks at less than one (draft §2.5.2).
+    /// Returns the bytes of a quarter of a millisecond, because an L4S queue marks at less than one
+    /// (draft §2.5.2).
     fn send_quantum(&self, mtu: u16) -> Option<u64> {
         let rate = self.rate.filter(|_| self.scalable.is_some())?;
         let bytes = rate.as_bytes_per_second() / QUANTUMS_PER_SECOND;
@@ -199,6 +201,7 @@ impl WindowLaw for PragueLaw {
     }
 }
 
+/// The number of quanta in a second.
 const QUANTUMS_PER_SECOND: u64 = 4000;
 
 #[cfg(test)]

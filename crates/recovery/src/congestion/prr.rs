@@ -1,45 +1,46 @@
-//! Proportional rate reduction, RFC 9937: what may be sent during recovery.
+//! Proportional rate reduction, RFC 9937: limits sending during recovery.
 
 use courser_base::Time;
 
 use super::sample::{AckSample, LossSample};
 use super::window::{MAX_WINDOW, initial_window};
 
-/// Brings the bytes in flight down to the slow start threshold over one recovery period.
+/// Reduces the bytes in flight to the slow start threshold over one recovery period.
 ///
-/// Without it a halved window is a silence of half a round trip and then a burst. With it, each
-/// acknowledgement lets out its share: `ssthresh / RecoverFS` of what was delivered while more is
-/// in flight than the threshold, and enough to come back to the threshold when losses have taken
-/// the flight below it.
+/// Without it, halving the window stops sending for half a round trip, and a burst follows. With
+/// it, each acknowledgement permits a share: `ssthresh / RecoverFS` of the delivered bytes while
+/// more is in flight than the threshold, and enough to return to the threshold after losses have
+/// taken the flight below it.
 ///
-/// Where RFC 9937 writes `cwnd = inflight + sndcnt`, this keeps `sndcnt` and takes from it what is
-/// sent: the window stays what the controller made it.
+/// RFC 9937 sets `cwnd = inflight + sndcnt`. This implementation stores `sndcnt` instead, less the
+/// bytes sent since, and leaves the window as the controller set it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prr {
     ssthresh: u64,
-    /// Bytes in flight before the acknowledgement that showed the loss, what it delivered and
-    /// what it showed to be lost included: `RecoverFS`.
+    /// `RecoverFS`: bytes in flight before the acknowledgement that revealed the loss, those that
+    /// it delivered or declared lost included.
     recover_fs: u64,
     /// `prr_delivered`.
     delivered: u64,
     /// `prr_out`.
     out: u64,
-    /// What is left of `sndcnt`.
+    /// The rest of `sndcnt`.
     allowance: u64,
-    /// When recovery began.
+    /// The time at which recovery began.
     entered: Time,
-    /// Packets were lost since the last acknowledgement.
+    /// True if packets were lost since the last acknowledgement.
     has_lost: bool,
+    /// True if the flight was so short that the window alone limits it.
     is_short: bool,
     mtu: u64,
 }
 
 impl Prr {
-    /// Recovery begins with this sample and leads to a window of `ssthresh`. RFC 9937 §6.1.
+    /// Begins recovery to a window of `ssthresh` with this sample. RFC 9937 §6.1.
     ///
-    /// Flights of no more than an initial window are left to the window. That much may leave at
-    /// once anyway, and in a handshake the acknowledgements that should let packets out may wait
-    /// for the very packets that are held back.
+    /// The window alone limits flights of at most an initial window. That much may be sent at once
+    /// anyway, and in a handshake the acknowledgements that would permit packets may depend on the
+    /// very packets that are held back.
     pub(super) fn new(sample: &LossSample<'_>, ssthresh: u64, mtu: u16) -> Self {
         let recover_fs = sample.bytes_in_flight.saturating_add(sample.lost_bytes);
         let mut prr = Self {
@@ -61,32 +62,33 @@ impl Prr {
         self.mtu = u64::from(mtu);
     }
 
-    /// More packets were lost in the same recovery, perhaps without an acknowledgement.
+    /// Notes more losses in the same recovery, with or without an acknowledgement.
     pub(super) fn on_lost(&mut self, sample: &LossSample<'_>) {
         self.has_lost |= sample.lost_bytes > 0;
         self.allow(0, sample.bytes_in_flight, false);
     }
 
-    /// An acknowledgement arrived during recovery. RFC 9937 §6.2.
+    /// Processes an acknowledgement during recovery. RFC 9937 §6.2.
     pub(super) fn on_ack(&mut self, sample: &AckSample<'_>) {
         if sample.now == self.entered {
-            // The acknowledgement that began it all: only here is known what it delivered.
+            // This acknowledgement began recovery. The bytes that it delivered are known only now.
             self.recover_fs = self.recover_fs.max(sample.bytes_in_flight_before);
         }
-        // SafeACK: progress, and nothing that says recovery has to go on for longer.
+        // SafeACK: there is progress, and no sign that recovery must last longer.
         let is_safe = sample.acked_bytes > 0 && sample.lost_bytes == 0 && !self.has_lost;
         self.has_lost = false;
         self.delivered = self.delivered.saturating_add(sample.acked_bytes);
         self.allow(sample.acked_bytes, sample.bytes_in_flight, is_safe);
     }
 
-    /// Bytes left, probes included.
+    /// Notes that bytes were sent, those of probes included.
     pub(super) fn on_sent(&mut self, bytes: u64) {
         self.out = self.out.saturating_add(bytes);
         self.allowance = self.allowance.saturating_sub(bytes);
     }
 
-    /// Bytes that may leave now. With nothing in flight there is nothing to wait for.
+    /// Returns the bytes that may be sent now, at least a datagram if nothing is in flight: no
+    /// acknowledgement would permit any.
     pub(super) fn room(&self, window: u64, bytes_in_flight: u64) -> u64 {
         if self.is_short {
             window.saturating_sub(bytes_in_flight)
@@ -106,12 +108,12 @@ impl Prr {
             let count = unspent.max(delivered).saturating_add(growth);
             count.min(self.ssthresh - in_flight)
         };
-        // One packet leaves on entry, to repair what was lost.
+        // One packet is permitted on entry to repair a loss.
         let least = if self.out == 0 { self.mtu } else { 0 };
         self.allowance = count.max(least).min(MAX_WINDOW);
     }
 
-    /// `CEIL(prr_delivered * ssthresh / RecoverFS)`.
+    /// Returns `CEIL(prr_delivered * ssthresh / RecoverFS)`.
     fn proportional(&self) -> u64 {
         let share = u128::from(self.delivered) * u128::from(self.ssthresh);
         let share = share.div_ceil(u128::from(self.recover_fs.max(1)));

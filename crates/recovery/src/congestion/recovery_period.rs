@@ -2,7 +2,7 @@
 
 use courser_base::Time;
 
-/// The round trip after a reduction, in which no sign of congestion is new.
+/// The round trip after a reduction, during which no sign of congestion is new.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecoveryPeriod {
     start: Option<Time>,
@@ -10,33 +10,35 @@ pub(super) struct RecoveryPeriod {
 }
 
 impl RecoveryPeriod {
-    /// True when a packet sent at this time left before the window was last reduced: its loss is
-    /// no news.
+    /// Returns true if a packet sent at this time was sent before the last reduction, so that its
+    /// loss is not a new sign.
     pub(super) fn covers(&self, sent: Time) -> bool {
         self.start.is_some_and(|start| sent <= start)
     }
 
-    /// True when the acknowledgement of a packet sent at this time does not make the window grow.
+    /// Returns true if the acknowledgement of a packet sent at this time must not increase the
+    /// window.
     pub(super) fn holds(&self, sent: Time) -> bool {
         !self.has_collapsed && self.covers(sent)
     }
 
+    /// Begins a period.
     pub(super) fn start(&mut self, now: Time) {
         self.start = Some(now);
         self.has_collapsed = false;
     }
 
-    /// RFC 9002 appendix B.8: persistent congestion ends the period.
+    /// Ends the period on persistent congestion, RFC 9002 appendix B.8.
     ///
-    /// Deviates: only for growth. Packets of the time before that are declared lost later show
-    /// the same congestion, and would set the threshold to the collapsed window. TCP holds it
-    /// too, RFC 5681 §3.1.
+    /// Deviates: the period ends only for growth. Earlier packets that are declared lost later are
+    /// signs of the same congestion, and would set the threshold to the collapsed window. TCP holds
+    /// the threshold as well, RFC 5681 §3.1.
     pub(super) fn collapse(&mut self, now: Time) {
         self.start = Some(now);
         self.has_collapsed = true;
     }
 
-    /// There was no congestion after all.
+    /// Ends the period because there was no congestion.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -29,7 +29,7 @@ pub(super) struct Flow<C> {
     delivered: u64,
 }
 
-/// An acknowledgement of nothing that left at the beginning of time; tests say what it has.
+/// An acknowledgement without content. Tests set the fields that they need.
 pub(super) fn blank_ack(rtt: &RttEstimator) -> AckSample<'_> {
     AckSample {
         now: Time::ZERO,
@@ -63,7 +63,7 @@ impl<C: Controller> Flow<C> {
         }
     }
 
-    /// Sends a window, waits for `rtt`, and gets it acknowledged in `acks` pieces.
+    /// Sends a window, which is acknowledged after `rtt` in `acks` parts.
     pub(super) fn round(&mut self, rtt: Duration, acks: u64) {
         let window = self.controller.window();
         let sent_at = self.now;
@@ -78,8 +78,8 @@ impl<C: Controller> Flow<C> {
         }
     }
 
-    /// As above, with the window sent over half of `rtt` and acknowledged over `spread`, each piece
-    /// `rtt` after it left, or later.
+    /// Sends a window over half of `rtt`, which is acknowledged over `spread`, each part at least
+    /// `rtt` after it was sent.
     pub(super) fn paced_round(&mut self, rtt: Duration, spread: Duration, acks: u64) {
         let window = self.controller.window();
         let began = self.now;
@@ -119,7 +119,7 @@ impl<C: Controller> Flow<C> {
         });
     }
 
-    /// A packet that was sent just now is lost.
+    /// Loses a packet that was just sent.
     pub(super) fn lose(&mut self) {
         self.lose_sent_at(self.now, false);
         self.now += Duration::from_nanos(1);
@@ -138,8 +138,8 @@ impl<C: Controller> Flow<C> {
     }
 }
 
-/// Controllers that answer loss as RFC 9002 and RFC 9438 say; Prague does while nothing is
-/// marked.
+/// The controllers that respond to loss as in RFC 9002 and RFC 9438, Prague while there are no
+/// marks.
 fn all() -> [CongestionController; 3] {
     [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague]
         .map(|name| CongestionController::new(name, MTU, 1))

@@ -1,16 +1,17 @@
-//! Taking back a reduction that was no one's fault: RFC 9438 §4.9, in the manner of RFC 3522.
+//! The undo of spurious reductions: RFC 9438 §4.9, in the manner of RFC 3522.
 
 use courser_base::Time;
 
 use super::sample::{LossSample, SpuriousLoss};
 
-/// Remembers the state before a reduction until the fate of what was lost is known.
+/// Keeps the state before a reduction until the fate of the lost packets is known.
 ///
-/// An episode begins with the loss that lowered the window and takes in all losses that did not
-/// lower it again. When the last of its packets turns up, the network was only slow or out of
-/// order, and the state comes back. A CE mark is a statement of the network, never undone.
+/// An episode begins with the loss that reduced the window, and includes all later losses that did
+/// not reduce it again. When the last of its packets is acknowledged, the network was only slow or
+/// reordered packets, and the state is restored. CE marks are explicit signals and are never
+/// undone.
 ///
-/// Boxed, for most connections lose nothing most of the time.
+/// The episode is boxed, because most connections have no losses most of the time.
 #[derive(Clone, Debug)]
 pub(super) struct Undo<S> {
     episode: Option<Box<Episode<S>>>,
@@ -20,7 +21,7 @@ pub(super) struct Undo<S> {
 struct Episode<S> {
     saved: S,
     start: Time,
-    /// Bytes declared lost that have not turned up.
+    /// Bytes declared lost and not acknowledged since.
     missing: u64,
 }
 
@@ -29,7 +30,7 @@ impl<S> Undo<S> {
         Self { episode: None }
     }
 
-    /// A reduction for this reason is about to be made.
+    /// Begins an episode before a reduction. `saved` is the present state.
     pub(super) fn begin(&mut self, sample: &LossSample<'_>, saved: S) {
         self.episode = None;
         if !sample.is_ecn {
@@ -41,7 +42,7 @@ impl<S> Undo<S> {
         }
     }
 
-    /// The same episode goes on.
+    /// Adds losses to the present episode.
     pub(super) fn extend(&mut self, sample: &LossSample<'_>) {
         if sample.is_ecn {
             self.episode = None;
@@ -50,7 +51,8 @@ impl<S> Undo<S> {
         }
     }
 
-    /// A packet has turned up; the state to go back to when it was the last one missing.
+    /// Notes that a lost packet was acknowledged. Returns the state to restore if it was the last
+    /// one missing.
     pub(super) fn on_spurious_loss(&mut self, loss: &SpuriousLoss) -> Option<S> {
         let episode = self.episode.as_mut()?;
         if loss.lost_at < episode.start {
@@ -64,7 +66,7 @@ impl<S> Undo<S> {
     }
 }
 
-/// The higher of two slow start thresholds; `None` is infinite.
+/// Returns the higher of two slow start thresholds; `None` is infinite.
 pub(super) fn higher_threshold(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     Some(a?.max(b?))
 }

@@ -25,7 +25,7 @@ fn steady_flow_is_measured_as_fast_as_it_is() {
         path.forget_before(Some(id));
         path.on_sent(at(40 + ms), 39_000);
     }
-    // The first flight is measured from its first packet on.
+    // The first flight is measured from its first packet.
     let sample = last.expect("a packet was delivered");
     assert_eq!(sample.delivered, 40_000);
     assert_eq!(sample.interval, MS * 79);
@@ -43,7 +43,7 @@ fn bunched_acknowledgements_do_not_look_fast() {
     let ids: Vec<u32> = (1..=10).map(|ms| path.on_sent(at(ms * 10), 1000)).collect();
     path.on_acked(1000, first, at(0), 1000);
     path.sample(at(40), RTT);
-    // Ten packets were sent over 100 ms and are acknowledged in one instant.
+    // Ten packets were sent over 100 ms and are acknowledged at once.
     for (number, id) in (1..=10).zip(ids) {
         path.on_acked(1000, id, at(number * 10), 1000);
     }
@@ -52,7 +52,7 @@ fn bunched_acknowledgements_do_not_look_fast() {
 }
 
 #[test]
-fn app_limited_samples_say_so_until_their_bytes_are_delivered() {
+fn samples_are_app_limited_until_their_bytes_are_delivered() {
     let mut path = DeliveryRate::new();
     let busy = path.on_sent(at(0), 0);
     path.on_app_limited(at(1), MS);
@@ -124,7 +124,7 @@ fn a_writer_that_needs_a_moment_is_not_app_limited() {
     path.on_app_limited(at(1), MS);
     path.on_sent(at(2), 1000);
     assert!(!path.is_app_limited());
-    // After long silence the pipe is empty: there is no gap in it.
+    // After a long pause the pipe is empty, so there is no gap in it.
     path.on_app_limited(at(2), MS);
     path.on_sent(at(900), 0);
     assert!(!path.is_app_limited());

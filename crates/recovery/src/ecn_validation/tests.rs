@@ -6,7 +6,7 @@ fn counts(ect0: u64, ce: u64) -> Option<EcnCounts> {
     Some(EcnCounts { ect0, ect1: 0, ce })
 }
 
-/// A validation that has sent this many marked packets.
+/// Returns a validation after this many marked packets were sent.
 fn sent(marked: u64) -> EcnValidation {
     let mut ecn = EcnValidation::new();
     (0..marked).for_each(|_| ecn.on_sent(Ecn::Ect0));
@@ -255,7 +255,7 @@ fn after_a_change_of_controller_both_codepoints_count() {
     assert_eq!(ecn.state(), EcnState::Failed, "two were sent with ECT(1)");
 }
 
-/// RFC 9332: an L4S queue may mark all of the first packets, a broken router marks for good.
+/// RFC 9332: an L4S queue may mark all of the first packets; a broken router marks all packets.
 #[test]
 fn an_l4s_path_that_marks_everything_fails_later() {
     let mut ecn = sent_l4s(10);
@@ -269,7 +269,7 @@ fn an_l4s_path_that_marks_everything_fails_later() {
 }
 
 proptest! {
-    /// Whatever a peer reports, it cannot report more CE than we have marked.
+    /// A peer can never report more CE marks than packets that were marked as ECN-capable.
     #[test]
     fn ce_never_exceeds_what_was_marked(
         steps in prop::collection::vec(

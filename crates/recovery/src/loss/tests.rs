@@ -28,14 +28,14 @@ fn packet(time: Time) -> Sent<()> {
     }
 }
 
-/// 100 ms, so that the time threshold is 112.5 ms.
+/// A round-trip time of 100 ms, with a time threshold of 112.5 ms.
 fn rtt() -> RttEstimator {
     let mut rtt = RttEstimator::default();
     rtt.on_sample(Time::ZERO, ms(100), Duration::ZERO, None);
     rtt
 }
 
-/// Packets 0, 1, 2, .. sent a millisecond apart, one of them acknowledged.
+/// Packets 0, 1, 2, ... sent a millisecond apart, one of them acknowledged.
 fn acked(count: u64, acked: u64) -> (SentPackets<()>, LossDetector) {
     let mut sent = SentPackets::new();
     for number in 0..count {
@@ -129,7 +129,7 @@ fn a_smaller_acknowledgement_changes_nothing() {
 }
 
 #[test]
-fn packets_not_in_flight_are_nobodys_loss() {
+fn packets_not_in_flight_are_never_lost() {
     let mut sent = SentPackets::new();
     for number in 0..5 {
         sent.push(
@@ -174,7 +174,7 @@ fn the_end_of_time_is_survived() {
 }
 
 proptest! {
-    /// The model asks the two questions of RFC 9002 §6.1 of every packet.
+    /// The model applies both thresholds of RFC 9002 §6.1 to every packet.
     #[test]
     fn detector_agrees_with_the_naive_model(
         steps in prop::collection::vec((0u64..3, 1u64..20, 0u64..30, 0u64..4, 1u64..60), 1..60)
@@ -222,12 +222,12 @@ fn a_spurious_loss_raises_both_thresholds() {
     let rtt = rtt();
     let mut loss = LossDetector::new();
     loss.on_ack_received(50);
-    // Packet 20 was overtaken by 30 others and came after one and a half round trips.
+    // Packet 20 was overtaken by 30 others and acknowledged after one and a half round trips.
     loss.on_spurious_loss(at(150), 20, at(0), &rtt);
     assert_eq!(loss.packet_threshold(), 31);
     let threshold = loss.time_threshold(&rtt);
     assert!(threshold > ms(150) && threshold < ms(160), "{threshold:?}");
-    // Less of the same changes nothing.
+    // Less reordering changes nothing.
     loss.on_spurious_loss(at(160), 45, at(40), &rtt);
     assert_eq!(loss.packet_threshold(), 31);
     assert_eq!(loss.time_threshold(&rtt), threshold);
@@ -248,7 +248,7 @@ fn patience_has_a_limit_and_is_forgotten_on_a_path_that_keeps_order() {
     assert_eq!(loss.time_threshold(&rtt), ms(100) + ms(100) / 8);
 }
 
-/// Attack A49: an acknowledgement that comes late must not keep packets for ever.
+/// Attack A49: late acknowledgements must not keep packets in the ring indefinitely.
 #[test]
 fn the_packet_threshold_has_a_limit() {
     let mut loss = LossDetector::new();

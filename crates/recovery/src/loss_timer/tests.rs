@@ -8,7 +8,7 @@ fn at(millis: u64) -> Time {
     Time::ZERO + ms(millis)
 }
 
-/// A round-trip time of 100 ms: a probe timeout of 300 ms, 325 ms for the application.
+/// A round-trip time of 100 ms gives a probe timeout of 300 ms, and 325 ms for application data.
 fn next(change: impl FnOnce(&mut LossTimerInputs<'_>)) -> Option<LossTimer> {
     next_after(0, change)
 }

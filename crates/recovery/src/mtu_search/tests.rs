@@ -8,7 +8,7 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Duration::from_millis(millis)
 }
 
-/// A search in which a full datagram was sent.
+/// Returns a search after a full datagram was sent.
 fn started(max: u16, interface: Option<u16>) -> MtuSearch {
     let mut search = MtuSearch::new(BASE_MTU, max);
     if let Some(size) = interface {
@@ -18,7 +18,7 @@ fn started(max: u16, interface: Option<u16>) -> MtuSearch {
     search
 }
 
-/// Runs the search on a path that carries `carried` bytes; returns how many probes left.
+/// Runs the search on a path that carries `carried` bytes. Returns the number of probes sent.
 fn run(search: &mut MtuSearch, now: Time, carried: u16) -> usize {
     let mut probes = 0;
     while let Some(size) = search.next_probe(now, ROOM) {
@@ -148,7 +148,7 @@ fn limit_of_the_peer_holds_for_present_and_future_sizes() {
 }
 
 #[test]
-fn interface_below_the_base_size_is_not_believed() {
+fn interface_below_the_base_size_is_ignored() {
     for size in [0, 68, 552, 1199] {
         let mut search = started(1472, Some(size));
         assert_eq!(search.limit(), 1472, "{size}");
@@ -341,7 +341,7 @@ fn router_that_lied_about_a_probe_costs_three_probes() {
     let number = search.on_probe_sent(8972);
     search.on_packet_too_big(at(1), 8972, 1400);
     search.on_probe_lost(number);
-    // The path carries 1372 really.
+    // The path actually carries 1372.
     run(&mut search, at(2), 1372);
     assert_eq!(search.mtu(), 1372);
 }
@@ -382,10 +382,9 @@ fn size_that_is_fixed_stays() {
 }
 
 proptest! {
-    /// Whatever routers say in between, the size never rises by it, never falls below the base,
-    /// and the search ends.
+    /// ICMP messages never raise the size or lower it below the base, and the search ends.
     #[test]
-    fn words_of_routers_never_raise_the_size(
+    fn icmp_messages_never_raise_the_size(
         words in proptest::collection::vec((0_u16..9000, 0_u16..9000), 0..40),
         carried in 1200_u16..9000,
     ) {

@@ -18,7 +18,7 @@ fn rtt(sample: Duration) -> RttEstimator {
     rtt
 }
 
-/// A pacer with this rate whose first burst is spent.
+/// Returns a pacer with this rate after its first burst.
 fn spent(rate: u64) -> Pacer {
     let mut pacer = Pacer::new(Time::ZERO, MTU);
     pacer.on_sent(u64::MAX);
@@ -26,7 +26,7 @@ fn spent(rate: u64) -> Pacer {
     pacer
 }
 
-/// Sends datagrams as fast as allowed for `time` with timers that are `late`.
+/// Sends datagrams as fast as permitted for `time`, with timers that are late by `late`.
 fn run(pacer: &mut Pacer, time: Duration, late: impl Fn(u64) -> Duration) -> u64 {
     let (rtt, window) = (rtt(ms(50)), 1 << 40);
     let (mut now, mut total) = (Time::ZERO, 0);
@@ -91,7 +91,7 @@ fn idleness_earns_one_quantum() {
     assert_eq!(pacer.budget(now, &rtt(ms(50)), 1 << 40, MTU), 10_000);
 }
 
-/// RFC 9002 §7.8: after idleness a burst is bounded as the first one is, and happens once.
+/// RFC 9002 §7.8: the burst after an idle period has the bound of the first one, and comes once.
 #[test]
 fn with_nothing_in_flight_an_initial_window_may_leave_at_once() {
     let mut pacer = spent(100_000);
@@ -180,7 +180,8 @@ fn a_round_trip_of_weeks_still_moves() {
 }
 
 proptest! {
-    /// In any stretch of time: what the rate moves, a quantum, and what late timers are owed.
+    /// The limit for any period: the bytes that the rate moves, a quantum, and the credit for late
+    /// timers.
     #[test]
     fn never_more_than_the_rate_and_a_burst(
         rate in 1u64..=2_000_000_000,
@@ -219,7 +220,7 @@ proptest! {
     }
 }
 
-/// A pacer at 10 MB/s that has a quantum of 10 kB, and its path.
+/// Returns a pacer at 10 MB/s with a quantum of 10 kB, and the estimator of its path.
 fn rested() -> (Pacer, RttEstimator, Time) {
     let mut pacer = spent(10_000_000);
     let (rtt, now) = (rtt(ms(50)), Time::ZERO + ms(100));
@@ -304,7 +305,7 @@ fn the_controller_may_choose_the_quantum() {
 }
 
 proptest! {
-    /// A reservation that is given back whole has never been.
+    /// A reservation that is returned as a whole has no effect.
     #[test]
     fn returns_are_exact(
         rate in 1_000_000u64..=2_000_000_000,
@@ -331,7 +332,8 @@ proptest! {
         }
     }
 
-    /// However batches reserve and return: the rate, a quantum and what late timers are owed.
+    /// The same limit holds for all reservations and returns: the rate, a quantum and the credit
+    /// for late timers.
     #[test]
     fn reservations_never_exceed_the_rate(
         rate in 1u64..=2_000_000_000,

@@ -6,7 +6,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// 100 ms at time zero: persistent congestion lasts (100 + 200 + 25) * 3 = 975 ms.
+/// A sample of 100 ms at time zero: the duration is (100 + 200 + 25) * 3 = 975 ms.
 fn rtt() -> RttEstimator {
     let mut rtt = RttEstimator::default();
     rtt.on_sample(Time::ZERO, ms(100), Duration::ZERO, None);
@@ -29,7 +29,7 @@ fn packet(millis: u64) -> Sent<()> {
     }
 }
 
-/// The numbers are also the places in the order of sending.
+/// The numbers are also the order of sending.
 fn judge(state: &mut PersistentCongestion, lost: &[(u64, Sent<()>)]) -> bool {
     let in_order = |(number, packet): &(u64, Sent<()>)| {
         let order = *number as u32;

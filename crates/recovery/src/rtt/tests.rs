@@ -37,7 +37,7 @@ fn first_sample_replaces_the_initial_value() {
     assert_eq!(rtt.first_sample_time(), Some(Time::from_nanos(7)));
 }
 
-/// RFC 9002 appendix A.7: the deviation uses the mean of before.
+/// RFC 9002 appendix A.7: the deviation uses the previous mean.
 #[test]
 fn later_samples_are_averaged() {
     let rtt = sampled(&[(100, 0), (180, 0)]);

@@ -62,13 +62,13 @@ fn packets_with_nothing_but_an_ack_take_no_slot() {
     assert_eq!(newest.map(|(number, _)| number), Some(299_999));
 }
 
-/// Attack A25: an ACK costs what it newly acknowledges, not what it says again.
+/// Attack A25: the cost of an ACK depends on what it newly acknowledges, not on what it repeats.
 #[test]
 fn what_is_settled_costs_no_steps() {
     let mut sent = filled(0..100_000);
     let mut taken = 0;
     for largest in (1000..100_000).step_by(10) {
-        // Packet 0 is never acknowledged, all else again and again, from changing starts.
+        // Packet 0 is never acknowledged, all others repeatedly, from varying starts.
         sent.take_range(1 + largest % 900..=largest, |_, _| taken += 1);
     }
     assert!(taken > 98_000);
@@ -196,7 +196,7 @@ fn bursts_that_empty_the_ring_do_not_allocate() {
 }
 
 #[test]
-fn a_ring_little_used_shrinks_by_itself() {
+fn a_ring_little_used_shrinks() {
     let mut sent = filled(0..10_000);
     sent.take_range(0..=u64::MAX, |_, _| {});
     assert_eq!(sent.slots.len(), 16_384);

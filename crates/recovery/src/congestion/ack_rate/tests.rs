@@ -2,14 +2,14 @@ use super::super::tests::{MTU, blank_ack, ms};
 use super::*;
 use crate::RttEstimator;
 
-/// A path of 80 ms: stretches take 10 ms, and hold eight datagrams at least.
+/// A path of 80 ms: stretches take 10 ms and have at least eight datagrams.
 struct Bench {
     ack_rate: AckRate,
     now: Time,
     delivered: u64,
     rtt: RttEstimator,
     is_app_limited: bool,
-    /// How long the packets took to leave, of the time that their acknowledgements take.
+    /// The time to send the packets, as a part of the time of their acknowledgements.
     sending: f64,
     sent: Time,
 }
@@ -29,7 +29,7 @@ impl Bench {
         }
     }
 
-    /// After `wait`, so many datagrams are acknowledged; the rate in datagrams per second.
+    /// Acknowledges datagrams after `wait`. Returns the rate in datagrams per second.
     fn ack(&mut self, wait: Duration, datagrams: u64) -> Option<u64> {
         let bytes = datagrams * u64::from(MTU);
         self.now += wait;
@@ -49,7 +49,7 @@ impl Bench {
 }
 
 #[test]
-fn two_stretches_tell_and_the_faster_one_counts() {
+fn two_stretches_suffice_and_the_faster_one_counts() {
     let mut bench = Bench::new(ms(80));
     assert_eq!(bench.ack(ms(0), 50), None, "what came before is not known");
     assert_eq!(bench.ack(ms(10), 20), None, "one stretch");
@@ -69,9 +69,9 @@ fn a_stretch_takes_an_eighth_of_the_path_and_eight_datagrams() {
     assert_eq!(bench.ack(ms(0), 1), Some(10_000), "eight");
 }
 
-/// A sender that is slow itself, or paced by acknowledgements, learns nothing of the path.
+/// A sender that is slow itself, or clocked by acknowledgements, learns nothing about the path.
 #[test]
-fn packets_that_arrive_as_fast_as_they_left_tell_nothing() {
+fn packets_that_arrive_as_fast_as_they_were_sent_give_no_rate() {
     for (sending, expected) in [(0.79, Some(2000)), (0.81, None), (1.0, None)] {
         let mut bench = Bench::new(ms(80));
         bench.sending = sending;

@@ -1,8 +1,8 @@
-//! How much is acknowledged in a lump, draft-ietf-ccwg-bbr §5.5.9.
+//! Aggregation of acknowledgements, draft-ietf-ccwg-bbr §5.5.9.
 
 use courser_base::{Rate, Time};
 
-/// `BBR.extra_acked`: bytes acknowledged beyond what the bandwidth explains, the most of late.
+/// `BBR.extra_acked`: the recent maximum of bytes acknowledged beyond what the bandwidth explains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregation {
     /// `BBR.extra_acked_interval_start`.
@@ -21,12 +21,12 @@ impl Aggregation {
         }
     }
 
-    /// Time in which nothing was sent says nothing about acknowledgements.
+    /// Starts a new interval, because acknowledgements are not measured while nothing is sent.
     pub(super) fn on_restart(&mut self, now: Time) {
         self.start = now;
     }
 
-    /// `UpdateACKAggregation()`. `rounds` is how long a lump is remembered.
+    /// `UpdateACKAggregation()`. `rounds` is the length of the filter.
     pub(super) fn on_ack(&mut self, ack: Acked, bandwidth: Rate, round: u64, rounds: u64) {
         let mut expected = bandwidth.bytes_in(ack.now - self.start);
         if self.delivered <= expected {
@@ -44,17 +44,17 @@ impl Aggregation {
     }
 }
 
-/// What an acknowledgement brought.
+/// An acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acked {
     pub(super) now: Time,
     pub(super) bytes: u64,
-    /// No lump is larger than the window.
+    /// The window, which limits the extra bytes.
     pub(super) window: u64,
 }
 
-/// The largest of the samples in a window of rounds: the three best, each younger than the one
-/// before, so that the next one is known when the best grows too old.
+/// The largest of the samples in a window of rounds. Keeps the three best, each newer than the one
+/// before, so that the next one is known when the best expires.
 #[derive(Clone, Copy, Debug, Default)]
 struct WindowedMax {
     best: [(u64, u64); 3],
@@ -79,8 +79,8 @@ impl WindowedMax {
         while time - self.best[0].1 > length {
             self.best = [self.best[1], self.best[2], sample];
         }
-        // A window that has gone by in part without a second or third best takes one, or the
-        // whole filter would empty at once.
+        // If part of the window has passed without a second or third best, this sample takes their
+        // place. Otherwise the whole filter would expire at once.
         if self.best[1].1 == self.best[0].1 && time - self.best[1].1 > length / 4 {
             self.best = [self.best[0], sample, sample];
         } else if self.best[2].1 == self.best[1].1 && time - self.best[2].1 > length / 2 {

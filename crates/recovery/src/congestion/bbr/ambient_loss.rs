@@ -1,21 +1,20 @@
-//! Loss that is there whatever we send.
+//! Ambient loss, which occurs regardless of the sending rate.
 
 use std::time::Duration;
 
-/// Measures the share of packets that get lost while there is no queue.
+/// Measures the share of packets that are lost while there is no queue.
 ///
-/// Counts only whole rounds that the caller knows to be quiet: no faster than the network
-/// delivers, and with round-trip times as short as they get. What is lost then is not lost to
-/// a queue of ours.
+/// Counts only whole rounds that are quiet: sent no faster than the network delivers, and with
+/// round-trip times near the minimum. Their losses are not due to our queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AmbientLoss {
-    /// Bytes lost in quiet rounds, older ones counting less.
+    /// Bytes lost in quiet rounds. Older rounds count less.
     lost: u64,
-    /// Bytes that arrived in them.
+    /// Bytes that arrived in quiet rounds.
     arrived: u64,
     round_lost: u64,
     round_arrived: u64,
-    /// The longest of the minima that quiet rounds were told by.
+    /// The largest of the minimum round-trip times by which rounds counted as quiet.
     quiet_rtt: Duration,
 }
 
@@ -28,10 +27,10 @@ impl AmbientLoss {
         self.round_arrived = self.round_arrived.saturating_add(bytes);
     }
 
-    /// The round-trip time of the empty path is at most this.
+    /// Updates the round-trip time of the empty path.
     ///
-    /// A flow that joins a full queue takes the queue for a part of the path, and what overflows
-    /// for ambient loss. Once it has seen a shorter path, those rounds were not quiet.
+    /// A flow that joins a full queue takes the queue for a part of the path, and its overflow for
+    /// ambient loss. Once a shorter round-trip time is found, those rounds do not count as quiet.
     pub(super) fn on_min_rtt(&mut self, min_rtt: Duration) {
         if self.quiet_rtt > min_rtt + min_rtt / 8 {
             self.lost = 0;
@@ -40,7 +39,7 @@ impl AmbientLoss {
         }
     }
 
-    /// A round is over, at whose end the minimum of all round-trip times was `min_rtt`.
+    /// Ends a round. `min_rtt` is the minimum round-trip time of the path.
     pub(super) fn on_round_end(&mut self, is_quiet: bool, min_rtt: Duration, mtu: u64) {
         if is_quiet {
             self.quiet_rtt = self.quiet_rtt.max(min_rtt);
@@ -55,7 +54,7 @@ impl AmbientLoss {
         self.round_arrived = 0;
     }
 
-    /// Millionths of all bytes; zero while too few were seen.
+    /// Returns the share of lost bytes in millionths; zero if too few bytes were counted.
     fn share(&self, mtu: u64) -> u64 {
         let all = self.lost + self.arrived;
         if all < LEAST * mtu {
@@ -65,22 +64,23 @@ impl AmbientLoss {
         u64::try_from(share).map_or(MOST, |share| share.min(MOST))
     }
 
-    /// How many of `bytes` may be lost before it means anything: the share that always is, and
-    /// twice its standard deviation. Zero where nothing is lost without a queue.
+    /// Returns the bytes out of `bytes` whose loss is ambient: the share that is always lost, and
+    /// twice its standard deviation. Zero if nothing is lost without a queue.
     pub(super) fn allowance(&self, bytes: u64, mtu: u64) -> u64 {
         let expected = u128::from(bytes) * u128::from(self.share(mtu)) / u128::from(MILLION);
         let expected = u64::try_from(expected).unwrap_or(u64::MAX);
         if expected == 0 {
             return 0;
         }
-        // Packets are lost one by one, so their number varies as Poisson's distribution does.
+        // Packets are lost independently, so their number follows a Poisson distribution.
         let deviation = expected.saturating_mul(mtu).isqrt();
         expected.saturating_add(2 * deviation).saturating_add(mtu)
     }
 
-    /// The same for judging a probe, which makes queues: only if the share by itself comes near
-    /// what a probe may lose. Flows that share a full queue take some of each other's losses for
-    /// ambient, and with any allowance for so little the largest of them stays the largest.
+    /// Returns the allowance for a probe, which causes queues. It is zero unless the share alone is
+    /// near the loss that a probe tolerates. Flows that share a full queue take some of each
+    /// other's losses for ambient, and with an allowance for such small shares the largest flow
+    /// would stay the largest.
     pub(super) fn probe_allowance(&self, bytes: u64, mtu: u64) -> u64 {
         if self.share(mtu) < LEAST_FOR_PROBES {
             return 0;
@@ -91,14 +91,17 @@ impl AmbientLoss {
 
 const MILLION: u64 = 1_000_000;
 
-/// Five of a hundred. More than that is no noise but a path too narrow for us, a policer for one.
+/// The largest share, five of a hundred. More is not noise: the path is too narrow for the flow,
+/// for example because of a policer.
 const MOST: u64 = 50_000;
 
-/// Three of four hundred, where the draft's bound of two of a hundred begins to be met by chance.
+/// The smallest share with an allowance for probes: three of four hundred. From there on, random
+/// loss may exceed the draft's bound of two of a hundred.
 const LEAST_FOR_PROBES: u64 = 7_500;
 
-/// Packets that make a share believable, and how many are remembered.
+/// The fewest packets from which a share is computed.
 const LEAST: u64 = 150;
+/// The most packets counted before older ones are halved.
 const MEMORY: u64 = 8192;
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! Packets that count as app-limited, draft-ietf-ccwg-bbr §5.3.4.4.
+//! Packets that count as app-limited.
 
-/// Packets that are app-limited whatever the delivery-rate sampler reports.
+/// Packets that are app-limited regardless of the delivery-rate sampler.
 ///
 /// Their samples are low because little was sent, not because the path is slow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AppLimited {
-    /// The bytes that had been delivered when the first and the last of them were sent.
+    /// The bytes delivered when the first and the last of them were sent.
     range: Option<(u64, u64)>,
 }
 
 impl AppLimited {
-    /// `MarkConnectionAppLimited()`: marks what is sent before the bytes in flight are delivered.
+    /// `MarkConnectionAppLimited()`: marks packets sent before the bytes in flight are delivered.
     pub(super) fn mark(&mut self, delivered: u64, inflight: u64) {
         let last = delivered.saturating_add(inflight);
         let first = match self.range {
@@ -20,7 +20,7 @@ impl AppLimited {
         self.range = Some((first, last));
     }
 
-    /// Returns true for a packet that was sent when so many bytes had been delivered.
+    /// Returns true for a packet that was sent after `prior_delivered` bytes had been delivered.
     pub(super) fn covers(&self, prior_delivered: u64) -> bool {
         self.range
             .is_some_and(|(first, last)| (first..=last).contains(&prior_delivered))

@@ -1,8 +1,8 @@
-//! The highest delivery rate of late, draft-ietf-ccwg-bbr §5.5.2 to §5.5.6.
+//! The recent maximum of the delivery rate, draft-ietf-ccwg-bbr §5.5.2 to §5.5.6.
 
 use courser_base::Rate;
 
-/// `BBR.max_bw_filter`: the highest sample of this ProbeBW cycle and the one before.
+/// `BBR.max_bw_filter`: the highest sample of this ProbeBW cycle and the previous one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxBandwidth {
     current: Rate,
@@ -19,9 +19,9 @@ impl MaxBandwidth {
         self.current = self.current.max(rate);
     }
 
-    /// `AdvanceMaxBwFilter()`: a cycle is over.
+    /// `AdvanceMaxBwFilter()`: ends a cycle.
     pub(super) fn advance(&mut self) {
-        // Without a sample there is nothing to go by but the last cycle's.
+        // Without a new sample only that of the last cycle is known.
         if self.current > Rate::default() {
             self.previous = std::mem::take(&mut self.current);
         }

@@ -1,11 +1,11 @@
-//! Bounds on what may be in flight, draft-ietf-ccwg-bbr §5.5.10.
+//! Bounds on rate and flight, draft-ietf-ccwg-bbr §5.5.10.
 
 use courser_base::Rate;
 
-/// The bounds that congestion has set; `None` is infinite.
+/// The bounds set by congestion; `None` is infinite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Bounds {
-    /// `BBR.bw_shortterm` and `BBR.inflight_shortterm`, which are infinite together.
+    /// `BBR.bw_shortterm` and `BBR.inflight_shortterm`. Both are infinite at the same time.
     pub(super) short_term: Option<ShortTerm>,
     /// `BBR.inflight_longterm`.
     pub(super) long_term: Option<u64>,
@@ -19,7 +19,7 @@ pub(super) struct ShortTerm {
 }
 
 impl Bounds {
-    /// Returns the higher of both bounds, each for itself: what spurious losses have lowered.
+    /// Returns the higher one of each bound, to restore those that spurious losses have lowered.
     pub(super) fn max(self, other: Self) -> Self {
         let higher = |one: ShortTerm, other: ShortTerm| ShortTerm {
             bw: one.bw.max(other.bw),
@@ -33,8 +33,8 @@ impl Bounds {
         }
     }
 
-    /// `InitLowerBounds()` and `LossLowerBounds()`: lowers the short-term bounds by three tenths, but
-    /// not below `delivered`. `start` takes the place of infinite bounds.
+    /// `InitLowerBounds()` and `LossLowerBounds()`: lowers the short-term bounds by three tenths,
+    /// but not below `delivered`. Infinite bounds are replaced by `start` before.
     pub(super) fn lower_short_term(&mut self, start: ShortTerm, delivered: ShortTerm) {
         let before = self.short_term.unwrap_or(start);
         self.short_term = Some(ShortTerm {
@@ -43,8 +43,8 @@ impl Bounds {
         });
     }
 
-    /// Bounds the flight by that in which a probe lost too much, but not below seven tenths of
-    /// the target.
+    /// Bounds the flight to that in which a probe lost too much, but not below seven tenths of the
+    /// target.
     pub(super) fn limit_long_term(&mut self, tx_in_flight: u64, target: u64) {
         self.long_term = Some(tx_in_flight.max(target * BETA / 100));
     }

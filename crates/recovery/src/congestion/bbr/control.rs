@@ -1,4 +1,4 @@
-//! How fast, how much at once, how much in all: draft-ietf-ccwg-bbr §5.6.
+//! The control parameters: pacing rate, quantum and window, draft-ietf-ccwg-bbr §5.6.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::model::Model;
 use crate::congestion::window::{MAX_WINDOW, initial_window, minimum_window};
 use crate::rtt::RttEstimator;
 
-/// The control parameters: what the model and the phase make of the window and the pacing rate.
+/// The window and the pacing rate, derived from the model and the phase.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
     pub(super) cwnd: u64,
@@ -20,21 +20,21 @@ pub(super) struct Control {
 /// `C.pacing_rate`.
 #[derive(Clone, Copy, Debug)]
 enum PacingRate {
-    /// Nothing is known but the initial window.
+    /// No round-trip time is known, only the initial window.
     Initial,
     Known(Rate),
 }
 
-/// The limits of a phase on what is in flight; `None` is infinite.
+/// The limits of a phase on the flight; `None` is infinite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Limits {
     /// `BBR.cwnd_gain` in percent, §5.6.1.
     pub(super) cwnd_gain: u32,
-    /// Bytes that the quantization budget gets on top.
+    /// Bytes added to the quantization budget.
     pub(super) extra: u64,
     /// `ProbeRTTCwnd()` in ProbeRTT.
     pub(super) most: Option<u64>,
-    /// The long-term bound as far as it holds in the phase.
+    /// The long-term bound of the phase.
     pub(super) long_term: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl Control {
         }
     }
 
-    /// Takes the window of another controller.
+    /// Sets the window to that of another controller.
     pub(super) fn set_cwnd_within_bounds(&mut self, window: u64, model: &Model) {
         self.cwnd = window.clamp(model.min_pipe_cwnd(), MAX_WINDOW);
     }
@@ -69,7 +69,7 @@ impl Control {
         self.set_cwnd(newly_acked, limits, model);
     }
 
-    /// The rate at which to send; `gain` is that of the phase.
+    /// Returns the pacing rate. `gain` is that of the phase.
     pub(super) fn pacing_rate(&self, rtt: &RttEstimator, gain: u32, model: &Model) -> Rate {
         match self.pacing_rate {
             PacingRate::Known(rate) => rate,
@@ -77,7 +77,7 @@ impl Control {
         }
     }
 
-    /// `InitPacingRate()`, with the first round-trip time that is known.
+    /// `InitPacingRate()`, once a round-trip time is known.
     pub(super) fn init_pacing_rate(&mut self, rtt: &RttEstimator, gain: u32, model: &Model) {
         if matches!(self.pacing_rate, PacingRate::Initial) && rtt.has_sample() {
             self.pacing_rate = PacingRate::Known(initial_pacing_rate(rtt, gain, model));
@@ -96,7 +96,7 @@ impl Control {
         }
     }
 
-    /// The rate, as far as it matters for how long a quantum takes.
+    /// Returns the rate from which the quantum is computed.
     fn rate(&self, model: &Model) -> Rate {
         match self.pacing_rate {
             PacingRate::Known(rate) => rate,
@@ -104,7 +104,7 @@ impl Control {
         }
     }
 
-    /// `C.send_quantum`, which is `BBR.offload_budget` too, §5.5.8.2.
+    /// `C.send_quantum`, which is also `BBR.offload_budget`, §5.5.8.2.
     pub(super) fn quantum(&self, model: &Model) -> u64 {
         self.rate(model)
             .bytes_in(QUANTUM_TIME)
@@ -112,7 +112,7 @@ impl Control {
             .max(2 * model.smss())
     }
 
-    /// How long a quantum takes.
+    /// Returns the time that a quantum takes.
     pub(super) fn quantum_time(&self, model: &Model) -> Duration {
         self.rate(model).time_for(self.quantum(model))
     }
@@ -147,7 +147,7 @@ impl Control {
         }
     }
 
-    /// `SaveCwnd()`. The window `is_modulated` during recovery and in ProbeRTT.
+    /// `SaveCwnd()`. `is_modulated` is true during recovery and in ProbeRTT.
     pub(super) fn save_cwnd(&mut self, is_modulated: bool) {
         self.prior_cwnd = if is_modulated {
             self.prior_cwnd.max(self.cwnd)
@@ -162,8 +162,8 @@ impl Control {
     }
 }
 
-/// The rate as it is before the first acknowledgement: the initial window leaves within the
-/// round-trip time, or at once when that is unknown.
+/// Returns the rate before the first acknowledgement: an initial window per round-trip time, or
+/// [`NOMINAL_RTT`] if that is unknown, times the gain.
 fn initial_pacing_rate(rtt: &RttEstimator, gain: u32, model: &Model) -> Rate {
     let rtt = if rtt.has_sample() {
         rtt.smoothed()
@@ -176,7 +176,7 @@ fn initial_pacing_rate(rtt: &RttEstimator, gain: u32, model: &Model) -> Rate {
 /// `BBR.PacingMarginPercent`.
 const PACING_MARGIN_PERCENT: u32 = 1;
 
-/// The round-trip time for the initial window when none is known.
+/// The round-trip time assumed for the initial window while none is known.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
 const QUANTUM_TIME: Duration = Duration::from_millis(1);

@@ -1,11 +1,11 @@
-//! Drain, draft-ietf-ccwg-bbr §5.3.2: empties the queue that Startup left.
+//! Drain, draft-ietf-ccwg-bbr §5.3.2: empties the queue that Startup has left.
 
 use super::view::View;
 
-/// The phase.
+/// The Drain phase.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drain {
-    /// The round in which it began.
+    /// The round in which the phase began.
     start_round: u64,
 }
 
@@ -25,7 +25,7 @@ impl Drain {
     }
 }
 
-/// Longer, and the bandwidth was taken for higher than it is.
+/// The most rounds. A longer phase means that the bandwidth was overestimated.
 const MAX_DRAIN_ROUNDS: u64 = 3;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! What probes for bandwidth have found, draft-ietf-ccwg-bbr §5.3.3.
+//! The results of probes for bandwidth, draft-ietf-ccwg-bbr §5.3.3.
 
 use courser_base::Time;
 
-/// The result of the last probe for bandwidth, and what acknowledgements still say of it.
+/// The result of the last probe for bandwidth.
 ///
-/// It outlives the phases of ProbeBW: acknowledgements speak of what was sent a round trip ago, and
-/// ProbeRTT may come in between.
+/// It outlives the phases of ProbeBW, because acknowledgements cover packets sent a round trip ago,
+/// and ProbeRTT may come in between.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Feedback {
     ack_phase: AckPhase,
@@ -15,11 +15,11 @@ pub(super) struct Feedback {
     pub(super) was_too_high: bool,
     /// `BBR.prev_probe_precautionary`.
     pub(super) was_precautionary: bool,
-    /// When a probe last began, or was too high.
+    /// The time at which a probe last began or was too high.
     pub(super) asked: Time,
 }
 
-/// `BBR.ack_phase`: what acknowledgements speak of.
+/// `BBR.ack_phase`: the phase in which acknowledged packets were sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum AckPhase {
     #[default]
@@ -31,38 +31,39 @@ enum AckPhase {
 }
 
 impl Feedback {
-    /// ProbeBW_DOWN or ProbeRTT begins.
+    /// Notes the start of ProbeBW_DOWN or ProbeRTT.
     pub(super) fn on_stop(&mut self) {
         self.ack_phase = AckPhase::ProbeStopping;
     }
 
-    /// ProbeBW_REFILL begins.
+    /// Notes the start of ProbeBW_REFILL.
     pub(super) fn on_refill(&mut self) {
         self.was_precautionary = false;
         self.ack_phase = AckPhase::Refilling;
     }
 
-    /// ProbeBW_UP begins.
+    /// Notes the start of ProbeBW_UP.
     pub(super) fn on_probe(&mut self, now: Time) {
         self.is_probe_sample = true;
         self.asked = now;
         self.ack_phase = AckPhase::ProbeStarting;
     }
 
-    /// ProbeBW_UP ends, and not because too much was in flight.
+    /// Notes the end of ProbeBW_UP for reasons other than too much in flight.
     pub(super) fn on_probed(&mut self, is_precautionary: bool) {
         self.was_precautionary |= is_precautionary;
         self.was_too_high = false;
     }
 
-    /// `HandleInflightTooHigh()`: too much was in flight.
+    /// Notes that too much was in flight, see `HandleInflightTooHigh()`.
     pub(super) fn on_too_high(&mut self, now: Time) {
         self.was_too_high = true;
         self.asked = now;
         self.is_probe_sample = false;
     }
 
-    /// A round begins. Returns true when all that was sent while probing has been acknowledged.
+    /// Notes the start of a round. Returns true once all packets sent while probing are
+    /// acknowledged.
     pub(super) fn on_round_start(&mut self) -> bool {
         match self.ack_phase {
             AckPhase::ProbeStarting => {
@@ -78,12 +79,12 @@ impl Feedback {
         }
     }
 
-    /// Acknowledgements no longer speak of a probe.
+    /// Returns true if acknowledgements no longer cover packets of a probe.
     pub(super) fn is_over(&self) -> bool {
         self.ack_phase == AckPhase::Init
     }
 
-    /// The probe only touched the bound, and nothing was lost.
+    /// Returns true if the last probe only reached the bound, and not too much was lost.
     pub(super) fn may_probe_again(&self) -> bool {
         self.was_precautionary && !self.was_too_high
     }

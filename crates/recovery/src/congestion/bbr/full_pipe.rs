@@ -1,42 +1,42 @@
-//! Is the pipe full? draft-ietf-ccwg-bbr §5.3.1.2.
+//! Detection of a full pipe, draft-ietf-ccwg-bbr §5.3.1.2.
 
 use courser_base::Rate;
 
-/// Looks for three rounds in which sending faster brought no faster delivery.
+/// Looks for three rounds in which faster sending did not lead to faster delivery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
-    /// `BBR.full_bw_reached`: the pipe has been full at some time.
+    /// `BBR.full_bw_reached`: the pipe has been full before.
     pub(super) is_reached: bool,
-    /// `BBR.full_bw_now`: it is, as far as the present look for it can tell.
+    /// `BBR.full_bw_now`: the pipe is full according to the present search.
     pub(super) is_now: bool,
-    /// `BBR.full_bw`: what growth is measured against.
+    /// `BBR.full_bw`: the rate from which growth is measured.
     baseline: Rate,
     /// `BBR.full_bw_count`: rounds without growth.
     count: u32,
-    /// The best app-limited sample of this round that had more in flight than the path is thought
-    /// to hold.
+    /// The best app-limited sample of this round with more in flight than the path holds according
+    /// to the model.
     filled: Option<Rate>,
 }
 
 impl FullPipe {
-    /// `ResetFullBW()`: looks anew, for growth beyond `baseline`.
+    /// `ResetFullBW()`: starts a new search for growth beyond `baseline`.
     pub(super) fn reset(&mut self, baseline: Rate) {
         self.is_now = false;
         self.baseline = baseline;
         self.count = 0;
     }
 
-    /// An app-limited sample had more in flight than the path is thought to hold.
+    /// Notes an app-limited sample with more in flight than the path holds according to the model.
     pub(super) fn on_filled(&mut self, rate: Rate) {
         self.filled = self.filled.max(Some(rate));
     }
 
-    /// The best such sample of the round that is over.
+    /// Removes and returns the best such sample of the round.
     pub(super) fn take_filled(&mut self) -> Option<Rate> {
         self.filled.take()
     }
 
-    /// `CheckFullBWReached()`, for the first sample of a round that is not app-limited.
+    /// `CheckFullBWReached()` for the rate of a round.
     pub(super) fn on_round(&mut self, rate: Rate) {
         if self.is_now {
             return;
@@ -50,13 +50,14 @@ impl FullPipe {
         self.is_reached |= self.is_now;
     }
 
-    /// The last round still brought growth.
+    /// Returns true if the rate has grown in the last round.
     pub(super) fn is_growing(&self) -> bool {
         self.count == 0
     }
 }
 
-/// Enough to outlast a receiver that raises its window a round trip late.
+/// Rounds without growth that show a full pipe: enough to outlast a receiver that raises its window
+/// a round trip late.
 const FULL_ROUNDS: u32 = 3;
 
 #[cfg(test)]
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_look_keeps_that_it_was_full_once() {
+    fn a_new_search_keeps_that_the_pipe_was_full() {
         let mut pipe = FullPipe::default();
         (0..4).for_each(|_| pipe.on_round(rate(40)));
         pipe.reset(rate(40));

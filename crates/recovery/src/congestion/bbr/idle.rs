@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-/// Periods in which the path was empty.
+/// Detects periods in which the path was empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Idle {
     /// The time since which the pipe has been empty.
     empty_since: Option<Time>,
-    /// `BBR.idle_restart`: nothing has arrived since the pipe was empty for want of data.
+    /// `BBR.idle_restart`: nothing was delivered since the pipe was empty for lack of data.
     pub(super) is_restart: bool,
 }
 
@@ -24,7 +24,7 @@ impl Idle {
         self.empty_since = None;
     }
 
-    /// Returns true for packets that leave into a pipe which has been empty for longer than `gap`.
+    /// Returns true if packets are sent into a pipe that was empty for longer than `gap`.
     pub(super) fn restart(&mut self, now: Time, gap: Duration) -> bool {
         let is_idle = self
             .empty_since

@@ -1,4 +1,4 @@
-//! What losses say, draft-ietf-ccwg-bbr §5.5.10, §5.6.4.4.
+//! Losses in a round, draft-ietf-ccwg-bbr §5.5.10, §5.6.4.4.
 
 use courser_base::{Rate, Time};
 
@@ -6,23 +6,23 @@ use super::bounds::ShortTerm;
 use super::sample::Sample;
 use crate::congestion::sample::LostPacket;
 
-/// A round trip as far as losses go: it begins with the first loss, if it has any.
+/// A round trip for the response to losses. If it has losses, it begins with the first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossRound {
-    /// `BBR.loss_round_start`: the acknowledgement at hand began one.
+    /// `BBR.loss_round_start`: the present acknowledgement began a round.
     is_start: bool,
     /// `BBR.is_loss_in_round`.
     has_loss: bool,
     /// `BBR.loss_round_delivered`.
     delivered: u64,
-    /// When the first loss was noticed. The acknowledgement that shows it is told of later, and
-    /// still belongs to the round before.
+    /// The time at which the first loss was detected. The acknowledgement that revealed it is
+    /// processed later and still belongs to the previous round.
     noticed: Option<Time>,
     /// `BBR.bw_latest`.
     bw_latest: Rate,
     /// `BBR.inflight_latest`.
     inflight_latest: u64,
-    /// Bytes lost in it.
+    /// Bytes lost in the round.
     lost: u64,
     events: LossEvents,
     /// The number of the newest lost packet.
@@ -32,9 +32,9 @@ pub(super) struct LossRound {
 /// The signs of congestion in a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct LossEvents {
-    /// Contiguous ranges of packets lost in it.
+    /// Contiguous ranges of lost packets.
     pub(super) ranges: u32,
-    /// Acknowledgements in it that reported CE marks.
+    /// Acknowledgements that reported CE marks.
     pub(super) marks: u32,
 }
 
@@ -47,13 +47,14 @@ impl LossRound {
         self.lost = 0;
     }
 
+    /// Resets only the losses of the round.
     pub(super) fn forget_loss(&mut self) {
         self.has_loss = false;
         self.lost = 0;
     }
 
-    /// `NoteLoss()`: a packet was lost or marked when so much had been delivered. Returns true for
-    /// the first in the round.
+    /// `NoteLoss()`: notes a lost or marked packet, after `delivered` bytes had been delivered.
+    /// Returns true for the first one in the round.
     pub(super) fn on_sign(&mut self, now: Time, delivered: u64) -> bool {
         if self.has_loss {
             return false;
@@ -77,7 +78,7 @@ impl LossRound {
         self.newest_lost = Some(packet.number);
     }
 
-    /// `UpdateLatestDeliverySignals()`. By now, so many bytes are `delivered`.
+    /// `UpdateLatestDeliverySignals()`. `delivered` is the total so far.
     pub(super) fn on_delivery(&mut self, rs: &Sample, delivered: u64) {
         if self.noticed.take() == Some(rs.now) {
             self.delivered = delivered;
@@ -108,7 +109,7 @@ impl LossRound {
         self.has_loss
     }
 
-    /// The most that was delivered in the round.
+    /// Returns the highest rate and flight delivered in the round.
     pub(super) fn latest(&self) -> ShortTerm {
         ShortTerm {
             bw: self.bw_latest,
@@ -116,25 +117,25 @@ impl LossRound {
         }
     }
 
-    /// True if the round lost no more than so many bytes, and nothing was marked.
+    /// Returns true if the round lost at most `allowance` bytes and had no marks.
     pub(super) fn is_within(&self, allowance: u64) -> bool {
         self.events.marks == 0 && self.lost <= allowance
     }
 
-    /// Takes the events of the round that is over. A round that had loss in it began with the first,
-    /// so a full one has passed since.
+    /// Removes and returns the events of a round that is over. A round with losses began with the
+    /// first, so a full round trip has passed since then.
     pub(super) fn take_events(&mut self) -> Option<LossEvents> {
         self.is_start.then(|| std::mem::take(&mut self.events))
     }
 }
 
-/// The bytes of a flight that may be lost on any path.
+/// Returns the bytes of a flight whose loss is tolerable on any path.
 pub(super) fn tolerable(inflight: u64) -> u64 {
     inflight * LOSS_THRESH / 100
 }
 
-/// `InflightAtLoss()`: how much was in flight when losses passed the threshold, which may be in
-/// the midst of the packet if it stands for a burst.
+/// `InflightAtLoss()`: returns the bytes in flight when losses exceeded the threshold. The
+/// threshold may lie within the packet if that represents a burst.
 pub(super) fn inflight_at_loss(packet: &LostPacket) -> u64 {
     let inflight_before = packet.tx_in_flight.saturating_sub(packet.bytes);
     let lost_before = packet.lost_since_sent.saturating_sub(packet.bytes);

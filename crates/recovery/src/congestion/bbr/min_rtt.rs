@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-/// Two minima: one over ten seconds that the model uses, and one over five that says when to
-/// look again by emptying the queue.
+/// Two minima: the model uses the one over ten seconds, and the one over five seconds determines
+/// when to empty the queue for a new measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MinRtt {
     /// `BBR.min_rtt` and its stamp; `None` is infinite.
@@ -14,12 +14,12 @@ pub(super) struct MinRtt {
     short: Option<(Duration, Time)>,
     /// `BBR.probe_rtt_expired`.
     pub(super) is_expired: bool,
-    /// When the queue was last emptied on purpose, or a new minimum found.
+    /// The time at which the queue was last emptied on purpose, or a new minimum was found.
     measured: Time,
 }
 
 impl MinRtt {
-    /// A minimum that was known before.
+    /// Creates the minima from one that was measured before.
     pub(super) fn seeded(now: Time, rtt: Duration) -> Self {
         Self {
             long: Some((rtt, now)),
@@ -55,20 +55,22 @@ impl MinRtt {
         }
     }
 
-    /// Puts off the next ProbeRTT by an interval: the queue was emptied on purpose.
+    /// Postpones the next ProbeRTT by an interval after the queue was emptied on purpose.
     pub(super) fn on_probed(&mut self, now: Time) {
         self.measured = now;
         self.postpone(now);
     }
 
-    /// A packet took no longer than the minimum and what a few packets of others add to it.
+    /// Returns true for a sample near the minimum: a few packets of other flows may have delayed
+    /// it.
     pub(super) fn is_met_by(&self, sample: Duration) -> bool {
         self.long
             .is_some_and(|(rtt, _)| sample <= rtt + rtt / NEARNESS)
     }
 
-    /// The queue was empty, for a whole round or when one packet passed it. Puts off the next ProbeRTT by an interval and keeps
-    /// the minimum, until so much time has passed that ProbeRTT costs no more than it should.
+    /// Notes that the queue was empty, during a whole round or for one packet. Postpones the next
+    /// ProbeRTT by an interval and keeps the minimum, until enough time has passed for ProbeRTT to
+    /// cost no more than intended.
     pub(super) fn on_empty_queue(&mut self, now: Time) {
         let Some((rtt, _)) = self.long else { return };
         let longest = (rtt * INTERVAL_RTTS).min(LONGEST_INTERVAL);
@@ -88,20 +90,22 @@ impl MinRtt {
     }
 }
 
-/// `BBR.ProbeRTTInterval`. Flows find each other in ProbeRTT only if all use the same.
+/// `BBR.ProbeRTTInterval`. Flows meet in ProbeRTT only if all use the same interval.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// `BBR.MinRTTFilterLen`.
 const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 
-/// Half a round trip without sending, and a whole one at half the rate: a round trip lost in
-/// fifty is 2 %.
+/// The longest interval in round trips. ProbeRTT takes half a round trip without sending and a
+/// whole one at half the rate: one round trip lost in fifty is 2 %.
 const INTERVAL_RTTS: u32 = 50;
 
-/// 3 ms of 100 ms: above what timers and ACK delays vary by, below a queue.
+/// The divisor of the minimum for samples near it. 3 ms of 100 ms is more than the variation of
+/// timers and ACK delays, and less than a queue.
 const NEARNESS: u32 = 32;
 
-/// A queue of others may look like a long path. Sooner or later it is to be tried.
+/// The longest interval. A standing queue of other flows may look like a long path, which only
+/// ProbeRTT can reveal.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
@@ -123,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_higher_round_trip_time_is_believed_after_ten_seconds() {
+    fn a_higher_round_trip_time_counts_after_ten_seconds() {
         let mut min = MinRtt::default();
         min.on_ack(at(0), Some(50 * MS));
         min.on_ack(at(4), Some(80 * MS));
@@ -136,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_one_is_believed_at_once() {
+    fn a_lower_one_counts_at_once() {
         let mut min = MinRtt::default();
         min.on_ack(at(0), Some(50 * MS));
         min.on_ack(at(1), Some(20 * MS));

@@ -1,4 +1,4 @@
-//! The path as far as it is known, draft-ietf-ccwg-bbr §5.5.
+//! The model of the path, draft-ietf-ccwg-bbr §5.5.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use super::sample::Sample;
 use crate::congestion::sample::{AckSample, LostPacket};
 use crate::congestion::window::{MAX_WINDOW, initial_window};
 
-/// Everything that is measured of a path: rates, round-trip times, round trips, losses, and the
-/// bounds that follow from them.
+/// The measurements of a path: rates, round-trip times, round trips, losses, and the bounds derived
+/// from them.
 ///
-/// The model does not depend on the phase. Its parts are measured by a file each.
+/// The model does not depend on the phase. Each part of it has a file of its own.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) mtu: u16,
@@ -28,7 +28,7 @@ pub(super) struct Model {
     pub(super) delivered: u64,
     pub(super) inflight: u64,
     pub(super) rounds: Rounds,
-    /// `BBR.bw`: the least of what the path can do and what it did after the last losses.
+    /// `BBR.bw`: the lower of `BBR.max_bw` and the rate after the last losses.
     pub(super) bw: Rate,
     pub(super) max_bw: MaxBandwidth,
     pub(super) min_rtt: MinRtt,
@@ -45,11 +45,11 @@ pub(super) struct Model {
 pub(super) struct Circumstances {
     pub(super) cwnd: u64,
     pub(super) quantum: u64,
-    /// We sent no faster than the path delivers, or it kept up with us.
+    /// True if packets were sent no faster than the path delivers, or the path has kept up.
     pub(super) has_kept_up: bool,
     /// `IsProbingBW()`.
     pub(super) is_probing_bw: bool,
-    /// In ProbeBW_DOWN the queue is our own and about to go.
+    /// True in ProbeBW_DOWN, where the queue is our own and about to drain.
     pub(super) is_giving_way: bool,
 }
 
@@ -72,7 +72,7 @@ impl Model {
         }
     }
 
-    /// Takes what was known before for a first measurement.
+    /// Starts from earlier measurements of rate and round-trip time.
     pub(super) fn seed(&mut self, now: Time, rate: Rate, min_rtt: Duration) {
         self.max_bw.on_sample(rate);
         self.bw = rate;
@@ -110,7 +110,7 @@ impl Model {
         self.bdp_multiple(self.bw, UNITY)
     }
 
-    /// `QuantizationBudget()`, but for what ProbeBW_UP adds.
+    /// `QuantizationBudget()` without the extra bytes of ProbeBW_UP.
     pub(super) fn quantization_budget(&self, inflight: u64, quantum: u64) -> u64 {
         inflight.max(quantum).max(self.min_pipe_cwnd())
     }
@@ -136,8 +136,8 @@ impl Model {
         is_at_bound && self.rounds.is_cwnd_limited()
     }
 
-    /// Round-trip times in the last round were on average no more than an eighth above the
-    /// minimum, and what a quantum of ours adds to them.
+    /// Returns true if round-trip times in the last round were on average at most an eighth above
+    /// the minimum, apart from the delay that a quantum of our own adds.
     pub(super) fn was_queue_empty(&self, quantum: u64) -> bool {
         let (Some(mean), Some(min)) = (self.rounds.mean_rtt(), self.min_rtt.get()) else {
             return false;
@@ -151,20 +151,20 @@ impl Model {
         self.rounds.start(self.delivered);
     }
 
-    /// Notes an acknowledgement, and returns the draft's sample for it.
+    /// Updates the totals of an acknowledgement, and returns the draft's sample for it.
     pub(super) fn on_ack(&mut self, ack: &AckSample<'_>) -> Sample {
         self.delivered = ack.delivered;
         self.inflight = ack.bytes_in_flight;
         Sample::new(ack, &self.app_limited)
     }
 
-    /// `MarkConnectionAppLimited()`: what is sent before the bytes in flight are delivered shows
-    /// how little was to be sent.
+    /// `MarkConnectionAppLimited()`: samples of packets sent before the bytes in flight are
+    /// delivered only reflect how little there was to send.
     pub(super) fn mark_app_limited(&mut self) {
         self.app_limited.mark(self.delivered, self.inflight);
     }
 
-    /// Notes that packets leave into a pipe that has been empty.
+    /// Notes that packets are sent into a pipe that was empty.
     pub(super) fn on_restart(&mut self, now: Time) {
         self.inflight = 0;
         self.mark_app_limited();
@@ -179,7 +179,7 @@ impl Model {
 
     /// `UpdateCongestionSignals()`.
     pub(super) fn update_congestion_signals(&mut self, rs: &Sample, at: &Circumstances) {
-        // By what was known before: a loss is not to excuse itself.
+        // From earlier rounds only: a loss must not excuse itself.
         let latest = self.losses.latest();
         let allowance = self.ambient.allowance(latest.inflight, self.smss());
         self.update_max_bw(rs, at);
@@ -201,8 +201,8 @@ impl Model {
     fn update_max_bw(&mut self, rs: &Sample, at: &Circumstances) {
         self.rounds.on_ack(rs.prior_delivered, self.delivered);
         if self.rounds.is_start {
-            // Nothing that a quiet round lost can have been lost to a queue of ours: the path has
-            // kept up with us, and round-trip times were those of an empty path.
+            // Losses of a quiet round are not due to our queue: the path has kept up, and
+            // round-trip times were those of an empty path.
             let is_quiet = at.has_kept_up && self.was_queue_empty(at.quantum);
             let min_rtt = self.min_rtt.get().unwrap_or_default();
             self.ambient.on_round_end(is_quiet, min_rtt, self.smss());
@@ -215,11 +215,11 @@ impl Model {
         }
     }
 
-    /// The round lost no more than the path always does, and had no queue.
+    /// Returns true if the round lost no more than the path always does, and had no queue.
     ///
-    /// Deviates: the draft lowers its short-term bounds after every round with a loss, to what
-    /// arrived of what was sent. At 1 % random loss that is 2 % less each round, and a half after
-    /// some thirty.
+    /// Deviates: the draft lowers its short-term bounds after every round with a loss, to the bytes
+    /// that arrived. At 1 % random loss they fall by 2 % in each round, and to a half after some
+    /// thirty.
     fn is_loss_ambient(&self, allowance: u64, at: &Circumstances) -> bool {
         let has_no_queue = at.is_giving_way || self.was_queue_empty(at.quantum);
         self.losses.is_within(allowance) && has_no_queue
@@ -243,12 +243,12 @@ impl Model {
 
     /// `CheckFullBWReached()`.
     ///
-    /// Deviates: the draft never asks app-limited samples, because the path may be faster than
-    /// they are. One that had a quarter more in flight than the path is thought to hold, and met
-    /// a queue, tells nevertheless: on a faster path it would have been faster. Without it a flow that
-    /// the peer's window limits stays in Startup, sends each window at nearly three times the
-    /// path's rate, and keeps as long a queue as the window allows. The best such sample of a
-    /// round counts, since its first packet may follow a pause.
+    /// Deviates: the draft ignores app-limited samples, because the path may be faster than they
+    /// show. A sample with a quarter more in flight than the path holds according to the model, and
+    /// with a queue, is conclusive nevertheless: on a faster path its rate would have been higher.
+    /// Otherwise a flow that is limited by the peer's window stays in Startup, sends each window at
+    /// nearly three times the path's rate, and keeps as long a queue as the window allows. The best
+    /// such sample of a round counts, because the first packet of a round may follow a pause.
     pub(super) fn check_full_bw_reached(&mut self, rs: &Sample) {
         if rs.is_app_limited && self.has_overfilled(rs) {
             self.full_pipe.on_filled(rs.delivery_rate);
@@ -264,8 +264,8 @@ impl Model {
         }
     }
 
-    /// A quarter more was in flight than the path is thought to hold, and it took a quarter longer
-    /// than on an empty path.
+    /// Returns true if a quarter more was in flight than the path holds according to the model, and
+    /// the round-trip time was a quarter longer than on an empty path.
     fn has_overfilled(&self, rs: &Sample) -> bool {
         let (Some(rtt), Some(min)) = (rs.rtt, self.min_rtt.get()) else {
             return false;
@@ -274,7 +274,7 @@ impl Model {
         rs.tx_in_flight >= filling && rtt >= min + min / 4
     }
 
-    /// Takes the pipe for full, because it overflows.
+    /// Marks the pipe as full, because it overflows, and bounds the flight.
     pub(super) fn on_overflow(&mut self) {
         self.full_pipe.is_now = true;
         self.full_pipe.is_reached = true;
@@ -284,13 +284,12 @@ impl Model {
 
     /// `UpdateMinRTT()`.
     ///
-    /// Deviates: on long paths a round without a queue puts off ProbeRTT, and so does one packet
-    /// that met none. The draft means it to cost 2 %, which holds for round-trip times up to
-    /// 100 ms: on one of 600 ms each ProbeRTT costs a whole round trip, 11 % at one in five
-    /// seconds, and 88 % of the path was measured in place of 95. There a round is also long:
-    /// Drain had emptied the queue of Startup, and before a whole round had shown it, ProbeRTT
-    /// came to do so again. Up to 100 ms nothing changes, so that flows find each other as
-    /// intended.
+    /// Deviates: on long paths, a round without a queue postpones ProbeRTT, and so does a single
+    /// packet that met no queue. The draft intends a cost of 2 %, which holds for round-trip times
+    /// up to 100 ms. With 600 ms each ProbeRTT costs a whole round trip, 11 % at one in five
+    /// seconds, and 88 % of the path was measured in place of 95. Rounds are long there, too: Drain
+    /// had emptied the queue of Startup, and ProbeRTT began to do so again before a whole round had
+    /// shown it. Up to 100 ms nothing changes, so that flows meet in ProbeRTT as intended.
     pub(super) fn update_min_rtt(&mut self, rs: &Sample, quantum: u64) {
         let has_met_none = rs.rtt.is_some_and(|rtt| self.min_rtt.is_met_by(rtt));
         if has_met_none || self.rounds.is_start && self.was_queue_empty(quantum) {
@@ -320,17 +319,17 @@ impl Model {
         self.is_loss_too_high(rs.lost, rs.tx_in_flight)
     }
 
-    /// More was lost than is tolerable.
+    /// Returns true if more was lost than is tolerable.
     ///
-    /// Deviates: the draft tolerates 2 % whatever the path. Where the path loses about as much
-    /// without a queue, that is tolerated here on top, because sending less does not make it any
-    /// less: with the draft's bound alone each probe on such a path ends at once, and the flow
-    /// sinks to a fraction of the path's rate.
+    /// Deviates: the draft tolerates 2 % on any path. If the path loses about as much without a
+    /// queue, this loss is tolerated in addition, because it does not decrease with the sending
+    /// rate. With the draft's bound alone each probe on such a path would end at once, and the flow
+    /// would fall to a fraction of the path's rate.
     pub(super) fn is_loss_too_high(&self, lost: u64, inflight: u64) -> bool {
         lost > tolerable(inflight) + self.ambient.probe_allowance(inflight, self.smss())
     }
 
-    /// Forgets the losses that turned out to be spurious. `before` are the bounds before them.
+    /// Undoes the effect of spurious losses. `before` are the bounds before them.
     pub(super) fn on_spurious_losses(&mut self, before: Bounds) {
         self.losses.forget_loss();
         self.full_pipe.reset(Rate::default());
@@ -341,7 +340,7 @@ impl Model {
 /// A gain of one, in percent.
 const UNITY: u32 = 100;
 
-/// In percent, the growth that [`FullPipe`] looks for.
+/// The growth that [`FullPipe`] looks for, in percent.
 const FILLED_GAIN: u32 = 125;
 
 /// `BBR.ExtraAckedFilterLen`.

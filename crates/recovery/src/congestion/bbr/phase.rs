@@ -8,7 +8,7 @@ use super::probe_rtt::{ProbeRtt, probe_rtt_cwnd};
 use super::startup::Startup;
 use super::view::View;
 
-/// `BBR.state`. Each phase owns what only it needs.
+/// `BBR.state`. Each phase owns the state that only it needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Phase {
     Startup(Startup),
@@ -18,7 +18,7 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    /// The name for records.
+    /// Returns the name of the phase for records.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Startup(_) => "startup",
@@ -41,7 +41,7 @@ impl Phase {
         }
     }
 
-    /// The limits on what is in flight, §5.6.1 and §5.6.4.
+    /// Returns the limits of the phase on the flight, §5.6.1 and §5.6.4.
     pub(super) fn limits(&self, model: &Model) -> Limits {
         let usual = Limits {
             cwnd_gain: CWND_GAIN,
@@ -74,7 +74,7 @@ impl Phase {
         }
     }
 
-    /// What the model has to know to judge what is acknowledged and lost.
+    /// Returns the circumstances by which the model interprets acknowledgements and losses.
     pub(super) fn circumstances(&self, view: View<'_>) -> Circumstances {
         Circumstances {
             cwnd: view.control.cwnd,

@@ -1,4 +1,4 @@
-//! ProbeBW, draft-ietf-ccwg-bbr §5.3.3: give way, hold, fill the pipe, ask for more.
+//! ProbeBW, draft-ietf-ccwg-bbr §5.3.3: gives way, holds the rate, fills the pipe, asks for more.
 
 mod cruise;
 mod down;
@@ -19,7 +19,7 @@ use super::random::Random;
 use super::sample::Sample;
 use super::view::View;
 
-/// The phase of a cycle, which goes through these in order.
+/// The phases of a ProbeBW cycle, in order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ProbeBw {
     Down(Down),
@@ -29,7 +29,7 @@ pub(super) enum ProbeBw {
 }
 
 impl ProbeBw {
-    /// ProbeBW_DOWN, with a new time to wait for the next probe.
+    /// Starts ProbeBW_DOWN, and picks the time until the next probe.
     pub(super) fn down(now: Time, random: &mut Random) -> Self {
         Self::Down(Down::new(Wait::pick(now, random)))
     }
@@ -42,14 +42,14 @@ impl ProbeBw {
         Self::Up(Up::new(view))
     }
 
-    /// ProbeBW_CRUISE follows on ProbeBW_DOWN and waits for the same probe.
+    /// Moves from ProbeBW_DOWN to ProbeBW_CRUISE, which waits for the same probe.
     pub(super) fn start_cruise(&mut self) {
         if let Self::Down(down) = self {
             *self = Self::Cruise(down.cruise());
         }
     }
 
-    /// A round begins.
+    /// Notes the start of a round.
     pub(super) fn on_round_start(&mut self) {
         match self {
             Self::Down(down) => down.on_round_start(),
@@ -58,7 +58,7 @@ impl ProbeBw {
         }
     }
 
-    /// The part of `UpdateProbeBWCyclePhase()` that depends on the phase. `is_bound` tells if the
+    /// Returns the next phase, as in `UpdateProbeBWCyclePhase()`. `is_bound` is true if the
     /// long-term bound limits the flight.
     pub(super) fn next(&self, rs: &Sample, is_bound: bool, view: View<'_>) -> Next {
         match self {
@@ -69,7 +69,7 @@ impl ProbeBw {
         }
     }
 
-    /// `ProbeInflightLongtermUpward()`. Gives the bound that takes the place of `long_term`.
+    /// `ProbeInflightLongtermUpward()`. Returns the bound that replaces `long_term`.
     pub(super) fn raise(&mut self, rs: &Sample, long_term: u64, view: View<'_>) -> u64 {
         match self {
             Self::Up(up) => up.raise(rs, long_term, view),

@@ -1,4 +1,4 @@
-//! ProbeRTT, draft-ietf-ccwg-bbr §5.3.4: gives the queue a chance to empty.
+//! ProbeRTT, draft-ietf-ccwg-bbr §5.3.4: lets the queue drain.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use courser_base::Time;
 
 use super::model::Model;
 
-/// The phase.
+/// The ProbeRTT phase.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProbeRtt {
-    /// When the queue has been empty for long enough; known once it is empty.
+    /// The time at which the flight has been small for long enough; known once it is small.
     done: Option<Time>,
     is_round_done: bool,
 }
@@ -20,9 +20,9 @@ impl ProbeRtt {
     /// `BBR.ProbeRTTCwndGain` in percent.
     pub(super) const CWND_GAIN: u32 = 50;
 
-    /// `HandleProbeRTT()`. Returns true at its end.
+    /// `HandleProbeRTT()`. Returns true at the end of the phase.
     pub(super) fn on_ack(&mut self, now: Time, model: &mut Model) -> bool {
-        // Samples are low because we send little.
+        // Samples are low because little is sent.
         model.mark_app_limited();
         if self.done.is_none() {
             if model.inflight <= probe_rtt_cwnd(model) {
@@ -35,7 +35,7 @@ impl ProbeRtt {
         self.is_round_done && self.is_over(now)
     }
 
-    /// `CheckProbeRTTDone()`.
+    /// Returns true if the flight has been small for long enough, see `CheckProbeRTTDone()`.
     pub(super) fn is_over(&self, now: Time) -> bool {
         self.done.is_some_and(|done| now > done)
     }
@@ -48,7 +48,7 @@ pub(super) fn probe_rtt_cwnd(model: &Model) -> u64 {
         .max(model.min_pipe_cwnd())
 }
 
-/// `BBR.ProbeRTTDuration`: long enough for flows of unlike round-trip times to meet.
+/// `BBR.ProbeRTTDuration`: long enough for flows with different round-trip times to overlap.
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

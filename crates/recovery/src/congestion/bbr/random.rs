@@ -1,6 +1,6 @@
-//! The lots that BBR draws, from a seed.
+//! Random numbers from a seed.
 
-/// SplitMix64: small, and good enough to keep flows from probing in step.
+/// The generator SplitMix64: small, and good enough to keep flows from probing in step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Random(u64);
 
@@ -9,7 +9,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Uniform over all of its values.
+    /// Returns a number uniform over all values of `u64`.
     pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -17,9 +17,9 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Less than `bound`, which is not zero.
+    /// Returns a number less than `bound`, which is not zero.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
-        // The bias is `bound` in 2^64.
+        // The bias is `bound` / 2^64.
         self.next() % bound
     }
 }

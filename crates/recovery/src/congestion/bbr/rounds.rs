@@ -1,28 +1,28 @@
-//! Round trips counted in packets, draft-ietf-ccwg-bbr §5.5.1.
+//! Round trips measured by packets, draft-ietf-ccwg-bbr §5.5.1.
 
 use std::time::Duration;
 
-/// Counts round trips: each ends with the acknowledgement of a packet that was sent after it
-/// began. Notes what BBR wants to know of each.
+/// Counts round trips and keeps measurements of each. A round ends with the acknowledgement of a
+/// packet that was sent after its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rounds {
     /// `BBR.round_count`.
     pub(super) count: u64,
-    /// `BBR.round_start`: the acknowledgement at hand began a round.
+    /// `BBR.round_start`: the present acknowledgement began a round.
     pub(super) is_start: bool,
     /// `BBR.next_round_delivered`.
     next_delivered: u64,
-    /// The window was filled in this round, and in the one before.
+    /// True if the window was filled in this round and in the previous one.
     is_cwnd_limited: [bool; 2],
-    /// Sum and number of the round-trip times sampled in this round.
+    /// The sum and the number of the round-trip time samples of this round.
     rtts: (Duration, u32),
-    /// The mean of those of the last round.
+    /// The mean of the samples of the last round.
     mean_rtt: Option<Duration>,
 }
 
 impl Rounds {
-    /// `UpdateRound()`: a packet was acknowledged that left when `prior_delivered` bytes had
-    /// been delivered; by now it is `delivered`.
+    /// `UpdateRound()` for the acknowledgement of a packet that was sent after `prior_delivered`
+    /// bytes had been delivered. `delivered` is the total so far.
     pub(super) fn on_ack(&mut self, prior_delivered: Option<u64>, delivered: u64) {
         self.is_start = prior_delivered.is_some_and(|prior| prior >= self.next_delivered);
         if !self.is_start {
@@ -35,7 +35,7 @@ impl Rounds {
         self.mean_rtt = sum.checked_div(samples);
     }
 
-    /// `StartRound()`: the round ends with a packet that leaves from now on.
+    /// `StartRound()`: lets the round end with a packet that is sent from now on.
     pub(super) fn start(&mut self, delivered: u64) {
         self.next_delivered = delivered;
     }
@@ -45,7 +45,7 @@ impl Rounds {
         self.rtts.1 += 1;
     }
 
-    /// The mean round-trip time in the round that ended last, if any was sampled in it.
+    /// Returns the mean round-trip time of the last round, if it had samples.
     pub(super) fn mean_rtt(&self) -> Option<Duration> {
         self.mean_rtt
     }
@@ -54,7 +54,8 @@ impl Rounds {
         self.is_cwnd_limited[0] = true;
     }
 
-    /// `C.is_cwnd_limited`: the window was filled at some point in the last round trip.
+    /// `C.is_cwnd_limited`: returns true if the window was filled at some point in the last round
+    /// trip.
     pub(super) fn is_cwnd_limited(&self) -> bool {
         self.is_cwnd_limited[0] || self.is_cwnd_limited[1]
     }

@@ -4,15 +4,16 @@ use super::loss::LossEvents;
 use super::model::Model;
 use super::sample::Sample;
 
-/// The phase; all that it waits for is in the model.
+/// The Startup phase. It has no state of its own, because it ends when the model shows a full pipe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Startup;
 
 impl Startup {
-    /// `BBR.StartupPacingGain` in percent: 4 ln 2, the least with which the rate doubles each round.
+    /// `BBR.StartupPacingGain` in percent: 4 ln 2, the smallest with which the rate doubles each
+    /// round.
     pub(super) const PACING_GAIN: u32 = 277;
 
-    /// `CheckStartupHighLoss()`: the pipe overflows although the rate still grows.
+    /// `CheckStartupHighLoss()`: returns true if the pipe overflows although the rate still grows.
     pub(super) fn has_high_loss(&self, events: LossEvents, rs: &Sample, model: &Model) -> bool {
         if model.full_pipe.is_reached {
             return false;
@@ -22,7 +23,7 @@ impl Startup {
     }
 }
 
-/// `BBRStartupFullLossCnt`: ranges of packets lost in a round, or acknowledgements with marks.
+/// `BBRStartupFullLossCnt`: ranges of lost packets or acknowledgements with marks in a round.
 const FULL_LOSS_COUNT: u32 = 6;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! BBR as a controller: its parts in the draft's order, and the moves between its phases.
+//! The state machine: calls the parts in the draft's order and moves between phases.
 
 use courser_base::{Rate, Time};
 
@@ -23,9 +23,9 @@ use crate::congestion::takeover::Takeover;
 use crate::congestion::window::minimum_window;
 use crate::rtt::RttEstimator;
 
-/// BBRv3: sends by a model of the path.
+/// BBRv3: sends according to a model of the path.
 ///
-/// Needs a paced sender: its windows hold twice what the path does.
+/// BBR needs a paced sender, because its windows hold twice what the path does.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     pub(super) model: Model,
@@ -38,7 +38,7 @@ pub struct Bbr {
     pub(super) random: Random,
 }
 
-/// Loss recovery.
+/// The state of loss recovery.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recovery {
     period: RecoveryPeriod,
@@ -46,8 +46,8 @@ struct Recovery {
 }
 
 impl Bbr {
-    /// A controller with the initial window for datagrams of `mtu` bytes. The times between
-    /// probes for bandwidth are drawn from `seed`.
+    /// Creates a controller with the initial window for datagrams of `mtu` bytes. The times between
+    /// probes for bandwidth are derived from `seed`.
     pub fn new(mtu: u16, seed: u64) -> Self {
         Self {
             model: Model::new(mtu),
@@ -61,8 +61,8 @@ impl Bbr {
         }
     }
 
-    /// A controller that takes over where another one held `window`, which it believes to have
-    /// moved once per round trip. Past Startup unless the other was in slow start.
+    /// Creates a controller that takes over the window of another, and assumes that the path
+    /// carries it once per round trip. It is past Startup unless the other was in slow start.
     pub(in crate::congestion) fn resume(previous: &Takeover<'_>, seed: u64) -> Self {
         let mut this = Self::new(previous.mtu, seed);
         this.control
@@ -178,9 +178,10 @@ impl Bbr {
 
     /// `UpdateProbeBWCyclePhase()`.
     fn update_probe_bw_cycle_phase(&mut self, rs: &Sample) {
-        // Deviates: asked before the bound rises, because the window was set to the bound as it was.
-        // The draft asks afterwards, and then no acknowledgement that raises the bound finds the
-        // window at it: once each does, the probe ends for want of growth in the midst of it.
+        // Deviates: checked before the bound rises, because the window was set to the previous
+        // bound. The draft checks afterwards, so that the window is below the bound at each
+        // acknowledgement that raises it. Once every acknowledgement does, the probe would end for
+        // lack of growth although the rate grows.
         let is_bound = self.model.is_bound_by_long_term(self.control.cwnd);
         if !self.model.full_pipe.is_reached || self.adapt_long_term_model(rs) {
             return;
@@ -193,7 +194,7 @@ impl Bbr {
             Next::Cruise => self.start_probe_bw_cruise(),
             Next::Refill => self.start_probe_bw_refill(),
             Next::Up => self.start_probe_bw_up(rs),
-            Next::LookAnew => self.model.full_pipe.reset(rs.delivery_rate),
+            Next::ResetFullPipe => self.model.full_pipe.reset(rs.delivery_rate),
             Next::Down { is_precautionary } => {
                 self.feedback.on_probed(is_precautionary);
                 self.start_probe_bw_down(rs.now);
@@ -201,14 +202,14 @@ impl Bbr {
         }
     }
 
-    /// `AdaptLongTermModel()`. True when it has moved to another phase.
+    /// `AdaptLongTermModel()`. Returns true after a move to another phase.
     fn adapt_long_term_model(&mut self, rs: &Sample) -> bool {
         let is_over = self.model.rounds.is_start && self.feedback.on_round_start();
         if is_over && self.end_probe_feedback(rs) {
             return true;
         }
         if self.feedback.is_probe_sample && rs.has_ce {
-            // §3.7: marks are congestion, and only queues mark.
+            // §3.7: marks are signs of congestion, and only queues mark.
             self.handle_inflight_too_high(rs.now, rs.tx_in_flight, rs.is_app_limited);
             return true;
         }
@@ -234,7 +235,8 @@ impl Bbr {
         self.model.bounds.long_term = Some(raised);
     }
 
-    /// All that was sent while probing has been acknowledged. True when the next probe starts.
+    /// Ends the feedback of a probe once all its packets are acknowledged. Returns true if the next
+    /// probe starts.
     fn end_probe_feedback(&mut self, rs: &Sample) -> bool {
         if !matches!(self.phase, Phase::ProbeBw(_)) {
             return false;
@@ -242,11 +244,11 @@ impl Bbr {
         if !rs.is_app_limited {
             self.model.max_bw.advance();
         }
-        let goes_on = self.feedback.may_probe_again();
-        if goes_on {
+        let probes_again = self.feedback.may_probe_again();
+        if probes_again {
             self.start_probe_bw_refill();
         }
-        goes_on
+        probes_again
     }
 
     /// `HandleInflightTooHigh()`.
@@ -285,13 +287,14 @@ impl Bbr {
         self.phase = Phase::ProbeRtt(ProbeRtt::default());
     }
 
-    /// `ExitProbeRTT()`, with what `CheckProbeRTTDone()` does before.
+    /// `ExitProbeRTT()`, and the steps of `CheckProbeRTTDone()` before it.
     fn exit_probe_rtt(&mut self, now: Time) {
         self.model.min_rtt.on_probed(now);
         self.control.restore_cwnd();
         self.model.bounds.short_term = None;
         if self.model.full_pipe.is_reached {
-            // Probing would cause loss if others have taken the room; there is no queue to drain.
+            // A probe would cause loss if other flows have taken the capacity, and there is no
+            // queue to drain.
             self.start_probe_bw_down(now);
             self.start_probe_bw_cruise();
         } else {
@@ -316,7 +319,7 @@ impl Bbr {
         self.recovery.is_active = true;
     }
 
-    /// A packet was acknowledged that was sent at this time.
+    /// Ends recovery with the acknowledgement of a packet sent during recovery.
     fn leave_recovery(&mut self, sent: Time) {
         if self.recovery.is_active && !self.recovery.period.covers(sent) {
             self.recovery.is_active = false;
@@ -324,11 +327,11 @@ impl Bbr {
         }
     }
 
-    /// `NoteLoss()`, of a packet that was sent at this time.
+    /// `NoteLoss()` for a packet that was sent at this time.
     fn note_loss(&mut self, now: Time, sent: Time) {
-        // Deviates: the draft saves here in any case. But a loss that ends a probe makes the
-        // next one, of the same flight, the first of a round, and that would save the state
-        // after the probe in place of the one to return to.
+        // Deviates: the draft always saves the state here. But a loss that ends a probe makes the
+        // next loss of the same flight the first of a round, which would overwrite the state to
+        // restore with that after the probe.
         let is_first = self.model.losses.on_sign(now, self.model.delivered);
         if is_first && self.undo.is_older_than(sent) {
             self.save_state_upon_loss(now);
@@ -374,9 +377,9 @@ impl Bbr {
         }
     }
 
-    /// `HandleRestartFromIdle()`: packets have just left into an empty pipe.
+    /// `HandleRestartFromIdle()`, after packets were sent into an empty pipe.
     fn handle_restart_from_idle(&mut self, now: Time) {
-        // On a path that holds less than a quantum the pipe runs dry between any two of them.
+        // On a path that holds less than a quantum the pipe is empty between any two of them.
         let gap = self.control.quantum_time(&self.model);
         if !self.idle.restart(now, gap) {
             return;

@@ -21,7 +21,7 @@ fn starts_with_the_initial_window_unpaced() {
     assert_eq!(bench.bbr.window(), initial_window(MTU));
     assert_eq!(bench.bbr.state(), "startup");
     assert!(bench.bbr.in_slow_start());
-    // No round trip is known: the window in a millisecond, times 2.77 (§5.6.2).
+    // No round-trip time is known: the window in a millisecond, times 2.77 (§5.6.2).
     let expected = Rate::from_bytes_per_second(12_000_000).scaled(277, 100);
     assert_eq!(bench.pacing_rate(), expected);
 }
@@ -49,7 +49,7 @@ fn a_larger_datagram_enlarges_only_an_untouched_window() {
     assert_eq!(bench.bbr.window(), window);
 }
 
-/// The largest controller decides how much memory each path takes.
+/// The largest controller determines the memory of each path.
 #[test]
 fn the_model_does_not_make_other_controllers_large() {
     let size = size_of::<crate::CongestionController>();
@@ -72,7 +72,7 @@ fn idleness_stands_in_for_probe_rtt() {
     assert!(!bench.bbr.idle.is_restart, "something was delivered");
 }
 
-/// §5.4.1: paced at the bandwidth, whatever the gain of the phase was.
+/// §5.4.1: paced at the bandwidth, regardless of the gain of the phase.
 #[test]
 fn restart_paces_at_the_bandwidth() {
     let mut bench = Bench::probing(20);
@@ -90,7 +90,7 @@ fn restart_paces_at_the_bandwidth() {
     assert_eq!(bench.pacing_rate(), expected);
 }
 
-/// A pipe that runs dry between two quanta is no idleness.
+/// A pipe that is empty between two quanta is not idle.
 #[test]
 fn waiting_for_the_pacer_is_not_idleness() {
     let mut bench = Bench::cruising(1);
@@ -104,7 +104,7 @@ fn waiting_for_the_pacer_is_not_idleness() {
     assert!(!bench.bbr.idle.is_restart);
 }
 
-/// What leaves first after idleness says how little there was to send.
+/// The first packets after an idle period only reflect how little there was to send.
 #[test]
 fn packets_after_idleness_are_app_limited() {
     let mut bench = Bench::cruising(20);

@@ -1,4 +1,4 @@
-//! Taking back what losses did that were none, draft-ietf-ccwg-bbr §5.5.11.
+//! The undo of spurious losses, draft-ietf-ccwg-bbr §5.5.11.
 
 use courser_base::Time;
 
@@ -11,9 +11,9 @@ pub(super) struct Undo {
     /// `BBR.undo_state`: the phase that losses ended.
     pub(super) probing: Option<Probing>,
     pub(super) bounds: Bounds,
-    /// When the state was saved.
+    /// The time at which the state was saved.
     saved: Time,
-    /// Bytes that were lost since, and have not arrived after all.
+    /// Bytes declared lost since then and not acknowledged.
     lost: u64,
 }
 
@@ -35,7 +35,7 @@ impl Undo {
         };
     }
 
-    /// True for a packet that was sent after the state was saved.
+    /// Returns true if the state is older than a packet sent at this time.
     pub(super) fn is_older_than(&self, sent: Time) -> bool {
         sent > self.saved
     }
@@ -44,7 +44,7 @@ impl Undo {
         self.lost += bytes;
     }
 
-    /// True when nothing is left of the losses since the state was saved.
+    /// Returns true if all losses since the state was saved have turned out to be spurious.
     pub(super) fn on_spurious_loss(&mut self, loss: &SpuriousLoss) -> bool {
         if loss.lost_at < self.saved || self.lost == 0 {
             return false;
@@ -53,7 +53,7 @@ impl Undo {
         self.lost == 0
     }
 
-    /// Takes the state to return to.
+    /// Removes and returns the state to restore.
     pub(super) fn take(&mut self, now: Time) -> Self {
         let start = Self {
             saved: now,

@@ -1,10 +1,10 @@
-//! What a phase sees when it decides.
+//! The state from which phases decide.
 
 use super::control::Control;
 use super::feedback::Feedback;
 use super::model::Model;
 
-/// The state outside a phase that it may look at.
+/// The state outside a phase that the phase may read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
     pub(super) model: &'a Model,

@@ -4,7 +4,7 @@ use super::super::{Algorithm, Controller};
 use super::*;
 use crate::RttEstimator;
 
-/// What acknowledgements of a path of 40 ms say to the part alone.
+/// Feeds acknowledgements of a path of 40 ms to the detector alone.
 struct Rounds {
     capacity: CapacityRise,
     rtt: RttEstimator,
@@ -26,12 +26,12 @@ impl Rounds {
             delivered: 0,
             app_limited: false,
         };
-        // The first round has no beginning.
+        // The first round has no start.
         rounds.round(40, 100_000);
         rounds
     }
 
-    /// A round trip in which so many bytes are delivered, in ten pieces; true when that is a rise.
+    /// Delivers `bytes` in ten parts during a round trip. Returns true if that is a rise.
     fn round(&mut self, rtt: u64, bytes: u64) -> bool {
         let first = self.next_pn;
         self.next_pn += 10;
@@ -59,7 +59,7 @@ impl Rounds {
         self.capacity.on_ack(&sample, MTU, self.next_pn - 1)
     }
 
-    /// Some rounds with a queue as long as the path, and then a loss.
+    /// Runs rounds with a queue as long as the path, and then a loss.
     fn overflow() -> Self {
         let mut rounds = Self::new();
         for _ in 0..4 {
@@ -69,7 +69,7 @@ impl Rounds {
         rounds
     }
 
-    /// How many of the next rounds, each of 40 ms with so many bytes, it takes.
+    /// Returns the number of rounds, each of 40 ms with `bytes`, until the rise is detected.
     fn rise(&mut self, bytes: u64) -> Option<u32> {
         (1..=20).find(|_| self.round(40, bytes))
     }
@@ -77,14 +77,14 @@ impl Rounds {
 
 #[test]
 fn two_faster_rounds_without_a_queue_are_a_rise() {
-    // 200 000 bytes in 80 ms are 100 000 in 40 ms. The round in which it changed is a mixture.
+    // 200 000 bytes in 80 ms are 100 000 in 40 ms. The round of the change is a mixture.
     assert_eq!(Rounds::overflow().rise(150_000), Some(3));
     assert_eq!(Rounds::overflow().rise(130_000), Some(3));
     assert_eq!(Rounds::overflow().rise(120_000), None);
 }
 
 #[test]
-fn one_faster_round_at_a_time_is_none() {
+fn one_faster_round_at_a_time_is_no_rise() {
     let mut rounds = Rounds::overflow();
     for _ in 0..10 {
         assert!(!rounds.round(40, 200_000));
@@ -99,7 +99,7 @@ fn a_queue_means_that_the_link_is_full_already() {
 }
 
 #[test]
-fn loss_without_a_queue_says_nothing_of_capacity() {
+fn loss_without_a_queue_is_no_rise() {
     let mut rounds = Rounds::new();
     for _ in 0..4 {
         rounds.round(41, 100_000);
@@ -109,14 +109,14 @@ fn loss_without_a_queue_says_nothing_of_capacity() {
 }
 
 #[test]
-fn a_sender_without_data_says_nothing_of_capacity() {
+fn a_sender_without_data_is_no_rise() {
     let mut rounds = Rounds::overflow();
     rounds.app_limited = true;
     assert_eq!(rounds.rise(500_000), None);
 }
 
 #[test]
-fn a_queue_without_loss_takes_four_whole_rounds_to_be_believed() {
+fn a_queue_without_loss_counts_after_four_whole_rounds() {
     for (rounds_with_queue, rise) in [(4, None), (5, Some(3))] {
         let mut rounds = Rounds::new();
         for _ in 0..rounds_with_queue {
@@ -127,7 +127,7 @@ fn a_queue_without_loss_takes_four_whole_rounds_to_be_believed() {
 }
 
 #[test]
-fn delay_that_comes_and_goes_is_no_bottleneck() {
+fn variable_delay_is_no_rise() {
     let mut rounds = Rounds::new();
     for _ in 0..10 {
         assert_eq!(rounds.rise(100_000), None);
@@ -138,7 +138,7 @@ fn delay_that_comes_and_goes_is_no_bottleneck() {
 }
 
 #[test]
-fn a_rise_is_told_once_for_each_queue() {
+fn a_rise_is_reported_once_for_each_queue() {
     let mut rounds = Rounds::overflow();
     assert_eq!(rounds.rise(150_000), Some(3));
     assert_eq!(rounds.rise(500_000), None);
@@ -151,14 +151,14 @@ fn a_rise_is_told_once_for_each_queue() {
 }
 
 #[test]
-fn switched_off_it_is_never_told() {
+fn no_rise_is_reported_when_switched_off() {
     let mut rounds = Rounds::overflow();
     rounds.capacity.switch_off();
     assert_eq!(rounds.rise(500_000), None);
 }
 
-/// A flow that fills a link until after some losses, and then has four times the rate. The round
-/// trips until one delivers nine tenths of that.
+/// Fills a link until after some losses, then raises its rate fourfold. Returns the round trips
+/// until one delivers nine tenths of that.
 fn rounds_to_wider_link(algorithm: Algorithm, ignored: bool) -> u32 {
     let rtt = ms(50);
     let mut model = Model::new(Path::link(20, rtt, 1.0), algorithm);
@@ -179,8 +179,8 @@ fn rounds_to_wider_link(algorithm: Algorithm, ignored: bool) -> u32 {
     (1..=1000).find(is_full).unwrap_or(1000)
 }
 
-/// NewReno's window may have been cut to what the narrow link holds: it has to grow by a quarter
-/// before anything is faster.
+/// NewReno's window may have been reduced to what the narrow link holds. It must grow by a quarter
+/// before the rate rises.
 #[test]
 fn a_wider_link_is_full_soon() {
     for (algorithm, most, least) in [(Algorithm::Cubic, 10, 40), (Algorithm::NewReno, 40, 200)] {
@@ -193,8 +193,8 @@ fn a_wider_link_is_full_soon() {
     }
 }
 
-/// Random loss, jitter, acknowledgements that come together, short and long queues: where nothing
-/// becomes wider, nothing is different.
+/// Without a rise in capacity nothing is detected, regardless of random loss, jitter,
+/// acknowledgements in clumps, and short or long queues.
 #[test]
 fn a_path_that_stays_the_same_is_left_alone() {
     let jittery = |path: Path| Path {

@@ -4,7 +4,7 @@ use super::*;
 
 const MSS: f64 = MTU as f64;
 
-/// A flow at `packets` datagrams that has just met congestion.
+/// Returns a flow whose window of `packets` datagrams was just reduced.
 fn reduced(packets: u64) -> Flow<Cubic> {
     let mut cubic = Cubic::new(MTU);
     cubic.law.window = from_bytes(packets * u64::from(MTU));
@@ -17,7 +17,7 @@ fn packets(flow: &Flow<Cubic>) -> f64 {
     flow.controller.law.window / MSS
 }
 
-/// Acknowledges a window per round trip in 50 pieces evenly spread over it.
+/// Acknowledges a window per round trip, in 50 parts evenly spread over it.
 fn spread_round(flow: &mut Flow<Cubic>, rtt: Duration) {
     for _ in 0..50 {
         flow.now += rtt / 50;
@@ -29,7 +29,7 @@ fn spread_round(flow: &mut Flow<Cubic>, rtt: Duration) {
     }
 }
 
-/// Lets everything sent before the reduction be acknowledged.
+/// Waits until everything sent before the reduction is acknowledged.
 fn pass_recovery(flow: &mut Flow<Cubic>, rtt: Duration) {
     flow.now += rtt + ms(1);
 }

@@ -6,7 +6,7 @@ fn flow() -> Flow<NewReno> {
     Flow::new(NewReno::new(MTU))
 }
 
-/// Rounds that double the window and then some whose delay has risen.
+/// Runs rounds that double the window, and then rounds with a higher delay.
 fn risen(by: Duration) -> Flow<NewReno> {
     let mut flow = flow();
     flow.rounds(3, ms(40), 10);
@@ -14,7 +14,7 @@ fn risen(by: Duration) -> Flow<NewReno> {
     flow
 }
 
-/// RFC 9406 §4.2: the window doubles each round while the delay stays.
+/// RFC 9406 §4.2: the window doubles each round while the delay is constant.
 #[test]
 fn steady_delay_never_ends_slow_start() {
     let mut flow = flow();
@@ -91,7 +91,7 @@ fn a_round_of_few_acknowledgements_is_judged_when_it_is_over() {
         flow.round(ms(60), acks);
         assert_eq!(flow.controller.window(), 12_000 << 4, "{acks}: not earlier");
         flow.round(ms(60), acks);
-        // The acknowledgement that ended the round still counted in full.
+        // The acknowledgement that ended the round still counts in full.
         let expected = (12_000 << 4) * (5 * acks + 3) / (4 * acks);
         assert!(
             flow.controller.window().abs_diff(expected) < 10,
@@ -101,7 +101,7 @@ fn a_round_of_few_acknowledgements_is_judged_when_it_is_over() {
     }
 }
 
-/// Each sample carries the wait behind its own batch, so 16 ms prove nothing on a long path.
+/// Each sample includes the wait behind its own batch, so 16 ms prove nothing on a long path.
 #[test]
 fn few_acknowledgements_need_a_rise_by_an_eighth() {
     for (rise, slows) in [(74, false), (75, true)] {
@@ -143,7 +143,7 @@ fn unpaced_steps_are_at_most_eight_datagrams() {
     assert_eq!(flow.controller.window(), 12_000 + 3 * 8 * 1200);
 }
 
-/// RFC 9406 §4.3: only the first slow start is watched.
+/// RFC 9406 §4.3: only the first slow start is monitored.
 #[test]
 fn later_slow_starts_are_plain() {
     let mut flow = flow();
@@ -169,7 +169,8 @@ fn delay_of_a_half_empty_window_is_not_judged() {
     assert_eq!(flow.controller.window(), before * 2);
 }
 
-/// Windows that leave in half a round trip and arrive so, and then `rounds` that arrive more slowly.
+/// Runs rounds whose windows are sent and acknowledged within half a round trip, and then `rounds`
+/// whose windows are acknowledged more slowly.
 fn spread_out(rounds: usize) -> Flow<NewReno> {
     let mut flow = flow();
     for _ in 0..4 {
@@ -186,17 +187,17 @@ fn windows_that_arrive_as_they_left_double() {
     assert_eq!(spread_out(0).controller.window(), 12_000 << 4);
 }
 
-/// No round has been late from its first packet on.
+/// No round was delayed from its first packet on.
 #[test]
 fn growth_slows_down_when_a_window_arrives_more_slowly_than_it_left() {
     let flow = spread_out(1);
     let window = flow.controller.window();
-    // Above seven fifths of what the round before delivered in a round trip, by eighths.
+    // The window is above seven fifths of what the previous round delivered, and grows by eighths.
     assert!((192_000 * 7 / 5..310_000).contains(&window), "{window}");
     assert!(flow.controller.in_slow_start());
 }
 
-/// The round in which it was noticed, one for packets that left before that, and two to be sure.
+/// The round of the detection, one for packets sent before, and two for confirmation.
 #[test]
 fn a_queue_in_all_of_a_later_round_ends_slow_start() {
     let mut flow = spread_out(1);
@@ -216,7 +217,7 @@ fn a_queue_in_all_of_a_later_round_ends_slow_start() {
 }
 
 #[test]
-fn without_a_queue_slow_start_goes_on_and_the_rate_is_believed_no_more() {
+fn without_a_queue_slow_start_continues_and_the_rate_is_ignored() {
     let mut flow = spread_out(2);
     for round in 0..4 {
         let before = flow.controller.window();
@@ -225,7 +226,8 @@ fn without_a_queue_slow_start_goes_on_and_the_rate_is_believed_no_more() {
     }
 }
 
-/// A pause empties queues: what comes after it neither confirms nor denies, and the rate counts again.
+/// A pause empties queues: later packets neither confirm nor disprove a queue, and the rate counts
+/// again.
 #[test]
 fn a_pause_in_between_leaves_slow_start_as_it_was() {
     let mut flow = spread_out(1);
@@ -240,9 +242,9 @@ fn a_pause_in_between_leaves_slow_start_as_it_was() {
     assert!(flow.controller.window() < before * 7, "noticed again");
 }
 
-/// Two acknowledgements a round confirm nothing.
+/// Two acknowledgements in a round confirm nothing.
 #[test]
-fn few_samples_are_asked_again() {
+fn few_samples_confirm_nothing() {
     let mut flow = spread_out(1);
     for _ in 0..10 {
         flow.paced_round(ms(90), ms(120), 2);

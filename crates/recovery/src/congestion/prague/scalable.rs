@@ -1,4 +1,4 @@
-//! The answer to a share of marked packets: the heart of DCTCP (RFC 8257) and Prague.
+//! The response to the share of marked packets: the core of DCTCP (RFC 8257) and Prague.
 
 use std::time::Duration;
 
@@ -8,33 +8,34 @@ use crate::congestion::recovery_period::RecoveryPeriod;
 use crate::congestion::sample::{AckSample, LossSample};
 use crate::congestion::window::{MAX_WINDOW, minimum_window};
 
-/// A window that marks shrink in proportion to their share.
+/// A window that marks reduce in proportion to their share.
 #[derive(Clone, Debug)]
 pub(super) struct Scalable {
-    /// In bytes, with fractions: a small share of a small window must not be rounded away.
+    /// The window in bytes, with fractions: a small share of a small window must not be rounded
+    /// away.
     window: f64,
-    /// Moving average of the share of marked packets.
+    /// The moving average of the share of marked packets.
     alpha: f64,
-    /// Packets and marks since `alpha` was last moved.
+    /// Packets and marks since the last update of `alpha`.
     share: Share,
-    /// Round trips since slow start, up to [`TRANSITION_ROUNDS`].
+    /// Round trips since slow start, at most [`TRANSITION_ROUNDS`].
     rounds: u32,
-    /// Rounds without a mark.
+    /// Rounds in a row without a mark.
     silent: u32,
     smoothed_rtt: Duration,
-    /// After a reduction for marks.
+    /// The round trip after a reduction for marks.
     reduced: RecoveryPeriod,
     reduced_at: Time,
-    /// What an acknowledgement covers at once: the largest lately, in bytes.
+    /// The bytes that one acknowledgement covers: the recent maximum.
     batch: f64,
-    /// Marks have come since the last loss.
+    /// True if there were marks since the last loss.
     has_new_marks: bool,
 }
 
-/// What a round trip, or a virtual one, has shown.
+/// The packets and marks of a round trip or a virtual one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
-    /// The round is over when a packet sent after this is acknowledged.
+    /// The start of the round, which ends when a packet sent later is acknowledged.
     since: Time,
     packets: u64,
     marked: u64,
@@ -44,7 +45,7 @@ impl Scalable {
     pub(super) fn new(window: u64) -> Self {
         Self {
             window: from_bytes(window),
-            // Draft §2.3.2: the first answer is that of a classic sender.
+            // Draft §2.3.2: the first response is that of a classic sender.
             alpha: 1.0,
             share: Share::default(),
             rounds: 0,
@@ -73,24 +74,27 @@ impl Scalable {
         self.window = from_bytes(window);
     }
 
-    /// Deviates: a receiver that acknowledges less often than every second packet holds back up to
-    /// `batch` bytes that have arrived. They are not on the path, and a window without them would never be there
-    /// as a whole: pacing sends a window per round trip, and no queue makes up for a pause. With
-    /// acknowledgements an eighth of a round trip apart, that pause was a tenth of the link.
+    /// Returns the bytes that may be in flight outside recovery.
+    ///
+    /// Deviates: a receiver that acknowledges less often than every second packet withholds up to
+    /// `batch` bytes that have arrived. These are no longer on the path. If the window included
+    /// them, the path would never hold a whole window: pacing sends a window per round trip, and no
+    /// queue compensates for a pause. With acknowledgements an eighth of a round trip apart, the
+    /// pause cost a tenth of the link.
     pub(super) fn allowance(&self, mtu: u16) -> u64 {
         let usual = from_bytes(2 * u64::from(mtu));
         let held_back = (self.batch - usual).clamp(0.0, self.window * LARGEST_BATCH);
         to_bytes(self.window + held_back).min(MAX_WINDOW)
     }
 
-    /// The mark that ends slow start halves the window: worth spreading over a round trip.
+    /// Halves the window for the mark that ends slow start.
     pub(super) fn on_first_mark(&mut self, now: Time, mtu: u16) {
         self.share.since = now;
         self.reduce_for_marks(now, mtu);
     }
 
-    /// Draft §2.4.2: one reduction per round trip, per virtual one once it does not depend on
-    /// the real one.
+    /// Reduces the window for a mark, draft §2.4.2: once per round trip, or once per virtual round
+    /// trip when the law no longer depends on the real one.
     pub(super) fn on_mark(&mut self, sample: &LossSample<'_>, is_covered: bool, mtu: u16) {
         self.has_new_marks = true;
         let is_early = self.is_rtt_independent() && sample.now - self.reduced_at < VIRTUAL_RTT;
@@ -106,9 +110,9 @@ impl Scalable {
         self.bound_window(self.window * (1.0 - self.alpha / 2.0), mtu);
     }
 
-    /// Draft §2.4.1.
+    /// Reduces the window for a loss, draft §2.4.1.
     pub(super) fn on_loss(&mut self, sample: &LossSample<'_>, mtu: u16) {
-        // What marks have taken in the same round trip is part of the answer.
+        // A reduction for marks in the same round trip is part of the response.
         let share = if self.reduced.covers(sample.largest_lost_sent) {
             (LOSS_FACTOR / (1.0 - self.alpha / 2.0)).min(1.0)
         } else {
@@ -122,13 +126,13 @@ impl Scalable {
         self.window
     }
 
-    /// The loss was none.
+    /// Undoes the reduction for a spurious loss.
     pub(super) fn restore(&mut self, window: f64) {
         self.window = self.window.max(window);
         self.has_new_marks = true;
     }
 
-    /// Also during recovery.
+    /// Counts packets and marks, also during recovery.
     pub(super) fn observe(&mut self, sample: &AckSample<'_>) {
         self.smoothed_rtt = sample.rtt.smoothed();
         let batch = from_bytes(sample.acked_bytes);
@@ -136,8 +140,8 @@ impl Scalable {
         self.count(sample);
     }
 
-    /// Draft §2.3.2: `alpha` moves once per round trip, and not more often than once per virtual
-    /// one, for that many marks to count the same in short round trips and long ones.
+    /// Updates `alpha` once per round trip, draft §2.3.2, and at most once per virtual round trip,
+    /// so that the same number of marks counts the same in short and long round trips.
     fn count(&mut self, sample: &AckSample<'_>) {
         let marked = sample.ce_packets.min(sample.ecn_capable_packets);
         self.share.packets = self
@@ -164,9 +168,9 @@ impl Scalable {
         };
     }
 
-    /// Draft §2.4.3: a datagram per round trip and window, for unmarked bytes only, also between
-    /// a mark and the end of its round trip. §2.4.4: scaled as if the round trip were a longer
-    /// one, for the sake of flows whose round trip is.
+    /// Adds a datagram per round trip and window for unmarked bytes, draft §2.4.3, also between a
+    /// mark and the end of its round trip. The growth is scaled to a longer round trip for the sake
+    /// of flows that have one, §2.4.4.
     pub(super) fn increase(&mut self, sample: &AckSample<'_>, mtu: u16) {
         if sample.app_limited {
             return;
@@ -184,12 +188,12 @@ impl Scalable {
         self.bound_window(self.window + step, mtu);
     }
 
-    /// Bytes to grow by in this round because marks have been missing for too long; mostly zero.
+    /// Returns the growth of this round after too many rounds without marks; usually zero.
     ///
-    /// Deviates: draft §3.1 leaves open how to get up to speed. A burst that was marked ends slow
-    /// start, and a link may become faster; a datagram per round trip would then take minutes.
-    /// A full L4S queue marks at least once in as many rounds as it takes to repair a reduction,
-    /// about the root of the window. After twice that, growth doubles each round.
+    /// Deviates: draft §3.1 leaves open how to get up to speed. A marked burst ends slow start, and
+    /// a link may become faster. A datagram per round trip would take minutes then. A full L4S
+    /// queue marks at least once in as many rounds as it takes to recover from a reduction, about
+    /// the square root of the window. After twice as many rounds, growth doubles each round.
     fn catch_up(&self, mtu: u16) -> f64 {
         let mtu = from_bytes(u64::from(mtu));
         let patience = if self.alpha > UNSETTLED_ALPHA {
@@ -216,33 +220,33 @@ impl Scalable {
     }
 }
 
-/// Exact below 2^53, and no window comes near it.
+/// Converts bytes without loss: exact below 2^53, which no window approaches.
 fn from_bytes(bytes: u64) -> f64 {
     bytes as f64
 }
 
-/// Rounds down; saturates.
+/// Converts to bytes. Rounds down and saturates.
 fn to_bytes(bytes: f64) -> u64 {
     bytes as u64
 }
 
 /// The weight of the newest round trip in `alpha`. Draft §2.3.2.
 const GAIN: f64 = 1.0 / 16.0;
-/// The shortest round trip that a flow behaves as if it had. Draft §2.4.4.
+/// The virtual round trip: flows with a shorter one behave as if it took this long. Draft §2.4.4.
 const VIRTUAL_RTT: Duration = Duration::from_millis(25);
-/// Short flows keep the quickness of their round trip for so many of them. Draft §2.4.4.
+/// Round trips after slow start in which a flow still depends on its real round trip. Draft §2.4.4.
 const TRANSITION_ROUNDS: u32 = 500;
-/// `alpha` starts at one and was not measured yet while it is above this.
+/// The value above which `alpha` counts as not yet measured. It starts at one.
 const UNSETTLED_ALPHA: f64 = 0.25;
-/// Rounds without a mark that are nothing special.
+/// Rounds without a mark that are normal in any case.
 const UNSETTLED_ROUNDS: u32 = 3;
-/// The window grows by no more than an eighth in a round: what that makes of a queue when the link
-/// is full at last is gone a round trip later.
+/// The divisor of the window that limits its growth in a round to an eighth. The queue that this
+/// leaves when the link is full at last drains within a round trip.
 const CATCH_UP_DIVISOR: f64 = 8.0;
-/// What is left of the largest batch with each acknowledgement after it.
+/// The decay of the largest batch with each later acknowledgement.
 const BATCH_MEMORY: f64 = 0.95;
-/// The part of the window that may be held back by the receiver: RFC 9000 §13.2.1 lets it wait for
-/// `max_ack_delay`, and one that thins further is not to be trusted with more than a quarter.
+/// The part of the window that the receiver may withhold. RFC 9000 §13.2.1 lets it wait for
+/// `max_ack_delay`; receivers that acknowledge even less often get no more than a quarter.
 const LARGEST_BATCH: f64 = 0.25;
-/// What loss leaves of the window: as much as CUBIC leaves (draft §2.4.1, RFC 9438 §4.6).
+/// The part of the window that loss leaves, as with CUBIC (draft §2.4.1, RFC 9438 §4.6).
 const LOSS_FACTOR: f64 = 0.7;

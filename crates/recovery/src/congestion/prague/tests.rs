@@ -6,7 +6,7 @@ use super::*;
 use crate::{RttEstimator, SpuriousLoss};
 use std::time::Duration;
 
-/// A flow whose every round trip is one acknowledgement.
+/// A flow with one acknowledgement per round trip.
 struct Flow {
     prague: Prague,
     rtt: RttEstimator,
@@ -24,7 +24,7 @@ impl Flow {
         }
     }
 
-    /// A window, of whose hundred packets so many are marked.
+    /// Sends a window of a hundred packets, of which `marked` are marked.
     fn round(&mut self, rtt: Duration, marked: u64) {
         self.now += Duration::from_nanos(1);
         let (sent, window) = (self.now, self.prague.window());
@@ -54,7 +54,7 @@ impl Flow {
         });
     }
 
-    /// So many bytes of a longer flight.
+    /// Acknowledges some bytes of a longer flight.
     fn acknowledge(&mut self, acked_bytes: u64) {
         let sent = self.now;
         self.now += ms(30);
@@ -96,7 +96,7 @@ impl Flow {
         self.now += Duration::from_nanos(1);
     }
 
-    /// Beyond slow start, with `alpha` measured to be `share` in a hundred.
+    /// Returns a flow past slow start, whose `alpha` was measured to be `share` in a hundred.
     fn settled(rtt: Duration, share: u64) -> Self {
         let mut flow = Self::new();
         (0..5).for_each(|_| flow.round(rtt, 0));
@@ -105,9 +105,8 @@ impl Flow {
     }
 }
 
-/// RFC 9331 §4.1.
-/// What a receiver holds back with its acknowledgement does not keep the window from being in
-/// flight, and one that acknowledges a window at a time gets a quarter on top, no more.
+/// A whole window may be in flight in addition to the bytes that the receiver withholds. These are
+/// at most a quarter of the window, even if one acknowledgement covers all of it.
 #[test]
 fn leaves_room_for_what_an_acknowledgement_holds_back() {
     let mut flow = Flow::settled(ms(30), 1);
@@ -124,6 +123,7 @@ fn leaves_room_for_what_an_acknowledgement_holds_back() {
     assert_eq!(room, batch - 2 * u64::from(MTU));
 }
 
+/// RFC 9331 §4.1.
 #[test]
 fn packets_are_marked_as_l4s() {
     assert_eq!(Prague::new(MTU).ecn_codepoint(), Ecn::Ect1);
@@ -191,7 +191,7 @@ fn short_round_trips_grow_as_if_they_were_longer() {
     let growth = |rtt: Duration| {
         let mut flow = Flow::settled(rtt, 40);
         (0..600).for_each(|_| flow.round(rtt, 40));
-        // As many rounds as no one takes for silence.
+        // Fewer rounds than those after which growth doubles.
         (0..2).for_each(|_| flow.round(rtt, 0));
         let before = flow.prague.window() as f64;
         flow.round(rtt, 0);
@@ -202,7 +202,7 @@ fn short_round_trips_grow_as_if_they_were_longer() {
     assert!((growth(ms(60)) - 1.0).abs() < 0.01, "{}", growth(ms(60)));
 }
 
-/// Draft §2.4.4: nor does it answer more often.
+/// Draft §2.4.4: beyond 500 round trips, responses are no more frequent than with 25 ms.
 #[test]
 fn short_round_trips_answer_marks_once_in_25_ms() {
     let mut flow = Flow::settled(ms(5), 40);
@@ -238,7 +238,7 @@ fn loss_is_answered_as_cubic_does_and_undone() {
     assert_eq!(flow.prague.window(), before);
 }
 
-/// Draft §2.4.1: what marks took in the same round trip counts.
+/// Draft §2.4.1: a reduction for marks in the same round trip counts.
 #[test]
 fn loss_after_a_mark_takes_only_the_rest() {
     let mut flow = Flow::settled(ms(50), 40);
@@ -266,9 +266,9 @@ fn two_losses_without_a_mark_between_them_bring_cubic_back() {
     assert_eq!(flow.prague.alpha(), Some(1.0), "a mark ends it");
 }
 
-/// A link that has become faster is not left empty for minutes.
+/// A link that has become faster is filled again within few round trips.
 #[test]
-fn silence_makes_growth_double() {
+fn missing_marks_make_growth_double() {
     let mut flow = Flow::settled(ms(50), 10);
     let before = flow.prague.window();
     let rounds = 60;

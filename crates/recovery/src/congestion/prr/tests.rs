@@ -29,7 +29,7 @@ fn ack(rtt: &RttEstimator, now: Time, acked: u64, lost: u64, in_flight: u64) -> 
     }
 }
 
-/// Sends all that is allowed in whole datagrams; gives how many.
+/// Sends all whole datagrams that are permitted. Returns their number.
 fn drain(prr: &mut Prr, in_flight: &mut u64) -> u64 {
     let sent = prr.room(u64::MAX, *in_flight) / MSS;
     prr.on_sent(sent * MSS);
@@ -40,12 +40,12 @@ fn drain(prr: &mut Prr, in_flight: &mut u64) -> u64 {
 const START: Time = Time::from_nanos(1_000_000);
 const LATER: Time = Time::from_nanos(2_000_000);
 
-/// RFC 9937 §4 and figure 1 of RFC 6937: twenty packets out, one lost, the window to be halved.
+/// RFC 9937 §4 and figure 1 of RFC 6937: twenty packets in flight, one lost, the window halved.
 #[test]
 fn one_loss_lets_out_every_other_packet() {
     let rtt = RttEstimator::default();
     let mut prr = Prr::new(&loss(START, 1, 18), 10 * MSS, MTU);
-    // The ACK that showed the loss delivered one of the twenty.
+    // The ACK that revealed the loss delivered one of the twenty.
     let mut in_flight = 18 * MSS;
     prr.on_ack(&ack(&rtt, START, MSS, MSS, in_flight));
     assert_eq!(prr.recover_fs, 20 * MSS);
@@ -61,8 +61,8 @@ fn one_loss_lets_out_every_other_packet() {
     assert_eq!(in_flight, 10 * MSS);
 }
 
-/// RFC 9937 §6.2: losses have taken the flight below the threshold, SafeACK brings it back by one
-/// packet more than was delivered.
+/// RFC 9937 §6.2: losses have taken the flight below the threshold. SafeACK raises it by one packet
+/// more than was delivered.
 #[test]
 fn heavy_loss_is_followed_by_slow_start_up_to_the_threshold() {
     let rtt = RttEstimator::default();
@@ -79,7 +79,7 @@ fn heavy_loss_is_followed_by_slow_start_up_to_the_threshold() {
     assert_eq!(in_flight, 10 * MSS, "and no further");
 }
 
-/// RFC 9937 §6.2: conservative while losses go on.
+/// RFC 9937 §6.2: conservative while losses continue.
 #[test]
 fn more_losses_keep_to_what_was_delivered() {
     let rtt = RttEstimator::default();
@@ -93,7 +93,7 @@ fn more_losses_keep_to_what_was_delivered() {
     assert_eq!(drain(&mut prr, &mut in_flight), 1);
 }
 
-/// A timer has found everything lost: one packet asks what goes through.
+/// A timer has declared everything lost: one packet may probe the path.
 #[test]
 fn with_nothing_in_flight_one_packet_may_leave() {
     let rtt = RttEstimator::default();
@@ -136,8 +136,8 @@ fn flights_of_an_initial_window_are_left_to_the_window() {
 }
 
 proptest! {
-    /// However losses and acknowledgements come: the flight ends at or below the threshold when
-    /// it was above, and never leaves it behind when it was below.
+    /// For any losses and acknowledgements, a flight above the threshold ends at or below it, and
+    /// one below never exceeds it.
     #[test]
     fn the_flight_converges_to_the_threshold(
         flight in 13u64..500,
@@ -150,7 +150,7 @@ proptest! {
         let mut in_flight = (flight - 1) * MSS;
         let (mut delivered, mut lost) = (0, MSS);
         for (acked, missing) in acks {
-            // What is sent in recovery is not acknowledged in it.
+            // Packets sent in recovery are not acknowledged in it.
             let old = (flight * MSS).saturating_sub(delivered + lost);
             let acked = (acked * MSS).min(old);
             let missing = (missing * MSS).min(old - acked);

@@ -1,4 +1,4 @@
-//! What holds for every controller, whatever happens in whatever order.
+//! Invariants of every controller for any events in any order.
 
 use super::super::window::MAX_WINDOW;
 use super::*;
@@ -70,7 +70,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A controller and what the events need to know.
+/// A controller and the state that events depend on.
 struct Bench {
     controller: CongestionController,
     rtt: RttEstimator,
@@ -163,16 +163,16 @@ impl Bench {
     }
 }
 
-/// When the window was last reduced, as far as that can be told from outside.
+/// The time of the last reduction, as far as it is visible from outside.
 #[derive(Clone, Copy, Debug)]
 enum Reduced {
     Never,
     At(Time),
-    /// It may have been undone.
+    /// The reduction may have been undone.
     Unknown,
 }
 
-/// What must hold of a single event.
+/// Checks the effect of a single event.
 fn check_step(
     event: &Event,
     bench: &Bench,
@@ -215,7 +215,7 @@ fn check(controller: CongestionController, events: &[Event]) -> Result<(), TestC
     for event in events {
         let before = bench.controller.window();
         bench.apply(event);
-        // Marks are answered by another law, which its own tests know.
+        // Prague responds to marks by a different law, which has tests of its own.
         if !is_prague {
             check_step(event, &bench, before, reduced)?;
         }
@@ -250,12 +250,12 @@ fn check_always(bench: &Bench) -> Result<(), TestCaseError> {
             .send_quantum()
             .is_none_or(|bytes| bytes >= u64::from(bench.mtu))
     );
-    // Nobody gets stuck: with nothing in flight, a datagram may leave.
+    // No controller gets stuck: with nothing in flight, a datagram may be sent.
     prop_assert!(controller.room(0) >= u64::from(bench.mtu));
     prop_assert!(controller.room(0) <= MAX_WINDOW);
     if controller.state() != "recovery" {
         let window = controller.window();
-        // What a receiver holds back may be in flight on top, for Prague.
+        // With Prague, the bytes that a receiver withholds may be in flight in addition.
         let most = match controller.name() {
             "prague" => window + window / 4 + 1,
             _ => window,
@@ -266,7 +266,7 @@ fn check_always(bench: &Bench) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Steady acknowledgements of full windows.
+/// Acknowledges full windows at a steady pace.
 fn grow(bench: &mut Bench, rounds: u64) {
     bench.now += ms(100);
     for _ in 0..rounds {
@@ -296,12 +296,12 @@ proptest! {
         }
     }
 
-    /// BBR answers losses by a model of the path, which its own tests know.
+    /// BBR responds to losses by a model of the path, which has tests of its own.
     #[test]
     fn bbr_keeps_its_bounds_whatever_happens(events in prop::collection::vec(event(), 1..200)) {
         let mut bench = Bench::new(CongestionController::new(Algorithm::Bbr, MTU, 1));
         for event in &events {
-            // Its sums are of bytes that were really sent.
+            // BBR adds up bytes that were actually sent.
             let is_possible = match *event {
                 Event::Send { bytes } | Event::Spurious { bytes, .. } => bytes < 1 << 40,
                 Event::Ack { bytes, in_flight, .. }
@@ -315,13 +315,13 @@ proptest! {
         }
     }
 
-    /// Whatever has happened, a good network makes the window grow again.
+    /// After any events, a good network makes the window grow again.
     #[test]
     fn controllers_recover_after_anything(events in prop::collection::vec(event(), 1..100)) {
         for controller in all() {
             let mut bench = Bench::new(controller);
             for event in &events {
-                // The clock is not to come to its end.
+                // The clock must not reach its end.
                 match event {
                     Event::Wait(nanos) => bench.apply(&Event::Wait(nanos % (1 << 40))),
                     event => bench.apply(event),
@@ -330,8 +330,8 @@ proptest! {
             bench.rtt = RttEstimator::default();
             grow(&mut bench, 2);
             let before = bench.controller.window();
-            // A round-trip time of a minute may have put CUBIC far ahead of its curve, which has
-            // to come up first: for the largest of windows that takes some minutes.
+            // After a round-trip time of a minute CUBIC may be far ahead of its curve, which must
+            // catch up first. With the largest windows that takes some minutes.
             for _ in 0..500 {
                 if bench.controller.window() > before {
                     break;

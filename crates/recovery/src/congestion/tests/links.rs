@@ -1,4 +1,4 @@
-//! Whole flows over links: is the link full, and how long is the queue?
+//! Utilization and queue length of whole flows over links.
 
 use super::model::*;
 use super::*;
@@ -6,8 +6,9 @@ use super::*;
 const LINKS: [u64; 3] = [10, 100, 1000];
 const RTTS: [u64; 4] = [10, 50, 200, 600];
 
-/// The round trips in which a window that doubles grows from the initial one to what the path
-/// holds, and two for the handshake and the last of them. Nothing that doubles is faster.
+/// Returns the round trips in which a window that doubles grows from the initial one to what the
+/// path holds, and two more for the handshake and the last of them. No window that doubles is
+/// faster.
 fn ideal_slow_start(megabits: u64, rtt: u64) -> Duration {
     let bdp = (megabits * 125 * rtt) as f64;
     let rounds = (bdp / initial_window(MTU) as f64).log2().max(0.0).ceil();
@@ -21,7 +22,7 @@ fn share(model: &mut Model, megabits: u64, time: Duration) -> f64 {
     bytes / (megabits as f64 * 125_000.0 * time.as_secs_f64())
 }
 
-/// Three seconds are enough but where slow start cannot be: 600 ms at more than 10 Mbit/s.
+/// Three seconds are enough unless slow start takes longer: 600 ms at more than 10 Mbit/s.
 #[test]
 fn cubic_and_newreno_fill_links_with_a_queue_of_one_bdp() {
     for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
@@ -44,7 +45,7 @@ fn cubic_and_newreno_fill_links_with_a_queue_of_one_bdp() {
     }
 }
 
-/// Peers that acknowledge a whole batch at once leave few samples to judge by.
+/// Peers that acknowledge a whole batch at once give few samples.
 #[test]
 fn cubic_fills_links_when_acknowledgements_are_few() {
     for megabits in [10, 100] {
@@ -61,7 +62,7 @@ fn cubic_fills_links_when_acknowledgements_are_few() {
     }
 }
 
-/// RFC 9406: whatever holds up acknowledgements, slow start ends before a long queue is full.
+/// RFC 9406: slow start ends before a long queue is full, even with delayed acknowledgements.
 #[test]
 fn slow_start_ends_before_a_queue_of_ten_bdp_is_full() {
     for (megabits, rtt) in [
@@ -74,7 +75,7 @@ fn slow_start_ends_before_a_queue_of_ten_bdp_is_full() {
     ] {
         for ack_every in [2, 10] {
             if ack_every == 10 && rtt * megabits < 500 {
-                // An acknowledgement for all that the path holds says nothing of delay.
+                // An acknowledgement for all that the path holds reveals no delay.
                 continue;
             }
             let ended_in_time = |seed: &u64| {
@@ -100,7 +101,7 @@ fn slow_start_ends_before_a_queue_of_ten_bdp_is_full() {
     }
 }
 
-/// The last packets of a round wait before the first ones do: see `HyStart::judge_rate`.
+/// The last packets of a round are delayed before the first ones are: see `HyStart::judge_rate`.
 #[test]
 fn slow_start_hardly_overflows_a_queue_of_one_bdp() {
     for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
@@ -117,7 +118,7 @@ fn slow_start_hardly_overflows_a_queue_of_one_bdp() {
                 held >= 1.0,
                 "{algorithm} at {megabits} Mbit/s, {rtt} ms: {held} BDP"
             );
-            // A window that doubled until a loss was noticed lost 0.85 to 1.5.
+            // A window that doubled until a loss was detected lost 0.85 to 1.5.
             assert!(
                 lost < 0.3,
                 "{algorithm} at {megabits} Mbit/s, {rtt} ms: lost {lost} BDP"
@@ -126,8 +127,8 @@ fn slow_start_hardly_overflows_a_queue_of_one_bdp() {
     }
 }
 
-/// Packets held up by up to half a round trip. That ends slow start too early in one run of seven
-/// whether the rate of acknowledgements is looked at or not.
+/// Packets are delayed by up to half a round trip. That ends slow start too early in one run of
+/// seven, with and without the rate of acknowledgements.
 #[test]
 fn heavy_jitter_ends_slow_start_no_earlier_for_the_rate() {
     let mut early = 0;
@@ -150,7 +151,7 @@ fn heavy_jitter_ends_slow_start_no_earlier_for_the_rate() {
     assert!(early <= 18, "{early} of 120");
 }
 
-/// RFC 9406 §4.2: jitter may slow growth down, but the window has to fit the path at the end.
+/// RFC 9406 §4.2: jitter may slow growth down, but the window must fit the path at the end.
 #[test]
 fn jitter_does_not_end_slow_start_below_what_the_path_holds() {
     for (megabits, rtt) in [(100, 50), (100, 200), (10, 600)] {
@@ -219,7 +220,7 @@ fn prague_on_a_classic_path_is_cubic() {
     assert_eq!(run(Algorithm::Prague), run(Algorithm::Cubic));
 }
 
-/// RFC 9937 §5: the flight comes down to the threshold and not below it.
+/// RFC 9937 §5: the flight falls to the threshold and not below it.
 #[test]
 fn a_classic_mark_or_loss_does_not_silence_the_sender() {
     for mark_above in [None, Some(ms(25))] {

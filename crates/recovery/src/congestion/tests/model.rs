@@ -1,4 +1,4 @@
-//! One bulk flow through one bottleneck, packet by packet, with no randomness but the seed's.
+//! One bulk flow through one bottleneck, packet by packet. All randomness comes from a seed.
 
 use std::collections::VecDeque;
 
@@ -15,11 +15,11 @@ pub(crate) struct Path {
     pub(crate) queue: u64,
     /// Packets are marked CE when they would wait longer than this.
     pub(crate) mark_above: Option<Duration>,
-    /// The chance of a packet to get lost.
+    /// The loss of packets.
     pub(crate) loss: Loss,
-    /// An acknowledgement for so many packets, or 25 ms after the first of them.
+    /// Packets per acknowledgement, which comes 25 ms after the first of them at the latest.
     pub(crate) ack_every: u64,
-    /// Acknowledgements are held up by up to so long.
+    /// The longest random delay of acknowledgements.
     pub(crate) jitter: Duration,
     pub(crate) mtu: u16,
     pub(crate) seed: u64,
@@ -28,13 +28,13 @@ pub(crate) struct Path {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Loss {
     None,
-    /// Every so many packets.
+    /// One in this many packets is lost.
     Periodic(u64),
     Random(f64),
 }
 
 impl Path {
-    /// A link of so many megabits per second with a queue of `bdps` times what the path holds.
+    /// Returns a link with this rate, and a queue of `bdps` times what the path holds.
     pub(crate) fn link(megabits: u64, rtt: Duration, bdps: f64) -> Self {
         let rate = megabits * 125_000;
         let bdp = rate as f64 * rtt.as_secs_f64();
@@ -45,7 +45,7 @@ impl Path {
         }
     }
 
-    /// A path without a bottleneck that loses packets.
+    /// Returns a path without a bottleneck that loses packets.
     pub(crate) fn lossy(rtt: Duration, loss: Loss) -> Self {
         Self {
             rate: None,
@@ -64,25 +64,25 @@ impl Path {
 #[derive(Clone, Copy, Debug)]
 struct Flying {
     sent: Time,
-    /// When its acknowledgement would be back; `None` when it was dropped.
+    /// The time at which its acknowledgement could arrive; `None` if it was dropped.
     back: Option<Time>,
     is_marked: bool,
 }
 
-/// What has happened so far.
+/// The totals so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) delivered: u64,
     pub(crate) lost: u64,
     pub(crate) marked: u64,
     pub(crate) sent: u64,
-    /// Window in bytes times seconds.
+    /// The integral of the window, in bytes times seconds.
     pub(crate) window_seconds: f64,
-    /// Sum over packets of the seconds they waited in the queue.
+    /// The sum over packets of their seconds in the queue.
     pub(crate) queue_seconds: f64,
-    /// The first slow start ended then.
+    /// The time at which the first slow start ended.
     pub(crate) slow_start_end: Option<Time>,
-    /// Packets had been lost by then.
+    /// Packets lost until then.
     pub(crate) lost_in_slow_start: u64,
 }
 
@@ -93,17 +93,17 @@ pub(crate) struct Model {
     pub(crate) rtt: RttEstimator,
     pub(crate) now: Time,
     pub(crate) totals: Totals,
-    /// Time each packet of the run waited in the queue.
+    /// The time that each packet of the run waited in the queue.
     pub(crate) delays: Vec<f32>,
     pacer: Pacer,
     flying: VecDeque<Flying>,
     /// The number of `flying[0]`.
     oldest: u64,
-    /// Offset into `flying` of the next packet to come back.
+    /// The offset into `flying` of the next packet to be acknowledged.
     next_back: usize,
     in_flight: u64,
     link_free: Time,
-    /// Packets that arrived and are not acknowledged: how many, when the first was.
+    /// Packets that arrived and are not acknowledged: their number and the arrival of the first.
     pending: Option<(u64, Time)>,
     back_before: Time,
     random: u64,
@@ -131,7 +131,7 @@ impl Model {
         }
     }
 
-    /// The link has another rate from now on; what its queue holds in bytes stays.
+    /// Changes the rate of the link. The size of its queue in bytes stays the same.
     pub(crate) fn set_megabits(&mut self, megabits: u64) {
         let wait = self.link_free - self.now;
         let before = self.path.rate.replace(megabits * 125_000);
@@ -140,7 +140,7 @@ impl Model {
         self.link_free = self.now + stretched;
     }
 
-    /// Runs for so long.
+    /// Runs the flow for this time.
     pub(crate) fn run(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
@@ -176,7 +176,7 @@ impl Model {
         ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Sends what may be sent; when to try again for the pacer's sake.
+    /// Sends what may be sent. Returns the time at which the pacer permits more.
     fn send(&mut self) -> Option<Time> {
         let mtu = u64::from(self.path.mtu);
         loop {
@@ -228,7 +228,7 @@ impl Model {
             self.delays.push(wait.as_secs_f32());
             packet.is_marked = self.path.mark_above.is_some_and(|above| wait > above);
             let jitter = self.path.jitter.mul_f64(self.chance());
-            // Held up, never overtaken.
+            // Delayed, but never reordered.
             let back = (leaves + self.path.rtt + jitter).max(self.back_before);
             self.back_before = back;
             packet.back = Some(back);
@@ -236,7 +236,7 @@ impl Model {
         self.flying.push_back(packet);
     }
 
-    /// When the next packet comes back.
+    /// Returns the time at which the next packet is acknowledged.
     fn skip_dropped(&mut self) -> Option<Time> {
         while let Some(packet) = self.flying.get(self.next_back) {
             if packet.back.is_some() {
@@ -247,8 +247,8 @@ impl Model {
         None
     }
 
-    /// When packets that are still missing are given up: a little more than a round trip after
-    /// they left when later ones have arrived (RFC 9002 §6.1.2), else by a probe.
+    /// Returns the time at which missing packets are declared lost: a little more than a round trip
+    /// after they were sent if later ones have arrived (RFC 9002 §6.1.2), otherwise by a probe.
     fn give_up_at(&self) -> Option<Time> {
         if self.pending.is_some() {
             return None;
@@ -283,7 +283,7 @@ impl Model {
         }
     }
 
-    /// Packets up to here are dropped ones when they did not come back.
+    /// Declares packets up to here lost if they were not acknowledged.
     fn lose(&mut self, end: usize) -> u64 {
         let mut lost = (0, Time::ZERO);
         for packet in self.flying.drain(..end) {
@@ -335,7 +335,7 @@ impl Model {
         let sample = self.now - largest.sent;
         self.rtt.on_sample(self.now, sample, Duration::ZERO, None);
         let largest_pn = self.oldest + largest_at as u64;
-        // Three packets after it have arrived: RFC 9002 §6.1.1.
+        // Three later packets have arrived: RFC 9002 §6.1.1.
         let overdue = self.now.saturating_sub(self.time_threshold());
         let mut end = (largest_at + 1).saturating_sub(3);
         while end <= largest_at && self.flying[end].sent <= overdue {

@@ -4,7 +4,7 @@ use super::model::*;
 use super::*;
 
 /// The average window in datagrams by RFC 9438 §5.1, figures 5 and 6, and §4.3 for the
-/// Reno-friendly region: loss of every `1 / p`th packet, and no time to repair it.
+/// Reno-friendly region: every `1 / p`th packet is lost, and recovery takes no time.
 fn response(p: f64, rtt: f64) -> f64 {
     let (c, beta) = (0.4f64, 0.7);
     let cubic = (c * (3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25) * (rtt / p).powf(0.75);
@@ -13,8 +13,8 @@ fn response(p: f64, rtt: f64) -> f64 {
     cubic.max(reno)
 }
 
-/// What the equations of RFC 9438 §4 make of a sequence of losses, one step for each round trip
-/// and one round trip without growth after each loss. Shares nothing with the controller.
+/// Evaluates the equations of RFC 9438 §4 for a sequence of losses, one step for each round trip
+/// and one round trip without growth after each loss. Shares no code with the controller.
 fn equations(rtt: f64, mut packets_to_loss: impl FnMut() -> f64) -> f64 {
     let (mut window, mut w_max, mut prior) = (100.0f64, 100.0f64, 100.0f64);
     let (mut sum, mut rounds) = (0.0, 0.0);
@@ -49,7 +49,7 @@ fn equations(rtt: f64, mut packets_to_loss: impl FnMut() -> f64) -> f64 {
     sum / rounds
 }
 
-/// The average window of the controller after a while, in datagrams.
+/// Returns the average window of the controller in the long run, in datagrams.
 fn measured(rtt: u64, loss: Loss, seed: u64) -> f64 {
     let path = Path {
         seed,
@@ -78,9 +78,9 @@ fn gaps(p: f64) -> impl FnMut() -> f64 {
     }
 }
 
-/// RFC 9438 §5.1 leaves out the round trip of recovery and fast convergence (§4.7), and both cost
-/// the more the fewer round trips lie between two losses. What the equations make of that is the
-/// measure, and where they cost little the response function itself.
+/// RFC 9438 §5.1 omits the round trip of recovery and fast convergence (§4.7), whose cost rises
+/// with the frequency of losses. The reference are the equations with both, and where these cost
+/// little the response function itself.
 #[test]
 fn windows_under_periodic_loss_follow_the_response_function() {
     for p in CHANCES {
@@ -104,9 +104,9 @@ fn windows_under_periodic_loss_follow_the_response_function() {
     }
 }
 
-/// Random loss makes the gaps uneven, and a window that grows the faster the longer it is left in
-/// peace gains more from the long ones than it loses by the short ones: the equations themselves
-/// come out above the response function, which knows even gaps only.
+/// Random loss makes the gaps uneven. A window that grows faster the longer there is no loss gains
+/// more from long gaps than it loses by short ones. The equations give larger windows than the
+/// response function, which assumes even gaps.
 #[test]
 fn windows_under_random_loss_follow_the_equations() {
     for p in CHANCES {

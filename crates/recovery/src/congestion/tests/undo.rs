@@ -14,7 +14,7 @@ fn state(controller: &CongestionController) -> (u64, Option<u64>, bool) {
     (controller.window(), controller.ssthresh(), in_slow_start)
 }
 
-/// Flows of every controller that undoes, in slow start and in congestion avoidance.
+/// Returns flows of all controllers with undo, in slow start and in congestion avoidance.
 fn flows() -> Vec<Flow<CongestionController>> {
     let mut flows = Vec::new();
     for controller in all() {
@@ -35,7 +35,7 @@ fn flows() -> Vec<Flow<CongestionController>> {
 
 /// RFC 9438 §4.9.2.
 #[test]
-fn a_loss_that_was_none_is_undone() {
+fn a_spurious_loss_is_undone() {
     for mut flow in flows() {
         let before = state(&flow.controller);
         let lost_at = flow.now;
@@ -49,9 +49,9 @@ fn a_loss_that_was_none_is_undone() {
     }
 }
 
-/// RFC 9438 §4.9.2: the curve goes on where it was.
+/// RFC 9438 §4.9.2: the curve continues where it was.
 #[test]
-fn cubic_grows_after_an_undo_as_if_nothing_had_been() {
+fn cubic_grows_after_an_undo_as_if_nothing_had_happened() {
     let grown = |disturbed: bool| {
         let mut flow = Flow::new(CongestionController::new(Algorithm::Cubic, MTU, 1));
         flow.rounds(8, ms(50), 4);
@@ -69,9 +69,9 @@ fn cubic_grows_after_an_undo_as_if_nothing_had_been() {
     assert!(grown(false).abs_diff(grown(true)) < 10);
 }
 
-/// RFC 9438 §4.9.1: a timeout that was none.
+/// RFC 9438 §4.9.1: a spurious timeout.
 #[test]
-fn persistent_congestion_that_was_none_is_undone() {
+fn spurious_persistent_congestion_is_undone() {
     for mut flow in flows() {
         let before = state(&flow.controller);
         let lost_at = flow.now;
@@ -158,7 +158,7 @@ fn an_older_episode_is_settled() {
 }
 
 proptest! {
-    /// Exactly what was declared lost turns up, in any pieces and between any other events.
+    /// Exactly the lost bytes are acknowledged, in any parts and between any other events.
     #[test]
     fn undo_never_happens_before_the_last_packet(
         losses in prop::collection::vec(1u64..50_000, 1..20),

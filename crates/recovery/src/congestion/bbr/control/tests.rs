@@ -23,7 +23,7 @@ fn gains_are_those_of_the_table() {
     }
 }
 
-/// Bounds the window as in this phase.
+/// Applies the bounds of this phase to the window.
 fn bound(bench: &mut Bench, phase: &str) {
     bench.put_into(phase);
     let model = &bench.bbr.model;

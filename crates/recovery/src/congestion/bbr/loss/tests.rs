@@ -1,7 +1,7 @@
 use super::super::tests::harness::*;
 use super::*;
 
-/// §5.5.10.3: once per round, to what was delivered but by no more than three tenths.
+/// §5.5.10.3: once per round, to what was delivered, but by at most three tenths.
 #[test]
 fn a_round_with_loss_lowers_the_short_term_bounds() {
     let mut bench = Bench::cruising(20);
@@ -57,7 +57,7 @@ fn probing_answers_loss_with_the_long_term_only() {
     assert_eq!(bench.bbr.model.bounds.short_term, None);
 }
 
-/// A path that loses 3 % whatever is sent.
+/// Returns a flow on a path that loses 3 % at any rate.
 fn noisy() -> Bench {
     let mut bench = Bench::cruising(100);
     let round = Round {
@@ -132,7 +132,7 @@ fn known_loss_does_not_end_a_probe_and_more_does() {
     assert_eq!(bench.bbr.state(), DOWN);
 }
 
-/// §5.5.10.2, with a "packet" of 40 kB: losses pass 2 % in the midst of it.
+/// §5.5.10.2, with a "packet" of 40 kB: losses exceed 2 % within it.
 #[test]
 fn the_threshold_is_found_within_a_burst() {
     let packet = LostPacket {
@@ -152,7 +152,7 @@ fn the_threshold_is_found_within_a_burst() {
     assert_eq!(inflight_at_loss(&all_before), 100_000);
 }
 
-/// RFC 9002 §7.6.2; §5.6.4.4 for what follows.
+/// RFC 9002 §7.6.2; §5.6.4.4 for the end of recovery.
 #[test]
 fn persistent_congestion_leaves_the_least_window_until_recovery_is_over() {
     let mut bench = Bench::cruising(20);
@@ -167,7 +167,7 @@ fn persistent_congestion_leaves_the_least_window_until_recovery_is_over() {
         lost_since_sent: SIZE,
         is_app_limited: false,
     };
-    bench.tell_lost(&[packet], sent, true);
+    bench.report_lost(&[packet], sent, true);
     assert_eq!(bench.bbr.window(), 2 * SIZE);
     bench.now += RTT;
     bench.round(Round::at(20));

@@ -9,14 +9,14 @@ fn rate(megabits: u64) -> Rate {
     Rate::from_bytes_per_second(megabits * 125_000)
 }
 
-/// A path of so many megabits per second, as if it had been measured.
+/// Returns the model of a path of `megabits` per second.
 fn model(megabits: u64) -> Model {
     let mut model = Model::new(MTU);
     model.seed(Time::ZERO, rate(megabits), RTT);
     model
 }
 
-/// A sample that says no more than that it was taken.
+/// A sample without content. Tests set the fields that they need.
 fn sample() -> Sample {
     Sample {
         now: Time::ZERO + RTT,
@@ -33,7 +33,7 @@ fn sample() -> Sample {
     }
 }
 
-/// A round trip with this round-trip time is over.
+/// Ends a round trip with this round-trip time.
 fn end_round(model: &mut Model, rtt: Duration) {
     model.rounds.on_rtt_sample(rtt);
     model.rounds.on_ack(Some(u64::MAX), 0);
@@ -137,7 +137,8 @@ fn low_app_limited_samples_do_not_count() {
     assert_eq!(take(20, true), rate(30));
 }
 
-/// The first round with a loss, of so many packets, after as many quiet rounds with as many losses.
+/// Returns the short-term bounds after a round with `lost` packets, which follows `quiet_rounds`
+/// quiet rounds with as many losses.
 fn short_term_after(quiet_rounds: u64, lost: u64, at: Circumstances) -> Option<ShortTerm> {
     let mut model = model(20);
     let rs = Sample {

@@ -1,4 +1,4 @@
-//! ProbeBW_CRUISE, draft-ietf-ccwg-bbr §5.3.3.2: holds the rate.
+//! ProbeBW_CRUISE, draft-ietf-ccwg-bbr §5.3.3: holds the rate.
 
 use courser_base::Time;
 
@@ -6,7 +6,7 @@ use super::next::Next;
 use super::wait::Wait;
 use crate::congestion::bbr::view::View;
 
-/// The phase.
+/// The ProbeBW_CRUISE phase.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::congestion::bbr) struct Cruise {
     wait: Wait,

@@ -1,4 +1,4 @@
-//! ProbeBW_DOWN, draft-ietf-ccwg-bbr §5.3.3.1: gives way.
+//! ProbeBW_DOWN, draft-ietf-ccwg-bbr §5.3.3: gives way.
 
 use courser_base::Time;
 
@@ -7,7 +7,7 @@ use super::next::Next;
 use super::wait::Wait;
 use crate::congestion::bbr::view::View;
 
-/// The phase.
+/// The ProbeBW_DOWN phase.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::congestion::bbr) struct Down {
     wait: Wait,
@@ -24,7 +24,7 @@ impl Down {
         self.wait.on_round_start();
     }
 
-    /// `StartProbeBW_CRUISE()`, which waits for the same probe.
+    /// `StartProbeBW_CRUISE()`: returns the next phase, which waits for the same probe.
     pub(super) fn cruise(&self) -> Cruise {
         Cruise::new(self.wait)
     }
@@ -40,7 +40,7 @@ impl Down {
     }
 }
 
-/// `IsTimeToCruise()`: there is headroom, and no queue.
+/// `IsTimeToCruise()`: returns true if there is headroom and no queue.
 fn is_time_to_cruise(view: View<'_>) -> bool {
     let model = view.model;
     let has_headroom = model

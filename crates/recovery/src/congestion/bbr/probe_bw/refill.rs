@@ -1,9 +1,9 @@
-//! ProbeBW_REFILL, draft-ietf-ccwg-bbr §5.3.3.3: fills the pipe for a round.
+//! ProbeBW_REFILL, draft-ietf-ccwg-bbr §5.3.3: fills the pipe for a round.
 
 use super::next::Next;
 use crate::congestion::bbr::view::View;
 
-/// The phase; all that it waits for is the end of the round.
+/// The ProbeBW_REFILL phase, which lasts until the end of the round.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::congestion::bbr) struct Refill;
 

@@ -51,7 +51,7 @@ fn probes_again_although_the_queue_did_not_drain() {
     assert!((MIN_PROBE_WAIT..longest).contains(&waited), "{waited:?}");
 }
 
-/// §5.3.3.8: after as many rounds as Reno needs to win back what a loss cost.
+/// §5.3.3.8: after as many rounds as Reno needs to recover from a loss.
 #[test]
 fn small_windows_probe_as_often_as_reno_would() {
     for seed in 0..8 {
@@ -68,8 +68,8 @@ fn small_windows_probe_as_often_as_reno_would() {
     }
 }
 
-/// Time until the next probe after one that met a loss with so many packets in flight, at this
-/// round-trip time. ProbeRTT is kept away.
+/// Returns the time until the next probe, after one that had a loss with `packets` in flight.
+/// ProbeRTT is postponed.
 fn wait_after_loss(packets: u64, rtt: Duration) -> Duration {
     let mut bench = Bench::probing(20);
     bench.lose(packets / 10, packets * SIZE);
@@ -86,20 +86,20 @@ fn wait_after_loss(packets: u64, rtt: Duration) -> Duration {
     bench.now - start
 }
 
-/// RFC 9438 §4.2: K is 5.3 s for 200 packets, 3.9 s for 80. A random second comes on top.
+/// RFC 9438 §4.2: K is 5.3 s for 200 packets and 3.9 s for 80, plus up to a second at random.
 #[test]
 fn a_full_path_is_probed_when_cubic_would_have_filled_it() {
     let second = Duration::from_secs(1);
     for (packets, k) in [(80, 3915), (200, 5313)] {
         let wait = wait_after_loss(packets, RTT * 3 / 2);
         let k = Duration::from_millis(k);
-        // The bound lies a packet below what was in flight: two of a hundred are tolerable.
+        // The bound is a packet below the flight: two of a hundred are tolerable.
         let least = k - Duration::from_millis(20);
         assert!((least..k + second + 2 * RTT).contains(&wait), "{wait:?}");
     }
 }
 
-/// What filled it may have gone.
+/// The flows that filled the path may have ended.
 #[test]
 fn a_path_without_a_queue_is_probed_as_soon_as_ever() {
     let wait = wait_after_loss(200, RTT);
@@ -188,7 +188,7 @@ fn loss_ends_a_probe_and_bounds_what_may_be_in_flight() {
     bench.lose(5, 120 * SIZE);
     assert_eq!(bench.bbr.state(), DOWN);
     assert!(bench.bbr.feedback.was_too_high);
-    // 2 % of 119 packets is 2.38: the third of them was one too many.
+    // 2 % of 119 packets is 2.38: the third one exceeded it.
     let bound = bench.bbr.model.bounds.long_term.expect("it is set");
     assert!((119 * SIZE..120 * SIZE).contains(&bound), "{bound}");
 }
@@ -214,12 +214,12 @@ fn app_limited_loss_ends_the_probe_and_leaves_the_bound() {
         lost_since_sent: SIZE,
         is_app_limited: true,
     };
-    bench.tell_lost(&[packet], sent, false);
+    bench.report_lost(&[packet], sent, false);
     assert_eq!(bench.bbr.state(), DOWN);
     assert_eq!(bench.bbr.model.bounds.long_term, None);
 }
 
-/// §5.3.3.6: the next probe only touches the bound, and the one after holds it.
+/// §5.3.3.6: the next probe ends at the bound, and the one after it stays there.
 #[test]
 fn a_probe_after_a_lossy_one_is_cautious() {
     let mut bench = Bench::probing(20);
@@ -232,7 +232,7 @@ fn a_probe_after_a_lossy_one_is_cautious() {
     };
     bench.until(REFILL, low);
     bench.until(UP, low);
-    // After the acknowledgement there is room again. Before it the bound was met.
+    // After the acknowledgement there is room again. Before it the flight had reached the bound.
     let high = Round {
         inflight: bound - Round::at(20).rate.bytes_in(RTT),
         ..low
@@ -240,7 +240,7 @@ fn a_probe_after_a_lossy_one_is_cautious() {
     bench.round(high);
     assert_eq!(bench.bbr.state(), DOWN);
     assert!(bench.bbr.feedback.was_precautionary);
-    // All feedback of it came without loss: at once again, and in earnest.
+    // All its packets were acknowledged without loss, so the next probe follows at once.
     bench.round(low);
     assert_eq!(bench.bbr.state(), REFILL);
     bench.until(UP, low);
@@ -248,7 +248,7 @@ fn a_probe_after_a_lossy_one_is_cautious() {
     assert_eq!(bench.bbr.state(), UP);
 }
 
-/// The bound, in datagrams, before and after each of four rounds in which it is what limits.
+/// Returns the bound in datagrams before and after each of four rounds that it limits.
 fn rise_of_the_bound(round: impl Fn(u64) -> Round) -> Vec<u64> {
     let mut bench = Bench::probing(20);
     bench.bbr.model.bounds.long_term = Some(bench.bbr.control.cwnd);
@@ -266,7 +266,7 @@ fn rise_of_the_bound(round: impl Fn(u64) -> Round) -> Vec<u64> {
     bounds
 }
 
-/// §5.3.3.5: 1, 2, 4, 8, ... datagrams a round.
+/// §5.3.3.5: 1, 2, 4, 8, ... datagrams per round.
 #[test]
 fn the_bound_is_raised_faster_each_round() {
     let bounds = rise_of_the_bound(|window| {
@@ -281,7 +281,7 @@ fn the_bound_is_raised_faster_each_round() {
     assert_eq!(growth, [1, 2, 4, 8]);
 }
 
-/// It brings a rate in proportion, and no queue: the path is another one by now.
+/// The rate rises in proportion without a queue, so the path is a different one.
 #[test]
 fn the_bound_rises_with_the_rate_on_a_path_that_has_grown() {
     let bounds = rise_of_the_bound(|window| Round {
@@ -295,8 +295,8 @@ fn the_bound_rises_with_the_rate_on_a_path_that_has_grown() {
     }
 }
 
-/// Each acknowledgement raises the bound by then, and the rate grows by less than a quarter in a
-/// round. It is the bound that keeps it from growing faster.
+/// Each acknowledgement raises the bound, which keeps the rate from growing by a quarter in a
+/// round.
 #[test]
 fn a_probe_goes_on_while_each_acknowledgement_raises_the_bound() {
     let mut bench = Bench::probing(20);
@@ -327,7 +327,7 @@ fn app_limited_refill_leaves_the_bandwidth_alone() {
     assert_eq!(bench.bbr.model.max_bw.get(), Round::at(20).rate);
 }
 
-/// §5.5.6: what was the highest two cycles ago is forgotten.
+/// §5.5.6: the maximum of two cycles ago has expired.
 #[test]
 fn bandwidth_is_remembered_for_two_cycles() {
     let mut bench = Bench::cruising(20);

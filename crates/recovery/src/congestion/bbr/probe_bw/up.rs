@@ -1,4 +1,4 @@
-//! ProbeBW_UP, draft-ietf-ccwg-bbr §5.3.3.4 to §5.3.3.6: asks for more.
+//! ProbeBW_UP, draft-ietf-ccwg-bbr §5.3.3.5, §5.3.3.6: asks for more.
 
 use courser_base::Rate;
 
@@ -6,7 +6,7 @@ use super::next::Next;
 use crate::congestion::bbr::sample::Sample;
 use crate::congestion::bbr::view::View;
 
-/// The phase, and how fast it raises the long-term bound.
+/// The ProbeBW_UP phase, which raises the long-term bound.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::congestion::bbr) struct Up {
     /// `BBR.bw_probe_up_acked`.
@@ -15,7 +15,7 @@ pub(in crate::congestion::bbr) struct Up {
     acked_per_increase: u64,
     /// `BBR.bw_probe_up_rounds`.
     rounds: u32,
-    /// `BBR.max_bw` when the probe began.
+    /// `BBR.max_bw` at the start of the probe.
     start_bw: Rate,
 }
 
@@ -36,16 +36,17 @@ impl Up {
     /// `IsTimeToGoDown()`.
     pub(super) fn next(&self, rs: &Sample, is_bound: bool, view: View<'_>) -> Next {
         if let Some(long_term) = view.model.bounds.long_term {
-            // The last probe found this to be too much: it is only touched this time. What was in
-            // flight before the acknowledgement counts: one that stands for a large part of the
-            // window hides that it was full.
+            // The last probe found this flight to be too large, so this one ends when it reaches
+            // the bound. The bytes in flight before the acknowledgement count. After an
+            // acknowledgement of a large part of the window, the flight would not reveal that the
+            // window was full.
             if view.feedback.was_too_high && rs.inflight_before >= long_term {
                 return Next::Down {
                     is_precautionary: true,
                 };
             }
             if is_bound {
-                return Next::LookAnew;
+                return Next::ResetFullPipe;
             }
         }
         if view.model.full_pipe.is_now {
@@ -59,8 +60,9 @@ impl Up {
 
     /// `RaiseInflightLongtermSlope()`.
     ///
-    /// Deviates: on a path that has grown the bound grows as the rate did until they met. The
-    /// draft begins with a datagram a round there too, and takes until its steps are as large.
+    /// Deviates: on a path that has grown, the bound rises as fast as the rate did before it
+    /// reached the bound. The draft starts with a datagram per round there as well, and takes many
+    /// rounds until its steps are as large.
     fn raise_inflight_longterm_slope(&mut self, view: View<'_>) {
         let smss = view.model.smss();
         let growth = 1u64 << self.rounds;
@@ -72,13 +74,14 @@ impl Up {
         self.acked_per_increase = per_increase.max(smss);
     }
 
-    /// This probe found a quarter more than any sample since the last but one, and no queue: the
-    /// bound was found on another path than this one. What others leave comes with a queue.
+    /// Returns true if this probe found a quarter more than any sample since the last but one, and
+    /// no queue. The bound was measured on a different path then: capacity left by other flows
+    /// comes with a queue.
     fn has_path_grown(&self, view: View<'_>) -> bool {
         view.model.max_bw.get() >= self.start_bw.scaled(5, 4) && view.was_queue_empty()
     }
 
-    /// `ProbeInflightLongtermUpward()`. Returns the bound that takes the place of `long_term`.
+    /// `ProbeInflightLongtermUpward()`. Returns the bound that replaces `long_term`.
     pub(super) fn raise(&mut self, rs: &Sample, long_term: u64, view: View<'_>) -> u64 {
         let rounds = &view.model.rounds;
         if !rounds.is_cwnd_limited() || view.control.cwnd < long_term {
@@ -94,8 +97,9 @@ impl Up {
     }
 }
 
-/// A datagram for every four that arrive is a quarter in a round, as much as the pacing gain adds.
+/// Datagrams acknowledged per increase: one in four adds a quarter in a round, as much as the
+/// pacing gain.
 const ACKED_PER_INCREASE: u64 = 4;
 
-/// Growth doubles each round, up to this power of two.
+/// The largest exponent of growth, which doubles each round.
 const MAX_ROUNDS: u32 = 30;

@@ -1,4 +1,4 @@
-//! When to probe for bandwidth again, draft-ietf-ccwg-bbr §5.3.3.8.
+//! The time between probes for bandwidth, draft-ietf-ccwg-bbr §5.3.3.8.
 
 use std::time::Duration;
 
@@ -30,15 +30,15 @@ impl Wait {
         }
     }
 
-    /// A round begins.
+    /// Counts a round.
     pub(super) fn on_round_start(&mut self) {
         self.rounds += 1;
     }
 
     /// `IsTimeToProbeBW()`.
     ///
-    /// Deviates: while the path is known to be full, a probe finds nothing but what others have.
-    /// It comes when CUBIC in our place would get there again.
+    /// Deviates: while the path is known to be full, a probe only takes capacity from other flows.
+    /// It comes when CUBIC in our place would have filled the path again.
     pub(super) fn is_over(&self, now: Time, view: View<'_>) -> bool {
         if is_path_full(view) {
             return self.is_cubic_coexistence_probe_time(now, view)
@@ -47,15 +47,16 @@ impl Wait {
         now > self.stamp + self.length || self.is_reno_coexistence_probe_time(MAX_RENO_ROUNDS, view)
     }
 
-    /// `IsRenoCoexistenceProbeTime()`: Reno would have lost a packet by now.
+    /// `IsRenoCoexistenceProbeTime()`: returns true if Reno would have lost a packet by now.
     fn is_reno_coexistence_probe_time(&self, most: u64, view: View<'_>) -> bool {
         let reno_rounds = view.target_inflight() / view.model.smss();
         self.rounds >= reno_rounds.min(most)
     }
 
-    /// CUBIC, had it lost a packet when we last asked for too much, would have as much in flight
-    /// again. Flows with less in flight get there sooner, so they ask more often. A probe that
-    /// ProbeRTT cut short counts as well: its losses may be those of others.
+    /// Returns true if CUBIC, after a loss at our last probe that was too high, would have as much
+    /// in flight again. Flows with less in flight reach that point sooner, so they probe more
+    /// often. A probe that ProbeRTT cut short counts as well, because its losses may be those of
+    /// other flows.
     fn is_cubic_coexistence_probe_time(&self, now: Time, view: View<'_>) -> bool {
         let random = self.length.saturating_sub(MIN_PROBE_WAIT);
         let bound = view.model.bounds.long_term.unwrap_or(view.control.cwnd);
@@ -64,25 +65,25 @@ impl Wait {
     }
 }
 
-/// The last probe went on to a loss, and there is a queue now. Without one there may be
-/// something to get, and the queue in which the probe met its loss is not there any more.
+/// Returns true if the last probe ended with a loss and there is a queue now. Without a queue there
+/// may be free capacity, because the queue in which the probe had its loss is gone.
 fn is_path_full(view: View<'_>) -> bool {
     view.feedback.was_too_high && !view.was_queue_empty()
 }
 
-/// CUBIC has returned to where it lost a packet, so many datagrams in flight, RFC 9438 §4.2: it
-/// takes `K` seconds, with `C * K^3 = (1 - beta_cubic) * W_max`, 0.4 and 0.7.
+/// Returns true if CUBIC has returned to the window of a loss, in `datagrams`, after this time. By
+/// RFC 9438 §4.2 it takes `K` seconds, with `C * K^3 = (1 - beta_cubic) * W_max`, 0.4 and 0.7.
 fn has_cubic_returned(datagrams: u64, since: Duration) -> bool {
     let growth = since.as_millis().saturating_pow(3).saturating_mul(4);
     growth >= u128::from(datagrams) * 3 * 1_000_000_000
 }
 
-/// `T_bbr` is two to three seconds, §5.3.3.8.
+/// The shortest `T_bbr`, which is two to three seconds, §5.3.3.8.
 pub(super) const MIN_PROBE_WAIT: Duration = Duration::from_secs(2);
 const MAX_RANDOM_WAIT_NANOS: u64 = 1_000_000_000;
 
-/// `T_reno_bound`; that it is 62 half of the time comes from where rounds start to count.
+/// `T_reno_bound`. It is 62 half of the time, because the count of rounds starts at zero or one.
 const MAX_RENO_ROUNDS: u64 = 63;
 
-/// As many rounds as may lose one of a hundred packets and be made up for by one probe, §5.3.3.8.
+/// Rounds with a loss of one packet in a hundred for which one probe can compensate, §5.3.3.8.
 const MAX_LOSSY_ROUNDS: u64 = 137;

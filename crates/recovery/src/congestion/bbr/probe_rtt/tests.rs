@@ -1,7 +1,7 @@
 use super::super::tests::harness::*;
 use super::*;
 
-/// Rounds with a queue, so that no lower round-trip time turns up.
+/// A round with a queue, so that there is no lower round-trip time.
 fn queued(megabits: u64) -> Round {
     Round {
         rtt: RTT * 5 / 4,
@@ -9,7 +9,7 @@ fn queued(megabits: u64) -> Round {
     }
 }
 
-/// Rounds until ProbeRTT. Gives the time that it took.
+/// Runs rounds until ProbeRTT. Returns the time until then.
 fn wait_for_probe_rtt(bench: &mut Bench, round: Round) -> Duration {
     let began = bench.now;
     while bench.bbr.state() != PROBE_RTT {
@@ -28,7 +28,7 @@ fn halves_what_is_in_flight_for_a_round_and_two_hundred_milliseconds() {
     let bdp = Round::at(20).tx_in_flight;
     assert_eq!(bench.bbr.window(), bdp / 2);
     assert_eq!(bench.bbr.state(), "probe_rtt");
-    // It counts from when so little is in flight.
+    // The time counts from when the flight is small.
     let low = Round {
         inflight: bdp / 2,
         ..Round::at(10)
@@ -51,7 +51,7 @@ fn halves_what_is_in_flight_for_a_round_and_two_hundred_milliseconds() {
 
 /// Appendix "Entering and Exiting PROBE_RTT During STARTUP".
 #[test]
-fn startup_goes_on_after_it() {
+fn startup_continues_after_it() {
     let mut bench = Bench::new();
     bench.round(Round::at(1));
     let slow = Round {
@@ -85,7 +85,7 @@ fn a_lower_round_trip_time_puts_it_off() {
     }
 }
 
-/// The draft's interval, where it costs what the draft says.
+/// The draft's interval applies where it costs what the draft intends.
 #[test]
 fn short_paths_probe_every_five_seconds_queue_or_not() {
     let mut bench = Bench::cruising(20);
@@ -132,7 +132,7 @@ fn long_paths_take_one_packet_without_a_queue_for_an_empty_one() {
             bench.round(queued);
             assert_ne!(bench.bbr.state(), "probe_rtt", "at {:?}", bench.now);
         }
-        // In the midst of a round, the mean of which stays above an eighth more than the minimum.
+        // In the middle of a round whose mean stays more than an eighth above the minimum.
         bench.now += Duration::from_millis(100);
         let near = empty.rtt + Duration::from_millis(10);
         bench.ack(Round { rtt: near, ..empty }, 0);

@@ -32,7 +32,7 @@ fn app_limited_rounds_never_end_startup() {
     assert_eq!(bench.bbr.state(), STARTUP);
 }
 
-/// A flow that the peer's window limits: each window leaves at once, and then nothing does.
+/// A flow limited by the peer's window sends each window at once and then pauses.
 #[test]
 fn more_in_flight_than_the_path_holds_ends_startup_whatever_limits_it() {
     let mut bench = Bench::new();
@@ -52,7 +52,7 @@ fn more_in_flight_than_the_path_holds_ends_startup_whatever_limits_it() {
     };
     for round in 1..=3 {
         assert_eq!(bench.bbr.state(), STARTUP, "round {round}");
-        // The end of the window, in the midst of a round, met a queue.
+        // The end of the window met a queue in the middle of a round.
         bench.now += RTT / 4;
         bench.ack(last, 0);
         bench.round(first);
@@ -137,7 +137,7 @@ fn few_losses_do_not_end_startup() {
     assert_eq!(bench.bbr.state(), STARTUP);
 }
 
-/// One hole of many packets is one event: a burst, perhaps of another flow.
+/// A gap of many packets is one event: a burst, perhaps of another flow.
 #[test]
 fn one_long_hole_does_not_end_startup() {
     let mut bench = Bench::new();
@@ -154,7 +154,7 @@ fn one_long_hole_does_not_end_startup() {
             is_app_limited: false,
         })
         .collect();
-    bench.tell_lost(&hole, sent, false);
+    bench.report_lost(&hole, sent, false);
     for megabits in [15, 20] {
         bench.round(Round {
             lost: 30 * SIZE,

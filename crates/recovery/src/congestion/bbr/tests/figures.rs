@@ -1,4 +1,4 @@
-//! Figures that BBR is to reach on a path that does one thing at a time.
+//! Figures that BBR must reach on simple paths.
 
 use super::harness::{MTU, SIZE, STARTUP, UP};
 use super::path::*;
@@ -20,7 +20,7 @@ fn fills_short_and_middling_paths_after_three_seconds() {
     for megabits in [10, 100, 1000] {
         for rtt in [10, 50, 200] {
             let mut world = World::with_bbr(PathSpec::new(megabits, rtt));
-            // Ten doublings and three rounds to be sure are 2.6 s at 200 ms.
+            // Ten doublings and three rounds without growth take 2.6 s at 200 ms.
             world.run(if rtt == 200 { 4 * SECOND } else { 3 * SECOND });
             assert_at_least(95, &mut world, 6000, "steady");
         }
@@ -28,7 +28,7 @@ fn fills_short_and_middling_paths_after_three_seconds() {
 }
 
 /// Startup alone takes seven to twelve seconds there: a round trip is 0.6 s, and it needs one for
-/// each doubling, and three to see that the rate grows no more.
+/// each doubling and three without growth.
 #[test]
 fn fills_satellite_paths_after_startup() {
     for megabits in [10, 100] {
@@ -38,8 +38,8 @@ fn fills_satellite_paths_after_startup() {
     }
 }
 
-/// Acknowledgements held up by up to half a round trip look like those of a narrow path and like a
-/// queue. What Startup takes for the path's rate, ProbeBW keeps for seconds.
+/// Acknowledgements delayed by up to half a round trip look like those of a narrow path and like a
+/// queue. ProbeBW keeps the rate that Startup has measured for seconds.
 #[test]
 fn jitter_does_not_end_startup_below_the_rate_of_the_path() {
     for (megabits, rtt) in [(10, 50), (100, 50), (100, 200)] {
@@ -49,7 +49,7 @@ fn jitter_does_not_end_startup_below_the_rate_of_the_path() {
                 spec.jitter = spec.rtt / part;
                 let mut world = World::seeded(spec, seed);
                 world.add(Algorithm::Bbr, Duration::ZERO);
-                // ProbeRTT may come between.
+                // ProbeRTT may come in between.
                 let is_reached = (0..400).any(|_| {
                     world.run(spec.rtt / 4);
                     world.flows[0].bbr().model.full_pipe.is_reached
@@ -95,7 +95,8 @@ fn leaves_a_bloated_buffer_nearly_empty() {
     }
 }
 
-/// A tenth of what the path holds: loss-based controllers get a fraction of such a path.
+/// The queue is a tenth of what the path holds. Loss-based controllers get a fraction of such a
+/// path.
 #[test]
 fn works_with_a_shallow_buffer() {
     let mut world = World::with_bbr(PathSpec::new(100, 50).queue(1));
@@ -123,7 +124,7 @@ fn two_flows_share_fairly() {
     }
 }
 
-/// Each joins a full queue, and takes it for a part of the path until the first ProbeRTT.
+/// Each flow joins a full queue and takes it for a part of the path until the first ProbeRTT.
 #[test]
 fn eight_flows_share_fairly() {
     let mut world = World::new(PathSpec::new(100, 50));
@@ -136,7 +137,7 @@ fn eight_flows_share_fairly() {
     assert!(index >= 90, "{index}: {shares:?}");
 }
 
-/// In a queue of 1 BDP CUBIC needs seven seconds without loss for a half.
+/// In a queue of 1 BDP CUBIC needs seven seconds without loss to reach a half.
 #[test]
 fn leaves_cubic_its_share() {
     for (megabits, rtt) in [(20, 30), (50, 20), (100, 50)] {
@@ -160,8 +161,8 @@ fn a_late_flow_gets_its_share_of_a_deep_buffer() {
     assert!(jain(&shares) >= 95, "{shares:?}");
 }
 
-/// The next probe comes two to three seconds after the last, or 63 round trips. From there on the
-/// rate takes six rounds to grow fourfold.
+/// The next probe comes two to three seconds or 63 round trips after the last. After that the rate
+/// takes six rounds to grow fourfold.
 #[test]
 fn finds_four_times_the_rate_with_the_next_probe() {
     let mut world = World::with_bbr(PathSpec::new(25, 50).queue(40));
@@ -176,8 +177,8 @@ fn finds_four_times_the_rate_with_the_next_probe() {
     assert_at_least(90, &mut world, 500, "ten round trips after the probe began");
 }
 
-/// As above, with a bound in the way that the last loss set, where the old queue ended, and eight
-/// acknowledgements a round trip.
+/// The same with eight acknowledgements per round trip, and with a bound that the last loss has
+/// set, where the old queue ended.
 #[test]
 fn finds_four_times_the_rate_in_one_probe_when_a_loss_has_set_a_bound() {
     let mut spec = PathSpec::new(25, 50);
@@ -207,7 +208,7 @@ fn gives_way_when_the_rate_falls_to_a_fourth() {
     world.set_megabits(25);
     world.run(Duration::from_millis(500));
     assert_at_least(90, &mut world, 2000, "ten round trips later");
-    // Two cycles on, the old rate is forgotten.
+    // After two cycles the old rate has expired.
     world.run(8 * SECOND);
     let max_bw = world.flows[0]
         .bbr()
@@ -229,7 +230,7 @@ fn recovers_from_two_seconds_of_silence() {
     world.set_megabits(0);
     world.run(2 * SECOND);
     world.set_megabits(50);
-    // The probe that finds out may be a back-off away.
+    // The probe that detects it may come only after a backoff.
     world.run(3 * SECOND);
     assert_at_least(90, &mut world, 2000, "after the silence");
 }
@@ -274,7 +275,7 @@ fn a_known_rate_outlasts_a_spell_of_little_data() {
     assert!(known >= spec.rate * 9 / 10, "{known} of {}", spec.rate);
 }
 
-/// Idleness empties the queue as well as ProbeRTT does, and the rate is remembered.
+/// An idle period empties the queue like ProbeRTT, and the rate is kept.
 #[test]
 fn restarts_from_idle_at_the_old_rate() {
     let spec = PathSpec::new(50, 40);

@@ -1,4 +1,4 @@
-//! Acknowledgements and losses one by one, with every number chosen.
+//! Single acknowledgements and losses with values chosen by the test.
 
 use super::super::drain::Drain;
 use super::super::phase::Phase;
@@ -23,7 +23,7 @@ pub(in crate::congestion::bbr) const REFILL: &str = "probe_bw_refill";
 pub(in crate::congestion::bbr) const UP: &str = "probe_bw_up";
 pub(in crate::congestion::bbr) const PROBE_RTT: &str = "probe_rtt";
 
-/// A controller on a path of its own: each round delivers what the test says.
+/// A controller on a path of its own. The test determines what each round delivers.
 #[derive(Debug)]
 pub(in crate::congestion::bbr) struct Bench {
     pub(in crate::congestion::bbr) bbr: Bbr,
@@ -33,14 +33,14 @@ pub(in crate::congestion::bbr) struct Bench {
     next_number: u64,
 }
 
-/// One acknowledgement: what it says of the round trip that it ends.
+/// The round trip that one acknowledgement ends.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::congestion::bbr) struct Round {
     pub(in crate::congestion::bbr) rate: Rate,
     pub(in crate::congestion::bbr) rtt: Duration,
-    /// In flight after it.
+    /// Bytes in flight after the acknowledgement.
     pub(in crate::congestion::bbr) inflight: u64,
-    /// In flight when the acknowledged packet left.
+    /// Bytes in flight when the acknowledged packet was sent.
     pub(in crate::congestion::bbr) tx_in_flight: u64,
     pub(in crate::congestion::bbr) lost: u64,
     pub(in crate::congestion::bbr) is_app_limited: bool,
@@ -48,7 +48,7 @@ pub(in crate::congestion::bbr) struct Round {
 }
 
 impl Round {
-    /// So many megabits per second, with as much in flight as such a path holds.
+    /// Returns a round at this rate, with as much in flight as such a path holds.
     pub(in crate::congestion::bbr) fn at(megabits: u64) -> Self {
         let rate = Rate::from_bytes_per_second(megabits * 125_000);
         let bdp = rate.bytes_in(RTT);
@@ -75,7 +75,7 @@ impl Bench {
         }
     }
 
-    /// In ProbeBW_CRUISE on a path of so many megabits per second.
+    /// Returns a flow in ProbeBW_CRUISE on a path with this rate.
     pub(in crate::congestion::bbr) fn cruising(megabits: u64) -> Self {
         let mut bench = Self::new();
         for _ in 0..4 {
@@ -92,7 +92,7 @@ impl Bench {
         bench
     }
 
-    /// In ProbeBW_UP on such a path.
+    /// Returns a flow in ProbeBW_UP on such a path.
     pub(in crate::congestion::bbr) fn probing(megabits: u64) -> Self {
         let mut bench = Self::cruising(megabits);
         bench.until(REFILL, Round::at(megabits));
@@ -122,7 +122,7 @@ impl Bench {
         assert_eq!(self.bbr.state(), phase);
     }
 
-    /// Rounds like this one until the state is reached. Gives their number.
+    /// Repeats the round until the state is reached. Returns the number of rounds.
     pub(in crate::congestion::bbr) fn until(&mut self, state: &str, round: Round) -> u64 {
         for count in 0..200 {
             if self.bbr.state() == state {
@@ -133,13 +133,13 @@ impl Bench {
         panic!("{} after 200 rounds, not {state}", self.bbr.state());
     }
 
-    /// A whole round trip passes and ends with one acknowledgement.
+    /// Advances the time by a round trip, which ends with one acknowledgement.
     pub(in crate::congestion::bbr) fn round(&mut self, round: Round) {
         self.now += round.rtt;
         self.ack(round, self.delivered);
     }
 
-    /// An acknowledgement of a packet that left when so much had been delivered.
+    /// Acknowledges a packet that was sent after `prior_delivered` bytes had been delivered.
     pub(in crate::congestion::bbr) fn ack(&mut self, round: Round, prior_delivered: u64) {
         let bytes = round.rate.bytes_in(round.rtt);
         self.delivered += bytes;
@@ -174,7 +174,7 @@ impl Bench {
         });
     }
 
-    /// So many packets are lost, each apart from the next, of so many bytes in flight.
+    /// Loses packets that are not adjacent, out of a flight of `tx_in_flight` bytes.
     pub(in crate::congestion::bbr) fn lose(&mut self, count: u64, tx_in_flight: u64) {
         let sent = self.now.saturating_sub(RTT / 2);
         let packets: Vec<LostPacket> = (0..count)
@@ -188,10 +188,10 @@ impl Bench {
             })
             .collect();
         self.next_number += 2 * count;
-        self.tell_lost(&packets, sent, false);
+        self.report_lost(&packets, sent, false);
     }
 
-    pub(in crate::congestion::bbr) fn tell_lost(
+    pub(in crate::congestion::bbr) fn report_lost(
         &mut self,
         packets: &[LostPacket],
         sent: Time,
@@ -220,7 +220,7 @@ impl Bench {
         });
     }
 
-    /// So many packets that were lost just now turn up.
+    /// Acknowledges packets that were just declared lost.
     pub(in crate::congestion::bbr) fn find(&mut self, count: u64) {
         let lost_at = self.now;
         self.now += RTT / 4;

@@ -1,5 +1,5 @@
-//! A path that is simple enough to reason about: one bottleneck with a tail-drop queue, a fixed
-//! delay, loss at random. Senders are real: controller, pacer, delivery rate, round-trip times.
+//! A simple path: one bottleneck with a tail-drop queue, a fixed delay, random loss. Senders are
+//! real, with controller, pacer, delivery rate and round-trip times.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,25 +12,25 @@ use crate::{DeliveryRate, Pacer, RttEstimator};
 
 const REORDERING_THRESHOLD: u64 = 3;
 
-/// What the path does.
+/// The properties of the path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathSpec {
-    /// Bytes per second.
+    /// The rate in bytes per second.
     pub(super) rate: u64,
-    /// Without a queue.
+    /// The round-trip time without a queue.
     pub(super) rtt: Duration,
-    /// Bytes that wait at most.
+    /// The size of the queue in bytes.
     pub(super) queue: u64,
-    /// Packets lost of a million.
+    /// Lost packets in a million.
     pub(super) loss: u64,
-    /// Acknowledgements arrive at multiples of this, those since the last one in a lump.
+    /// The period at which acknowledgements arrive, all at once.
     pub(super) lump: Option<Duration>,
-    /// Acknowledgements are held up by up to so long, and never overtaken.
+    /// The longest random delay of acknowledgements, which are never reordered.
     pub(super) jitter: Duration,
 }
 
 impl PathSpec {
-    /// A path of so many megabits per second, with a queue as large as it holds itself.
+    /// Returns a path with this rate, whose queue is as large as what it holds.
     pub(super) fn new(megabits: u64, rtt_ms: u64) -> Self {
         let mut path = Self {
             rate: megabits * 125_000,
@@ -48,7 +48,7 @@ impl PathSpec {
         Rate::from_bytes_per_second(self.rate).bytes_in(self.rtt)
     }
 
-    /// A queue of so many tenths of what the path holds, and of ten packets at least.
+    /// Sets the queue to a size in tenths of what the path holds, at least ten packets.
     pub(super) fn queue(self, tenths: u64) -> Self {
         Self {
             queue: (self.bdp() * tenths / 10).max(10 * SIZE),
@@ -56,7 +56,7 @@ impl PathSpec {
         }
     }
 
-    /// Loss in packets of a thousand.
+    /// Sets the loss in packets of a thousand.
     pub(super) fn loss(self, per_mille: u64) -> Self {
         Self {
             loss: per_mille * 1000,
@@ -73,7 +73,7 @@ struct InFlight {
     tx_in_flight: u64,
 }
 
-/// One sender and what it has measured.
+/// One sender and its measurements.
 #[derive(Debug)]
 pub(super) struct Flow {
     pub(super) controller: CongestionController,
@@ -84,13 +84,13 @@ pub(super) struct Flow {
     bytes_in_flight: u64,
     next_number: u64,
     start: Time,
-    /// Bytes that the application still has; `None` is no end of them.
+    /// The bytes that the application has left; `None` is infinite.
     pub(super) backlog: Option<u64>,
     is_app_limited: bool,
     wake: Option<Time>,
-    last_heard: Time,
+    last_ack: Time,
     pub(super) lost_packets: u64,
-    /// States in the order in which they were entered, with the time.
+    /// The states in order, with the times at which they were entered.
     pub(super) states: Vec<(Time, &'static str)>,
 }
 
@@ -108,7 +108,7 @@ impl Flow {
             backlog: None,
             is_app_limited: false,
             wake: None,
-            last_heard: start,
+            last_ack: start,
             lost_packets: 0,
             states: Vec::new(),
         }
@@ -129,7 +129,7 @@ impl Flow {
         }
     }
 
-    /// A packet may leave; when not, when to ask again.
+    /// Returns an error if no packet may be sent, with the time to ask again.
     fn may_send(&mut self, now: Time) -> Result<(), Option<Time>> {
         if self.controller.room(self.bytes_in_flight) < SIZE {
             return Err(None);
@@ -171,7 +171,7 @@ impl Flow {
     }
 
     fn on_acks(&mut self, now: Time, numbers: &[u64]) {
-        self.last_heard = now;
+        self.last_ack = now;
         let before = self.bytes_in_flight;
         let mut newest: Option<InFlight> = None;
         let mut oldest = Time::MAX;
@@ -211,7 +211,7 @@ impl Flow {
         self.after_event(now);
     }
 
-    /// Gives up the packets before a number.
+    /// Declares the packets before a number lost.
     fn lose(&mut self, now: Time, before: u64) -> u64 {
         let mut lost = Vec::new();
         while let Some(first) = self.sent.front().filter(|first| first.number < before) {
@@ -244,15 +244,15 @@ impl Flow {
         bytes
     }
 
-    /// Nothing has been heard for long: all is lost.
+    /// Declares all packets lost after a long time without acknowledgements.
     fn give_up(&mut self, now: Time) {
-        self.last_heard = now;
+        self.last_ack = now;
         self.lose(now, u64::MAX);
         self.delivery.forget_before(None);
     }
 
     fn silence_limit(&self) -> Time {
-        self.last_heard + 2 * self.rtt.pto_base()
+        self.last_ack + 2 * self.rtt.pto_base()
     }
 
     fn after_event(&mut self, now: Time) {
@@ -296,7 +296,7 @@ pub(super) struct World {
     link_free: Time,
     back_before: Time,
     random: Random,
-    /// Delay in the queue, one sample for each packet that entered since it was last cleared.
+    /// The delay in the queue of each packet since the list was last cleared.
     pub(super) queue_delays: Vec<Duration>,
 }
 
@@ -305,7 +305,7 @@ impl World {
         Self::seeded(spec, 7)
     }
 
-    /// Chance is drawn from `seed`.
+    /// Creates the world. Random numbers come from `seed`.
     pub(super) fn seeded(spec: PathSpec, seed: u64) -> Self {
         Self {
             now: Time::ZERO + Duration::from_secs(100),
@@ -320,7 +320,7 @@ impl World {
         }
     }
 
-    /// A BBR flow that begins now.
+    /// Adds a BBR flow that starts now.
     pub(super) fn with_bbr(spec: PathSpec) -> Self {
         let mut world = Self::new(spec);
         world.add(Algorithm::Bbr, Duration::ZERO);
@@ -345,7 +345,7 @@ impl World {
         self.push(self.now, Event::Wake { flow });
     }
 
-    /// Runs for a while; gives the bytes that each flow got delivered in it.
+    /// Runs for a time. Returns the bytes delivered for each flow.
     pub(super) fn run(&mut self, time: Duration) -> Vec<u64> {
         let before: Vec<u64> = self.flows.iter().map(Flow::delivered).collect();
         let end = self.now + time;
@@ -368,7 +368,7 @@ impl World {
             .collect()
     }
 
-    /// The share of the path that the first flow had in the next so many milliseconds, in percent.
+    /// Returns the first flow's share of the path during the next `ms` milliseconds, in per cent.
     pub(super) fn utilisation(&mut self, ms: u64) -> u64 {
         let time = Duration::from_millis(ms);
         let possible = Rate::from_bytes_per_second(self.spec.rate).bytes_in(time);
@@ -416,7 +416,7 @@ impl World {
         self.pump(flow);
     }
 
-    /// Sends what may be sent, and sees to it that the flow is asked again.
+    /// Sends what may be sent, and schedules the next call.
     fn pump(&mut self, flow: usize) {
         let now = self.now;
         let again = loop {
@@ -470,7 +470,7 @@ impl World {
     }
 }
 
-/// Jain's index of shares, in percent.
+/// Returns Jain's index of shares, in per cent.
 pub(super) fn jain(shares: &[u64]) -> u64 {
     let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
     let squares: u128 = shares.iter().map(|share| u128::from(*share).pow(2)).sum();

@@ -1,4 +1,4 @@
-//! What holds whatever happens.
+//! Properties that hold for any events.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ enum Step {
     Mark,
     Find(u64),
     Send,
-    /// Milliseconds in which nothing happens.
+    /// Milliseconds without events.
     Wait(u64),
     Mtu(u16),
 }
@@ -65,7 +65,7 @@ fn take(bench: &mut Bench, step: Step) {
                 lost_since_sent: SIZE,
                 is_app_limited: false,
             };
-            bench.tell_lost(&[packet], sent, true);
+            bench.report_lost(&[packet], sent, true);
         }
         Step::Mark => bench.mark(),
         Step::Find(count) => bench.find(count),
@@ -89,14 +89,16 @@ proptest! {
             prop_assert!(bbr.model.bw <= bbr.model.max_bw.get(), "after {:?}", step);
             prop_assert_eq!(bbr.in_slow_start(), bbr.state() == STARTUP);
             prop_assert!(
-                !matches!(bbr.phase, Phase::ProbeBw(_)) || bbr.model.full_pipe.is_reached || bbr.undo.probing.is_none(),
+                !matches!(bbr.phase, Phase::ProbeBw(_))
+                    || bbr.model.full_pipe.is_reached
+                    || bbr.undo.probing.is_none(),
                 "after {:?}",
                 step
             );
         }
     }
 
-    /// Whatever came before: a minute of steady rounds, and the model is that of the path.
+    /// After any events, a minute of steady rounds suffices for the model to match the path.
     #[test]
     fn finds_back_to_the_path(steps in prop::collection::vec(steps(), 1..60)) {
         let mut bench = Bench::new();

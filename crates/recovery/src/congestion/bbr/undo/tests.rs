@@ -3,7 +3,7 @@ use super::*;
 
 /// Appendix "Handling Spurious Fast Recovery".
 #[test]
-fn a_probe_that_was_ended_for_nothing_is_taken_up_again() {
+fn a_probe_is_repeated_after_spurious_losses() {
     let mut bench = Bench::probing(20);
     bench.lose(5, 120 * SIZE);
     assert_eq!(bench.bbr.state(), DOWN);
@@ -22,7 +22,7 @@ fn a_probe_that_was_ended_for_nothing_is_taken_up_again() {
 }
 
 #[test]
-fn startup_that_was_ended_for_nothing_goes_on() {
+fn startup_continues_after_spurious_losses() {
     let mut bench = Bench::new();
     let round = Round::at(10);
     bench.round(round);
