@@ -124,8 +124,10 @@ impl World {
                     2 => self
                         .connection
                         .handle_uni_reset(self.now, u64::from(input.byte()))?,
-                    _ => self.connection.forget(stream),
+                    _ => {}
                 }
+                // A later step uses the number again for another stream.
+                self.connection.forget(stream);
             }
             13 => self.send(stream, input),
             14 => self.now += Duration::from_millis(1 << (what >> 4)),
