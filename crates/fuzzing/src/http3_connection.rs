@@ -254,6 +254,9 @@ impl World {
     }
 
     fn on_events(&mut self) -> Result<(), Error> {
+        if let Some(settings) = self.connection.peer_settings() {
+            self.peer.on_settings(settings);
+        }
         for _ in 0..MAX_EVENTS {
             let Some(event) = self.connection.poll_event() else {
                 return Ok(());

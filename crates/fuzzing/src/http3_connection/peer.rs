@@ -2,7 +2,7 @@
 
 use courser_adversary::put_varint;
 use courser_base::Side;
-use courser_http3::FieldsToSend;
+use courser_http3::{FieldsToSend, Settings};
 use courser_qpack::{Decoder, DecoderLimits, Encoder, EncoderLimits, FieldLine, Progress};
 
 use crate::input::Input;
@@ -17,6 +17,7 @@ pub(super) struct Peer {
     answers: Vec<u8>,
     is_used: [bool; 3],
     has_lied: bool,
+    has_settings: bool,
     /// The stream type of the victim's encoder stream was received.
     has_type: bool,
 }
@@ -42,6 +43,7 @@ impl Peer {
             answers: Vec::new(),
             is_used: [false; 3],
             has_lied: false,
+            has_settings: false,
             has_type: false,
         }
     }
@@ -50,6 +52,22 @@ impl Peer {
     pub(super) fn is_first_use(&mut self, number: u64) -> bool {
         let used = self.is_used.get_mut(number as usize);
         used.is_some_and(|used| !std::mem::replace(used, true))
+    }
+
+    /// Gives the decoder the capacity that the first SETTINGS announced. The victim's encoder uses the
+    /// dynamic table only after it has received them.
+    pub(super) fn on_settings(&mut self, settings: &Settings) {
+        if std::mem::replace(&mut self.has_settings, true) {
+            return;
+        }
+        let Ok(max_table_capacity) = settings.qpack_max_table_capacity.try_into() else {
+            // No decoder has a table of this size.
+            return self.on_lie();
+        };
+        self.decoder = Decoder::new(DecoderLimits {
+            max_table_capacity,
+            max_blocked_streams: 16,
+        });
     }
 
     /// Records that false decoder instructions were sent.

@@ -32,14 +32,31 @@ pub struct Exchange {
 pub struct Passed {
     /// The target of the request.
     pub uri: Uri,
-    /// Fields of the request.
+    /// The fields of the request.
     pub request: HeaderMap,
-    /// The response.
+    /// The response, or `None` if the client closed its connection before.
+    pub response: Option<Answered>,
+}
+
+/// A response that a client received.
+#[derive(Debug)]
+pub struct Answered {
+    /// The status code.
     pub status: u16,
-    /// Fields of the response.
-    pub response: HeaderMap,
-    /// Length of the content of the response; `None` when it was cut off.
+    /// The fields.
+    pub headers: HeaderMap,
+    /// The length of the content, or `None` if it was cut off.
     pub content: Option<u64>,
+}
+
+impl Passed {
+    fn new<B>(request: &Request<B>) -> Self {
+        Self {
+            uri: request.uri().clone(),
+            request: request.headers().clone(),
+            response: None,
+        }
+    }
 }
 
 /// Passes on what a client sends over HTTP/1.1, each of whose requests the server behind answers
@@ -58,11 +75,12 @@ pub fn pass_bytes(client: &[u8], answer: &[u8]) -> Exchange {
                 let (proxy, passed) = (proxy.clone(), passed.clone());
                 async move {
                     let request = request.map(server::Body::from);
-                    let (summary, response) = pass(&proxy, request).await;
-                    passed
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(summary);
+                    let lock = || passed.lock().unwrap_or_else(PoisonError::into_inner);
+                    // Before the first wait, because hyper drops this future when the client closes.
+                    let index = lock().len();
+                    lock().push(Passed::new(&request));
+                    let (answered, response) = pass(&proxy, request).await;
+                    lock()[index].response = Some(answered);
                     Ok::<_, std::convert::Infallible>(response)
                 }
             })
@@ -98,7 +116,9 @@ pub fn pass_request(request: Request<()>, answer: &[u8]) -> Exchange {
     run(async {
         let upstream = Upstream::new(answer);
         let proxy = upstream.proxy();
-        let (passed, _) = pass(&proxy, request.map(|()| server::Body::empty())).await;
+        let mut passed = Passed::new(&request);
+        let (answered, _) = pass(&proxy, request.map(|()| server::Body::empty())).await;
+        passed.response = Some(answered);
         drop(proxy);
         Exchange {
             sent: upstream.sent().await,
@@ -110,23 +130,20 @@ pub fn pass_request(request: Request<()>, answer: &[u8]) -> Exchange {
 async fn pass(
     proxy: &Proxy<Connector>,
     request: Request<server::Body>,
-) -> (Passed, Response<http_body_util::Full<bytes::Bytes>>) {
-    let (uri, fields) = (request.uri().clone(), request.headers().clone());
+) -> (Answered, Response<http_body_util::Full<bytes::Bytes>>) {
     let (parts, body) = proxy.answer(request).await.into_parts();
     let content = body
         .collect()
         .await
         .ok()
         .map(http_body_util::Collected::to_bytes);
-    let passed = Passed {
-        uri,
-        request: fields,
+    let answered = Answered {
         status: parts.status.as_u16(),
-        response: parts.headers.clone(),
+        headers: parts.headers.clone(),
         content: content.as_ref().map(|content| content.len() as u64),
     };
     let content = content.unwrap_or_default();
-    (passed, Response::from_parts(parts, content.into()))
+    (answered, Response::from_parts(parts, content.into()))
 }
 
 /// Runs on a runtime of this thread.
