@@ -1,8 +1,7 @@
-//! Frame types. RFC 9000 §12.4, Table 3.
+//! Frame types, and the errors of frames of these types. RFC 9000 §12.4, Table 3.
 
 use std::fmt;
 
-use super::FrameError;
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 use crate::varint::varint_len;
@@ -158,6 +157,24 @@ impl fmt::Display for FrameType {
         }
     }
 }
+
+/// The error of a frame that cannot be decoded: FRAME_ENCODING_ERROR, or PROTOCOL_VIOLATION for a
+/// type that is not in its shortest encoding. RFC 9000 §12.4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameError {
+    /// The cause of the error and its offset in the payload.
+    pub error: DecodeError,
+    /// The type of the frame, for use in CONNECTION_CLOSE; 0 if it cannot be read.
+    pub frame_type: u64,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", FrameType(self.frame_type), self.error)
+    }
+}
+
+impl std::error::Error for FrameError {}
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,6 @@
 //! Iteration over the frames of a packet.
 
-use std::fmt;
-
-use super::{Frame, FrameType};
-use crate::error::DecodeError;
+use super::{Frame, FrameError};
 use crate::reader::Reader;
 
 /// Iterator over the frames of a payload. A run of PADDING is one item.
@@ -41,24 +38,6 @@ impl<'a> Iterator for Frames<'a> {
         Some(frame)
     }
 }
-
-/// The error of a frame that cannot be decoded: FRAME_ENCODING_ERROR, or PROTOCOL_VIOLATION for a
-/// type that is not in its shortest encoding. RFC 9000 §12.4.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FrameError {
-    /// The cause of the error and its offset in the payload.
-    pub error: DecodeError,
-    /// The type of the frame, for use in CONNECTION_CLOSE; 0 if it cannot be read.
-    pub frame_type: u64,
-}
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", FrameType(self.frame_type), self.error)
-    }
-}
-
-impl std::error::Error for FrameError {}
 
 #[cfg(test)]
 mod tests;
