@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::LONG_FORM;
+use super::first_byte::LONG_FORM;
 use crate::error::DecodeError;
 use crate::reader::Reader;
 

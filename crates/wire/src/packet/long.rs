@@ -1,7 +1,9 @@
 //! Long headers of version 1: Initial, 0-RTT and Handshake. RFC 9000 §17.2.
 
+use super::first_byte::{FIXED_BIT, LONG_FORM};
+use super::header::{Packet, PacketError, PacketKind};
 use super::invariants::Invariants;
-use super::{FIXED_BIT, LONG_FORM, Packet, PacketError, PacketKind, retry};
+use super::retry::layout::token_and_tag;
 use crate::connection_id::ConnectionId;
 use crate::error::DecodeError;
 use crate::reader::Reader;
@@ -83,7 +85,7 @@ pub(super) fn decode(datagram: &[u8], fields: Invariants) -> Result<Packet, Pack
     let kind = kind_of(fields.first_byte);
     let (destination, source) = version_1_ids(datagram, &fields)?;
     if kind == PacketKind::Retry {
-        let (token, tag) = retry::token_and_tag(datagram, fields.end)?;
+        let (token, tag) = token_and_tag(datagram, fields.end)?;
         return Ok(Packet {
             kind,
             version: fields.version,

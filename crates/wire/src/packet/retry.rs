@@ -1,13 +1,20 @@
 //! Retry packets: a token, protected by an integrity tag instead of packet protection.
 //! RFC 9000 §17.2.5.
 
+pub(super) mod layout;
+
 use std::ops::Range;
 
-use super::{FIXED_BIT, LONG_FORM, PacketError, PacketKind, invariants};
+use super::first_byte::{FIXED_BIT, LONG_FORM};
+use super::header::{PacketError, PacketKind};
+use super::invariants;
 use crate::connection_id::ConnectionId;
 use crate::error::DecodeError;
 use crate::version::VERSION_1;
 use crate::writer::Writer;
+use layout::token_and_tag;
+
+pub use layout::TAG_LEN;
 
 /// The fields of a Retry packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,9 +31,6 @@ pub struct RetryParts<'a> {
     /// followed by these bytes.
     pub without_tag: Range<usize>,
 }
-
-/// Length of the Retry Integrity Tag in bytes. RFC 9001 §5.8.
-pub const TAG_LEN: usize = 16;
 
 /// Returns the number of bytes that [`encode_retry`] writes.
 pub fn encoded_retry_len(destination: &ConnectionId, source: &ConnectionId, token: &[u8]) -> usize {
@@ -73,24 +77,6 @@ pub fn retry_parts(datagram: &[u8]) -> Result<RetryParts<'_>, PacketError> {
             .first_chunk()
             .expect("token_and_tag found as many bytes"),
     })
-}
-
-/// Returns the ranges of token and tag, given that the fields before them end at `start`. A Retry
-/// packet has no Length field and extends to the end of the datagram.
-pub(super) fn token_and_tag(
-    datagram: &[u8],
-    start: usize,
-) -> Result<(Range<usize>, Range<usize>), DecodeError> {
-    let tag = datagram
-        .len()
-        .checked_sub(TAG_LEN)
-        .filter(|&tag| tag >= start)
-        .ok_or(DecodeError::truncated(start))?;
-    // RFC 9000 §17.2.5.2: a Retry without a token is discarded.
-    if tag == start {
-        return Err(DecodeError::invalid("Retry has no token", start));
-    }
-    Ok((start..tag, tag..datagram.len()))
 }
 
 const RETRY_TYPE: u8 = 0x30;

@@ -1,6 +1,7 @@
 //! The short header of 1-RTT packets. RFC 9000 §17.3.1.
 
-use super::{FIXED_BIT, Packet, PacketError, PacketKind};
+use super::first_byte::FIXED_BIT;
+use super::header::{Packet, PacketError, PacketKind};
 use crate::connection_id::ConnectionId;
 use crate::error::DecodeError;
 use crate::writer::Writer;

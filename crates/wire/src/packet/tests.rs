@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::connection_id::ConnectionId;
 use crate::error::DecodeErrorKind;
 use crate::testing::{hex, hostile_bytes};
 

@@ -1,7 +1,9 @@
 //! Version Negotiation packets: the versions that a server supports. RFC 9000 §17.2.1, RFC 8999 §6.
 
+use super::first_byte::{FIXED_BIT, LONG_FORM};
+use super::header::{Packet, PacketError, PacketKind};
 use super::invariants::{self, Invariants};
-use super::{FIXED_BIT, LONG_FORM, Packet, PacketError, PacketKind, long};
+use super::long;
 use crate::error::DecodeError;
 use crate::version::NEGOTIATION;
 use crate::writer::Writer;
