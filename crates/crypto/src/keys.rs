@@ -1,6 +1,6 @@
-//! Keys and secrets in pairs.
+//! The keys of one direction and of both.
 
-use crate::{HeaderKey, PacketKey, Secret};
+use crate::{HeaderKey, PacketKey};
 
 /// The packet key and header key of one direction.
 #[derive(Debug)]
@@ -18,29 +18,4 @@ pub struct KeyPair {
     pub local: Keys,
     /// The keys that open the peer's packets.
     pub peer: Keys,
-}
-
-/// The secrets of both directions.
-#[derive(Debug)]
-pub struct SecretPair {
-    /// The secret of outgoing packets.
-    pub local: Secret,
-    /// The secret of the peer's packets.
-    pub peer: Secret,
-}
-
-impl SecretPair {
-    /// Derives the keys of both directions.
-    pub fn key_pair(&self) -> KeyPair {
-        KeyPair {
-            local: self.local.keys(),
-            peer: self.peer.keys(),
-        }
-    }
-}
-
-impl From<&SecretPair> for KeyPair {
-    fn from(secrets: &SecretPair) -> Self {
-        secrets.key_pair()
-    }
 }

@@ -30,12 +30,12 @@ pub use aead_limits::ForgeryCounter;
 pub use exporter::{ExportError, Exporter};
 pub use header_protection::HeaderKey;
 pub use key_update::{OneRttKeys, OneRttOpenError, Opened};
-pub use keys::{KeyPair, Keys, SecretPair};
+pub use keys::{KeyPair, Keys};
 pub use level::{EncryptionLevel, Space};
 pub use packet_protection::{OpenError, PacketKey, TAG_LEN};
 pub use reset_token::ResetKey;
 pub use rng::Rng;
-pub use secret::Secret;
+pub use secret::{Secret, SecretPair};
 pub use session::{
     ClientTls, HandshakeData, KeyChange, ServerTls, TlsError, TlsSession, TlsStartError,
 };

@@ -5,7 +5,7 @@ use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::hkdf_label::expand_label;
-use crate::{CipherSuite, HeaderKey, Keys, PacketKey};
+use crate::{CipherSuite, HeaderKey, KeyPair, Keys, PacketKey};
 
 /// A traffic secret of one direction, erased when dropped.
 pub struct Secret {
@@ -100,6 +100,31 @@ impl fmt::Debug for Secret {
         f.debug_struct("Secret")
             .field("suite", &self.suite)
             .finish_non_exhaustive()
+    }
+}
+
+/// The secrets of both directions.
+#[derive(Debug)]
+pub struct SecretPair {
+    /// The secret of outgoing packets.
+    pub local: Secret,
+    /// The secret of the peer's packets.
+    pub peer: Secret,
+}
+
+impl SecretPair {
+    /// Derives the keys of both directions.
+    pub fn key_pair(&self) -> KeyPair {
+        KeyPair {
+            local: self.local.keys(),
+            peer: self.peer.keys(),
+        }
+    }
+}
+
+impl From<&SecretPair> for KeyPair {
+    fn from(secrets: &SecretPair) -> Self {
+        secrets.key_pair()
     }
 }
 
