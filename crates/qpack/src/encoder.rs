@@ -4,6 +4,7 @@ mod history;
 mod index;
 mod outstanding;
 mod repeats;
+mod section;
 
 use bytes::Bytes;
 
@@ -11,6 +12,7 @@ use self::history::History;
 use self::index::Index;
 use self::outstanding::Outstanding;
 use self::repeats::Repeats;
+use self::section::Section;
 use crate::decoder_stream::Instruction as DecoderInstruction;
 use crate::dynamic_table::{DynamicTable, Entry};
 use crate::encoder_stream::{self, NameSource};
@@ -68,34 +70,6 @@ pub struct Encoder {
     lines: Vec<u8>,
     /// Stream Cancellation instructions received.
     cancellations: u64,
-}
-
-/// State of the section being encoded.
-#[derive(Clone, Copy, Debug)]
-struct Section {
-    stream: u64,
-    /// The Base: the insert count when the section began.
-    base: u64,
-    /// The Required Insert Count: one more than the largest index referred to, or zero.
-    required: u64,
-    /// The smallest index referred to, or `u64::MAX`.
-    smallest: u64,
-    /// Permits references to entries that may not have arrived at the decoder.
-    may_block: bool,
-    /// Encoding the same field lines again would give the same bytes.
-    is_repeatable: bool,
-}
-
-impl Section {
-    /// Records a reference to the entry at `index` and returns its relative or post-Base form.
-    fn reference_to(&mut self, index: u64) -> Reference {
-        self.required = self.required.max(index + 1);
-        self.smallest = self.smallest.min(index);
-        match self.base.checked_sub(index) {
-            Some(distance @ 1..) => Reference::Relative(distance - 1),
-            _ => Reference::PostBase(index - self.base),
-        }
-    }
 }
 
 impl Encoder {

@@ -4,7 +4,7 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::FixedState;
 
-use super::Section;
+use super::section::Section;
 use crate::field_line::FieldLine;
 
 /// The last few sections whose encoding stays the same until the next insertion. They consist of
