@@ -6,8 +6,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use courser_base::Ecn;
 use libc::c_int;
 
-use super::errqueue::ExtendedError;
-
 /// A buffer for control messages.
 ///
 /// With our options the kernel writes at most a TOS or traffic class, an IPv6 packet info and a
@@ -118,6 +116,28 @@ impl Control {
             }
         }
         control
+    }
+}
+
+/// One message of the error queue; the kernel calls it `sock_extended_err`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ExtendedError {
+    pub(super) errno: u32,
+    pub(super) origin: u8,
+    pub(super) info: u32,
+}
+
+impl ExtendedError {
+    /// Returns true if the message came from a router or a host instead of the local kernel.
+    pub(super) fn is_icmp(self) -> bool {
+        matches!(
+            self.origin,
+            libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6
+        )
+    }
+
+    pub(super) fn is_too_big(self) -> bool {
+        self.is_icmp() && self.errno == libc::EMSGSIZE.cast_unsigned()
     }
 }
 

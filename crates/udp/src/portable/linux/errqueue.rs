@@ -22,28 +22,6 @@ pub(super) struct ErrorQueue {
     kept: Mutex<VecDeque<PacketTooBig>>,
 }
 
-/// One message of the error queue; the kernel calls it `sock_extended_err`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct ExtendedError {
-    pub(super) errno: u32,
-    pub(super) origin: u8,
-    pub(super) info: u32,
-}
-
-impl ExtendedError {
-    /// Returns true if the message came from a router or a host instead of the local kernel.
-    fn is_icmp(self) -> bool {
-        matches!(
-            self.origin,
-            libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6
-        )
-    }
-
-    fn is_too_big(self) -> bool {
-        self.is_icmp() && self.errno == libc::EMSGSIZE.cast_unsigned()
-    }
-}
-
 impl ErrorQueue {
     /// Reads the kernel's error queue, up to a limit, and returns the number of ICMP messages in
     /// it. Only those cause unrelated calls to fail.
