@@ -12,17 +12,17 @@ use crate::asked::Asked;
 use crate::body::Body;
 use crate::buffers;
 use crate::builder::Builder;
-use crate::coding::Coding;
+use crate::coding::{Coding, Ranking};
 use crate::compress;
 use crate::content::{Reader, Source};
 use crate::find::{Finder, Found, FoundFile};
 use crate::kind;
-use crate::memory::{Kept, Memory, Ranking};
+use crate::memory::{Kept, Memory};
 use crate::representation::Representation;
 use crate::respond::{not_acceptable, respond, with_slash};
 use crate::root::Root;
 use crate::stats::Counters;
-use crate::trouble::{Patience, Trouble};
+use crate::trouble::{Effort, Patience, Trouble};
 use crate::watch::{Watched, Watcher};
 
 /// The state that all clones of a service share.
@@ -43,22 +43,6 @@ pub(crate) struct Shared {
 pub(crate) enum Answer {
     Response(Response<Body>),
     Folder(PathBuf),
-}
-
-/// The effort allowed for one attempt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Effort {
-    pub(crate) patience: Patience,
-    /// Serves files that are still being written, because the request has waited for them long
-    /// enough.
-    pub(crate) takes_unsettled: bool,
-}
-
-impl Effort {
-    pub(crate) const LEAST: Self = Self {
-        patience: Patience::Never,
-        takes_unsettled: false,
-    };
 }
 
 impl Shared {

@@ -3,9 +3,8 @@
 use http::header::RANGE;
 use http::{HeaderMap, Method, Request, Uri};
 
-use crate::coding::{Accepted, Coding};
+use crate::coding::{Accepted, Coding, Ranking};
 use crate::conditions;
-use crate::memory::Ranking;
 
 /// A request for a file.
 #[derive(Clone, Copy, Debug)]

@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use http::{Request, Response};
 
 use crate::body::Body;
-use crate::service::Files;
 
 /// A handler of requests for folders without an `index.html`. Receives the path of the folder on
 /// disk and the request.
@@ -22,7 +21,7 @@ pub type FolderHandler = Arc<
 /// A listener that is called when the system is out of file descriptors or memory.
 pub(crate) type TroubleListener = Arc<dyn Fn(&io::Error) + Send + Sync>;
 
-/// Settings of a [`Files`] service.
+/// Settings of a [`Files`](crate::Files) service.
 #[derive(Clone)]
 pub struct Builder {
     pub(crate) dotfiles: bool,
@@ -112,14 +111,6 @@ impl Builder {
     pub fn on_exhausted(mut self, listener: impl Fn(&io::Error) + Send + Sync + 'static) -> Self {
         self.on_exhausted = Some(Arc::new(listener));
         self
-    }
-
-    /// Opens the folder.
-    ///
-    /// # Errors
-    /// Fails if there is no folder at `path`, or if it cannot be opened.
-    pub fn open(self, path: impl AsRef<Path>) -> io::Result<Files> {
-        Files::new(path.as_ref(), self)
     }
 }
 

@@ -128,6 +128,19 @@ impl Accepted {
     }
 }
 
+/// The codings that a client accepts, in order, as one number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Ranking(u16);
+
+impl Ranking {
+    pub(crate) fn of(codings: impl Iterator<Item = Coding>) -> Self {
+        Self(codings.fold(0, |ranking, coding| ranking << 3 | (coding as u16 + 1)))
+    }
+
+    /// Content without coding.
+    pub(crate) const PLAIN: Self = Self(Coding::Identity as u16 + 1);
+}
+
 /// Parses the weight after a coding, such as `q=0.5`. Returns one if there is none, and `None` if
 /// it is malformed.
 fn weight(parameters: &str) -> Option<Weight> {

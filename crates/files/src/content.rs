@@ -11,11 +11,10 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 
-use crate::answer::Effort;
 use crate::buffers::{self, Buffer};
 use crate::disk::Reading;
 use crate::root::Opened;
-use crate::trouble::{Patience, Trouble};
+use crate::trouble::{Effort, Patience, Trouble};
 use crate::version::Version;
 
 /// A file that is open for reading, and its state when it was found.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use foldhash::fast::RandomState;
 
-use crate::memory::Ranking;
+use crate::coding::Ranking;
 
 /// A set of recently requested files, by their hash.
 ///

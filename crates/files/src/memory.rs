@@ -11,7 +11,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
 
 use crate::age::Moment;
-use crate::coding::Coding;
+use crate::coding::{Coding, Ranking};
 use crate::compress;
 use crate::lately::Lately;
 use crate::representation::Representation;
@@ -23,19 +23,6 @@ use crate::watch::Watched;
 pub(crate) struct Key {
     path: Box<str>,
     ranking: Ranking,
-}
-
-/// The codings that a client accepts, in order, as one number.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Ranking(u16);
-
-impl Ranking {
-    pub(crate) fn of(codings: impl Iterator<Item = Coding>) -> Self {
-        Self(codings.fold(0, |ranking, coding| ranking << 3 | (coding as u16 + 1)))
-    }
-
-    /// Content without coding.
-    pub(crate) const PLAIN: Self = Self(Coding::Identity as u16 + 1);
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -14,14 +14,14 @@ use http::{Request, Response};
 use tower_service::Service;
 
 use crate::age::Moment;
-use crate::answer::{Answer, Effort, Shared};
+use crate::answer::{Answer, Shared};
 use crate::asked::Asked;
 use crate::body::Body;
 use crate::builder::Builder;
 use crate::respond::{not_allowed, on_trouble};
 use crate::root::Root;
 use crate::stats::Stats;
-use crate::trouble::{Patience, Trouble};
+use crate::trouble::{Effort, Patience, Trouble};
 
 /// A service for the files of a folder. Clones share the files kept in memory.
 ///
@@ -35,13 +35,23 @@ pub struct Files {
     last_notice: Arc<AtomicU64>,
 }
 
+impl Builder {
+    /// Opens the folder.
+    ///
+    /// # Errors
+    /// Fails if there is no folder at `path`, or if it cannot be opened.
+    pub fn open(self, path: impl AsRef<Path>) -> io::Result<Files> {
+        Files::new(path.as_ref(), self)
+    }
+}
+
 impl Files {
     /// Returns default settings, to be changed and then [opened](Builder::open).
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    pub(crate) fn new(path: &Path, settings: Builder) -> io::Result<Self> {
+    fn new(path: &Path, settings: Builder) -> io::Result<Self> {
         let root = Root::new(path, settings.follow_symlinks)?;
         Ok(Self {
             shared: Arc::new(Shared::new(root, settings)),

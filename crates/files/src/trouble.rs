@@ -1,4 +1,4 @@
-//! Reasons why a file is not served.
+//! Reasons why a file is not served, and the effort that an attempt may take.
 
 use std::io;
 use std::time::Duration;
@@ -60,4 +60,20 @@ pub(crate) enum Patience {
     Never,
     /// The thread may wait.
     Any,
+}
+
+/// The effort allowed for one attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Effort {
+    pub(crate) patience: Patience,
+    /// Serves files that are still being written, because the request has waited for them long
+    /// enough.
+    pub(crate) takes_unsettled: bool,
+}
+
+impl Effort {
+    pub(crate) const LEAST: Self = Self {
+        patience: Patience::Never,
+        takes_unsettled: false,
+    };
 }
