@@ -11,8 +11,9 @@ use courser_base::Side;
 use courser_telemetry::{BackgroundWriter, Sink, SinkFactory};
 use courser_wire::ConnectionId;
 
+use crate::outcome::{Dropped, Outcome};
 use crate::schema::Dialect;
-use crate::sink::{Dropped, Outcome, QlogSink, TraceHeader};
+use crate::sink::{QlogSink, TraceHeader};
 
 /// Writes the trace of each connection into a file of its own,
 /// `<original destination ID>_<client or server>.sqlog`.

@@ -1,6 +1,7 @@
 //! Encodes records as qlog events.
 
 mod connectivity;
+mod events;
 mod frames;
 mod recovery;
 mod transport;
@@ -8,9 +9,11 @@ mod transport;
 use courser_base::Time;
 use courser_telemetry::{MetricsUpdated, Record, SendLimit};
 
-use crate::json::{Object, object};
+use crate::outcome::Dropped;
 use crate::schema::Dialect;
-use crate::sink::Dropped;
+
+use self::events::Events;
+pub(crate) use self::events::RECORD_SEPARATOR;
 
 /// Encodes records as JSON-SEQ events, and remembers values that need not be repeated.
 #[derive(Debug, Default)]
@@ -86,28 +89,6 @@ impl Encoder {
         }
     }
 }
-
-/// The output of events, with their time.
-pub(crate) struct Events<'a> {
-    out: &'a mut Vec<u8>,
-    now: Time,
-}
-
-impl Events<'_> {
-    /// Appends one event between a record separator and a line feed (RFC 7464).
-    pub(crate) fn event(&mut self, name: &'static str, data: impl FnOnce(&mut Object<'_>)) {
-        let since = self.now.saturating_since(Time::ZERO);
-        self.out.push(RECORD_SEPARATOR);
-        object(self.out, |event| {
-            event.millis("time", since).constant("name", name);
-            event.object("data", data);
-        });
-        self.out.push(b'\n');
-    }
-}
-
-/// The byte before each record (RFC 7464 §2.2).
-pub(crate) const RECORD_SEPARATOR: u8 = 0x1e;
 
 #[cfg(test)]
 mod tests;

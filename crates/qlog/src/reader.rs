@@ -1,14 +1,17 @@
 //! Reads traces of any stack, event by event.
 
+mod error;
 mod records;
 
-use std::fmt;
-use std::io::{self, BufRead, Read};
+use std::io::{BufRead, Read};
 
 use serde_json::Value;
 
 use self::records::{Delimiter, Records};
 use crate::event::{Clock, Event};
+
+pub use self::error::ReadError;
+pub use self::records::{MAX_PLAIN, MAX_RECORD};
 
 /// Reads a qlog trace, of the current drafts or of older ones.
 ///
@@ -48,11 +51,6 @@ enum Source<R> {
     Broken,
 }
 
-/// The longest record in bytes. The record of a packet with hundreds of frames has 100 kB.
-pub const MAX_RECORD: usize = 8 << 20;
-/// The longest file of plain JSON in bytes. Such a file must be loaded whole.
-pub const MAX_PLAIN: u64 = 128 << 20;
-
 /// The header of a trace.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct About {
@@ -68,34 +66,6 @@ pub struct About {
     pub group_id: Option<String>,
     /// The number of further traces in the file. They are not read.
     pub other_traces: usize,
-}
-
-/// An error in a file or in one of its lines.
-#[derive(Debug)]
-pub struct ReadError {
-    /// The line, counted from 1. In a plain file, the number of the event.
-    pub line: u64,
-    /// The cause, and the remedy if there is one.
-    pub message: String,
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
-    }
-}
-
-impl std::error::Error for ReadError {}
-
-impl ReadError {
-    fn new(line: u64, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { line, message }
-    }
-
-    fn io(line: u64, error: &io::Error) -> Self {
-        Self::new(line, format!("cannot be read: {error}"))
-    }
 }
 
 impl<R: BufRead> Reader<R> {

@@ -2,8 +2,6 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use courser_base::{Side, Time};
 use courser_telemetry::{Record, Sink};
@@ -11,6 +9,7 @@ use courser_wire::ConnectionId;
 
 use crate::encode::{Encoder, RECORD_SEPARATOR};
 use crate::json::object;
+use crate::outcome::{Dropped, Outcome};
 use crate::schema::{self, Dialect};
 
 /// The contents of the first record of a trace.
@@ -134,57 +133,6 @@ pub struct QlogSink<W: Write> {
     last: Time,
     has_failed: bool,
     is_over: bool,
-}
-
-/// Errors and drops of one or more traces. Clones share the same state.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome(Arc<Fate>);
-
-#[derive(Debug, Default)]
-struct Fate {
-    error: Mutex<Option<io::Error>>,
-    buffers: AtomicU64,
-    records: AtomicU64,
-    bytes: AtomicU64,
-}
-
-/// Counts records that were dropped because the queue of their writer was full.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Dropped {
-    /// Number of buffers, each of about 32 KiB.
-    pub buffers: u64,
-    /// Number of records in these buffers.
-    pub records: u64,
-    /// Size of these records in bytes, as written to a trace.
-    pub bytes: u64,
-}
-
-impl Outcome {
-    /// Takes the error that ended a trace, if there was one.
-    pub fn take_error(&self) -> Option<io::Error> {
-        let mut kept = self.0.error.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.take()
-    }
-
-    /// Returns the number of records dropped so far.
-    pub fn dropped(&self) -> Dropped {
-        Dropped {
-            buffers: self.0.buffers.load(Ordering::Relaxed),
-            records: self.0.records.load(Ordering::Relaxed),
-            bytes: self.0.bytes.load(Ordering::Relaxed),
-        }
-    }
-
-    pub(crate) fn keep(&self, error: io::Error) {
-        let mut kept = self.0.error.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get_or_insert(error);
-    }
-
-    fn on_dropped(&self, dropped: Dropped) {
-        self.0.buffers.fetch_add(dropped.buffers, Ordering::Relaxed);
-        self.0.records.fetch_add(dropped.records, Ordering::Relaxed);
-        self.0.bytes.fetch_add(dropped.bytes, Ordering::Relaxed);
-    }
 }
 
 impl<W: Write> QlogSink<W> {

@@ -9,7 +9,7 @@ use courser_telemetry::{
 };
 use courser_wire::ConnectionId;
 
-use super::Events;
+use super::events::Events;
 use crate::json::Object;
 use crate::schema::{self, Dialect};
 

@@ -5,7 +5,7 @@ use courser_telemetry::{
     SendLimit, SpuriousLoss, TimerExpired,
 };
 
-use super::Events;
+use super::events::Events;
 use super::transport::packet_header;
 use crate::schema::{self, Dialect};
 

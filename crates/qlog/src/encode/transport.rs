@@ -7,7 +7,7 @@ use courser_telemetry::{
 use courser_wire::ConnectionId;
 use courser_wire::packet::PacketKind;
 
-use super::Events;
+use super::events::Events;
 use super::frames::write_frames;
 use crate::json::{Object, plain};
 use crate::schema::{self, Dialect};

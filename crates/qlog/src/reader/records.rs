@@ -2,7 +2,12 @@
 
 use std::io::BufRead;
 
-use super::{MAX_PLAIN, MAX_RECORD, ReadError};
+use super::error::ReadError;
+
+/// The longest record in bytes. The record of a packet with hundreds of frames has 100 kB.
+pub const MAX_RECORD: usize = 8 << 20;
+/// The longest file of plain JSON in bytes. Such a file must be loaded whole.
+pub const MAX_PLAIN: u64 = 128 << 20;
 
 /// The byte before each record (RFC 7464 §2.2).
 pub(super) const RECORD_SEPARATOR: u8 = 0x1e;

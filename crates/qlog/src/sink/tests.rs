@@ -1,3 +1,4 @@
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser_telemetry::{CloseCause, ConnectionClosed, StateChanged};

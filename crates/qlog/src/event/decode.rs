@@ -1,0 +1,76 @@
+//! Reads events from JSON.
+
+use serde_json::Value;
+
+use super::{Event, fields};
+
+/// Converts the times of a trace to seconds since its first event.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    units_per_second: f64,
+    is_delta: bool,
+    now: f64,
+    first: Option<f64>,
+}
+
+impl Clock {
+    pub(crate) fn new(trace: Option<&Value>) -> Self {
+        let of = |group: &str, key: &str| {
+            let value = trace.and_then(|trace| trace.get(group)?.get(key));
+            value.and_then(Value::as_str)
+        };
+        let format = of("common_fields", "time_format");
+        // Up to main-schema-02 a trace could be configured to use microseconds.
+        let is_micros = of("configuration", "time_units") == Some("us");
+        Self {
+            units_per_second: if is_micros { 1e6 } else { 1e3 },
+            is_delta: format.is_some_and(is_delta),
+            now: 0.0,
+            first: None,
+        }
+    }
+
+    fn read(&mut self, event: &Value) -> Result<f64, String> {
+        let time = event.get("time").or_else(|| event.get("relative_time"));
+        let time = match time {
+            Some(Value::Number(number)) => number.as_f64(),
+            // Some writers put times into strings, so that no digit is lost.
+            Some(Value::String(text)) => text.parse().ok(),
+            _ => return Err("an event without a time".to_owned()),
+        };
+        let Some(time) = time.filter(|time| time.is_finite()) else {
+            return Err("the time is not a number".to_owned());
+        };
+        let own = event.get("time_format").and_then(Value::as_str);
+        if own.map_or(self.is_delta, is_delta) {
+            self.now += time;
+        } else {
+            self.now = time;
+        }
+        let first = *self.first.get_or_insert(self.now);
+        Ok((self.now - first).max(0.0) / self.units_per_second)
+    }
+}
+
+/// Returns true if times count from the previous event. The format was named `delta` up to
+/// main-schema-08.
+fn is_delta(format: &str) -> bool {
+    matches!(format, "relative_to_previous_event" | "delta")
+}
+
+impl Event {
+    /// Reads one event. The error names the missing or malformed part.
+    pub(crate) fn from_json(event: &Value, clock: &mut Clock) -> Result<Self, String> {
+        if !event.is_object() {
+            return Err("not an event: an object was expected".to_owned());
+        }
+        let name = event.get("name").and_then(Value::as_str);
+        let time = clock.read(event)?;
+        let Some(name) = name else {
+            return Err("an event without a name".to_owned());
+        };
+        let data = event.get("data").unwrap_or(&Value::Null);
+        let kind = fields::kind(name, data);
+        Ok(Self { time, kind })
+    }
+}
