@@ -1,6 +1,6 @@
-//! Charts, and their output as image, table or text.
+//! The data of charts.
 
-use crate::{Axis, Marks, Reference, Series, csv, draw, style, summary};
+use crate::{Axis, Marks, Reference, Series};
 
 /// One chart with two axes, written as image, table or text.
 #[derive(Clone, PartialEq, Debug)]
@@ -77,35 +77,5 @@ impl Chart {
     pub fn is_empty(&self) -> bool {
         let mut points = self.series.iter().flat_map(|series| &series.points);
         !points.any(|point| point.1.is_finite())
-    }
-
-    /// Returns the chart as an SVG file with its own stylesheet, for light and dark pages.
-    pub fn to_svg(&self) -> String {
-        draw::svg(self, style::STYLESHEET)
-    }
-
-    /// Returns the chart as an SVG element, for a page that contains
-    /// [`stylesheet`](crate::stylesheet) once.
-    pub fn to_fragment(&self) -> String {
-        draw::svg(self, "")
-    }
-
-    /// Returns every value of the chart as CSV (RFC 4180), in base units.
-    ///
-    /// Columns: kind (`series`, `mark`, `reference`), name, x, y, lower value of a band, label.
-    pub fn to_csv(&self) -> String {
-        csv::table(self, csv::Extent::ALL)
-    }
-
-    /// Returns a shortened version of [`to_csv`](Self::to_csv).
-    ///
-    /// It has at most 64 series, at most `rows` evenly chosen values of each, and shortened names.
-    pub fn to_csv_thinned(&self, rows: usize) -> String {
-        csv::table(self, csv::Extent::rows(rows))
-    }
-
-    /// Returns a text summary of the chart, with one line for each series.
-    pub fn to_text(&self) -> String {
-        summary::text(self)
     }
 }

@@ -5,6 +5,22 @@ use std::fmt::Write;
 use crate::Chart;
 use crate::escape::shorten;
 
+impl Chart {
+    /// Returns every value of the chart as CSV (RFC 4180), in base units.
+    ///
+    /// Columns: kind (`series`, `mark`, `reference`), name, x, y, lower value of a band, label.
+    pub fn to_csv(&self) -> String {
+        table(self, Extent::ALL)
+    }
+
+    /// Returns a shortened version of [`to_csv`](Self::to_csv).
+    ///
+    /// It has at most 64 series, at most `rows` evenly chosen values of each, and shortened names.
+    pub fn to_csv_thinned(&self, rows: usize) -> String {
+        table(self, Extent::rows(rows))
+    }
+}
+
 /// The limits on the size of a table.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {

@@ -2,21 +2,32 @@
 
 mod layer;
 mod layout;
+pub(crate) mod shown;
 mod stack;
+pub(crate) mod symbols;
 
 use std::fmt::Write;
 
 use crate::escape::escape;
 use crate::path::pixels;
-use crate::series::Shape;
-use crate::{Chart, Marker, Marks, Reference, Series, summary};
+use crate::style::STYLESHEET;
+use crate::{Chart, summary};
 
 use self::layout::Layout;
 
-/// The most series drawn. More could not be distinguished, and would make a large image.
-const MAX_SERIES: usize = 24;
-/// The most groups of events, and the most levels, drawn.
-const MAX_GROUPS: usize = 8;
+impl Chart {
+    /// Returns the chart as an SVG file with its own stylesheet, for light and dark pages.
+    pub fn to_svg(&self) -> String {
+        svg(self, STYLESHEET)
+    }
+
+    /// Returns the chart as an SVG element, for a page that contains
+    /// [`stylesheet`](crate::stylesheet) once.
+    pub fn to_fragment(&self) -> String {
+        svg(self, "")
+    }
+}
+
 /// The distance by which data may extend beyond the edge of the plot, in pixels.
 const OVERHANG: f64 = 4.0;
 /// The most points in all lines of a chart together, at about eight bytes each.
@@ -73,56 +84,6 @@ fn label(chart: &Chart) -> String {
 /// Returns the range of the vertical axis, or `None` for an empty chart.
 pub(crate) fn y_range(chart: &Chart) -> Option<(f64, f64)> {
     (!chart.is_empty()).then(|| Layout::new(chart).y_range())
-}
-
-/// Returns the series to draw.
-pub(crate) fn drawn(chart: &Chart) -> impl Iterator<Item = &Series> {
-    chart.series.iter().take(MAX_SERIES)
-}
-
-/// Returns the groups of events to draw.
-pub(crate) fn drawn_marks(chart: &Chart) -> impl Iterator<Item = &Marks> {
-    let has_any = |marks: &&Marks| !marks.marks.is_empty();
-    chart.marks.iter().filter(has_any).take(MAX_GROUPS)
-}
-
-/// Returns the levels to draw.
-pub(crate) fn drawn_references(chart: &Chart) -> impl Iterator<Item = &Reference> {
-    let is_finite = |reference: &&Reference| reference.value.is_finite();
-    chart.references.iter().filter(is_finite).take(MAX_GROUPS)
-}
-
-/// Returns the dash attribute of a series, so that lines differ in more than their colour.
-pub(crate) fn dashes(series: &Series, index: usize) -> &'static str {
-    const DASHES: [&str; 4] = [
-        "",
-        " stroke-dasharray=\"7 2.5\"",
-        " stroke-dasharray=\"2.5 2\"",
-        " stroke-dasharray=\"9 2.5 2 2.5\"",
-    ];
-    match series.shape {
-        Shape::Area => "",
-        _ if series.is_dashed => " stroke-dasharray=\"5 4\"",
-        _ => DASHES[index % DASHES.len()],
-    }
-}
-
-/// Draws a marker at a point.
-pub(crate) fn marker(marker: Marker, x: f64, y: f64) -> String {
-    let at = format!("{} {}", pixels(x), pixels(y));
-    let shape = match marker {
-        Marker::Circle => "m-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0-6.8 0z",
-        Marker::Cross => "m-3.2-3.2l6.4 6.4m0-6.4l-6.4 6.4",
-        Marker::Triangle => "m0-4.2l4 7h-8z",
-        Marker::Square => "m-3-3h6v6h-6z",
-        Marker::Diamond => "m0-4.4l4.4 4.4l-4.4 4.4l-4.4-4.4z",
-    };
-    let class = if marker == Marker::Cross {
-        "line"
-    } else {
-        "sign"
-    };
-    format!("<path class=\"{class}\" d=\"M{at}{shape}\"/>")
 }
 
 #[cfg(test)]

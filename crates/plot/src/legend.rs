@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
+use crate::Chart;
+use crate::draw::{shown, symbols};
 use crate::escape::{escape, fit, text_width};
 use crate::marks::MarkStyle;
 use crate::path::pixels;
 use crate::series::Shape;
-use crate::{Chart, draw};
 
 /// One entry of a legend: a symbol and a name.
 pub(crate) struct Entry {
@@ -120,15 +121,15 @@ impl Legend {
 /// Returns everything of a chart that has a name: its CSS class, its symbol and its name.
 fn items(chart: &Chart) -> Vec<(&'static str, Symbol, &str)> {
     let mut items = Vec::new();
-    for (index, series) in draw::drawn(chart).enumerate() {
-        let symbol = Symbol::Series(series.shape, draw::dashes(series, index));
+    for (index, series) in shown::drawn(chart).enumerate() {
+        let symbol = Symbol::Series(series.shape, symbols::dashes(series, index));
         items.push((series.colour.class(index), symbol, series.name.as_str()));
     }
-    for marks in draw::drawn_marks(chart) {
+    for marks in shown::drawn_marks(chart) {
         let class = marks.colour.class(0);
         items.push((class, Symbol::Marks(marks.style), marks.name.as_str()));
     }
-    for reference in draw::drawn_references(chart) {
+    for reference in shown::drawn_references(chart) {
         items.push(("cm", Symbol::Level, reference.name.as_str()));
     }
     items.retain(|item| !item.2.is_empty());
@@ -159,7 +160,7 @@ fn draw_symbol(symbol: Symbol, x: f64, y: f64) -> String {
             pixels(x + 13.0),
             y = pixels(y),
         ),
-        Symbol::Series(Shape::Markers(marker), _) => draw::marker(marker, x + 8.0, y),
+        Symbol::Series(Shape::Markers(marker), _) => symbols::marker(marker, x + 8.0, y),
         Symbol::Marks(MarkStyle::Ticks) => {
             let top = pixels(y - 4.0);
             format!(

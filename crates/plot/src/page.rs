@@ -64,11 +64,6 @@ impl Page {
         self.sections.push(section);
         self
     }
-
-    /// Returns the page as one HTML file.
-    pub fn to_html(&self) -> String {
-        html::page(self)
-    }
 }
 
 impl Section {

@@ -3,6 +3,13 @@
 use crate::escape::shorten;
 use crate::{Chart, Series, Unit};
 
+impl Chart {
+    /// Returns a text summary of the chart, with one line for each series.
+    pub fn to_text(&self) -> String {
+        text(self)
+    }
+}
+
 /// The longest name in a summary, in characters: screen readers read summaries aloud.
 const MAX_NAME: usize = 80;
 /// The most lines for each of series, events and levels.

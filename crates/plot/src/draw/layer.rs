@@ -9,7 +9,8 @@ use crate::series::Shape;
 use crate::{Chart, Marker, Marks, Series, summary, thin};
 
 use super::layout::{Layout, text};
-use super::{dashes, drawn, drawn_marks, drawn_references, marker};
+use super::shown::{drawn, drawn_marks, drawn_references};
+use super::symbols::{dashes, marker};
 
 /// The most elements with a tooltip each in one series or group of events. More become one
 /// element.

@@ -10,7 +10,8 @@ use crate::scale::{Scale, Tick};
 use crate::series::Shape;
 use crate::{Chart, Series};
 
-use super::{drawn, drawn_marks, drawn_references, stack};
+use super::shown::{drawn, drawn_marks, drawn_references};
+use super::stack;
 
 /// The rectangle between the axes, in pixels.
 #[derive(Clone, Copy, Debug)]

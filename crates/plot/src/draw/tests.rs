@@ -126,7 +126,10 @@ fn series_beyond_the_limit_are_only_in_the_table() {
         node.attribute("class") == Some("line")
             && node.attribute("d").is_some_and(|d| d.contains('l'))
     };
-    assert_eq!(lines.iter().filter(is_series).count(), super::MAX_SERIES);
+    assert_eq!(
+        lines.iter().filter(is_series).count(),
+        super::shown::MAX_SERIES
+    );
     assert!(many.to_csv().contains("flow 99"));
 }
 

@@ -8,6 +8,13 @@ use crate::{Chart, style};
 use super::table::{Cell, Table, Tone};
 use super::{Page, Part, Section};
 
+impl Page {
+    /// Returns the page as one HTML file.
+    pub fn to_html(&self) -> String {
+        page(self)
+    }
+}
+
 /// The most values of each series in a page. The CSV of a chart has all of them.
 const ROWS: usize = 200;
 
