@@ -3,24 +3,22 @@
 use bytes::Bytes;
 use http::HeaderMap;
 
-#[cfg(doc)]
-use super::RequestStream;
-#[cfg(doc)]
-use crate::{Event, FieldLimits};
-
-/// The next thing to do for a [`RequestStream`].
+/// The next thing to do for a [`RequestStream`](crate::RequestStream).
 #[derive(Debug)]
 pub enum Step {
     /// More bytes of the stream are needed.
     Read,
-    /// A header or trailer section is complete: call [`RequestStream::decode`].
+    /// A header or trailer section is complete: call
+    /// [`RequestStream::decode`](crate::RequestStream::decode).
     Decode,
-    /// A frame without progress or an error has to be counted: call [`RequestStream::charge`].
+    /// A frame without progress or an error has to be counted: call
+    /// [`RequestStream::charge`](crate::RequestStream::charge).
     Charge,
     /// The header section of the message or of an interim response was decoded. It stays in the
     /// stream until it is taken.
     Headers,
-    /// The header section of a request exceeds [`FieldLimits`]. A server answers with 431 (§4.2.2).
+    /// The header section of a request exceeds [`FieldLimits`](crate::FieldLimits). A server answers
+    /// with 431 (§4.2.2).
     TooLarge(&'static str),
     /// Some content of the message, not empty.
     Content(Bytes),
@@ -30,16 +28,17 @@ pub enum Step {
     End,
 }
 
-/// The outcome of [`RequestStream::decode`].
+/// The outcome of [`RequestStream::decode`](crate::RequestStream::decode).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decoding {
     /// The section was decoded or has failed. Poll for the next step.
     Done,
-    /// The stream is blocked (RFC 9204 §2.2.1). Decode again after [`Event::Unblocked`]; an earlier
-    /// attempt is harmless.
+    /// The stream is blocked (RFC 9204 §2.2.1). Decode again after
+    /// [`Event::Unblocked`](crate::Event::Unblocked); an earlier attempt is harmless.
     Blocked {
-        /// The bytes to withhold from flow control until [`RequestStream::take_held`] returns them.
-        /// Zero from the second attempt on.
+        /// The bytes to withhold from flow control until
+        /// [`RequestStream::take_held`](crate::RequestStream::take_held) returns them. Zero from the
+        /// second attempt on.
         hold: u64,
     },
 }
