@@ -7,21 +7,22 @@ mod goaway;
 mod priorities;
 mod repeats;
 mod sections;
+mod streams;
 mod unidirectional;
 
 use std::collections::VecDeque;
 
 use courser_base::{Side, Time};
 use courser_qpack::{Decoder, DecoderLimits, Encoder, EncoderLimits};
-use http::{Request, Response};
+use courser_wire::{Direction, StreamId};
 
 use self::blocked::BlockedSections;
 use self::control::ControlReader;
 use self::goaway::GoAway;
 use self::priorities::Priorities;
-use self::repeats::Repeats;
+use self::repeats::Caches;
 pub use self::sections::{RequestHead, ResponseHead, Section};
-pub use self::unidirectional::UniFate;
+pub use self::streams::UniFate;
 use self::unidirectional::Unidirectional;
 use crate::budget::{Budget, InstructionBudget};
 use crate::error::{Code, Error};
@@ -140,8 +141,7 @@ pub struct Connection {
     decoder: Decoder,
     blocked: BlockedSections,
     cache: LineCache,
-    requests: Repeats<Request<()>>,
-    responses: Repeats<Response<()>>,
+    repeats: Caches,
     /// The size of the section that was decoded last, if it may be cached.
     decoded_size: Option<u64>,
     section: Vec<u8>,
@@ -193,8 +193,7 @@ impl Connection {
             decoder: Decoder::new(config.decoder),
             blocked: BlockedSections::default(),
             cache: LineCache::default(),
-            requests: Repeats::default(),
-            responses: Repeats::default(),
+            repeats: Caches::default(),
             decoded_size: None,
             section: Vec::new(),
             unidirectional: Unidirectional::default(),
@@ -332,6 +331,57 @@ impl Connection {
         self.priorities.forget(stream);
     }
 
+    /// Announces that this server is going away, and still serves requests in flight. Call
+    /// [`go_away`](Self::go_away) at least a round trip later.
+    pub fn announce_going_away(&mut self) {
+        self.goaway.announce(self.side, &mut self.control_out);
+    }
+
+    /// Sends a GOAWAY that excludes requests from the stream `first_refused` on. A client sends zero,
+    /// for it accepts no pushes.
+    pub fn go_away(&mut self, first_refused: u64) {
+        self.goaway
+            .send_smaller(first_refused, &mut self.control_out);
+    }
+
+    /// Sends a GOAWAY that excludes all requests that were not opened yet.
+    pub fn go_away_after_last(&mut self) {
+        let index = self.priorities.opened();
+        self.go_away(StreamId::new(Side::Client, Direction::Bidirectional, index).value());
+    }
+
+    /// Returns false if a GOAWAY of ours excludes the request of `stream`. Reset and stop it with
+    /// `H3_REQUEST_REJECTED`.
+    pub fn is_served(&self, stream: u64) -> bool {
+        self.goaway.is_served(stream)
+    }
+
+    /// Returns true if the peer has sent a GOAWAY: no further request may be sent.
+    pub fn peer_goes_away(&self) -> bool {
+        self.goaway.is_received()
+    }
+
+    /// Returns true if a GOAWAY of the server excludes this request: it was not processed.
+    pub fn is_refused(&self, stream: u64) -> bool {
+        self.side.is_client() && self.goaway.is_refused(stream)
+    }
+
+    /// Sets the number of requests that the client may have opened, by the transport's stream limit.
+    pub fn set_request_limit(&mut self, streams: u64) {
+        self.priorities.set_limit(streams);
+    }
+
+    /// Takes note of a request that was opened. Returns the priority of an earlier PRIORITY_UPDATE,
+    /// which takes precedence over the `priority` field.
+    pub fn on_request_opened(&mut self, stream: u64) -> Option<Priority> {
+        self.priorities.on_opened(stream)
+    }
+
+    /// Asks the server to change the priority of a request.
+    pub fn update_priority(&mut self, stream: u64, priority: Priority) {
+        priorities::encode_update(&mut self.control_out, stream, priority);
+    }
+
     /// Returns the code for closing the connection without an error, now and then a reserved one
     /// (§8.1).
     pub fn closing_code(&self) -> Code {
@@ -349,7 +399,7 @@ impl Connection {
 
     /// Returns the bytes held in dynamic tables, buffers and caches of header sections.
     pub fn memory(&self) -> usize {
-        let kept = self.requests.memory() + self.responses.memory();
+        let kept = self.repeats.memory();
         self.encoder.memory() + self.decoder.memory() + self.control_out.len() + kept
     }
 

@@ -1,14 +1,13 @@
 //! The peer's control stream, RFC 9114 §6.2.1, §7.2.
 
 use bytes::Bytes;
-use courser_base::{Side, Time};
+use courser_base::Side;
 use courser_wire::Reader;
 
-use super::{Connection, Event};
 use crate::error::{Code, Error};
 use crate::frame::{self, FrameType};
 use crate::frame_reader::{FrameReader, Piece, Rules};
-use crate::settings::{self, Settings};
+use crate::settings;
 
 /// Reads the frames of the peer's control stream.
 #[derive(Debug)]
@@ -71,78 +70,19 @@ impl ControlReader {
             },
         }
     }
-}
 
-impl Connection {
-    pub(super) fn on_control(&mut self, now: Time, chunk: Bytes) -> Result<(), Error> {
-        self.control.frames.push(chunk);
-        while let Some(piece) = self.control.frames.poll(&mut self.control.order)? {
-            match piece {
-                Piece::Frame(frame_type, payload) => {
-                    self.on_control_frame(now, frame_type, &payload)?;
-                }
-                Piece::Skipping => self.budget.spend(now)?,
-                // Not admitted.
-                Piece::Data(_) | Piece::EmptyData => {}
-            }
-        }
-        Ok(())
+    /// Takes the next bytes of the stream.
+    pub(super) fn push(&mut self, chunk: Bytes) {
+        self.frames.push(chunk);
     }
 
-    fn on_control_frame(
-        &mut self,
-        now: Time,
-        frame_type: FrameType,
-        payload: &[u8],
-    ) -> Result<(), Error> {
-        match frame_type {
-            FrameType::Settings => self.on_settings(Settings::decode(payload)?),
-            FrameType::GoAway => {
-                let id = integer(payload)?;
-                if let Some(first_refused) = self.goaway.on_received(self.side, id)? {
-                    self.events.push_back(Event::GoAway { first_refused });
-                }
-                self.budget.spend(now)
-            }
-            FrameType::CancelPush => {
-                // We neither promise pushes nor accept any.
-                integer(payload)?;
-                Err(Error::connection(
-                    Code::ID_ERROR,
-                    "CANCEL_PUSH for a push that was not promised",
-                ))
-            }
-            FrameType::MaxPushId => {
-                let id = integer(payload)?;
-                if self.max_push_id.is_some_and(|before| id < before) {
-                    return Err(Error::connection(
-                        Code::ID_ERROR,
-                        "MAX_PUSH_ID that shrinks",
-                    ));
-                }
-                self.max_push_id = Some(id);
-                self.budget.spend(now)
-            }
-            FrameType::PriorityUpdateRequest => {
-                let (stream, priority) = self.priorities.on_update(payload)?;
-                self.events
-                    .extend(stream.map(|stream| Event::Priority { stream, priority }));
-                self.budget.spend(now)
-            }
-            FrameType::PriorityUpdatePush => Err(Error::connection(
-                Code::ID_ERROR,
-                "PRIORITY_UPDATE for a push that was not promised",
-            )),
-            FrameType::Origin => {
-                if self.side.is_client() {
-                    self.events
-                        .push_back(Event::Origins(decode_origins(payload)?));
-                }
-                self.budget.spend(now)
-            }
-            // Not admitted.
-            _ => Ok(()),
-        }
+    /// Returns the next frame, or `None` if its bytes have not arrived.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection for frames that the peer may not send here or now.
+    pub(super) fn poll(&mut self) -> Result<Option<Piece>, Error> {
+        self.frames.poll(&mut self.order)
     }
 }
 
@@ -170,7 +110,7 @@ pub(super) fn encode_origins(out: &mut Vec<u8>, origins: &[String]) {
 }
 
 /// Reads the payload of an ORIGIN frame. Skips entries that are not ASCII.
-fn decode_origins(payload: &[u8]) -> Result<Vec<String>, Error> {
+pub(super) fn decode_origins(payload: &[u8]) -> Result<Vec<String>, Error> {
     let mut reader = Reader::new(payload);
     let mut origins = Vec::new();
     while !reader.is_empty() {

@@ -33,7 +33,7 @@ impl Connection {
             ));
         }
         let header = reader.offset();
-        if self.side.is_server() && !self.may_exist(quarter) {
+        if self.side.is_server() && !self.priorities.may_exist(quarter) {
             return Err(Error::connection(
                 Code::ID_ERROR,
                 "datagram for a stream that may not be opened",
@@ -45,7 +45,7 @@ impl Connection {
 
     /// Returns true if a client may still open this request: it has not arrived, but may be in flight.
     pub fn is_future_request(&self, stream: u64) -> bool {
-        self.side.is_server() && stream / 4 >= self.opened_requests()
+        self.side.is_server() && stream / 4 >= self.priorities.opened()
     }
 
     /// Returns the bytes in front of a datagram of this request.

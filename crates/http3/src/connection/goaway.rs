@@ -3,10 +3,10 @@
 use courser_base::Side;
 use courser_wire::{Direction, MAX_VARINT, StreamId};
 
-use super::Connection;
 use crate::error::{Code, Error};
 use crate::frame;
 
+/// The GOAWAY frames of both ends.
 #[derive(Debug, Default)]
 pub(super) struct GoAway {
     sent: Option<u64>,
@@ -31,64 +31,51 @@ impl GoAway {
         self.received = Some(id);
         Ok(side.is_client().then_some(id))
     }
+
+    /// Writes a GOAWAY that excludes nothing yet, unless one was sent before.
+    pub(super) fn announce(&mut self, side: Side, out: &mut Vec<u8>) {
+        if self.sent.is_none() {
+            // The largest stream number of a request.
+            let id = if side.is_server() {
+                MAX_VARINT - 3
+            } else {
+                MAX_VARINT
+            };
+            self.send(id, out);
+        }
+    }
+
+    /// Writes a GOAWAY with this ID, unless one with the same or a smaller ID was sent before.
+    pub(super) fn send_smaller(&mut self, id: u64, out: &mut Vec<u8>) {
+        if self.sent.is_none_or(|sent| id < sent) {
+            self.send(id, out);
+        }
+    }
+
+    /// Returns false if a GOAWAY of ours excludes the request of `stream`.
+    pub(super) fn is_served(&self, stream: u64) -> bool {
+        self.sent.is_none_or(|first_refused| stream < first_refused)
+    }
+
+    /// Returns true if the peer has sent a GOAWAY.
+    pub(super) const fn is_received(&self) -> bool {
+        self.received.is_some()
+    }
+
+    /// Returns true if the peer's GOAWAY excludes `stream`.
+    pub(super) fn is_refused(&self, stream: u64) -> bool {
+        self.received
+            .is_some_and(|first_refused| stream >= first_refused)
+    }
+
+    fn send(&mut self, id: u64, out: &mut Vec<u8>) {
+        self.sent = Some(id);
+        frame::encode_integer(out, frame::GOAWAY, id);
+    }
 }
 
 /// Returns true for bidirectional streams of a client.
 pub(super) fn is_request(id: u64) -> bool {
     let stream = StreamId::from_value(id);
     stream.initiator() == Side::Client && stream.direction() == Direction::Bidirectional
-}
-
-impl Connection {
-    /// Announces that this server is going away, and still serves requests in flight. Call
-    /// [`go_away`](Self::go_away) at least a round trip later.
-    pub fn announce_going_away(&mut self) {
-        if self.goaway.sent.is_none() {
-            // The largest stream number of a request.
-            let id = if self.side.is_server() {
-                MAX_VARINT - 3
-            } else {
-                MAX_VARINT
-            };
-            self.send_goaway(id);
-        }
-    }
-
-    /// Sends a GOAWAY that excludes requests from the stream `first_refused` on. A client sends zero,
-    /// for it accepts no pushes.
-    pub fn go_away(&mut self, first_refused: u64) {
-        if self.goaway.sent.is_none_or(|sent| first_refused < sent) {
-            self.send_goaway(first_refused);
-        }
-    }
-
-    /// Sends a GOAWAY that excludes all requests that were not opened yet.
-    pub fn go_away_after_last(&mut self) {
-        let index = self.opened_requests();
-        self.go_away(StreamId::new(Side::Client, Direction::Bidirectional, index).value());
-    }
-
-    /// Returns false if a GOAWAY of ours excludes the request of `stream`. Reset and stop it with
-    /// `H3_REQUEST_REJECTED`.
-    pub fn is_served(&self, stream: u64) -> bool {
-        self.goaway
-            .sent
-            .is_none_or(|first_refused| stream < first_refused)
-    }
-
-    /// Returns true if the peer has sent a GOAWAY: no further request may be sent.
-    pub fn peer_goes_away(&self) -> bool {
-        self.goaway.received.is_some()
-    }
-
-    /// Returns true if a GOAWAY of the server excludes this request: it was not processed.
-    pub fn is_refused(&self, stream: u64) -> bool {
-        let received = self.goaway.received;
-        self.side.is_client() && received.is_some_and(|first_refused| stream >= first_refused)
-    }
-
-    fn send_goaway(&mut self, id: u64) {
-        self.goaway.sent = Some(id);
-        frame::encode_integer(&mut self.control_out, frame::GOAWAY, id);
-    }
 }

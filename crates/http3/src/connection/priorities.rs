@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use courser_wire::{Reader, StreamId};
 
-use super::Connection;
 use super::goaway::is_request;
 use crate::error::{Code, Error};
 use crate::frame;
@@ -21,6 +20,29 @@ pub(super) struct Priorities {
 }
 
 impl Priorities {
+    /// Raises the number of streams that the client may open.
+    pub(super) fn set_limit(&mut self, streams: u64) {
+        self.limit = self.limit.max(streams);
+    }
+
+    /// Returns the number of streams that the client has opened.
+    pub(super) const fn opened(&self) -> u64 {
+        self.opened
+    }
+
+    /// Returns true if the stream limit allows a request with this index.
+    pub(super) const fn may_exist(&self, index: u64) -> bool {
+        index < self.limit
+    }
+
+    /// Takes note of a request that was opened. Returns the priority that arrived before it.
+    pub(super) fn on_opened(&mut self, stream: u64) -> Option<Priority> {
+        let opened = StreamId::from_value(stream).index() + 1;
+        self.opened = self.opened.max(opened);
+        self.set_limit(opened);
+        self.early.remove(&stream)
+    }
+
     /// Reads a PRIORITY_UPDATE frame. Returns its stream if that is open.
     pub(super) fn on_update(&mut self, payload: &[u8]) -> Result<(Option<u64>, Priority), Error> {
         let mut reader = Reader::new(payload);
@@ -63,38 +85,11 @@ impl Priorities {
 /// The maximum number of early priorities: as many as requests may be open.
 const MOST_EARLY: usize = 128;
 
-impl Connection {
-    /// Sets the number of requests that the client may have opened, by the transport's stream limit.
-    pub fn set_request_limit(&mut self, streams: u64) {
-        self.priorities.limit = self.priorities.limit.max(streams);
-    }
-
-    /// Returns the number of requests that the client has opened.
-    pub(super) const fn opened_requests(&self) -> u64 {
-        self.priorities.opened
-    }
-
-    /// Returns true if the stream limit allows a request with this index.
-    pub(super) fn may_exist(&self, index: u64) -> bool {
-        index < self.priorities.limit
-    }
-
-    /// Takes note of a request that was opened. Returns the priority of an earlier PRIORITY_UPDATE,
-    /// which takes precedence over the `priority` field.
-    pub fn on_request_opened(&mut self, stream: u64) -> Option<Priority> {
-        let opened = StreamId::from_value(stream).index() + 1;
-        self.priorities.opened = self.priorities.opened.max(opened);
-        self.set_request_limit(opened);
-        self.priorities.early.remove(&stream)
-    }
-
-    /// Asks the server to change the priority of a request.
-    pub fn update_priority(&mut self, stream: u64, priority: Priority) {
-        let mut payload = Vec::new();
-        frame::put_varint(&mut payload, stream);
-        payload.extend_from_slice(priority.to_string().as_bytes());
-        let out = &mut self.control_out;
-        frame::encode_header(out, frame::PRIORITY_UPDATE_REQUEST, payload.len());
-        out.extend_from_slice(&payload);
-    }
+/// Appends a PRIORITY_UPDATE frame for a request.
+pub(super) fn encode_update(out: &mut Vec<u8>, stream: u64, priority: Priority) {
+    let mut payload = Vec::new();
+    frame::put_varint(&mut payload, stream);
+    payload.extend_from_slice(priority.to_string().as_bytes());
+    frame::encode_header(out, frame::PRIORITY_UPDATE_REQUEST, payload.len());
+    out.extend_from_slice(&payload);
 }

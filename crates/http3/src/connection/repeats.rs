@@ -5,8 +5,6 @@ use std::hash::BuildHasher as _;
 use foldhash::fast::FixedState;
 use http::{HeaderMap, Request, Response};
 
-use super::Connection;
-
 /// Keeps the messages of the latest header sections for sections that repeat: calls of the same
 /// method, polls of the same page. Cloning a message costs a third of decoding it.
 ///
@@ -45,8 +43,8 @@ pub(super) type Head<T> = (T, Option<u64>);
 pub(super) trait Message: Clone {
     fn fields(&self) -> &HeaderMap;
 
-    /// Returns the cache of a connection for messages of this type.
-    fn repeats(connection: &mut Connection) -> &mut Repeats<Self>;
+    /// Returns the cache for messages of this type.
+    fn cache(caches: &mut Caches) -> &mut Repeats<Self>;
 }
 
 impl Message for Request<()> {
@@ -54,8 +52,8 @@ impl Message for Request<()> {
         self.headers()
     }
 
-    fn repeats(connection: &mut Connection) -> &mut Repeats<Self> {
-        &mut connection.requests
+    fn cache(caches: &mut Caches) -> &mut Repeats<Self> {
+        &mut caches.requests
     }
 }
 
@@ -64,8 +62,22 @@ impl Message for Response<()> {
         self.headers()
     }
 
-    fn repeats(connection: &mut Connection) -> &mut Repeats<Self> {
-        &mut connection.responses
+    fn cache(caches: &mut Caches) -> &mut Repeats<Self> {
+        &mut caches.responses
+    }
+}
+
+/// The caches of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Caches {
+    pub(super) requests: Repeats<Request<()>>,
+    pub(super) responses: Repeats<Response<()>>,
+}
+
+impl Caches {
+    /// Returns the size of all field lines that are kept.
+    pub(super) fn memory(&self) -> usize {
+        self.requests.memory() + self.responses.memory()
     }
 }
 

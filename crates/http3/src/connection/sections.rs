@@ -145,8 +145,8 @@ impl Connection {
     ) -> Result<Section<Head<T>>, Error> {
         self.check_answers()?;
         let state = self.decoder.state();
-        let place = T::repeats(self).place(section, state);
-        if let Some((head, required)) = T::repeats(self).get(place) {
+        let place = T::cache(&mut self.repeats).place(section, state);
+        if let Some((head, required)) = T::cache(&mut self.repeats).get(place) {
             self.decoder.repeat(stream, required);
             self.blocked.remove(stream);
             self.instructions.on_section();
@@ -162,7 +162,7 @@ impl Connection {
                 required: self.decoder.required(),
                 size,
             };
-            T::repeats(self).on_decoded(place, &seen, head);
+            T::cache(&mut self.repeats).on_decoded(place, &seen, head);
         }
         Ok(decoded)
     }

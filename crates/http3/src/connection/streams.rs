@@ -1,0 +1,225 @@
+//! Bytes of the peer's unidirectional streams, on their way to the part that each stream is for.
+//! RFC 9114 §6.2, §7.2.
+
+use bytes::Bytes;
+use courser_base::{Side, Time};
+
+use super::control::{decode_origins, integer};
+use super::unidirectional::Critical;
+use super::{Connection, Event};
+use crate::error::{Code, Error};
+use crate::frame::FrameType;
+use crate::frame_reader::Piece;
+use crate::settings::Settings;
+use crate::stream_type::StreamType;
+
+/// The fate of a unidirectional stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UniFate {
+    /// Continue to read it.
+    Read,
+    /// Stop it with this code and ignore the rest.
+    Stop(Code),
+    /// It has ended.
+    Ended,
+}
+
+impl Connection {
+    /// Takes the next bytes of a unidirectional stream of the peer, and its end with `fin`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection for every violation.
+    pub fn handle_uni(
+        &mut self,
+        now: Time,
+        stream: u64,
+        chunk: Bytes,
+        fin: bool,
+    ) -> Result<UniFate, Error> {
+        let fate = match self.unidirectional.critical(stream) {
+            Some(role) => {
+                self.on_critical(now, role, chunk)?;
+                UniFate::Read
+            }
+            None => self.on_untyped(now, stream, chunk)?,
+        };
+        if !fin {
+            return Ok(fate);
+        }
+        if self.unidirectional.critical(stream).is_some() {
+            return Err(closed_critical_stream());
+        }
+        // A stream may end before its type (§6.2).
+        self.unidirectional.forget(stream);
+        Ok(UniFate::Ended)
+    }
+
+    /// Takes the reset of a unidirectional stream of the peer.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection for critical streams.
+    pub fn handle_uni_reset(&mut self, now: Time, stream: u64) -> Result<(), Error> {
+        if self.unidirectional.critical(stream).is_some() {
+            return Err(closed_critical_stream());
+        }
+        self.unidirectional.forget(stream);
+        self.budget.spend(now)
+    }
+
+    /// Checks that the peer may open a bidirectional stream. A server must not without an extension
+    /// (§6.1).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection on a client.
+    pub const fn check_bidirectional(&self) -> Result<(), Error> {
+        match self.side {
+            Side::Server => Ok(()),
+            Side::Client => Err(Error::connection(
+                Code::STREAM_CREATION_ERROR,
+                "a bidirectional stream of a server",
+            )),
+        }
+    }
+
+    fn on_untyped(&mut self, now: Time, stream: u64, mut chunk: Bytes) -> Result<UniFate, Error> {
+        let Some(stream_type) = self.unidirectional.read_type(stream, &mut chunk) else {
+            return Ok(UniFate::Read);
+        };
+        let role = match stream_type {
+            StreamType::Control => Critical::Control,
+            StreamType::QpackEncoder => Critical::Encoder,
+            StreamType::QpackDecoder => Critical::Decoder,
+            StreamType::Push => return Err(push_refused(self.side)),
+            StreamType::Unknown => {
+                self.budget.spend(now)?;
+                return Ok(UniFate::Stop(Code::STREAM_CREATION_ERROR));
+            }
+        };
+        self.unidirectional.open(role, stream)?;
+        self.on_critical(now, role, chunk)?;
+        Ok(UniFate::Read)
+    }
+
+    fn on_critical(&mut self, now: Time, role: Critical, chunk: Bytes) -> Result<(), Error> {
+        match role {
+            Critical::Control => self.on_control(now, chunk),
+            Critical::Decoder => {
+                let before = self.encoder.cancellations();
+                self.encoder.on_decoder_stream(&chunk)?;
+                let count = self.encoder.cancellations() - before;
+                self.instructions.spend_cancellations(count)
+            }
+            Critical::Encoder => {
+                let before = self.decoder.state();
+                self.decoder.on_encoder_stream(&chunk)?;
+                self.has_prompt_answers |= self.decoder.has_answers();
+                self.instructions
+                    .spend_inserts(self.decoder.state() - before)?;
+                while let Some(stream) = self.decoder.poll_unblocked() {
+                    self.events.push_back(Event::Unblocked { stream });
+                }
+                self.check_answers()
+            }
+        }
+    }
+
+    fn on_control(&mut self, now: Time, chunk: Bytes) -> Result<(), Error> {
+        self.control.push(chunk);
+        while let Some(piece) = self.control.poll()? {
+            match piece {
+                Piece::Frame(frame_type, payload) => {
+                    self.on_control_frame(now, frame_type, &payload)?;
+                }
+                Piece::Skipping => self.budget.spend(now)?,
+                // Not admitted.
+                Piece::Data(_) | Piece::EmptyData => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn on_control_frame(
+        &mut self,
+        now: Time,
+        frame_type: FrameType,
+        payload: &[u8],
+    ) -> Result<(), Error> {
+        match frame_type {
+            FrameType::Settings => self.on_settings(Settings::decode(payload)?),
+            FrameType::GoAway => {
+                let id = integer(payload)?;
+                if let Some(first_refused) = self.goaway.on_received(self.side, id)? {
+                    self.events.push_back(Event::GoAway { first_refused });
+                }
+                self.budget.spend(now)
+            }
+            FrameType::CancelPush => {
+                // We neither promise pushes nor accept any.
+                integer(payload)?;
+                Err(Error::connection(
+                    Code::ID_ERROR,
+                    "CANCEL_PUSH for a push that was not promised",
+                ))
+            }
+            FrameType::MaxPushId => {
+                let id = integer(payload)?;
+                if self.max_push_id.is_some_and(|before| id < before) {
+                    return Err(Error::connection(
+                        Code::ID_ERROR,
+                        "MAX_PUSH_ID that shrinks",
+                    ));
+                }
+                self.max_push_id = Some(id);
+                self.budget.spend(now)
+            }
+            FrameType::PriorityUpdateRequest => {
+                let (stream, priority) = self.priorities.on_update(payload)?;
+                self.events
+                    .extend(stream.map(|stream| Event::Priority { stream, priority }));
+                self.budget.spend(now)
+            }
+            FrameType::PriorityUpdatePush => Err(Error::connection(
+                Code::ID_ERROR,
+                "PRIORITY_UPDATE for a push that was not promised",
+            )),
+            FrameType::Origin => {
+                if self.side.is_client() {
+                    self.events
+                        .push_back(Event::Origins(decode_origins(payload)?));
+                }
+                self.budget.spend(now)
+            }
+            // Not admitted.
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the peer takes the instructions of our decoder.
+    pub(super) fn check_answers(&mut self) -> Result<(), Error> {
+        if self.decoder.answers().len() > MOST_ANSWERS {
+            return Err(Error::connection(
+                Code::EXCESSIVE_LOAD,
+                "decoder instructions pile up unread",
+            ));
+        }
+        Ok(())
+    }
+}
+
+const fn closed_critical_stream() -> Error {
+    Error::connection(Code::CLOSED_CRITICAL_STREAM, "a critical stream was closed")
+}
+
+/// Returns the error of a push, §4.6, §6.2.2.
+const fn push_refused(side: Side) -> Error {
+    match side {
+        Side::Client => Error::connection(Code::ID_ERROR, "a push without a MAX_PUSH_ID"),
+        Side::Server => Error::connection(Code::STREAM_CREATION_ERROR, "a push of a client"),
+    }
+}
+
+/// The maximum number of bytes that wait for the decoder stream, RFC 9204 §7.3.
+const MOST_ANSWERS: usize = 64 * 1024;
