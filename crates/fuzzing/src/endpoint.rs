@@ -13,7 +13,7 @@ use courser_crypto::Space;
 
 use self::hooks::Orders;
 use self::ledger::Ledger;
-use self::peer::Peer;
+use self::peer::{MAX_PEERS, Peer};
 use self::victim::Victim;
 use crate::frames::frame;
 use crate::input::Input;
@@ -52,9 +52,6 @@ struct World {
     sent: Vec<Vec<u8>>,
     ledger: Ledger,
 }
-
-/// The largest number of hostile peers.
-const MAX_PEERS: usize = 4;
 
 /// The largest number of datagrams kept for replays.
 const MAX_KEPT: usize = 64;

@@ -8,7 +8,7 @@ use courser_http3::{
 };
 use http::Method;
 
-use crate::Steps;
+use crate::input::Steps;
 
 const NOW: Time = Time::from_nanos(1);
 

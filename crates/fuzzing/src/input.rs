@@ -1,4 +1,4 @@
-//! Interpretation of an input as a sequence of decisions.
+//! Interpretation of an input as a sequence of decisions or of steps.
 
 /// Reads decisions from the bytes of an input. After its end, every decision is zero.
 pub(crate) struct Input<'a>(&'a [u8]);
@@ -60,6 +60,28 @@ impl<'a> Input<'a> {
                 u64::from_le_bytes(bytes) & MAX_VARINT
             }
         }
+    }
+}
+
+/// Splits an input into steps. Each has an operation and the bytes that it uses.
+///
+/// A step is encoded as one byte for the operation, one byte for the length, and that many bytes.
+pub(crate) struct Steps<'a>(&'a [u8]);
+
+impl<'a> Steps<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl<'a> Iterator for Steps<'a> {
+    type Item = (u8, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&[what, len], rest) = self.0.split_first_chunk()?;
+        let (bytes, rest) = rest.split_at(rest.len().min(usize::from(len)));
+        self.0 = rest;
+        Some((what, bytes))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use courser_qpack::{Decoder, DecoderLimits, Encoder, EncoderLimits, FieldLine, Progress};
 
-use crate::Steps;
+use crate::input::Steps;
 
 const CAPACITY: u32 = 512;
 const BLOCKED: u32 = 4;

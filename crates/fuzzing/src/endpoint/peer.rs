@@ -98,7 +98,7 @@ impl Peer {
             0 => SocketAddr::from((self.address.ip(), 50_000 + u16::from(choice))),
             1 => SocketAddr::from(([10, 0, 2, choice], 50_000)),
             2 => SocketAddr::from(([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(choice)], 50_000)),
-            _ => Self::address_of(usize::from(choice >> 2) % super::MAX_PEERS),
+            _ => Self::address_of(usize::from(choice >> 2) % MAX_PEERS),
         };
         if !self.has_address(self.address) {
             self.addresses.push(self.address);
@@ -160,6 +160,9 @@ impl Peer {
         self.connection = connection.ok();
     }
 }
+
+/// The largest number of hostile peers.
+pub(super) const MAX_PEERS: usize = 4;
 
 fn tamper(datagram: &mut Vec<u8>, kind: u8, at: usize) {
     let len = datagram.len();
