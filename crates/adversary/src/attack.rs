@@ -46,3 +46,6 @@ pub enum Victim {
     /// The attacker is a server.
     Client,
 }
+
+/// The path of the large file that attacks request.
+pub const LARGE: &str = "/large";

@@ -9,8 +9,8 @@ use courser_crypto::{ClientTls, Rng, ServerTls};
 use courser_wire::packet::{self, PacketKind};
 use courser_wire::{ConnectionId, MIN_INITIAL_DATAGRAM};
 
-use crate::connection::{Connection, ID_LEN};
-use crate::hooks::Hooks;
+use crate::connection::Connection;
+use crate::hooks::{Hooks, ID_LEN};
 
 /// A datagram that an attacker sends.
 #[derive(Clone, PartialEq, Eq, Debug)]

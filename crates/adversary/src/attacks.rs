@@ -38,6 +38,7 @@ mod unknown_frames;
 
 use crate::attack::Plan;
 
+pub use crate::attack::LARGE;
 pub use crowd::{Crowd, Progress};
 
 /// All attacks in the order in which they run.
@@ -82,9 +83,6 @@ pub const ALL: &[Plan] = &[
 pub fn find(name: &str) -> Option<&'static Plan> {
     ALL.iter().find(|plan| plan.name == name)
 }
-
-/// The path of the large file that attacks request.
-pub const LARGE: &str = "/large";
 
 #[cfg(test)]
 mod tests;

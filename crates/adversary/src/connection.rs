@@ -51,9 +51,6 @@ pub struct Connection {
     seen: Seen,
 }
 
-/// The length of hostile connections' IDs, unless their hooks choose another.
-pub const ID_LEN: usize = 8;
-
 /// The interval at which an incomplete handshake is repeated.
 pub const REPEAT: Duration = Duration::from_millis(300);
 

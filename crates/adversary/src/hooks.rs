@@ -4,8 +4,6 @@ use courser_base::{RangeSet, Time};
 use courser_crypto::Space;
 use courser_wire::{ConnectionId, Frame, TransportParameters};
 
-use crate::connection::ID_LEN;
-
 /// Modifies the packets of a [`Connection`](crate::Connection) before they are sealed and after they
 /// were opened.
 ///
@@ -73,6 +71,9 @@ pub enum Fate {
     /// Seals the packet now, and sends it in front of the next one in the same datagram.
     Join,
 }
+
+/// The length of hostile connections' IDs, unless their hooks choose another.
+pub const ID_LEN: usize = 8;
 
 /// The default number of data bytes in one CRYPTO frame.
 const CRYPTO_CHUNK: usize = 1000;

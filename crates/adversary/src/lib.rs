@@ -26,9 +26,9 @@ mod tls;
 
 pub use attack::{Attack, Pace, Plan, Victim};
 pub use attacker::{Attacker, Counts, Datagram};
-pub use connection::{Close, Connection, DATAGRAM, ID_LEN, Seen, ack};
+pub use connection::{Close, Connection, DATAGRAM, Seen, ack};
 pub use encode::{encode, put_varint};
-pub use hooks::{Fate, Honest, Hooks, PacketToSend, Verdict};
+pub use hooks::{Fate, Honest, Hooks, ID_LEN, PacketToSend, Verdict};
 pub use node::AttackNode;
 pub use socket::Sockets;
 pub use tls::{client_tls, server_tls};

@@ -2,7 +2,7 @@
 
 use courser_wire::{Frame, MaxData, MaxStreamData, TransportParameters};
 
-use crate::attack::{Plan, Victim};
+use crate::attack::{LARGE, Plan, Victim};
 use crate::hooks::Hooks;
 use crate::http::{self, Method};
 
@@ -22,7 +22,7 @@ fn drip_credit() -> Crowd {
         for _ in 0..crowd::permitted(connection, progress, 100 - progress.streams.min(100)) {
             let id = http::request_stream(progress.streams);
             progress.streams += 1;
-            let request = http::request(Method::Get, super::LARGE);
+            let request = http::request(Method::Get, LARGE);
             connection.push_bytes(http::stream(id, 0, &request, true));
         }
         progress.offset += 1;

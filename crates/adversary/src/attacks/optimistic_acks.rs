@@ -3,7 +3,7 @@
 use courser_base::{RangeSet, Time};
 use courser_crypto::Space;
 
-use crate::attack::{Plan, Victim};
+use crate::attack::{LARGE, Plan, Victim};
 use crate::hooks::Hooks;
 use crate::http::{self, Method};
 
@@ -23,7 +23,7 @@ fn optimistic_acks() -> Crowd {
         for _ in 0..crowd::permitted(connection, progress, 4) {
             let id = http::request_stream(progress.streams);
             progress.streams += 1;
-            let request = http::request(Method::Get, super::LARGE);
+            let request = http::request(Method::Get, LARGE);
             connection.push_bytes(http::stream(id, 0, &request, true));
         }
     })
