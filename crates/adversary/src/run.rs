@@ -12,7 +12,7 @@ mod report;
 mod robustness;
 mod soak;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use courser_adversary::{Plan, attacks};
 
@@ -62,11 +62,6 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
     let text = report::json(rows);
     std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-}
-
-/// Returns the path of a program in the same folder as this one.
-fn sibling(name: &str) -> PathBuf {
-    std::env::current_exe().map_or_else(|_| name.into(), |program| program.with_file_name(name))
 }
 
 fn unknown(name: &str) -> String {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::process::sibling;
+
 /// The command that the arguments select.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Command {
@@ -47,7 +49,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
         name: String::new(),
         time: Duration::from_secs(6),
         json: None,
-        courser: super::sibling("courser"),
+        courser: sibling("courser"),
     };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {

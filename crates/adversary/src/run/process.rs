@@ -314,6 +314,14 @@ fn addresses(line: &str) -> Option<(SocketAddr, SocketAddr)> {
     Some((address, admin.parse().ok()?))
 }
 
+/// Returns the path of a program in the same folder as this one.
+pub(super) fn sibling(name: &str) -> PathBuf {
+    std::env::current_exe().map_or_else(|_| name.into(), |program| program.with_file_name(name))
+}
+
+/// The text that every panic message contains.
+pub(super) const PANIC: &str = "panicked at";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,12 +14,11 @@ use std::time::{Duration, Instant};
 use courser_adversary::{Attack, Attacker, Plan, Sockets, Victim, attacks, client_tls};
 
 use self::arguments::{Arguments, Command};
-pub(super) use self::result::Soaked;
+use self::result::Soaked;
 use self::samples::Samples;
 use self::servers::Servers;
 use super::helper::Helper;
 use super::process::kernel_drops;
-use super::robustness::keep;
 
 /// Runs the command that the arguments select.
 pub(super) fn main(arguments: &[String]) -> Result<(), String> {
@@ -31,7 +30,7 @@ pub(super) fn main(arguments: &[String]) -> Result<(), String> {
         Command::Run(arguments) => arguments,
     };
     let soaked = run(&arguments)?;
-    let is_met = keep(&arguments.json, &soaked)?;
+    let is_met = soaked.keep(&arguments.json)?;
     match is_met {
         true => Ok(()),
         false => Err("the soak misses its aim".to_owned()),

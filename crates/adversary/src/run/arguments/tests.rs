@@ -11,7 +11,7 @@ fn attack_and_options_are_accepted_in_any_order() {
         name: "ack-storm".to_owned(),
         time: Duration::from_secs(9),
         json: Some(PathBuf::from("report.json")),
-        courser: crate::run::sibling("courser"),
+        courser: sibling("courser"),
     };
     for words in [
         "ack-storm --seconds 9 --json report.json",

@@ -10,7 +10,9 @@ use courser::{Endpoint, VarInt, h3};
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
-use super::{Options, config, cpu_seconds, endpoint, fetch, label, quantile};
+use super::client::{config, endpoint, fetch, label};
+use super::options::Options;
+use super::statistics::{cpu_seconds, quantile};
 
 /// Runs the mode. Options: `server`, `count`, `interval_us` (0 for all at once), and `limit_ms` for
 /// connection and request of each client.

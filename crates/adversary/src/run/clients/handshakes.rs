@@ -10,7 +10,9 @@ use courser::{ClientConfig, VarInt, h3};
 use serde_json::json;
 use tokio::task::LocalSet;
 
-use super::{Options, config, cpu_seconds, endpoint, fetch, label, quantile};
+use super::client::{config, endpoint, fetch, label};
+use super::options::Options;
+use super::statistics::{cpu_seconds, quantile};
 
 /// Runs the mode. Options: `server`, `time_ms`, and either `at_once` for closed loops or
 /// `interval_us` for a fixed rate.

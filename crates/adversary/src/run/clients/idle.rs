@@ -6,7 +6,8 @@ use courser::h3;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
 
-use super::{Options, config, endpoint, fetch, label};
+use super::client::{config, endpoint, fetch, label};
+use super::options::Options;
 
 /// Runs the mode. Options: `server` and `count`.
 ///

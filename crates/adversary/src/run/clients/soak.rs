@@ -15,7 +15,9 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
-use super::{Options, config, cpu_seconds, endpoint, label, quantile};
+use super::client::{config, endpoint, label};
+use super::options::Options;
+use super::statistics::{cpu_seconds, quantile};
 use crate::run::objects::{self, MEDIUM, Object, SHORT};
 
 /// Runs the mode. Its options are:

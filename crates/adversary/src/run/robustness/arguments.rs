@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{ROWS, Row};
+use super::rows::{ROWS, Row};
+use crate::run::process::sibling;
 
 /// The command that the arguments select.
 pub(super) enum Command {
@@ -61,7 +62,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
         rows: Vec::new(),
         out: None,
         json: PathBuf::from("target/robustness.json"),
-        courser: crate::run::sibling("courser"),
+        courser: sibling("courser"),
         before: None,
         attack_time: Duration::from_secs(12),
         flood_time: Duration::from_secs(1800),

@@ -8,10 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::figure::{Figure, Verdict};
 use super::ledger::Ledger;
+use super::machine;
+use super::setup::Setup;
 use super::storm::{median, seconds};
-use super::{Setup, machine};
 use crate::run::helper::Helper;
-use crate::run::process::{Serve, Server, command};
+use crate::run::process::{PANIC, Serve, Server, command};
 
 /// The largest permitted CPU time of a hostile datagram, relative to an honest one.
 const CPU_AIM: f64 = 10.0;
@@ -323,9 +324,6 @@ fn attack(setup: &Setup, plan: &'static Plan) -> Result<Attacked, String> {
 
 /// The file with standard error of the servers.
 const LOG: &str = "attack.log";
-
-/// The text that every panic message contains.
-pub(in crate::run) const PANIC: &str = "panicked at";
 
 /// The pause in which freed memory is returned to the system before it is measured.
 const REST: Duration = Duration::from_secs(1);

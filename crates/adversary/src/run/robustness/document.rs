@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::figure::Store;
+use super::store::Store;
 
 /// The first line of the generated part. Text outside of the part is preserved.
 const BEGIN: &str = "<!-- figures: written by `cargo xtask robustness` -->";

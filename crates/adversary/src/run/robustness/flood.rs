@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use courser_adversary::{Plan, Victim, attacks};
 
-use super::attacks::{Offense, PANIC};
+use super::attacks::Offense;
 use super::figure::Figure;
 use super::ledger::{AIM, Ledger};
-use super::{Setup, machine};
-use crate::run::process::Serve;
+use super::machine;
+use super::setup::Setup;
+use crate::run::process::{PANIC, Serve};
 
 /// Runs the attacks in turn, each against a new server, until servers have read [`ledger::AIM`]
 /// hostile datagrams or the time has expired. The ledger provides the figure.

@@ -12,8 +12,9 @@ use courser_wire::{Frame, TransportParameters};
 use serde_json::json;
 
 use super::figure::{Figure, Verdict};
+use super::machine;
+use super::setup::Setup;
 use super::storm::{arrivals, median};
-use super::{Setup, machine};
 use crate::run::helper::Helper;
 use crate::run::process::{Serve, Server, loopback};
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Setup;
 use super::figure::{Figure, Verdict};
 use super::quota::Quota;
+use super::setup::Setup;
 use super::storm::seconds;
 use crate::run::helper::Helper;
 use crate::run::process::{Serve, Server, command};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Setup;
 use super::figure::{Figure, Verdict};
+use super::setup::Setup;
 use crate::run::helper::Helper;
 use crate::run::process::{Serve, Server};
 

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::run::process::sibling;
+
 /// The command that the arguments select.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Command {
@@ -47,7 +49,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
         pause: Duration::from_millis(4000),
         seed: 1,
         json: PathBuf::from("target/robustness.json"),
-        courser: crate::run::sibling("courser"),
+        courser: sibling("courser"),
     };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {

@@ -1,15 +1,17 @@
 //! The result of a soak as a figure.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::samples::Drift;
 use super::servers::ServerCounts;
-use crate::run::robustness::{Figure, Verdict};
+use crate::run::robustness::figure::{Figure, Verdict};
+use crate::run::robustness::store::{Conditions, Store};
 
 /// The results of a soak.
-pub(in crate::run) struct Soaked {
+pub(super) struct Soaked {
     pub(super) time: Duration,
     pub(super) connections: u32,
     pub(super) is_interrupted: bool,
@@ -25,23 +27,25 @@ pub(in crate::run) struct Soaked {
 const DRIFT: f64 = 8.0;
 
 impl Soaked {
-    /// Returns the duration of the run.
-    pub(in crate::run) fn time(&self) -> Duration {
-        self.time
-    }
-
-    /// Returns by attack the hostile datagrams sent, and those that the kernel dropped.
-    pub(in crate::run) fn hostile(&self) -> &[(&'static str, u64, u64)] {
-        &self.hostile
-    }
-
-    /// Returns the number of panics in the logs of the servers.
-    pub(in crate::run) fn panics(&self) -> u64 {
-        self.servers.panics
+    /// Prints the figure and adds it to the file. Returns true if it meets its aim.
+    pub(super) fn keep(&self, path: &Path) -> Result<bool, String> {
+        let mut store = Store::read(path)?;
+        let conditions = Conditions::now(self.time, false);
+        let figure = self.figure();
+        println!("{}", figure.line());
+        store.put(&figure, &conditions);
+        for (attack, sent, dropped) in &self.hostile {
+            store.ledger.add(attack, *sent, *dropped);
+        }
+        store.ledger.panics += self.servers.panics;
+        let total = store.ledger.figure();
+        store.put(&total, &conditions);
+        store.write(path)?;
+        Ok(!figure.is_missed())
     }
 
     /// Returns the figure with its aim.
-    pub(in crate::run) fn figure(&self) -> Figure {
+    fn figure(&self) -> Figure {
         let sum = |name: &str| -> u64 {
             let reasons = self.clients[name].as_object().into_iter().flatten();
             reasons.filter_map(|(_, count)| count.as_u64()).sum()

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 
 use crate::run::helper::Helper;
 use crate::run::objects;
-use crate::run::process::{Process, Serve, Server, Site, command, loopback};
-use crate::run::robustness::PANIC;
+use crate::run::process::{PANIC, Process, Serve, Server, Site, command, loopback};
 
 /// All processes except the honest clients.
 pub(super) struct Servers {
