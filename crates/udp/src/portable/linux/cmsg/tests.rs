@@ -106,8 +106,16 @@ fn truncated_messages_do_not_panic() {
         libc::IPV6_PKTINFO,
         &[7; IN6_PKTINFO_LEN],
     ));
+    let first = HEADER_LEN + size_of::<c_int>();
+    let second = first.next_multiple_of(WORD) + HEADER_LEN + IN6_PKTINFO_LEN;
     for len in 0..bytes.len() {
-        Control::decode(&bytes[..len]);
+        let control = Control::decode(&bytes[..len]);
+        let expected = Control {
+            segment_size: (len >= first).then_some(1_200),
+            local: (len >= second).then(|| ip("707:707:707:707:707:707:707:707")),
+            ..Control::default()
+        };
+        assert_eq!(control, expected, "{len}");
     }
 }
 
