@@ -82,6 +82,17 @@ fn without_a_table_sends_no_instructions() {
     encoder.set_peer_limits(4096, 100);
     encode(&mut encoder, 4, &LINES);
     assert!(encoder.instructions().is_empty());
+    // The encoder may use a table, but the peer allows none.
+    let limits = EncoderLimits {
+        max_table_capacity: 4096,
+        max_blocked_streams: 100,
+    };
+    let mut encoder = Encoder::new(limits, 1);
+    encoder.set_peer_limits(0, 100);
+    for stream in 0..3 {
+        encode(&mut encoder, stream, &LINES);
+    }
+    assert!(encoder.instructions().is_empty());
 }
 
 /// §3.2.3: the capacity stays within both limits.
@@ -384,9 +395,15 @@ proptest! {
 
     #[test]
     fn survives_any_decoder_instructions(answers: Vec<u8>) {
-        let mut encoder = encoder(4096, 10);
-        encode(&mut encoder, 4, &LINES);
+        let (mut encoder, mut decoder) = (encoder(4096, 10), decoder(4096, 10));
+        let first = encode(&mut encoder, 4, &LINES);
         let _ = encoder.on_decoder_stream(&answers);
-        encode(&mut encoder, 8, &LINES);
+        let second = encode(&mut encoder, 8, &LINES);
+        prop_assert!(encoder.cancellations() <= answers.len() as u64);
+        decoder
+            .on_encoder_stream(encoder.instructions())
+            .expect("valid instructions");
+        prop_assert_eq!(decode(&mut decoder, 4, &first), Some(owned(&LINES)));
+        prop_assert_eq!(decode(&mut decoder, 8, &second), Some(owned(&LINES)));
     }
 }
