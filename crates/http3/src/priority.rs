@@ -303,7 +303,11 @@ mod tests {
     proptest! {
         #[test]
         fn survives_anything(text: Vec<u8>) {
-            let _ = Priority::parse(&text);
+            if let Some(priority) = Priority::parse(&text) {
+                prop_assert!(priority.urgency < 8);
+                let again = Priority::parse(priority.to_string().as_bytes());
+                prop_assert_eq!(again, Some(priority));
+            }
         }
     }
 }

@@ -454,9 +454,18 @@ fn says_what_a_uri_lacks() {
 
 #[test]
 fn asterisk_and_sensitive_values_are_sent() {
-    let mut request = Request::options("https://example.org")
-        .body(())
-        .expect("a request");
+    let uri = http::Uri::builder()
+        .scheme("https")
+        .authority("example.org")
+        .path_and_query("*")
+        .build()
+        .expect("a URI");
+    let mut request = Request::options(uri).body(()).expect("a request");
+    let lines = sent(request.clone()).expect("whole");
+    assert!(
+        lines.contains(&(":path".to_owned(), "*".to_owned())),
+        "{lines:?}"
+    );
     let mut value = http::HeaderValue::from_static("secret");
     value.set_sensitive(true);
     request.headers_mut().insert("x-key", value);
