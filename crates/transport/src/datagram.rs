@@ -1,11 +1,11 @@
-//! Datagrams that are delivered once or never. RFC 9221.
+//! Unreliable datagrams: each is delivered at most once. RFC 9221.
 //!
 //! Both queues are bounded in number and bytes, and the oldest datagram makes room for the newest
-//! (limit K27): what waits longest is worth least. Nothing is ever sent again. A datagram counts in
-//! congestion control and pacing like everything else.
+//! (limit K27), because the oldest is worth the least. Nothing is ever retransmitted. A datagram
+//! counts in congestion control and pacing like other data.
 //!
-//! Datagrams go before stream data, since they are what is in a hurry. While stream data waits too,
-//! they may get ahead of it by [`HEAD_START`] bytes; from then on both take turns, byte for byte.
+//! Datagrams precede stream data, because they are urgent. While stream data waits too, they may
+//! get ahead of it by [`HEAD_START`] bytes; from then on both take turns, byte for byte.
 
 mod fate;
 mod queue;
@@ -28,44 +28,44 @@ pub use self::fate::{DatagramEvent, DatagramFate, DatagramId, DatagramStats};
 /// Sizes of the queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DatagramLimits {
-    /// Bytes that wait to be sent; 0 switches sending off.
+    /// Bytes that wait to be sent; 0 disables sending.
     pub send_bytes: usize,
     /// Datagrams that wait to be sent.
     pub send_count: usize,
-    /// Bytes that wait to be read; 0 switches receiving off.
+    /// Bytes that wait to be read; 0 disables receiving.
     pub receive_bytes: usize,
     /// Datagrams that wait to be read.
     pub receive_count: usize,
 }
 
 impl DatagramLimits {
-    /// The `max_datagram_frame_size` to announce (RFC 9221 §3).
+    /// Returns the `max_datagram_frame_size` to announce (RFC 9221 §3).
     pub fn max_frame_size(&self) -> u64 {
         self.receive_bytes.min(MAX_FRAME_SIZE) as u64
     }
 }
 
-/// How a datagram is to be treated.
+/// Options for sending a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SendOptions {
-    /// Not sent from then on, but dropped and counted as expired.
+    /// Time from which the datagram is no longer sent, but dropped and counted as expired.
     pub expires_at: Option<Time>,
-    /// Its fate is told, see [`DatagramEvent::Fate`].
+    /// Requests a report of the datagram's fate, see [`DatagramEvent::Fate`].
     pub is_tracked: bool,
 }
 
-/// Why a datagram was not taken.
+/// The reason why a datagram was not accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendDatagramError {
-    /// The peer takes no datagrams, or has not said yet that it does.
+    /// The peer accepts no datagrams, or has not announced yet that it does.
     UnsupportedByPeer,
-    /// Our own configuration leaves no room for datagrams.
+    /// Our own configuration has no room for datagrams.
     Disabled,
-    /// It would never fit.
+    /// The datagram exceeds the largest size that can be sent.
     TooLarge {
-        /// Bytes of the datagram.
+        /// Size of the datagram in bytes.
         size: usize,
-        /// Bytes that fit at present.
+        /// Largest size that fits at present, in bytes.
         max: usize,
     },
 }
@@ -87,27 +87,28 @@ impl fmt::Display for SendDatagramError {
 
 impl std::error::Error for SendDatagramError {}
 
-/// The datagrams of one connection, both ways.
+/// The datagrams of one connection, in both directions.
 #[derive(Debug)]
 pub struct Datagrams {
     limits: DatagramLimits,
-    /// What the peer announced.
+    /// The `max_datagram_frame_size` of the peer.
     peer_max_frame: u64,
     outgoing: Queue<Outgoing>,
     incoming: Queue<Bytes>,
     events: VecDeque<DatagramEvent>,
-    /// A reader found nothing.
+    /// True if a reader found nothing.
     has_reader: bool,
-    /// A reader has been here since the last time that it was too slow.
+    /// True if the application has read since it was last too slow.
     is_read: bool,
-    /// A writer found no room.
+    /// True if a writer found no room.
     has_writer: bool,
     next_id: u64,
     /// Bytes by which datagrams are ahead of stream data.
     ahead: usize,
-    /// The next one did not fit behind other frames: it comes first in the next packet.
+    /// True if the next datagram did not fit behind other frames and comes first in the next
+    /// packet.
     leads: bool,
-    /// No datagram expires before.
+    /// A time before which no datagram expires.
     expires_at: Option<Time>,
     counters: DatagramStats,
 }
@@ -135,19 +136,19 @@ impl Datagrams {
         self.peer_max_frame = max_datagram_frame_size;
     }
 
-    /// What was sent, received and dropped.
+    /// Returns counters of datagrams sent, received and dropped.
     pub fn stats(&self) -> DatagramStats {
         self.counters
     }
 
-    /// The next thing the application should know.
+    /// Returns the next event for the application.
     pub(crate) fn poll_event(&mut self) -> Option<DatagramEvent> {
         self.events.pop_front()
     }
 
-    /// Takes the oldest datagram that was received.
+    /// Removes and returns the oldest datagram that was received.
     ///
-    /// After `None`, [`DatagramEvent::Readable`] tells when there is one.
+    /// After `None`, [`DatagramEvent::Readable`] reports the next one.
     pub fn receive(&mut self) -> Option<Bytes> {
         let datagram = self.incoming.pop();
         self.is_read = true;
@@ -155,33 +156,34 @@ impl Datagrams {
         datagram
     }
 
-    /// True once when half of the room for unread datagrams is used up, and again after a read: an
-    /// application that does not read keeps nobody waiting.
+    /// Returns true once when half of the room for unread datagrams is used up, and again after a
+    /// read: an application that does not read delays no acknowledgement.
     pub(crate) fn take_crowded(&mut self) -> bool {
         let is_crowded = self.is_read && self.incoming.is_half_full();
         self.is_read &= !is_crowded;
         is_crowded
     }
 
-    /// Bytes of a datagram that are taken without dropping an older one.
+    /// Returns the size of the largest datagram that is accepted without dropping an older one.
     pub fn send_space(&self) -> usize {
         self.outgoing.space()
     }
 
-    /// Bytes that wait, in both directions.
+    /// Returns the bytes that wait, in both directions.
     pub(crate) fn memory(&self) -> u64 {
         (self.outgoing.bytes() + self.incoming.bytes()) as u64
     }
 
-    /// True when a datagram of `len` bytes is taken without dropping an older one. If not,
-    /// [`DatagramEvent::Room`] tells when there is more room.
+    /// Returns true if a datagram of `len` bytes is accepted without dropping an older one.
+    /// Otherwise [`DatagramEvent::Room`] reports when there is more room.
     pub fn has_room(&mut self, len: usize) -> bool {
         let fits = self.outgoing.has_room(len);
         self.has_writer |= !fits;
         fits
     }
 
-    /// Largest datagram that may be sent in packets with room for `room` bytes of frames.
+    /// Returns the size of the largest datagram that can be sent in packets with room for `room`
+    /// bytes of frames.
     pub(crate) fn max_size(&self, room: usize) -> Option<usize> {
         let by_peer = largest_in_frame(self.peer_max_frame)?;
         // A datagram that fills its packet needs no Length field.
@@ -192,10 +194,10 @@ impl Datagrams {
         )
     }
 
-    /// Takes a datagram. If there is no room, what waits longest is dropped: of several, those
-    /// that have expired first.
+    /// Queues a datagram. If there is no room, older ones are dropped: first those that have
+    /// expired, then the oldest.
     ///
-    /// `max` is what [`Datagrams::max_size`] says.
+    /// `max` is the result of [`Datagrams::max_size`].
     pub(crate) fn send(
         &mut self,
         now: Time,
@@ -235,20 +237,20 @@ impl Datagrams {
         Ok(id)
     }
 
-    /// True when a datagram waits to be sent.
+    /// Returns true if a datagram waits to be sent.
     #[inline]
     pub(crate) fn wants_to_send(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
-    /// True when a datagram has to come first in a packet, because it did not fit behind what else
-    /// was to be sent.
+    /// Returns true if a datagram must come first in a packet, because it did not fit behind other
+    /// frames.
     #[inline]
     pub(crate) fn leads(&self) -> bool {
         self.leads
     }
 
-    /// When the first datagram expires, or earlier.
+    /// Returns a time at or before the expiry of the first datagram that expires.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.expires_at
     }
@@ -259,8 +261,8 @@ impl Datagrams {
         }
     }
 
-    /// Writes what may go and fits. `largest` is the largest datagram that a packet can hold;
-    /// `is_contested` tells that stream data waits too.
+    /// Writes the datagrams that may be sent and fit. `largest` is the largest datagram that a
+    /// packet can hold; `is_contested` means that stream data waits too.
     pub(crate) fn write_frames(
         &mut self,
         now: Time,
@@ -276,7 +278,7 @@ impl Datagrams {
             if first.is_expired(now) {
                 self.drop_first(DatagramFate::Expired);
             } else if size > largest {
-                // It fitted when it was given to us: the path has become narrower.
+                // It fitted when it was queued. Since then the path's datagram size has fallen.
                 self.drop_first(DatagramFate::Dropped);
             } else if is_contested && self.ahead >= HEAD_START {
                 break;
@@ -296,12 +298,12 @@ impl Datagrams {
         }
     }
 
-    /// Stream data went out while datagrams waited.
+    /// Reduces the lead of datagrams by stream data that was sent while they waited.
     pub(crate) fn on_stream_data_sent(&mut self, bytes: usize) {
         self.ahead = self.ahead.saturating_sub(bytes);
     }
 
-    /// Writes the first datagram, for which there is room; true unless it was recorded by itself.
+    /// Writes the first datagram, which must fit. Returns true unless it was recorded as tracked.
     fn write_first(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let Some(first) = self.pop_outgoing() else {
             return false;
@@ -311,7 +313,7 @@ impl Datagrams {
             has_length: true,
         };
         if frame.encoded_len() > packet.remaining() {
-            // To the end of the packet, which padding moves up to it.
+            // A frame without a length extends to the end of the packet. Padding moves it there.
             frame.has_length = false;
             let gap = packet.remaining() - frame.encoded_len();
             packet.writer().zeros(gap);
@@ -358,7 +360,7 @@ impl Datagrams {
             .min();
     }
 
-    /// The peer sent a datagram. What nobody reads makes room for what is newer.
+    /// Queues a datagram from the peer. Unread older ones make room for it.
     pub(crate) fn on_datagram_frame(&mut self, frame: &Datagram<'_>) -> Result<(), TransportError> {
         let limit = self.limits.max_frame_size();
         let size = frame.encoded_len();
@@ -378,8 +380,8 @@ impl Datagrams {
         Ok(())
     }
 
-    /// The connection is over: nothing is sent any more. What has arrived can still be read,
-    /// unless our own application closed.
+    /// Stops sending because the connection is over. Received datagrams can still be read, unless
+    /// our own application closed.
     pub(crate) fn on_end(&mut self, is_lost: bool) {
         self.outgoing.clear();
         self.events.clear();
@@ -390,9 +392,10 @@ impl Datagrams {
     }
 }
 
-/// Largest payload of a frame of `limit` bytes, with its Length field; `None` if there is none.
+/// Returns the largest payload of a frame of `limit` bytes with its Length field; `None` if none
+/// fits.
 fn largest_in_frame(limit: u64) -> Option<usize> {
-    // A Length field of this many bytes tells lengths up to that.
+    // A Length field of so many bytes holds lengths up to this value.
     let fields = [
         (1, 63),
         (2, (1 << 14) - 1),
@@ -406,11 +409,11 @@ fn largest_in_frame(limit: u64) -> Option<usize> {
     Some(usize::try_from(largest).unwrap_or(usize::MAX))
 }
 
-/// Bytes by which datagrams may be ahead of stream data that waits: as much as a stream sends
-/// before the next one has its turn.
+/// Bytes by which datagrams may be ahead of waiting stream data: as much as a stream sends before
+/// the next one takes its turn.
 const HEAD_START: usize = 16 << 10;
 
-/// Every datagram that fits a packet (RFC 9221 §3).
+/// Accepts every datagram that fits into a packet (RFC 9221 §3).
 const MAX_FRAME_SIZE: usize = 65_535;
 
 #[cfg(test)]

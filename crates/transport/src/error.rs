@@ -1,23 +1,23 @@
-//! What the peer did wrong, or what we do about it.
+//! Errors that end a connection.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use courser_wire::TransportErrorCode;
 
-/// A connection error in the sense of RFC 9000 §11.1: it ends the connection with this code.
+/// A connection error in the sense of RFC 9000 §11.1: it ends the connection with its code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransportError {
     /// The code that CONNECTION_CLOSE carries.
     pub code: TransportErrorCode,
-    /// The frame type that caused it, if one did.
+    /// The type of the frame that caused the error, if one did.
     pub frame_type: Option<u64>,
-    /// For humans: what was seen and what was allowed.
+    /// A description for humans: the value seen and the value allowed.
     pub reason: Cow<'static, str>,
 }
 
 impl TransportError {
-    /// Makes an error that no particular frame caused.
+    /// Creates an error that no particular frame caused.
     pub fn new(code: TransportErrorCode, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -26,24 +26,24 @@ impl TransportError {
         }
     }
 
-    /// Names the frame type that caused the error.
+    /// Sets the frame type that caused the error.
     #[must_use]
     pub fn in_frame(mut self, frame_type: u64) -> Self {
         self.frame_type = Some(frame_type);
         self
     }
 
-    /// INTERNAL_ERROR: the fault is ours.
+    /// Creates an INTERNAL_ERROR: the fault is ours.
     pub fn internal(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::INTERNAL_ERROR, reason)
     }
 
-    /// PROTOCOL_VIOLATION.
+    /// Creates a PROTOCOL_VIOLATION.
     pub fn protocol_violation(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::PROTOCOL_VIOLATION, reason)
     }
 
-    /// FLOW_CONTROL_ERROR: `seen` is past `limit`.
+    /// Creates a FLOW_CONTROL_ERROR: `seen` is past `limit`.
     pub fn flow_control(seen: u64, limit: u64) -> Self {
         Self::new(
             TransportErrorCode::FLOW_CONTROL_ERROR,
@@ -51,22 +51,22 @@ impl TransportError {
         )
     }
 
-    /// FINAL_SIZE_ERROR.
+    /// Creates a FINAL_SIZE_ERROR.
     pub fn final_size(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::FINAL_SIZE_ERROR, reason)
     }
 
-    /// STREAM_STATE_ERROR.
+    /// Creates a STREAM_STATE_ERROR.
     pub fn stream_state(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::STREAM_STATE_ERROR, reason)
     }
 
-    /// STREAM_LIMIT_ERROR.
+    /// Creates a STREAM_LIMIT_ERROR.
     pub fn stream_limit(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::STREAM_LIMIT_ERROR, reason)
     }
 
-    /// FRAME_ENCODING_ERROR.
+    /// Creates a FRAME_ENCODING_ERROR.
     pub fn frame_encoding(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::FRAME_ENCODING_ERROR, reason)
     }

@@ -2,13 +2,13 @@
 
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
-/// Makes SipHash states that have absorbed a secret first, so that a peer cannot aim at one
-/// bucket (attack A14). The standard library's own random state would make runs unrepeatable.
+/// Creates SipHash states that have absorbed a secret first, so that a peer cannot fill one bucket
+/// on purpose (attack A14). The random state of the standard library would make runs unrepeatable.
 #[derive(Clone, Debug)]
 pub struct KeyedState(DefaultHasher);
 
 impl KeyedState {
-    /// A state keyed with 16 secret bytes.
+    /// Creates a state keyed with 16 secret bytes.
     pub fn new(key: [u8; 16]) -> Self {
         let mut hasher = DefaultHasher::new();
         hasher.write(&key);
@@ -24,12 +24,12 @@ impl BuildHasher for KeyedState {
     }
 }
 
-/// Makes hashes of stream IDs: two multiplications and a secret instead of SipHash, which was 3 %
-/// of the instructions of a small request.
+/// Creates hashers for stream IDs: two multiplications and a secret instead of SipHash, which took
+/// 3 % of the instructions of a small request.
 ///
-/// That is no hash for what a peer makes up freely. Of stream IDs it can choose only which of a
-/// limited number stay open, it sees neither the secret nor an order that depends on it, and
-/// a chain is no longer than streams are allowed (limit K14).
+/// This is no hash for values that a peer chooses freely. Among stream IDs a peer can only choose
+/// which of a limited number stay open. It sees neither the secret nor an order that depends on it,
+/// and a chain is at most as long as the number of streams allowed (limit K14).
 #[derive(Clone, Debug)]
 pub struct StreamIdState {
     mask: u64,
@@ -37,7 +37,7 @@ pub struct StreamIdState {
 }
 
 impl StreamIdState {
-    /// A state keyed with 16 secret bytes.
+    /// Creates a state keyed with 16 secret bytes.
     pub fn new(key: [u8; 16]) -> Self {
         let key = u128::from_le_bytes(key);
         let (low, high) = halves(key);
@@ -59,7 +59,7 @@ impl BuildHasher for StreamIdState {
     }
 }
 
-/// See [`StreamIdState`].
+/// The hasher of [`StreamIdState`].
 #[derive(Debug)]
 pub struct StreamIdHasher {
     state: u64,
@@ -75,19 +75,19 @@ impl Hasher for StreamIdHasher {
 
     #[inline]
     fn write_u64(&mut self, value: u64) {
-        // Tables take their place from the low bits and a tag from the high ones: both halves of
-        // the product together depend on all bits of the value.
+        // Tables take the bucket from the low bits and a tag from the high ones. Folding both
+        // halves of the product makes all bits depend on all bits of the value.
         self.state = fold(self.state ^ value, GOLDEN);
     }
 
-    /// Folds once more: neighbouring IDs are evenly spaced after one product.
+    /// Folds once more, because after one product neighbouring IDs are evenly spaced.
     #[inline]
     fn finish(&self) -> u64 {
         fold(self.state, self.factor)
     }
 }
 
-/// 2^64 divided by the golden ratio: multiples of it are as far from each other as can be.
+/// 2^64 divided by the golden ratio: its multiples are spread as evenly as possible.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline]
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// Neighbouring IDs of one kind, as connections have them.
+    /// Neighbouring IDs of one kind, as connections use them.
     #[test]
     fn stream_ids_spread_over_a_table() {
         for key in [*b"a secret, 16 byt", *b"and another one.", [0x5a; 16]] {
@@ -122,7 +122,7 @@ mod tests {
                     .len()
             };
             assert_eq!(distinct(|hash| hash), 1024, "no two alike, key {key:?}");
-            // Thrown at random, 1024 balls hit 647 of 1024 places.
+            // At random, 1024 values occupy 647 of 1024 buckets.
             assert!(distinct(|hash| hash & 1023) > 500, "low bits, key {key:?}");
             assert!(distinct(|hash| hash >> 57) > 100, "high bits, key {key:?}");
         }

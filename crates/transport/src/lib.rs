@@ -1,10 +1,10 @@
 //! The sans-IO QUIC v1 transport: endpoint, connections, streams. RFC 8999, 9000, 9001, 9002.
 //!
-//! An [`Endpoint`] takes datagrams and points in time, and gives back datagrams, deadlines and
-//! events. It has no clock, no socket and no task: a driver brings those (the `courser` crate
-//! has one for tokio, a simulator may bring a virtual world).
+//! An [`Endpoint`] takes datagrams and points in time, and returns datagrams, deadlines and events.
+//! It has no clock, no socket and no task: a driver provides them. The `courser` crate has a driver
+//! for tokio; a simulator may provide a virtual network.
 //!
-//! Six verbs make a driver: [`Endpoint::handle_datagrams`], [`Endpoint::handle_timeout`],
+//! A driver needs six methods: [`Endpoint::handle_datagrams`], [`Endpoint::handle_timeout`],
 //! [`Endpoint::poll_transmit`], [`Connection::poll_event`], [`Endpoint::next_timeout`] and
 //! [`Connection::close`].
 

@@ -1,3 +1,3 @@
-//! The endpoint's only source of randomness: seeded once, handed around by reference.
+//! The endpoint's only source of randomness, seeded once and passed by reference.
 
 pub use courser_crypto::rng::Rng;

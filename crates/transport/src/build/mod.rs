@@ -1,4 +1,4 @@
-//! From frames to protected bytes.
+//! Building of packets: from frames to protected bytes.
 
 pub mod packet_builder;
 pub mod transmit;

@@ -4,10 +4,10 @@ use courser_wire::Writer;
 
 use crate::space::sent::{FrameLists, SentFrame, SentFrames};
 
-/// Collects the frames of one packet and remembers what must be told to their owners later.
+/// Collects the frames of one packet and records them for the parts that sent them.
 ///
-/// The room excludes header, packet number and tag, so a part that finds enough
-/// [`PacketBuilder::remaining`] can simply write.
+/// The room excludes header, packet number and tag: a part may write as many bytes as
+/// [`PacketBuilder::remaining`] returns.
 #[derive(Debug)]
 pub struct PacketBuilder<'a> {
     writer: Writer<'a>,
@@ -28,34 +28,34 @@ impl<'a> PacketBuilder<'a> {
         }
     }
 
-    /// Bytes that still fit.
+    /// Returns the number of bytes that still fit.
     pub fn remaining(&self) -> usize {
         self.writer.remaining()
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes written so far.
     pub fn len(&self) -> usize {
         self.writer.position()
     }
 
-    /// True while no frame has been written.
+    /// Returns true while no frame has been written.
     pub fn is_empty(&self) -> bool {
         self.writer.position() == 0
     }
 
-    /// Where frames are encoded to. Check [`PacketBuilder::remaining`] first.
+    /// Returns the writer that frames are encoded with. Check [`PacketBuilder::remaining`] first.
     pub fn writer(&mut self) -> &mut Writer<'a> {
         &mut self.writer
     }
 
-    /// Notes a frame that was just written. Everything but an ACK makes the packet
-    /// ack-eliciting (RFC 9002 §2).
+    /// Records a frame that was just written. Every frame but an ACK makes the packet ack-eliciting
+    /// (RFC 9002 §2).
     pub fn record(&mut self, frame: SentFrame) {
         self.ack_eliciting |= !matches!(frame, SentFrame::Ack { .. });
         self.lists.push(frame);
     }
 
-    /// Adds PADDING until the frame area is `len` bytes long, or full.
+    /// Adds PADDING until the frame area is `len` bytes long or full.
     pub fn pad_to(&mut self, len: usize) {
         let missing = len.saturating_sub(self.len()).min(self.remaining());
         if missing > 0 {
@@ -64,22 +64,23 @@ impl<'a> PacketBuilder<'a> {
         }
     }
 
-    /// True when something but ACK, PADDING and CONNECTION_CLOSE is in the packet.
+    /// Returns true if the packet contains a frame other than ACK, PADDING and CONNECTION_CLOSE.
     pub fn is_ack_eliciting(&self) -> bool {
         self.ack_eliciting
     }
 
-    /// True when PADDING was added: such a packet counts as in flight (RFC 9002 §2).
+    /// Returns true if PADDING was added: such a packet counts as in flight (RFC 9002 §2).
     pub fn is_padded(&self) -> bool {
         self.padded
     }
 
-    /// Ends the packet: bytes written. The record of its frames stays in the [`FrameLists`].
+    /// Ends the packet and returns the bytes written. The record of its frames stays in the
+    /// [`FrameLists`].
     pub fn end(self) -> usize {
         self.writer.position()
     }
 
-    /// Ends the packet: bytes written, frames recorded.
+    /// Ends the packet. Returns the bytes written and the frames recorded.
     pub fn finish(self) -> (usize, SentFrames) {
         (self.writer.position(), self.lists.take())
     }

@@ -1,28 +1,28 @@
-//! The buffer that a batch of datagrams is built in, and where the batch goes.
+//! The buffer that a batch of datagrams is built in, and the destination of the batch.
 
 use std::net::{IpAddr, SocketAddr};
 
 use courser_base::Ecn;
 
-/// Largest batch in bytes: what one UDP send takes.
+/// Largest batch in bytes: the most that one UDP send accepts.
 pub const MAX_BATCH: usize = 65_507;
 
-/// A batch of datagrams ready to leave; its bytes are in the [`TransmitBuffer`].
+/// A batch of datagrams ready to be sent; its bytes are in the [`TransmitBuffer`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transmit {
-    /// Where to.
+    /// The address to send to.
     pub destination: SocketAddr,
-    /// Which local address to send from, where it matters.
+    /// The local address to send from, if it matters.
     pub source: Option<IpAddr>,
-    /// The mark for the IP header.
+    /// The ECN codepoint for the IP header.
     pub ecn: Ecn,
-    /// Length of each datagram but the last, which may be shorter; `None` for a single one.
+    /// Length of each datagram but the last, which may be shorter; `None` for a single datagram.
     pub segment_size: Option<usize>,
-    /// Bytes in all.
+    /// Total length in bytes.
     pub len: usize,
 }
 
-/// One hot buffer for outgoing batches, used again and again.
+/// A buffer for outgoing batches that is reused, so that it stays in the cache.
 #[derive(Debug)]
 pub struct TransmitBuffer {
     bytes: Vec<u8>,
@@ -31,7 +31,7 @@ pub struct TransmitBuffer {
 }
 
 impl TransmitBuffer {
-    /// A buffer for batches of at most `max_segments` datagrams; 1 when the system cannot
+    /// Creates a buffer for batches of at most `max_segments` datagrams; 1 if the system cannot
     /// segment.
     pub fn new(max_segments: usize) -> Self {
         Self {
@@ -41,17 +41,17 @@ impl TransmitBuffer {
         }
     }
 
-    /// The bytes of the last batch.
+    /// Returns the bytes of the last batch.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
-    /// Datagrams that may be in one batch.
+    /// Returns the maximum number of datagrams in a batch.
     pub fn max_segments(&self) -> usize {
         self.max_segments
     }
 
-    /// Changes the size of later batches, such as after the system refused one.
+    /// Changes the size of later batches, for example after the system refused one.
     pub fn set_max_segments(&mut self, max_segments: usize) {
         self.max_segments = max_segments.max(1);
     }
@@ -60,7 +60,7 @@ impl TransmitBuffer {
         self.len = 0;
     }
 
-    /// Room for the next datagram of at most `len` bytes.
+    /// Returns room for the next datagram, of at most `len` bytes.
     pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
         let end = (self.len + len).min(self.bytes.len());
         &mut self.bytes[self.len..end]

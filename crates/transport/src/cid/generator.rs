@@ -1,4 +1,4 @@
-//! Where our own connection IDs come from.
+//! Generation of our own connection IDs.
 
 use courser_wire::ConnectionId;
 
@@ -6,13 +6,13 @@ use crate::rng::Rng;
 
 /// Makes the connection IDs under which an endpoint wants to be addressed.
 ///
-/// The length never changes: a short header does not say how long its ID is (RFC 9000 §5.2),
+/// The length never changes: a short header does not contain the length of its ID (RFC 9000 §5.2),
 /// and a reset token derived from an ID needs the whole of it (RFC 9000 §10.3.2).
 pub trait ConnectionIdGenerator: Send {
-    /// Makes an ID of [`ConnectionIdGenerator::len`] bytes that tells an observer nothing about
+    /// Makes an ID of [`ConnectionIdGenerator::len`] bytes that an observer cannot correlate with
     /// other IDs of the same connection (RFC 9000 §5.1).
     ///
-    /// The endpoint asks again when the ID is taken.
+    /// The endpoint calls this again if the ID is taken.
     fn generate(&mut self, rng: &mut Rng) -> ConnectionId;
 
     /// Length of every ID, in bytes.
@@ -23,17 +23,17 @@ pub trait ConnectionIdGenerator: Send {
     fn len(&self) -> usize;
 }
 
-/// IDs that are random from the first byte to the last.
+/// Makes IDs of random bytes only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RandomGenerator {
     len: usize,
 }
 
 impl RandomGenerator {
-    /// Length that [`RandomGenerator::default`] uses, in bytes.
+    /// The length in bytes that [`RandomGenerator::default`] uses.
     pub const DEFAULT_LEN: usize = 8;
 
-    /// IDs of `len` bytes; `None` above [`ConnectionId::MAX_LEN`].
+    /// Creates a generator of IDs of `len` bytes; `None` above [`ConnectionId::MAX_LEN`].
     ///
     /// An endpoint can have no more connections than there are IDs, which matters below 4 bytes.
     pub fn new(len: usize) -> Option<Self> {

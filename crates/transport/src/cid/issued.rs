@@ -11,27 +11,28 @@ use crate::space::sent::SentFrame;
 
 /// The IDs under which the peer may address this connection.
 ///
-/// The caller makes IDs and tokens, because both belong to the endpoint: it routes by the IDs
-/// and answers with the tokens when the connection is gone. Sequence numbers, limits and
-/// delivery are decided here. An ID is accepted until the peer retires it, whatever we asked for
+/// The caller makes IDs and tokens, because both belong to the endpoint: it routes by the IDs and
+/// answers with the tokens when the connection is gone. This type decides sequence numbers, limits
+/// and delivery. An ID is accepted until the peer retires it, even if we asked for its retirement
 /// (RFC 9000 §5.1.1).
 #[derive(Debug)]
 pub struct IssuedIds {
-    /// In ascending order of their sequence numbers; at most [`IssuedIds::MAX_IDS`].
+    /// The IDs in ascending order of their sequence numbers; at most [`IssuedIds::MAX_IDS`].
     ids: Vec<Issued>,
     next_sequence: u64,
-    /// The peer was or will be asked to retire what is below.
+    /// The peer was or will be asked to retire the IDs below this sequence number.
     retire_prior_to: u64,
-    /// Most IDs that may be active; zero until the peer said how many it keeps.
+    /// Maximum of active IDs; zero until the peer has announced its limit.
     limit: usize,
 }
 
 impl IssuedIds {
-    /// Most IDs in the table: a full set that the peer was asked to retire and its replacement.
+    /// Maximum of IDs in the table: a full set that the peer was asked to retire, and its
+    /// replacement.
     pub const MAX_IDS: usize = 2 * MAX_ACTIVE;
 
-    /// Starts with the ID of the handshake, which has sequence number 0. An empty ID means that
-    /// the peer addresses us without IDs; then no other is ever issued.
+    /// Starts with the ID of the handshake, which has sequence number 0. An empty ID means that the
+    /// peer addresses us without IDs; then no other ID is ever issued.
     pub fn new(handshake_id: ConnectionId) -> Self {
         let mut ids = Vec::with_capacity(MAX_ACTIVE);
         // The token of this ID, if it has one, travels in the transport parameters.
@@ -50,20 +51,20 @@ impl IssuedIds {
         }
     }
 
-    /// Notes the peer's `active_connection_id_limit`.
+    /// Sets the limit to the peer's `active_connection_id_limit`.
     pub fn on_peer_limit(&mut self, active_connection_id_limit: u64) {
         let limit = active_connection_id_limit.min(ACTIVE_CONNECTION_ID_LIMIT);
         self.limit = usize::try_from(limit).expect("at most ACTIVE_CONNECTION_ID_LIMIT");
     }
 
-    /// How many more IDs the caller should make now: replacements for retired ones too
-    /// (RFC 9000 §5.1.1).
+    /// Returns the number of IDs that the caller should make now, replacements for retired ones
+    /// included (RFC 9000 §5.1.1).
     ///
-    /// IDs that the peer was asked to retire do not count, because it applies the request before
-    /// it counts.
+    /// IDs that the peer was asked to retire do not count, because the peer applies the request
+    /// before it counts.
     pub fn wanted(&self) -> usize {
         if self.is_zero_length() {
-            return 0; // RFC 9000 §19.15: nothing to replace an empty ID with
+            return 0; // RFC 9000 §19.15: an empty ID cannot be replaced.
         }
         let staying = self
             .ids
@@ -72,18 +73,18 @@ impl IssuedIds {
         self.limit.saturating_sub(staying.count())
     }
 
-    /// Takes an ID that shall be given to the peer and returns its sequence number.
+    /// Takes an ID that is to be sent to the peer, and returns its sequence number.
     ///
-    /// Call it as often as [`IssuedIds::wanted`] says. The ID must never have belonged to this
+    /// Call it as often as [`IssuedIds::wanted`] asks. The ID must never have belonged to this
     /// connection.
     pub fn issue(&mut self, id: ConnectionId, token: ResetToken) -> u64 {
         debug_assert!(self.wanted() > 0, "more connection ids than wanted");
         self.add(id, token, Delivery::Unsent)
     }
 
-    /// Takes the ID that goes into the preferred_address transport parameter, and so needs no
-    /// frame. It has to be the first one after the handshake ID, since its sequence number is 1
-    /// by definition (RFC 9000 §5.1.1).
+    /// Takes the ID for the preferred_address transport parameter, which needs no frame. It must be
+    /// the first after the handshake ID, because its sequence number is 1 by definition (RFC 9000
+    /// §5.1.1).
     ///
     /// # Panics
     ///
@@ -122,11 +123,11 @@ impl IssuedIds {
         sequence
     }
 
-    /// Asks the peer to retire all IDs below a sequence number, which the next frames carry.
+    /// Asks the peer, in the next frames, to retire all IDs below a sequence number.
     ///
-    /// Afterwards [`IssuedIds::wanted`] asks for replacements. False, and nothing happens, while
-    /// the peer still has IDs of an earlier request to retire (RFC 9000 §5.1.2), when nothing
-    /// would be retired, or when no replacement could be issued.
+    /// Afterwards [`IssuedIds::wanted`] asks for replacements. Returns false and does nothing while
+    /// the peer still has IDs of an earlier request to retire (RFC 9000 §5.1.2), if nothing would
+    /// be retired, or if no replacement could be issued.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "nothing asks the peer to change its ids yet")
@@ -148,18 +149,18 @@ impl IssuedIds {
         true
     }
 
-    /// True when an ID waits to be told to the peer.
+    /// Returns true if an ID waits to be sent to the peer.
     pub fn wants_to_send(&self) -> bool {
         self.ids.iter().any(Issued::is_to_be_sent)
     }
 
-    /// Writes NEW_CONNECTION_ID frames, as many as wait and fit.
+    /// Writes the NEW_CONNECTION_ID frames that wait, as many as fit.
     pub fn write_frames(&mut self, packet: &mut PacketBuilder<'_>) {
         for issued in self.ids.iter_mut().filter(|issued| issued.is_to_be_sent()) {
             let frame = NewConnectionId {
                 sequence: issued.sequence,
-                // A repeated frame may be older than the request. The peer learns the whole
-                // request from the replacements; RFC 9000 §19.15 allows no more in this one.
+                // A repeated frame may be older than the request. RFC 9000 §19.15 allows no larger
+                // value in this one; the replacements carry the whole request.
                 retire_prior_to: self.retire_prior_to.min(issued.sequence),
                 id: issued.id,
                 reset_token: issued.token,
@@ -175,15 +176,15 @@ impl IssuedIds {
         }
     }
 
-    /// Takes the peer's word that it uses an ID no more.
+    /// Processes the peer's retirement of an ID.
     ///
-    /// Returns the ID that is not to be routed any longer; `None` for a repetition.
+    /// Returns the ID that is no longer to be routed; `None` for a repetition.
     ///
     /// # Errors
     ///
     /// PROTOCOL_VIOLATION when the sequence number was never sent, when it belongs to the
-    /// destination of the very packet that carries the frame, or when our ID is empty
-    /// (RFC 9000 §19.16).
+    /// destination of the very packet that carries the frame, or when our ID is empty (RFC 9000
+    /// §19.16).
     pub fn on_retire_connection_id_frame(
         &mut self,
         sequence: u64,
@@ -219,15 +220,15 @@ impl IssuedIds {
         Ok(Some(self.ids.remove(index).id))
     }
 
-    /// A frame of ours arrived. Frames of other parts are ignored.
+    /// Processes the acknowledgement of a frame. Frames of other parts are ignored.
     pub fn on_frame_acked(&mut self, frame: SentFrame) {
         if let Some(issued) = self.find_sent(frame) {
             issued.delivery = Delivery::Acked;
         }
     }
 
-    /// A frame of ours is lost and goes out again, unless the peer knows the ID by now. Frames
-    /// of other parts are ignored.
+    /// Sends a lost frame again, unless the peer has received the ID meanwhile. Frames of other
+    /// parts are ignored.
     pub fn on_frame_lost(&mut self, frame: SentFrame) {
         if let Some(issued) = self.find_sent(frame)
             && issued.delivery == Delivery::InFlight
@@ -236,12 +237,12 @@ impl IssuedIds {
         }
     }
 
-    /// The IDs that the peer may use, oldest first: packets to any of them are ours.
+    /// Returns the IDs that the peer may use, oldest first: packets to any of them are ours.
     pub fn active(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         self.ids.iter().map(|issued| issued.id)
     }
 
-    /// The sequence number of an ID that has not been retired.
+    /// Returns the sequence number of an ID that has not been retired.
     pub fn sequence_of(&self, id: &ConnectionId) -> Option<u64> {
         self.ids
             .iter()
@@ -249,14 +250,14 @@ impl IssuedIds {
             .map(|issued| issued.sequence)
     }
 
-    /// The sequence number that the next ID gets: `rotate(next_sequence())` replaces all.
+    /// Returns the sequence number of the next ID: `rotate(next_sequence())` replaces all.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the callers of rotate"))]
     pub fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
 
-    /// True when the peer addresses us without IDs. The handshake ID can be empty, and then it
-    /// stays alone for ever.
+    /// Returns true if the peer addresses us without IDs. If the handshake ID is empty, it stays
+    /// the only one.
     pub fn is_zero_length(&self) -> bool {
         self.ids.first().is_some_and(|issued| issued.id.is_empty())
     }
@@ -287,14 +288,14 @@ impl Issued {
     }
 }
 
-/// Tokens are secrets and stay out of logs.
+/// Omits the tokens, which are secrets and stay out of logs.
 impl fmt::Debug for Issued {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} {:?}", self.sequence, self.id, self.delivery)
     }
 }
 
-/// What is known about the frame that gives an ID to the peer.
+/// The delivery state of the frame that gives an ID to the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Delivery {
     Unsent,

@@ -16,6 +16,6 @@ pub use peer::TokenChange;
 /// A stateless reset token (RFC 9000 §10.3).
 pub type ResetToken = [u8; 16];
 
-/// The `active_connection_id_limit` that we announce, and the most IDs that we give out at a
-/// time whatever the peer allows (limit K04): one in use, one spare for each of three paths.
+/// The `active_connection_id_limit` that we announce, and the most IDs that we issue at a time even
+/// if the peer allows more (limit K04): one in use, one spare for each of three paths.
 pub const ACTIVE_CONNECTION_ID_LIMIT: u64 = 4;

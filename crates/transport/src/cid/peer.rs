@@ -13,42 +13,42 @@ use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::sent::SentFrame;
 
-/// The IDs that we may address the peer by: one in use, the others spare or reserved for paths
+/// The IDs by which we may address the peer: one in use, the others spare or reserved for paths
 /// that are being probed.
 ///
-/// A peer can make us retire IDs as fast as it can send frames. What it can pile up here is a
-/// handful of IDs, [`MAX_RETIREMENTS`](super::retirements::MAX_RETIREMENTS) retirements and
-/// [`MAX_SEQUENCE_RANGES`] ranges; more ends the connection. No loop runs over numbers that a
-/// frame names, only over what is held (attack A30).
+/// A peer can make us retire IDs as fast as it can send frames. It can make us store only a handful
+/// of IDs, [`MAX_RETIREMENTS`](super::retirements::MAX_RETIREMENTS) retirements and
+/// [`MAX_SEQUENCE_RANGES`] ranges; more ends the connection. Loops run over stored entries only,
+/// never over the numbers that a frame contains (attack A30).
 pub struct PeerIds {
     current: Held,
-    /// All others, at most `our_limit` of them.
+    /// All other IDs, at most `our_limit` of them.
     others: Vec<Held>,
-    /// Every sequence number that ever arrived, so that each is retired once.
+    /// Every sequence number that has arrived, so that each is retired once.
     seen: RangeSet,
-    /// Largest Retire Prior To that arrived.
+    /// The largest Retire Prior To that has arrived.
     retire_prior_to: u64,
     retirements: Retirements,
-    /// The reset tokens that [`PeerIds::poll_token_change`] has told of.
+    /// The reset tokens that [`PeerIds::poll_token_change`] has reported as added.
     told_tokens: Vec<ResetToken>,
 }
 
-/// Most ranges of sequence numbers with something missing between them. Numbers come one after
-/// the other (RFC 9000 §5.1.1), so gaps are frames in flight, of which an honest peer has few.
+/// Maximum of ranges of sequence numbers with gaps between them. Numbers are consecutive (RFC 9000
+/// §5.1.1), so gaps are frames in flight, of which an honest peer has few.
 pub const MAX_SEQUENCE_RANGES: usize = 32;
 
-/// A change to the tokens by which a stateless reset for this connection is recognised.
+/// A change to the tokens that identify a stateless reset for this connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TokenChange {
-    /// The token belongs to an ID that is in use from now on.
+    /// The token of an ID that is now in use.
     Added(ResetToken),
-    /// The ID of the token is in use no more.
+    /// The token of an ID that is no longer in use.
     Removed(ResetToken),
 }
 
 impl PeerIds {
-    /// Starts with the ID of the handshake, which has sequence number 0: on a client the random
-    /// one that it chose for the server, on a server the client's source ID.
+    /// Starts with the ID of the handshake, which has sequence number 0: on a client the random ID
+    /// that it chose for the server, on a server the client's source ID.
     pub fn new(first: ConnectionId) -> Self {
         let mut seen = RangeSet::new();
         seen.insert_one(0);
@@ -68,13 +68,13 @@ impl PeerIds {
         }
     }
 
-    /// The ID that the server chose, in a Retry or in its first Initial (RFC 9000 §7.2).
+    /// Sets the ID that the server chose, in a Retry or in its first Initial (RFC 9000 §7.2).
     pub fn set_handshake_id(&mut self, id: ConnectionId) {
         debug_assert!(self.current.sequence == 0, "the handshake is over");
         self.current.id = id;
     }
 
-    /// The token from the stateless_reset_token transport parameter, which belongs to the
+    /// Sets the token from the stateless_reset_token transport parameter, which belongs to the
     /// handshake ID.
     pub fn set_reset_token(&mut self, token: ResetToken) {
         if self.current.sequence == 0 {
@@ -82,12 +82,13 @@ impl PeerIds {
         }
     }
 
-    /// The ID from the preferred_address transport parameter, sequence number 1.
+    /// Adds the ID from the preferred_address transport parameter, sequence number 1.
     ///
     /// # Errors
     ///
     /// TRANSPORT_PARAMETER_ERROR when the ID is empty or the peer had chosen to be addressed
-    /// without IDs (RFC 9000 §18.2), otherwise as [`PeerIds::on_new_connection_id_frame`].
+    /// without IDs (RFC 9000 §18.2); otherwise the errors of
+    /// [`PeerIds::on_new_connection_id_frame`].
     pub fn on_preferred_address(
         &mut self,
         id: ConnectionId,
@@ -110,33 +111,33 @@ impl PeerIds {
         self.on_new_connection_id_frame(&frame, our_limit)
     }
 
-    /// The ID to put on packets of the current path.
+    /// Returns the ID for packets on the current path.
     pub fn current(&self) -> &ConnectionId {
         &self.current.id
     }
 
-    /// The sequence number of [`PeerIds::current`].
+    /// Returns the sequence number of [`PeerIds::current`].
     pub fn current_sequence(&self) -> u64 {
         self.current.sequence
     }
 
-    /// How many IDs are neither in use nor reserved.
+    /// Returns the number of IDs that are neither in use nor reserved.
     #[cfg(test)]
     pub fn spare(&self) -> usize {
         self.others.iter().filter(|held| !held.is_used).count()
     }
 
-    /// The peer gives an ID, and may want older ones back.
+    /// Adds an ID from the peer, and retires older ones if the frame asks for it.
     ///
     /// `our_limit` is the active_connection_id_limit that we announced.
     ///
     /// # Errors
     ///
-    /// PROTOCOL_VIOLATION when the peer is addressed without IDs, or contradicts what it said
+    /// PROTOCOL_VIOLATION when the peer is addressed without IDs, or contradicts an earlier frame
     /// about a sequence number or an ID; FRAME_ENCODING_ERROR when the frame contradicts itself
     /// (RFC 9000 §19.15). CONNECTION_ID_LIMIT_ERROR when more IDs are active than `our_limit`,
-    /// counted after retirement (RFC 9000 §5.1.1), or when more retirements are open than we
-    /// care to remember (RFC 9000 §5.1.2).
+    /// counted after retirement (RFC 9000 §5.1.1), or when more retirements are unacknowledged than
+    /// [`MAX_RETIREMENTS`](super::retirements::MAX_RETIREMENTS) (RFC 9000 §5.1.2).
     pub fn on_new_connection_id_frame(
         &mut self,
         frame: &NewConnectionId,
@@ -155,8 +156,8 @@ impl PeerIds {
             self.retire_old()?;
         }
         if is_new && frame.sequence < self.retire_prior_to {
-            // Overtaken by the request to retire it. Silence would leave the peer waiting for
-            // the retirement for ever (RFC 9000 §19.15).
+            // The request to retire this ID overtook it. Without an answer the peer would wait for
+            // the retirement indefinitely (RFC 9000 §19.15).
             self.retirements.add(frame.sequence)?;
         } else if is_new {
             self.others.push(Held {
@@ -208,7 +209,8 @@ impl PeerIds {
         }
     }
 
-    /// Retires what the peer wants back, but for the current ID, which needs a successor first.
+    /// Retires the IDs that the peer asked for, except the current one, which needs a successor
+    /// first.
     fn retire_old(&mut self) -> Result<(), TransportError> {
         let mut index = 0;
         while index < self.others.len() {
@@ -222,16 +224,16 @@ impl PeerIds {
         Ok(())
     }
 
-    /// Changes to another ID when the peer wants the current one back.
+    /// Changes to another ID when the peer asks for the current one.
     ///
-    /// Nearly always the frame that says so brings a successor. When it repeats an ID that we
-    /// have retired already, nothing may be left, and without an ID we could not even send the
-    /// retirement: then the current one stays until the next frame.
+    /// The frame that asks for it nearly always brings a successor. If it repeats an ID that we
+    /// have retired already, none may be left, and without an ID we could not even send the
+    /// retirement. Then the current ID stays until the next frame.
     fn leave_retired_current(&mut self) -> Result<(), TransportError> {
         if self.current.sequence >= self.retire_prior_to {
             return Ok(());
         }
-        // An ID reserved for another path is better than one that the peer forgets.
+        // An ID reserved for another path is better than one that the peer discards.
         let next = (0..self.others.len()).min_by_key(|&index| {
             let held = &self.others[index];
             (held.is_given_up, held.is_used, held.sequence)
@@ -254,10 +256,10 @@ impl PeerIds {
         Ok(())
     }
 
-    /// Changes to a spare ID, the one with the lowest sequence number, and retires the current.
+    /// Changes to the spare ID with the lowest sequence number and retires the current one.
     ///
-    /// False, and nothing happens, when there is none, or while too many of our retirements are
-    /// unacknowledged.
+    /// Returns false and does nothing if there is no spare ID or while too many of our retirements
+    /// are unacknowledged.
     pub fn switch_to_next(&mut self) -> bool {
         match self.next_spare() {
             Some(index) => self.switch_to_index(index),
@@ -265,10 +267,10 @@ impl PeerIds {
         }
     }
 
-    /// Reserves a spare ID for a path other than the current one: no ID may appear on two
-    /// (RFC 9000 §9.5).
+    /// Reserves a spare ID for a path other than the current one: no ID may appear on two (RFC 9000
+    /// §9.5).
     ///
-    /// The peer may want it back: look it up with [`PeerIds::id_of`] before each use.
+    /// The peer may ask for its retirement, so look it up with [`PeerIds::id_of`] before each use.
     pub fn reserve(&mut self) -> Option<(u64, ConnectionId)> {
         let index = self.next_spare()?;
         let held = &mut self.others[index];
@@ -276,15 +278,15 @@ impl PeerIds {
         Some((held.sequence, held.id))
     }
 
-    /// The ID with a sequence number, unless it has been retired.
+    /// Returns the ID with a sequence number, unless it has been retired.
     pub fn id_of(&self, sequence: u64) -> Option<&ConnectionId> {
         self.held()
             .find(|held| held.sequence == sequence)
             .map(|held| &held.id)
     }
 
-    /// Makes a reserved ID the current one and retires the one that was. False as for
-    /// [`PeerIds::switch_to_next`].
+    /// Makes a reserved ID the current one and retires the previous one. Returns false under the
+    /// conditions of [`PeerIds::switch_to_next`].
     pub fn switch_to(&mut self, sequence: u64) -> bool {
         match self
             .others
@@ -297,7 +299,7 @@ impl PeerIds {
     }
 
     /// Retires a reserved ID that its path no longer uses. While too many of our retirements are
-    /// unacknowledged it stays, and is no spare. Other IDs are left alone.
+    /// unacknowledged it stays, but is not spare. Other IDs are left alone.
     pub fn give_up(&mut self, sequence: u64) {
         let mut others = self.others.iter_mut();
         if let Some(held) = others.find(|held| held.sequence == sequence && held.is_used) {
@@ -330,14 +332,14 @@ impl PeerIds {
         true
     }
 
-    /// Returns the sequence number of the ID that was current.
+    /// Replaces the current ID and returns the sequence number of the previous one.
     fn replace_current(&mut self, index: usize) -> u64 {
         let mut next = self.others.swap_remove(index);
         (next.is_used, next.is_given_up) = (true, false);
         mem::replace(&mut self.current, next).sequence
     }
 
-    /// True when a retirement waits to be told to the peer.
+    /// Returns true if a retirement waits to be sent to the peer.
     pub fn wants_to_send(&self) -> bool {
         self.retirements.wants_to_send()
     }
@@ -347,7 +349,7 @@ impl PeerIds {
         self.retirements.write_frames(packet);
     }
 
-    /// A retirement arrived. Frames of other parts are ignored.
+    /// Processes the acknowledgement of a retirement. Frames of other parts are ignored.
     pub fn on_frame_acked(&mut self, frame: SentFrame) {
         if let SentFrame::RetireConnectionId { sequence } = frame {
             self.retirements.on_acked(sequence);
@@ -355,29 +357,30 @@ impl PeerIds {
         }
     }
 
-    /// A retirement is lost and goes out again. Frames of other parts are ignored.
+    /// Sends a lost retirement again. Frames of other parts are ignored.
     pub fn on_frame_lost(&mut self, frame: SentFrame) {
         if let SentFrame::RetireConnectionId { sequence } = frame {
             self.retirements.on_lost(sequence);
         }
     }
 
-    /// How many retirements the peer has not acknowledged.
+    /// Returns the number of retirements that the peer has not acknowledged.
     #[cfg(test)]
     pub fn open_retirements(&self) -> usize {
         self.retirements.open.len()
     }
 
-    /// True when `token` resets this connection: it belongs to an ID that we have used and not
-    /// retired. IDs without a token match nothing (RFC 9000 §10.3.1).
+    /// Returns true if `token` resets this connection: it belongs to an ID that we have used and
+    /// not retired. IDs without a token match nothing (RFC 9000 §10.3.1).
     ///
-    /// The time taken says nothing about the tokens.
+    /// The comparison takes the same time for all tokens.
     pub fn is_reset_token(&self, token: &ResetToken) -> bool {
         self.used_tokens()
             .fold(false, |found, used| found | reset_token::equal(used, token))
     }
 
-    /// Tells one change to the tokens of used IDs at a time, for the endpoint to route by.
+    /// Returns the next change to the tokens of used IDs, by which the endpoint routes stateless
+    /// resets.
     pub fn poll_token_change(&mut self) -> Option<TokenChange> {
         let is_used = |token: &ResetToken| self.used_tokens().any(|used| used == token);
         if let Some(index) = self.told_tokens.iter().position(|token| !is_used(token)) {
@@ -409,15 +412,15 @@ fn limit_error(reason: String) -> TransportError {
 struct Held {
     sequence: u64,
     id: ConnectionId,
-    /// Only the handshake ID can be without one.
+    /// The reset token. Only the handshake ID can be without one.
     token: Option<ResetToken>,
-    /// In use or reserved.
+    /// True if the ID is in use or reserved.
     is_used: bool,
-    /// No longer reserved, and not retired yet.
+    /// True if the ID is no longer reserved but not yet retired.
     is_given_up: bool,
 }
 
-/// Tokens are secrets and stay out of logs, here and below.
+/// Omits the tokens here and below, because they are secrets and stay out of logs.
 impl fmt::Debug for PeerIds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PeerIds")

@@ -6,18 +6,19 @@ use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::sent::SentFrame;
 
-/// Most retirements that wait for the peer's acknowledgement (limit K05). RFC 9000 §5.1.2 asks
-/// for at least twice our active_connection_id_limit.
+/// Maximum of retirements that wait for the peer's acknowledgement (limit K05). RFC 9000 §5.1.2
+/// asks for at least twice our active_connection_id_limit.
 pub const MAX_RETIREMENTS: usize = 16;
 
-/// Our own wishes, such as a change of path, leave the rest of [`MAX_RETIREMENTS`] to requests
-/// of the peer, so that an honest one never runs into the limit because of us.
+/// Maximum of retirements for our own reasons, such as a change of path. The rest of
+/// [`MAX_RETIREMENTS`] is left to requests of the peer, so that an honest one never exceeds the
+/// limit because of us.
 pub const MAX_OWN_RETIREMENTS: usize = MAX_RETIREMENTS / 2;
 
-/// The IDs that we gave up, until the peer has acknowledged that.
+/// The IDs that we gave up, until the peer has acknowledged it.
 #[derive(Debug, Default)]
 pub(super) struct Retirements {
-    /// At most [`MAX_RETIREMENTS`].
+    /// Unacknowledged retirements, at most [`MAX_RETIREMENTS`].
     pub(super) open: Vec<Retirement>,
 }
 
@@ -28,12 +29,12 @@ pub(super) struct Retirement {
 }
 
 impl Retirements {
-    /// Adds an ID that the peer wants back.
+    /// Adds an ID that the peer asked to retire.
     ///
     /// # Errors
     ///
-    /// CONNECTION_ID_LIMIT_ERROR above [`MAX_RETIREMENTS`]: the peer makes us retire IDs and
-    /// does not acknowledge it (RFC 9000 §5.1.2).
+    /// CONNECTION_ID_LIMIT_ERROR above [`MAX_RETIREMENTS`]: the peer makes us retire IDs without
+    /// acknowledging it (RFC 9000 §5.1.2).
     pub(super) fn add(&mut self, sequence: u64) -> Result<(), TransportError> {
         if self.open.len() >= MAX_RETIREMENTS {
             let count = self.open.len() + 1;
@@ -52,7 +53,7 @@ impl Retirements {
         self.push(sequence);
     }
 
-    /// True when an ID may be given up that the peer did not ask for.
+    /// Returns true if an ID may be given up that the peer did not ask for.
     pub(super) fn has_room_for_own(&self) -> bool {
         self.open.len() < MAX_OWN_RETIREMENTS
     }

@@ -1,22 +1,22 @@
-//! What the tests of this folder share.
+//! Helpers shared by the tests of this folder.
 
 use courser_wire::{ConnectionId, Frame, Frames};
 
 use crate::build::packet_builder::PacketBuilder;
 use crate::space::sent::{FrameLists, SentFrame};
 
-/// An ID of eight bytes that depends on `number`.
+/// Returns an ID of eight bytes that depends on `number`.
 pub(super) fn id(number: u64) -> ConnectionId {
     ConnectionId::new(&(number + 0x1d00).to_be_bytes()).unwrap()
 }
 
-/// The token of [`id`].
+/// Returns the token of [`id`].
 pub(super) fn token(number: u64) -> [u8; 16] {
     (u128::from(number) + 0x70_0000).to_be_bytes()
 }
 
 /// Lets `write` fill a packet with `room` bytes for frames. Returns the bytes of the frames and
-/// what is recorded of them.
+/// their record.
 pub(super) fn packet(
     room: usize,
     write: impl FnOnce(&mut PacketBuilder<'_>),
@@ -32,7 +32,7 @@ pub(super) fn packet(
     (bytes, records)
 }
 
-/// The frames in `bytes`.
+/// Decodes the frames in `bytes`.
 pub(super) fn frames(bytes: &[u8]) -> Vec<Frame<'_>> {
     Frames::new(bytes)
         .map(|frame| frame.expect("our frames decode"))

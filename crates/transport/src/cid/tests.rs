@@ -87,7 +87,7 @@ impl Pair {
 
     fn issuer_receives(&mut self, index: usize, fate: Fate) {
         let flight = self.to_issuer.swap_remove(index % self.to_issuer.len());
-        // A packet to an ID that is not routed any more is lost as well.
+        // A packet to an ID that is no longer routed is lost as well.
         let is_routed = self.issued.sequence_of(&flight.destination).is_some();
         let fate = if is_routed { fate } else { Fate::Lost };
         if fate.copies() > 0 {
@@ -123,13 +123,13 @@ impl Pair {
     }
 }
 
-/// What happens to a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Lost,
     Arrives,
     ArrivesTwice,
-    /// It arrives, but so late that it was declared lost.
+    /// The packet arrives, but so late that it was declared lost.
     SeemsLost,
 }
 
@@ -172,7 +172,7 @@ proptest! {
                 3 if !pair.to_peer.is_empty() => pair.peer_receives(index, fate, limit),
                 4 if !pair.to_issuer.is_empty() => pair.issuer_receives(index, fate),
                 5 => drop(pair.peer.switch_to_next()),
-                // An end that rotates once in a round trip does not see more than that open.
+                // An end that rotates once per round trip never has more than that unacknowledged.
                 6 if pair.peer.open_retirements() <= retirements::MAX_OWN_RETIREMENTS => {
                     pair.issued.rotate(pair.issued.next_sequence());
                 }

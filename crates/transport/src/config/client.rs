@@ -9,11 +9,11 @@ use courser_crypto::ClientTls;
 
 use super::TransportConfig;
 
-/// Where a client keeps the NEW_TOKEN tokens that servers gave it. RFC 9000 §8.1.3.
+/// A store for the NEW_TOKEN tokens that servers gave to a client. RFC 9000 §8.1.3.
 pub trait TokenStore: Send + Sync {
-    /// Keeps a token for the next connection to this server.
+    /// Stores a token for the next connection to this server.
     fn put(&self, server_name: &str, token: Bytes);
-    /// Takes a token out: each is used once.
+    /// Removes and returns a token: each is used once.
     fn take(&self, server_name: &str) -> Option<Bytes>;
 }
 
@@ -22,17 +22,17 @@ pub trait TokenStore: Send + Sync {
 pub struct ClientConfig {
     /// Makes TLS sessions.
     pub tls: Arc<dyn ClientTls>,
-    /// Settings of the connections.
+    /// Settings of the connections that it opens.
     pub transport: Arc<TransportConfig>,
-    /// Tokens from earlier connections; `None` keeps none.
+    /// Tokens from earlier connections; `None` stores none.
     pub tokens: Option<Arc<dyn TokenStore>>,
-    /// Hands TLS work out with [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task) instead
-    /// of doing it where a packet is received. The embedder has to take it. Default off.
+    /// Hands TLS work out through [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task)
+    /// instead of running it where a packet is received. The embedder must run it. Default off.
     pub offload_tls: bool,
 }
 
 impl ClientConfig {
-    /// Defaults around a TLS configuration, with tokens kept in memory.
+    /// Creates the default settings around a TLS configuration, with tokens kept in memory.
     pub fn new(tls: Arc<dyn ClientTls>) -> Self {
         Self {
             tls,
@@ -51,7 +51,7 @@ impl fmt::Debug for ClientConfig {
     }
 }
 
-/// Tokens in memory: two for each of the 256 servers seen last.
+/// Stores tokens in memory: two for each of the 256 most recent servers.
 #[derive(Debug, Default)]
 pub struct MemoryTokenStore(Mutex<Tokens>);
 

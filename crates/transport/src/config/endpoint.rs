@@ -1,4 +1,4 @@
-//! Settings of an endpoint: what all its connections share.
+//! Settings of an endpoint, shared by all its connections.
 
 use super::transport::ConfigError;
 use crate::endpoint::ReplyLimits;
@@ -6,8 +6,8 @@ use crate::endpoint::ReplyLimits;
 /// Settings of an endpoint.
 #[derive(Clone)]
 pub struct EndpointConfig {
-    /// Secret that stateless reset tokens are derived from. Keep it over restarts so that
-    /// peers of a crashed server learn of it at once (RFC 9000 §10.3.2).
+    /// Secret from which stateless reset tokens are derived. Keep it over restarts, so that peers
+    /// of a crashed server detect the loss at once (RFC 9000 §10.3.2).
     pub reset_key: [u8; 32],
     /// Secret that seals address tokens.
     pub token_key: [u8; 32],
@@ -16,15 +16,15 @@ pub struct EndpointConfig {
     pub connection_id_len: usize,
     /// Largest UDP payload we accept, announced to the peer. Default 65 527.
     pub max_udp_payload_size: u16,
-    /// Bytes by which the receive windows of all connections may grow together beyond their
-    /// first size. Default 1 GiB; when it is used up, windows stay as they are (limit K16).
+    /// Bytes by which the receive windows of all connections may grow in total beyond their initial
+    /// size. Default 1 GiB; once it is used up, windows stay as they are (limit K16).
     pub receive_budget: u64,
-    /// Bytes that all connections together may hold for their peers: sent and not acknowledged,
-    /// received and not read, datagrams, records of packets, handshakes (limit K81). At least
-    /// 1 MiB. Default 1 GiB; an endpoint that the facade makes takes a quarter of the memory of the
-    /// machine or its control group. When it runs short, connections take less from their
-    /// applications, windows stop growing, clients are refused, and in the end the connection is
-    /// closed that holds most for least progress.
+    /// Bytes that all connections together may hold for their peers: sent but unacknowledged data,
+    /// received but unread data, datagrams, packet records and handshakes (limit K81). At least 1
+    /// MiB. Default 1 GiB; endpoints made by the facade use a quarter of the memory of the machine
+    /// or its control group. When the budget runs short, connections accept less from their
+    /// applications, windows stop growing and clients are refused. As the last resort the endpoint
+    /// closes the connection that holds most for the least progress.
     pub memory_budget: u64,
     /// Rates of Version Negotiation, Retry and refusals. Default 10 000 a second for one network
     /// and 40 000 for all; at most 1 000 000. Zero sends none (limit K19).
@@ -32,15 +32,16 @@ pub struct EndpointConfig {
     /// Rates of stateless resets. Default 20 a second for one network and 1000 for all; at most
     /// 1 000 000. Zero sends none (limit K18).
     pub reset_limits: ReplyLimits,
-    /// Unix time in seconds at [`courser_base::Time::ZERO`]; token lifetimes count from it, so
-    /// that tokens survive a restart.
+    /// Unix time in seconds at [`courser_base::Time::ZERO`]. Token lifetimes count from it, so that
+    /// tokens survive a restart.
     pub unix_seconds_at_epoch: u64,
     /// Adds reserved versions and transport parameters, so that peers keep ignoring them.
     pub grease: bool,
 }
 
 impl EndpointConfig {
-    /// Defaults with keys derived from a seed that must come from a cryptographic random source.
+    /// Creates the default settings with keys derived from a seed, which must come from a
+    /// cryptographic random source.
     pub fn from_seed(seed: [u8; 32]) -> Self {
         let mut rng = crate::rng::Rng::new(seed);
         let (mut reset_key, mut token_key) = ([0; 32], [0; 32]);
@@ -64,7 +65,7 @@ impl EndpointConfig {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] names the field, what it is and what is allowed.
+    /// [`ConfigError`] contains the field, its value and the allowed range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let check = super::transport::check;
         check("memory_budget", self.memory_budget, MIN_MEMORY, u64::MAX)?;
@@ -84,15 +85,15 @@ impl EndpointConfig {
     }
 }
 
-/// The highest rate of stateless replies: more than a core can send.
+/// The highest rate of stateless replies: more than one core can send.
 const MAX_REPLY_RATE: u64 = 1_000_000;
 
-/// The smallest memory budget: some connections at work.
+/// The smallest memory budget: enough for a few active connections.
 const MIN_MEMORY: u64 = 1 << 20;
 
 impl std::fmt::Debug for EndpointConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The keys stay out of logs.
+        // The keys are left out, so that they do not reach logs.
         f.debug_struct("EndpointConfig")
             .field("connection_id_len", &self.connection_id_len)
             .field("max_udp_payload_size", &self.max_udp_payload_size)

@@ -1,4 +1,4 @@
-//! What a user may set, with default, unit and range of each value.
+//! The settings of users, with default, unit and range of each value.
 
 mod client;
 mod endpoint;

@@ -10,17 +10,17 @@ use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 use super::TransportConfig;
 use super::transport::{ConfigError, check};
 
-/// When a client must prove its address before the server spends work on it.
+/// Decides when a client must prove its address before the server spends work on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RetryPolicy {
-    /// With Retry under pressure: while clients wait longer than
-    /// [`ServerConfig::max_incoming_delay`], the waiting room is three quarters full, or
-    /// handshakes hold more than [`ServerConfig::half_open_bytes`].
+    /// Sends Retry under pressure: while clients wait longer than
+    /// [`ServerConfig::max_incoming_delay`], the queue of incoming connections is three quarters
+    /// full, or handshakes hold more than [`ServerConfig::half_open_bytes`].
     #[default]
     Auto,
-    /// Every client without a token.
+    /// Sends Retry to every client without a token.
     Always,
-    /// Never by itself; [`crate::Endpoint::retry`] still works.
+    /// Never sends Retry automatically; [`crate::Endpoint::retry`] still works.
     Never,
 }
 
@@ -29,13 +29,13 @@ pub enum RetryPolicy {
 pub struct ServerConfig {
     /// Makes TLS sessions.
     pub tls: Arc<dyn ServerTls>,
-    /// Settings of the connections.
+    /// Settings of the accepted connections.
     pub transport: Arc<TransportConfig>,
-    /// When Retry is sent. Default [`RetryPolicy::Auto`].
+    /// When to send Retry. Default [`RetryPolicy::Auto`].
     pub retry: RetryPolicy,
     /// Connections that may wait to be accepted. Default 16 384.
     pub max_incoming: usize,
-    /// Bytes that waiting connections may hold together. Default 32 MiB.
+    /// Bytes that waiting connections may hold in total. Default 32 MiB.
     pub max_incoming_bytes: usize,
     /// Time that connections may wait to be accepted before [`RetryPolicy::Auto`] sends Retry.
     /// Default 200 ms. Applies while at least 32 wait.
@@ -44,25 +44,27 @@ pub struct ServerConfig {
     /// counts as 28 KiB. Default `None`, half of
     /// [`EndpointConfig::memory_budget`](crate::EndpointConfig::memory_budget).
     pub half_open_bytes: Option<u64>,
-    /// Connections a second that one address (IPv4, or /64 of IPv6) may open, and a fourth of those
-    /// that one network (/24, or /56) may open. Those beyond get a Retry if they have no token, and are
-    /// refused if they have one. At least 1. Default `None`, no limit (limit K102).
+    /// Connections per second that one address (IPv4, or /64 of IPv6) may open, and a quarter of
+    /// those that one network (/24, or /56) may open. Clients beyond the limit receive a Retry if
+    /// they have no token, and are refused if they have one. At least 1. Default `None`, no limit
+    /// (limit K102).
     pub connection_rate: Option<u32>,
-    /// The same under pressure only, by the signs of [`RetryPolicy::Auto`]. Default `None`: then
-    /// networks take turns, so that a storm from one of them delays no other.
+    /// Like [`connection_rate`](Self::connection_rate), but applied only under pressure, as defined
+    /// by [`RetryPolicy::Auto`]. Default `None`: then networks take turns, so that a flood from one
+    /// of them delays no other.
     pub loaded_connection_rate: Option<u32>,
-    /// NEW_TOKEN tokens sent on each connection, at most 4. Default 2. A token proves the
-    /// client's address for 24 hours, once; that of a Retry for 10 seconds (limit K23).
+    /// NEW_TOKEN tokens sent on each connection, at most 4. Default 2. A token proves the client's
+    /// address once, within 24 hours; a Retry token within 10 seconds (limit K23).
     pub new_tokens: u32,
-    /// Whether clients may change their address. Default on; NAT rebinding is always followed.
+    /// Lets clients change their address. Default on; NAT rebinding is always followed.
     pub migration: bool,
-    /// Hands TLS work out with [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task) instead
-    /// of doing it where a packet is received. The embedder has to take it. Default off.
+    /// Hands TLS work out through [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task)
+    /// instead of running it where a packet is received. The embedder must run it. Default off.
     pub offload_tls: bool,
 }
 
 impl ServerConfig {
-    /// Defaults around a TLS configuration.
+    /// Creates the default settings around a TLS configuration.
     pub fn new(tls: Arc<dyn ServerTls>) -> Self {
         Self {
             tls,
@@ -84,7 +86,7 @@ impl ServerConfig {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] names the field, what it is and what is allowed.
+    /// [`ConfigError`] contains the field, its value and the allowed range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.transport.validate()?;
         let most = usize::MAX as u64;
@@ -107,14 +109,14 @@ impl ServerConfig {
         Ok(())
     }
 
-    /// The rate at which one address may open connections now.
+    /// Returns the rate at which one address may open connections now.
     pub(crate) fn rate(&self, is_loaded: bool) -> Option<u32> {
         let loaded = self.loaded_connection_rate.filter(|_| is_loaded);
         self.connection_rate.into_iter().chain(loaded).min()
     }
 }
 
-/// The highest rate of connections: more than a machine can accept.
+/// The highest configurable rate of connections: more than one machine can accept.
 const MAX_CONNECTION_RATE: u64 = 1_000_000;
 
 impl fmt::Debug for ServerConfig {

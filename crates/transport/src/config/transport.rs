@@ -15,83 +15,87 @@ use crate::stream::StreamsConfig;
 
 /// Settings of one connection.
 ///
-/// Every field can be set freely and is checked by [`TransportConfig::validate`], which the
-/// endpoint calls before it uses a configuration.
+/// Set any field freely: [`TransportConfig::validate`], which the endpoint calls before it uses a
+/// configuration, checks them all.
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
-    /// Silence after which the connection is dropped; `None` means never on our account.
-    /// Default 30 s, at least 1 ms. The smaller of both sides' values counts (RFC 9000 §10.1).
+    /// Time without packets after which the connection is closed silently; `None` disables our own
+    /// limit. Default 30 s, at least 1 ms. The smaller of both sides' values applies (RFC 9000
+    /// §10.1).
     pub max_idle_timeout: Option<Duration>,
-    /// Sends a PING after this much silence. Default off; sensible is a third of the idle timeout.
+    /// Sends a PING after this much time without packets. Default off; a third of the idle timeout
+    /// is sensible.
     pub keep_alive_interval: Option<Duration>,
-    /// Time for the whole handshake. Default 10 s. A server gives up a client that it hears
-    /// nothing of for half of it.
+    /// Time limit for the whole handshake. Default 10 s. A server gives up a client from which no
+    /// packet arrives for half of it.
     pub handshake_timeout: Duration,
     /// Round-trip time assumed before the first sample. Default 333 ms (RFC 9002 §6.2.2).
     pub initial_rtt: Duration,
-    /// UDP payload of full datagrams in bytes at first, 1200 to 65 507. Default 1200, which every
-    /// QUIC path carries (RFC 9000 §14); set it higher only where the path is known.
+    /// Initial UDP payload of full datagrams in bytes, 1200 to 65 507. Default 1200, which every
+    /// QUIC path carries (RFC 9000 §14). Raise it only if the path is known.
     pub mtu: u16,
-    /// Searches for larger datagrams that the path carries (RFC 8899), and falls back to 1200
-    /// bytes when it carries less than it did. Default on.
+    /// Searches for larger datagrams that the path carries (RFC 8899), and falls back to 1200 bytes
+    /// if the path no longer carries the present size. Default on.
     pub mtu_discovery: bool,
     /// Largest UDP payload that the search tries, from `mtu` to 65 507. Default 65 507; the
-    /// interface and the peer set limits of their own.
+    /// interface and the peer impose their own limits.
     pub mtu_max: u16,
-    /// Bidirectional streams the peer may have open. Default 100, at most 2^60.
+    /// Bidirectional streams that the peer may have open. Default 100, at most 2^60.
     pub max_bidi_streams: u64,
-    /// Unidirectional streams the peer may have open. Default 100, at most 2^60.
+    /// Unidirectional streams that the peer may have open. Default 100, at most 2^60.
     pub max_uni_streams: u64,
-    /// First flow-control window of a stream in bytes. Default 256 KiB.
+    /// Initial flow-control window of a stream in bytes. Default 256 KiB.
     pub stream_receive_window: u64,
-    /// Largest window a stream grows to by itself. Default 128 MiB, which fills 1 Gbit/s over
-    /// 600 ms; all windows of an endpoint grow within
+    /// Largest window to which a stream grows automatically. Default 128 MiB, which fills 1 Gbit/s
+    /// over 600 ms. The growth of all windows of an endpoint is limited by
     /// [`EndpointConfig::receive_budget`](crate::EndpointConfig::receive_budget).
     pub stream_receive_window_max: u64,
-    /// First flow-control window of the connection in bytes. Default 1 MiB.
+    /// Initial flow-control window of the connection in bytes. Default 1 MiB.
     pub receive_window: u64,
-    /// Largest window the connection grows to by itself. Default 128 MiB.
+    /// Largest window to which the connection grows automatically. Default 128 MiB.
     pub receive_window_max: u64,
-    /// Bytes kept for retransmission and sending, over all streams: four congestion windows, at
-    /// least 512 KiB or this, at most this. Default 256 MiB.
+    /// Bytes kept for sending and retransmission, over all streams: four congestion windows, but at
+    /// least 512 KiB or this value, and at most this value. Default 256 MiB.
     pub send_buffer_max: u64,
-    /// Maximum of the bytes that a stream takes from its writer ahead of the wire. The limit follows
-    /// two congestion windows from 64 KiB up to this, and never exceeds the credit of the peer by
-    /// more than 512 bytes. Default 256 KiB: more would leave the caches before it is sealed.
+    /// Maximum of bytes that a stream accepts from its writer before they can be sent. The limit
+    /// follows two congestion windows from 64 KiB up to this value, and never exceeds the credit of
+    /// the peer by more than 512 bytes. Default 256 KiB: more data would leave the caches before it
+    /// is sealed.
     pub unsent_limit: u64,
-    /// Bytes of received datagrams (RFC 9221) that wait to be read; `None` tells the peer that none
-    /// are taken. When there are more, the oldest are dropped. Default 256 KiB, at least 2 bytes.
+    /// Bytes of received datagrams (RFC 9221) that wait to be read; `None` announces to the peer
+    /// that none are accepted. When it is exceeded, the oldest are dropped. Default 256 KiB, at
+    /// least 2 bytes.
     pub datagram_receive_buffer_size: Option<usize>,
-    /// Received datagrams that wait to be read, whatever their size. Default 64.
+    /// Maximum count of received datagrams that wait to be read. Default 64.
     pub datagram_receive_queue: usize,
-    /// Bytes of datagrams that wait to be sent; 0 switches sending off. When there are more, the
-    /// oldest are dropped. Default 256 KiB.
+    /// Bytes of datagrams that wait to be sent; 0 disables sending. When it is exceeded, the oldest
+    /// are dropped. Default 256 KiB.
     pub datagram_send_buffer_size: usize,
-    /// Datagrams that wait to be sent, whatever their size. Default 64.
+    /// Maximum count of datagrams that wait to be sent. Default 64.
     pub datagram_send_queue: usize,
-    /// Congestion controller. Default CUBIC with HyStart++.
+    /// The congestion controller. Default CUBIC with HyStart++.
     pub congestion: Algorithm,
-    /// Lets NewReno and CUBIC, and Prague while it is CUBIC, go back to slow start when the path has
-    /// become wider than it was at the last congestion. Without it they take the time that
-    /// RFC 9002 §7 and RFC 9438 give them. Default on.
+    /// Lets NewReno and CUBIC, and Prague while it behaves like CUBIC, return to slow start when
+    /// the capacity of the path has risen since the last congestion event. Otherwise they grow at
+    /// the speed of RFC 9002 §7 and RFC 9438. Default on.
     pub capacity_rise: bool,
-    /// Makes controllers of the user's own, which are used instead of `congestion`. Default none.
+    /// Makes custom controllers, which are used instead of `congestion`. Default none.
     pub controller_factory: Option<Arc<dyn ControllerFactory>>,
-    /// Marks packets ECT(0) while the path proves to carry it. Default on.
+    /// Marks packets ECT(0) while the path is validated to carry ECN. Default on.
     pub ecn: bool,
-    /// Longest time we hold an acknowledgement back. Default 25 ms, below 2^14 ms.
+    /// Longest time for which we delay an acknowledgement. Default 25 ms, below 2^14 ms.
     pub max_ack_delay: Duration,
-    /// Lets the peer say how often it wants acknowledgements, and tells a peer that listens how
-    /// often they are wanted here (draft-ietf-quic-ack-frequency-12). Default on.
+    /// Lets the peer request how often we acknowledge, and sends such requests to a peer that
+    /// supports them (draft-ietf-quic-ack-frequency-12). Default on.
     pub ack_frequency: bool,
-    /// Packets after which keys are updated by themselves. Default 2^20.
+    /// Number of packets after which keys are updated automatically. Default 2^20.
     pub key_update_after: u64,
-    /// Gaps that one stream's reassembly may have, and one more for each 32 KiB of its window.
+    /// Gaps that the reassembly of one stream may have, plus one for each 32 KiB of its window.
     /// Default 128.
     pub max_gaps_per_stream: usize,
     /// Gaps over all streams, growing with the window of the connection. Default 512.
     pub max_gaps: usize,
-    /// Makes a sink for the records of each connection when it begins, so that its handshake is
+    /// Makes a sink for the records of each connection at its start, so that the handshake is
     /// recorded too. Default none.
     pub sinks: Option<Arc<dyn SinkFactory>>,
 }
@@ -133,7 +137,7 @@ impl Default for TransportConfig {
 }
 
 impl TransportConfig {
-    /// The controller of a new path.
+    /// Creates the controller of a new path.
     pub(crate) fn new_controller(&self, mtu: u16, seed: u64) -> CongestionController {
         match &self.controller_factory {
             Some(factory) => CongestionController::Custom(factory.make(mtu, seed)),
@@ -148,12 +152,12 @@ impl TransportConfig {
     }
 }
 
-/// A setting is outside its range.
+/// An error for a setting outside its range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// The field's name.
+    /// The name of the field.
     pub field: &'static str,
-    /// What was seen and what is allowed.
+    /// The value found and the allowed range.
     pub message: String,
 }
 
@@ -167,9 +171,9 @@ impl std::error::Error for ConfigError {}
 
 /// Largest UDP payload over IPv4.
 const MAX_MTU: u16 = 65_507;
-/// Bytes in a queue of datagrams: as many as windows may have by default.
+/// Maximum of bytes in a queue of datagrams: the default maximum of the windows.
 const MAX_DATAGRAM_BUFFER: usize = 128 * 1024 * 1024;
-/// Datagrams in a queue.
+/// Maximum of datagrams in a queue.
 const MAX_DATAGRAM_QUEUE: u64 = 1 << 20;
 const MAX_STREAMS: u64 = 1 << 60;
 const MAX_WINDOW: u64 = (1 << 62) - 1;
@@ -179,7 +183,7 @@ impl TransportConfig {
     ///
     /// # Errors
     ///
-    /// Names the first field outside its range, its value and the range.
+    /// [`ConfigError`] contains the first field outside its range, its value and the range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let least = u64::try_from(MIN_INITIAL_DATAGRAM).expect("1200 fits");
         check("mtu", u64::from(self.mtu), least, u64::from(MAX_MTU))?;
@@ -243,7 +247,7 @@ impl TransportConfig {
     fn validate_datagrams(&self) -> Result<(), ConfigError> {
         let most = MAX_DATAGRAM_BUFFER as u64;
         if let Some(bytes) = self.datagram_receive_buffer_size {
-            // An empty datagram takes two bytes of the limit that is announced.
+            // An empty datagram takes two bytes of the announced limit.
             check("datagram_receive_buffer_size", bytes as u64, 2, most)?;
         }
         for (field, count) in [
@@ -256,7 +260,7 @@ impl TransportConfig {
         check("datagram_send_buffer_size", bytes, 0, most)
     }
 
-    /// The part that datagrams need.
+    /// Returns the settings for datagrams.
     pub(crate) fn datagrams(&self) -> DatagramLimits {
         DatagramLimits {
             send_bytes: self.datagram_send_buffer_size,
@@ -266,12 +270,12 @@ impl TransportConfig {
         }
     }
 
-    /// The shortest delay of acknowledgements that we offer: timers are no finer.
+    /// Returns the shortest acknowledgement delay that we offer: timers are no finer.
     pub(crate) fn min_ack_delay(&self) -> Duration {
         TIMER_GRANULARITY.min(self.max_ack_delay)
     }
 
-    /// The search for the datagram size of a new path.
+    /// Creates the search for the datagram size of a new path.
     pub(crate) fn mtu_search(&self) -> MtuSearch {
         if self.mtu_discovery {
             MtuSearch::new(self.mtu, self.mtu_max)
@@ -280,7 +284,7 @@ impl TransportConfig {
         }
     }
 
-    /// The part that the streams need.
+    /// Returns the settings for streams.
     pub(crate) fn streams(&self) -> StreamsConfig {
         StreamsConfig {
             max_bidi: self.max_bidi_streams,

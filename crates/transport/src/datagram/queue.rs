@@ -21,7 +21,7 @@ impl Outgoing {
     }
 }
 
-/// Something with a size.
+/// An item with a size.
 pub(super) trait Sizeable {
     fn size(&self) -> usize;
 }
@@ -38,7 +38,7 @@ impl Sizeable for Bytes {
     }
 }
 
-/// First in, first out.
+/// A first-in, first-out queue.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     items: VecDeque<T>,
@@ -48,7 +48,7 @@ pub(super) struct Queue<T> {
 }
 
 impl<T: Sizeable> Queue<T> {
-    /// Bytes of all that waits.
+    /// Returns the bytes of all waiting items.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -67,7 +67,7 @@ impl<T: Sizeable> Queue<T> {
         self.items.is_empty()
     }
 
-    /// Bytes that one more item may have; 0 when there are too many.
+    /// Returns the largest size of another item; 0 if there are too many items.
     pub(super) fn space(&self) -> usize {
         if self.items.len() < self.max_items {
             self.max_bytes - self.bytes
@@ -105,7 +105,7 @@ impl<T: Sizeable> Queue<T> {
         self.items.iter()
     }
 
-    /// Takes out what is chosen, the oldest first.
+    /// Removes and returns the chosen items, the oldest first.
     pub(super) fn take_if(&mut self, chosen: impl Fn(&T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         for _ in 0..self.items.len() {
@@ -119,7 +119,7 @@ impl<T: Sizeable> Queue<T> {
         taken
     }
 
-    /// Empties the queue and gives its memory back.
+    /// Empties the queue and frees its memory.
     pub(super) fn clear(&mut self) {
         self.items = VecDeque::new();
         self.bytes = 0;

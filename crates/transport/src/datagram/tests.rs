@@ -32,7 +32,7 @@ fn send(datagrams: &mut Datagrams, data: Bytes) {
     assert_eq!(sent, Ok(None));
 }
 
-/// One packet with `room` bytes of frames: what was written, and the record.
+/// Builds one packet with `room` bytes of frames. Returns its bytes and its record.
 fn packet(datagrams: &mut Datagrams, now: Time, room: usize, contested: bool) -> Vec<u8> {
     let mut lists = FrameLists::default();
     let mut buffer = vec![0xee; room];
@@ -43,7 +43,7 @@ fn packet(datagrams: &mut Datagrams, now: Time, room: usize, contested: bool) ->
     buffer
 }
 
-/// Payloads of the DATAGRAM frames of a packet.
+/// Returns the payloads of the DATAGRAM frames of a packet.
 fn payloads(packet: &[u8]) -> Vec<Vec<u8>> {
     Frames::new(packet)
         .filter_map(|frame| match frame.expect("what we write decodes") {
@@ -407,7 +407,7 @@ proptest! {
                     datagrams.on_timeout(at(now));
                 }
                 Op::Send { len, lifetime } => {
-                    // Its number is in front, so that order can be checked.
+                    // The number is at the front, so that the order can be checked.
                     let mut data = taken.to_be_bytes().to_vec();
                     data.resize(8 + len, 0);
                     let options = SendOptions {

@@ -1,4 +1,4 @@
-//! Growth of a receive window.
+//! Automatic growth of a receive window.
 
 use std::time::Duration;
 
@@ -6,43 +6,43 @@ use courser_base::Time;
 
 use super::window_budget::{Draw, WindowBudget};
 
-/// The size of a receive window, doubled while the window holds the sender back.
+/// The size of a receive window, doubled while the window limits the sender.
 ///
 /// A sender that is limited only by the window moves one window per round trip. If it moves a
-/// quarter of one or more, the window may soon be what limits it, so it doubles up to the
-/// maximum: a fast path is never held back, even with a queue as long as itself. A window that is
-/// large enough, or an application that reads slowly, takes longer and leaves the size alone.
+/// quarter of one or more, the window may soon be the limit, so it doubles up to the maximum: a
+/// fast path is never held back, even with a queue as long as the path itself. A window that is
+/// large enough, or an application that reads slowly, takes longer and leaves the size unchanged.
 ///
-/// What is consumed tells that late. A slow start doubles within the part that is measured, and
-/// a lost packet holds back all that arrives behind it, for a round trip or, if its repair is lost
-/// too, for several. So the last eighth of a window that arrived is looked at as well, as long as
-/// the application leaves little of what it could read.
+/// Consumed bytes reveal that late. A slow start doubles within the part that is measured, and a
+/// lost packet delays all bytes behind it for a round trip or, if its retransmission is lost too,
+/// for several. So the last eighth of a window that arrived is measured as well, provided that the
+/// application leaves few readable bytes unread.
 #[derive(Debug)]
 pub(super) struct Autotune {
     window: u64,
     max: u64,
-    /// When the part of the window that is being consumed now began.
+    /// The time at which consumption of the current part of the window began.
     since: Option<Time>,
-    /// What has been consumed of that part.
+    /// Bytes consumed of that part.
     consumed: u64,
-    /// Bytes that arrive, in any order.
+    /// The arrival of bytes, in any order.
     arrivals: Arrivals,
-    /// Growth is drawn from here; a stream's is bounded by its connection's.
+    /// The budget for growth; that of a stream is bounded by its connection's window.
     draw: Option<Draw>,
 }
 
 /// Measures how long an eighth of the window takes to arrive.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrivals {
-    /// When the present eighth began, and what has arrived of it.
+    /// The time at which the current eighth began, and the bytes that have arrived of it.
     since: Option<Time>,
     bytes: u64,
-    /// How long the last one took, until that has been looked at.
+    /// The time that the previous eighth took, until it has been examined.
     latest: Option<Duration>,
 }
 
 impl Autotune {
-    /// Starts at `window`, grows up to `max`.
+    /// Starts at `window` and grows up to `max`.
     pub(super) fn new(window: u64, max: u64) -> Self {
         Self {
             window,
@@ -54,18 +54,18 @@ impl Autotune {
         }
     }
 
-    /// Draws growth from a budget from now on.
+    /// Draws further growth from a budget.
     pub(super) fn draw_from(&mut self, budget: WindowBudget) {
         self.draw = Some(Draw::new(budget));
     }
 
-    /// The size of today.
+    /// Returns the present size.
     #[inline]
     pub(super) const fn window(&self) -> u64 {
         self.window
     }
 
-    /// The first bytes arrive: the first part of the window begins.
+    /// Starts the first part of the window when the first bytes arrive.
     #[inline]
     pub(super) fn on_received(&mut self, now: Time) {
         if self.since.is_none() {
@@ -73,7 +73,7 @@ impl Autotune {
         }
     }
 
-    /// Bytes arrive, whether they can be read yet or not.
+    /// Counts bytes that arrive, readable or not.
     #[inline]
     pub(super) fn on_arrived(&mut self, now: Time, bytes: u64) {
         let arrivals = &mut self.arrivals;
@@ -88,16 +88,16 @@ impl Autotune {
         }
     }
 
-    /// An eighth of the window has arrived since it was last asked whether it is large enough.
+    /// Returns true if an eighth of the window has arrived since the size was last examined.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
         self.arrivals.latest.is_some() && self.window < self.max
     }
 
-    /// This much is consumed before more is announced: half of a small window, and less of a
-    /// large one, so that most of it can be under way. A window is several round trips of data, so
-    /// that a frame is under way most of the time: a client that only reads has nothing else that
-    /// it would send again from where a NAT has moved it.
+    /// Returns the bytes consumed before more credit is announced: half of a small window, and less
+    /// of a large one, so that most of it can be in flight. A window is several round trips of
+    /// data, so a frame is nearly always in flight: a client that only reads sends nothing else
+    /// that it would retransmit from a new address after a NAT rebinding.
     #[inline]
     pub(super) const fn step(&self) -> u64 {
         match self.window {
@@ -107,8 +107,8 @@ impl Autotune {
         }
     }
 
-    /// This much is consumed before growth is considered: an application that reads in batches
-    /// would look fast in a smaller part.
+    /// Returns the bytes consumed before growth is considered: in a smaller part, an application
+    /// that reads in batches would look fast.
     const fn part(&self) -> u64 {
         match self.window {
             HUGE.. => self.window / 4,
@@ -116,8 +116,8 @@ impl Autotune {
         }
     }
 
-    /// At least a [step](Self::step) was consumed and more is about to be announced. `keeps_up`
-    /// if the application leaves little of what it can read.
+    /// Considers growth after at least a [step](Self::step) was consumed, when more credit is about
+    /// to be announced. `keeps_up` means that the application leaves few readable bytes.
     pub(super) fn on_consumed(&mut self, now: Time, rtt: Duration, consumed: u64, keeps_up: bool) {
         self.consumed += consumed;
         let latest = self.arrivals.latest.take();
@@ -132,7 +132,7 @@ impl Autotune {
         self.consumed = 0;
     }
 
-    /// A quarter of the window per round trip, said without a division.
+    /// Returns true at a quarter of the window per round trip, computed without a division.
     fn is_consumed_fast(&self, now: Time, rtt: Duration) -> bool {
         self.since.is_some_and(|since| {
             let elapsed = u128::from(self.window) * now.saturating_since(since).as_nanos();
@@ -140,9 +140,9 @@ impl Autotune {
         })
     }
 
-    /// Nothing can be consumed for want of what was lost, while more and more arrives behind it.
-    /// An eighth per round trip is enough to grow: a repair that is lost as well takes another
-    /// round trip, and another one passes until the sender hears of new credit.
+    /// Considers growth while nothing can be consumed because a packet was lost, and more and more
+    /// bytes arrive behind it. An eighth per round trip is enough to grow: a lost retransmission
+    /// takes another round trip, and another passes until new credit reaches the sender.
     pub(super) fn on_held_up(&mut self, rtt: Duration) {
         let latest = self.arrivals.latest.take();
         if latest.is_some_and(|eighth| eighth < rtt) {
@@ -159,14 +159,14 @@ impl Autotune {
     }
 }
 
-/// Parts of the window of which each is measured as it arrives.
+/// Parts of the window, each of which is measured as it arrives.
 const EIGHTHS: u64 = 8;
 
-/// From this size on, some more frames cost nothing that could be measured.
+/// From this size on, a few more frames have no measurable cost.
 const LARGE: u64 = 256 << 10;
 
-/// From this size on a frame is for a megabyte or more, and a window that cannot grow any more is
-/// as large as its sender finds it: a sixteenth less than it is.
+/// From this size on a frame grants a megabyte or more. A window that cannot grow any more then
+/// appears to its sender a sixteenth smaller than it is.
 const HUGE: u64 = 16 << 20;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Flow control of a stream or a connection, each way. RFC 9000 §4.
+//! Flow control of a stream or a connection, in both directions. RFC 9000 §4.
 //!
-//! Both levels follow the same rules, so both use the same types: [`SendLimit`] is what the
-//! peer allows us, [`ReceiveWindow`] what we allow the peer.
+//! Both levels follow the same rules, so both use the same types: [`SendLimit`] is the credit that
+//! the peer grants us, [`ReceiveWindow`] the credit that we grant the peer.
 
 mod autotune;
 mod receive_window;

@@ -1,4 +1,4 @@
-//! What we allow the peer to send.
+//! The credit that we grant the peer.
 
 use std::time::Duration;
 
@@ -11,30 +11,30 @@ use crate::error::TransportError;
 
 /// Credit that we granted the peer for one stream or for the connection. RFC 9000 §4.1.
 ///
-/// For a stream `received` is the highest offset seen, for the connection the sum of those of
-/// all streams. `consumed` counts what has left our buffers for good: read by the application,
-/// or discarded. What the application [holds](ReceiveWindow::hold) has left them too, and yet
-/// earns the peer no credit.
+/// For a stream `received` is the highest offset seen, for the connection the sum of the highest
+/// offsets of all streams. `consumed` counts the bytes that have left our buffers: read by the
+/// application, or discarded. Bytes that the application [holds](ReceiveWindow::hold) have left
+/// them too, but earn the peer no credit.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
     limit: u64,
     received: u64,
     consumed: u64,
-    /// Of what was consumed, what the application keeps and is not credited for.
+    /// Consumed bytes that the application still holds, and that are not credited.
     held: u64,
-    /// What was credited when the limit was last raised.
+    /// The credited bytes when the limit was last raised.
     announced: u64,
-    /// Of what was received and not consumed, what waits for the application alone.
+    /// Received and unconsumed bytes that wait only for the application.
     readable: u64,
     autotune: Autotune,
-    /// When a frame last told the limit.
+    /// The time at which a frame last announced the limit.
     told: Time,
-    /// The largest limit that the peer is known to have heard.
+    /// The largest limit whose announcement was acknowledged.
     heard: u64,
 }
 
 impl ReceiveWindow {
-    /// Starts with `window` bytes allowed, as our transport parameters say.
+    /// Starts with `window` bytes allowed, as in our transport parameters.
     pub(crate) fn new(window: u64, max: u64) -> Self {
         let window = window.min(MAX_VARINT);
         Self {
@@ -50,39 +50,39 @@ impl ReceiveWindow {
         }
     }
 
-    /// Growth is drawn from a budget from now on.
+    /// Draws further growth from a budget.
     pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
         self.autotune.draw_from(budget);
     }
 
-    /// Bytes it grants at a time, today.
+    /// Returns the present size of the window in bytes.
     #[inline]
     pub(crate) const fn size(&self) -> u64 {
         self.autotune.window()
     }
 
-    /// Bytes counted so far.
+    /// Returns the bytes counted so far.
     #[inline]
     pub(crate) const fn received(&self) -> u64 {
         self.received
     }
 
-    /// Bytes that the application can read now.
+    /// Returns the bytes that the application can read now.
     pub(crate) const fn readable(&self) -> u64 {
         self.readable
     }
 
-    /// Bytes received and not consumed.
+    /// Returns the bytes received and not consumed.
     pub(crate) const fn unconsumed(&self) -> u64 {
         self.received - self.consumed
     }
 
-    /// Bytes that were consumed, and that the application keeps and is not credited for.
+    /// Returns the consumed bytes that the application holds and that are not credited.
     pub(crate) const fn held(&self) -> u64 {
         self.held
     }
 
-    /// Asks whether `additional` more bytes respect the limit.
+    /// Checks that `additional` more bytes respect the limit.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Counts bytes that [`ReceiveWindow::check`] let pass.
+    /// Counts bytes that passed [`ReceiveWindow::check`].
     #[inline]
     pub(crate) fn on_received(&mut self, now: Time, additional: u64) {
         debug_assert!(self.check(additional).is_ok(), "unchecked bytes");
@@ -105,7 +105,7 @@ impl ReceiveWindow {
         self.autotune.on_received(now);
     }
 
-    /// Counts what a frame brought: `len` bytes, by which `ordered` more can be read.
+    /// Counts the bytes of a frame: `len` in total, which make `ordered` more readable.
     #[inline]
     pub(crate) fn on_arrived(&mut self, now: Time, len: u64, ordered: u64) {
         self.readable = self.readable.saturating_add(ordered);
@@ -118,7 +118,7 @@ impl ReceiveWindow {
         self.on_discarded(len, len);
     }
 
-    /// Counts bytes that left our buffers, of which so many could have been read.
+    /// Counts bytes that left our buffers, `readable` of which could have been read.
     #[inline]
     pub(crate) fn on_discarded(&mut self, len: u64, readable: u64) {
         debug_assert!(len <= self.unconsumed(), "consumed more than received");
@@ -137,8 +137,8 @@ impl ReceiveWindow {
         self.held = self.held.saturating_sub(len);
     }
 
-    /// What was consumed and is not held. Half a window is granted in any case: what is held may
-    /// wait for bytes that have yet to come, and without credit they never would.
+    /// Returns the bytes consumed and not held. Half a window is granted in any case: held bytes
+    /// may depend on bytes that have yet to arrive, which they never would without credit.
     #[inline]
     const fn credited(&self) -> u64 {
         let most = self.autotune.window() / 2;
@@ -146,7 +146,7 @@ impl ReceiveWindow {
         self.consumed.saturating_sub(held)
     }
 
-    /// True when enough of the window is used that a larger limit is worth a frame.
+    /// Returns true if enough of the window is used that a larger limit is worth a frame.
     ///
     /// Waiting for a BLOCKED frame instead would cost the sender a round trip (RFC 9000 §4.2).
     #[inline]
@@ -161,8 +161,9 @@ impl ReceiveWindow {
         left <= window - self.autotune.step() && window > 0 && self.limit < MAX_VARINT
     }
 
-    /// The peer nears the limit, and it is not the application that keeps it there: what it could
-    /// read it has read, the rest waits for a repair. A reader that is slow has bytes to read.
+    /// Returns true if the peer nears the limit and the application does not keep it there: it has
+    /// read all that it could, and the rest waits for a retransmission. A slow reader has bytes to
+    /// read.
     #[inline]
     fn is_held_up(&self) -> bool {
         self.autotune.has_news()
@@ -171,13 +172,13 @@ impl ReceiveWindow {
             && self.unconsumed() > self.readable
     }
 
-    /// The application has read nearly all that it could.
+    /// Returns true if the application has read nearly all that it could.
     #[inline]
     fn keeps_up(&self) -> bool {
         self.readable <= self.autotune.window() / 8
     }
 
-    /// The limit to announce now; never lower than before (RFC 9000 §4.1).
+    /// Returns the limit to announce now; never lower than before (RFC 9000 §4.1).
     pub(crate) fn announce(&mut self, now: Time, rtt: Duration) -> u64 {
         self.told = now;
         if self.has_consumed_step() {
@@ -202,23 +203,23 @@ impl ReceiveWindow {
         self.limit = self.limit.max(limit.min(MAX_VARINT));
     }
 
-    /// True when the peer says that `known` is its limit, and what raised it must have reached it
-    /// by now: it was told a round trip ago.
+    /// Returns true if the peer reports that `known` is its limit although the frame that raised it
+    /// was sent a round trip ago and must have arrived by now.
     pub(crate) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
         known < self.limit && now >= self.told + rtt
     }
 
-    /// A frame with this limit was acknowledged.
+    /// Processes the acknowledgement of a frame with this limit.
     pub(crate) fn on_limit_heard(&mut self, limit: u64) {
         self.heard = self.heard.max(limit);
     }
 
-    /// True when the peer knows the limit as last announced.
+    /// Returns true if the frame with the latest limit was acknowledged.
     pub(crate) const fn is_heard(&self) -> bool {
         self.heard >= self.limit
     }
 
-    /// The limit as last announced.
+    /// Returns the limit as last announced.
     #[cfg(test)]
     pub(crate) const fn limit(&self) -> u64 {
         self.limit

@@ -1,26 +1,26 @@
-//! What the receive windows of all connections may grow by together.
+//! The budget for the growth of the receive windows of all connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Bytes by which the windows of an endpoint's connections may grow beyond their first size
+/// Bytes by which the windows of an endpoint's connections may grow beyond their initial size
 /// (attack limit K16). Clones share one budget.
 ///
-/// The first window of each connection is granted anyway; only so many connections exist. What
-/// grows is what a peer has made us believe in, and without a common bound each of thousands
-/// of peers could bring us to keep the largest window.
+/// The initial window of each connection is granted in any case, because the number of connections
+/// is limited. Growth depends on the traffic of the peer. Without a common bound, each of thousands
+/// of peers could make us keep the largest window.
 #[derive(Clone, Debug)]
 pub struct WindowBudget(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     left: AtomicU64,
-    /// Memory is tight: nobody draws.
+    /// True while memory is tight: nothing can be drawn.
     is_frozen: AtomicBool,
 }
 
 impl WindowBudget {
-    /// A budget of so many bytes.
+    /// Creates a budget of `bytes`.
     pub fn new(bytes: u64) -> Self {
         Self(Arc::new(Shared {
             left: AtomicU64::new(bytes),
@@ -28,7 +28,7 @@ impl WindowBudget {
         }))
     }
 
-    /// Bytes that nobody has drawn.
+    /// Returns the bytes that have not been drawn.
     #[cfg(test)]
     pub fn left(&self) -> u64 {
         self.0.left.load(Ordering::Relaxed)
@@ -40,8 +40,8 @@ impl WindowBudget {
         self.0.is_frozen.store(is_frozen, Ordering::Relaxed);
     }
 
-    /// Takes more for somebody who has `taken` already. Nobody may have more than an eighth of what
-    /// was left: eight who hold all they can leave a third to those who come later.
+    /// Draws bytes for an owner that has drawn `taken` already. An owner may have at most an eighth
+    /// of what was left: eight that hold all they can leave a third to those that come later.
     fn take(&self, bytes: u64, taken: u64) -> bool {
         if self.0.is_frozen.load(Ordering::Relaxed) {
             return false;
@@ -57,10 +57,10 @@ impl WindowBudget {
     }
 }
 
-/// The part of what is left that one window may have.
+/// The divisor of what is left that yields one window's maximum.
 const SHARE: u64 = 8;
 
-/// What one window has drawn; given back when the window goes.
+/// Bytes that one window has drawn; returned when the window is dropped.
 #[derive(Debug)]
 pub(crate) struct Draw {
     budget: WindowBudget,
@@ -72,7 +72,7 @@ impl Draw {
         Self { budget, taken: 0 }
     }
 
-    /// Draws more; false, and nothing is drawn, when there is not so much.
+    /// Draws more bytes. Returns false and draws nothing if not enough are left.
     pub(crate) fn take(&mut self, bytes: u64) -> bool {
         let granted = self.budget.take(bytes, self.taken);
         self.taken += if granted { bytes } else { 0 };

@@ -12,15 +12,15 @@ pub enum SpaceId {
     Initial,
     /// Handshake packets.
     Handshake,
-    /// 1-RTT packets. Every path has its own with multipath; there is one today.
+    /// 1-RTT packets. With multipath every path has its own space; today there is one.
     Application,
 }
 
 impl SpaceId {
-    /// All spaces in the order of the handshake.
+    /// All spaces, in the order of the handshake.
     pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Application];
 
-    /// The encryption level whose CRYPTO stream travels here.
+    /// Returns the encryption level whose CRYPTO stream travels in this space.
     pub const fn level(self) -> EncryptionLevel {
         match self {
             Self::Initial => EncryptionLevel::Initial,
@@ -29,7 +29,8 @@ impl SpaceId {
         }
     }
 
-    /// The space that packets of this kind are numbered in, if they have numbers that we use.
+    /// Returns the space in which packets of this kind are numbered, if they have numbers that we
+    /// use.
     pub const fn of(kind: PacketKind) -> Option<Self> {
         match kind {
             PacketKind::Initial => Some(Self::Initial),
@@ -39,7 +40,7 @@ impl SpaceId {
         }
     }
 
-    /// The kind of packet we send in this space.
+    /// Returns the kind of packet that we send in this space.
     pub const fn packet_kind(self) -> PacketKind {
         match self {
             Self::Initial => PacketKind::Initial,

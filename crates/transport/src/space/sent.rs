@@ -1,83 +1,83 @@
-//! What a sent packet carried, so that its fate can reach the owners of its frames.
+//! Records of the frames in sent packets, so that each fate reaches the owners of the frames.
 
 use courser_wire::{Direction, StreamId};
 
 use crate::datagram::DatagramId;
 
-/// One frame that somebody wants to hear about again when its packet is acked or lost.
+/// A frame whose owner is notified when its packet is acknowledged or lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SentFrame {
-    /// An ACK whose largest number was this; when acked, older ranges need no repeating.
+    /// An ACK. Once it is acknowledged, ranges up to `largest` need no repetition.
     Ack {
-        /// Largest packet number acknowledged in it.
+        /// The largest packet number that it acknowledges.
         largest: u64,
     },
-    /// A PING: counts as ack-eliciting, nobody repeats it.
+    /// A PING, which makes the packet ack-eliciting and is never repeated.
     Ping,
     /// A span of the CRYPTO stream of the packet's own space.
     Crypto {
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// Bytes.
+        /// Number of bytes.
         len: u16,
     },
     /// A span of a stream.
     Stream {
-        /// Which stream.
+        /// The stream.
         id: StreamId,
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// Bytes, possibly zero with `fin`.
+        /// Number of bytes, possibly zero with `fin`.
         len: u16,
-        /// The span ends the stream.
+        /// True if the span ends the stream.
         fin: bool,
     },
     /// RESET_STREAM.
     ResetStream {
-        /// Which stream.
+        /// The stream.
         id: StreamId,
     },
     /// STOP_SENDING.
     StopSending {
-        /// Which stream.
+        /// The stream.
         id: StreamId,
     },
-    /// MAX_DATA; a lost one is replaced by the limit of the day, unless that has arrived.
+    /// MAX_DATA; a lost one is replaced by the current limit, unless that was acknowledged.
     MaxData {
-        /// What it said.
+        /// The limit that it announces.
         limit: u64,
     },
     /// MAX_STREAM_DATA.
     MaxStreamData {
-        /// Which stream.
+        /// The stream.
         id: StreamId,
-        /// What it said.
+        /// The limit that it announces.
         limit: u64,
     },
     /// MAX_STREAMS.
     MaxStreams {
-        /// Which kind of streams.
+        /// The direction of the streams.
         direction: Direction,
-        /// What it said.
+        /// The limit that it announces.
         limit: u64,
     },
     /// DATA_BLOCKED.
     DataBlocked {
-        /// What it said.
+        /// The limit that it reports.
         limit: u64,
     },
     /// STREAM_DATA_BLOCKED.
     StreamDataBlocked {
-        /// Which stream.
+        /// The stream.
         id: StreamId,
-        /// What it said.
+        /// The limit that it reports.
         limit: u64,
     },
     /// STREAMS_BLOCKED.
     StreamsBlocked {
-        /// Which kind of streams.
+        /// The direction of the streams.
         direction: Direction,
-        /// What it said.
+        /// The limit that it reports.
         limit: u64,
     },
     /// NEW_CONNECTION_ID.
@@ -96,43 +96,44 @@ pub enum SentFrame {
     HandshakeDone,
     /// PATH_CHALLENGE or PATH_RESPONSE: never repeated as such (RFC 9000 §13.3).
     PathProbe,
-    /// ACK_FREQUENCY; a lost one is replaced by the request of the day.
+    /// ACK_FREQUENCY; a lost one is replaced by the current request.
     AckFrequency {
-        /// Its sequence number.
+        /// Sequence number of the request.
         sequence: u64,
     },
     /// DATAGRAM frames whose fate is only counted.
     Datagrams {
-        /// How many.
+        /// Number of DATAGRAM frames.
         count: u8,
     },
-    /// A DATAGRAM frame whose fate is told.
+    /// A DATAGRAM frame whose fate is reported.
     TrackedDatagram {
-        /// Which one.
+        /// The datagram.
         id: DatagramId,
     },
-    /// All of a datagram that probes for a larger size: tried again by its path's search.
+    /// All frames of a datagram that probes for a larger size. The search of its path sends another
+    /// probe.
     MtuProbe {
-        /// Which probe of the path.
+        /// Number of the probe on its path.
         probe: u32,
-        /// Bytes of the datagram.
+        /// Size of the datagram in bytes.
         size: u16,
-        /// The path it was sent on.
+        /// The path on which it was sent.
         path: u32,
     },
 }
 
 impl SentFrame {
-    /// True for datagrams, which are sent once.
+    /// Returns true for datagrams, which are never repeated.
     pub fn is_datagram(self) -> bool {
         matches!(self, Self::Datagrams { .. } | Self::TrackedDatagram { .. })
     }
 }
 
-/// The frames of one packet: at most one stream span, one ACK and a number of datagrams inline, the
-/// rest in a recycled list that [`FrameLists`] keeps.
+/// The frames of one packet. At most one stream span, one ACK and a number of datagrams are stored
+/// inline, the rest in a recycled list of [`FrameLists`].
 ///
-/// A bulk packet carries one stream span and nothing else, so it costs no list.
+/// A bulk packet carries only one stream span, so it needs no list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SentFrames {
     stream_id: u64,
@@ -142,7 +143,7 @@ pub struct SentFrames {
     flags: u8,
     /// Datagrams whose fate is only counted.
     datagrams: u8,
-    /// Index + 1 of the list with everything else; 0 for none.
+    /// Index + 1 of the list with all other frames; 0 if there is none.
     list: u32,
 }
 
@@ -199,7 +200,7 @@ impl SentFrames {
         lists.pool.frames(self.list).iter().copied().for_each(each);
     }
 
-    /// The inline stream span, if there is one.
+    /// Returns the inline stream span, if there is one.
     pub fn stream(&self) -> Option<SentFrame> {
         (self.flags & HAS_STREAM != 0).then(|| SentFrame::Stream {
             id: StreamId::from_value(self.stream_id),
@@ -209,27 +210,27 @@ impl SentFrames {
         })
     }
 
-    /// True when a stream span is all there is.
+    /// Returns true if a stream span is the only frame.
     pub fn is_only_stream(&self) -> bool {
         self.list == 0 && self.flags & (HAS_STREAM | HAS_ACK | HAS_DATAGRAMS) == HAS_STREAM
     }
 
-    /// True for a datagram that probes for a larger size.
+    /// Returns true for a datagram that probes for a larger size.
     pub fn is_mtu_probe(&self) -> bool {
         self.flags & IS_MTU_PROBE != 0
     }
 
-    /// Gives the list back; every record ends with this call.
+    /// Returns the list to the pool; every record must end with this call.
     pub fn release(self, lists: &mut FrameLists) {
         lists.pool.release(self.list);
     }
 }
 
-/// The record of the packet being built, and the lists of packets with more than one stream span
-/// and one ACK, recycled.
+/// The record of the packet being built, and recycled lists for packets with more than one stream
+/// span and one ACK.
 ///
-/// The record stays in here until its packet is sealed: copied right after its fields were
-/// written it would wait for each of them to leave the store buffer.
+/// The record stays in here until its packet is sealed. A copy made right after its fields were
+/// written would wait for each of them to leave the store buffer.
 #[derive(Debug, Default)]
 pub struct FrameLists {
     current: SentFrames,
@@ -255,19 +256,19 @@ impl FrameLists {
         self.current.push(frame, &mut self.pool);
     }
 
-    /// The record of the packet that was built.
+    /// Returns the record of the packet that was built.
     #[inline]
     pub fn take(&mut self) -> SentFrames {
         self.current
     }
 
-    /// How many lists are in use.
+    /// Returns the number of lists in use.
     #[cfg(test)]
     pub fn in_use(&self) -> usize {
         self.pool.in_use()
     }
 
-    /// Gives the memory of unused lists back, when none is in use.
+    /// Frees the memory of unused lists, if none is in use.
     pub fn shrink(&mut self) {
         if self.pool.in_use() == 0 {
             self.pool = Pool::default();
@@ -311,7 +312,7 @@ impl Pool {
     }
 }
 
-/// An idle connection keeps no more list heads than this.
+/// Maximum of list heads that an idle connection keeps.
 const KEPT_LISTS: usize = 256;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! An eye on the wire: opens every packet that the two ends of a pair have sent.
+//! An observer that opens every packet that the two ends of a pair have sent.
 
 use courser_base::Side;
 use courser_crypto::{HeaderKey, Keys, PacketKey, header_protection, initial};
@@ -12,7 +12,7 @@ use super::link::Datagram;
 use super::tampering::{Secrets, Tampered};
 use super::{End, Pair, Setup};
 
-/// Knows all keys of a connection.
+/// Holds all keys of a connection.
 pub(crate) struct Eye {
     pub(crate) client: Secrets,
     pub(crate) server: Secrets,
@@ -23,7 +23,7 @@ pub(crate) struct Eye {
 pub(crate) struct Seen {
     pub(crate) kind: PacketKind,
     pub(crate) number: u64,
-    /// Which of the 1-RTT keys sealed it.
+    /// Generation of the 1-RTT keys that sealed it.
     pub(crate) generation: usize,
     pub(crate) destination: ConnectionId,
     pub(crate) source: ConnectionId,
@@ -31,7 +31,7 @@ pub(crate) struct Seen {
     pub(crate) payload: Vec<u8>,
     /// The first byte without its protection.
     pub(crate) first_byte: u8,
-    /// Which datagram, in order of sending, and its length.
+    /// Index of its datagram, in order of sending, and the datagram's length.
     pub(crate) datagram: usize,
     pub(crate) datagram_len: usize,
 }
@@ -51,7 +51,7 @@ impl Seen {
 }
 
 impl Setup {
-    /// Adds an eye.
+    /// Adds an observer.
     pub(crate) fn with_eye(mut self) -> (Self, Eye) {
         let (client_tls, client) = Tampered::keys(self.client_tls);
         let (server_tls, server) = Tampered::keys(self.server.tls);
@@ -62,13 +62,13 @@ impl Setup {
 }
 
 impl Pair {
-    /// A new pair with an eye on it.
+    /// Creates a new pair with an observer.
     pub(crate) fn watched() -> (Self, Eye) {
         let (setup, eye) = Setup::default().with_eye();
         (Self::with(setup), eye)
     }
 
-    /// A connected pair with an eye on it.
+    /// Creates a connected pair with an observer.
     pub(crate) fn watched_and_connected() -> (Self, Eye) {
         let (mut pair, eye) = Self::watched();
         pair.connect();
@@ -77,7 +77,7 @@ impl Pair {
 }
 
 impl Eye {
-    /// Every packet that the client has sent.
+    /// Returns every packet that the client has sent.
     pub(crate) fn client_sent(&self, pair: &Pair) -> Vec<Seen> {
         read(
             &pair.client,
@@ -87,7 +87,7 @@ impl Eye {
         )
     }
 
-    /// Every packet that the server has sent. Retry and Version Negotiation are left out.
+    /// Returns every packet that the server has sent, without Retry and Version Negotiation.
     pub(crate) fn server_sent(&self, pair: &Pair) -> Vec<Seen> {
         read(
             &pair.server,
@@ -99,7 +99,7 @@ impl Eye {
 }
 
 impl Eye {
-    /// A 1-RTT packet of the client, under the keys of any generation and with any number.
+    /// Forges a 1-RTT packet of the client with the keys of any generation and any packet number.
     pub(crate) fn forge_client(
         &self,
         pair: &mut Pair,
@@ -114,7 +114,7 @@ impl Eye {
         )
     }
 
-    /// As [`Eye::forge_client`] for the server.
+    /// Like [`Eye::forge_client`] for the server.
     pub(crate) fn forge_server(
         &self,
         pair: &mut Pair,
@@ -130,7 +130,7 @@ impl Eye {
     }
 }
 
-/// All IDs that Initial keys may come from.
+/// Returns all IDs from which Initial keys may be derived.
 fn destinations(client: &End) -> Vec<ConnectionId> {
     let mut ids = Vec::new();
     for datagram in &client.sent {

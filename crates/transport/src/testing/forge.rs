@@ -12,7 +12,7 @@ use crate::space::SpaceId;
 
 impl Pair {
     /// Sends the server a packet with these frame bytes, as the client would seal it, and runs
-    /// until the answer is back.
+    /// until the response is back.
     pub(crate) fn forge_to_server(&mut self, space: SpaceId, payload: &[u8]) {
         let bytes = forge(&mut self.client, space, payload);
         let (from, to) = (self.client.address, self.server.address);
@@ -38,18 +38,18 @@ impl Pair {
         self.drive();
     }
 
-    /// As [`Pair::forge_to_server`] with a frame.
+    /// Like [`Pair::forge_to_server`], for one frame.
     pub(crate) fn frame_to_server(&mut self, frame: &Frame<'_>) {
         self.forge_to_server(SpaceId::Application, &encode(frame));
     }
 
-    /// As [`Pair::forge_to_client`] with a frame.
+    /// Like [`Pair::forge_to_client`], for one frame.
     pub(crate) fn frame_to_client(&mut self, frame: &Frame<'_>) {
         self.forge_to_client(SpaceId::Application, &encode(frame));
     }
 }
 
-/// The bytes of a frame.
+/// Encodes a frame.
 pub(crate) fn encode(frame: &Frame<'_>) -> Vec<u8> {
     let mut bytes = vec![0; frame.encoded_len()];
     frame.encode(&mut Writer::new(&mut bytes));
@@ -62,7 +62,7 @@ pub(crate) fn forge(end: &mut End, space: SpaceId, payload: &[u8]) -> Vec<u8> {
     forge_with(end, space, payload, |_| {})
 }
 
-/// As [`forge`]; `twist` may change the header bytes before the packet is sealed.
+/// Like [`forge`]; `twist` may change the header bytes before the packet is sealed.
 pub(crate) fn forge_with(
     end: &mut End,
     space: SpaceId,

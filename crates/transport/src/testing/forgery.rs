@@ -1,4 +1,4 @@
-//! A forged packet of which every part can be chosen.
+//! A forged packet, every part of which can be chosen.
 
 use courser_base::{Ecn, FourTuple};
 use courser_crypto::{PacketKey, TAG_LEN, header_protection};
@@ -11,7 +11,7 @@ use super::{End, Pair};
 use crate::endpoint::ReceiveMeta;
 use crate::space::SpaceId;
 
-/// What is different from the packet that an honest end would seal with these frames.
+/// The differences from the packet that an honest end would seal with these frames.
 #[derive(Clone, Default)]
 pub(crate) struct Forgery {
     payload: Vec<u8>,
@@ -19,7 +19,7 @@ pub(crate) struct Forgery {
     destination: Option<ConnectionId>,
     source: Option<ConnectionId>,
     token: Vec<u8>,
-    /// Bits of the first byte to turn around.
+    /// Bits of the first byte to invert.
     flip: u8,
     /// Shortest payload of an Initial.
     least: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Forgery {
 const NUMBER_LEN: usize = 4;
 
 impl Forgery {
-    /// A packet with these frames, and padding to 1200 bytes if it is an Initial.
+    /// Creates a packet with these frames, padded to 1200 bytes if it is an Initial.
     pub(crate) fn of(payload: &[u8]) -> Self {
         Self {
             payload: payload.to_vec(),
@@ -85,7 +85,7 @@ impl Forgery {
         bytes
     }
 
-    /// Seals a 1-RTT packet with `key`, whatever keys `end` is at.
+    /// Seals a 1-RTT packet with `key`, instead of the current keys of `end`.
     pub(crate) fn seal_with(&self, end: &mut End, key: &PacketKey, key_phase: bool) -> Vec<u8> {
         let (mut bytes, number, header_len) = self.write(end, SpaceId::Application, key_phase);
         key.seal_packet(number, &mut bytes, header_len);
@@ -95,7 +95,8 @@ impl Forgery {
         bytes
     }
 
-    /// Everything but the protection; returns the packet number and the length of the header.
+    /// Writes everything but the protection. Returns the packet number and the length of the
+    /// header.
     fn write(&self, end: &mut End, space: SpaceId, key_phase: bool) -> (Vec<u8>, u64, usize) {
         let connection = end.connection();
         let (destination, source) = connection.forging_ids();
@@ -146,7 +147,7 @@ impl Forgery {
 }
 
 impl Pair {
-    /// Hands a datagram to the server, in the client's name, and lets both ends react.
+    /// Delivers a datagram to the server, in the client's name, and lets both ends react.
     pub(crate) fn send_to_server(&mut self, bytes: Vec<u8>) {
         let (from, to) = (self.client.address, self.server.address);
         self.deliver(Datagram {
@@ -158,7 +159,7 @@ impl Pair {
         self.drive();
     }
 
-    /// Hands datagrams of one length to the server in one receive buffer.
+    /// Delivers datagrams of one length to the server in one receive buffer.
     pub(crate) fn send_batch_to_server(&mut self, datagrams: &[Vec<u8>]) {
         let meta = ReceiveMeta {
             path: FourTuple::to(self.client.address),
@@ -172,7 +173,7 @@ impl Pair {
         self.drive();
     }
 
-    /// Hands a datagram to the client, in the server's name, and lets both ends react.
+    /// Delivers a datagram to the client, in the server's name, and lets both ends react.
     pub(crate) fn send_to_client(&mut self, bytes: Vec<u8>) {
         let (from, to) = (self.server.address, self.client.address);
         self.deliver(Datagram {
@@ -184,13 +185,13 @@ impl Pair {
         self.drive();
     }
 
-    /// Seals as the client and hands it to the server.
+    /// Seals as the client and delivers to the server.
     pub(crate) fn client_forges(&mut self, space: SpaceId, forgery: &Forgery) {
         let bytes = forgery.seal(&mut self.client, space);
         self.send_to_server(bytes);
     }
 
-    /// Seals as the server and hands it to the client.
+    /// Seals as the server and delivers to the client.
     pub(crate) fn server_forges(&mut self, space: SpaceId, forgery: &Forgery) {
         let bytes = forgery.seal(&mut self.server, space);
         self.send_to_client(bytes);

@@ -28,7 +28,7 @@ pub(crate) fn server_tls(protocols: &[&[u8]]) -> Arc<dyn ServerTls> {
     server_tls_with_chain(protocols, vec![certificate.clone()], key)
 }
 
-/// A server whose chain is padded with `extra` copies of its certificate.
+/// Returns a server configuration whose chain is padded with `extra` copies of its certificate.
 pub(crate) fn server_tls_with_big_chain(protocols: &[&[u8]], extra: usize) -> Arc<dyn ServerTls> {
     let (certificate, key) = certificate();
     server_tls_with_chain(protocols, vec![certificate.clone(); extra + 1], key)

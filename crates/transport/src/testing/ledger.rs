@@ -1,4 +1,4 @@
-//! Watches over the amplification limit in every test: RFC 9000 §8, computed from outside.
+//! Checks the amplification limit in every test: RFC 9000 §8, computed from outside.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use courser_wire::packet::{self, PacketKind};
 
 use super::link::Datagram;
 
-/// Bytes that a server got from and sent to each address.
+/// Bytes that a server received from and sent to each address.
 #[derive(Default)]
 pub(crate) struct Ledger(HashMap<SocketAddr, Account>);
 
@@ -15,13 +15,13 @@ pub(crate) struct Ledger(HashMap<SocketAddr, Account>);
 struct Account {
     received: usize,
     sent: usize,
-    /// Something came from there that only one who receives there could have made: a packet
-    /// with keys from the handshake, or a token. Tests of forged ones look for themselves.
+    /// True once a datagram came from there that only a receiver at that address could have made: a
+    /// packet with handshake keys, or a token. Tests of forged addresses check this themselves.
     is_excused: bool,
 }
 
 impl Ledger {
-    /// The server received this.
+    /// Counts a datagram that the server received.
     pub(crate) fn on_received(&mut self, datagram: &Datagram) {
         let account = self.0.entry(datagram.from).or_default();
         account.received += datagram.bytes.len();
@@ -36,7 +36,7 @@ impl Ledger {
         }
     }
 
-    /// The server sent this.
+    /// Counts a datagram that the server sent.
     pub(crate) fn on_sent(&mut self, datagram: &Datagram) {
         let account = self.0.entry(datagram.to).or_default();
         account.sent += datagram.bytes.len();
@@ -49,7 +49,7 @@ impl Ledger {
         );
     }
 
-    /// Bytes that came from an address, and bytes that went there.
+    /// Returns the bytes received from an address and the bytes sent to it.
     pub(crate) fn of(&self, address: SocketAddr) -> (usize, usize) {
         let account = self.0.get(&address).copied().unwrap_or_default();
         (account.received, account.sent)

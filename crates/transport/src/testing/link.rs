@@ -1,4 +1,4 @@
-//! A link with delay, loss, reordering and duplication, all from one seed.
+//! A link with delay, loss, reordering and duplication, all derived from one seed.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use courser_base::{Ecn, Time};
 use crate::build::transmit::Transmit;
 use crate::rng::Rng;
 
-/// A datagram under way.
+/// A datagram on its way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Datagram {
     pub(crate) from: SocketAddr,
@@ -19,7 +19,7 @@ pub(crate) struct Datagram {
 }
 
 impl Datagram {
-    /// The datagrams of a batch.
+    /// Splits a batch into datagrams.
     pub(crate) fn split(transmit: &Transmit, bytes: &[u8], from: SocketAddr) -> Vec<Self> {
         let size = transmit.segment_size.unwrap_or(transmit.len);
         let (to, ecn) = (transmit.destination, transmit.ecn);
@@ -35,20 +35,20 @@ impl Datagram {
     }
 }
 
-/// Decides the fate of each datagram: true lets it pass. It may change it on the way.
+/// Decides the fate of each datagram: true lets it pass. It may change the datagram.
 pub(crate) type Filter = Box<dyn FnMut(usize, &mut Datagram) -> bool>;
 
-/// A link; both directions are alike.
+/// A link whose directions have equal properties.
 pub(crate) struct Link {
     pub(crate) delay: Duration,
-    /// Parts of a thousand.
+    /// Datagrams lost, in thousandths.
     pub(crate) loss: u64,
-    /// Parts of a thousand that are held back by up to one delay.
+    /// Datagrams delayed by up to one delay more, in thousandths.
     pub(crate) reorder: u64,
-    /// Parts of a thousand that arrive twice.
+    /// Datagrams that arrive twice, in thousandths.
     pub(crate) duplicate: u64,
     pub(crate) filter: Option<Filter>,
-    /// Bytes per second each way; none means without limit.
+    /// Bytes per second in each direction; `None` is unlimited.
     pub(crate) rate: Option<u64>,
     under_way: BTreeMap<(Time, u64), Datagram>,
     busy_until: [Time; 2],

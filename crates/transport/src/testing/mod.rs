@@ -1,4 +1,4 @@
-//! Two endpoints in memory, virtual time between them, and a way to forge packets.
+//! Two endpoints in memory, connected in virtual time, and tools to forge packets.
 
 pub(crate) mod eye;
 pub(crate) mod forge;
@@ -25,15 +25,15 @@ use self::identity::{client_tls, server_tls};
 use self::ledger::Ledger;
 use self::link::{Datagram, Link};
 
-/// One end: an endpoint, its address, what its application was told.
+/// One end: an endpoint, its address and the events its application received.
 pub(crate) struct End {
     pub(crate) endpoint: Endpoint,
     pub(crate) address: SocketAddr,
     pub(crate) events: Vec<Event>,
     pub(crate) handle: Option<ConnectionHandle>,
-    /// Every datagram that left, in order.
+    /// Every datagram sent, in order.
     pub(crate) sent: Vec<Datagram>,
-    /// TLS work that was taken, and when it is done.
+    /// TLS tasks that were taken, and the times at which they complete.
     pub(crate) tls_tasks: Vec<(Time, ConnectionHandle, TlsTask)>,
     buffer: TransmitBuffer,
 }
@@ -50,7 +50,7 @@ impl End {
         self.events.contains(wanted)
     }
 
-    /// Does the TLS work that is due.
+    /// Runs the TLS tasks that are due.
     fn finish_tls_tasks(&mut self, now: Time) {
         while let Some(at) = self.tls_tasks.iter().position(|(due, ..)| *due <= now) {
             let (_, handle, task) = self.tls_tasks.remove(at);
@@ -71,17 +71,17 @@ pub(crate) struct Pair {
     pub(crate) client: End,
     pub(crate) server: End,
     pub(crate) link: Link,
-    /// The server accepts whoever comes.
+    /// True if the server accepts all connections.
     pub(crate) accepts: bool,
     pub(crate) client_config: ClientConfig,
     pub(crate) server_config: Arc<ServerConfig>,
     pub(crate) ledger: Ledger,
-    /// Duration of TLS work where it is offloaded.
+    /// Duration of TLS work that is offloaded.
     pub(crate) tls_delay: Duration,
     seed: u8,
 }
 
-/// What a pair is made with.
+/// The settings of a pair.
 pub(crate) struct Setup {
     pub(crate) seed: u8,
     pub(crate) client: TransportConfig,
@@ -91,8 +91,8 @@ pub(crate) struct Setup {
     pub(crate) client_cid_len: usize,
 }
 
-/// Settings without a search for larger datagrams, which would be among what tests count. On
-/// these links it finds the largest of all.
+/// Returns settings without a search for larger datagrams, because tests would count its probes. On
+/// these links it finds the largest size of all.
 pub(crate) fn steady() -> TransportConfig {
     TransportConfig {
         mtu_discovery: false,
@@ -158,14 +158,14 @@ impl Pair {
         }
     }
 
-    /// The server's machine starts anew: its keys are the same, its connections are gone.
+    /// Restarts the server's machine: its keys are the same, its connections are gone.
     pub(crate) fn restart_server(&mut self) {
         let server = Some(Arc::clone(&self.server_config));
         self.server.endpoint = endpoint(server, self.seed.wrapping_add(100), 2, 8);
         self.server.handle = None;
     }
 
-    /// A pair whose handshake is confirmed at both ends.
+    /// Creates a pair whose handshake is confirmed at both ends.
     pub(crate) fn connected() -> Self {
         let mut pair = Self::new();
         pair.connect();
@@ -199,7 +199,7 @@ impl Pair {
         self.client.handle = Some(handle);
     }
 
-    /// Runs until `done` or `limit` has passed; tells whether it is done.
+    /// Runs until `done` or until `limit` has passed. Returns true if it is done.
     pub(crate) fn run_until(&mut self, limit: Duration, done: impl Fn(&mut Self) -> bool) -> bool {
         let end = self.now + limit;
         let (mut instant, mut steps) = (self.now, 0);
@@ -221,12 +221,12 @@ impl Pair {
         }
     }
 
-    /// Runs for a time.
+    /// Runs for `time`.
     pub(crate) fn run_for(&mut self, time: Duration) {
         self.run_until(time, |_| false);
     }
 
-    /// Lets both ends read events and send, until neither wants to.
+    /// Lets both ends read events and send, until neither has more to do.
     pub(crate) fn drive(&mut self) {
         for _ in 0..10_000 {
             let progress = self.drive_end(true) | self.drive_end(false);
@@ -314,7 +314,7 @@ impl Pair {
         self.server.endpoint.handle_timeout(at);
     }
 
-    /// Hands a datagram to the end that has its address.
+    /// Delivers a datagram to the end that has its address.
     pub(crate) fn deliver(&mut self, mut datagram: Datagram) {
         let to_server = datagram.to == self.server.address;
         let end = if to_server {
@@ -334,22 +334,22 @@ impl Pair {
             .handle_datagrams(self.now, &mut datagram.bytes, &meta);
     }
 
-    /// The code of the CONNECTION_CLOSE that our end decided on, if it did.
+    /// Returns the code of the CONNECTION_CLOSE that the server decided on, if it did.
     pub(crate) fn server_error(&mut self) -> Option<u64> {
         transport_code(&self.server.events)
     }
 
-    /// The code of the CONNECTION_CLOSE of type 0x1c that the client sent, as the server saw it.
+    /// Returns the code of the CONNECTION_CLOSE of type 0x1c that the server received.
     pub(crate) fn server_heard(&self) -> Option<u64> {
         heard_code(&self.server.events)
     }
 
-    /// As [`Pair::server_heard`] for the client.
+    /// Like [`Pair::server_heard`] for the client.
     pub(crate) fn client_heard(&self) -> Option<u64> {
         heard_code(&self.client.events)
     }
 
-    /// As [`Pair::server_error`] for the client.
+    /// Like [`Pair::server_error`] for the client.
     pub(crate) fn client_error(&mut self) -> Option<u64> {
         transport_code(&self.client.events)
     }

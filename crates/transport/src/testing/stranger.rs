@@ -1,4 +1,4 @@
-//! Clients without TLS behind them: first packets as anybody who read the RFC could send them.
+//! Clients without TLS that send first packets, as any unauthenticated peer can.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use courser_wire::{ConnectionId, Writer, packet_number};
 use super::link::Datagram;
 use super::server_address;
 
-/// What such a client's first datagram holds.
+/// The contents of such a client's first datagram.
 #[derive(Clone)]
 pub(crate) struct Stranger {
     pub(crate) address: SocketAddr,
@@ -25,7 +25,8 @@ pub(crate) struct Stranger {
 }
 
 impl Stranger {
-    /// Each number is another client at another address: a PING and padding.
+    /// Creates a first datagram with a PING and padding. Each number is another client at another
+    /// address.
     pub(crate) fn new(number: u16) -> Self {
         let [high, low] = number.to_be_bytes();
         Self {
@@ -38,12 +39,12 @@ impl Stranger {
         }
     }
 
-    /// The datagram.
+    /// Returns the datagram.
     pub(crate) fn initial(&self) -> Datagram {
         self.sealed_as(Side::Client)
     }
 
-    /// The same packet as if a server had sent it, to whom `destination` is the client.
+    /// Returns the same packet as if a server had sent it to the client `destination`.
     pub(crate) fn sealed_as(&self, side: Side) -> Datagram {
         const NUMBER_LEN: usize = 2;
         let header = LongHeader {
@@ -76,12 +77,12 @@ impl Stranger {
     }
 }
 
-/// A connection ID of these bytes.
+/// Creates a connection ID of these bytes.
 pub(crate) fn id(bytes: &[u8]) -> ConnectionId {
     ConnectionId::new(bytes).expect("at most 20 bytes")
 }
 
-/// Kind of the first packet in a datagram.
+/// Returns the kind of the first packet in a datagram.
 pub(crate) fn kind_of(datagram: &Datagram) -> PacketKind {
     packet::decode(&datagram.bytes, 0, 8)
         .expect("a packet")

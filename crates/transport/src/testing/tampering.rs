@@ -1,4 +1,4 @@
-//! TLS sessions that lie about transport parameters and give away the 1-RTT keys.
+//! TLS configurations that forge transport parameters and reveal the 1-RTT keys.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,19 +7,19 @@ use courser_crypto::{
     ServerTls, TlsError, TlsSession, TlsStartError,
 };
 
-/// Changes encoded transport parameters before TLS gets them.
+/// Changes encoded transport parameters before TLS receives them.
 pub(crate) type Change = Arc<dyn Fn(Vec<u8>) -> Vec<u8> + Send + Sync>;
 
-/// What one end seals with.
+/// The keys with which one end seals.
 #[derive(Default)]
 pub(crate) struct Taken {
     pub(crate) handshake: Option<Keys>,
     pub(crate) header: Option<HeaderKey>,
-    /// 1-RTT keys, generation by generation (RFC 9001 §6.1).
+    /// The 1-RTT keys, by generation (RFC 9001 §6.1).
     pub(crate) one_rtt: Vec<PacketKey>,
 }
 
-/// The keys arrive while the handshake runs.
+/// The revealed keys, which arrive while the handshake runs.
 pub(crate) type Secrets = Arc<Mutex<Taken>>;
 
 /// A TLS configuration that is tampered with.
@@ -42,7 +42,7 @@ impl<T: ?Sized> Tampered<T> {
         })
     }
 
-    /// Gives away the keys that this end seals with.
+    /// Reveals the keys with which this end seals.
     pub(crate) fn keys(inner: Arc<T>) -> (Arc<Self>, Secrets) {
         let keys = Secrets::default();
         let change: Change = Arc::new(|parameters| parameters);
@@ -85,7 +85,7 @@ struct Session {
     keys: Secrets,
 }
 
-/// Generations of 1-RTT keys that are known.
+/// Number of generations of 1-RTT keys that are revealed.
 pub(crate) const GENERATIONS: usize = 16;
 
 impl TlsSession for Session {
@@ -137,7 +137,7 @@ impl TlsSession for Session {
     }
 }
 
-/// Transport parameters as they stand on the wire: identifier and content (RFC 9000 §18).
+/// Splits encoded transport parameters into identifiers and contents (RFC 9000 §18).
 pub(crate) fn split_parameters(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
     let mut parameters = Vec::new();
     while !bytes.is_empty() {
@@ -162,7 +162,7 @@ pub(crate) fn join_parameters(parameters: &[(u64, Vec<u8>)]) -> Vec<u8> {
         .collect()
 }
 
-/// A varint in its shortest form.
+/// Encodes a varint in its shortest form.
 pub(crate) fn varint(value: u64) -> Vec<u8> {
     let mut bytes = vec![0; courser_wire::varint_len(value)];
     courser_wire::Writer::new(&mut bytes).varint(value);

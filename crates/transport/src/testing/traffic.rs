@@ -23,12 +23,12 @@ fn byte(at: usize) -> u8 {
 }
 
 impl Transfer {
-    /// `len` bytes from the client to the server.
+    /// Starts a transfer of `len` bytes from the client to the server.
     pub(crate) fn up(pair: &mut Pair, len: usize) -> Self {
         Self::new(pair, false, len)
     }
 
-    /// `len` bytes from the server to the client.
+    /// Starts a transfer of `len` bytes from the server to the client.
     pub(crate) fn down(pair: &mut Pair, len: usize) -> Self {
         Self::new(pair, true, len)
     }
@@ -57,7 +57,7 @@ impl Transfer {
         transfer
     }
 
-    /// Writes and reads what is possible now; true when all has arrived.
+    /// Writes and reads as much as is possible now. Returns true when all bytes have arrived.
     pub(crate) fn step(&mut self, pair: &mut Pair) -> bool {
         let (sender, receiver) = match self.to_client {
             true => (&mut pair.server, &mut pair.client),
@@ -118,7 +118,7 @@ impl Transfer {
         end.touch();
     }
 
-    /// Runs until all has arrived and returns how long it took; `None` after `limit`.
+    /// Runs until all bytes have arrived and returns the time that took; `None` after `limit`.
     pub(crate) fn finish(mut self, pair: &mut Pair, limit: Duration) -> Option<Duration> {
         let begun = pair.now;
         while !self.step(pair) {
@@ -130,27 +130,27 @@ impl Transfer {
         Some(pair.now - begun)
     }
 
-    /// Bytes that have arrived.
+    /// Returns the number of bytes that have arrived.
     pub(crate) fn received(&self) -> usize {
         self.received
     }
 }
 
 impl Pair {
-    /// Runs until the next instant at which something happens, but a second at most.
+    /// Runs until the next event, but for a second at most.
     pub(crate) fn step(&mut self) {
         let before = self.now;
         self.run_until(Duration::from_secs(1), |pair| pair.now > before);
     }
 
-    /// Bytes of `len` from the client to the server; how long it took.
+    /// Transfers `len` bytes from the client to the server and returns the time it took.
     pub(crate) fn upload(&mut self, len: usize) -> Duration {
         Transfer::up(self, len)
             .finish(self, LONGEST)
             .expect("the upload ends")
     }
 
-    /// Bytes of `len` from the server to the client; how long it took.
+    /// Transfers `len` bytes from the server to the client and returns the time it took.
     pub(crate) fn download(&mut self, len: usize) -> Duration {
         Transfer::down(self, len)
             .finish(self, LONGEST)

@@ -32,8 +32,8 @@ fn ids_do_not_repeat() {
     assert_eq!(ids.len(), 100_000);
 }
 
-/// Every bit of an ID is as likely to be set as not, and independent of the ID before: nothing
-/// is left to link two IDs by.
+/// Every bit of an ID is set with even odds and independently of the ID before, so nothing links
+/// two IDs.
 #[test]
 fn ids_have_nothing_in_common() {
     let (mut generator, mut rng) = (RandomGenerator::default(), rng());

@@ -317,7 +317,7 @@ fn repeated_frame_never_retires_itself() {
     assert_eq!((sent[0].sequence, sent[0].retire_prior_to), (2, 2));
 }
 
-/// A peer may retire what it gets as fast as it can; we hold no more than at the start.
+/// A peer may retire IDs as fast as it receives them; the table holds no more than at the start.
 #[test]
 fn flood_of_retirements_leaves_the_table_small() {
     let mut ids = issued(u64::MAX);

@@ -24,7 +24,7 @@ fn on_frame(ids: &mut PeerIds, frame: &NewConnectionId) -> Result<(), TransportE
         .map_err(|error| error.code)
 }
 
-/// Holds the IDs below `count`, and uses 0.
+/// Creates a table that holds the IDs below `count`, and uses 0.
 fn peer_ids(count: u64) -> PeerIds {
     let mut ids = PeerIds::new(id(0));
     for sequence in 1..count {
@@ -204,7 +204,7 @@ fn id_below_the_mark_is_retired_on_arrival_once() {
     assert!(!ids.wants_to_send(), "acknowledged");
 }
 
-/// No loop runs from the old mark to the new one.
+/// No loop runs from the old value to the new one.
 #[test]
 fn huge_retire_prior_to_costs_what_is_held() {
     let mut ids = peer_ids(LIMIT);

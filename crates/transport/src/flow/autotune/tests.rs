@@ -66,7 +66,7 @@ fn maximum_below_the_start_keeps_the_start() {
     assert_eq!(tune.window(), 100);
 }
 
-/// Consumes a half window in no time, over and over.
+/// Consumes half a window instantly, again and again.
 fn grow(tune: &mut Autotune, times: usize) {
     let now = Time::ZERO;
     tune.on_received(now);
@@ -87,7 +87,7 @@ fn windows_together_grow_by_their_budget_and_no_more() {
         grow(tune, 20);
     }
     let grown: u64 = tunes.iter().map(|tune| tune.window() - 100).sum();
-    // The first takes no more than an eighth, and so do the others of what is left.
+    // The first takes no more than an eighth, and each later one an eighth of the rest.
     assert_eq!(grown, 1000 - budget.left(), "limit K16");
     assert!(tunes[0].window() - 100 <= 125);
     assert!(grown >= 300, "{grown} of 1000");
@@ -99,7 +99,7 @@ fn windows_together_grow_by_their_budget_and_no_more() {
     );
 }
 
-/// Some who hold all they can leave room for who comes later.
+/// Windows that hold all they can leave room for those that come later.
 #[test]
 fn a_window_that_comes_late_grows_too() {
     let budget = WindowBudget::new(1 << 30);
@@ -136,7 +136,7 @@ fn arrive(tune: &mut Autotune, start: Time, bytes: u64, time: Duration) {
     }
 }
 
-/// What was consumed since the last step is an average over a doubling.
+/// Bytes consumed since the last step are an average over a doubling.
 #[test]
 fn an_eighth_that_arrived_within_half_a_round_trip_doubles() {
     for (time, keeps_up, window) in [(4, true, 1600), (4, false, 800), (6, true, 800)] {

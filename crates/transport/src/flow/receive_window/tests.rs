@@ -69,7 +69,7 @@ fn frame(window: &mut ReceiveWindow, now: Time, len: u64, ordered: u64, addition
     window.on_arrived(now, len, ordered);
 }
 
-/// The first of 800 bytes is lost. What is behind it comes at once and cannot be read.
+/// The first of 800 bytes is lost. The bytes behind it arrive at once and cannot be read.
 #[test]
 fn a_lost_packet_does_not_stop_growth() {
     let mut window = ReceiveWindow::new(800, 10_000);
@@ -93,7 +93,7 @@ fn what_arrives_slowly_behind_a_lost_packet_brings_no_credit() {
     assert_eq!(window.announce(NOW + RTT * 7, RTT), 800);
 }
 
-/// It is the application that keeps the window full, and one packet is missing besides.
+/// The application keeps the window full, and one packet is missing as well.
 #[test]
 fn a_slow_reader_gets_no_growth_by_loss() {
     let mut window = ReceiveWindow::new(800, 10_000);
@@ -113,7 +113,7 @@ fn without_a_gap_only_reading_brings_credit() {
     }
 }
 
-/// Limit K16: an offset that is claimed costs the peer nothing.
+/// Limit K16: claiming an offset costs the peer nothing, so it earns no credit.
 #[test]
 fn claimed_offsets_bring_no_credit() {
     let mut window = ReceiveWindow::new(800, 10_000);
@@ -135,7 +135,7 @@ fn what_is_discarded_leaves_nothing_to_read() {
     assert_eq!((window.readable(), window.unconsumed()), (0, 0));
 }
 
-/// RFC 9204 §2.2.1: what is kept earns nothing until it is let go.
+/// RFC 9204 §2.2.1: held bytes earn no credit until they are released.
 #[test]
 fn held_bytes_are_credited_when_they_are_released() {
     let mut window = ReceiveWindow::new(100, 100);
@@ -153,7 +153,7 @@ fn held_bytes_are_credited_when_they_are_released() {
     assert_eq!(window.announce(NOW, SLOW), 239);
 }
 
-/// What is held may need what is yet to come.
+/// Held bytes may depend on bytes that have yet to arrive.
 #[test]
 fn half_a_window_is_granted_whatever_is_held() {
     let mut window = ReceiveWindow::new(100, 100);

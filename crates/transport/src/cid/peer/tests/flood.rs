@@ -1,4 +1,4 @@
-//! What a hostile peer can make us remember and send (attack A30).
+//! State and frames that a hostile peer can cause (attack A30).
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Nothing grows past its maximum: what a peer can make us remember.
+/// Asserts that nothing grows past its maximum.
 fn assert_small(ids: &PeerIds) {
     assert!(ids.others.len() as u64 <= LIMIT, "{ids:?}");
     assert!(ids.retirements.open.len() <= MAX_RETIREMENTS, "{ids:?}");
@@ -34,8 +34,8 @@ fn flood_without_acknowledgements_ends_the_connection() {
     assert_eq!(accepted, MAX_RETIREMENTS);
 }
 
-/// Attack A30 by a peer that acknowledges just in time: it goes on, in constant space, and each
-/// frame of the peer's costs us one frame.
+/// Attack A30 by a peer that acknowledges just in time: the connection continues in constant space,
+/// and each frame of the peer costs us one frame.
 #[test]
 fn flood_with_acknowledgements_stays_small() {
     let mut ids = peer_ids(1);
@@ -53,8 +53,8 @@ fn flood_with_acknowledgements_stays_small() {
     assert_eq!(sent, 100_000);
 }
 
-/// Attack A30 with losses, repetitions and overtaking: still one retirement for each ID, beside
-/// those that are repeated because they were lost.
+/// Attack A30 with losses, repetitions and reordering: still one retirement for each ID, beside
+/// those repeated after a loss.
 #[test]
 fn flood_with_an_adversarial_pattern_stays_small() {
     let mut ids = peer_ids(1);
@@ -92,7 +92,7 @@ fn flood_with_an_adversarial_pattern_stays_small() {
     assert!(sent <= 100_000 + lost, "{sent} sent, {lost} lost");
 }
 
-/// Repetitions of old frames cost nothing to remember and nothing to answer.
+/// Repetitions of old frames cost neither memory nor a response.
 #[test]
 fn flood_of_repetitions_is_silent() {
     let mut ids = peer_ids(1);
@@ -109,7 +109,7 @@ fn flood_of_repetitions_is_silent() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A frame that wants back all but the `kept` IDs before its own.
+    /// A frame that asks for all but the `kept` IDs before its own.
     Frame {
         sequence: u64,
         kept: u64,
@@ -144,14 +144,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The IDs of a peer, and what is to be expected of them, without regard to cost.
+/// The IDs of a peer and the expected state, computed without regard to cost.
 struct Model {
     ids: PeerIds,
     accepted: BTreeSet<u64>,
     retired: BTreeSet<u64>,
     mark: u64,
     told: BTreeSet<ResetToken>,
-    /// A false frame may be believed, and then the true one contradicts it.
+    /// True once a false frame may have been accepted, so that the true one contradicts it.
     has_lied: bool,
 }
 
@@ -167,7 +167,7 @@ impl Model {
         }
     }
 
-    /// False when the connection is over.
+    /// Applies a step. Returns false if the connection is over.
     fn apply(&mut self, step: Step) -> bool {
         let ids = &mut self.ids;
         match step {
@@ -244,7 +244,7 @@ impl Model {
             let is_retired = open.contains(sequence) || self.retired.contains(sequence);
             assert!(is_held != is_retired, "{sequence}: {ids:?}");
         }
-        // Only the current ID may be below the mark, for want of another.
+        // Only the current ID may be below Retire Prior To, if there is no other.
         assert!(
             ids.others.iter().all(|held| held.sequence >= *mark),
             "{ids:?}"
