@@ -1,4 +1,4 @@
-//! What the application does with streams.
+//! The calls of the application on streams.
 
 use bytes::Bytes;
 use courser_wire::{Direction, StreamId};
@@ -11,7 +11,7 @@ use super::send::WriteRoom;
 use super::{Streams, Wish, index};
 
 impl Streams {
-    /// Opens a stream. `None` at the peer's limit: then [`StreamEvent::Available`] follows.
+    /// Opens a stream. Returns `None` at the peer's limit; then [`StreamEvent::Available`] follows.
     pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
         let local = &mut self.local[index(direction)];
         let Some(number) = local.open() else {
@@ -25,8 +25,8 @@ impl Streams {
         Some(id)
     }
 
-    /// Takes the next stream that the peer opened, in the order of their numbers.
-    /// `None` when there is none: then [`StreamEvent::Opened`] follows.
+    /// Returns the next stream that the peer opened, in the order of their numbers. Returns `None`
+    /// if there is none; then [`StreamEvent::Opened`] follows.
     pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
         let (number, usage) = self.peer[index(direction)].accept()?;
         let id = StreamId::new(self.side.peer(), direction, number);
@@ -36,11 +36,12 @@ impl Streams {
         Some(id)
     }
 
-    /// Copies bytes to the end of a stream; returns how many there was room for.
+    /// Copies bytes to the end of a stream and returns how many there was room for.
     ///
     /// # Errors
     ///
-    /// [`WriteError::Blocked`] when there is no room, the other variants when there never will.
+    /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
+    /// never be any.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         let (slot, room) = (self.sender(id)?, self.write_room());
         let result = self
@@ -51,12 +52,13 @@ impl Streams {
         self.on_written(slot, result)
     }
 
-    /// Appends bytes to a stream without copying them, and takes from `data` what there was
-    /// room for; returns how many that were.
+    /// Appends bytes to a stream without copying them, removes those from `data`, and returns how
+    /// many there was room for.
     ///
     /// # Errors
     ///
-    /// [`WriteError::Blocked`] when there is no room, the other variants when there never will.
+    /// [`WriteError::Blocked`] when there is no room at present, the other variants when there will
+    /// never be any.
     pub fn write_chunk(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
         let (slot, room) = (self.sender(id)?, self.write_room());
         let result = self
@@ -67,15 +69,15 @@ impl Streams {
         self.on_written(slot, result)
     }
 
-    /// True when what is written behind `ahead` further bytes could leave, as far as the peer's
-    /// credit goes. Otherwise [`StreamEvent::Writable`] follows when there is credit, if `ahead` is 0.
+    /// Returns true if bytes written after `ahead` more bytes could be sent within the peer's
+    /// credit. Otherwise, if `ahead` is 0, [`StreamEvent::Writable`] follows when there is credit.
     ///
-    /// Whoever makes content only when it is wanted asks this first: what was made for a peer
+    /// An application that produces content on demand asks this first: content produced for a peer
     /// that grants no credit takes memory for as long as the peer likes.
     ///
     /// # Errors
     ///
-    /// As [`Streams::write`], without [`WriteError::Blocked`].
+    /// The errors of [`Streams::write`], without [`WriteError::Blocked`].
     pub fn is_worth_writing(&mut self, id: StreamId, ahead: u64) -> Result<bool, WriteError> {
         let (slot, room) = (self.sender(id)?, self.write_room());
         let state = self.table.at(slot);
@@ -132,11 +134,12 @@ impl Streams {
         result
     }
 
-    /// Says that everything was written. [`StreamEvent::Finished`] follows when the peer has it.
+    /// Ends the stream after the bytes written. [`StreamEvent::Finished`] follows when the peer
+    /// has received everything.
     ///
     /// # Errors
     ///
-    /// [`FinishError::Stopped`] when the peer did not want it, [`FinishError::ClosedStream`]
+    /// [`FinishError::Stopped`] when the peer has sent STOP_SENDING, [`FinishError::ClosedStream`]
     /// when the stream was finished or reset before.
     pub fn finish(&mut self, id: StreamId) -> Result<(), FinishError> {
         let slot = self.sender(id)?;
@@ -145,11 +148,11 @@ impl Streams {
         Ok(())
     }
 
-    /// Gives up sending: what the peer does not have yet it may never get.
+    /// Abandons sending: bytes that the peer has not received yet may never be delivered.
     ///
     /// # Errors
     ///
-    /// [`ClosedStream`] when the peer has everything, or the stream was reset before.
+    /// [`ClosedStream`] when the peer has received everything, or the stream was reset before.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let slot = self.sender(id)?;
         let state = self.table.at(slot);
@@ -160,8 +163,8 @@ impl Streams {
         Ok(())
     }
 
-    /// RESET_STREAM takes the place of the `retained` bytes that a stream still had, of which
-    /// `unsent` were never sent.
+    /// Replaces the `retained` bytes that a stream still had, `unsent` of them never sent, by
+    /// RESET_STREAM.
     pub(super) fn on_reset_due(&mut self, slot: u32, retained: u64, unsent: u64) {
         self.unschedule(slot);
         let state = self.table.at(slot);
@@ -175,7 +178,8 @@ impl Streams {
         self.wake_writers();
     }
 
-    /// Sets the priority: of two streams with something to send, the higher one goes first.
+    /// Sets the priority: of two streams with data to send, the one with the higher priority is
+    /// sent first.
     ///
     /// # Errors
     ///
@@ -188,7 +192,7 @@ impl Streams {
         Ok(())
     }
 
-    /// The priority, zero unless set.
+    /// Returns the priority, zero unless set.
     ///
     /// # Errors
     ///
@@ -200,28 +204,29 @@ impl Streams {
             .ok_or(ClosedStream)
     }
 
-    /// The application error code with which the peer stopped reading, if it did.
+    /// Returns the application error code of the peer's STOP_SENDING, if it sent one.
     ///
     /// # Errors
     ///
-    /// [`ClosedStream`] when the peer has everything, the stream is gone or we do not send on it.
+    /// [`ClosedStream`] when the peer has received everything, the stream is gone or we do not send
+    /// on it.
     pub fn stopped(&self, id: StreamId) -> Result<Option<u64>, ClosedStream> {
         let state = self.table.get(id).filter(|state| state.sends);
         let send = &state.ok_or(ClosedStream)?.send;
         match send.stopped() {
-            // The other direction may keep the stream for long.
+            // The other direction may keep the stream for a long time.
             None if send.is_over() => Err(ClosedStream),
             stopped => Ok(stopped),
         }
     }
 
-    /// Copies received bytes to `out`; `None` at the end of the stream.
+    /// Copies received bytes to `out`. Returns `None` at the end of the stream.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Blocked`] when nothing is there yet, [`ReadError::Reset`] when the peer
-    /// gave up, [`ReadError::ClosedStream`] when we did, the stream is gone, or the connection is
-    /// over and all that had arrived is read.
+    /// [`ReadError::Blocked`] when nothing has arrived yet, [`ReadError::Reset`] when the peer
+    /// reset the stream, [`ReadError::ClosedStream`] when we stopped reading, the stream is gone,
+    /// or the connection is over and all received bytes are read.
     pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<Option<usize>, ReadError> {
         let slot = self.reader(id)?;
         let mut shared = Shared {
@@ -234,13 +239,13 @@ impl Streams {
         self.answer(result)
     }
 
-    /// Takes up to `max` received bytes out without copying them; `None` at the end of the
-    /// stream. A piece that fills little of its buffer is copied instead, so that what is held
-    /// is at most twice what was read.
+    /// Removes and returns up to `max` received bytes without copying them; `None` at the end of
+    /// the stream. A piece that fills little of its buffer is copied instead, so that the memory
+    /// held is at most twice the bytes read.
     ///
     /// # Errors
     ///
-    /// As [`Streams::read`].
+    /// The errors of [`Streams::read`].
     pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
         let slot = self.reader(id)?;
         let mut shared = Shared {
@@ -253,12 +258,13 @@ impl Streams {
         self.answer(result)
     }
 
-    /// As [`Streams::read_chunk`] for all that is there in one piece, and takes the end too if that
-    /// is right behind it: then the second value is true, and the stream needs no further read.
+    /// Like [`Streams::read_chunk`] for all that is ready in one piece. If the end follows
+    /// directly, it is read too: then the second value is true, and the stream needs no further
+    /// read.
     ///
     /// # Errors
     ///
-    /// As [`Streams::read`].
+    /// The errors of [`Streams::read`].
     pub fn read_chunk_and_end(&mut self, id: StreamId) -> Result<(Option<Bytes>, bool), ReadError> {
         let slot = self.reader(id)?;
         let mut shared = Shared {
@@ -277,25 +283,25 @@ impl Streams {
         Ok((self.answer(result)?, is_end))
     }
 
-    /// Has [`StreamEvent::Readable`] follow when anything arrives, as a read does that finds nothing:
-    /// for those who know that nothing is there.
+    /// Requests a [`StreamEvent::Readable`] for the next arrival, like a read that finds nothing.
+    /// For callers that know the stream to be empty.
     pub fn await_data(&mut self, id: StreamId) {
         self.awaits_reset(id);
     }
 
-    /// True when the peer has reset the stream, which the next read will tell. For those who cannot
-    /// read on yet: [`StreamEvent::Readable`] follows when anything arrives.
+    /// Returns true if the peer has reset the stream and the next read will report it. For callers
+    /// that cannot read on yet: [`StreamEvent::Readable`] follows when anything arrives.
     pub fn awaits_reset(&mut self, id: StreamId) -> bool {
         let slot = self.table.find(id);
         slot.is_some_and(|slot| self.table.at(slot).receive.awaits_reset())
     }
 
-    /// Keeps `len` bytes that were read charged to the peer, to the windows of the stream and of
-    /// the connection, for the application holds them and must not be made to hold more. They
-    /// count until [`Streams::release_credit`], even after the end of the stream.
+    /// Keeps `len` bytes that were read charged to the windows of the stream and of the connection,
+    /// because the application still holds them and must not be made to hold more. They count until
+    /// [`Streams::release_credit`], even after the end of the stream.
     ///
-    /// Half of each window is granted in any case, so that what is held can wait for bytes of
-    /// other streams.
+    /// Half of each window is granted in any case, so that held bytes can wait for bytes of other
+    /// streams.
     pub fn hold_credit(&mut self, id: StreamId, len: u64) {
         self.window.hold(len);
         if let Some(slot) = self.table.find(id) {
@@ -314,7 +320,8 @@ impl Streams {
         self.on_read(slot);
     }
 
-    /// Bytes have left, or the end was seen: credit may be due, the stream may be over.
+    /// Updates the state after bytes or the end were read: credit may be due, and the stream may be
+    /// over.
     #[inline]
     fn on_read(&mut self, slot: u32) {
         let state = self.table.at(slot);
@@ -325,12 +332,11 @@ impl Streams {
         self.retire_if_over(slot);
     }
 
-    /// Gives up reading: asks the peer to stop, and drops what arrives until it does.
+    /// Abandons reading: asks the peer to stop sending, and drops bytes that arrive until it does.
     ///
     /// # Errors
     ///
-    /// [`ClosedStream`] when the end was read, reading was stopped before, or the stream is
-    /// gone.
+    /// [`ClosedStream`] when the end was read, reading was stopped before, or the stream is gone.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let slot = self.reader(id)?;
         let mut shared = Shared {
@@ -355,7 +361,7 @@ impl Streams {
         Ok(())
     }
 
-    /// The next thing to tell the application.
+    /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<StreamEvent> {
         self.events.pop_front()
     }

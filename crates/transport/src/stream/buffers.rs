@@ -1,35 +1,35 @@
-//! Where the memory of stream data comes from, and how it becomes `Bytes`.
+//! Allocation of the memory of stream data, and its conversion to `Bytes`.
 
 use bytes::Bytes;
 
 use super::chunk_pool::ChunkPool;
 
-/// Hands out buffers: small ones are kept by the connection, 64 KiB ones shared by all.
+/// Provides buffers: small ones are kept by the connection, 64 KiB ones shared by all.
 ///
-/// A buffer is never much larger than what it is about to hold, so that memory follows the
-/// bytes that were written or received; only past [`BULK`] the pool's chunks are used.
+/// A buffer is never much larger than the bytes it is about to hold, so that memory follows the
+/// bytes written or received. Only past [`BULK`] are the pool's chunks used.
 #[derive(Debug)]
 pub(super) struct Buffers {
     pool: ChunkPool,
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
-    /// One buffer of a size in between, for streams whose bursts are that large.
+    /// One buffer of medium size, for streams with bursts of that size.
     medium: Vec<u8>,
     received: Received,
 }
 
-/// The memory of received bytes that nobody has read, in all streams of the connection.
+/// The memory of received but unread bytes in all streams of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Received {
-    /// Capacity of their buffers.
+    /// Capacity of the buffers.
     pub(super) capacity: usize,
-    /// The bytes.
+    /// Bytes in the buffers.
     pub(super) bytes: usize,
 }
 
 impl Received {
-    /// True if a buffer of `capacity` for `needed` bytes keeps all buffers within twice what is in
-    /// them and [`MAX_UNUSED`] (limit K97).
+    /// Returns true if, with a buffer of `capacity` for `needed` bytes, all buffers stay within
+    /// twice their bytes plus [`MAX_UNUSED`] (limit K97).
     fn has_room(self, capacity: usize, needed: usize) -> bool {
         self.capacity + capacity <= 2 * (self.bytes + needed) + MAX_UNUSED
     }
@@ -46,12 +46,12 @@ impl Buffers {
         }
     }
 
-    /// Where its large buffers come from.
+    /// Returns the pool of large buffers.
     pub(super) fn pool(&self) -> ChunkPool {
         self.pool.clone()
     }
 
-    /// An empty buffer with room for at least `capacity` bytes, 64 KiB at most.
+    /// Returns an empty buffer with room for at least `capacity` bytes, 64 KiB at most.
     pub(super) fn take(&mut self, capacity: usize) -> Vec<u8> {
         if capacity > BULK {
             return self.pool.take();
@@ -69,17 +69,17 @@ impl Buffers {
         buffer
     }
 
-    /// An empty buffer for `needed` received bytes, with room for `wanted` if the connection does
-    /// not hold too much unused room already.
+    /// Returns an empty buffer for `needed` received bytes, with room for `wanted` unless the
+    /// connection already holds too much unused room.
     ///
-    /// Bulk data fills its chunks before there is more. But a peer must not have each of its streams
-    /// claim a chunk with a few bytes, only because bulk data came on them before.
+    /// Bulk data fills its chunks before more are allocated. But a peer must not be able to claim a
+    /// chunk for a few bytes on each of its streams, just because they carried bulk data before.
     pub(super) fn take_received(&mut self, needed: usize, wanted: usize) -> Vec<u8> {
         let is_bulk = wanted > BULK && self.received.has_room(ChunkPool::CHUNK, needed);
         let is_fine = is_bulk || wanted <= BULK && self.received.has_room(wanted, needed);
         let capacity = if is_fine { wanted } else { needed };
         let mut buffer = self.take(capacity);
-        // A spare one may be much larger.
+        // A spare buffer may be much larger.
         if !is_bulk && !self.received.has_room(buffer.capacity(), needed) {
             self.give(buffer);
             buffer = Vec::with_capacity(needed.max(SMALLEST));
@@ -88,40 +88,40 @@ impl Buffers {
         buffer
     }
 
-    /// Appends to a buffer from [`Buffers::take_received`], which may move it.
+    /// Appends to a buffer from [`Buffers::take_received`], and may move it.
     pub(super) fn extend_received(&mut self, buffer: &mut Vec<u8>, data: &[u8]) {
         let before = buffer.capacity();
         buffer.extend_from_slice(data);
         self.received.capacity += buffer.capacity() - before;
     }
 
-    /// Takes a buffer from [`Buffers::take_received`] back.
+    /// Returns a buffer from [`Buffers::take_received`].
     pub(super) fn give_received(&mut self, buffer: Vec<u8>) {
         self.received.capacity -= buffer.capacity();
         self.give(buffer);
     }
 
-    /// Takes the memory of a chunk of received bytes back, if nobody shares it. `capacity` is that
-    /// of the buffer it began as.
+    /// Returns the memory of a chunk of received bytes, unless it is still shared. `capacity` is
+    /// the capacity of the buffer that the chunk began as.
     pub(super) fn give_received_chunk(&mut self, chunk: Chunk, capacity: usize) {
         self.received.capacity -= capacity;
         self.give_chunk(chunk);
     }
 
-    /// Received bytes were stored.
+    /// Counts received bytes that were stored.
     #[inline]
     pub(super) fn on_stored(&mut self, len: usize) {
         self.received.bytes += len;
     }
 
-    /// Received bytes were read or discarded.
+    /// Counts received bytes that were read or discarded.
     #[inline]
     pub(super) fn on_taken(&mut self, len: usize) {
         debug_assert!(len <= self.received.bytes, "taken and never stored");
         self.received.bytes = self.received.bytes.saturating_sub(len);
     }
 
-    /// All streams are gone, without a word for each.
+    /// Resets the counts when all streams are dropped at once.
     pub(super) fn forget_received(&mut self) {
         self.received = Received::default();
     }
@@ -132,12 +132,12 @@ impl Buffers {
         self.received
     }
 
-    /// Memory of received bytes, and of the buffers that are kept for the next ones.
+    /// Returns the memory of received bytes and of the buffers that are kept for reuse.
     pub(super) fn memory(&self) -> usize {
         self.received.capacity + self.spare_bytes + self.medium.capacity()
     }
 
-    /// Takes a buffer back to use it again, or frees it.
+    /// Keeps a returned buffer for reuse, or frees it.
     pub(super) fn give(&mut self, mut buffer: Vec<u8>) {
         let capacity = buffer.capacity();
         if capacity == ChunkPool::CHUNK {
@@ -154,15 +154,15 @@ impl Buffers {
         }
     }
 
-    /// Takes the memory of a chunk back, if nobody shares it.
+    /// Returns the memory of a chunk, unless it is still shared.
     pub(super) fn give_chunk(&mut self, chunk: Chunk) {
         if let Chunk::Open(buffer) = chunk {
             self.give(buffer);
         }
     }
 
-    /// Makes `Bytes` of a buffer without copying. A pooled one goes back to the pool when the
-    /// last `Bytes` is dropped, on whichever thread that happens.
+    /// Converts a buffer to `Bytes` without copying. A pooled one returns to the pool when the last
+    /// `Bytes` is dropped, on any thread.
     pub(super) fn share(&self, buffer: Vec<u8>) -> Bytes {
         if buffer.capacity() == ChunkPool::CHUNK {
             Bytes::from_owner(Pooled {
@@ -174,16 +174,16 @@ impl Buffers {
         }
     }
 
-    /// Frees the buffers kept: for a connection without streams, or one that is closed.
+    /// Frees the kept buffers, for a connection without streams or one that is closed.
     pub(super) fn shrink(&mut self) {
         (self.spare, self.medium) = (Vec::new(), Vec::new());
         self.spare_bytes = 0;
     }
 }
 
-/// The room for the next buffer behind one of `previous` bytes, when `needed` bytes are there.
+/// Returns the capacity of the next buffer behind one of `previous` bytes, for `needed` bytes.
 ///
-/// Doubling keeps unused memory below what is used, and the number of buffers small.
+/// Doubling keeps unused memory below used memory, and the number of buffers small.
 pub(super) fn next_capacity(previous: usize, needed: usize) -> usize {
     needed.max(previous.saturating_mul(2)).min(ChunkPool::CHUNK)
 }
@@ -191,9 +191,9 @@ pub(super) fn next_capacity(previous: usize, needed: usize) -> usize {
 /// A piece of stream data in memory.
 #[derive(Debug)]
 pub(super) enum Chunk {
-    /// Ours alone: more may be appended while there is room.
+    /// Owned memory: bytes may be appended while there is room.
     Open(Vec<u8>),
-    /// Shared with the application: never written again.
+    /// Memory shared with the application, which is never written again.
     Shared(Bytes),
 }
 
@@ -211,13 +211,13 @@ impl Chunk {
         self.as_slice().len()
     }
 
-    /// True if it is ours alone.
+    /// Returns true if the memory is not shared.
     #[inline]
     pub(super) const fn is_open(&self) -> bool {
         matches!(self, Self::Open(_))
     }
 
-    /// Bytes that can be appended without moving the others.
+    /// Returns the bytes that can be appended without moving the others.
     #[inline]
     pub(super) fn room(&self) -> usize {
         match self {
@@ -226,7 +226,7 @@ impl Chunk {
         }
     }
 
-    /// Appends the start of `data` as far as there is room; returns how much that was.
+    /// Appends the start of `data` as far as there is room, and returns how many bytes that was.
     #[inline]
     pub(super) fn fill(&mut self, data: &[u8]) -> usize {
         let Self::Open(buffer) = self else { return 0 };
@@ -235,7 +235,7 @@ impl Chunk {
         len
     }
 
-    /// Memory behind the chunk.
+    /// Returns the memory behind the chunk.
     pub(super) fn capacity(&self) -> usize {
         match self {
             Self::Open(buffer) => buffer.capacity(),
@@ -244,7 +244,7 @@ impl Chunk {
     }
 }
 
-/// A pooled buffer that `Bytes` are slices of.
+/// A pooled buffer whose slices are `Bytes`.
 struct Pooled {
     buffer: Vec<u8>,
     pool: ChunkPool,
@@ -262,17 +262,18 @@ impl Drop for Pooled {
     }
 }
 
-/// Above this a buffer is a whole chunk of the pool. Since buffers double, about as much lies
-/// in smaller ones by then, so that a chunk with one byte in it is three times what it joins.
+/// Buffers above this size are whole chunks of the pool. Because buffers double, smaller ones hold
+/// about as much by then, so a chunk with one byte in it is at most three times the bytes it joins.
 const BULK: usize = 32 << 10;
-/// Buffers up to this size are kept for the next small stream...
+/// Largest buffer kept for the next small stream.
 const SPARE: usize = 4 << 10;
-/// ... up to this many bytes per connection, which is twice 100 requests of a cache line.
+/// Total of the small buffers kept per connection: twice the bytes of 100 requests of a cache line
+/// each.
 const SPARE_TOTAL: usize = 16 << 10;
-/// Room without bytes in the buffers of received data, beside as much as there are bytes: what four
-/// streams take that begin to receive bulk data at once (limit K97).
+/// Unused room allowed in the buffers of received data, beside as much as there are bytes: the room
+/// of four streams that begin to receive bulk data at once (limit K97).
 const MAX_UNUSED: usize = 256 << 10;
-/// An allocator's smallest blocks are about this large anyway.
+/// The smallest buffer: the smallest blocks of an allocator are about as large.
 const SMALLEST: usize = 64;
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
-//! What a user may set about streams.
+//! Settings of streams.
 
 /// Limits and windows of all streams of one connection.
 ///
-/// Every number that a peer could push is bounded here; windows are in bytes.
+/// Every number that a peer could drive up is bounded here. Windows are in bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StreamsConfig {
-    /// Bidirectional streams the peer may have open at the same time (attack limit K14).
+    /// Bidirectional streams that the peer may have open at the same time (attack limit K14).
     pub max_bidi: u64,
-    /// Unidirectional streams the peer may have open at the same time (attack limit K14).
+    /// Unidirectional streams that the peer may have open at the same time (attack limit K14).
     pub max_uni: u64,
-    /// Receive window a stream starts with (attack limit K16).
+    /// Initial receive window of a stream (attack limit K16).
     pub stream_receive_window: u64,
-    /// How far the receive window of a stream may grow.
+    /// Maximum to which the receive window of a stream may grow.
     pub stream_receive_window_max: u64,
-    /// Receive window the connection starts with (attack limit K16).
+    /// Initial receive window of the connection (attack limit K16).
     pub receive_window: u64,
-    /// How far the receive window of the connection may grow.
+    /// Maximum to which the receive window of the connection may grow.
     pub receive_window_max: u64,
-    /// Bytes a writer may run ahead of the wire, per stream.
+    /// Unsent bytes that a writer may queue per stream.
     pub unsent_limit: u64,
     /// Bytes kept for all streams together until the peer has acknowledged them.
     pub send_buffer_max: u64,
@@ -27,11 +27,11 @@ pub struct StreamsConfig {
     pub max_gaps: usize,
 }
 
-/// Gaps that may be in a receive window of this many bytes: `least`, and as many more as three
-/// per cent of loss make in a window of full packets. Windows grow only for peers that deliver,
-/// so that a flood of tiny pieces (attack A26) meets the small number; a window that the user
-/// made large from the start is memory already granted, beside which gaps are nothing, and it
-/// meets as much loss as one that has grown.
+/// Returns the gaps allowed in a receive window of this many bytes: `least`, plus the number that
+/// three per cent of loss cause in a window of full packets. Windows grow only for peers that
+/// deliver, so a flood of tiny pieces (attack A26) meets the small number. A window that the user
+/// made large from the start is memory already granted. Gaps take little beside it, and it meets as
+/// much loss as one that has grown.
 pub(super) fn max_gaps(least: usize, window: u64) -> usize {
     least.saturating_add(usize::try_from(window / BYTES_PER_GAP).unwrap_or(usize::MAX))
 }

@@ -1,4 +1,4 @@
-//! Which streams have control frames to send.
+//! A queue of the streams that have control frames to send.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ pub(super) enum Control {
 }
 
 impl Control {
-    /// All of them, in the order in which they are sent.
+    /// All control frames, in the order in which they are sent.
     pub(super) const ALL: [Self; 4] = [Self::Reset, Self::Stop, Self::Credit, Self::Blocked];
 }
 
@@ -24,7 +24,8 @@ impl Control {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Wanted {
     frames: u8,
-    /// An entry for the slot is in the queue. It may outlive the wish, and even the stream.
+    /// True if the queue has an entry for the slot. The entry may outlive the request for frames,
+    /// and even the stream.
     is_queued: bool,
 }
 
@@ -34,28 +35,29 @@ impl Wanted {
     }
 }
 
-/// Slots of streams with control frames to send, first come first served.
+/// Slots of streams with control frames to send, in first-come, first-served order.
 #[derive(Debug, Default)]
 pub(super) struct ControlQueue {
     queue: VecDeque<u32>,
-    /// Slots that want to send a frame, as opposed to entries left behind.
+    /// Number of slots that want to send a frame, without stale entries.
     wanting: usize,
 }
 
 impl ControlQueue {
-    /// True when no stream has a control frame to send.
+    /// Returns true if no stream has a control frame to send.
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
         self.wanting == 0
     }
 
-    /// How many frames are wanted at most: what a stream may say of sending, and of receiving.
+    /// Returns the maximum number of frames wanted: one for sending and one for receiving per
+    /// stream.
     #[inline]
     pub(super) const fn most_frames(&self) -> usize {
         2 * self.wanting
     }
 
-    /// Wants a frame.
+    /// Requests a frame.
     pub(super) fn want(&mut self, slot: u32, wanted: &mut Wanted, control: Control) {
         self.wanting += usize::from(wanted.frames == 0);
         wanted.frames |= control as u8;
@@ -65,32 +67,32 @@ impl ControlQueue {
         }
     }
 
-    /// Wants a frame no more, since it was sent or is pointless now.
+    /// Withdraws a request, because the frame was sent or is pointless now.
     pub(super) fn unwant(&mut self, wanted: &mut Wanted, control: Control) {
         let before = wanted.frames;
         wanted.frames &= !(control as u8);
         self.wanting -= usize::from(before != 0 && wanted.frames == 0);
     }
 
-    /// Wants nothing any more: the stream is gone.
+    /// Withdraws all requests of a stream that is gone.
     pub(super) fn unwant_all(&mut self, wanted: &mut Wanted) {
         self.wanting -= usize::from(wanted.frames != 0);
         wanted.frames = 0;
     }
 
-    /// The first slot in the queue.
+    /// Returns the first slot in the queue.
     pub(super) fn first(&self) -> Option<u32> {
         self.queue.front().copied()
     }
 
-    /// The first slot has had its turn.
+    /// Removes the first slot after its turn.
     pub(super) fn pop_first(&mut self, wanted: &mut Wanted) {
         debug_assert!(wanted.frames == 0, "has not had its turn");
         wanted.is_queued = false;
         self.queue.pop_front();
     }
 
-    /// Forgets all slots.
+    /// Removes all slots.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

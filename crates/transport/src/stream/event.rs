@@ -1,72 +1,74 @@
-//! What the application is told about streams, and what its calls can fail with.
+//! Events of streams for the application, and errors of its calls.
 
 use std::fmt;
 
 use courser_wire::{Direction, StreamId};
 
-/// Something about streams that the application may want to react to.
+/// An event of a stream that the application may want to handle.
 ///
-/// Events are edges: one is queued only after the application has found the stream blocked,
-/// empty or absent, so that the queue is bounded by what the application asked for.
+/// Events are edge-triggered: one is queued only after the application has found the stream
+/// blocked, empty or absent. So the application's own calls bound the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
-    /// The peer opened streams; [`Streams::accept`](super::Streams::accept) until `None`.
+    /// The peer opened streams. Call [`Streams::accept`](super::Streams::accept) until it returns
+    /// `None`.
     Opened {
-        /// Which kind.
+        /// The direction of the streams.
         direction: Direction,
     },
-    /// A read that was blocked would now give bytes, the end or a reset.
+    /// A read that was blocked would now return bytes, the end or a reset.
     Readable {
-        /// Which stream.
+        /// The stream.
         id: StreamId,
     },
-    /// A write that was blocked would now take bytes.
+    /// A write that was blocked would now accept bytes.
     Writable {
-        /// Which stream.
+        /// The stream.
         id: StreamId,
     },
-    /// The peer does not want the rest of what we send; the stream has been reset. It may come
-    /// for a stream of the peer that is not accepted yet.
+    /// The peer asked us to stop sending, and the stream has been reset. This event may precede the
+    /// acceptance of a stream that the peer opened.
     Stopped {
-        /// Which stream.
+        /// The stream.
         id: StreamId,
-        /// The application error code the peer gave.
+        /// The application error code of the peer.
         code: u64,
-        /// [`Streams::finish`](super::Streams::finish) had been called.
+        /// True if [`Streams::finish`](super::Streams::finish) had been called.
         was_finished: bool,
     },
-    /// The sending part is over: all data acknowledged, or the reset acknowledged. After
-    /// [`StreamEvent::Stopped`] it may come before the stream is accepted too.
+    /// The sending part is over: all data or the reset was acknowledged. After
+    /// [`StreamEvent::Stopped`] this may also precede the acceptance of the stream.
     Finished {
-        /// Which stream.
+        /// The stream.
         id: StreamId,
     },
-    /// The peer allows more streams after [`Streams::open`](super::Streams::open) had to
-    /// refuse one.
+    /// The peer allows more streams after [`Streams::open`](super::Streams::open) had to refuse
+    /// one.
     Available {
-        /// Which kind.
+        /// The direction of the streams.
         direction: Direction,
     },
 }
 
-/// What became of the bytes of a STREAM frame.
+/// The outcome for the bytes of a STREAM frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stored {
-    /// They are kept, were known already or are not wanted: the packet may be acknowledged.
+    /// The bytes are stored, were received before or are not wanted: the packet may be
+    /// acknowledged.
     Kept,
-    /// There is no room for another gap (attack limit K02): the packet must not be
-    /// acknowledged, so that the peer repeats it.
+    /// There is no room for another gap (attack limit K02). The packet must not be acknowledged, so
+    /// that the peer repeats it.
     Refused,
 }
 
-/// The stream is over, or this part of it was given up, or it never existed.
+/// An error for a stream or a part of it that is over, was abandoned or never existed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClosedStream;
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteError {
-    /// Too much is waiting already; a [`StreamEvent::Writable`] follows.
+    /// Too many bytes are queued already; a [`StreamEvent::Writable`] follows.
     Blocked,
     /// The peer sent STOP_SENDING with this application error code.
     Stopped(u64),
@@ -74,24 +76,24 @@ pub enum WriteError {
     ClosedStream,
 }
 
-/// Why nothing was read.
+/// The reason why nothing was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadError {
-    /// Nothing is there yet; a [`StreamEvent::Readable`] follows.
+    /// Nothing has arrived yet; a [`StreamEvent::Readable`] follows.
     Blocked,
     /// The peer sent RESET_STREAM with this application error code.
     Reset(u64),
-    /// Reading was stopped, or the stream is gone, or the connection is over and all that had
-    /// arrived is read.
+    /// Reading was stopped, the stream is gone, or the connection is over and all received bytes
+    /// are read.
     ClosedStream,
 }
 
-/// Why a stream could not be finished.
+/// The reason why a stream could not be finished.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FinishError {
     /// The peer sent STOP_SENDING with this application error code; the stream was reset.
     Stopped(u64),
-    /// The stream is finished already, reset or gone.
+    /// The stream is already finished, reset or gone.
     ClosedStream,
 }
 

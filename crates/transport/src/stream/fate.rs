@@ -1,4 +1,4 @@
-//! What became of the frames that were sent. RFC 9000 §13.3.
+//! Fates of the frames that were sent. RFC 9000 §13.3.
 
 use super::control::Control;
 use super::event::StreamEvent;
@@ -7,7 +7,8 @@ use super::{Streams, Wish, index};
 use crate::space::sent::SentFrame;
 
 impl Streams {
-    /// A packet with this frame was acknowledged. Frames of others are ignored.
+    /// Processes the acknowledgement of a packet with this frame. Frames of other parts are
+    /// ignored.
     #[inline]
     pub fn on_frame_acked(&mut self, frame: SentFrame) {
         match frame {
@@ -71,7 +72,7 @@ impl Streams {
         let acked = before - state.send.retained();
         self.totals.retained -= acked;
         self.totals.counters.data_acked += acked;
-        // The span may have been thought lost and waited to go out again.
+        // The span may have counted as lost and waited to be sent again.
         if state.in_free && !state.send.has_free() {
             state.in_free = false;
             self.free.remove(state.priority, slot);
@@ -90,11 +91,11 @@ impl Streams {
         self.retire_if_over(slot);
     }
 
-    /// A packet with this frame was lost: what still matters of it is sent again, with the
-    /// values of the day. Frames of others are ignored.
+    /// Processes the loss of a packet with this frame: sends again the information that is still
+    /// needed, with current values. Frames of other parts are ignored.
     ///
-    /// Of limits that is what the peer has not heard by another packet: on a path that loses every
-    /// second one, loss and probe would otherwise chase each other for ever.
+    /// A limit is sent again only if no other packet delivered it. On a path that loses every
+    /// second packet, losses and probes would otherwise trigger each other without end.
     pub fn on_frame_lost(&mut self, frame: SentFrame) {
         match frame {
             SentFrame::Stream {

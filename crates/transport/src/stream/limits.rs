@@ -1,4 +1,4 @@
-//! How many streams may exist, both ways. RFC 9000 §4.6.
+//! Limits on the number of streams, in both directions. RFC 9000 §4.6.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use crate::error::TransportError;
 /// Streams of one kind that we open.
 #[derive(Debug, Default)]
 pub(super) struct LocalStreams {
-    /// Streams opened so far, which is also the next index.
+    /// Number of streams opened so far, which is also the next index.
     opened: u64,
     closed: u64,
-    /// What the peer allows; unknown until its transport parameters are here.
+    /// The peer's limit; unknown until its transport parameters arrive.
     limit: Option<u64>,
-    /// The limit that STREAMS_BLOCKED was queued for; one frame per limit is enough.
+    /// The limit for which STREAMS_BLOCKED was queued; one frame per limit is enough.
     signalled: Option<u64>,
     /// STREAMS_BLOCKED for limits below this has been acknowledged.
     heard_below: u64,
-    /// The application was refused a stream and waits to be told.
+    /// True if the application was refused a stream and waits for an event.
     is_waiting: bool,
 }
 
 impl LocalStreams {
-    /// The index of a new stream, if the peer allows one.
+    /// Opens a stream and returns its index, if the peer allows one more.
     pub(super) fn open(&mut self) -> Option<u64> {
         if self.opened >= self.limit.unwrap_or(0) {
             self.is_waiting = true;
@@ -34,34 +34,34 @@ impl LocalStreams {
         Some(self.opened - 1)
     }
 
-    /// True while a stream is open.
+    /// Returns true while a stream is open.
     pub(super) const fn are_open(&self) -> bool {
         self.opened > self.closed
     }
 
-    /// True when the stream with this index was opened, and maybe closed since.
+    /// Returns true if the stream with this index was opened, even if it is closed by now.
     #[inline]
     pub(super) const fn was_opened(&self, index: u64) -> bool {
         index < self.opened
     }
 
-    /// A stream is gone.
+    /// Counts a stream as gone.
     pub(super) fn on_retired(&mut self) {
         self.closed += 1;
     }
 
-    /// Streams that are not gone.
+    /// Returns the number of streams that are not gone.
     pub(super) const fn count(&self) -> u64 {
         self.opened - self.closed
     }
 
-    /// How many streams the peer allows, once it is known.
+    /// Returns the peer's limit, once it is known.
     pub(super) const fn limit(&self) -> Option<u64> {
         self.limit
     }
 
-    /// The peer allows `limit` streams; true when the application waits for that. A limit that
-    /// is not larger has no effect.
+    /// Raises the peer's limit. Returns true if the application waits for that. A limit that is not
+    /// larger has no effect.
     pub(super) fn on_limit(&mut self, limit: u64) -> bool {
         let limit = limit.min(MAX_STREAMS);
         if self.limit.is_none_or(|old| limit > old) {
@@ -70,7 +70,7 @@ impl LocalStreams {
         self.limit > Some(self.opened) && std::mem::take(&mut self.is_waiting)
     }
 
-    /// True once per limit, when it keeps the application from opening a stream.
+    /// Returns true once per limit that keeps the application from opening a stream.
     pub(super) fn take_signal(&mut self) -> bool {
         let due = self.blocked_at().is_some() && self.signalled != self.limit;
         if due {
@@ -79,22 +79,22 @@ impl LocalStreams {
         due
     }
 
-    /// STREAMS_BLOCKED with this limit was acknowledged.
+    /// Processes the acknowledgement of STREAMS_BLOCKED with this limit.
     pub(super) fn on_blocked_heard(&mut self, limit: u64) {
         self.heard_below = self.heard_below.max(limit.saturating_add(1));
     }
 
-    /// True when the peer knows that the limit of today is in the way.
+    /// Returns true if STREAMS_BLOCKED for the current limit was acknowledged.
     pub(super) fn is_heard(&self) -> bool {
         self.limit.is_some_and(|limit| limit < self.heard_below)
     }
 
-    /// STREAMS_BLOCKED got lost or should be repeated.
+    /// Requests another STREAMS_BLOCKED, because the last one was lost or should be repeated.
     pub(super) fn forget_signal(&mut self) {
         self.signalled = None;
     }
 
-    /// What STREAMS_BLOCKED has to say, while it is true.
+    /// Returns the limit for STREAMS_BLOCKED, if it still applies.
     pub(super) fn blocked_at(&self) -> Option<u64> {
         self.limit
             .filter(|&limit| self.is_waiting && self.opened >= limit)
@@ -103,46 +103,46 @@ impl LocalStreams {
 
 /// Streams of one kind that the peer opens.
 ///
-/// A stream that was opened only because one with a higher number was (RFC 9000 §3.2) is one
+/// A stream that was opened only by the use of a higher number (RFC 9000 §3.2) is no more than a
 /// number in `implied` until data for it arrives or the application accepts it (attack A27).
 #[derive(Debug)]
 pub(super) struct PeerStreams {
-    /// Streams the peer may have at a time.
+    /// Streams that the peer may have open at a time.
     window: u64,
-    /// The limit the peer knows.
+    /// The limit announced to the peer.
     announced: u64,
-    /// Indices below are open, or were.
+    /// All lower indices are open or were.
     opened: u64,
-    /// Indices below were handed to the application.
+    /// All lower indices were passed to the application.
     accepted: u64,
-    /// Streams that are gone and whose place is free again.
+    /// Number of streams that are gone and whose place is free again.
     credited: u64,
     implied: RangeSet,
     cancelled: CancelledCredit,
-    /// The application found nothing to accept and waits to be told.
+    /// True if the application found nothing to accept and waits for an event.
     is_waiting: bool,
-    /// When a frame last told the limit.
+    /// The time at which a frame last announced the limit.
     told: Time,
-    /// The largest limit that the peer is known to have heard.
+    /// The largest limit whose announcement was acknowledged.
     heard: u64,
 }
 
-/// What a frame that names a stream of the peer means for it.
+/// The state of a peer's stream when a frame names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
-    /// The stream begins.
+    /// The frame begins the stream.
     New,
-    /// It is open, or was.
+    /// The stream is open or was.
     Known,
 }
 
 impl PeerStreams {
-    /// The limit the peer knows.
+    /// Returns the limit announced to the peer.
     pub(super) const fn announced(&self) -> u64 {
         self.announced
     }
 
-    /// Starts with `window` streams allowed, as our transport parameters say.
+    /// Starts with `window` streams allowed, as in our transport parameters.
     pub(super) fn new(window: u64) -> Self {
         let window = window.min(MAX_STREAMS);
         Self {
@@ -159,11 +159,12 @@ impl PeerStreams {
         }
     }
 
-    /// A frame names the stream with this index: opens it, and all below it, if need be.
+    /// Opens the stream with this index, which a frame named, and all below it, if they are not
+    /// open yet.
     ///
     /// # Errors
     ///
-    /// STREAM_LIMIT_ERROR at or past the limit we announced.
+    /// STREAM_LIMIT_ERROR at or past the limit that we announced.
     pub(super) fn on_use(&mut self, index: u64) -> Result<Use, TransportError> {
         if index >= self.announced {
             return Err(TransportError::stream_limit(format!(
@@ -191,7 +192,7 @@ impl PeerStreams {
         is_implied
     }
 
-    /// The next stream for the application, in order, and whether it begins only now.
+    /// Returns the next stream for the application, in order, and whether it begins only now.
     pub(super) fn accept(&mut self) -> Option<(u64, Use)> {
         if self.accepted == self.opened {
             self.is_waiting = true;
@@ -209,66 +210,66 @@ impl PeerStreams {
         ))
     }
 
-    /// True once when the application waits for streams and there are some.
+    /// Returns true once if the application waits for streams and there are some.
     pub(super) fn take_opened(&mut self) -> bool {
         self.accepted < self.opened && std::mem::take(&mut self.is_waiting)
     }
 
-    /// A stream is gone. Its place is free at once, or a little later if it was cancelled and
-    /// many were.
+    /// Counts a stream as gone. Its place becomes free at once, or a little later if many streams
+    /// were cancelled and it was one of them.
     pub(super) fn on_retired(&mut self, now: Time, was_cancelled: bool) {
         if !was_cancelled || self.cancelled.is_granted(now) {
             self.credited += 1;
         }
     }
 
-    /// When places of cancelled streams become free.
+    /// Returns the time at which places of cancelled streams become free.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         self.cancelled.next_timeout()
     }
 
-    /// Frees the places whose time has come.
+    /// Frees the places that are due.
     pub(super) fn on_timeout(&mut self, now: Time) {
         self.credited += self.cancelled.on_timeout(now);
     }
 
-    /// Streams that are open, those included that nobody has seen yet.
+    /// Returns the number of open streams, including those that have not been accepted.
     pub(super) const fn count(&self) -> u64 {
         self.opened - self.credited - self.cancelled.parked
     }
 
-    /// True when a larger limit is worth a frame: an eighth of the window is free again, or the
-    /// peer has nearly used up what it knows of. It need not ask (RFC 9000 §4.6).
+    /// Returns true if a larger limit is worth a frame: an eighth of the window is free again, or
+    /// the peer has nearly used up the announced limit. It need not ask (RFC 9000 §4.6).
     pub(super) fn wants_update(&self) -> bool {
         let gain = self.target() - self.announced;
         let eighth = (self.window / 8).max(1);
         gain >= eighth || (gain > 0 && self.announced - self.opened <= eighth)
     }
 
-    /// The limit to announce now; it never falls.
+    /// Returns the limit to announce now; it never falls.
     pub(super) fn announce(&mut self, now: Time) -> u64 {
         self.told = now;
         self.announced = self.target();
         self.announced
     }
 
-    /// True when the peer says that `known` is its limit, and what raised it must have reached it
-    /// by now: it was told a round trip ago.
+    /// Returns true if the peer reports that `known` is its limit although the frame that raised it
+    /// was sent a round trip ago and must have arrived by now.
     pub(super) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
         known < self.announced && now >= self.told + rtt
     }
 
-    /// A frame with this limit was acknowledged.
+    /// Processes the acknowledgement of a frame with this limit.
     pub(super) fn on_limit_heard(&mut self, limit: u64) {
         self.heard = self.heard.max(limit);
     }
 
-    /// True when the peer knows the limit as last announced.
+    /// Returns true if the frame with the latest limit was acknowledged.
     pub(super) const fn is_heard(&self) -> bool {
         self.heard >= self.announced
     }
 
-    /// True while the peer has opened streams that the application has not taken.
+    /// Returns true while the peer has opened streams that the application has not accepted.
     pub(super) const fn has_opened(&self) -> bool {
         self.accepted < self.opened
     }
@@ -278,7 +279,8 @@ impl PeerStreams {
     }
 }
 
-/// Credit for streams that the peer cancelled: at most so many per interval (attack limit K15).
+/// Limits the credit for streams that the peer cancelled to a number per interval (attack limit
+/// K15).
 ///
 /// Opening and cancelling streams is cheap for the peer and work for the application, and
 /// MAX_STREAMS alone would bound only how many are open at a time.

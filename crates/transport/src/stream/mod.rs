@@ -1,9 +1,9 @@
-//! Streams: bytes in order, both ways. RFC 9000 §2 to §4.
+//! Streams: ordered bytes in both directions. RFC 9000 §2 to §4.
 //!
-//! [`Streams`] is the whole of it for one connection. The calls of the application are in
-//! `application`, what the peer says in `peer_frames`, what goes out in `transmit`, and what
-//! became of it in `fate`. One stream is a `SendPart` and a `ReceivePart` in a slot of the
-//! `table`.
+//! [`Streams`] contains all streams of one connection. The calls of the application are in
+//! `application`, the frames of the peer in `peer_frames`, sending in `transmit`, and
+//! acknowledgements and losses in `fate`. One stream is a `SendPart` and a `ReceivePart` in a slot
+//! of the `table`.
 
 mod application;
 mod buffers;
@@ -46,33 +46,33 @@ pub struct Streams {
     config: StreamsConfig,
     buffers: Buffers,
     table: Table,
-    /// Streams we open, by [`index`] of their direction.
+    /// Streams that we open, by [`index`] of their direction.
     local: [LocalStreams; 2],
-    /// Streams the peer opens, by [`index`] of their direction.
+    /// Streams that the peer opens, by [`index`] of their direction.
     peer: [PeerStreams; 2],
-    /// What the peer lets the whole connection send.
+    /// The peer's credit for the whole connection.
     send_limit: SendLimit,
-    /// What the peer lets a new stream send.
+    /// The peer's credit for a new stream.
     initial: InitialLimits,
-    /// What we let the peer's whole connection send.
+    /// Our credit for the whole connection of the peer.
     window: ReceiveWindow,
-    /// Control frames of streams.
+    /// Streams with control frames to send.
     control: ControlQueue,
-    /// Control frames of the connection: bits of [`Wish`].
+    /// Requested control frames of the connection: bits of [`Wish`].
     wishes: u8,
-    /// Streams with frames that need no credit: lost spans, a FIN without data.
+    /// Streams with frames that need no credit: lost spans, or a FIN without data.
     free: Schedule,
     /// Streams with new data that their own limit allows.
     new: Schedule,
     events: VecDeque<StreamEvent>,
-    /// Streams whose writers were refused for the sake of the whole connection.
+    /// Streams whose writers were refused because of the limits of the whole connection.
     writers: VecDeque<StreamId>,
-    /// The connection is over: there is only what had arrived.
+    /// True if the connection is over and only received data is left.
     is_over: bool,
     totals: Totals,
 }
 
-/// What the peer's transport parameters allow each kind of stream.
+/// The credit of each kind of stream in the peer's transport parameters.
 #[derive(Clone, Copy, Debug, Default)]
 struct InitialLimits {
     ours_bidi: u64,
@@ -84,49 +84,49 @@ struct InitialLimits {
 #[derive(Debug, Default)]
 struct Totals {
     counters: StreamCounters,
-    /// STREAM frames that brought something new.
+    /// Number of STREAM frames that brought new bytes or a new end.
     fresh_frames: u64,
     /// Gaps in all reassemblers.
     gaps: usize,
-    /// Bytes that wait for an acknowledgement, sent or not.
+    /// Bytes that wait for an acknowledgement, sent or unsent.
     retained: u64,
-    /// How many may.
+    /// Limit on `retained`.
     send_buffer: u64,
     /// Bytes that were never sent.
     unsent: u64,
-    /// How many of one stream may be so.
+    /// Limit on the unsent bytes of one stream.
     unsent_limit: u64,
-    /// Memory of the endpoint that nobody holds.
+    /// Free memory of the endpoint.
     memory_left: u64,
-    /// The time last handed in.
+    /// The time last passed in.
     now: Time,
 }
 
-/// Totals since the connection began.
+/// Totals since the start of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StreamCounters {
     /// Bytes of stream data sent, each counted once.
     pub data_sent: u64,
     /// Bytes of stream data received, by highest offset.
     pub data_received: u64,
-    /// Bytes of stream data sent again.
+    /// Bytes of stream data retransmitted.
     pub data_retransmitted: u64,
-    /// Bytes of stream data acknowledged without a gap before them.
+    /// Bytes of stream data acknowledged up to the first gap.
     pub data_acked: u64,
-    /// Times the connection's limit kept data back.
+    /// Number of times that the connection's limit held data back.
     pub connection_blocked: u64,
-    /// Times a stream's limit kept data back.
+    /// Number of times that a stream's limit held data back.
     pub stream_blocked: u64,
     /// Frames refused because there were too many gaps.
     pub refused: u64,
 }
 
-/// Stream data that the peer has not taken yet.
+/// Stream data that the peer has not acknowledged yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Undelivered {
     /// Bytes acknowledged so far, as in `StreamCounters::data_acked`.
     pub acked: u64,
-    /// Bytes that were written and are not acknowledged.
+    /// Bytes written and not acknowledged.
     pub bytes: u64,
     /// True while a writer waits for credit, or for acknowledgements that make room.
     pub has_blocked_writer: bool,
@@ -160,10 +160,10 @@ impl Wish {
 }
 
 impl Streams {
-    /// No streams yet. `hash_key` is 16 secret random bytes.
+    /// Creates the state of a connection without streams. `hash_key` is 16 secret random bytes.
     ///
     /// The limits that `config` grants hold from the start, so our transport parameters must
-    /// say the same.
+    /// announce the same.
     pub fn new(side: Side, config: StreamsConfig, pool: ChunkPool, hash_key: [u8; 16]) -> Self {
         Self {
             side,
@@ -194,39 +194,39 @@ impl Streams {
         }
     }
 
-    /// Memory held for the peer: bytes sent and not acknowledged, the buffers of those received and
-    /// not read, what the application keeps of those it read without crediting the peer, and the
-    /// streams themselves.
+    /// Returns the memory held for the peer: bytes sent and not acknowledged, the buffers of bytes
+    /// received and not read, read bytes that the application holds without crediting the peer, and
+    /// the streams themselves.
     pub(crate) fn memory(&self) -> u64 {
         let streams = self.table.len() as u64 * STREAM_MEMORY;
         self.totals.retained + self.buffers.memory() as u64 + self.window.held() + streams
     }
 
-    /// Bytes delivered to the peer or to the application so far.
+    /// Returns the bytes delivered to the peer or to the application so far.
     pub(crate) fn moved(&self) -> u64 {
         let read = self.window.received() - self.window.unconsumed();
         self.totals.counters.data_acked + read
     }
 
-    /// The endpoint has this much memory left for all its connections.
+    /// Sets the memory that the endpoint has left for all its connections.
     #[inline]
     pub(crate) fn set_memory_left(&mut self, left: u64) {
         self.totals.memory_left = left;
     }
 
-    /// What may be kept until it is acknowledged: a quarter of what is left at most, so that many
-    /// who hold all they can leave something.
+    /// Returns the limit on bytes kept until they are acknowledged: at most a quarter of the memory
+    /// left, so that many connections at their limit leave some for others.
     fn send_buffer(&self) -> u64 {
         let fair = (self.totals.memory_left / 4).max(LEAST_SEND_BUFFER);
         self.totals.send_buffer.min(fair)
     }
 
-    /// Draws the growth of the connection's window from a budget that others share.
+    /// Draws the growth of the connection's window from a shared budget.
     pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
         self.window.draw_from(budget);
     }
 
-    /// Takes the limits of the peer; before, nothing can be opened or sent.
+    /// Sets the limits of the peer; before that, nothing can be opened or sent.
     pub fn on_peer_parameters(&mut self, parameters: &TransportParameters) {
         self.initial = InitialLimits {
             ours_bidi: parameters.initial_max_stream_data_bidi_remote,
@@ -255,13 +255,13 @@ impl Streams {
         }
     }
 
-    /// When to call [`Streams::on_timeout`]: places of cancelled streams become free then
-    /// (attack limit K15).
+    /// Returns the time for [`Streams::on_timeout`], at which places of cancelled streams become
+    /// free (attack limit K15).
     pub fn next_timeout(&self) -> Option<Time> {
         self.peer.iter().filter_map(PeerStreams::next_timeout).min()
     }
 
-    /// Lets the peer open streams in place of those it cancelled, as far as their time has come.
+    /// Lets the peer open streams in place of cancelled ones whose time has come.
     pub fn on_timeout(&mut self, now: Time) {
         self.totals.now = now;
         for direction in [Direction::Bidirectional, Direction::Unidirectional] {
@@ -273,7 +273,7 @@ impl Streams {
         }
     }
 
-    /// True while data, an end or a reset is not acknowledged, or not even sent, or a writer waits
+    /// Returns true while data, an end or a reset is unsent or unacknowledged, or a writer waits
     /// for credit of its stream.
     pub fn unacked_or_unsent(&self) -> bool {
         self.totals.retained > 0
@@ -294,17 +294,17 @@ impl Streams {
         }
     }
 
-    /// Totals since the connection began.
+    /// Returns the totals since the start of the connection.
     pub fn counters(&self) -> StreamCounters {
         self.totals.counters
     }
 
-    /// STREAM frames so far that brought bytes or an end not known before.
+    /// Returns the number of STREAM frames so far that brought new bytes or a new end.
     pub(crate) fn fresh_frames(&self) -> u64 {
         self.totals.fresh_frames
     }
 
-    /// How many streams of one kind, opened by one side, are not over.
+    /// Returns the number of streams of one direction, opened by one side, that are not over.
     pub fn open_count(&self, initiator: Side, direction: Direction) -> u64 {
         if initiator == self.side {
             self.local[index(direction)].count()
@@ -313,33 +313,34 @@ impl Streams {
         }
     }
 
-    /// How many streams of one kind the peer may have opened since the beginning, as it was told.
+    /// Returns the number of streams of one direction that the peer may have opened in total, as
+    /// announced.
     pub fn granted(&self, direction: Direction) -> u64 {
         self.peer[index(direction)].announced()
     }
 
-    /// True while new data waits for the peer to raise the connection's limit.
+    /// Returns true while new data waits for the peer to raise the connection's limit.
     pub fn is_connection_blocked(&self) -> bool {
         !self.new.is_empty() && self.send_limit.available() == 0
     }
 
-    /// True while new data waits for the peer to raise a stream's limit. Looks at every stream:
-    /// for a trace.
+    /// Returns true while new data waits for the peer to raise a stream's limit. Examines every
+    /// stream, so it is meant for traces.
     pub fn is_stream_blocked(&self) -> bool {
         let mut streams = self.table.iter();
         self.totals.counters.stream_blocked > 0
             && streams.any(|state| state.sends && state.send.blocked_at().is_some())
     }
 
-    /// False while the peer's credit has been enough for everything so far. Answers at once,
-    /// where [`Streams::repeat_blocked`] looks at every stream.
+    /// Returns false while the peer's credit has sufficed for everything so far. Takes constant
+    /// time, whereas [`Streams::repeat_blocked`] examines every stream.
     pub fn was_ever_blocked(&self) -> bool {
         let counters = &self.totals.counters;
         let waits = |local: &LocalStreams| local.blocked_at().is_some();
         counters.connection_blocked + counters.stream_blocked > 0 || self.local.iter().any(waits)
     }
 
-    /// Gives back memory that only makes the next streams cheaper: for an idle connection.
+    /// Frees memory that only makes the next streams cheaper, for an idle connection.
     pub fn shrink(&mut self) {
         self.buffers.shrink();
         self.events.shrink_to_fit();
@@ -350,8 +351,8 @@ impl Streams {
         }
     }
 
-    /// The connection is gone: frees everything. All streams are closed from now on. Where what
-    /// had arrived should stay, this is [`Streams::on_lost`].
+    /// Frees everything and closes all streams when the connection is gone. If received data should
+    /// stay readable, call [`Streams::on_lost`] instead.
     pub fn on_close(&mut self) {
         self.table.clear();
         self.buffers.forget_received();
@@ -367,7 +368,7 @@ impl Streams {
         self.totals.unsent = 0;
     }
 
-    /// Gives a stream state. Its limits are those of the transport parameters.
+    /// Creates the state of a stream, with the limits of the transport parameters.
     fn begin(&mut self, id: StreamId) -> u32 {
         let slot = self.table.insert(id);
         let (window, max) = (
@@ -381,7 +382,7 @@ impl Streams {
         slot
     }
 
-    /// Puts a stream where what it has to send will be found.
+    /// Adds a stream to the schedules that match the data it has to send.
     #[inline]
     fn schedule(&mut self, slot: u32) {
         let state = self.table.at(slot);
@@ -401,7 +402,7 @@ impl Streams {
         }
     }
 
-    /// Takes a stream out of both schedules.
+    /// Removes a stream from both schedules.
     fn unschedule(&mut self, slot: u32) {
         let state = self.table.at(slot);
         if std::mem::take(&mut state.in_free) {
@@ -412,7 +413,7 @@ impl Streams {
         }
     }
 
-    /// Wants DATA_BLOCKED when only the connection's limit keeps data back.
+    /// Requests DATA_BLOCKED if only the connection's limit holds data back.
     #[inline]
     fn signal_if_blocked(&mut self) {
         if self.is_connection_blocked() && self.send_limit.take_signal() {
@@ -427,14 +428,14 @@ impl Streams {
         }
     }
 
-    /// True once when a control frame of the connection is wanted.
+    /// Returns true once if a control frame of the connection is requested.
     fn take_wish(&mut self, wish: Wish) -> bool {
         let wanted = self.wishes & wish as u8 != 0;
         self.wishes &= !(wish as u8);
         wanted
     }
 
-    /// Wants MAX_DATA when half the connection's window is used.
+    /// Requests MAX_DATA when half the connection's window is used.
     #[inline]
     fn credit_connection(&mut self) {
         if self.window.wants_update() {
@@ -442,13 +443,13 @@ impl Streams {
         }
     }
 
-    /// Forgets a stream of which both parts are over.
+    /// Returns true while a bidirectional stream that we opened is open.
     #[inline]
-    /// True while a stream for both directions is open that we have opened.
     pub fn has_own_exchanges(&self) -> bool {
         self.local[index(Direction::Bidirectional)].are_open()
     }
 
+    /// Removes a stream if both of its parts are over.
     fn retire_if_over(&mut self, slot: u32) {
         if self.table.at(slot).is_over() {
             self.retire(slot);
@@ -476,9 +477,10 @@ impl Streams {
         }
     }
 
-    /// The congestion window is this large: four of them may be kept until they are acknowledged,
-    /// one that is under way, and three because what a packet carried is kept from there on until
-    /// it has arrived: a round trip longer if it was lost, two if its repair was, and so on.
+    /// Adapts the limits to the congestion window. Four windows may be kept until they are
+    /// acknowledged: one is in flight, and three cover lost packets, because data behind a lost
+    /// packet is kept until its retransmission arrives. That takes one round trip more, two if the
+    /// retransmission is lost too, and so on.
     #[inline]
     pub fn on_congestion_window(&mut self, window: u64) {
         let max = self.config.send_buffer_max;
@@ -491,7 +493,7 @@ impl Streams {
         }
     }
 
-    /// Wakes writers that waited for the whole connection, once a good part of it is free.
+    /// Wakes writers that waited for the whole connection, once a good part of its limit is free.
     #[inline]
     fn wake_writers(&mut self) {
         let is_full = self.totals.retained > self.send_buffer() / 4 * 3;
@@ -509,7 +511,7 @@ impl Streams {
 }
 
 impl InitialLimits {
-    /// What a stream may send at first; nothing if it does not send.
+    /// Returns the initial credit of a stream; zero if we do not send on it.
     fn of(self, side: Side, id: StreamId) -> u64 {
         match (id.initiator() == side, id.direction()) {
             (true, Direction::Bidirectional) => self.ours_bidi,
@@ -520,21 +522,22 @@ impl InitialLimits {
     }
 }
 
-/// Memory of a stream beside its data, with the task that serves it (limit K116). An HTTP/3 server takes
-/// 4 KiB for a request whose header section has not come; applications that use streams alone take less.
+/// Memory of a stream beside its data, with the task that serves it (limit K116). An HTTP/3 server
+/// takes 4 KiB for a request whose header section has not arrived; applications that use only
+/// streams take less.
 const STREAM_MEMORY: u64 = 2 << 10;
 
-/// The smallest limit on what is kept for sending, if the configuration allows so much.
+/// The smallest limit on bytes kept for sending, if the configuration allows that much.
 const SEND_BUFFER_MIN: u64 = 512 << 10;
 
-/// What a connection may keep until it is acknowledged even when memory is short.
+/// Bytes that a connection may keep until they are acknowledged even if memory is short.
 const LEAST_SEND_BUFFER: u64 = 64 << 10;
 
-/// Unsent bytes that a stream may hold while the congestion window is small, if the
-/// configuration allows so many. Two windows are enough for a writer not to hold up the sender.
+/// Unsent bytes that a stream may hold while the congestion window is small, if the configuration
+/// allows that many. Two windows suffice for a writer to keep the sender busy.
 const UNSENT_MIN: u64 = 64 << 10;
 
-/// Place of a direction in a table of two.
+/// Returns the index of a direction in a table of two.
 const fn index(direction: Direction) -> usize {
     match direction {
         Direction::Bidirectional => 0,

@@ -1,4 +1,4 @@
-//! What the peer says about streams. RFC 9000 §19.4 to §19.14.
+//! Processing of the peer's stream frames. RFC 9000 §19.4 to §19.14.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::{Streams, Wish, index};
 use crate::error::TransportError;
 
 impl Streams {
-    /// STREAM: bytes of a stream, copied once (RFC 9000 §19.8).
+    /// Processes STREAM: stores bytes of a stream, copied once (RFC 9000 §19.8).
     ///
     /// # Errors
     ///
@@ -57,11 +57,11 @@ impl Streams {
         Ok(stored)
     }
 
-    /// RESET_STREAM: the peer gives up sending (RFC 9000 §19.4).
+    /// Processes RESET_STREAM: the peer abandons sending (RFC 9000 §19.4).
     ///
     /// # Errors
     ///
-    /// As [`Streams::on_stream_frame`].
+    /// The errors of [`Streams::on_stream_frame`].
     pub fn on_reset_stream_frame(&mut self, frame: ResetStream) -> Result<(), TransportError> {
         let Some(slot) = self.receiving(frame.id)? else {
             return Ok(());
@@ -85,8 +85,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Something arrived for a receiving part: its reader may wake, and what was discarded at
-    /// once is credited at once.
+    /// Updates a receiving part after an arrival: wakes its reader, and credits bytes that were
+    /// discarded at once.
     #[inline]
     fn on_received(&mut self, slot: u32) {
         let state = self.table.at(slot);
@@ -98,8 +98,8 @@ impl Streams {
         self.retire_if_over(slot);
     }
 
-    /// STOP_SENDING: the peer does not want the rest; answered with RESET_STREAM
-    /// (RFC 9000 §3.5, §19.5).
+    /// Processes STOP_SENDING: the peer wants no more data. RESET_STREAM answers it (RFC 9000 §3.5,
+    /// §19.5).
     ///
     /// # Errors
     ///
@@ -125,8 +125,8 @@ impl Streams {
         Ok(())
     }
 
-    /// MAX_DATA: more data may be sent in all (RFC 9000 §19.9). Returns whether it raises the
-    /// limit.
+    /// Processes MAX_DATA, which raises the connection's limit (RFC 9000 §19.9). Returns whether it
+    /// does.
     ///
     /// # Errors
     ///
@@ -140,8 +140,8 @@ impl Streams {
         Ok(raises)
     }
 
-    /// MAX_STREAM_DATA: more data may be sent on a stream (RFC 9000 §19.10). Returns whether it
-    /// raises the limit.
+    /// Processes MAX_STREAM_DATA, which raises a stream's limit (RFC 9000 §19.10). Returns whether
+    /// it does.
     ///
     /// # Errors
     ///
@@ -166,8 +166,8 @@ impl Streams {
         Ok(raises)
     }
 
-    /// MAX_STREAMS: more streams may be opened (RFC 9000 §19.11). Returns whether it raises the
-    /// limit.
+    /// Processes MAX_STREAMS, which raises the limit on streams (RFC 9000 §19.11). Returns whether
+    /// it does.
     ///
     /// # Errors
     ///
@@ -189,9 +189,9 @@ impl Streams {
         }
     }
 
-    /// DATA_BLOCKED: the peer has more than MAX_DATA allows (RFC 9000 §19.12). Credit does not
-    /// wait for it. But a peer that is behind what it was granted a round trip, `rtt`, ago has
-    /// not heard of it, and hears it again.
+    /// Processes DATA_BLOCKED: the peer has more data than MAX_DATA allows (RFC 9000 §19.12).
+    /// Credit does not wait for this frame. But if the peer's limit is behind one that was
+    /// announced a round trip, `rtt`, ago, that announcement did not arrive and is repeated.
     ///
     /// # Errors
     ///
@@ -208,8 +208,9 @@ impl Streams {
         Ok(())
     }
 
-    /// STREAM_DATA_BLOCKED: the peer has more than MAX_STREAM_DATA allows (RFC 9000 §19.13).
-    /// As for [`Streams::on_data_blocked_frame`]; and it may be the first frame of a stream.
+    /// Processes STREAM_DATA_BLOCKED: the peer has more data than MAX_STREAM_DATA allows (RFC 9000
+    /// §19.13). Acts like [`Streams::on_data_blocked_frame`]. It may be the first frame of a
+    /// stream.
     ///
     /// # Errors
     ///
@@ -230,8 +231,8 @@ impl Streams {
         Ok(())
     }
 
-    /// STREAMS_BLOCKED: the peer wants more streams than it may have (RFC 9000 §19.14). As for
-    /// [`Streams::on_data_blocked_frame`].
+    /// Processes STREAMS_BLOCKED: the peer wants to open more streams than it may (RFC 9000
+    /// §19.14). Acts like [`Streams::on_data_blocked_frame`].
     ///
     /// # Errors
     ///
@@ -249,7 +250,7 @@ impl Streams {
         Ok(())
     }
 
-    /// The slot for a frame about data of the peer; `None` when the stream is over.
+    /// Returns the slot for a frame about the peer's data; `None` when the stream is over.
     #[inline]
     fn receiving(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
         if let Some(slot) = self.table.find(id)
@@ -264,7 +265,7 @@ impl Streams {
         self.find_or_begin(id)
     }
 
-    /// The slot for a frame about data of ours; `None` when the stream is over.
+    /// Returns the slot for a frame about our data; `None` when the stream is over.
     fn sending(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
         if id.initiator() != self.side && id.direction() == Direction::Unidirectional {
             let reason = format!("we cannot send on stream {id}");
@@ -276,8 +277,8 @@ impl Streams {
         }
     }
 
-    /// A stream that has no state: it is over, or the peer begins it, or it is not the peer's
-    /// to begin.
+    /// Handles a frame for a stream without state: the stream is over, or the peer begins it, or
+    /// the peer may not begin it.
     #[cold]
     fn find_or_begin(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
         let (direction, number) = (id.direction(), id.index());

@@ -1,4 +1,4 @@
-//! Bytes in any order in, bytes in order out. RFC 9000 §2.2.
+//! Reassembly of a stream: takes bytes in any order, returns them in order. RFC 9000 §2.2.
 
 use std::collections::VecDeque;
 
@@ -7,31 +7,31 @@ use bytes::{Buf, Bytes};
 use super::buffers::{Buffers, Chunk, next_capacity};
 use super::event::Stored;
 
-/// The received bytes of one stream that were not read yet.
+/// The received and unread bytes of one stream.
 ///
-/// `ready` holds the bytes in order, `pending` those past a gap. The first bytes that arrive
-/// for an offset win; later ones are not looked at. In order, a packet costs one copy to the
-/// end of a chunk. Past a gap each chunk grows at its end, or at its front while it is small;
-/// touching chunks are joined while they are small. So memory follows the bytes received: twice
-/// of them, four times at worst, plus a fixed cost per gap, of which the owner bounds the number
-/// (attack A26). An offset claimed costs nothing. Only a few streams whose readers take bulk data
-/// may hold a chunk of the pool for a packet's worth of bytes ([`Buffers::take_received`]).
+/// `ready` holds the bytes in order, `pending` those past a gap. The first bytes to arrive for an
+/// offset are kept; later ones are ignored. In order, a packet costs one copy to the end of a
+/// chunk. Past a gap each chunk grows at its end, or at its front while it is small. Touching
+/// chunks are joined while they are small. So memory follows the bytes received: twice their size,
+/// four times at worst, plus a fixed cost per gap, whose number the owner bounds (attack A26).
+/// Claiming an offset costs nothing. Only a few streams whose readers take bulk data may hold a
+/// chunk of the pool for a packet's worth of bytes ([`Buffers::take_received`]).
 #[derive(Debug, Default)]
 pub(super) struct Reassembler {
-    /// The first byte that was not read.
+    /// Offset of the first unread byte.
     read: u64,
-    /// The first byte that is missing.
+    /// Offset of the first missing byte.
     end: u64,
     ready: VecDeque<Ready>,
-    /// Ascending, disjoint, all past `end`.
+    /// Chunks past a gap: ascending, disjoint, all past `end`.
     pending: VecDeque<Pending>,
-    /// Holes below the largest received byte, each followed by at least one chunk.
+    /// Number of gaps below the largest received byte, each followed by at least one chunk.
     gaps: usize,
-    /// Where the last time nothing was ready.
+    /// The offset at which `ready` was last empty.
     drained: u64,
-    /// Bytes stored so far: what was here already does not count.
+    /// Bytes stored so far, without repeated ones.
     stored: u64,
-    /// How many bytes usually gather before the reader takes them.
+    /// Bytes that usually gather before the reader takes them.
     usual: usize,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Reassembler {
 struct Ready {
     /// Bytes at the front that were read.
     taken: usize,
-    /// Capacity of the buffer that the chunk began as, all of which it keeps alive.
+    /// Capacity of the buffer that the chunk began as, all of which it keeps allocated.
     capacity: usize,
     chunk: Chunk,
 }
@@ -67,34 +67,34 @@ impl Pending {
 }
 
 impl Reassembler {
-    /// The first byte that is missing: everything below has arrived.
+    /// Returns the offset of the first missing byte: everything below has arrived.
     #[inline]
     pub(super) const fn end(&self) -> u64 {
         self.end
     }
 
-    /// Bytes that can be read now.
+    /// Returns the bytes that can be read now.
     #[inline]
     pub(super) const fn readable(&self) -> u64 {
         self.end - self.read
     }
 
-    /// How many holes are below the largest received byte.
+    /// Returns the number of gaps below the largest received byte.
     #[inline]
     pub(super) const fn gaps(&self) -> usize {
         self.gaps
     }
 
-    /// Bytes stored so far, those that were read included.
+    /// Returns the bytes stored so far, including those that were read.
     #[inline]
     pub(super) const fn stored(&self) -> u64 {
         self.stored
     }
 
-    /// Takes received bytes.
+    /// Stores received bytes.
     ///
-    /// Refuses them, and keeps none, when they would open one more gap and `may_open_gap` is
-    /// false. Bytes that join what is there are always taken.
+    /// Refuses them, and stores none, if they would open one more gap and `may_open_gap` is false.
+    /// Bytes adjacent to stored ones are always accepted.
     #[inline]
     pub(super) fn insert(
         &mut self,
@@ -126,7 +126,7 @@ impl Reassembler {
         Stored::Kept
     }
 
-    /// Appends bytes that begin where the ordered ones end, and what they connect.
+    /// Appends bytes that begin at the end of the ordered ones, and the chunks that they connect.
     fn insert_at_end(&mut self, mut data: &[u8], buffers: &mut Buffers) {
         while !data.is_empty() {
             let Some(next) = self.pending.front() else {
@@ -139,7 +139,7 @@ impl Reassembler {
         }
     }
 
-    /// Moves the chunks that touch the ordered bytes over; returns how many bytes that gave.
+    /// Moves the chunks that touch the ordered bytes there, and returns their bytes.
     fn absorb_pending(&mut self, buffers: &mut Buffers) -> usize {
         let before = self.end;
         while let Some(next) = self.pending.pop_front_if(|next| next.offset == self.end) {
@@ -174,7 +174,7 @@ impl Reassembler {
     fn append_chunk(&mut self, data: &[u8], buffers: &mut Buffers) {
         let wanted = match self.ready.back() {
             Some(last) => next_capacity(last.chunk.capacity(), data.len()),
-            // A byte or two cannot claim the buffer that bulk data got before.
+            // A byte or two must not claim as large a buffer as earlier bulk data.
             None if data.len() < WORTH_BULK => data.len(),
             None => self.usual.max(data.len()),
         };
@@ -224,7 +224,7 @@ impl Reassembler {
         Stored::Kept
     }
 
-    /// Puts a chunk of its own behind a new gap.
+    /// Inserts a new chunk behind a new gap.
     fn insert_chunk(&mut self, at: usize, offset: u64, data: &[u8], buffers: &mut Buffers) {
         self.stored += data.len() as u64;
         let mut buffer = buffers.take_received(data.len(), data.len());
@@ -240,8 +240,8 @@ impl Reassembler {
         self.gaps += 1;
     }
 
-    /// Puts bytes before chunk `at`, which may touch it but nothing before it; returns the
-    /// index of the chunk that was `at`.
+    /// Inserts bytes before chunk `at`, which may touch it but no earlier chunk. Returns the index
+    /// of the chunk that was `at`.
     fn insert_before(
         &mut self,
         at: usize,
@@ -267,8 +267,8 @@ impl Reassembler {
         at + 1
     }
 
-    /// Appends bytes to chunk `at`, up to the next one at most; returns the index of the chunk
-    /// that ends with them.
+    /// Appends bytes to chunk `at`, at most up to the next one. Returns the index of the chunk that
+    /// ends with them.
     fn extend(&mut self, mut at: usize, data: &[u8], buffers: &mut Buffers) -> usize {
         if data.is_empty() {
             return at;
@@ -299,7 +299,7 @@ impl Reassembler {
         at
     }
 
-    /// Ends the gap behind chunk `at` if it was just filled.
+    /// Removes the gap behind chunk `at` if it was just filled.
     fn join_next(&mut self, at: usize, buffers: &mut Buffers) {
         let end = self.pending[at].end();
         let Some(next) = self.pending.get(at + 1).filter(|next| next.offset == end) else {
@@ -316,7 +316,7 @@ impl Reassembler {
         }
     }
 
-    /// Copies ordered bytes out and forgets them; returns how many.
+    /// Copies ordered bytes out, removes them, and returns how many.
     pub(super) fn read(&mut self, out: &mut [u8], buffers: &mut Buffers) -> usize {
         let mut done = 0;
         while let Some(front) = self.ready.front_mut() {
@@ -335,13 +335,13 @@ impl Reassembler {
         done
     }
 
-    /// Takes up to `max` ordered bytes out, without copying if the chunk is worth it.
+    /// Removes up to `max` ordered bytes, without copying if the chunk is worth it.
     pub(super) fn read_chunk(&mut self, max: usize, buffers: &mut Buffers) -> Option<Bytes> {
         let front = self.ready.front_mut().filter(|_| max > 0)?;
         let len = (front.chunk.len() - front.taken).min(max);
         if let Chunk::Open(buffer) = &mut front.chunk {
-            // A chunk that is mostly empty stays, so that what the application holds is never
-            // much larger than what it got.
+            // A chunk that is mostly empty stays, so that the application never holds much more
+            // memory than it read.
             if buffer.len() < buffer.capacity() / 2 {
                 let bytes = Bytes::copy_from_slice(&buffer[front.taken..][..len]);
                 front.taken += len;
@@ -381,7 +381,7 @@ impl Reassembler {
         }
     }
 
-    /// Drops everything, in order or not, and takes nothing in any more.
+    /// Drops all bytes, in order or not, and accepts no more.
     pub(super) fn discard(&mut self, buffers: &mut Buffers) {
         for ready in self.ready.drain(..) {
             buffers.on_taken(ready.chunk.len() - ready.taken);
@@ -395,7 +395,7 @@ impl Reassembler {
         self.read = self.end;
     }
 
-    /// Makes this a new reassembler that keeps the memory of its empty lists.
+    /// Resets this to a new reassembler that keeps the memory of its empty lists.
     pub(super) fn recycle(&mut self, buffers: &mut Buffers) {
         self.discard(buffers);
         self.ready.shrink_to(KEPT_ENTRIES);
@@ -403,7 +403,7 @@ impl Reassembler {
         (self.read, self.end, self.drained, self.usual) = (0, 0, 0, 0);
     }
 
-    /// Memory held, in bytes.
+    /// Returns the memory held, in bytes.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
         let ready: usize = self.ready.iter().map(|ready| ready.capacity).sum();
@@ -418,17 +418,17 @@ impl Reassembler {
     }
 }
 
-/// A distance between received bytes, which fits memory because the bytes between do.
+/// Converts a distance between received bytes, which fits into memory because the bytes between do.
 fn length(distance: u64) -> usize {
     usize::try_from(distance).unwrap_or(usize::MAX)
 }
 
-/// Chunks up to this size are moved to join others: cheap to copy, and large enough that a
+/// Chunks up to this size are moved to join others: they are cheap to copy, and large enough that a
 /// flood of tiny pieces leaves few chunks.
 const SMALL: usize = 2 << 10;
-/// Fewer bytes than this get a buffer of their own size.
+/// Arrivals below this size get a buffer of their own size.
 const WORTH_BULK: usize = 1 << 10;
-/// A recycled stream keeps room for so many chunks in its lists.
+/// Number of chunks for which the lists of a recycled stream keep room.
 const KEPT_ENTRIES: usize = 8;
 
 #[cfg(test)]

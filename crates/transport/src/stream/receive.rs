@@ -21,8 +21,8 @@ use crate::flow::ReceiveWindow;
 ///    +-RESET_STREAM--+--> ResetRecvd --told to the application, or stopped--> ResetRead
 /// ```
 ///
-/// With [`Stop`] set the application wants nothing more: then a reset is read when it arrives,
-/// and a known size is enough once the peer has the STOP_SENDING.
+/// With [`Stop`] set the application wants no more data: then a reset counts as read when it
+/// arrives, and a known size suffices once the peer has received STOP_SENDING.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum State {
     #[default]
@@ -34,7 +34,7 @@ enum State {
     ResetRead(FinalSize, u64),
 }
 
-/// Number of bytes in a stream, known from FIN or RESET_STREAM. RFC 9000 §4.5.
+/// Number of bytes in a stream, from FIN or RESET_STREAM. RFC 9000 §4.5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct FinalSize(u64);
 
@@ -51,7 +51,7 @@ impl State {
     }
 }
 
-/// What became of the wish to stop, with the code to tell the peer.
+/// The state of a request to stop, with the code for the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Stop {
     #[default]
@@ -61,11 +61,11 @@ enum Stop {
     Acked,
 }
 
-/// What a receiving part needs of what all streams share.
+/// The shared state of all streams that a receiving part uses.
 pub(super) struct Shared<'a> {
     pub(super) connection: &'a mut ReceiveWindow,
     pub(super) buffers: &'a mut Buffers,
-    /// All streams together may have one more gap.
+    /// True if all streams together may have one more gap.
     pub(super) may_open_gap: bool,
 }
 
@@ -77,12 +77,12 @@ pub(super) struct ReceivePart {
     reassembler: Reassembler,
     window: ReceiveWindow,
     max_gaps: usize,
-    /// The application found nothing to read and waits to be told.
+    /// True if the application found nothing to read and waits for an event.
     is_reader_waiting: bool,
 }
 
 impl ReceivePart {
-    /// A part for streams with up to `max_gaps` gaps.
+    /// Creates a part for streams with up to `max_gaps` gaps.
     pub(super) fn new(max_gaps: usize) -> Self {
         Self {
             state: State::Recv,
@@ -94,50 +94,50 @@ impl ReceivePart {
         }
     }
 
-    /// Memory held for received bytes.
+    /// Returns the memory held for received bytes.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
         self.reassembler.memory()
     }
 
-    /// Begins a new stream in the memory of an old one.
+    /// Begins a new stream in the memory of a previous one.
     pub(super) fn begin(&mut self, window: ReceiveWindow) {
         (self.state, self.stop, self.is_reader_waiting) = (State::Recv, Stop::No, false);
         self.window = window;
     }
 
-    /// Frees what an ended stream holds.
+    /// Frees the contents of an ended stream.
     pub(super) fn recycle(&mut self, buffers: &mut Buffers) {
         self.reassembler.recycle(buffers);
     }
 
-    /// True in the terminal states.
+    /// Returns true in the terminal states.
     pub(super) const fn is_over(&self) -> bool {
         matches!(self.state, State::DataRead(_) | State::ResetRead(..))
     }
 
-    /// True when only the end is left to read.
+    /// Returns true if only the end is left to read.
     pub(super) const fn is_read_through(&self) -> bool {
         matches!(self.state, State::DataRecvd(_)) && self.reassembler.readable() == 0
     }
 
-    /// True when the peer reset the stream.
+    /// Returns true if the peer reset the stream.
     pub(super) const fn was_reset(&self) -> bool {
         matches!(self.state, State::ResetRecvd(..) | State::ResetRead(..))
     }
 
-    /// Holes below the largest received byte.
+    /// Returns the number of gaps below the largest received byte.
     #[inline]
     pub(super) const fn gaps(&self) -> usize {
         self.reassembler.gaps()
     }
 
-    /// STREAM arrived.
+    /// Processes a STREAM frame.
     ///
     /// # Errors
     ///
-    /// FRAME_ENCODING_ERROR past the largest offset (RFC 9000 §19.8), FINAL_SIZE_ERROR for
-    /// bytes past the end or an end that moves (§4.5), FLOW_CONTROL_ERROR past a limit (§4.1).
+    /// FRAME_ENCODING_ERROR past the largest offset (RFC 9000 §19.8), FINAL_SIZE_ERROR for bytes
+    /// past the end or an end that moves (§4.5), FLOW_CONTROL_ERROR past a limit (§4.1).
     #[inline]
     pub(super) fn on_stream(
         &mut self,
@@ -179,14 +179,14 @@ impl ReceivePart {
         Ok(Stored::Kept)
     }
 
-    /// Rises with each STREAM frame that brings something not known before.
+    /// Returns a number that rises with each STREAM frame that brings new bytes or a new end.
     #[inline]
     pub(super) fn news(&self) -> u64 {
         let has_end = u64::from(self.state != State::Recv);
         self.reassembler.stored() + self.window.received() + has_end
     }
 
-    /// Compares the end of a frame with what is known of the end of the stream.
+    /// Checks the end of a frame against the known size of the stream.
     fn check_end(&self, end: u64, fin: bool) -> Result<(), TransportError> {
         if end > MAX_VARINT {
             return Err(TransportError::frame_encoding(
@@ -225,7 +225,7 @@ impl ReceivePart {
         }
     }
 
-    /// RESET_STREAM arrived.
+    /// Processes a RESET_STREAM frame.
     ///
     /// # Errors
     ///
@@ -243,13 +243,13 @@ impl ReceivePart {
         shared.connection.check(additional)?;
         match self.state {
             State::Recv | State::SizeKnown(_) => {}
-            // All data is here: the reset comes too late to take it away (RFC 9000 §3.2).
+            // All data has arrived: the reset comes too late to discard it (RFC 9000 §3.2).
             State::DataRecvd(_)
             | State::DataRead(_)
             | State::ResetRecvd(..)
             | State::ResetRead(..) => return Ok(()),
         }
-        // The peer's account holds the final size, so ours must too (RFC 9000 §4.5).
+        // The peer counts the final size against the limit, so we must too (RFC 9000 §4.5).
         self.window.on_received(now, additional);
         shared.connection.on_received(now, additional);
         self.discard(shared);
@@ -261,7 +261,7 @@ impl ReceivePart {
         Ok(())
     }
 
-    /// Drops what was not read and credits it to the connection.
+    /// Drops the unread bytes and credits them to the connection.
     fn discard(&mut self, shared: &mut Shared<'_>) {
         self.reassembler.discard(shared.buffers);
         let (len, readable) = (self.window.unconsumed(), self.window.readable());
@@ -269,7 +269,8 @@ impl ReceivePart {
         shared.connection.on_discarded(len, readable);
     }
 
-    /// The application wants no more of the stream; true when STOP_SENDING is due.
+    /// Stops reading because the application wants no more of the stream. Returns true if
+    /// STOP_SENDING is due.
     pub(super) fn stop(
         &mut self,
         code: u64,
@@ -296,7 +297,7 @@ impl ReceivePart {
         }
     }
 
-    /// The code that STOP_SENDING has to tell, while that is of use (RFC 9000 §3.3).
+    /// Returns the code for STOP_SENDING, as long as that frame is useful (RFC 9000 §3.3).
     pub(super) const fn stop_to_send(&self) -> Option<u64> {
         match (self.state, self.stop) {
             (State::Recv | State::SizeKnown(_), Stop::Queued(code)) => Some(code),
@@ -304,14 +305,14 @@ impl ReceivePart {
         }
     }
 
-    /// STOP_SENDING was written.
+    /// Records that STOP_SENDING was written.
     pub(super) fn on_stop_sent(&mut self) {
         if let Stop::Queued(code) = self.stop {
             self.stop = Stop::InFlight(code);
         }
     }
 
-    /// STOP_SENDING is acknowledged.
+    /// Processes the acknowledgement of STOP_SENDING.
     pub(super) fn on_stop_acked(&mut self) {
         if self.stop != Stop::No {
             self.stop = Stop::Acked;
@@ -319,7 +320,7 @@ impl ReceivePart {
         }
     }
 
-    /// STOP_SENDING is lost; true when it is due again.
+    /// Processes the loss of STOP_SENDING. Returns true if it is due again.
     pub(super) fn on_stop_lost(&mut self) -> bool {
         if let Stop::InFlight(code) = self.stop {
             self.stop = Stop::Queued(code);
@@ -327,14 +328,14 @@ impl ReceivePart {
         self.stop_to_send().is_some()
     }
 
-    /// A stopped stream is over when both ends know: the size here, the stop there.
+    /// Ends a stopped stream once we know the final size and the peer has received STOP_SENDING.
     fn end_if_stopped(&mut self) {
         if let (State::SizeKnown(size), Stop::Acked) = (self.state, self.stop) {
             self.state = State::DataRead(size);
         }
     }
 
-    /// Copies bytes to the application. `None` is the end of the stream.
+    /// Copies bytes to the application. Returns `None` at the end of the stream.
     #[inline]
     pub(super) fn read(
         &mut self,
@@ -349,7 +350,7 @@ impl ReceivePart {
         Ok(Some(len))
     }
 
-    /// Hands bytes to the application. `None` is the end of the stream.
+    /// Returns bytes to the application; `None` at the end of the stream.
     pub(super) fn read_chunk(
         &mut self,
         max: usize,
@@ -372,29 +373,29 @@ impl ReceivePart {
         shared.connection.on_consumed(len as u64);
     }
 
-    /// True when the peer has reset the stream and nobody was told; the reader is told of what
-    /// comes next in any case.
+    /// Returns true if the peer has reset the stream and the reset was not reported yet. In any
+    /// case the reader is notified of the next arrival.
     pub(super) fn awaits_reset(&mut self) -> bool {
         self.is_reader_waiting = true;
         matches!(self.state, State::ResetRecvd(..))
     }
 
-    /// Bytes that were read stay charged to the peer.
+    /// Keeps bytes that were read charged to the peer.
     pub(super) fn hold_credit(&mut self, len: u64) {
         self.window.hold(len);
     }
 
-    /// They are charged no more.
+    /// Credits bytes that were held.
     pub(super) fn release_credit(&mut self, len: u64) {
         self.window.release(len);
     }
 
-    /// Tells the application of the end, if all that comes before it was read.
+    /// Reads the end for the application, if all bytes before it were read.
     pub(super) fn take_end(&mut self) -> bool {
         self.is_read_through() && self.read_nothing().is_ok()
     }
 
-    /// Says why there is nothing to read; `Ok` at the end of the stream.
+    /// Returns the reason why there is nothing to read; `Ok` at the end of the stream.
     fn read_nothing(&mut self) -> Result<(), ReadError> {
         if self.stop != Stop::No {
             return Err(ReadError::ClosedStream);
@@ -415,7 +416,7 @@ impl ReceivePart {
         }
     }
 
-    /// True once when a reader that found nothing may try again.
+    /// Returns true once when a reader that found nothing may try again.
     #[inline]
     pub(super) fn take_readable(&mut self) -> bool {
         let wakes = self.is_reader_waiting
@@ -427,39 +428,41 @@ impl ReceivePart {
         wakes
     }
 
-    /// True when MAX_STREAM_DATA is due: enough of the window is used, and more can come.
+    /// Returns true if MAX_STREAM_DATA is due: enough of the window is used, and more data can
+    /// arrive.
     #[inline]
     pub(super) fn wants_credit(&self) -> bool {
         self.can_use_credit() && self.window.wants_update()
     }
 
-    /// True while the peer can make use of MAX_STREAM_DATA (RFC 9000 §3.3).
+    /// Returns true while the peer can make use of MAX_STREAM_DATA (RFC 9000 §3.3).
     #[inline]
     pub(super) fn can_use_credit(&self) -> bool {
         self.state == State::Recv && self.stop == Stop::No
     }
 
-    /// True when the peer, which says that `known` is its limit, should be told the limit again.
+    /// Returns true if the peer, which reports that `known` is its limit, should get the limit
+    /// again.
     pub(super) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
         self.can_use_credit() && self.window.is_news(now, rtt, known)
     }
 
-    /// MAX_STREAM_DATA with this limit was acknowledged.
+    /// Processes the acknowledgement of MAX_STREAM_DATA with this limit.
     pub(super) fn on_limit_heard(&mut self, limit: u64) {
         self.window.on_limit_heard(limit);
     }
 
-    /// True when the peer could use a limit that it has not heard.
+    /// Returns true if the peer could use a limit whose announcement is not acknowledged.
     pub(super) fn lacks_credit(&self) -> bool {
         self.can_use_credit() && !self.window.is_heard()
     }
 
-    /// True once the application wants nothing more of it.
+    /// Returns true once the application wants no more data.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop != Stop::No
     }
 
-    /// What MAX_STREAM_DATA says now, if it is of use.
+    /// Returns the limit for MAX_STREAM_DATA now, if that frame is useful.
     pub(super) fn credit_to_send(&mut self, now: Time, rtt: Duration) -> Option<u64> {
         self.can_use_credit()
             .then(|| self.window.announce(now, rtt))

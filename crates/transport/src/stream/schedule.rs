@@ -1,17 +1,17 @@
-//! Whose turn it is.
+//! The order in which streams send.
 
 use std::collections::VecDeque;
 
-/// Streams with something to send, the most important first; those of one priority take turns.
+/// Streams with data to send, the most important first. Streams of one priority take turns.
 ///
 /// A turn lasts [`QUANTUM`] bytes: long enough that packets carry one stream each, short enough
 /// that a small response does not wait for a large one.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    /// Highest priority first. Requests of HTTP/3 have a priority each, one below the other, so that
-    /// most come to the end and leave from the front.
+    /// The streams, highest priority first. HTTP/3 requests have a priority each, in descending
+    /// order, so most are added at the back and leave from the front.
     entries: VecDeque<Entry>,
-    /// Bytes of the turn that are used up.
+    /// Bytes used of the current turn.
     spent: u64,
 }
 
@@ -22,19 +22,19 @@ struct Entry {
 }
 
 impl Schedule {
-    /// True when no stream waits.
+    /// Returns true if no stream waits.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The stream whose turn it is.
+    /// Returns the stream whose turn it is.
     #[inline]
     pub(super) fn first(&self) -> Option<u32> {
         self.entries.front().map(|entry| entry.stream)
     }
 
-    /// The streams in order, unless there are more than `most`.
+    /// Returns the streams in order, unless there are more than `most`.
     #[inline]
     pub(super) fn few(&self, most: usize) -> Option<impl Iterator<Item = u32>> {
         let streams = self.entries.iter().map(|entry| entry.stream);
@@ -54,13 +54,13 @@ impl Schedule {
         self.entries.insert(at, entry);
     }
 
-    /// Takes out the stream whose turn it is.
+    /// Removes the stream whose turn it is.
     pub(super) fn pop_first(&mut self) {
         self.spent = 0;
         self.entries.pop_front();
     }
 
-    /// Takes out any stream.
+    /// Removes any stream.
     pub(super) fn remove(&mut self, priority: i32, stream: u32) {
         let begin = self
             .entries
@@ -74,7 +74,7 @@ impl Schedule {
         self.entries.remove(begin + place);
     }
 
-    /// The stream whose turn it is has sent `len` bytes.
+    /// Counts `len` bytes sent by the stream whose turn it is.
     #[inline]
     pub(super) fn on_sent(&mut self, len: u64) {
         self.spent += len;
@@ -91,13 +91,13 @@ impl Schedule {
         }
     }
 
-    /// The place behind all of this priority.
+    /// Returns the index behind all streams of this priority.
     fn end_of(&self, priority: i32) -> usize {
         self.entries
             .partition_point(|entry| entry.priority >= priority)
     }
 
-    /// Forgets all streams.
+    /// Removes all streams.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -28,34 +28,34 @@ enum State {
     ResetRecvd,
 }
 
-/// What RESET_STREAM says, and says again if it is lost.
+/// The contents of RESET_STREAM, also for retransmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Reset {
     pub(super) code: u64,
     pub(super) final_size: u64,
 }
 
-/// What a writer that was refused waits for.
+/// The condition for which a refused writer waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Waiting {
     #[default]
     No,
-    /// The unsent bytes of this stream to become fewer.
+    /// Fewer unsent bytes of this stream.
     ForStream,
-    /// The unacknowledged bytes of all streams to become fewer, or the connection's credit more.
+    /// Fewer unacknowledged bytes of all streams, or more credit of the connection.
     ForConnection,
     /// MAX_STREAM_DATA.
     ForCredit,
 }
 
-/// How much a writer may still hand over.
+/// The room left for a writer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteRoom {
-    /// Unsent bytes a stream may hold.
+    /// Unsent bytes that a stream may hold.
     pub(super) unsent_limit: u64,
-    /// Bytes all streams together may still take.
+    /// Bytes that all streams together may still accept.
     pub(super) connection: u64,
-    /// The connection's credit that no unsent byte of any stream has a claim on.
+    /// The connection's credit that is not claimed by unsent bytes of any stream.
     pub(super) credit: u64,
 }
 
@@ -65,30 +65,30 @@ pub(super) struct SendPart {
     state: State,
     buffer: SendBuffer,
     limit: SendLimit,
-    /// The peer sent STOP_SENDING with this code.
+    /// The code of the peer's STOP_SENDING.
     stopped: Option<u64>,
     waiting: Waiting,
 }
 
 impl SendPart {
-    /// Begins a new stream in the memory of an old one.
+    /// Begins a new stream in the memory of a previous one.
     pub(super) fn begin(&mut self, limit: u64) {
         self.state = State::Ready;
         self.limit = SendLimit::new(limit);
         (self.stopped, self.waiting) = (None, Waiting::No);
     }
 
-    /// Frees what an ended stream holds.
+    /// Frees the contents of an ended stream.
     pub(super) fn recycle(&mut self, buffers: &mut Buffers) {
         self.buffer.recycle(buffers);
     }
 
-    /// True in the terminal states.
+    /// Returns true in the terminal states.
     pub(super) const fn is_over(&self) -> bool {
         matches!(self.state, State::DataRecvd | State::ResetRecvd)
     }
 
-    /// True while the end or a reset waits for its acknowledgement.
+    /// Returns true while the end or a reset waits for its acknowledgement.
     pub(super) const fn is_pending(&self) -> bool {
         match self.state {
             State::Ready | State::Send => self.buffer.is_finished(),
@@ -97,18 +97,18 @@ impl SendPart {
         }
     }
 
-    /// The code of the peer's STOP_SENDING.
+    /// Returns the code of the peer's STOP_SENDING.
     pub(super) const fn stopped(&self) -> Option<u64> {
         self.stopped
     }
 
-    /// Bytes kept until acknowledged.
+    /// Returns the bytes kept until they are acknowledged.
     #[inline]
     pub(super) const fn retained(&self) -> u64 {
         self.buffer.retained()
     }
 
-    /// Takes bytes from the application; returns how many.
+    /// Accepts bytes from the application and returns how many.
     pub(super) fn write(
         &mut self,
         data: &[u8],
@@ -120,7 +120,7 @@ impl SendPart {
         Ok(len)
     }
 
-    /// Takes bytes from the application without copying them; returns how many.
+    /// Accepts bytes from the application without copying them and returns how many.
     pub(super) fn write_shared(
         &mut self,
         data: &mut Bytes,
@@ -132,7 +132,7 @@ impl SendPart {
         Ok(len)
     }
 
-    /// How much of `len` bytes may be written now.
+    /// Returns how many of `len` bytes may be written now.
     fn admit(&mut self, len: usize, room: WriteRoom) -> Result<usize, WriteError> {
         if let Some(code) = self.stopped {
             return Err(WriteError::Stopped(code));
@@ -156,16 +156,16 @@ impl SendPart {
         Ok(usize::try_from(len).expect("at most the length of a slice"))
     }
 
-    /// Bytes that could be written for which the peer has granted credit.
+    /// Returns the bytes that could be written within the peer's credit.
     #[inline]
     fn covered(&self, room: WriteRoom) -> u64 {
         let own = self.limit.available().saturating_sub(self.buffer.unsent());
         own.min(room.credit)
     }
 
-    /// True when what is written behind `ahead` further bytes could also be sent as far as credit
-    /// goes, or will never be. Otherwise the writer waits as if a write had been refused, unless it
-    /// has these bytes to write first.
+    /// Returns true if bytes written after `ahead` more bytes could be sent within the credit,
+    /// or can never be sent. Otherwise, if `ahead` is 0, the writer waits as if a write had been
+    /// refused.
     pub(super) fn is_worth_writing(&mut self, ahead: u64, room: WriteRoom) -> bool {
         let is_open = matches!(self.state, State::Ready | State::Send);
         if !is_open || self.covered(room).min(room.connection) > ahead {
@@ -182,12 +182,12 @@ impl SendPart {
         false
     }
 
-    /// True while a writer waits for credit of this stream.
+    /// Returns true while a writer waits for credit of this stream.
     pub(super) fn is_waiting_for_credit(&self) -> bool {
         self.waiting == Waiting::ForCredit
     }
 
-    /// True once when credit of this stream has come for a writer that waits for it.
+    /// Returns true once when credit of this stream has arrived for a waiting writer.
     pub(super) fn take_credited(&mut self) -> bool {
         let is_over = self.is_waiting_for_credit() && self.limit.available() > self.buffer.unsent();
         if is_over {
@@ -196,18 +196,19 @@ impl SendPart {
         is_over
     }
 
-    /// Bytes never sent.
+    /// Returns the bytes never sent.
     #[inline]
     pub(super) const fn unsent(&self) -> u64 {
         self.buffer.unsent()
     }
 
-    /// True when the last write was refused for the sake of the whole connection.
+    /// Returns true if the last write was refused because of the limits of the whole connection.
     pub(super) fn is_waiting_for_connection(&self) -> bool {
         self.waiting == Waiting::ForConnection
     }
 
-    /// True once when a refused writer may try again: so much was sent that it is worth it.
+    /// Returns true once when a refused writer may try again, because enough was sent to make it
+    /// worthwhile.
     #[inline]
     pub(super) fn take_writable(&mut self, unsent_limit: u64) -> bool {
         if self.waiting != Waiting::ForStream || self.buffer.unsent() > unsent_limit / 2 {
@@ -217,7 +218,7 @@ impl SendPart {
         true
     }
 
-    /// True once when a writer refused for the sake of the connection may try again.
+    /// Returns true once when a writer may try again that was refused because of the connection.
     pub(super) fn take_connection_writable(&mut self) -> bool {
         let waited = self.waiting == Waiting::ForConnection;
         if waited {
@@ -226,7 +227,7 @@ impl SendPart {
         waited
     }
 
-    /// The application has written everything.
+    /// Ends the stream after the bytes written.
     pub(super) fn finish(&mut self) -> Result<(), FinishError> {
         if let Some(code) = self.stopped {
             return Err(FinishError::Stopped(code));
@@ -235,31 +236,31 @@ impl SendPart {
             return Err(FinishError::ClosedStream);
         }
         self.buffer.finish();
-        // A write that was refused before will not be tried again.
+        // A refused write will not be repeated.
         self.waiting = Waiting::No;
         Ok(())
     }
 
-    /// The application gives the stream up; true when RESET_STREAM is due.
+    /// Resets the stream for the application. Returns true if RESET_STREAM is due.
     pub(super) fn reset(&mut self, code: u64, buffers: &mut Buffers) -> Result<bool, ClosedStream> {
         match self.state {
             State::Ready | State::Send | State::DataSent => {
                 self.enter_reset(code, buffers);
                 Ok(true)
             }
-            // STOP_SENDING was faster; the stream is reset, which is all that was asked.
+            // STOP_SENDING came first: the stream is already reset, as requested.
             State::ResetSent(_) | State::ResetRecvd if self.stopped.is_some() => Ok(false),
             State::ResetSent(_) | State::ResetRecvd | State::DataRecvd => Err(ClosedStream),
         }
     }
 
-    /// True when the application has said that it wrote everything.
+    /// Returns true if the application has finished the stream.
     pub(super) const fn is_finished(&self) -> bool {
         self.buffer.is_finished()
     }
 
-    /// STOP_SENDING arrived; true when RESET_STREAM answers it (RFC 9000 §3.5), with the code
-    /// of the peer.
+    /// Processes STOP_SENDING. Returns true if RESET_STREAM answers it (RFC 9000 §3.5), with the
+    /// code of the peer.
     pub(super) fn on_stop_sending(&mut self, code: u64, buffers: &mut Buffers) -> bool {
         match self.state {
             State::Ready | State::Send | State::DataSent => {
@@ -280,7 +281,7 @@ impl SendPart {
         self.waiting = Waiting::No;
     }
 
-    /// What RESET_STREAM has to say, until it is acknowledged.
+    /// Returns the contents of RESET_STREAM, until it is acknowledged.
     pub(super) const fn reset_to_send(&self) -> Option<Reset> {
         match self.state {
             State::ResetSent(reset) => Some(reset),
@@ -288,7 +289,7 @@ impl SendPart {
         }
     }
 
-    /// RESET_STREAM is acknowledged; true when that ends the stream.
+    /// Processes the acknowledgement of RESET_STREAM. Returns true if that ends the stream.
     pub(super) fn on_reset_acked(&mut self) -> bool {
         let ends = matches!(self.state, State::ResetSent(_));
         if ends {
@@ -297,71 +298,71 @@ impl SendPart {
         ends
     }
 
-    /// The peer allows data up to `limit`; true when that is more than before.
+    /// Raises the peer's limit. Returns true if `limit` is larger than before.
     pub(super) fn on_max_stream_data(&mut self, limit: u64) -> bool {
         self.limit.raise(limit)
     }
 
-    /// True when data could be sent for the first time, as far as this stream's limit goes.
+    /// Returns true if data could be sent for the first time within this stream's limit.
     #[inline]
     pub(super) fn has_new(&self) -> bool {
         self.buffer.unsent() > 0 && self.limit.available() > 0
     }
 
-    /// True when a frame could be sent that needs no credit: a lost span or a bare FIN.
+    /// Returns true if a frame could be sent that needs no credit: a lost span or a bare FIN.
     #[inline]
     pub(super) fn has_free(&self) -> bool {
         (self.buffer.has_lost() || self.buffer.is_fin_due())
             && matches!(self.state, State::Ready | State::Send | State::DataSent)
     }
 
-    /// Bytes never sent, and not to be repeated either; `None` when something is to be repeated.
+    /// Returns the bytes never sent; `None` if any bytes are to be retransmitted.
     #[inline]
     pub(super) fn only_unsent(&self) -> Option<u64> {
         (!self.buffer.has_lost()).then_some(self.buffer.unsent())
     }
 
-    /// True once per limit, when it keeps data back: STREAM_DATA_BLOCKED is due.
+    /// Returns true once per limit that holds data back: STREAM_DATA_BLOCKED is due.
     #[inline]
     pub(super) fn take_blocked(&mut self) -> bool {
         self.has_more() && self.limit.take_signal()
     }
 
-    /// More is to be sent than was, or somebody would write it.
+    /// Returns true if there are unsent bytes, or a writer wants to add some.
     #[inline]
     fn has_more(&self) -> bool {
         self.buffer.unsent() > 0 || self.is_waiting_for_credit()
     }
 
-    /// What STREAM_DATA_BLOCKED has to say, while it is true.
+    /// Returns the limit for STREAM_DATA_BLOCKED, if it still applies.
     pub(super) fn blocked_at(&self) -> Option<u64> {
         let is_blocked = self.has_more() && self.limit.available() == 0;
         is_blocked.then_some(self.limit.limit())
     }
 
-    /// STREAM_DATA_BLOCKED with this limit was acknowledged.
+    /// Processes the acknowledgement of STREAM_DATA_BLOCKED with this limit.
     pub(super) fn on_blocked_heard(&mut self, limit: u64) {
         self.limit.on_blocked_heard(limit);
     }
 
-    /// True when the peer knows that the limit of today keeps data back.
+    /// Returns true if STREAM_DATA_BLOCKED for the current limit was acknowledged.
     pub(super) fn is_blocked_heard(&self) -> bool {
         self.limit.is_heard()
     }
 
-    /// STREAM_DATA_BLOCKED is lost or is to be repeated.
+    /// Requests another STREAM_DATA_BLOCKED, because the last one was lost or is to be repeated.
     pub(super) fn forget_blocked(&mut self) {
         self.limit.forget_signal();
     }
 
-    /// Sending STREAM_DATA_BLOCKED counts as sending (RFC 9000 §3.1).
+    /// Counts STREAM_DATA_BLOCKED as sending (RFC 9000 §3.1).
     pub(super) fn on_blocked_sent(&mut self) {
         if self.state == State::Ready {
             self.state = State::Send;
         }
     }
 
-    /// Writes a frame with bytes never sent, at most `credit` of them.
+    /// Writes a frame with bytes that were never sent, at most `credit` of them.
     #[inline]
     pub(super) fn write_new(
         &mut self,
@@ -390,8 +391,7 @@ impl SendPart {
         Some(span)
     }
 
-    /// Writes a frame with bytes that were lost, or a FIN that has nothing before it to wait
-    /// for.
+    /// Writes a frame with bytes that were lost, or a bare FIN without unsent bytes before it.
     pub(super) fn write_free(
         &mut self,
         id: StreamId,
@@ -413,12 +413,12 @@ impl SendPart {
         Some(span)
     }
 
-    /// The peer has this span; true when that was the last one.
+    /// Processes the acknowledgement of this span. Returns true if it was the last one.
     #[inline]
     pub(super) fn on_acked(&mut self, span: Span, buffers: &mut Buffers) -> bool {
         match self.state {
             State::Send | State::DataSent => self.buffer.on_acked(span, buffers),
-            // What a reset gave up does not matter any more.
+            // Data discarded by a reset does not matter any more.
             State::Ready | State::DataRecvd | State::ResetSent(_) | State::ResetRecvd => {
                 return false;
             }
@@ -430,9 +430,9 @@ impl SendPart {
         ends
     }
 
-    /// The packet with this span is lost.
+    /// Processes the loss of the packet with this span.
     pub(super) fn on_lost(&mut self, span: Span) {
-        // After a reset nothing is repeated but the reset (RFC 9000 §3.3).
+        // After a reset only the reset is retransmitted (RFC 9000 §3.3).
         if matches!(self.state, State::Send | State::DataSent) {
             self.buffer.on_lost(span);
         }
@@ -449,16 +449,16 @@ fn record(id: StreamId, span: Span, packet: &mut PacketBuilder<'_>) {
     });
 }
 
-/// How much data a STREAM frame takes into the rest of a packet.
+/// The amount of data that a STREAM frame takes into the rest of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Fit {
     len: usize,
-    /// Without a LEN field the frame extends to the end of the packet, which it fills.
+    /// True if the frame has a LEN field. Without one it extends to the end of the packet.
     has_len: bool,
 }
 
 impl Fit {
-    /// `None` when no useful frame fits into `room` bytes.
+    /// Returns `None` if no useful frame fits into `room` bytes.
     #[inline]
     fn of(room: usize, id: StreamId, offset: u64, available: u64) -> Option<Self> {
         let available = usize::try_from(available).unwrap_or(LONGEST).min(LONGEST);
@@ -472,7 +472,7 @@ impl Fit {
                 has_len: false,
             });
         }
-        // With the data a LEN field may just not fit any more; then a little waits.
+        // A LEN field may just not fit beside all the data; then a few bytes wait.
         let len_field = varint_len(available as u64);
         let len = available.min(space.checked_sub(len_field)?);
         (len == available || len > 0).then_some(Self { len, has_len: true })
@@ -485,14 +485,14 @@ impl Fit {
     }
 }
 
-/// A record counts bytes of a span in 16 bits.
+/// The largest span, because records store its length in 16 bits.
 const LONGEST: usize = u16::MAX as usize;
-/// A frame with less data is not worth its header while more is waiting.
+/// Frames with less data than this are not worth their header while more is waiting.
 const WORTHWHILE: usize = 16;
 
-/// Bytes of one stream that may be written without any credit (limit K80): the head of an answer or
-/// a small one, so that it leaves as soon as there is credit. It is all that is kept of an answer
-/// for a peer that grants none (attack A88).
+/// Bytes of one stream that may be written without any credit (limit K80): the start of a response
+/// or a small response, so that it can be sent as soon as there is credit. Nothing more of a
+/// response is stored for a peer that grants no credit (attack A88).
 pub(super) const AHEAD: u64 = 512;
 
 #[cfg(test)]

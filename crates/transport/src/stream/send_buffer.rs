@@ -1,4 +1,4 @@
-//! Bytes to send until the peer has acknowledged them.
+//! The buffer for stream data until the peer has acknowledged it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,28 +8,28 @@ use courser_base::RangeSet;
 
 use super::buffers::{Buffers, Chunk, next_capacity};
 
-/// What was written to one stream and not acknowledged yet.
+/// The bytes written to one stream and not acknowledged yet.
 ///
-/// The bytes lie in a queue of chunks, each offset in one place from `write` until its
-/// acknowledgement, so a repetition cannot differ (RFC 9000 §2.2). What was lost is a set of
-/// spans, never a stored packet. The end of the stream counts as one more position behind the
-/// last byte: a FIN is sent, lost and acknowledged like a byte.
+/// The bytes lie in a queue of chunks. Each offset stays in one place from `write` until its
+/// acknowledgement, so a retransmission cannot differ (RFC 9000 §2.2). Lost data is a set of spans,
+/// never a stored packet. The end of the stream counts as one more position behind the last byte: a
+/// FIN is sent, lost and acknowledged like a byte.
 #[derive(Debug, Default)]
 pub(super) struct SendBuffer {
     chunks: VecDeque<Part>,
-    /// Chunk that the first position never sent is in, or one before it.
+    /// Index of the chunk that contains the first position never sent, or of one before it.
     cursor: usize,
-    /// Positions below are acknowledged, and their memory given back.
+    /// Lower positions are acknowledged, and their memory is freed.
     acked_to: u64,
     /// First position never sent.
     sent_to: u64,
-    /// Bytes written.
+    /// Number of bytes written.
     end: u64,
-    /// No more will be written: the position `end` is the FIN.
+    /// True if no more will be written: the position `end` is the FIN.
     is_finished: bool,
     /// Acknowledged positions past `acked_to`.
     acked: RangeSet,
-    /// Positions to send again; never acknowledged ones.
+    /// Positions to send again, none of which are acknowledged.
     lost: RangeSet,
 }
 
@@ -46,7 +46,7 @@ impl Part {
     }
 }
 
-/// Part of a stream: `len` bytes from `offset` on, and the end behind them if `fin`.
+/// A part of a stream: `len` bytes from `offset` on, followed by the end if `fin`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Span {
     pub(super) offset: u64,
@@ -61,47 +61,47 @@ impl Span {
 }
 
 impl SendBuffer {
-    /// Bytes sent at least once: the final size if the stream is reset now.
+    /// Returns the bytes sent at least once: the final size if the stream is reset now.
     pub(super) fn sent(&self) -> u64 {
         self.sent_to.min(self.end)
     }
 
-    /// Bytes written and never sent.
+    /// Returns the bytes written and never sent.
     #[inline]
     pub(super) const fn unsent(&self) -> u64 {
         self.end.saturating_sub(self.sent_to)
     }
 
-    /// Bytes kept because bytes below or among them are not acknowledged.
+    /// Returns the bytes kept because bytes below or among them are not acknowledged.
     #[inline]
     pub(super) const fn retained(&self) -> u64 {
         self.end.saturating_sub(self.acked_to)
     }
 
-    /// True when no more may be written.
+    /// Returns true if no more may be written.
     pub(super) const fn is_finished(&self) -> bool {
         self.is_finished
     }
 
-    /// True once everything, the FIN included, was sent.
+    /// Returns true once everything, the FIN included, was sent.
     #[inline]
     pub(super) const fn is_all_sent(&self) -> bool {
         self.is_finished && self.sent_to > self.end
     }
 
-    /// True once everything, the FIN included, was acknowledged.
+    /// Returns true once everything, the FIN included, was acknowledged.
     #[inline]
     pub(super) const fn is_all_acked(&self) -> bool {
         self.is_finished && self.acked_to > self.end
     }
 
-    /// True when spans are to be sent again.
+    /// Returns true if spans are to be sent again.
     #[inline]
     pub(super) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// True when nothing but a FIN was never sent.
+    /// Returns true if only a FIN was never sent.
     pub(super) const fn is_fin_due(&self) -> bool {
         self.is_finished && self.sent_to == self.end
     }
@@ -117,8 +117,8 @@ impl SendBuffer {
             self.end += filled as u64;
             data = &data[filled..];
             if !data.is_empty() {
-                // Behind shared content come a few bytes, such as the header of the next frame: they
-                // must not claim a buffer as large as the content is.
+                // A few bytes follow shared content, such as the header of the next frame. They
+                // must not claim a buffer as large as the content.
                 let previous = match self.chunks.back() {
                     Some(last) if last.chunk.is_open() => last.chunk.capacity(),
                     _ => 0,
@@ -145,12 +145,12 @@ impl SendBuffer {
         });
     }
 
-    /// Ends the stream behind what was written.
+    /// Ends the stream after the bytes written.
     pub(super) fn finish(&mut self) {
         self.is_finished = true;
     }
 
-    /// The span that would be sent next for the first time, of any length.
+    /// Returns the next span to be sent for the first time, of any length.
     #[inline]
     pub(super) fn next_unsent(&self) -> Span {
         let offset = self.sent();
@@ -161,7 +161,7 @@ impl SendBuffer {
         }
     }
 
-    /// The lowest span to send again.
+    /// Returns the lowest span to send again.
     pub(super) fn next_lost(&self) -> Option<Span> {
         let range = self.lost.first()?;
         let fin = range.end > self.end;
@@ -172,7 +172,7 @@ impl SendBuffer {
         })
     }
 
-    /// Copies the first bytes never sent and moves on behind them.
+    /// Copies the first bytes never sent and marks them as sent.
     #[inline]
     pub(super) fn send_new(&mut self, out: &mut [u8], fin: bool) {
         let offset = self.sent_to;
@@ -187,7 +187,7 @@ impl SendBuffer {
         self.sent_to = offset + out.len() as u64 + u64::from(fin);
     }
 
-    /// Copies a lost span again, which then is not lost any more.
+    /// Copies a lost span again and marks it as no longer lost.
     pub(super) fn send_lost(&mut self, span: Span, out: &mut [u8]) {
         let first = self
             .chunks
@@ -196,7 +196,8 @@ impl SendBuffer {
         self.lost.remove(span.positions());
     }
 
-    /// Fills `out` from `offset` on, which is in chunk `at`; returns where it ended.
+    /// Fills `out` from `offset` on, which is in chunk `at`. Returns the index of the last chunk
+    /// used.
     #[inline]
     fn copy(&self, mut at: usize, offset: u64, mut out: &mut [u8]) -> usize {
         if out.is_empty() {
@@ -215,7 +216,7 @@ impl SendBuffer {
         }
     }
 
-    /// The peer has this span.
+    /// Processes the acknowledgement of this span.
     #[inline]
     pub(super) fn on_acked(&mut self, span: Span, buffers: &mut Buffers) {
         let range = span.positions();
@@ -258,8 +259,8 @@ impl SendBuffer {
         }
     }
 
-    /// The packet with this span is lost. What has been acknowledged since, from another
-    /// packet, stays acknowledged.
+    /// Processes the loss of the packet with this span. Positions acknowledged since, from another
+    /// packet, stay acknowledged.
     pub(super) fn on_lost(&mut self, span: Span) {
         let range = span.positions();
         let mut start = range.start.max(self.acked_to);
@@ -276,7 +277,7 @@ impl SendBuffer {
         self.lost.insert(start..range.end);
     }
 
-    /// Frees everything: the stream was reset.
+    /// Frees everything when the stream is reset.
     pub(super) fn discard(&mut self, buffers: &mut Buffers) {
         while !self.chunks.is_empty() {
             self.drop_first(buffers);
@@ -287,7 +288,7 @@ impl SendBuffer {
         self.sent_to = self.end;
     }
 
-    /// Makes this a new buffer that keeps the memory of its empty lists.
+    /// Resets this to a new buffer that keeps the memory of its empty lists.
     pub(super) fn recycle(&mut self, buffers: &mut Buffers) {
         self.discard(buffers);
         self.chunks.shrink_to(KEPT_ENTRIES);
@@ -298,18 +299,18 @@ impl SendBuffer {
         self.is_finished = false;
     }
 
-    /// Memory held for data, in bytes.
+    /// Returns the memory held for data, in bytes.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
         self.chunks.iter().map(|part| part.chunk.capacity()).sum()
     }
 }
 
-/// Fewer bytes are copied: a reference of its own would cost more.
+/// Smaller writes are copied: a reference of their own would cost more.
 const WORTH_SHARING: usize = 1 << 10;
-/// A recycled stream keeps room for so many chunks in its list.
+/// Number of chunks for which the list of a recycled stream keeps room.
 const KEPT_ENTRIES: usize = 8;
-/// The sets of a longer stream may have grown large and are not kept.
+/// The sets of longer streams may have grown large and are not kept.
 const KEPT_SETS: u64 = 256 << 10;
 
 #[cfg(test)]

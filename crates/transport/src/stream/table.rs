@@ -1,4 +1,4 @@
-//! From a stream ID to its state.
+//! The table from stream IDs to the states of streams.
 
 use std::collections::HashMap;
 
@@ -11,31 +11,31 @@ use super::receive::ReceivePart;
 use super::send::SendPart;
 use crate::hasher::StreamIdState;
 
-/// One stream. A part that its direction does not have is never used.
+/// One stream. If its direction lacks a part, that part is never used.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) id: StreamId,
-    /// We send on it.
+    /// True if we send on it.
     pub(super) sends: bool,
-    /// The peer sends on it.
+    /// True if the peer sends on it.
     pub(super) receives: bool,
     pub(super) send: SendPart,
     pub(super) receive: ReceivePart,
     pub(super) priority: i32,
     pub(super) wanted: Wanted,
-    /// It stands in the schedule of frames that need no credit.
+    /// True if it is in the schedule of frames that need no credit.
     pub(super) in_free: bool,
-    /// It stands in the schedule of new data.
+    /// True if it is in the schedule of new data.
     pub(super) in_new: bool,
 }
 
 impl Slot {
-    /// True when both parts have ended.
+    /// Returns true if both parts have ended.
     pub(super) const fn is_over(&self) -> bool {
         (!self.sends || self.send.is_over()) && (!self.receives || self.receive.is_over())
     }
 
-    /// True when the peer gave it up, either way.
+    /// Returns true if the peer cancelled it, in either direction.
     pub(super) const fn was_cancelled(&self) -> bool {
         (self.receives && self.receive.was_reset()) || (self.sends && self.send.stopped().is_some())
     }
@@ -43,8 +43,8 @@ impl Slot {
 
 /// All streams of a connection that are not over.
 ///
-/// Slots of ended streams are used again, with the memory of their lists. Recent lookups are
-/// remembered, about as many as there are streams, so that IDs are not hashed per frame.
+/// Slots of ended streams are reused, with the memory of their lists. Recent lookups are cached,
+/// about as many as there are streams, so that IDs are not hashed per frame.
 #[derive(Debug)]
 pub(super) struct Table {
     side: Side,
@@ -52,7 +52,7 @@ pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
     by_id: HashMap<u64, u32, StreamIdState>,
-    /// A power of two of places.
+    /// Cached lookups; the length is a power of two.
     recent: Vec<(u64, u32)>,
 }
 
@@ -68,7 +68,7 @@ impl Table {
         }
     }
 
-    /// The slot of a stream.
+    /// Returns the slot of a stream.
     #[inline]
     pub(super) fn find(&mut self, id: StreamId) -> Option<u32> {
         let (recent, slot) = self.recent[self.place(id)];
@@ -85,20 +85,20 @@ impl Table {
         Some(slot)
     }
 
-    /// The state of a stream.
+    /// Returns the state of a stream.
     pub(super) fn get(&self, id: StreamId) -> Option<&Slot> {
         self.by_id
             .get(&id.value())
             .map(|&slot| &self.slots[slot as usize])
     }
 
-    /// The state in a slot that [`Table::find`] or [`Table::insert`] returned.
+    /// Returns the state in a slot that [`Table::find`] or [`Table::insert`] returned.
     #[inline]
     pub(super) fn at(&mut self, slot: u32) -> &mut Slot {
         &mut self.slots[slot as usize]
     }
 
-    /// Gives a new stream a slot; its parts are still to begin.
+    /// Gives a new stream a slot, whose parts the caller must begin.
     pub(super) fn insert(&mut self, id: StreamId) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| self.grow());
         let is_ours = id.initiator() == self.side;
@@ -113,7 +113,8 @@ impl Table {
 
     fn grow(&mut self) -> u32 {
         if self.slots.len() == self.slots.capacity() {
-            // A vector would begin with four, and most connections have one stream at a time.
+            // A vector would begin with four entries, but most connections have one stream at a
+            // time.
             self.slots.reserve_exact(self.slots.len().max(1));
         }
         if self.slots.len() == self.recent.len() && self.recent.len() < MOST_RECENT {
@@ -147,27 +148,27 @@ impl Table {
         self.free.push(slot);
     }
 
-    /// Streams that are not over.
+    /// Returns the number of streams that are not over.
     pub(super) fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// The state of all streams.
+    /// Returns the states of all streams.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
         self.by_id.values().map(|&slot| &self.slots[slot as usize])
     }
 
-    /// All slots that hold a stream.
+    /// Returns all slots that hold a stream.
     pub(super) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
         self.by_id.values().copied()
     }
 
-    /// True when no stream is left and the empty slots are more than are worth keeping.
+    /// Returns true if no stream is left and there are more empty slots than are worth keeping.
     pub(super) fn is_oversized(&self) -> bool {
         self.by_id.is_empty() && self.slots.len() > KEPT_SLOTS
     }
 
-    /// Forgets everything and gives all memory back.
+    /// Removes everything and frees all memory.
     pub(super) fn clear(&mut self) {
         (self.slots, self.free) = (Vec::new(), Vec::new());
         self.by_id.clear();
@@ -180,7 +181,7 @@ impl Table {
         self.recent[place] = (id.value(), slot);
     }
 
-    /// Where a stream is remembered: neighbours of one kind get different places.
+    /// Returns the cache index of a stream: neighbours of one kind get different indices.
     #[inline]
     fn place(&self, id: StreamId) -> usize {
         let value = id.value();
@@ -188,11 +189,11 @@ impl Table {
     }
 }
 
-/// Lookups remembered while there are few streams.
+/// Number of cached lookups while there are few streams.
 const FEWEST_RECENT: usize = 8;
-/// Lookups remembered at most: 4 KiB of them.
+/// Maximum of cached lookups, which take 4 KiB.
 const MOST_RECENT: usize = 256;
-/// No stream has this ID.
+/// An entry that matches no stream, because no stream has this ID.
 const NOBODY: (u64, u32) = (u64::MAX, 0);
 /// More empty slots than this are freed at once when the last stream ends.
 const KEPT_SLOTS: usize = 1024;

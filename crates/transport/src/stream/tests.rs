@@ -24,20 +24,20 @@ const NOW: Time = Time::ZERO;
 /// Room for frames in a usual packet.
 const ROOM: usize = 1200;
 
-/// Streams of one end, with what a connection would keep for them.
+/// The streams of one end, with the records that a connection would keep for them.
 struct End {
     streams: Streams,
     lists: FrameLists,
     now: Time,
 }
 
-/// A packet that was sent: its bytes, and what to say about its fate.
+/// A packet that was sent: its bytes, and the record for its fate.
 struct Flying {
     bytes: Vec<u8>,
     frames: SentFrames,
 }
 
-/// What is told of a STOP_SENDING frame.
+/// Returns the event of a STOP_SENDING frame.
 fn stopped(id: StreamId, code: u64, was_finished: bool) -> StreamEvent {
     StreamEvent::Stopped {
         id,
@@ -47,7 +47,7 @@ fn stopped(id: StreamId, code: u64, was_finished: bool) -> StreamEvent {
 }
 
 impl End {
-    /// An end whose peer allows what `config` allows.
+    /// Creates an end whose peer allows the limits of `config`.
     fn new(side: Side, config: &StreamsConfig) -> Self {
         let mut end = Self::without_parameters(side, config);
         end.streams.on_peer_parameters(&parameters(config));
@@ -72,7 +72,7 @@ impl End {
         Self::new(Side::Server, &config())
     }
 
-    /// One packet with up to `room` bytes of frames.
+    /// Sends one packet with up to `room` bytes of frames.
     fn send_within(&mut self, room: usize) -> Flying {
         let mut bytes = vec![0; room];
         let mut packet = PacketBuilder::new(&mut bytes, &mut self.lists);
@@ -84,7 +84,7 @@ impl End {
         Flying { bytes, frames }
     }
 
-    /// One packet, if there is something to send.
+    /// Sends one packet, if there is anything to send.
     fn send(&mut self) -> Option<Flying> {
         let wanted = self.streams.wants_to_send();
         let flying = self.send_within(ROOM);
@@ -96,7 +96,7 @@ impl End {
         wanted.then_some(flying)
     }
 
-    /// Sends everything; nothing of it is ever acknowledged.
+    /// Sends everything without any acknowledgement.
     fn send_all(&mut self) -> Vec<Flying> {
         std::iter::from_fn(|| self.send()).collect()
     }
@@ -113,7 +113,7 @@ impl End {
         }
     }
 
-    /// Sends everything and has it acknowledged, until there is nothing more.
+    /// Sends everything and acknowledges it, until nothing is left to send.
     fn send_and_ack_all(&mut self) -> Vec<Flying> {
         let mut all = Vec::new();
         while let Some(flying) = self.send() {
@@ -123,7 +123,8 @@ impl End {
         all
     }
 
-    /// Takes a packet; false when a frame was refused, so that it must not be acknowledged.
+    /// Receives a packet. Returns false if a frame was refused, so that it must not be
+    /// acknowledged.
     fn receive(&mut self, flying: &Flying) -> Result<bool, TransportError> {
         let mut is_kept = true;
         for frame in flying.frames() {
@@ -246,7 +247,7 @@ fn code<T>(result: Result<T, TransportError>) -> Result<T, Code> {
     result.map_err(|error| error.code)
 }
 
-/// Limits small enough to be reached by hand.
+/// Returns limits small enough to be reached by hand.
 fn config() -> StreamsConfig {
     StreamsConfig {
         max_bidi: 10,
@@ -286,7 +287,7 @@ fn server_uni(index: u64) -> StreamId {
     StreamId::new(Side::Server, UNI, index)
 }
 
-/// All frames of all packets, without their data.
+/// Returns all frames of all packets, without their data.
 fn kinds(packets: &[Flying]) -> Vec<String> {
     let describe = |frame: Frame<'_>| match frame {
         Frame::Stream(frame) => {

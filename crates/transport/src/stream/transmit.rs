@@ -1,4 +1,4 @@
-//! What goes out.
+//! Writing of stream frames into packets.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use crate::build::packet_builder::PacketBuilder;
 use crate::space::sent::SentFrame;
 
 impl Streams {
-    /// True when a frame could be written, given the limits of the peer.
+    /// Returns true if a frame could be written within the limits of the peer.
     #[inline]
     pub fn wants_to_send(&self) -> bool {
         self.wishes != 0 || !self.control.is_empty() || self.has_stream_data()
     }
 
-    /// True when a STREAM frame could be written, given the limits of the peer.
+    /// Returns true if a STREAM frame could be written within the limits of the peer.
     #[inline]
     pub fn has_stream_data(&self) -> bool {
         !self.free.is_empty() || (!self.new.is_empty() && self.send_limit.available() > 0)
     }
 
-    /// How many bytes the frames take at most that wait; `None` for more than `most`, for many
-    /// streams with data, and when some of that has to be repeated.
+    /// Returns an upper bound on the bytes of all waiting frames. Returns `None` if that is above
+    /// `most`, if many streams have data, or if any of it is a retransmission.
     pub fn little_left(&mut self, most: u64) -> Option<u64> {
         let control = self.control.most_frames() + self.wishes.count_ones() as usize;
         let mut left = (control * LARGEST_CONTROL) as u64;
@@ -41,8 +41,8 @@ impl Streams {
         (left <= most).then_some(left)
     }
 
-    /// Writes RESET_STREAM, STOP_SENDING, and the frames that grant or ask for credit, as many
-    /// as are wanted and fit. `rtt` tells how fast windows should grow.
+    /// Writes RESET_STREAM, STOP_SENDING, and the frames that grant or request credit, as many as
+    /// are wanted and fit. `rtt` determines how fast windows grow.
     pub fn write_control_frames(
         &mut self,
         now: Time,
@@ -96,7 +96,7 @@ impl Streams {
         }
     }
 
-    /// Writes one frame of the stream in `slot`; false when it wants none.
+    /// Writes one frame of the stream in `slot`. Returns false if it wants none.
     fn write_one_control_frame(
         &mut self,
         slot: u32,
@@ -150,9 +150,9 @@ impl Streams {
         true
     }
 
-    /// Writes STREAM frames until the packet is full: what was lost first, then new data, each
-    /// by priority and in turns; returns how many frames. If the packet is filled, the last
-    /// frame has no LEN field, so nothing may follow it.
+    /// Writes STREAM frames until the packet is full: lost data first, then new data, each by
+    /// priority and in turns. Returns the number of frames. If the packet is filled, the last frame
+    /// has no LEN field, so nothing may follow it.
     #[inline]
     pub fn write_stream_frames(&mut self, packet: &mut PacketBuilder<'_>) -> usize {
         let mut frames = 0;
@@ -170,7 +170,7 @@ impl Streams {
         frames
     }
 
-    /// Writes a frame with new data; false when nothing is allowed or fits.
+    /// Writes a frame with new data. Returns false if nothing is allowed or fits.
     #[inline]
     fn write_new_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let credit = self.send_limit.available();
@@ -204,7 +204,7 @@ impl Streams {
         true
     }
 
-    /// Writes a frame that needs no credit; false when it does not fit.
+    /// Writes a frame that needs no credit. Returns false if it does not fit.
     fn write_free_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let Some(slot) = self.free.first() else {
             return false;
@@ -223,9 +223,8 @@ impl Streams {
         true
     }
 
-    /// Wants the frames that ask for credit again, where credit is still missing: for when
-    /// nothing ack-eliciting is in flight and the connection must not time out
-    /// (RFC 9000 §4.1).
+    /// Requests again the frames that ask for missing credit. Used when nothing ack-eliciting is in
+    /// flight and the connection must not time out (RFC 9000 §4.1).
     pub fn repeat_blocked(&mut self) {
         self.send_limit.forget_signal();
         self.signal_if_blocked();
@@ -258,11 +257,12 @@ fn has_room(packet: &PacketBuilder<'_>) -> bool {
     packet.remaining() >= LARGEST_CONTROL
 }
 
-/// Streams that are looked at to tell whether little is left.
+/// Maximum of streams examined to decide whether little is left.
 const FEW_STREAMS: usize = 4;
 
-/// Type, stream ID, offset and length.
+/// Bytes of type, stream ID, offset and length at their largest.
 const LARGEST_STREAM_HEADER: u64 = 1 + 3 * 8;
 
-/// RESET_STREAM with four fields of the largest size; all other control frames are smaller.
+/// Bytes of RESET_STREAM with four fields of the largest size; all other control frames are
+/// smaller.
 const LARGEST_CONTROL: usize = 1 + 3 * 8;

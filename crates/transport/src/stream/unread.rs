@@ -1,4 +1,4 @@
-//! What can still be read when the connection is over.
+//! Data that can still be read when the connection is over.
 
 use super::control::ControlQueue;
 use super::limits::PeerStreams;
@@ -6,11 +6,11 @@ use super::table::Slot;
 use super::{ReadError, Streams};
 
 impl Streams {
-    /// The connection is over, and not because our application ended it or the peer broke a rule:
-    /// nothing is sent any more, but what has arrived can be accepted and read.
+    /// Ends the connection's streams when neither our application closed it nor the peer broke a
+    /// rule: nothing is sent any more, but received data can be accepted and read.
     ///
-    /// Memory of what was to be sent is freed at once, that of a stream when it is read to where
-    /// its bytes end or [stopped](Streams::stop). There are no more events.
+    /// Memory of unsent and unacknowledged data is freed at once, that of a stream when its
+    /// received bytes are all read or it is [stopped](Streams::stop). No more events follow.
     pub fn on_lost(&mut self) {
         self.is_over = true;
         self.control = ControlQueue::default();
@@ -31,16 +31,16 @@ impl Streams {
         }
     }
 
-    /// Takes what can still be read out of a connection that is over, so that it outlives it.
-    /// `None` when there is nothing.
+    /// Removes the data that can still be read from a connection that is over, so that it outlives
+    /// the connection. Returns `None` if there is none.
     ///
-    /// What is taken is as large as what had arrived, which the receive windows bound.
+    /// The size of the result is that of the received data, which the receive windows bound.
     pub fn take_unread(&mut self) -> Option<Self> {
         let has_more = self.table.len() > 0 || self.peer.iter().any(PeerStreams::has_opened);
         if !self.is_over || !has_more {
             return None;
         }
-        // Nothing is ever put into the table that stays, so its hash needs no secret.
+        // Nothing is ever added to the table that stays, so its hash needs no secret.
         let mut rest = Self::new(self.side, self.config.clone(), self.buffers.pool(), [0; 16]);
         rest.on_close();
         rest.is_over = true;
@@ -48,7 +48,7 @@ impl Streams {
         Some(std::mem::replace(self, rest))
     }
 
-    /// What a read says once nothing more can arrive.
+    /// Returns the result of a read when nothing more can arrive.
     #[inline]
     pub(super) fn answer<T>(&self, read: Result<T, ReadError>) -> Result<T, ReadError> {
         match read {
@@ -59,7 +59,7 @@ impl Streams {
 }
 
 impl Slot {
-    /// There is nobody to send to any more.
+    /// Ends all sending, because the peer is gone.
     fn end_sending(&mut self) {
         self.sends = false;
         (self.in_free, self.in_new) = (false, false);

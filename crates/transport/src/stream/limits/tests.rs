@@ -130,7 +130,7 @@ fn cancelled_streams_are_credited_at_most_100_per_100_ms() {
     assert_eq!(peer.announce(Time::ZERO), 600);
     assert_eq!(peer.next_timeout(), Some(at(1100)));
     assert_eq!(peer.count(), 150);
-    // An orderly end does not wait behind the cancelled ones.
+    // A stream that ends normally does not wait behind the cancelled ones.
     peer.on_retired(at(1001), false);
     assert_eq!(peer.announce(Time::ZERO), 601);
     peer.on_timeout(at(1099));
@@ -144,7 +144,7 @@ fn cancelled_streams_are_credited_at_most_100_per_100_ms() {
 }
 
 proptest! {
-    /// The peer never has more streams open than the window, and accepts come in order.
+    /// The peer never has more streams open than the window, and streams are accepted in order.
     #[test]
     fn open_streams_stay_within_the_window(
         window in 1u64..40,

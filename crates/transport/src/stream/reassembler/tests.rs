@@ -47,7 +47,7 @@ impl Fixture {
         bytes
     }
 
-    /// What must hold after every call.
+    /// Asserts the invariants that hold after every call.
     fn check(&self) {
         let part = &self.reassembler;
         let capacity = |data: &Vec<u8>| data.capacity();
@@ -156,7 +156,7 @@ fn claimed_offset_costs_nothing() {
     assert!(fixture.reassembler.memory() < 1024);
 }
 
-/// Memory stays near what was received, whatever the order of tiny pieces (attack A26).
+/// Memory stays near the bytes received, in whatever order tiny pieces arrive (attack A26).
 #[test]
 fn tiny_pieces_cost_little_in_any_order() {
     const LEN: u64 = 64 << 10;
@@ -222,7 +222,7 @@ fn bulk_uses_pooled_chunks_and_gives_them_back() {
     burst(&mut fixture);
     assert_eq!(fixture.read(1 << 20).len(), 48 * 1300);
     assert_eq!(pool.kept(), 1);
-    // From the second burst on the stream is known to be a bulk one.
+    // From the second burst on, the stream counts as a bulk stream.
     burst(&mut fixture);
     assert_eq!(pool.kept(), 0);
     assert_eq!(fixture.reassembler.ready.len(), 1);
@@ -356,7 +356,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Each insertion carries its own bytes, so that the model sees whose bytes won.
+    /// Each insertion carries its own bytes, so that the model detects whose bytes were kept.
     #[test]
     fn agrees_with_a_map_of_bytes(steps in prop::collection::vec(step(), 1..120)) {
         let mut fixture = Fixture::new();

@@ -76,7 +76,7 @@ fn id() -> StreamId {
     StreamId::new(Side::Client, Direction::Bidirectional, 0)
 }
 
-/// A part in each state of the figure, whose stream has (or will have) the bytes `abcdef`.
+/// Returns a part in each state of the figure, whose stream has (or will have) the bytes `abcdef`.
 fn fixtures() -> Vec<(&'static str, Fixture)> {
     let recv = || {
         let mut fixture = Fixture::new();

@@ -34,7 +34,7 @@ fn in_packet<T>(write: impl FnOnce(&mut PacketBuilder<'_>) -> T) -> T {
     write(&mut PacketBuilder::new(&mut room, &mut lists))
 }
 
-/// A part in each state of the figure, that has sent `abc` if it has sent anything.
+/// Returns a part in each state of the figure, which has sent `abc` if it has sent anything.
 fn parts() -> Vec<(&'static str, SendPart)> {
     let ready = || {
         let mut part = SendPart::default();
@@ -332,7 +332,7 @@ fn frame_that_fills_the_packet_has_no_len_field() {
     assert_eq!((len, room[0]), (100, 0x08));
 }
 
-/// Whatever room and data, the frame fits, decodes to what was sent, and wastes little.
+/// For all sizes of room and data the frame fits, decodes to the data sent, and wastes little.
 #[test]
 fn frames_fit_for_all_sizes_of_room_and_data() {
     for offset in [0, 1, 70, 20_000] {

@@ -192,7 +192,7 @@ enum Step {
     SendLost(usize),
     Acked(prop::sample::Index),
     Lost(prop::sample::Index),
-    /// A packet that was thought lost is acknowledged after all.
+    /// A packet that was declared lost is acknowledged after all.
     AckedLate(prop::sample::Index),
 }
 
@@ -331,7 +331,7 @@ proptest! {
     }
 }
 
-/// Attack A88: the headers of frames between pieces of content that is shared.
+/// Attack A88: the headers of frames between pieces of shared content.
 #[test]
 fn a_few_bytes_behind_shared_content_take_little_memory() {
     let (mut buffer, mut buffers) = (SendBuffer::default(), buffers());

@@ -48,7 +48,7 @@ fn streams_are_found_also_when_their_places_collide() {
     assert_eq!(table.len(), 1000);
 }
 
-/// Around the most lookups that are remembered, and far beyond, where each finds its place taken.
+/// Near the maximum of cached lookups, and far beyond, where each finds its entry taken.
 #[test]
 fn lookups_beyond_what_is_remembered_find_their_own() {
     for count in [MOST_RECENT, MOST_RECENT + 1, 600] {
@@ -69,7 +69,7 @@ fn lookups_beyond_what_is_remembered_find_their_own() {
         model.extend(open.iter().map(|id| (*id, table.insert(*id))));
         let mut step = 0x9e37_79b9_7f4a_7c15_u64;
         for id in later {
-            // Looked up at random, and every now and then one ends and another begins.
+            // Looks streams up at random, while now and then one ends and another begins.
             for _ in 0..3 {
                 step = step.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
                 let asked = all[(step >> 33) as usize % all.len()];

@@ -1,4 +1,4 @@
-//! Flow control agrees with a sum over all streams (attack A28).
+//! Tests that flow control agrees with a sum over all streams (attack A28).
 
 use proptest::prelude::*;
 
@@ -52,12 +52,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the rules say about one stream, kept as plainly as possible.
+/// The requirements of the rules for one stream, kept as plainly as possible.
 #[derive(Clone, Debug, Default)]
 struct Model {
     highest: u64,
     final_size: Option<u64>,
-    /// All bytes have arrived, so that a reset has no effect any more.
+    /// True once all bytes have arrived, so that a reset has no effect any more.
     is_complete: bool,
     received: Vec<bool>,
     read: u64,
@@ -75,7 +75,7 @@ impl Model {
         }
     }
 
-    /// The error that data or a reset up to `end` deserves.
+    /// Returns the error that data or a reset up to `end` requires.
     fn judge(&self, end: u64, is_final: bool, connection_left: u64) -> Option<Code> {
         let breaks_size = match self.final_size {
             Some(size) => end > size || (is_final && end != size),
@@ -139,7 +139,7 @@ impl World {
         self.models.iter().map(|model| model.highest).sum()
     }
 
-    /// Applies a step; false when the peer broke a rule, as the model agrees it did.
+    /// Applies a step. Returns false if the peer broke a rule, which the model confirms.
     fn apply(&mut self, step: Step) -> bool {
         match step {
             Step::Stream {
@@ -240,7 +240,8 @@ impl World {
         result.is_ok()
     }
 
-    /// The model does not know when a stream is over; that is tested elsewhere.
+    /// Forgets a stream that is over. The model does not compute this, because other tests cover
+    /// it.
     fn forget_if_over(&mut self, stream: usize) {
         let model = &mut self.models[stream];
         let exists = self

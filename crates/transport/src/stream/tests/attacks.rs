@@ -1,9 +1,9 @@
-//! What a hostile peer may try, and the limits that hold it (attack limits K02, K14 to K16).
+//! Attacks by hostile peers, and the limits that contain them (attack limits K02, K14 to K16).
 
 use super::*;
 use crate::stream::buffers::Received;
 
-/// The limits a server really has.
+/// Returns a server with its default limits.
 fn server() -> End {
     End::new(Side::Server, &StreamsConfig::default())
 }
@@ -30,7 +30,7 @@ fn default_limits_are_those_that_were_decided() {
 #[test]
 fn gap_bomb_is_refused_at_the_limits() {
     let mut server = server();
-    // One more for each 32 KiB of the windows of 256 KiB and 1 MiB.
+    // One more gap for each 32 KiB of the windows of 256 KiB and 1 MiB.
     let (each, all) = (128 + 8, 512 + 32);
     let mut kept = 0;
     for index in 0..100 {
@@ -44,7 +44,7 @@ fn gap_bomb_is_refused_at_the_limits() {
     }
     assert_eq!((kept, server.streams.totals.gaps), (all, all));
     assert_eq!(server.streams.counters().refused, 100 * 1000 - all as u64);
-    // What was refused costs the peer nothing when it comes in order.
+    // Refused bytes cost the peer nothing once they arrive in order.
     assert_eq!(server.stream(client_bidi(99), 0, b"x"), Ok(Stored::Kept));
     assert_eq!(
         server.stream(client_bidi(0), 0, &[0; 2000]),
@@ -71,7 +71,7 @@ fn few_bytes_on_many_streams_take_few_times_their_memory() {
             assert_eq!(server.read(id, 40_000).unwrap().unwrap().len(), 40_000);
         }
         for index in 0..STREAMS {
-            // What is read from small pieces leaves buffers behind that are larger.
+            // Bytes read from small pieces leave larger buffers behind.
             let id = client_bidi(index);
             server.stream(id, 40_000, &vec![0; few]).unwrap();
         }
@@ -96,7 +96,7 @@ fn few_bytes_on_many_streams_take_few_times_their_memory() {
     }
 }
 
-/// Attack A27: the highest stream first opens all, and costs what one costs.
+/// Attack A27: using the highest stream first opens all, and costs as much as one.
 #[test]
 fn implied_streams_cost_nothing_until_used() {
     let mut server = server();
@@ -152,7 +152,8 @@ fn numbers_at_the_edge_do_not_overflow() {
     assert!(!end.streams.wants_to_send());
 }
 
-/// Credit in steps of one byte makes many small frames, but bounded work and no blocked flood.
+/// Credit in steps of one byte causes many small frames, but bounded work and no flood of BLOCKED
+/// frames.
 #[test]
 fn tiny_steps_of_credit_are_followed_one_by_one() {
     let mut client = End::without_parameters(Side::Client, &config());
@@ -196,7 +197,7 @@ fn unacknowledged_data_is_bounded() {
     assert_eq!(end.streams.totals.retained, SEND_BUFFER_MIN);
 }
 
-/// Attack A88, limit K80: what is kept for a peer that grants no credit, whatever it asks for.
+/// Attack A88, limit K80: bytes stored for a peer that grants no credit, whatever it requests.
 #[test]
 fn little_is_kept_for_a_peer_that_grants_no_credit() {
     for (of_stream, of_connection) in [(0, 1 << 40), (1 << 40, 0), (0, 0), (1, 1)] {
@@ -222,7 +223,7 @@ fn little_is_kept_for_a_peer_that_grants_no_credit() {
     }
 }
 
-/// A writer that waits for credit is told when there is some, and the peer is told before.
+/// A writer that waits for credit is notified when it arrives, and the peer is informed before.
 #[test]
 fn credit_wakes_who_found_nothing_worth_writing() {
     let config = StreamsConfig {
@@ -248,7 +249,7 @@ fn credit_wakes_who_found_nothing_worth_writing() {
     assert_eq!(end.streams.is_worth_writing(id, 0), Ok(true));
 }
 
-/// Attack limit K15 and attack A71: streams opened only to be cancelled.
+/// Attack limit K15 and attack A71: streams that are opened only to be cancelled.
 #[test]
 fn rapid_resets_are_slowed_down() {
     let mut server = server();
@@ -256,7 +257,7 @@ fn rapid_resets_are_slowed_down() {
     for round in 0..10_000u64 {
         server.now = Time::ZERO + Duration::from_micros(round * 20);
         if server.reset_stream(client_uni(opened), 1, 0).is_err() {
-            // The peer would have to wait now; that the error would end it is not the point.
+            // The peer would have to wait now. Ignores that the error would end the connection.
             server.streams.on_timeout(server.now);
             server.send_all();
             continue;

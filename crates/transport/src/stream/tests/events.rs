@@ -1,4 +1,4 @@
-//! What the application is told, and when.
+//! Tests of the events for the application and their timing.
 
 use super::*;
 

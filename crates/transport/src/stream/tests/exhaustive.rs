@@ -1,4 +1,4 @@
-//! All short sequences of what can happen to one stream (attack A29).
+//! All short sequences of events on one stream (attack A29).
 
 use super::*;
 
@@ -33,11 +33,11 @@ const OF_PEER_AND_APPLICATION: [Act; 10] = [
 ];
 const OF_NETWORK: [Act; 3] = [Act::Send, Act::Ack, Act::Lose];
 
-/// One stream, and what the peer has done to it so far.
+/// One stream, and the peer's actions on it so far.
 struct Run {
     end: End,
     id: StreamId,
-    /// Bytes the peer sent; each frame brings one more.
+    /// Bytes that the peer sent; each frame brings one more.
     offset: u64,
     limit: u64,
     packets: Vec<Flying>,
@@ -60,7 +60,7 @@ impl Run {
         }
     }
 
-    /// Lets something happen; false when the peer broke a rule.
+    /// Applies an action. Returns false if the peer broke a rule.
     fn act(&mut self, act: Act) -> bool {
         let (end, id) = (&mut self.end, self.id);
         match act {
@@ -114,7 +114,7 @@ impl Run {
         }
     }
 
-    /// What holds after every step.
+    /// Asserts the invariants that hold after every step.
     fn check(&mut self) {
         let streams = &mut self.end.streams;
         let mut retained = 0;
@@ -136,7 +136,7 @@ impl Run {
         assert!(streams.events.len() <= 6, "{:?}", streams.events);
     }
 
-    /// Both sides bring the stream to its end: then nothing may be left of it.
+    /// Lets both sides end the stream, and asserts that nothing is left of it.
     fn wind_up(mut self) {
         let _ = self.end.streams.finish(self.id);
         let _ = self.end.streams.reset(self.id, 3);
@@ -146,7 +146,7 @@ impl Run {
         }
         self.end.send_and_ack_all();
         if self.end.streams.table.get(self.id).is_some() {
-            // It waits for the peer to say how long it is.
+            // It waits for the final size from the peer.
             let size = self.end.streams.window.received();
             self.end.reset_stream(self.id, 1, size).unwrap();
         }
@@ -157,7 +157,7 @@ impl Run {
     }
 }
 
-/// Runs all sequences of `len` acts, and returns how many did not end in an error of the peer.
+/// Runs all sequences of `len` actions, and returns how many did not end in an error of the peer.
 fn run_all(acts: &[Act], len: u32, is_ours: bool) -> usize {
     let config = config();
     let mut lawful = 0;

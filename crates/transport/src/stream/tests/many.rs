@@ -1,9 +1,9 @@
-//! More streams at once than the table remembers lookups of (256): each has to find its own state
-//! in whatever order they are touched.
+//! Tests with more streams than the table caches lookups (256): each stream must find its own
+//! state, in whatever order they are used.
 
 use super::*;
 
-/// With room for all streams to be written before anything leaves.
+/// Returns settings that let all streams be written before any byte is sent.
 fn config(streams: u64) -> StreamsConfig {
     StreamsConfig {
         max_bidi: streams,
@@ -19,16 +19,16 @@ fn config(streams: u64) -> StreamsConfig {
     }
 }
 
-/// What a stream carries as its `part`th: nobody else's.
+/// Returns the contents of a stream's part number `part`, which are unique.
 fn part(id: StreamId, part: u64) -> Vec<u8> {
     format!("part {part} of {id}").into_bytes()
 }
 
-/// Different orders of the same streams.
+/// Returns different orders of the same streams.
 fn orders(streams: &[StreamId]) -> [(&'static str, Vec<StreamId>); 4] {
     let forwards = streams.to_vec();
     let backwards = streams.iter().rev().copied().collect();
-    // Streams that are remembered in the same place, one right behind the other.
+    // Streams that are cached at the same index follow each other.
     let mut colliding = streams.to_vec();
     colliding.sort_by_key(|id| (id.index() % 256, id.index()));
     let mut shuffled = streams.to_vec();
@@ -41,7 +41,7 @@ fn orders(streams: &[StreamId]) -> [(&'static str, Vec<StreamId>); 4] {
     ]
 }
 
-/// Carries all that is to be sent, and what that is answered with.
+/// Carries all packets that are to be sent, and the responses to them.
 fn exchange(one: &mut End, other: &mut End) {
     for _ in 0..2 {
         for flying in one.send_and_ack_all() {
@@ -53,7 +53,7 @@ fn exchange(one: &mut End, other: &mut End) {
     }
 }
 
-/// Everybody writes, then everybody reads, in each order at `from` and in another at `to`.
+/// Writes all streams, then reads all streams, in each order at `from` and in another at `to`.
 fn check(from: &mut End, to: &mut End, streams: &[StreamId]) {
     let written = orders(streams);
     let mut read = orders(streams);
@@ -96,7 +96,7 @@ fn touch(count: u64) {
     check(&mut client, &mut server, &streams);
     check(&mut server, &mut client, &streams);
 
-    // New streams get what ended ones have left, in between of those that go on.
+    // New streams reuse the slots of ended ones, between those that continue.
     let (ended, kept): (Vec<_>, Vec<_>) = streams.iter().partition(|id| id.index() % 3 == 0);
     end(&mut client, &mut server, &ended);
     exchange(&mut server, &mut client);

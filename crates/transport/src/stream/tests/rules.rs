@@ -7,7 +7,7 @@ const LIMIT: Code = Code::STREAM_LIMIT_ERROR;
 const FLOW: Code = Code::FLOW_CONTROL_ERROR;
 const SIZE: Code = Code::FINAL_SIZE_ERROR;
 
-/// Every frame that names a stream, as the peer could send it.
+/// A frame that names a stream, as the peer could send it.
 type Named = (&'static str, fn(&mut End, StreamId) -> Result<(), Code>);
 
 const RECEIVING: [Named; 3] = [

@@ -1,8 +1,8 @@
-//! What goes out, in which order, and again after a loss.
+//! Tests of the frames sent, their order, and retransmission after a loss.
 
 use super::*;
 
-/// Limits that do not get in the way.
+/// Returns limits that do not interfere.
 fn wide() -> StreamsConfig {
     StreamsConfig {
         stream_receive_window: 1 << 30,
@@ -74,7 +74,7 @@ fn repetition_carries_the_same_bytes() {
         for packet in &packets {
             client.on_lost(packet);
         }
-        // Repeated in other pieces each time.
+        // Repeated in different pieces each time.
         packets.clear();
         while client.streams.wants_to_send() {
             packets.push(client.send_within(300 + 77 * round));
@@ -264,7 +264,7 @@ fn many_requests_use_few_slots() {
     assert_eq!(client.streams.table.len(), 0);
 }
 
-/// What one packet said need not be said again because another one that said it is lost.
+/// A limit need not be repeated because a packet with it is lost, if another packet delivered it.
 #[test]
 fn limits_that_were_heard_are_not_told_again_when_a_copy_is_lost() {
     let mut client = End::client();
@@ -285,7 +285,7 @@ fn limits_that_were_heard_are_not_told_again_when_a_copy_is_lost() {
     first.iter().for_each(|flying| client.on_lost(flying));
     let again = kinds(&client.send_all());
     assert!(!again.iter().any(is_blocked), "{again:?}");
-    // A limit that was raised since has not been heard of.
+    // A limit that was raised since has not been delivered.
     client.max_data(280);
     let third = client.send_all();
     assert!(kinds(&third).contains(&"DATA_BLOCKED 280".to_owned()));
@@ -301,7 +301,7 @@ fn credit_that_was_heard_is_not_told_again_when_a_copy_is_lost() {
     server.read(id, 50).unwrap();
     let first = server.send_all();
     assert_eq!(kinds(&first), ["MAX_STREAM_DATA 2 150"]);
-    // A probe says it again before the loss is known.
+    // A probe repeats it before the loss is detected.
     server.on_lost(&first[0]);
     let second = server.send_all();
     assert_eq!(kinds(&second), ["MAX_STREAM_DATA 2 150"]);
@@ -331,7 +331,7 @@ fn little_that_is_left_is_no_less_than_what_is_sent() {
     assert_eq!(packets.len(), 1);
     assert!(packets[0].bytes.len() as u64 <= left, "{left}");
     assert!(left < 500, "{left}");
-    // What is lost is not little, whatever it is.
+    // Lost data never counts as little.
     client.on_lost(&packets[0]);
     assert_eq!(client.streams.little_left(1200), None);
 }

@@ -1,8 +1,8 @@
-//! Two ends and a bad network between them.
+//! Transfers between two ends over a bad network.
 
 use super::*;
 
-/// A small generator, so that a failure repeats.
+/// A small random number generator, so that failures repeat.
 struct Dice(u64);
 
 impl Dice {
@@ -18,14 +18,14 @@ impl Dice {
     }
 }
 
-/// One direction of the network: packets in any order, some lost, some lost only seemingly.
+/// One direction of the network: packets in any order, some lost, some only declared lost.
 #[derive(Default)]
 struct Link {
     flying: Vec<Flying>,
 }
 
 impl Link {
-    /// Moves one packet from `from` to `to`, or loses it.
+    /// Moves one packet from `from` to `to`, or drops it.
     fn step(&mut self, from: &mut End, to: &mut End, loss: u64, dice: &mut Dice) {
         if let Some(packet) = from.send() {
             self.flying.push(packet);
@@ -96,7 +96,7 @@ impl Sender {
     }
 }
 
-/// Reads a stream to its end; true once there.
+/// Reads a stream to its end. Returns true once the end is reached.
 fn drain(end: &mut End, id: StreamId, into: &mut Vec<u8>, dice: &mut Dice) -> bool {
     loop {
         let max = 1 + dice.roll() as usize % 20_000;
@@ -223,7 +223,7 @@ fn windows_grow_while_they_hold_the_sender_back() {
     );
     let id = client.streams.open(UNI).unwrap();
     let block = vec![1; 64 << 10];
-    // One round is one round trip of RTT.
+    // One iteration is one round trip of RTT.
     for _ in 0..20 {
         loop {
             while client.streams.write(id, &block).is_ok() {}
@@ -283,7 +283,7 @@ fn bidirectional_requests_and_answers() {
         }
         assert_eq!(client.read(id, 99), Ok(Some(b"yes".to_vec())));
         assert_eq!(client.read(id, 99), Ok(None));
-        // The server announces the freed place with the next thing it sends.
+        // The server announces the freed place in its next packet.
         for packet in server.send_and_ack_all() {
             client.receive(&packet).unwrap();
         }
@@ -294,8 +294,8 @@ fn bidirectional_requests_and_answers() {
     );
 }
 
-/// The first packet is lost, and until its repair has come nothing can be read. Both windows grow
-/// meanwhile, because the rest arrives as fast as ever.
+/// The first packet is lost, and nothing can be read until its retransmission arrives. Both windows
+/// grow meanwhile, because the rest arrives as fast as before.
 #[test]
 fn credit_is_granted_while_a_lost_packet_holds_the_reader_up() {
     let config = StreamsConfig {
