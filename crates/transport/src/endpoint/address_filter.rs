@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Addresses that have their first bits in common.
+/// A range of addresses whose first bits are equal.
 ///
 /// IPv4 addresses that are mapped into IPv6 are IPv4 addresses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -13,8 +13,8 @@ pub struct AddressPrefix {
     length: u8,
 }
 
-/// The reason why a text is no [`AddressPrefix`], or no list of them: what was seen and what is
-/// allowed.
+/// The reason why a text is not a valid [`AddressPrefix`] or list of them: what was found and what
+/// is allowed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AddressListError(String);
 
@@ -29,7 +29,7 @@ impl std::error::Error for AddressListError {}
 impl FromStr for AddressPrefix {
     type Err = AddressListError;
 
-    /// Reads `192.0.2.1`, `192.0.2.0/24`, `2001:db8::1` or `2001:db8::/32`.
+    /// Parses `192.0.2.1`, `192.0.2.0/24`, `2001:db8::1` or `2001:db8::/32`.
     fn from_str(text: &str) -> Result<Self, AddressListError> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
@@ -78,12 +78,12 @@ impl FromStr for AddressPrefix {
 }
 
 impl AddressPrefix {
-    /// Reads a list with one address or prefix a line. `#` begins a comment, and empty lines are
+    /// Parses a list with one address or prefix per line. `#` begins a comment, and empty lines are
     /// skipped.
     ///
     /// # Errors
-    /// The first line that is wrong, with its number, what was seen and what is allowed. More than
-    /// 1 048 576 entries are refused (limit K103).
+    /// The first invalid line, with its number, what was found and what is allowed. More than 1 048
+    /// 576 entries are refused (limit K103).
     pub fn parse_list(text: &str) -> Result<Vec<Self>, AddressListError> {
         let mut prefixes = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -105,7 +105,7 @@ impl AddressPrefix {
         Ok(prefixes)
     }
 
-    /// The first and the last address, as numbers of the family.
+    /// Returns the first and the last address, as numbers of the family.
     fn range(&self) -> (u128, u128) {
         let length = u32::from(self.length);
         match self.first {
@@ -124,10 +124,10 @@ impl fmt::Display for AddressPrefix {
     }
 }
 
-/// Decides from an address alone whether its datagrams are looked at.
+/// Decides from an address alone whether its datagrams are processed.
 ///
 /// The longest prefix that contains the address decides. An address that is in no list is allowed,
-/// and so is one whose prefix is in both. To allow a few networks alone, block `0.0.0.0/0` and
+/// and so is one whose prefix is in both. To allow only a few networks, block `0.0.0.0/0` and
 /// `::/0`.
 ///
 /// ```
@@ -147,8 +147,8 @@ pub struct AddressFilter {
     v6: Verdicts<u128>,
 }
 
-/// Addresses from which on another verdict holds than before, sorted. Before the first one all are
-/// allowed, and verdicts alternate.
+/// Sorted addresses at which the verdict changes. Addresses before the first are allowed, and
+/// verdicts alternate.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Verdicts<T>(Vec<T>);
 
@@ -160,8 +160,8 @@ impl<T: Ord> Verdicts<T> {
 }
 
 impl AddressFilter {
-    /// Builds the filter. Takes 8 bytes for each prefix of IPv4 and 32 for each of IPv6, and less
-    /// if they cover each other.
+    /// Builds the filter. It takes 8 bytes for each IPv4 prefix and 32 for each IPv6 prefix, and
+    /// less if they overlap.
     pub fn new(block: &[AddressPrefix], allow: &[AddressPrefix]) -> Self {
         let changes = |is_v4: bool| {
             let of_family = |prefixes: &[AddressPrefix], is_blocked: bool| {
@@ -177,13 +177,13 @@ impl AddressFilter {
         };
         let v4 = changes(true).into_iter();
         Self {
-            // What lies behind the last address of all is no address.
+            // A change after the very last address does not fit and is dropped.
             v4: Verdicts(v4.filter_map(|change| u32::try_from(change).ok()).collect()),
             v6: Verdicts(changes(false)),
         }
     }
 
-    /// True if nothing from this address is to be looked at. Costs a binary search.
+    /// Returns true if nothing from this address is to be processed. Costs a binary search.
     #[inline]
     pub fn is_blocked(&self, address: IpAddr) -> bool {
         if self.is_empty() {
@@ -195,7 +195,7 @@ impl AddressFilter {
         }
     }
 
-    /// True if no address is blocked.
+    /// Returns true if no address is blocked.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.v4.0.is_empty() && self.v6.0.is_empty()
@@ -206,9 +206,9 @@ impl AddressFilter {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     first: u128,
-    /// Longer prefixes come after those that cover them.
+    /// The length of the prefix. Longer prefixes come after those that cover them.
     length: u8,
-    /// An allowed prefix comes after the same one blocked, and so has the last word.
+    /// The verdict. An allowed prefix comes after the same prefix blocked, and so overrides it.
     is_allowed: bool,
     last: u128,
 }
@@ -225,8 +225,7 @@ impl Entry {
     }
 }
 
-/// Flattens prefixes, which may lie inside each other, into the addresses at which the verdict
-/// changes.
+/// Flattens prefixes, which may be nested, into the addresses at which the verdict changes.
 fn changes_of(mut entries: Vec<Entry>) -> Vec<u128> {
     entries.sort_unstable();
     let mut changes = Changes(Vec::new());
@@ -251,7 +250,7 @@ fn close_before(open: &mut Vec<Entry>, changes: &mut Changes, address: Option<u1
     }
 }
 
-/// Addresses and the verdict from there on; neighbours differ, and the first one blocks.
+/// Addresses and the verdicts from there on; successive verdicts differ, and the first one blocks.
 struct Changes(Vec<(u128, bool)>);
 
 impl Changes {
@@ -279,15 +278,15 @@ fn first_of(address: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// So many bits from the lowest on.
+/// Returns a number whose `count` lowest bits are set.
 fn low_bits(count: u32) -> u128 {
     !u128::MAX.checked_shl(count).unwrap_or(0)
 }
 
-/// Bits in front of an IPv4 address that is mapped into IPv6 (RFC 4291 §2.5.5.2).
+/// The bits before an IPv4 address that is mapped into IPv6 (RFC 4291 §2.5.5.2).
 const MAPPED: u8 = 96;
 
-/// Entries of a list: more than all published lists together (limit K103).
+/// Maximum of entries in a list: more than all published lists together (limit K103).
 const MAX_PREFIXES: usize = 1 << 20;
 
 #[cfg(test)]

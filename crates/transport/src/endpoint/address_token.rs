@@ -10,24 +10,24 @@ use courser_wire::{ConnectionId, Reader, Writer};
 use super::token_filter::{Nonce, TokenFilter};
 use crate::rng::Rng;
 
-/// How long a token from a Retry is good: its client answers at once (limit K23).
+/// Lifetime of a token from a Retry: its client answers at once (limit K23).
 pub const RETRY_LIFETIME: Duration = Duration::from_secs(10);
 
-/// How long a token from NEW_TOKEN is good (limit K23).
+/// Lifetime of a token from NEW_TOKEN (limit K23).
 pub const VALIDATION_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A token may seem to come from the future by this much, because another server with the same
-/// key issued it. One from further ahead shows that a clock was set back, and could live for
-/// years.
+/// Maximum by which a token may appear to be issued in the future, because another server with the
+/// same key issued it. A token from further ahead indicates that a clock was set back, and could
+/// stay valid for years.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(10);
 
-/// Seconds since the start of 1970, which unlike [`courser_base::Time`] mean the same after a
+/// Seconds since the start of 1970. Unlike [`courser_base::Time`] they mean the same after a
 /// restart and on other machines.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SystemSeconds(pub u64);
 
 impl SystemSeconds {
-    /// The time from `earlier` to `self`; zero when `earlier` is later.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_secs(self.0.saturating_sub(earlier.0))
     }
@@ -40,39 +40,39 @@ impl Add<Duration> for SystemSeconds {
     }
 }
 
-/// What a first Initial says about itself.
+/// The data of a first Initial that its token is checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {
-    /// Its token, possibly empty.
+    /// The token, possibly empty.
     pub token: &'a [u8],
-    /// Where it came from.
+    /// The address that it came from.
     pub peer: SocketAddr,
-    /// Its Destination Connection ID.
+    /// The Destination Connection ID.
     pub destination: ConnectionId,
-    /// When it came.
+    /// The time of arrival.
     pub now: SystemSeconds,
 }
 
-/// What the token of a first Initial proves.
+/// The result of checking the token of a first Initial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddressProof {
-    /// Nothing: go on as if there were no token (RFC 9000 §8.1.3).
+    /// The token proves nothing: proceed as if there were none (RFC 9000 §8.1.3).
     None,
-    /// The client answers our Retry. The fields are for our transport parameters.
+    /// The client answers our Retry. The fields are needed for our transport parameters.
     Retry(RetryToken),
-    /// The client was here before, at the same address. The token proves that once
+    /// The client has connected from the same address before. The token proves that once
     /// ([`AddressProof::claim`]).
     Validation(ValidationToken),
-    /// The client answers a Retry, but not rightly, and will not take another one. Close with
-    /// INVALID_TOKEN (RFC 9000 §8.1.2).
+    /// The client answers a Retry with an invalid token, and will not accept another Retry. Close
+    /// with INVALID_TOKEN (RFC 9000 §8.1.2).
     InvalidRetry,
 }
 
 impl AddressProof {
     /// Uses up a token from NEW_TOKEN. Returns `None` if it was used before.
     ///
-    /// Call this after the packet with the token was opened: everybody on the path sees the
-    /// token and can put it into a packet that does not open.
+    /// Call this after the packet with the token was opened: anyone on the path sees the token and
+    /// can copy it into a packet that does not open.
     pub fn claim(self, filter: &mut TokenFilter, now: SystemSeconds) -> Self {
         match self {
             Self::Validation(token) if !filter.use_once(&token, now) => Self::None,
@@ -82,10 +82,9 @@ impl AddressProof {
 }
 
 impl Presented<'_> {
-    /// Judges the token. One from NEW_TOKEN stays unused until [`AddressProof::claim`].
+    /// Checks the token. One from NEW_TOKEN stays unused until [`AddressProof::claim`].
     ///
-    /// Costs at most one opening of [`RetryToken::LEN`] bytes, and for tokens of any other
-    /// length nothing.
+    /// Opens at most [`RetryToken::LEN`] bytes; a token of an unexpected length costs nothing.
     pub fn judge(&self, key: &TokenKey, filter: &TokenFilter) -> AddressProof {
         match (self.token.first(), self.token.len()) {
             (Some(&RETRY), RetryToken::LEN) => RetryToken::open(key, self.token)
@@ -102,23 +101,23 @@ impl Presented<'_> {
 /// The content of a token that goes into a Retry packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RetryToken {
-    /// Where the client is.
+    /// The address of the client.
     pub address: SocketAddr,
     /// The Destination Connection ID of the client's first Initial.
     pub original_destination: ConnectionId,
-    /// The Source Connection ID of the Retry packet, which the client has to address its next
-    /// Initial to.
+    /// The Source Connection ID of the Retry packet, to which the client must address its next
+    /// Initial.
     pub retry_source: ConnectionId,
-    /// When it was made.
+    /// The time of issue.
     pub issued: SystemSeconds,
 }
 
 impl RetryToken {
-    /// Bytes of every sealed token, so that its length tells nothing.
+    /// Length of every sealed token in bytes. It is constant, so that it reveals nothing.
     pub const LEN: usize = 1 + sealed_len(Self::CONTENT_LEN);
     const CONTENT_LEN: usize = 16 + 2 + 2 * (1 + ConnectionId::MAX_LEN) + 8;
 
-    /// Makes the token unreadable and unforgeable.
+    /// Seals the token, which makes it unreadable and unforgeable.
     pub fn seal(&self, key: &TokenKey, rng: &mut Rng) -> Vec<u8> {
         let mut content = [0; Self::CONTENT_LEN];
         let mut writer = Writer::new(&mut content);
@@ -130,7 +129,7 @@ impl RetryToken {
         seal(RETRY, &content, key, rng)
     }
 
-    /// Opens a token. `None` when this is not one that was sealed with `key`.
+    /// Opens a token. Returns `None` if it was not sealed with `key`.
     pub fn open(key: &TokenKey, token: &[u8]) -> Option<Self> {
         let content = open(RETRY, Self::LEN, key, token)?;
         let mut reader = Reader::new(&content);
@@ -159,20 +158,20 @@ impl RetryToken {
 /// The content of a token that goes into a NEW_TOKEN frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ValidationToken {
-    /// Where the client is. Its port is another one next time.
+    /// The IP address of the client. Its port will differ next time.
     pub ip: IpAddr,
-    /// When it was made.
+    /// The time of issue.
     pub issued: SystemSeconds,
-    /// Makes it the only one of its kind (RFC 9000 §8.1.3).
+    /// A random number that makes the token unique (RFC 9000 §8.1.3).
     pub nonce: Nonce,
 }
 
 impl ValidationToken {
-    /// Bytes of every sealed token, so that its length tells nothing.
+    /// Length of every sealed token in bytes. It is constant, so that it reveals nothing.
     pub const LEN: usize = 1 + sealed_len(Self::CONTENT_LEN);
     const CONTENT_LEN: usize = 16 + 8 + size_of::<Nonce>();
 
-    /// A token for the client at `ip`, unlike any other.
+    /// Creates a unique token for the client at `ip`.
     pub fn new(ip: IpAddr, now: SystemSeconds, rng: &mut Rng) -> Self {
         Self {
             ip,
@@ -181,7 +180,7 @@ impl ValidationToken {
         }
     }
 
-    /// Makes the token unreadable and unforgeable.
+    /// Seals the token, which makes it unreadable and unforgeable.
     pub fn seal(&self, key: &TokenKey, rng: &mut Rng) -> Vec<u8> {
         let mut content = [0; Self::CONTENT_LEN];
         let mut writer = Writer::new(&mut content);
@@ -191,7 +190,7 @@ impl ValidationToken {
         seal(VALIDATION, &content, key, rng)
     }
 
-    /// Opens a token. `None` when this is not one that was sealed with `key`.
+    /// Opens a token. Returns `None` if it was not sealed with `key`.
     pub fn open(key: &TokenKey, token: &[u8]) -> Option<Self> {
         let content = open(VALIDATION, Self::LEN, key, token)?;
         let mut reader = Reader::new(&content);
@@ -214,9 +213,9 @@ fn is_fresh(issued: SystemSeconds, now: SystemSeconds, lifetime: Duration) -> bo
     issued <= now + CLOCK_SKEW && now.saturating_since(issued) <= lifetime
 }
 
-/// The first byte of a token, in the clear and authenticated: even a token that does not open
-/// has to be told apart, because a bad one from a Retry ends the attempt and a bad one from
-/// NEW_TOKEN does not (RFC 9000 §8.1.1).
+/// The first byte of a token, in the clear and authenticated. The kinds must be distinguishable
+/// even if a token does not open, because a bad one from a Retry ends the attempt and a bad one
+/// from NEW_TOKEN does not (RFC 9000 §8.1.1).
 const RETRY: u8 = 0xa5;
 const VALIDATION: u8 = 0x5a;
 
@@ -235,7 +234,8 @@ fn open(kind: u8, len: usize, key: &TokenKey, token: &[u8]) -> Option<Vec<u8>> {
     key.open(sealed, &[kind])
 }
 
-/// An IPv4 address and the IPv6 address that it appears as on a dual-stack socket are one.
+/// Returns the same bytes for an IPv4 address and for the IPv6 address that represents it on a
+/// dual-stack socket.
 fn ip_bytes(ip: IpAddr) -> [u8; 16] {
     match ip {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),

@@ -1,4 +1,4 @@
-//! What happens to clients at the door. RFC 9000 §5.2.2, §8.1.
+//! Admission of new clients. RFC 9000 §5.2.2, §8.1.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -19,7 +19,7 @@ use crate::error::TransportError;
 /// The shortest first Destination ID of a client (RFC 9000 §7.2).
 const MIN_DESTINATION: usize = 8;
 
-/// NEW_TOKEN tokens per connection at most.
+/// Maximum of NEW_TOKEN tokens per connection.
 const MAX_TOKENS: u32 = 4;
 
 const OVER_SHARE: &str = "the address holds its share of handshakes";
@@ -33,8 +33,8 @@ enum Verdict {
 }
 
 impl Verdict {
-    /// Refuses a client. One without a token is ignored: its address may be forged, and the owner
-    /// of the address must not be told.
+    /// Refuses a client. A client without a token is ignored instead: its address may be forged,
+    /// and the owner of the address must not receive the refusal.
     fn refusal(claim: Claim, reason: &'static str) -> Self {
         match claim.is_validated {
             true => Self::Refuse(reason),
@@ -43,7 +43,7 @@ impl Verdict {
     }
 }
 
-/// True if the client may be asked to validate its address.
+/// Returns true if the client may be asked to validate its address.
 fn may_retry(server: &ServerConfig, claim: Claim) -> bool {
     server.retry != RetryPolicy::Never && !claim.is_validated
 }
@@ -51,44 +51,45 @@ fn may_retry(server: &ServerConfig, claim: Claim) -> bool {
 const NO_FREE_ID: &str = "no free connection id";
 
 impl Endpoint {
-    /// The next client that wants to connect. Networks take turns (limit K101).
+    /// Returns the next client that wants to connect. Networks take turns (limit K101).
     pub fn poll_incoming(&mut self) -> Option<Incoming> {
         loop {
             let incoming = self.incoming.pop()?;
             if !self.address_filter.is_blocked(incoming.path.peer.ip()) {
                 return Some(incoming);
             }
-            // It was blocked while it waited.
+            // Its address was blocked while it waited.
             self.forget_waiting(&incoming);
         }
     }
 
-    /// True when [`Endpoint::poll_incoming`] has somebody.
+    /// Returns true if [`Endpoint::poll_incoming`] has a client to return.
     pub fn has_incoming(&self) -> bool {
         !self.incoming.is_empty()
     }
 
-    /// Counts what was done for clients without a connection: bytes kept while they wait, and Retry
-    /// packets sent, and datagrams dropped unread. Only differences mean something.
+    /// Returns a measure of the work for clients without a connection: bytes kept while they wait,
+    /// Retry packets sent, and datagrams dropped unread. Only differences are meaningful.
     pub fn arrivals(&self) -> u64 {
         let stats = &self.stats;
         self.handshakes.waiting_bytes() as u64 + stats.retries_sent + stats.datagrams_over_share
     }
 
-    /// Has `bytes`, which the application holds for its peers and goes on to count, count for the
-    /// memory budget. Receive windows cease to grow, clients are refused and connections are closed as
-    /// if connections held them; [`EndpointStats::memory_used`](super::EndpointStats) tells what
-    /// connections hold alone.
+    /// Counts `bytes`, which the application holds for its peers and keeps updating, towards the
+    /// memory budget. Receive windows stop growing, clients are refused and connections are closed
+    /// as if connections held these bytes; [`EndpointStats::memory_used`](super::EndpointStats)
+    /// covers connections only.
     pub fn share_memory(&mut self, bytes: Arc<AtomicU64>) {
         self.memory.share(bytes);
     }
 
-    /// Refuses new clients, or ceases to. Connections and handshakes in progress go on.
+    /// Starts or stops refusing new clients. Connections and handshakes in progress continue.
     pub fn set_busy(&mut self, is_busy: bool) {
         self.is_busy = is_busy;
     }
 
-    /// A version that we do not speak: say which we do (RFC 9000 §6.1).
+    /// Answers a packet of an unsupported version with the versions that we support (RFC 9000
+    /// §6.1).
     pub(super) fn answer_unknown_version(&mut self, arrived: Arrived, datagram: &[u8]) {
         let path = arrived.path;
         let welcome = self.server.is_some()
@@ -105,7 +106,7 @@ impl Endpoint {
         }
     }
 
-    /// The first packet of a client that nobody knows.
+    /// Handles the first packet of an unknown client.
     pub(super) fn handle_first_initial(
         &mut self,
         arrived: Arrived,
@@ -132,8 +133,8 @@ impl Endpoint {
             self.stats.refused_while_busy += 1;
             return self.turn_away(arrived, &waiting, "the server is busy");
         }
-        // Before any cryptography: a server with more clients than it can serve must not spend its time
-        // on those that it cannot.
+        // This check precedes any cryptography: a server with more clients than it can serve must
+        // not spend its time on those that it cannot serve.
         let delay = self.incoming.delay(arrived.now, arrived.path.peer.ip());
         if self.handshakes.is_too_late(delay) {
             self.stats.ignored += 1;
@@ -148,8 +149,8 @@ impl Endpoint {
         };
         let proof = presented.judge(&self.token_key, &self.filter);
         if proof == AddressProof::InvalidRetry {
-            // A token that was damaged on its way says nothing about the client: the packet must
-            // be valid but for its token (RFC 9000 §8.1.2).
+            // A token that was damaged in transit proves nothing about the client: apart from its
+            // token the packet must be valid (RFC 9000 §8.1.2).
             if !is_authentic(datagram, packet) {
                 self.stats.datagrams_dropped += 1;
                 return;
@@ -164,8 +165,8 @@ impl Endpoint {
         }
         let mut verdict = self.judge(arrived, &server, &waiting);
         if matches!(verdict, Verdict::Wait) {
-            // Everybody on the path sees the token, so a packet that does not open must cost its
-            // owner nothing: neither the token nor a connection of the rate.
+            // Anyone on the path sees the token, so a packet that does not open must not cost its
+            // owner anything: neither the token nor part of the connection rate.
             if !is_authentic(datagram, packet) {
                 self.stats.datagrams_dropped += 1;
                 return;
@@ -185,7 +186,7 @@ impl Endpoint {
         }
     }
 
-    /// Decides about a client, and counts it if it is not to wait.
+    /// Decides about a client, and counts it unless it is to wait.
     fn judge(&mut self, arrived: Arrived, server: &ServerConfig, client: &Waiting) -> Verdict {
         let claim = client.claim();
         let delay = self.room.delay(arrived.now);
@@ -214,8 +215,8 @@ impl Endpoint {
         }
     }
 
-    /// Decides about a client that finds room and whose packet was opened: within the rate of its
-    /// source it may wait.
+    /// Decides about a client for which there is room and whose packet was opened: it may wait if
+    /// it is within the rate of its source.
     fn judge_rate(&mut self, arrived: Arrived, server: &ServerConfig, claim: Claim) -> Verdict {
         if self.may_create(arrived.now, server, claim) {
             return Verdict::Wait;
@@ -227,7 +228,7 @@ impl Endpoint {
         Verdict::refusal(claim, "the address opens connections too fast")
     }
 
-    /// Asks for a connection within the rate of the client's source (limit K102).
+    /// Requests a connection within the rate of the client's source (limit K102).
     fn may_create(&mut self, now: Time, server: &ServerConfig, claim: Claim) -> bool {
         let is_loaded = self.handshakes.is_loaded();
         server.rate(is_loaded).is_none_or(|rate| {
@@ -239,8 +240,8 @@ impl Endpoint {
         })
     }
 
-    /// A handshake is complete, which has proven the address of the client: its connection counts
-    /// as one of the address (limit K102).
+    /// Counts the connection as one of its address when the handshake is complete, which has
+    /// validated the address (limit K102).
     pub(super) fn count_created(&mut self, now: Time, claim: Claim) {
         let is_loaded = self.handshakes.is_loaded();
         let rate = self
@@ -252,7 +253,7 @@ impl Endpoint {
         }
     }
 
-    /// Refuses a client of which nothing is kept.
+    /// Refuses a client without keeping any state for it.
     fn turn_away(&mut self, arrived: Arrived, client: &Waiting, reason: &'static str) {
         let code = TransportErrorCode::CONNECTION_REFUSED;
         self.send_close(arrived, client, code, reason);
@@ -283,7 +284,7 @@ impl Endpoint {
         self.incoming.push(since, path.peer.ip(), incoming);
     }
 
-    /// More datagrams of a client that nobody has accepted yet.
+    /// Keeps further datagrams of a client that waits to be accepted.
     pub(super) fn keep_for_waiting(&mut self, id: u64, arrived: Arrived, datagram: &[u8]) {
         let Some(waiting) = self.room.waiting.get_mut(&id) else {
             return;
@@ -305,8 +306,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// When no configuration is there, TLS cannot start with it, or the client's first packets
-    /// break a rule; the client has been told then, or gets no answer.
+    /// When there is no configuration, TLS cannot start with it, or the client's first packets
+    /// break a rule. The client has then received an error, or gets no answer.
     pub fn accept(
         &mut self,
         now: Time,
@@ -355,7 +356,7 @@ impl Endpoint {
             .on_accepted(now, waiting.claim(), waiting.bytes);
         let handle = self.add(connection, Some(waiting.claim()));
         if !self.route_new(handle, local_source, waiting.path) {
-            // Without IDs of ours a second connection with this address cannot be told apart.
+            // Without our own IDs, two connections with this address cannot be distinguished.
             self.release(handle);
             return Err(internal(NO_FREE_ID));
         }
@@ -371,8 +372,8 @@ impl Endpoint {
         Ok(handle)
     }
 
-    /// Sends a client away whose source has come to hold its share of handshakes while it waited: to
-    /// validate its address, or for good.
+    /// Rejects a client whose source has come to hold its share of handshakes while the client
+    /// waited: with a Retry, or finally.
     fn put_off(&mut self, now: Time, waiting: &Waiting) -> ConnectionError {
         self.handshakes.on_refused(waiting.claim(), waiting.bytes);
         let arrived = Arrived {
@@ -423,7 +424,7 @@ impl Endpoint {
         self.touched(handle);
     }
 
-    /// Tells a client to go away (CONNECTION_REFUSED).
+    /// Refuses a client with CONNECTION_REFUSED.
     pub fn refuse(&mut self, now: Time, incoming: Incoming) {
         let Some(waiting) = self.forget_waiting(&incoming) else {
             return;
@@ -438,11 +439,11 @@ impl Endpoint {
         self.send_close(arrived, &waiting, code, "");
     }
 
-    /// Asks a client to prove its address and forgets it.
+    /// Asks a client to prove its address with a Retry, and forgets it.
     ///
     /// # Errors
     ///
-    /// Gives the client back when it has answered a Retry already.
+    /// Returns the client if it has already answered a Retry.
     #[expect(
         clippy::result_large_err,
         reason = "the client is handed back, not an error made"
@@ -481,7 +482,7 @@ impl Endpoint {
         self.last_route = None;
     }
 
-    /// Asks the limiter for a reply that starts no connection.
+    /// Requests a reply that starts no connection from the limiter.
     fn may_reply(&mut self, arrived: Arrived) -> bool {
         let allowed = self
             .reply_limiter
@@ -511,8 +512,8 @@ impl Endpoint {
             self.stats.datagrams_dropped += 1;
             return;
         }
-        // The client's next Initial is addressed to this ID, which therefore needs the length
-        // of a first destination.
+        // The client addresses its next Initial to this ID, which must therefore be as long as a
+        // first destination.
         let id: [u8; MIN_DESTINATION] = self.rng.array();
         let retry_source = ConnectionId::new(&id).expect("eight bytes are an ID");
         let token = RetryToken {

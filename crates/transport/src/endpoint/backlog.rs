@@ -1,4 +1,4 @@
-//! Shares of a socket that is never empty (limit K117).
+//! Fair shares of a socket with a standing queue (limit K117).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,18 +11,18 @@ use crate::hasher::KeyedState;
 
 /// Decides which datagrams are dropped unread while the socket has a standing queue.
 ///
-/// A socket is read in the order of arrival. A network that sends more than the endpoint can handle makes
-/// all others wait behind its datagrams, however cheap each of them is. While that lasts, datagrams of
-/// the network that sends more than all others together are dropped, until the queue is gone: that
-/// costs a fraction of handling them, and no CPU time is left unused. Nobody is concerned while there is
-/// one network, or while the endpoint keeps up.
+/// A socket is read in the order of arrival. A network that sends more than the endpoint can handle
+/// makes all others wait behind its datagrams, however cheap each of them is. While that lasts, the
+/// datagrams of a network that sends more than all others together are dropped until the queue is
+/// gone. That costs a fraction of handling them and leaves no CPU time unused. Nothing is dropped
+/// while there is only one network, or while the endpoint keeps up.
 #[derive(Debug)]
 pub(super) struct Backlog {
-    /// The socket has not been empty since.
+    /// The time since which the socket has not been empty.
     since: Option<Time>,
-    /// Until then a short queue is enough.
+    /// The time until which a short queue counts.
     alert_until: Time,
-    /// Datagrams of each network since the window began.
+    /// Number of datagrams of each network since the window began.
     counts: HashMap<Source, u64, KeyedState>,
     window: Time,
     /// The network that sent most of the last window.
@@ -30,7 +30,7 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// The socket is empty. The key must be secret.
+    /// Creates the state of an empty socket. The key must be secret.
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
             since: None,
@@ -41,7 +41,7 @@ impl Backlog {
         }
     }
 
-    /// Notes whether the socket has more than was taken from it in one go.
+    /// Records whether the socket has more than was read at once.
     #[inline]
     pub(super) fn on_turn(&mut self, now: Time, has_more: bool) {
         if !has_more {
@@ -51,7 +51,7 @@ impl Backlog {
         }
     }
 
-    /// True when `count` datagrams from this address are to be dropped.
+    /// Returns true if `count` datagrams from this address are to be dropped.
     #[inline]
     pub(super) fn must_drop(&mut self, now: Time, address: IpAddr, count: u64) -> bool {
         let is_quiet = self.since.is_none() && now >= self.alert_until;
@@ -61,7 +61,7 @@ impl Backlog {
     fn weigh(&mut self, now: Time, network: Source, count: u64) -> bool {
         let age = now - self.window;
         if age >= WINDOW {
-            // An older one says nothing about those who send now.
+            // An older queue reveals nothing about the present senders.
             let is_recent = age < ALERT;
             self.heaviest = is_recent.then(|| self.find_heaviest()).flatten();
             self.counts.clear();
@@ -91,20 +91,20 @@ impl Backlog {
     }
 }
 
-/// Time in which the datagrams of networks are compared.
+/// Time over which the datagrams of networks are compared.
 const WINDOW: Duration = Duration::from_millis(10);
 
-/// Time for which the socket may have more in turn after turn: bursts of honest peers are handled
+/// Time for which the socket may have more after each turn: bursts of honest peers are handled
 /// within it.
 const LONG_QUEUE: Duration = Duration::from_millis(5);
 
-/// The same in the time after such a queue: a flood would build the next one at once.
+/// The same limit shortly after such a queue, because a flood would build the next one at once.
 const SHORT_QUEUE: Duration = Duration::from_millis(1);
 
 /// Time after a standing queue in which a short one counts.
 const ALERT: Duration = Duration::from_millis(100);
 
-/// Networks that are told apart in one window.
+/// Maximum of networks that are distinguished in one window.
 const MOST_NETWORKS: usize = 1024;
 
 #[cfg(test)]
@@ -118,8 +118,8 @@ mod tests {
         Time::from_nanos(1_000_000_000 + micros * 1000)
     }
 
-    /// Handles a datagram of each address every 100 µs from `begin` on, with more in the socket after
-    /// each turn. Returns how many of each address were dropped.
+    /// Handles a datagram of each address every 100 µs from `begin` on, with more in the socket
+    /// after each turn. Returns how many of each address were dropped.
     fn run(backlog: &mut Backlog, begin: u64, turns: u64, addresses: &[IpAddr]) -> Vec<u64> {
         let mut dropped = vec![0; addresses.len()];
         for turn in 0..turns {
@@ -176,7 +176,7 @@ mod tests {
         let mut backlog = Backlog::new([1; 16]);
         run(&mut backlog, 0, 1000, &[FLOOD, FLOOD, HONEST]);
         backlog.on_turn(at(100_000), false);
-        // The first window of the next queue has nothing to compare.
+        // The first window of the next queue has no previous one to compare with.
         let dropped = run(&mut backlog, 60_000_000, 99, &[FLOOD, HONEST]);
         assert_eq!(dropped, [0, 0]);
     }

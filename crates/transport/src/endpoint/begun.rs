@@ -1,4 +1,4 @@
-//! Handshakes that began lately.
+//! A count of the handshakes that began recently.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use courser_base::Time;
 
 /// Counts the handshakes that began within the last second.
 ///
-/// Whatever else is half-open began before. Honest clients complete within a few round trips, so
-/// many old ones are a sign of clients that never do.
+/// All other half-open connections began before. Honest clients complete within a few round trips,
+/// so many old handshakes indicate clients that never complete.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Begun {
     /// A ring of counts for the last tenths of a second.
     counts: [usize; TENTHS],
-    /// Number of the tenth that is counted now, from [`Time::ZERO`].
+    /// Number of the current tenth of a second, from [`Time::ZERO`].
     now: u64,
 }
 
 impl Begun {
-    /// Counts a handshake that begins.
+    /// Counts a new handshake.
     pub(super) fn count(&mut self, now: Time) {
         self.advance(now);
         *self.slot(self.now) += 1;

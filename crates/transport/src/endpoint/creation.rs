@@ -9,12 +9,12 @@ use courser_base::Time;
 use super::source::Source;
 use crate::hasher::KeyedState;
 
-/// Limits how many connections a second one source opens: an IPv4 address or a /64 of IPv6 at the
-/// rate itself, a /24 or a /56 at four times the rate.
+/// Limits the connections that one source opens per second: an IPv4 address or a /64 of IPv6 to the
+/// rate itself, a /24 or a /56 to four times the rate.
 ///
 /// Each source may open one second's worth at once. Clients with a validated address are counted
-/// apart from others, whose addresses may be forged. The table has a fixed size; when it is full,
-/// the source that has opened least is forgotten.
+/// separately from others, whose addresses may be forged. The table has a fixed size; when it is
+/// full, the source that has opened the fewest connections is forgotten.
 #[derive(Debug)]
 pub struct CreationLimiter {
     hasher: KeyedState,
@@ -22,7 +22,7 @@ pub struct CreationLimiter {
     sets: Vec<[Slot; WAYS]>,
 }
 
-/// A source, by its keyed hash, and when all that it has opened will be paid for.
+/// A source, by its keyed hash, and the time at which all its connections are paid for.
 #[derive(Clone, Copy, Default, Debug)]
 struct Slot {
     source: u64,
@@ -30,7 +30,7 @@ struct Slot {
 }
 
 impl CreationLimiter {
-    /// Nobody has opened a connection yet; the key must be secret.
+    /// Creates an empty limiter. The key must be secret.
     pub fn new(key: [u8; 16]) -> Self {
         Self {
             hasher: KeyedState::new(key),
@@ -38,8 +38,8 @@ impl CreationLimiter {
         }
     }
 
-    /// Asks for a connection of a client at `rate` per second and address. True when it may be
-    /// opened, which it then counts as. A rate of zero allows none.
+    /// Requests a connection for a client at `rate` per second and address. Returns true and counts
+    /// the connection if it may be opened. A rate of zero allows none.
     pub fn allow(&mut self, address: IpAddr, is_validated: bool, rate: u32, now: Time) -> bool {
         let mut paid = [Time::ZERO; 2];
         for ((source, rate), paid) in rates(address, rate).into_iter().zip(&mut paid) {
@@ -63,12 +63,12 @@ impl CreationLimiter {
         for (source, rate) in rates(address, rate) {
             let slot = self.slot(source, true);
             let paid_at = slot.paid_at.max(now) + cost(rate).unwrap_or_default();
-            // What was admitted beyond the rate is forgiven.
+            // Connections admitted beyond the rate are forgiven.
             slot.paid_at = paid_at.min(now + SECOND);
         }
     }
 
-    /// Finds the slot of a source. One that is new takes over the slot with the least debt.
+    /// Returns the slot of a source. A new source takes over the slot with the least debt.
     fn slot(&mut self, source: Source, is_validated: bool) -> &mut Slot {
         if self.sets.is_empty() {
             self.sets.resize(SETS, Default::default());
@@ -89,7 +89,7 @@ impl CreationLimiter {
     }
 }
 
-/// The sources that a client counts for, each with its rate.
+/// Returns the sources that a client counts towards, each with its rate.
 fn rates(address: IpAddr, rate: u32) -> [(Source, u32); 2] {
     [
         (Source::host(address), rate),
@@ -106,10 +106,11 @@ fn cost(rate: u32) -> Option<Duration> {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Rate of a network in multiples of that of an address (limit K102).
+/// Rate of a network, in multiples of the rate of an address (limit K102).
 const NETWORK_MULTIPLE: u32 = 4;
 
-/// Sets of the table, and slots of a set (limit K102): each source has two slots, each of 16 bytes.
+/// Sets of the table, and slots of a set (limit K102): each source has two possible slots, each of
+/// 16 bytes.
 const SETS: usize = 2048;
 const WAYS: usize = 4;
 
@@ -125,7 +126,7 @@ mod tests {
         CreationLimiter::new([1; 16])
     }
 
-    /// Connections that are allowed out of many at the same time.
+    /// Returns how many of many simultaneous connections are allowed.
     fn burst(limiter: &mut CreationLimiter, address: [u8; 4], millis: u64) -> usize {
         let allowed = |_: &i32| limiter.allow(address.into(), true, 10, at(millis));
         (0..1000).filter(allowed).count()

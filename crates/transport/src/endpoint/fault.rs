@@ -1,7 +1,7 @@
-//! Panics in the work of one connection end that connection only.
+//! Isolation of panics: a panic in the work of one connection ends only that connection.
 //!
-//! Hooks of users run inside connections: sinks, congestion controllers, token stores, certificate
-//! resolvers and verifiers. A panic in one of them, or in our own code, must not reach the other
+//! User hooks run inside connections: sinks, congestion controllers, token stores, certificate
+//! resolvers and verifiers. A panic in one of them, or in our own code, must not affect the other
 //! connections of the endpoint (attack A103, fault F59).
 
 use std::any::Any;
@@ -21,13 +21,13 @@ use crate::error::TransportError;
 /// The payload of a caught panic.
 pub type PanicPayload = Box<dyn Any + Send>;
 
-/// Bytes of the message of a panic that are kept in the error.
+/// Maximum bytes of a panic's message that are kept in the error.
 const MAX_MESSAGE: usize = 200;
 
 impl Endpoint {
-    /// Runs `work`. If it panics, the connection that it used last is dropped and `None` returned.
+    /// Runs `work`. If it panics, drops the connection that was used last and returns `None`.
     ///
-    /// A panic before any connection was used goes on.
+    /// A panic before any connection was used is propagated.
     pub(super) fn guard<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
         match self.catch(work) {
             Ok(value) => Some(value),
@@ -43,13 +43,13 @@ impl Endpoint {
 
     fn catch<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, PanicPayload> {
         self.in_use = None;
-        // A panic may leave the connection in use inconsistent, and that one is dropped without
-        // another look. The endpoint's own tables are changed between calls of connections only.
+        // A panic may leave the connection in use inconsistent, so that one is dropped without
+        // further use. The endpoint's own tables change only between calls into connections.
         catch_unwind(AssertUnwindSafe(|| work(self)))
     }
 
-    /// Accepts a client like [`Endpoint::accept`]. A panic on the way becomes an error, and the
-    /// client is refused with INTERNAL_ERROR.
+    /// Accepts a client like [`Endpoint::accept`]. A panic becomes an error, and the client is
+    /// refused with INTERNAL_ERROR.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Endpoint {
         let message = message_of(&*payload);
         if let Some(handle) = self.in_use.take() {
             self.drop_faulty(handle, payload);
-            // The application never knew this connection.
+            // The application never received this connection.
             self.take_fault(handle);
         } else {
             self.stats.faults += 1;
@@ -91,7 +91,7 @@ impl Endpoint {
         Err(internal_fault(&message))
     }
 
-    /// Tells a client whose handshake has failed so early that no packet was ever sent.
+    /// Closes towards a client whose handshake has failed so early that no packet was sent.
     fn close_faulty(&mut self, now: Time, waiting: &Waiting) {
         let arrived = Arrived {
             now,
@@ -104,8 +104,8 @@ impl Endpoint {
     /// Drops a connection whose code has panicked.
     ///
     /// Its state cannot be trusted to build a CONNECTION_CLOSE. Its IDs are forgotten, so the peer
-    /// gets a stateless reset for the next packet that it sends (RFC 9000 §10.3). The embedder
-    /// learns of it through [`Endpoint::next_touched`] and [`Endpoint::take_fault`].
+    /// gets a stateless reset for its next packet (RFC 9000 §10.3). [`Endpoint::next_touched`] and
+    /// [`Endpoint::take_fault`] report it to the embedder.
     #[cold]
     pub fn drop_faulty(&mut self, handle: ConnectionHandle, payload: PanicPayload) {
         self.stats.faults += 1;
@@ -129,18 +129,18 @@ impl Endpoint {
         if let Some(claim) = half_open {
             self.handshakes.on_handshake_ended(claim);
         }
-        // The connection would have to be asked for its IDs.
+        // Removing its routes one by one would need the connection's own list of IDs.
         self.routing.remove_owner(Owner::Connection(handle));
         self.last_route = None;
         self.touched(handle);
-        // Sinks and other hooks are dropped with it, and may panic again.
+        // This drops its sinks and other hooks, which may panic again.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             drop(connection);
             drop(payload);
         }));
     }
 
-    /// Drops the connection that was used last, after a panic elsewhere.
+    /// Drops the connection that was used last, after a panic outside the endpoint.
     ///
     /// For embedders whose lock was poisoned by a call of their application.
     pub fn drop_in_use(&mut self) {
@@ -149,18 +149,18 @@ impl Endpoint {
         }
     }
 
-    /// Forgets which connection was used last: what panics from now on has not used it.
+    /// Forgets which connection was used last, so that later panics are not attributed to it.
     #[inline]
     pub fn forget_in_use(&mut self) {
         self.in_use = None;
     }
 
-    /// The error of a connection that was dropped because of a panic.
+    /// Returns the error of a connection that was dropped because of a panic.
     pub fn fault(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
         self.slot(handle)?.fault.as_ref()
     }
 
-    /// Takes the error of a connection that was dropped because of a panic, and forgets it.
+    /// Removes and returns the error of a connection that was dropped because of a panic.
     pub fn take_fault(&mut self, handle: ConnectionHandle) -> Option<ConnectionError> {
         let slot = self.slot_mut(handle)?;
         let fault = slot.fault.take()?;
@@ -180,7 +180,7 @@ pub(super) fn internal_fault(message: &str) -> ConnectionError {
     ))
 }
 
-/// The beginning of the message of a panic.
+/// Returns the beginning of a panic's message.
 pub(super) fn message_of(payload: &(dyn Any + Send)) -> String {
     let message = if let Some(message) = payload.downcast_ref::<String>() {
         message

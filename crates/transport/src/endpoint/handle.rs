@@ -1,6 +1,6 @@
-//! Names of connections.
+//! Identifiers of connections.
 
-/// Names a connection of one endpoint. Handles of connections that are gone name nothing.
+/// Identifies a connection of one endpoint. Handles of connections that are gone match nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionHandle {
     pub(super) index: u32,
@@ -8,7 +8,8 @@ pub struct ConnectionHandle {
 }
 
 impl ConnectionHandle {
-    /// A small number that is unique among the living connections: an index for side tables.
+    /// Returns a small number that is unique among the living connections: an index for side
+    /// tables.
     pub fn index(self) -> usize {
         self.index as usize
     }

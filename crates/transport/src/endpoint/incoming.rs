@@ -1,4 +1,4 @@
-//! Connections that wait to be accepted: accept, refuse, retry, ignore.
+//! Connections that wait to be accepted, refused, retried or ignored.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,9 +15,9 @@ use super::address_token::AddressProof;
 use super::shares::Claim;
 use crate::hasher::KeyedState;
 
-/// A client that wants to connect. Hand it back through [`super::Endpoint::accept`],
-/// [`super::Endpoint::refuse`], [`super::Endpoint::retry`] or [`super::Endpoint::ignore`];
-/// until then it counts against [`crate::ServerConfig::max_incoming`].
+/// A client that wants to connect. Return it through [`super::Endpoint::accept`],
+/// [`super::Endpoint::refuse`], [`super::Endpoint::retry`] or [`super::Endpoint::ignore`]; until
+/// then it counts against [`crate::ServerConfig::max_incoming`].
 #[derive(Debug)]
 pub struct Incoming {
     pub(super) id: u64,
@@ -27,17 +27,17 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Where the client says it is.
+    /// Returns the source address of the client, which may be forged.
     pub fn peer(&self) -> SocketAddr {
         self.path.peer
     }
 
-    /// The address it connected to, where the platform tells.
+    /// Returns the local address that it connected to, if the platform reports it.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.path.local
     }
 
-    /// A token has proven the client's address.
+    /// Returns true if a token has validated the client's address.
     pub fn is_address_validated(&self) -> bool {
         matches!(
             self.proof,
@@ -45,37 +45,38 @@ impl Incoming {
         )
     }
 
-    /// True unless the client answers a Retry already: one is all it takes (RFC 9000 §17.2.5.2).
+    /// Returns false if the client has already answered a Retry: it accepts only one (RFC 9000
+    /// §17.2.5.2).
     pub fn may_retry(&self) -> bool {
         !matches!(self.proof, AddressProof::Retry(_))
     }
 
-    /// The client's first Destination Connection ID.
+    /// Returns the client's first Destination Connection ID.
     pub fn original_destination(&self) -> &ConnectionId {
         &self.original_destination
     }
 }
 
-/// What is kept for an [`Incoming`].
+/// The data kept for an [`Incoming`].
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// When its first Initial came.
+    /// The time at which its first Initial arrived.
     pub(super) since: Time,
     pub(super) path: FourTuple,
-    /// Destination and source ID of the first Initial.
+    /// Destination and Source Connection ID of the first Initial.
     pub(super) destination: ConnectionId,
     pub(super) source: ConnectionId,
     pub(super) datagrams: Vec<(Ecn, Vec<u8>)>,
     pub(super) bytes: usize,
-    /// A token has proven the address.
+    /// True if a token has validated the address.
     pub(super) is_validated: bool,
 }
 
-/// Datagrams kept for one waiting client: a ClientHello of several, twice.
+/// Maximum of datagrams kept for one waiting client: a ClientHello of several datagrams, twice.
 const MAX_DATAGRAMS: usize = 8;
 
 impl Waiting {
-    /// Returns the client that it counts for.
+    /// Returns the client in the terms of [`Shares`](super::shares::Shares).
     pub(super) fn claim(&self) -> Claim {
         Claim {
             address: self.path.peer.ip(),
@@ -88,12 +89,12 @@ impl Waiting {
     }
 }
 
-/// The clients that wait.
+/// The waiting clients.
 #[derive(Debug)]
 pub(super) struct WaitingRoom {
     pub(super) waiting: HashMap<u64, Waiting, KeyedState>,
     pub(super) next_id: u64,
-    /// No client with a lower ID waits.
+    /// A lower bound on the IDs of waiting clients.
     oldest: u64,
 }
 
@@ -108,7 +109,7 @@ impl WaitingRoom {
 
     /// Returns the time that the oldest client has waited.
     pub(super) fn delay(&mut self, now: Time) -> Duration {
-        // Passes each ID once.
+        // Each ID is passed once.
         while self.oldest < self.next_id {
             if let Some(oldest) = self.waiting.get(&self.oldest) {
                 return now - oldest.since;
@@ -119,8 +120,8 @@ impl WaitingRoom {
     }
 }
 
-/// True when the first packet of the datagram was made by somebody who read the version's
-/// specification: it opens under the Initial keys. Costs two key derivations.
+/// Returns true if the first packet of the datagram opens under the Initial keys, so that its
+/// sender follows the version's specification. Costs two key derivations.
 pub(super) fn is_authentic(datagram: &[u8], packet: &Packet) -> bool {
     let mut bytes = datagram[..packet.end].to_vec();
     let keys = initial::initial_keys(VERSION_1, &packet.destination, Side::Server);
@@ -135,8 +136,8 @@ pub(super) fn is_authentic(datagram: &[u8], packet: &Packet) -> bool {
     keys.peer.packet.open(number, header, payload).is_ok()
 }
 
-/// An Initial with CONNECTION_CLOSE from a server that keeps nothing of the client
-/// (RFC 9000 §5.2.2, §8.1.2).
+/// Builds an Initial with CONNECTION_CLOSE from a server that keeps no state for the client (RFC
+/// 9000 §5.2.2, §8.1.2).
 pub(super) fn stateless_close(
     to: &Waiting,
     source: ConnectionId,
@@ -177,7 +178,7 @@ pub(super) fn stateless_close(
     bytes
 }
 
-/// When a client may be told to wait, in words of the endpoint.
+/// The time, path and ECN mark of an arriving datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Arrived {
     pub(super) now: Time,

@@ -1,4 +1,4 @@
-//! Connections come, keep their routes and timers up to date, and go.
+//! The life cycle of connections: creation, upkeep of routes and timers, and removal.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -19,16 +19,16 @@ use crate::config::{ClientConfig, ConfigError};
 use crate::connection::{Connection, Origin};
 use crate::error::TransportError;
 
-/// Why no connection could be started.
+/// The reason why no connection could be started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConnectError {
-    /// The peer's address cannot be sent to: port 0, or an unspecified address.
+    /// The peer's address is not a valid destination: port 0, or an unspecified address.
     InvalidAddress(SocketAddr),
     /// A setting is outside its range.
     Config(ConfigError),
-    /// TLS cannot start: an impossible server name, or an unusable configuration.
+    /// TLS cannot start: the server name is invalid, or the configuration is unusable.
     Tls(TlsStartError),
-    /// Every connection ID is taken, or, without IDs, there is a connection to this address.
+    /// Every connection ID is taken or, if no IDs are used, there is a connection to this address.
     NoFreeConnectionId,
 }
 
@@ -48,19 +48,19 @@ impl std::error::Error for ConnectError {}
 /// Length of a client's first, random Destination Connection ID (RFC 9000 §7.2).
 const FIRST_DESTINATION_LEN: usize = 8;
 
-/// Time between two connections that are closed for want of memory: the first has to be gone before
-/// it is known whether a second has to go.
+/// Time between two connections that are closed for lack of memory: the first must be gone before
+/// it is clear whether a second must go.
 const SHED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Outdated deadlines that are not worth looking for.
+/// Number of outdated deadlines that are not worth a search.
 const SPARE_DEADLINES: usize = 64;
 
 impl Endpoint {
-    /// Starts a connection to `peer`, whose certificate must be good for `server_name`.
+    /// Starts a connection to `peer`, whose certificate must be valid for `server_name`.
     ///
     /// # Errors
     ///
-    /// See [`ConnectError`]; nothing was sent then.
+    /// See [`ConnectError`]; nothing was sent in that case.
     pub fn connect(
         &mut self,
         now: Time,
@@ -110,7 +110,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes a connection in; one of a client counts as half open for it.
+    /// Adds a connection; a client's connection counts as half-open for it.
     pub(super) fn add(
         &mut self,
         connection: Connection,
@@ -145,7 +145,7 @@ impl Endpoint {
         }
     }
 
-    /// Routes a new connection by its ID, or by address where we use none.
+    /// Routes a new connection by its ID, or by address if it has none.
     pub(super) fn route_new(
         &mut self,
         handle: ConnectionHandle,
@@ -163,7 +163,7 @@ impl Endpoint {
         inserted
     }
 
-    /// Brings routes and timers up to date after a connection was used.
+    /// Updates routes and timers after a connection was used.
     pub(super) fn settle(&mut self, now: Time, handle: ConnectionHandle) {
         let Some(connection) = self.connection(handle) else {
             return;
@@ -210,7 +210,7 @@ impl Endpoint {
         }
     }
 
-    /// Counts what a connection holds, and lets it know what is left.
+    /// Counts the memory that a connection holds, and reports the memory left to it.
     fn settle_memory(&mut self, now: Time, handle: ConnectionHandle) {
         let Some(slot) = self.slots.get_mut(handle.index()) else {
             return;
@@ -226,7 +226,8 @@ impl Endpoint {
         }
     }
 
-    /// Closes the connection that holds most for least progress. Looks at all, so not often.
+    /// Closes the connection that holds most for the least progress. Examines all connections, so
+    /// it must run rarely.
     #[cold]
     fn shed(&mut self, now: Time) {
         if now < self.shed + SHED_INTERVAL {
@@ -273,7 +274,7 @@ impl Endpoint {
         }
         let wanted = self.connection(handle).map_or(0, Connection::cids_wanted);
         for _ in 0..wanted {
-            // A generator that repeats itself is asked again the next time.
+            // If the generator repeats itself, it is called again the next time.
             let Some(id) = self.routing.generate(&mut *self.generator, &mut self.rng) else {
                 break;
             };
@@ -284,7 +285,7 @@ impl Endpoint {
             if let Some(connection) = self.connection_mut(handle) {
                 connection.issue_cid(id, token);
             }
-            // The new IDs go out at the next opportunity.
+            // The new IDs are sent at the next opportunity.
             self.touched(handle);
         }
     }
@@ -303,7 +304,8 @@ impl Endpoint {
             .iter_mut()
             .filter(|(from, _)| *from != peer)
         {
-            // A token counts from where its ID is used toward, and the peer has moved.
+            // A token is valid only from the address that its ID is used towards, and the peer has
+            // moved.
             self.routing.remove_reset_token(*from, *token, owner);
             self.routing.insert_reset_token(peer, *token, owner);
             *from = peer;
@@ -327,8 +329,8 @@ impl Endpoint {
         }
     }
 
-    /// Tells the heap of a deadline that is earlier than the one it knows; later ones are looked
-    /// at when that one fires.
+    /// Adds a deadline to the heap if it is earlier than the one in the heap. Later deadlines are
+    /// considered when that one fires.
     pub(super) fn schedule(&mut self, handle: ConnectionHandle) {
         let Some(slot) = self.slots.get_mut(handle.index()) else {
             return;
@@ -346,8 +348,9 @@ impl Endpoint {
         }
     }
 
-    /// Entries that were overtaken by an earlier deadline stay in the heap until their time. When
-    /// they are in the majority they are taken out, which costs one step for each that was put in.
+    /// Removes entries that were overtaken by an earlier deadline. They stay in the heap until
+    /// their time, or until they are in the majority, so that removal costs one step for each entry
+    /// that was added.
     fn forget_old_deadlines(&mut self) {
         if self.timers.len() <= 2 * self.slots.len() + SPARE_DEADLINES {
             return;
@@ -360,7 +363,7 @@ impl Endpoint {
         });
     }
 
-    /// Forgets a connection and everything that led to it.
+    /// Removes a connection and all its routes.
     pub(super) fn release(&mut self, handle: ConnectionHandle) {
         let owner = Owner::Connection(handle);
         let Some(slot) = self.slots.get_mut(handle.index()) else {

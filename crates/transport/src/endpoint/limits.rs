@@ -1,4 +1,4 @@
-//! What an endpoint does for peers that have proved nothing yet, and how often.
+//! Limits on the work for unauthenticated peers.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -10,15 +10,15 @@ use super::begun::Begun;
 use super::shares::{Amounts, Claim, Shares};
 use crate::hasher::KeyedState;
 
-/// Room that an endpoint has for handshakes, and the signs that it is under pressure.
+/// The room that an endpoint has for handshakes, and the thresholds of pressure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HandshakeLimits {
-    /// Most incoming connections that wait for the application to accept them (limit K10).
+    /// Maximum of incoming connections that wait for the application to accept them (limit K10).
     pub max_waiting: usize,
-    /// Most bytes of datagrams that are kept for them (limit K10).
+    /// Maximum bytes of datagrams that are kept for them (limit K10).
     pub max_waiting_bytes: usize,
-    /// Time that the oldest of them may wait before new clients must validate their address
-    /// (limit K11).
+    /// Time that the oldest of them may wait before new clients must validate their address (limit
+    /// K11).
     pub max_delay: Duration,
     /// Bytes that handshakes in progress may hold before new clients must validate their address
     /// (limit K11).
@@ -37,7 +37,7 @@ impl Default for HandshakeLimits {
 }
 
 impl HandshakeLimits {
-    /// Handshakes in progress that hold so much memory.
+    /// Returns the number of handshakes in progress that hold that much memory.
     fn max_half_open(&self) -> usize {
         let count = self.max_half_open_bytes / HANDSHAKE_BYTES;
         usize::try_from(count).unwrap_or(usize::MAX)
@@ -47,39 +47,40 @@ impl HandshakeLimits {
 /// The action for a first Initial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
-    /// There is room: let it wait for the application.
+    /// There is room: keep it until the application accepts it.
     Wait,
     /// Send a Retry and forget it.
     Retry,
     /// Drop it: there is no room.
     Ignore,
-    /// Its source holds its share of what is scarce. Refuse it if it has validated its address,
+    /// Its source holds its share of a scarce resource. Refuse it if it has validated its address;
     /// otherwise send a Retry and forget it.
     OverShare,
 }
 
 /// Counts handshakes in progress, and detects pressure.
 ///
-/// Pressure follows what is scarce. CPU time is short when clients wait long for the application,
-/// and memory is short when the waiting room fills or handshakes hold much. The mere number of
-/// handshakes is no pressure: most of them wait for their clients and cost no CPU time.
+/// Pressure follows the scarce resources. CPU time is short if clients wait long for the
+/// application. Memory is short if the queue of incoming connections fills or handshakes hold much
+/// memory. The mere number of handshakes is no pressure: most of them wait for their clients and
+/// cost no CPU time.
 #[derive(Clone, Debug)]
 pub struct Handshakes {
     limits: HandshakeLimits,
-    /// Incoming connections that the application has not accepted or refused.
+    /// Number of incoming connections that the application has not accepted or refused.
     waiting: usize,
     waiting_bytes: usize,
-    /// Those, and accepted ones whose handshake goes on.
+    /// Number of these and of accepted connections whose handshake is in progress.
     half_open: usize,
     is_loaded: bool,
     begun: Begun,
-    /// Handshakes that go on for more than a second, at least.
+    /// Lower bound on the handshakes that have been in progress for more than a second.
     stale: usize,
     shares: Shares,
 }
 
 impl Handshakes {
-    /// No handshake is in progress; `key` must be secret.
+    /// Creates the state without any handshake; `key` must be secret.
     pub fn new(limits: HandshakeLimits, key: [u8; 16]) -> Self {
         Self {
             limits,
@@ -93,13 +94,13 @@ impl Handshakes {
         }
     }
 
-    /// Notes the time before [`Handshakes::admit`].
+    /// Sets the time before [`Handshakes::admit`].
     pub fn on_time(&mut self, now: Time) {
         let accepted = self.half_open.saturating_sub(self.waiting);
         self.stale = accepted.saturating_sub(self.begun.lately(now));
     }
 
-    /// Changes the limits. More clients may be waiting already than the new limits allow.
+    /// Changes the limits. More clients than the new limits allow may be waiting already.
     pub fn set_limits(&mut self, limits: HandshakeLimits) {
         self.limits = limits;
     }
@@ -108,8 +109,8 @@ impl Handshakes {
     /// has waited for `delay`. After [`Admission::Wait`] call [`Handshakes::on_waiting`].
     ///
     /// Under pressure a client has to validate its address first, which costs the endpoint no
-    /// memory. The same answer puts off clients that find no room. A client with a validated
-    /// address that finds no room gets no answer, and tries again.
+    /// memory. Clients for which there is no room get the same answer. A client with a validated
+    /// address for which there is no room gets no answer, and tries again.
     ///
     /// While there is room, a source may hold a multiple of what is left (limit K100).
     pub fn admit(&mut self, claim: Claim, len: usize, delay: Duration) -> Admission {
@@ -123,14 +124,14 @@ impl Handshakes {
         }
     }
 
-    /// True when a client whose turn comes after `delay` had better come again: it would have repeated
-    /// its first flight before its turn, or given up, and all that is spent on it until then is lost
-    /// for those that can be served.
+    /// Returns true if a client whose turn comes after `delay` should rather try again later. By
+    /// its turn it would have repeated its first flight or given up, and all work spent on it until
+    /// then is lost for clients that can be served.
     pub fn is_too_late(&self, delay: Duration) -> bool {
         delay >= LONGEST_DELAY && self.waiting >= MIN_STANDING
     }
 
-    /// Decides about a first Initial of a client without a token that must not get a Retry.
+    /// Decides about a first Initial of a client that has no token and must not get a Retry.
     pub fn admit_without_retry(&self, claim: Claim, len: usize) -> Admission {
         match self.has_room(len) {
             true if self.shares.are_used_up(claim, self.left()) => Admission::OverShare,
@@ -139,14 +140,14 @@ impl Handshakes {
         }
     }
 
-    /// False when the source of a client that waits holds its share of handshakes in progress, as
-    /// others of it were accepted meanwhile (limit K100).
+    /// Returns false if the source of a waiting client holds its share of handshakes in progress,
+    /// because others of it were accepted meanwhile (limit K100).
     pub fn may_begin(&self, claim: Claim) -> bool {
         let left = self.left().handshaking;
         !self.shares.are_handshakes_used_up(claim, left)
     }
 
-    /// Sources that hold anything.
+    /// Returns the number of sources with clients.
     #[cfg(test)]
     pub fn sources(&self) -> usize {
         self.shares.len()
@@ -164,17 +165,17 @@ impl Handshakes {
         }
     }
 
-    /// True when another client with a datagram of `len` bytes may wait.
+    /// Returns true if another client with a datagram of `len` bytes may wait.
     fn has_room(&self, len: usize) -> bool {
         self.waiting < self.limits.max_waiting && self.has_room_for(len)
     }
 
-    /// True under pressure, when new clients get a Retry.
+    /// Returns true under pressure, when new clients get a Retry.
     pub fn is_loaded(&self) -> bool {
         self.is_loaded
     }
 
-    /// A connection waits from now on, with `len` bytes kept for it.
+    /// Counts a new waiting connection, with `len` bytes kept for it.
     pub fn on_waiting(&mut self, claim: Claim, len: usize) {
         self.waiting += 1;
         self.waiting_bytes += len;
@@ -185,9 +186,9 @@ impl Handshakes {
         });
     }
 
-    /// Another `len` bytes came for a waiting connection. False when they are not to be kept: the
-    /// last quarter of the room is for validated clients, and a source has a share of all (limit
-    /// K100).
+    /// Counts another `len` bytes for a waiting connection. Returns false if they are not to be
+    /// kept: the last quarter of the room is for validated clients, and a source may use only its
+    /// share (limit K100).
     pub fn on_waiting_bytes(&mut self, claim: Claim, len: usize) -> bool {
         let most = self.limits.max_waiting_bytes;
         let most = match claim.is_validated {
@@ -206,14 +207,14 @@ impl Handshakes {
         keeps
     }
 
-    /// The application accepted a connection for which `len` bytes were kept in all: it waits no
-    /// longer, but its handshake goes on.
+    /// Counts a connection, for which `len` bytes were kept in total, as accepted: it no longer
+    /// waits, but its handshake continues.
     pub fn on_accepted(&mut self, now: Time, claim: Claim, len: usize) {
         self.begun.count(now);
         self.on_left(claim, len);
     }
 
-    /// A client leaves the waiting room. Its handshake goes on as far as it is counted.
+    /// Removes a client from the waiting ones. If its handshake is counted, it stays so.
     fn on_left(&mut self, claim: Claim, len: usize) {
         subtract(&mut self.waiting, 1);
         subtract(&mut self.waiting_bytes, len);
@@ -224,31 +225,31 @@ impl Handshakes {
         });
     }
 
-    /// A waiting connection for which `len` bytes were kept in all is refused, ignored or given
-    /// up.
+    /// Removes a waiting connection, for which `len` bytes were kept in total, that is refused,
+    /// ignored or given up.
     pub fn on_refused(&mut self, claim: Claim, len: usize) {
         self.on_left(claim, len);
         self.on_handshake_ended(claim);
     }
 
-    /// The handshake of an accepted connection is complete or has failed.
+    /// Removes an accepted connection whose handshake is complete or has failed.
     pub fn on_handshake_ended(&mut self, claim: Claim) {
         subtract(&mut self.half_open, 1);
         self.shares
             .change(claim, |held| subtract(&mut held.handshaking, 1));
     }
 
-    /// Connections that wait for the application.
+    /// Returns the number of connections that wait for the application.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Bytes kept for them.
+    /// Returns the bytes kept for waiting connections.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
 
-    /// All connections in a handshake.
+    /// Returns the number of connections in a handshake.
     pub fn half_open(&self) -> usize {
         self.half_open
     }
@@ -261,7 +262,8 @@ impl Handshakes {
         len <= room
     }
 
-    /// Pressure begins at a limit and ends below half of it, so that it does not flap.
+    /// Updates the pressure, which begins at a limit and ends below half of it, so that it does not
+    /// oscillate.
     fn update_load(&mut self, delay: Duration) {
         let part = if self.is_loaded { 2 } else { 1 };
         let reaches = |count: usize, limit: usize| count >= limit.div_ceil(part);
@@ -280,25 +282,26 @@ impl Handshakes {
     }
 }
 
-/// The rest is for clients whose address is validated.
+/// Returns three quarters of a limit; the rest is for clients with a validated address.
 const fn three_quarters(limit: usize) -> usize {
     limit - limit / 4
 }
 
-/// Bytes counted for a handshake in progress, before its client's address is validated.
+/// Bytes counted for a handshake in progress before the client's address is validated.
 pub const HANDSHAKE_BYTES: u64 = 28 << 10;
 
-/// Handshakes that have gone on for a second and more before new clients must validate their address
-/// (limit K11). Honest clients complete within a few round trips; a server under full load with every
-/// fiftieth given up half way stays below.
+/// Number of handshakes in progress for a second or more above which new clients must validate
+/// their address (limit K11). Honest clients complete within a few round trips; a server under full
+/// load, with every fiftieth handshake abandoned, stays below.
 pub const MAX_STALE: usize = 1000;
 
-/// Time that clients of a network have waited from which on no other one of it may wait (limit K11).
-/// A client repeats its first flight after one second and after three (RFC 9002 §6.2.2).
+/// Maximum wait of a network's clients: above it, no other client of the network may start to wait
+/// (limit K11). A client repeats its first flight after one second and after three (RFC 9002
+/// §6.2.2).
 pub const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
-/// Waiting clients below which their delay is no sign of pressure. So few are served within
-/// milliseconds; if they wait for longer, the application keeps them for reasons of its own.
+/// Number of waiting clients below which their delay is no sign of pressure. So few are served
+/// within milliseconds; if they wait for longer, the application delays them for its own reasons.
 pub const MIN_STANDING: usize = 32;
 
 fn subtract(count: &mut usize, amount: usize) {
@@ -306,41 +309,41 @@ fn subtract(count: &mut usize, amount: usize) {
     *count = count.saturating_sub(amount);
 }
 
-/// How often packets may be sent that no connection accounts for.
+/// Rates of packets that are sent without a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplyLimits {
-    /// Packets a second to the addresses of one /24 (IPv4) or /56 (IPv6).
+    /// Packets per second to the addresses of one /24 (IPv4) or /56 (IPv6).
     pub per_prefix: u32,
-    /// Packets a second to all addresses.
+    /// Packets per second to all addresses.
     pub overall: u32,
 }
 
 impl ReplyLimits {
-    /// For stateless resets (limit K18).
+    /// Limits for stateless resets (limit K18).
     ///
-    /// Each is shorter than the datagram that it answers, so that reflection gains nothing. After a
-    /// crash the peers behind one address learn of it at this rate, and the last ones only by their
-    /// idle timeout.
+    /// Each reset is shorter than the datagram that it answers, so that reflection gains nothing.
+    /// After a crash, the peers behind one address are reset at this rate, and the last ones detect
+    /// the loss only by their idle timeout.
     pub const STATELESS_RESET: Self = Self {
         per_prefix: 200,
         overall: 2_000,
     };
-    /// For Version Negotiation, Retry and refusals (limit K19).
+    /// Limits for Version Negotiation, Retry and refusals (limit K19).
     ///
-    /// Each is shorter than the datagram that it answers, so that reflection gains nothing. The
-    /// rate of a network lets a storm of honest clients behind one address pass. The rate of all
-    /// together bounds the CPU time: a Retry costs a few microseconds.
+    /// Each reply is shorter than the datagram that it answers, so that reflection gains nothing.
+    /// The rate of a network lets a burst of honest clients behind one address pass. The overall
+    /// rate bounds the CPU time: a Retry costs a few microseconds.
     pub const HANDSHAKE: Self = Self {
         per_prefix: 10_000,
         overall: 40_000,
     };
 }
 
-/// Keeps an endpoint from being used against those whose addresses were forged.
+/// Prevents the use of an endpoint against victims whose addresses were forged.
 ///
-/// Each prefix may get one second's worth of packets at once and the rate after that, and so
-/// may all together. The table has a fixed size. When its slots for a prefix are all taken, the
-/// prefix with the least debt is forgotten: it could gain one burst, within the overall rate.
+/// Each prefix, and all of them together, may get one second's worth of packets at once and the
+/// rate after that. The table has a fixed size. If all slots for a prefix are taken, the prefix
+/// with the least debt is forgotten; it can gain one burst, within the overall rate.
 #[derive(Debug)]
 pub struct ReplyLimiter {
     limits: ReplyLimits,
@@ -351,11 +354,11 @@ pub struct ReplyLimiter {
 }
 
 impl ReplyLimiter {
-    /// Most prefixes that are remembered.
+    /// Maximum of prefixes that are remembered.
     #[cfg(test)]
     pub const MAX_PREFIXES: usize = SETS * WAYS;
 
-    /// Nothing was sent yet; `key` must be secret. A rate of zero forbids all packets.
+    /// Creates an empty limiter; `key` must be secret. A rate of zero forbids all packets.
     pub fn new(limits: ReplyLimits, key: [u8; 16]) -> Self {
         Self {
             limits,
@@ -365,7 +368,7 @@ impl ReplyLimiter {
         }
     }
 
-    /// Asks for one packet to `peer`. True when it may be sent, which it then counts as.
+    /// Requests one packet to `peer`. Returns true and counts the packet if it may be sent.
     pub fn allow(&mut self, peer: IpAddr, now: Time) -> bool {
         if self.sets.is_empty() {
             self.sets.resize(SETS, Default::default());
@@ -397,7 +400,7 @@ impl ReplyLimiter {
 const SETS: usize = 1024;
 const WAYS: usize = 4;
 
-/// One prefix and what it owes.
+/// One prefix and its debt.
 #[derive(Clone, Copy, Default, Debug)]
 struct Slot {
     prefix: Prefix,
@@ -405,7 +408,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// The slot of a prefix, or the one that it may take over.
+    /// Returns the slot of a prefix, or the one that it may take over.
     fn find(set: &mut [Self; WAYS], prefix: Prefix) -> &mut Self {
         let known = set.iter().position(|slot| slot.prefix == prefix);
         let least = (0..WAYS).min_by_key(|&index| set[index].debt);
@@ -413,12 +416,12 @@ impl Slot {
     }
 }
 
-/// When all packets so far will be paid for, each costing one part of a second.
+/// The time at which all packets so far are paid for, each costing a fraction of a second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct Debt(Time);
 
 impl Debt {
-    /// The debt after another packet, unless that is more than a second's worth.
+    /// Returns the debt after another packet, unless that exceeds one second's worth.
     fn plus_one(self, rate: u32, now: Time) -> Option<Self> {
         let cost = Duration::from_secs(1).checked_div(rate)?;
         let paid_at = self.0.max(now) + cost;
@@ -426,8 +429,8 @@ impl Debt {
     }
 }
 
-/// The part of an address that one party is assumed to hold: 24 bits of IPv4, 56 of IPv6. All
-/// ones in the high byte mark IPv4; zero is no prefix.
+/// The part of an address that one party is assumed to hold: 24 bits of IPv4, 56 of IPv6. All ones
+/// in the high byte mark IPv4; zero is not a valid prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Prefix(u64);
 
@@ -443,14 +446,15 @@ impl Prefix {
     }
 }
 
-/// True for source ports that no QUIC client uses but that services answer from which would
-/// reply to our reply, or to which a forged datagram wants to send our reply (limit K20,
-/// RFC 9000 §21.5). Datagrams that belong to no connection are dropped when they come from one.
+/// Returns true for source ports that no QUIC client uses: services on them would answer our reply,
+/// or a forged datagram aims our reply at them (limit K20, RFC 9000 §21.5). Datagrams from these
+/// ports that belong to no connection are dropped.
 pub fn is_refused_port(port: u16) -> bool {
     REFUSED_PORTS.contains(&port)
 }
 
-/// Echo, discard-like and time services, then name, file, directory, key and discovery services.
+/// The ports of echo, discard-like and time services, then of name, file, directory, key and
+/// discovery services.
 const REFUSED_PORTS: [u16; 17] = [
     0, 7, 17, 19, 53, 111, 123, 137, 138, 161, 389, 500, 1900, 3702, 5353, 5355, 11211,
 ];

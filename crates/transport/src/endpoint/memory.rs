@@ -1,17 +1,17 @@
-//! One budget for all memory that peers can make an endpoint hold (limit K81).
+//! A budget for all memory that peers can make an endpoint hold (limit K81).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts what the connections of an endpoint hold, against one budget.
+/// Counts the memory that the connections of an endpoint hold against one budget.
 ///
-/// Everything that a peer can fill counts: bytes that wait for an acknowledgement, received bytes
-/// that nobody has read, datagrams, records of packets, handshakes. Under pressure, in this order:
+/// Everything that a peer can cause counts: bytes that wait for an acknowledgement, received but
+/// unread bytes, datagrams, packet records, handshakes. The measures under pressure, in order:
 ///
-/// 1. A connection takes no more from its application than a quarter of what is left.
+/// 1. A connection accepts at most a quarter of the memory left from its application.
 /// 2. Receive windows do not grow ([`TIGHT`]).
 /// 3. New clients are refused ([`SHORT`]).
-/// 4. The connection is closed that holds most for least progress.
+/// 4. The connection that holds most for the least progress is closed.
 #[derive(Debug)]
 pub(super) struct Memory {
     budget: u64,
@@ -20,11 +20,11 @@ pub(super) struct Memory {
     outside: Arc<AtomicU64>,
 }
 
-/// What one connection holds.
+/// The memory that one connection holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
     bytes: u64,
-    /// Bytes that it had moved when somebody was last closed.
+    /// Bytes that it had transferred when a connection was last closed.
     moved: u64,
 }
 
@@ -37,52 +37,52 @@ impl Memory {
         }
     }
 
-    /// The application counts here what it holds for its peers.
+    /// Sets the counter of bytes that the application holds for its peers.
     pub(super) fn share(&mut self, outside: Arc<AtomicU64>) {
         self.outside = outside;
     }
 
-    /// Bytes that connections and the application hold.
+    /// Returns the bytes that connections and the application hold.
     #[inline]
     fn total(&self) -> u64 {
         self.used.saturating_add(self.outside.load(Relaxed))
     }
 
-    /// A connection holds so many bytes now.
+    /// Sets the bytes that a connection holds.
     #[inline]
     pub(super) fn set(&mut self, held: &mut Held, bytes: u64) {
         self.used = self.used - held.bytes + bytes;
         held.bytes = bytes;
     }
 
-    /// Bytes that all connections hold.
+    /// Returns the bytes that all connections hold.
     pub(super) fn used(&self) -> u64 {
         self.used
     }
 
-    /// Bytes that may be held.
+    /// Returns the bytes that may be held.
     pub(super) fn budget(&self) -> u64 {
         self.budget
     }
 
-    /// Bytes that nobody holds.
+    /// Returns the free bytes.
     #[inline]
     pub(super) fn left(&self) -> u64 {
         self.budget.saturating_sub(self.total())
     }
 
-    /// No window should grow.
+    /// Returns true if no window should grow.
     #[inline]
     pub(super) fn is_tight(&self) -> bool {
         self.total() > percent(self.budget, TIGHT)
     }
 
-    /// No client should be accepted, who brings `more` bytes with it.
+    /// Returns true if a client that adds `more` bytes should not be accepted.
     pub(super) fn is_short(&self, more: u64) -> bool {
         self.total().saturating_add(more) > percent(self.budget, SHORT)
     }
 
-    /// Somebody has to go.
+    /// Returns true if a connection must be closed.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         self.total() > self.budget
@@ -90,8 +90,9 @@ impl Memory {
 }
 
 impl Held {
-    /// What it holds, the less the more it has moved since the last look: one that holds much and
-    /// moves as much counts half. `moved` is what it has moved since it began.
+    /// Returns the bytes held, reduced by the bytes transferred since the last
+    /// [`look`](Self::look): a connection that transfers as much as it holds counts half. `moved`
+    /// is the total transferred.
     pub(super) fn burden(&self, moved: u64) -> u64 {
         let moved = moved.saturating_sub(self.moved);
         let bytes = u128::from(self.bytes);
@@ -99,7 +100,7 @@ impl Held {
         u64::try_from(burden).unwrap_or(self.bytes)
     }
 
-    /// The next look counts from here.
+    /// Starts counting transferred bytes anew.
     pub(super) fn look(&mut self, moved: u64) {
         self.moved = moved;
     }
@@ -109,10 +110,10 @@ const fn percent(budget: u64, part: u64) -> u64 {
     budget / 100 * part
 }
 
-/// From this part of the budget on no receive window grows, in per cent.
+/// Use of the budget from which on no receive window grows, in per cent.
 const TIGHT: u64 = 75;
 
-/// From this part of the budget on new clients are refused, in per cent.
+/// Use of the budget from which on new clients are refused, in per cent.
 const SHORT: u64 = 90;
 
 #[cfg(test)]

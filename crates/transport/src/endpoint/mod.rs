@@ -62,7 +62,8 @@ use crate::flow::WindowBudget;
 use crate::rng::Rng;
 use crate::stream::ChunkPool;
 
-/// Connections behind one socket. No clock, no socket: the driver brings datagrams and time.
+/// Connections behind one socket. It has no clock and no socket: the driver passes in datagrams and
+/// the time.
 pub struct Endpoint {
     config: EndpointConfig,
     server: Option<Arc<ServerConfig>>,
@@ -73,12 +74,12 @@ pub struct Endpoint {
     pool: ChunkPool,
     budget: WindowBudget,
     memory: Memory,
-    /// When somebody was last closed for want of memory.
+    /// The time at which a connection was last closed for lack of memory.
     shed: Time,
     routing: Routing<Owner>,
-    /// The ID looked up last: the datagrams of a batch have the same.
+    /// The ID looked up last: the datagrams of a batch have the same ID.
     last_route: Option<(ConnectionId, Owner)>,
-    /// A connection has many unread datagrams.
+    /// True if a connection has many unread datagrams.
     is_crowded: bool,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -88,7 +89,7 @@ pub struct Endpoint {
     creation: CreationLimiter,
     address_filter: Arc<AddressFilter>,
     backlog: Backlog,
-    /// New clients are refused.
+    /// True while new clients are refused.
     is_busy: bool,
     filter: TokenFilter,
     reset_limiter: ReplyLimiter,
@@ -96,14 +97,14 @@ pub struct Endpoint {
     replies: VecDeque<Reply>,
     touched: VecDeque<ConnectionHandle>,
     timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
-    /// Connections with TLS work that nobody has taken. Some may be over.
+    /// Connections with a TLS task that was not taken yet. Some may be over.
     tls_tasks: VecDeque<ConnectionHandle>,
     stats: EndpointStats,
-    /// The connection that was used last: a panic is its fault.
+    /// The connection that was used last: a panic is attributed to it.
     in_use: Option<ConnectionHandle>,
 }
 
-/// Who a connection ID belongs to.
+/// The owner of a connection ID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {
     Connection(ConnectionHandle),
@@ -117,45 +118,47 @@ struct Slot {
     held: Held,
     /// The earliest entry in the timer heap.
     scheduled: Option<Time>,
-    /// The client that it counts for while it is half-open.
+    /// The client that the connection counts towards while it is half-open.
     half_open: Option<Claim>,
-    /// The client's first ID. It is routed as long as the connection lives, or a late copy of the
-    /// first Initial would look like another client.
+    /// The client's first ID. It is routed as long as the connection lives; otherwise a late copy
+    /// of the first Initial would look like another client.
     initial_id: Option<ConnectionId>,
-    /// Tokens that a server gives the client for its next connections.
+    /// Tokens that a server sends to the client for later connections.
     new_tokens: u32,
-    /// Resets that are routed.
+    /// Stateless reset tokens that are routed.
     reset_tokens: Vec<(SocketAddr, [u8; 16])>,
     /// The address and the ID that the connection sends to.
     peer_id: Option<(SocketAddr, ConnectionId)>,
-    /// Routed by address, for want of an ID.
+    /// The addresses by which the connection is routed if it has no ID.
     four_tuple: Option<FourTuple>,
-    /// A panic has ended the connection, and the embedder has yet to take note.
+    /// The panic that ended the connection, until the embedder takes it.
     fault: Option<ConnectionError>,
 }
 
-/// A datagram that no connection sends.
+/// A datagram that belongs to no connection.
 struct Reply {
     destination: SocketAddr,
     source: Option<IpAddr>,
     bytes: Vec<u8>,
 }
 
-/// Datagrams of no connection that may wait to be sent; more are dropped.
+/// Maximum of stateless datagrams that may wait to be sent; more are dropped.
 const MAX_REPLIES: usize = 4096;
 
-/// The part of the memory budget that handshakes in progress may hold before clients get a Retry.
+/// Divisor of the memory budget that yields the part for handshakes in progress; above it, clients
+/// get a Retry.
 const HALF_OPEN_PART: u64 = 2;
 
 /// 64 KiB buffers kept for reuse by all connections together.
 const KEPT_CHUNKS: usize = 128;
 
 impl Endpoint {
-    /// Makes an endpoint. `server` is needed to accept connections, and `seed` must come from a
-    /// cryptographic random source: all IDs, keys and challenges are drawn from it.
+    /// Creates an endpoint. `server` is needed to accept connections, and `seed` must come from a
+    /// cryptographic random source: all IDs, keys and challenges are derived from it.
     pub fn new(config: EndpointConfig, server: Option<Arc<ServerConfig>>, seed: [u8; 32]) -> Self {
         let mut rng = Rng::new(seed);
-        // Apart, so that connections draw the same numbers whatever tables there are.
+        // A separate generator, so that connections draw the same numbers whatever tables there
+        // are.
         let mut keys = Rng::new(seed.map(|byte| !byte));
         let generator = RandomGenerator::new(config.connection_id_len).unwrap_or_default();
         let limits = server
@@ -197,7 +200,7 @@ impl Endpoint {
         }
     }
 
-    /// Begins or ceases to accept connections, or accepts later ones differently.
+    /// Starts or stops accepting connections, or changes the settings of later ones.
     pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
         if let Some(server) = &server {
             self.handshakes.set_limits(limits_of(&self.config, server));
@@ -205,11 +208,11 @@ impl Endpoint {
         self.server = server;
     }
 
-    /// Changes whose datagrams are looked at, and closes connections with peers that are blocked now
+    /// Changes which addresses are allowed, and closes connections with peers that are blocked now
     /// (CONNECTION_REFUSED).
     ///
-    /// Datagrams of blocked addresses are dropped before anything else is done, those of connections
-    /// that this endpoint has started included.
+    /// Datagrams from blocked addresses are dropped before any other processing, including those of
+    /// connections that this endpoint has started.
     pub fn set_address_filter(&mut self, now: Time, filter: Arc<AddressFilter>) {
         self.address_filter = filter;
         if self.address_filter.is_empty() {
@@ -231,12 +234,12 @@ impl Endpoint {
         }
     }
 
-    /// The connection, until it is drained and its events are read.
+    /// Returns the connection, until it is drained and its events are read.
     pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
         self.slot(handle)?.connection.as_deref()
     }
 
-    /// The connection. Call [`Endpoint::touched`] when you are done with it.
+    /// Returns the connection. Call [`Endpoint::touched`] after using it.
     pub fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         let slot = self
             .slots
@@ -246,7 +249,7 @@ impl Endpoint {
         slot.connection.as_deref_mut()
     }
 
-    /// Queues a connection for [`Endpoint::next_touched`], after something was done with it.
+    /// Queues a connection for [`Endpoint::next_touched`] after it was used.
     pub fn touched(&mut self, handle: ConnectionHandle) {
         let Some(slot) = self.slot_mut(handle) else {
             return;
@@ -257,7 +260,7 @@ impl Endpoint {
         }
     }
 
-    /// The next connection that may have events and datagrams: read its events, then call
+    /// Returns the next connection that may have events and datagrams. Read its events, then call
     /// [`Endpoint::poll_transmit`] until it returns `None`.
     pub fn next_touched(&mut self) -> Option<ConnectionHandle> {
         while let Some(handle) = self.touched.pop_front() {
@@ -269,8 +272,8 @@ impl Endpoint {
         None
     }
 
-    /// Builds the next batch of a connection. After `None` its timers are set and, when it is
-    /// over and its events are read, it is forgotten.
+    /// Builds the next batch of a connection. When it returns `None`, the connection's timers are
+    /// set. A connection that is over and whose events are read is then removed.
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -290,7 +293,8 @@ impl Endpoint {
         let was_closed = connection.is_closed();
         let transmit = connection.poll_transmit(now, buffer);
         if connection.is_closed() && !was_closed {
-            // Out of packet numbers or of keys: the application has yet to hear of it.
+            // It ran out of packet numbers or keys, and the application does not have the event
+            // yet.
             self.touched(handle);
         }
         if transmit.is_none() {
@@ -299,8 +303,8 @@ impl Endpoint {
         transmit
     }
 
-    /// The next datagram that belongs to no connection: Version Negotiation, Retry, refusals,
-    /// stateless resets.
+    /// Returns the next datagram that belongs to no connection: Version Negotiation, Retry,
+    /// refusals, stateless resets.
     pub fn poll_stateless_transmit(&mut self, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         let reply = self.replies.pop_front()?;
         buffer.start();
@@ -315,19 +319,19 @@ impl Endpoint {
         })
     }
 
-    /// True when [`Endpoint::poll_stateless_transmit`] has a packet.
+    /// Returns true if [`Endpoint::poll_stateless_transmit`] has a datagram to return.
     pub fn has_replies(&self) -> bool {
         !self.replies.is_empty()
     }
 
-    /// When to call [`Endpoint::handle_timeout`].
+    /// Returns the time for the next call of [`Endpoint::handle_timeout`].
     pub fn next_timeout(&self) -> Option<Time> {
         self.timers.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Runs what is due and touches the connections concerned.
+    /// Runs the timers that are due and touches their connections.
     pub fn handle_timeout(&mut self, now: Time) {
-        // Each deadline is taken out before it runs, so one that panics does not come again.
+        // Each deadline is removed before it runs, so one that panics does not run again.
         while self.guard(|endpoint| endpoint.run_timers(now)).is_none() {}
     }
 
@@ -351,18 +355,18 @@ impl Endpoint {
                 connection.handle_timeout(now);
                 self.touched(handle);
             } else {
-                // The deadline had moved to later: only now is the heap told.
+                // The deadline had moved to a later time, which the heap receives only now.
                 self.schedule(handle);
             }
         }
     }
 
-    /// Connections that are not forgotten, draining ones included.
+    /// Returns the number of connections, draining ones included.
     pub fn connections(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// All connections.
+    /// Returns the handles of all connections.
     pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
         (0u32..)
             .zip(&self.slots)
@@ -373,12 +377,12 @@ impl Endpoint {
             })
     }
 
-    /// Counts a pause that the driver makes because receiving fails again and again.
+    /// Counts a pause of the driver, made because receiving fails repeatedly.
     pub fn on_receive_pause(&mut self) {
         self.stats.receive_pauses += 1;
     }
 
-    /// Counters.
+    /// Returns the counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
         EndpointStats {
             connections: self.connections(),

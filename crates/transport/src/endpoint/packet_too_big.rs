@@ -1,4 +1,4 @@
-//! What routers say of datagrams that were too large: to which connection it belongs.
+//! ICMP Packet Too Big messages: validation, and assignment to connections.
 
 use std::net::SocketAddr;
 
@@ -8,26 +8,27 @@ use courser_wire::ConnectionId;
 use super::{ConnectionHandle, Endpoint, Owner};
 use crate::connection::Connection;
 
-/// A router's word that a datagram of ours was too large for the link behind it.
+/// An ICMP Packet Too Big message: one of our datagrams was too large for a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketTooBig<'a> {
-    /// Where the datagram was to go.
+    /// The destination of the datagram.
     pub peer: SocketAddr,
-    /// The largest IP packet that the link takes, headers included, in bytes.
+    /// The largest IP packet that the link accepts, headers included, in bytes.
     pub mtu: u32,
-    /// How the datagram's UDP payload began. 41 bytes are enough for all checks.
+    /// The beginning of the datagram's UDP payload. 41 bytes suffice for all checks.
     pub quote: &'a [u8],
 }
 
 impl Endpoint {
-    /// Takes what a router says, and touches the connection if it is believed.
+    /// Processes an ICMP Packet Too Big message. Returns true and touches the connection if the
+    /// message is credible.
     ///
-    /// It has to quote a packet that the connection sent to this address with the ID that is in
-    /// use there, that is neither acknowledged nor lost, and that is larger than what is said to
-    /// fit; what is said to fit has to be at least 1200 bytes of payload. All else is ignored
-    /// (RFC 9000 §14.2.1). A quote that ends before the packet number can only name the size of
-    /// the next probe, and one that ends before the ID has no effect. The work is the same for
-    /// each message, whatever is in it.
+    /// It must quote a packet that the connection sent to this address with the ID in use there.
+    /// The packet must be neither acknowledged nor lost, and larger than the reported size, which
+    /// must allow at least 1200 bytes of payload. All other messages are ignored (RFC 9000
+    /// §14.2.1). A quote that ends before the packet number can only set the size of the next
+    /// probe, and one that ends before the ID has no effect. The work is the same for every
+    /// message, whatever its contents.
     pub fn on_packet_too_big(&mut self, now: Time, message: &PacketTooBig<'_>) -> bool {
         let handle = self.find_by_peer_id(message);
         let is_believed = self.guard(|endpoint| {
@@ -47,7 +48,8 @@ impl Endpoint {
         is_believed
     }
 
-    /// A short header does not say how long its ID is, so every length is tried.
+    /// Finds the connection of a quote. A short header does not contain the length of its ID, so
+    /// every length is tried.
     fn find_by_peer_id(&self, message: &PacketTooBig<'_>) -> Option<ConnectionHandle> {
         let after_first = message.quote.get(1..)?;
         let longest = after_first.len().min(ConnectionId::MAX_LEN);
@@ -60,7 +62,7 @@ impl Endpoint {
         })
     }
 
-    /// Keeps track of the ID and the address that a connection sends to.
+    /// Updates the route for the ID and the address that a connection sends to.
     pub(super) fn settle_peer_id(&mut self, handle: ConnectionHandle) {
         let owner = Owner::Connection(handle);
         let Some(slot) = self.slots.get_mut(handle.index()) else {
@@ -76,7 +78,8 @@ impl Endpoint {
             self.routing.remove_peer_id(peer, id, owner);
         }
         if let Some((peer, id)) = now {
-            // Taken only if two peers at one address chose the same: then the first has it.
+            // It is taken only if two peers at one address chose the same ID; then the first keeps
+            // it.
             self.routing.insert_peer_id(peer, id, owner);
         }
     }

@@ -1,4 +1,4 @@
-//! One receive buffer in: split it into datagrams, find the owner of each.
+//! Receiving: splits a buffer into datagrams and finds the owner of each.
 
 use std::slice::ChunksMut;
 
@@ -10,21 +10,22 @@ use super::limits::is_refused_port;
 use super::{ConnectionHandle, Endpoint, Owner, stateless_reset};
 use crate::connection::Arrival;
 
-/// What is true of all datagrams in a receive buffer.
+/// The properties shared by all datagrams in a receive buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiveMeta {
-    /// Where they came from and arrived at.
+    /// The addresses that they came from and arrived at.
     pub path: FourTuple,
-    /// The mark they came with.
+    /// Their ECN mark.
     pub ecn: Ecn,
     /// Length of each datagram but the last, which may be shorter. At least 1.
     pub segment_size: usize,
 }
 
 impl Endpoint {
-    /// Takes a buffer of datagrams of one origin, and touches the connections concerned.
+    /// Processes a buffer of datagrams of one origin, and touches their connections.
     ///
-    /// The address filter is asked first, once for the buffer: nothing of a blocked address is read.
+    /// The address filter is checked first, once for the buffer: nothing from a blocked address is
+    /// read.
     pub fn handle_datagrams(&mut self, now: Time, buffer: &mut [u8], meta: &ReceiveMeta) {
         let peer = meta.path.peer.ip();
         let count = buffer.len().div_ceil(meta.segment_size.max(1)) as u64;
@@ -43,7 +44,7 @@ impl Endpoint {
         };
         let mut batch: Option<ConnectionHandle> = None;
         let mut datagrams = buffer.chunks_mut(meta.segment_size.max(1));
-        // After a panic, what follows the datagram that caused it is handled.
+        // After a panic, the datagrams after the one that caused it are handled.
         while self
             .guard(|endpoint| endpoint.handle_each(arrived, &mut datagrams, &mut batch))
             .is_none()
@@ -67,14 +68,14 @@ impl Endpoint {
         self.end_batch(arrived.now, ended);
     }
 
-    /// Notes whether the socket has more than was taken from it in one go. While it is never empty,
-    /// the network that sends more than all others together is not handled (limit K117).
+    /// Records whether the socket has more than was read at once. While it is never empty, the
+    /// datagrams of a network that sends more than all others together are dropped (limit K117).
     pub fn on_socket_read(&mut self, now: Time, has_more: bool) {
         self.backlog.on_turn(now, has_more);
     }
 
-    /// True once after a buffer that has left a connection that is being read with so many unread
-    /// datagrams that the next one could drop some: their reader should run first.
+    /// Returns true once after a buffer that left so many unread datagrams on a connection with a
+    /// reader that the next one could drop some: the reader should run first.
     pub fn take_crowded(&mut self) -> bool {
         std::mem::take(&mut self.is_crowded)
     }
@@ -89,7 +90,7 @@ impl Endpoint {
         }
     }
 
-    /// One datagram; returns the connection that took it.
+    /// Handles one datagram and returns the connection that it belongs to.
     fn handle_datagram(
         &mut self,
         arrived: Arrived,
@@ -159,8 +160,8 @@ impl Endpoint {
         Some(owner)
     }
 
-    /// A datagram that belongs to nobody: a stateless reset for one of ours, or a peer whose
-    /// connection we do not know any more (RFC 9000 §10.3).
+    /// Handles a datagram without an owner: a stateless reset for one of our connections, or a
+    /// packet of a connection that we no longer know (RFC 9000 §10.3).
     fn handle_orphan(
         &mut self,
         arrived: Arrived,
@@ -176,7 +177,7 @@ impl Endpoint {
         }
         if let Some(packet) = packet.filter(|packet| packet.kind == PacketKind::OneRtt)
             && !packet.destination.is_empty()
-            // What gets no answer anyway must not use up the budget of others.
+            // Datagrams that get no answer anyway must not use up the budget of others.
             && datagram.len() >= stateless_reset::MIN_TRIGGER_LEN
             && !is_refused_port(arrived.path.peer.port())
             && self.may_reset(arrived)
@@ -193,7 +194,7 @@ impl Endpoint {
         None
     }
 
-    /// Asks the limiter for a stateless reset.
+    /// Requests a stateless reset from the limiter.
     fn may_reset(&mut self, arrived: Arrived) -> bool {
         let allowed = self
             .reset_limiter

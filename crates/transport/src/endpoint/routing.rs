@@ -1,4 +1,4 @@
-//! Which connection a datagram belongs to (RFC 9000 §5.2).
+//! Routing of datagrams to connections (RFC 9000 §5.2).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,9 +16,9 @@ use crate::rng::Rng;
 
 /// The tables that lead from a datagram to the handle `H` of its connection.
 ///
-/// Peers choose much of what is looked up here, so the hashers are keyed (attack A14), and what
-/// is owned is never given to another connection (attack A15). Each connection owns few entries:
-/// [`crate::cid::issued::IssuedIds::MAX_IDS`] IDs, one client-chosen ID, one address, and a token for
+/// Peers choose many of the keys, so the hashers are keyed (attack A14), and an entry is never
+/// given to another connection (attack A15). Each connection owns few entries:
+/// [`crate::cid::issued::IssuedIds::MAX_IDS`] IDs, one client-chosen ID, one address, a token for
 /// each ID that it uses, and the ID of the peer that it sends to.
 #[derive(Debug)]
 pub struct Routing<H> {
@@ -26,16 +26,16 @@ pub struct Routing<H> {
     initial_ids: HashMap<ConnectionId, H, KeyedState>,
     four_tuples: HashMap<FourTuple, H, KeyedState>,
     reset_tokens: HashMap<ResetSource, H, KeyedState>,
-    /// By whom we send to: for what is quoted of our own datagrams.
+    /// Connections by the address and ID that they send to, for quotes of our own datagrams.
     peer_ids: HashMap<(SocketAddr, ConnectionId), H, KeyedState>,
 }
 
 impl<H: Copy + Eq> Routing<H> {
-    /// How often [`Routing::generate`] asks for an ID that is free. Random IDs of four bytes and
-    /// more do not collide so often in a row.
+    /// Maximum of attempts of [`Routing::generate`] to find a free ID. Random IDs of four bytes and
+    /// more do not collide that often in a row.
     pub const MAX_ATTEMPTS: usize = 8;
 
-    /// Empty tables; `key` must be secret.
+    /// Creates empty tables; `key` must be secret.
     pub fn new(key: [u8; 16]) -> Self {
         let state = KeyedState::new(key);
         Self {
@@ -47,9 +47,9 @@ impl<H: Copy + Eq> Routing<H> {
         }
     }
 
-    /// Makes an ID that no connection owns. `None` when the generator keeps repeating itself.
+    /// Makes an ID that no connection owns. Returns `None` if the generator keeps repeating itself.
     ///
-    /// An ID without bytes is owned by nobody: such connections are told apart by address.
+    /// An empty ID has no owner: such connections are distinguished by address.
     pub fn generate(
         &self,
         generator: &mut dyn ConnectionIdGenerator,
@@ -60,7 +60,7 @@ impl<H: Copy + Eq> Routing<H> {
             .find(|id| !self.ids.contains_key(id) && !self.initial_ids.contains_key(id))
     }
 
-    /// Routes an ID that we issued. False, and nothing changes, when it is owned already.
+    /// Routes an ID that we issued. Returns false and changes nothing if it has an owner already.
     #[must_use = "an id that is owned must not be issued"]
     pub fn insert_id(&mut self, id: ConnectionId, handle: H) -> bool {
         debug_assert!(
@@ -70,28 +70,28 @@ impl<H: Copy + Eq> Routing<H> {
         insert(&mut self.ids, id, handle)
     }
 
-    /// Routes the ID that a client chose for its first packets. False, and nothing changes, when
-    /// it is owned already.
+    /// Routes the ID that a client chose for its first packets. Returns false and changes nothing
+    /// if it has an owner already.
     #[must_use = "packets with this id go elsewhere"]
     pub fn insert_initial_id(&mut self, id: ConnectionId, handle: H) -> bool {
         insert(&mut self.initial_ids, id, handle)
     }
 
-    /// Routes an address, for a connection that we gave an empty ID to. False, and nothing
-    /// changes, when another connection is there: without IDs they could not be told apart
+    /// Routes an address, for a connection to which we gave an empty ID. Returns false and changes
+    /// nothing if another connection has this address: without IDs they could not be distinguished
     /// (RFC 9000 §5.1).
     #[must_use = "the address is in use"]
     pub fn insert_four_tuple(&mut self, four_tuple: FourTuple, handle: H) -> bool {
         insert(&mut self.four_tuples, four_tuple, handle)
     }
 
-    /// Routes resets with `token` from `peer`. False, and nothing changes, when another
+    /// Routes resets with `token` from `peer`. Returns false and changes nothing if another
     /// connection owns the token: then only that one can be reset by it.
     pub fn insert_reset_token(&mut self, peer: SocketAddr, token: ResetToken, handle: H) -> bool {
         insert(&mut self.reset_tokens, ResetSource { peer, token }, handle)
     }
 
-    /// Routes quotes of datagrams to `id` at `peer`, unless another connection sends there too.
+    /// Routes quotes of datagrams to `id` at `peer`, unless another connection sends to it too.
     pub fn insert_peer_id(&mut self, peer: SocketAddr, id: ConnectionId, handle: H) {
         insert(&mut self.peer_ids, (peer, id), handle);
     }
@@ -108,8 +108,8 @@ impl<H: Copy + Eq> Routing<H> {
         self.peer_ids.get(&(peer, *id)).copied()
     }
 
-    /// Ends the routing of an ID that we issued. Like all removals it leaves alone what
-    /// another connection owns.
+    /// Ends the routing of an ID that we issued. Like all removals, it leaves entries of other
+    /// connections alone.
     pub fn remove_id(&mut self, id: &ConnectionId, handle: H) {
         if self.ids.get(id) == Some(&handle) {
             self.ids.remove(id);
@@ -138,7 +138,7 @@ impl<H: Copy + Eq> Routing<H> {
         }
     }
 
-    /// Ends all routing to a connection. Looks at every entry, so only for rare cases.
+    /// Ends all routing to a connection. Examines every entry, so it is only for rare cases.
     pub fn remove_owner(&mut self, handle: H) {
         self.ids.retain(|_, owner| *owner != handle);
         self.initial_ids.retain(|_, owner| *owner != handle);
@@ -148,11 +148,11 @@ impl<H: Copy + Eq> Routing<H> {
     }
 
     /// Finds the owner of a datagram by the Destination Connection ID of its first packet, or by
-    /// its addresses when the ID is empty. IDs of more than 20 bytes belong to nobody.
+    /// its addresses when the ID is empty. IDs of more than 20 bytes have no owner.
     pub fn find(&self, destination: &[u8], four_tuple: &FourTuple) -> Option<H> {
         let id = ConnectionId::new(destination)?;
         if id.is_empty() {
-            // A client does not know its own address when it starts, but datagrams tell it.
+            // A client does not know its local address at first, but datagrams contain it.
             let anywhere = FourTuple::to(four_tuple.peer);
             let exact = self.four_tuples.get(four_tuple);
             return exact.or_else(|| self.four_tuples.get(&anywhere)).copied();
@@ -163,11 +163,11 @@ impl<H: Copy + Eq> Routing<H> {
             .copied()
     }
 
-    /// Finds the connection that a datagram resets: any datagram that ends in the token of an ID
-    /// which the connection uses toward `peer` (RFC 9000 §10.3.1).
+    /// Finds the connection that a datagram resets. A reset is any datagram that ends in the token
+    /// of an ID which the connection uses towards `peer` (RFC 9000 §10.3.1).
     ///
-    /// Call it for datagrams that belong to nobody. Those that belong to a connection but do not
-    /// decrypt are for [`crate::cid::peer::PeerIds::is_reset_token`].
+    /// Call it for datagrams without an owner. Datagrams that belong to a connection but do not
+    /// decrypt are checked by [`crate::cid::peer::PeerIds::is_reset_token`].
     pub fn find_reset(&self, peer: SocketAddr, datagram: &[u8]) -> Option<H> {
         if self.reset_tokens.is_empty() {
             return None;
@@ -176,14 +176,14 @@ impl<H: Copy + Eq> Routing<H> {
         self.reset_tokens.get(&ResetSource { peer, token }).copied()
     }
 
-    /// Entries in all tables.
+    /// Returns the number of entries in all tables.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         let by_id = self.ids.len() + self.initial_ids.len();
         by_id + self.four_tuples.len() + self.reset_tokens.len() + self.peer_ids.len()
     }
 
-    /// True when no connection is known.
+    /// Returns true if all tables are empty.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -200,16 +200,16 @@ fn insert<K: Eq + Hash, H>(table: &mut HashMap<K, H, KeyedState>, key: K, handle
     }
 }
 
-/// Who may reset a connection, and with what. A token counts from the address that the ID is
-/// used toward only, so another server that learned it can do nothing with it.
+/// The address and token that may reset a connection. A token is valid only from the address that
+/// its ID is used towards, so another server that learned it cannot use it.
 #[derive(Clone, Copy)]
 struct ResetSource {
     peer: SocketAddr,
     token: ResetToken,
 }
 
-/// In constant time as far as the token goes (RFC 9000 §10.3.1). The hash is keyed, so neither
-/// does the time of the search for a candidate tell about tokens.
+/// Compares tokens in constant time (RFC 9000 §10.3.1). The hash is keyed, so the time to find a
+/// candidate reveals nothing about tokens either.
 impl PartialEq for ResetSource {
     fn eq(&self, other: &Self) -> bool {
         reset_token::equal(&self.token, &other.token) & (self.peer == other.peer)
@@ -225,7 +225,7 @@ impl Hash for ResetSource {
     }
 }
 
-/// Tokens are secrets and stay out of logs.
+/// Omits the tokens, which are secrets and stay out of logs.
 impl std::fmt::Debug for ResetSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.peer)

@@ -6,46 +6,47 @@ use std::net::IpAddr;
 use super::source::Source;
 use crate::hasher::KeyedState;
 
-/// The client that a handshake in progress counts for.
+/// The client that a handshake in progress counts towards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Claim {
     /// The address of the client.
     pub address: IpAddr,
-    /// A token has proven the address. Otherwise anybody may have forged it.
+    /// True if a token has validated the address. Otherwise it may be forged.
     pub is_validated: bool,
 }
 
-/// Amounts of what is scarce while handshakes are in progress.
+/// Amounts of the scarce resources of handshakes in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Amounts {
     /// Clients that wait to be accepted.
     pub(super) waiting: usize,
-    /// Bytes kept for them.
+    /// Bytes kept for waiting clients.
     pub(super) bytes: usize,
-    /// Accepted clients whose handshake goes on.
+    /// Accepted clients whose handshake is in progress.
     pub(super) handshaking: usize,
 }
 
-/// Counts handshakes in progress by source, so that no source holds too much of a scarce whole.
+/// Counts handshakes in progress by source, so that no source holds too much of a scarce resource.
 ///
-/// A source is within its share while it holds less than a multiple of what is left, so that none
-/// is limited while the endpoint is idle. Validated clients are counted apart: packets with forged
-/// addresses take nothing from the share of the one who has the address.
+/// A source is within its share while it holds less than a multiple of the amount left, so that an
+/// idle endpoint limits none. Validated clients are counted separately: packets with forged
+/// addresses do not reduce the share of the owner of the address.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
-    /// Has at most two entries for each handshake in progress.
+    /// The amounts held; at most two entries for each handshake in progress.
     held: HashMap<(Source, bool), Amounts, KeyedState>,
 }
 
 impl Shares {
-    /// Nobody holds anything. The key must be secret.
+    /// Creates an empty table. The key must be secret.
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
             held: HashMap::with_hasher(KeyedState::new(key)),
         }
     }
 
-    /// True when the client's address or network holds its share of `left` already, in any amount.
+    /// Returns true if the client's address or network already holds its share of `left`, in any
+    /// amount.
     pub(super) fn are_used_up(&self, claim: Claim, left: Amounts) -> bool {
         sources(claim.address)
             .into_iter()
@@ -57,8 +58,8 @@ impl Shares {
             })
     }
 
-    /// True when the client's address or network holds its share of handshakes of accepted clients,
-    /// of which so many are left.
+    /// Returns true if the client's address or network holds its share of handshakes of accepted
+    /// clients, of which `left` are left.
     pub(super) fn are_handshakes_used_up(&self, claim: Claim, left: usize) -> bool {
         let unlimited = Amounts {
             waiting: usize::MAX,
@@ -68,8 +69,8 @@ impl Shares {
         self.are_used_up(claim, unlimited)
     }
 
-    /// True when the client's address or network would hold more than its share with `more` bytes, of
-    /// which `left` are left then.
+    /// Returns true if the client's address or network would exceed its share with `more` bytes,
+    /// with `left` bytes left afterwards.
     pub(super) fn are_bytes_used_up(&self, claim: Claim, more: usize, left: usize) -> bool {
         sources(claim.address)
             .into_iter()
@@ -79,7 +80,8 @@ impl Shares {
             })
     }
 
-    /// Clients that have proven nothing share with all that claim the same address.
+    /// Returns the amounts that a source holds. Unvalidated clients share with all that claim the
+    /// same address.
     fn held_by(&self, source: Source, is_validated: bool) -> Amounts {
         let of = |is_validated: bool| {
             let held = self.held.get(&(source, is_validated));
@@ -95,7 +97,7 @@ impl Shares {
         held
     }
 
-    /// Changes what the client's sources hold.
+    /// Changes the amounts of the client's sources.
     pub(super) fn change(&mut self, claim: Claim, change: impl Fn(&mut Amounts)) {
         for (source, _) in sources(claim.address) {
             let key = (source, claim.is_validated);
@@ -107,14 +109,15 @@ impl Shares {
         }
     }
 
-    /// Sources that hold anything.
+    /// Returns the number of sources with any amounts.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.held.len()
     }
 }
 
-/// The sources that a client counts for, each with the multiple of what is left that it may hold.
+/// Returns the sources that a client counts towards, each with the multiple of the amount left that
+/// it may hold.
 fn sources(address: IpAddr) -> [(Source, usize); 2] {
     [
         (Source::host(address), HOST_MULTIPLE),
@@ -122,7 +125,7 @@ fn sources(address: IpAddr) -> [(Source, usize); 2] {
     ]
 }
 
-/// Multiple of what is left that one address may hold.
+/// The multiple of the amount left that one address may hold.
 const HOST_MULTIPLE: usize = 3;
-/// Multiple of what is left that one network may hold.
+/// The multiple of the amount left that one network may hold.
 const NETWORK_MULTIPLE: usize = 7;

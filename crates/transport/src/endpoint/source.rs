@@ -1,8 +1,8 @@
-//! The party that an address stands for.
+//! Sources: ranges of addresses that stand for one party.
 
 use std::net::IpAddr;
 
-/// First bits of an address, and their number: what one party is assumed to hold.
+/// The first bits of an address and their number: the range that one party is assumed to hold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Source {
     bits: u128,
@@ -10,12 +10,13 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// An address of IPv4, or a /64 of IPv6: one host.
+    /// Returns the host of an address: an IPv4 address, or a /64 of IPv6.
     pub(super) fn host(address: IpAddr) -> Self {
         Self::of(address, 32, 64)
     }
 
-    /// A /24 of IPv4, or a /56 of IPv6: one customer of a provider, who may use many addresses.
+    /// Returns the network of an address: a /24 of IPv4, or a /56 of IPv6, like a provider's
+    /// customer who may use many addresses.
     pub(super) fn network(address: IpAddr) -> Self {
         Self::of(address, 24, 56)
     }

@@ -1,4 +1,5 @@
-//! Behaviour of endpoints: who gets in, who gets an answer, what is left behind.
+//! Tests of endpoints: which clients are admitted, which datagrams are answered, and which state is
+//! left.
 
 use std::time::Duration;
 
@@ -23,21 +24,21 @@ mod storms;
 mod versions;
 mod zero_length_ids;
 
-/// A pair whose server has these settings.
+/// Creates a pair whose server has these settings.
 fn pair_with(change: impl FnOnce(&mut ServerConfig)) -> Pair {
     let mut setup = Setup::default();
     change(&mut setup.server);
     Pair::with(setup)
 }
 
-/// A pair whose server leaves its clients waiting.
+/// Creates a pair whose server leaves its clients waiting.
 fn waiting_pair(change: impl FnOnce(&mut ServerConfig)) -> Pair {
     let mut pair = pair_with(change);
     pair.accepts = false;
     pair
 }
 
-/// Hands the server one datagram and returns what it answers at once.
+/// Delivers one datagram to the server and returns its immediate answers.
 fn answers(pair: &mut Pair, datagram: Datagram) -> Vec<Datagram> {
     let before = pair.server.sent.len();
     pair.deliver(datagram);
@@ -45,7 +46,7 @@ fn answers(pair: &mut Pair, datagram: Datagram) -> Vec<Datagram> {
     pair.server.sent[before..].to_vec()
 }
 
-/// Has the server send 50 stateless replies a second to one network.
+/// Makes the server send at most 50 stateless replies per second to one network.
 fn slow_replies(pair: &mut Pair) {
     let limits = ReplyLimits {
         per_prefix: 50,
@@ -59,7 +60,7 @@ fn retry_from(server: &mut ServerConfig, half_open: u64) {
     server.half_open_bytes = Some(half_open * limits::HANDSHAKE_BYTES);
 }
 
-/// Keeps what the client sends from arriving and returns it.
+/// Intercepts the client's first flight and returns it.
 fn catch_first_flight(pair: &mut Pair) -> Vec<Datagram> {
     pair.link.filter = Some(Box::new(|_, _| false));
     pair.start();
@@ -68,7 +69,7 @@ fn catch_first_flight(pair: &mut Pair) -> Vec<Datagram> {
     pair.client.sent.clone()
 }
 
-/// Why the connection of this end is over.
+/// Returns the reason why the connection of this end is over.
 fn lost(end: &End) -> Option<&ConnectionError> {
     end.events.iter().find_map(|event| match event {
         Event::Lost(error) => Some(error),
@@ -76,7 +77,7 @@ fn lost(end: &End) -> Option<&ConnectionError> {
     })
 }
 
-/// Nothing is left of any connection.
+/// Asserts that no state of any connection is left.
 fn assert_clean(end: &End, whose: &str) {
     let endpoint = &end.endpoint;
     let stats = endpoint.stats();

@@ -1,8 +1,8 @@
-//! TLS work that is done without the endpoint.
+//! TLS work that runs without the endpoint.
 //!
 //! Resolvers, verifiers and signers of users run inside the handshake and may wait for a network or
-//! a disk. Connections whose configuration says so put their TLS session into a [`TlsTask`], which
-//! the embedder runs wherever waiting does no harm.
+//! a disk. If the configuration says so, a connection moves its TLS session into a [`TlsTask`],
+//! which the embedder runs where waiting does no harm.
 
 use courser_base::Time;
 
@@ -10,14 +10,14 @@ use super::fault::{internal_fault, message_of};
 use super::{ConnectionHandle, Endpoint};
 use crate::connection::{TlsResult, TlsTask};
 
-/// Entries of connections that are over and not worth looking for.
+/// Number of entries of ended connections that are not worth a search.
 const SPARE_TASKS: usize = 64;
 
 impl Endpoint {
-    /// The next TLS work of a connection whose configuration has `offload_tls`, oldest first. Run
-    /// it without the endpoint, and hand the result to [`Endpoint::finish_tls_task`].
+    /// Returns the next TLS task of a connection whose configuration has `offload_tls`, oldest
+    /// first. Run it without the endpoint, and pass the result to [`Endpoint::finish_tls_task`].
     ///
-    /// There is at most one task per connection. Its other work goes on meanwhile:
+    /// There is at most one task per connection. The connection's other work continues meanwhile:
     /// acknowledgements, probes, timeouts.
     pub fn poll_tls_task(&mut self) -> Option<(ConnectionHandle, TlsTask)> {
         while let Some(handle) = self.tls_tasks.pop_front() {
@@ -31,14 +31,14 @@ impl Endpoint {
         None
     }
 
-    /// True when [`Endpoint::poll_tls_task`] may return something.
+    /// Returns true if [`Endpoint::poll_tls_task`] may return something.
     #[inline]
     pub fn has_tls_tasks(&self) -> bool {
         !self.tls_tasks.is_empty()
     }
 
-    /// Takes the result of a task and goes on with the handshake. Nothing happens when the
-    /// connection is over by now.
+    /// Accepts the result of a task and continues the handshake. Does nothing if the connection is
+    /// over by now.
     pub fn finish_tls_task(&mut self, now: Time, handle: ConnectionHandle, result: TlsResult) {
         self.guard(|endpoint| {
             let Some(connection) = endpoint.connection_mut(handle) else {
@@ -56,7 +56,7 @@ impl Endpoint {
         });
     }
 
-    /// Lists a task that a connection asks for.
+    /// Queues a task that a connection requests.
     #[cold]
     pub(super) fn list_tls_task(&mut self, handle: ConnectionHandle) {
         self.tls_tasks.push_back(handle);

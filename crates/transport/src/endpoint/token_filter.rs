@@ -1,4 +1,4 @@
-//! Remembers which NEW_TOKEN tokens were used, so that each is worth one connection.
+//! A record of used NEW_TOKEN tokens, so that each is accepted once.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -6,42 +6,42 @@ use std::mem;
 
 use super::address_token::{CLOCK_SKEW, SystemSeconds, VALIDATION_LIFETIME, ValidationToken};
 
-/// A memory of used tokens that never takes a used one for new (RFC 9000 §8.1.4, limit K23).
+/// A record of used tokens that never accepts a used one as new (RFC 9000 §8.1.4, limit K23).
 ///
-/// The newest uses are kept exactly, so that a small server is exact altogether. Older ones go
-/// into a Bloom filter, of which there are two: after the lifetime of a token, or when it is
-/// full, the younger takes the place of the older, which is forgotten. With it all tokens are
-/// refused that could have been in it. So a flood of uses costs other clients the benefit of
-/// their older tokens, but costs us neither memory nor a replay.
+/// The newest uses are stored exactly, so that a small server is exact altogether. Older ones go
+/// into one of two Bloom filters. After the lifetime of a token, or when it is full, the younger
+/// filter replaces the older one, which is dropped. From then on all tokens that could have been in
+/// the dropped one are refused. So a flood of uses costs other clients the benefit of their older
+/// tokens, but costs us neither memory nor a replay.
 ///
-/// Fewer than 1 % of unused tokens are taken for used. Nonces are random, secret and
-/// authenticated, so nobody can aim at that.
+/// Fewer than 1 % of unused tokens are mistaken for used ones. Nonces are random, secret and
+/// authenticated, so an attacker cannot cause this on purpose.
 #[derive(Clone)]
 pub struct TokenFilter {
-    /// At most [`TokenFilter::MAX_NEWEST`].
+    /// The newest uses, at most [`TokenFilter::MAX_NEWEST`].
     newest: VecDeque<Nonce>,
-    /// Uses since `begun`, and those that left `newest` since then.
+    /// Uses since `begun`, and those that have left `newest` since then.
     current: Bloom,
     previous: Bloom,
     begun: SystemSeconds,
-    /// Tokens that are not younger may have been used and forgotten.
+    /// Tokens that are not younger may have been used and dropped.
     issued_after: Option<SystemSeconds>,
-    /// Uses that each filter has room for.
+    /// Number of uses that each filter has room for.
     capacity: usize,
 }
 
-/// What tells one token from all others.
+/// A number that distinguishes a token from all others.
 pub type Nonce = [u8; 16];
 
 impl TokenFilter {
-    /// Uses that one filter has room for by default: 96 KiB for each of the two.
+    /// Default number of uses that one filter has room for: 96 KiB for each of the two.
     pub const DEFAULT_CAPACITY: usize = 1 << 16;
 
-    /// Uses that are kept exactly.
+    /// Number of uses that are stored exactly.
     pub const MAX_NEWEST: usize = 256;
 
-    /// An empty memory with room for `capacity` uses in each of its filters, which are allocated
-    /// when they are needed and take 12 bits a use.
+    /// Creates an empty record with room for `capacity` uses in each of its filters. They are
+    /// allocated on demand and take 12 bits per use.
     pub fn new(capacity: usize, now: SystemSeconds) -> Self {
         Self {
             newest: VecDeque::new(),
@@ -53,11 +53,11 @@ impl TokenFilter {
         }
     }
 
-    /// Notes the use of a token. True when it is the first; false when it is not, or might not
-    /// be: then the token counts for nothing.
+    /// Records the use of a token. Returns true if it is the first. Returns false if it is not, or
+    /// might not be: then the token is worthless.
     pub fn use_once(&mut self, token: &ValidationToken, now: SystemSeconds) -> bool {
-        // What is forgotten then was issued before the filter was begun, give or take the clocks,
-        // and is no longer good anyway.
+        // Tokens in the dropped filter were issued before this filter was begun, up to clock skew,
+        // and have expired.
         if now.saturating_since(self.begun) > VALIDATION_LIFETIME + CLOCK_SKEW {
             self.rotate(now);
         }
@@ -88,8 +88,8 @@ impl TokenFilter {
         }
     }
 
-    /// Forgets the older filter. Whatever is in it was used before the younger one was begun,
-    /// and issued no later than that as far as clocks agree.
+    /// Drops the older filter. All tokens in it were used before the younger one was begun, and
+    /// were issued no later than that, up to clock skew.
     fn rotate(&mut self, now: SystemSeconds) {
         if self.previous.len > 0 {
             self.issued_after = Some(self.begun + CLOCK_SKEW);
@@ -98,7 +98,7 @@ impl TokenFilter {
         self.begun = now;
     }
 
-    /// Bytes that the memory takes.
+    /// Returns the memory of the record in bytes.
     #[cfg(test)]
     pub fn memory(&self) -> usize {
         let filters = self.current.words.capacity() + self.previous.words.capacity();
@@ -106,14 +106,14 @@ impl TokenFilter {
     }
 }
 
-/// Bits of a filter for each use that it has room for: with [`HASHES`], 0.31 % of unknown nonces
+/// Bits of a filter for each use that it has room for. With [`HASHES`], 0.31 % of unknown nonces
 /// look known in a full filter, and 0.63 % in two.
 const BITS_PER_USE: usize = 12;
 
 /// Bits that each use sets.
 const HASHES: u64 = 8;
 
-/// A set that may claim to hold what it does not, but not the other way round.
+/// A set with false positives but no false negatives.
 #[derive(Clone, Default)]
 struct Bloom {
     words: Vec<u64>,
@@ -137,8 +137,8 @@ impl Bloom {
     }
 }
 
-/// The bits of a nonce. A nonce is random already, so its halves serve as the two hashes that
-/// all others are made of.
+/// Returns the bits of a nonce. A nonce is random already, so its halves serve as the two hashes
+/// from which all others are computed.
 fn positions(nonce: &Nonce, words: usize) -> impl Iterator<Item = (usize, u64)> {
     let (halves, _) = nonce.as_chunks();
     let (first, step) = (
@@ -152,7 +152,7 @@ fn positions(nonce: &Nonce, words: usize) -> impl Iterator<Item = (usize, u64)> 
     })
 }
 
-/// Nonces are secrets and stay out of logs.
+/// Omits the nonces, which are secrets and stay out of logs.
 impl fmt::Debug for TokenFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (newest, current, previous) = (self.newest.len(), self.current.len, self.previous.len);

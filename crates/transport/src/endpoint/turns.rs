@@ -9,18 +9,18 @@ use courser_base::Time;
 use super::source::Source;
 use crate::hasher::KeyedState;
 
-/// A queue in which networks take turns: the CPU time of handshakes is shared among them, however
-/// many clients one of them sends.
+/// A queue in which networks take turns: they share the CPU time of handshakes, however many
+/// clients one of them sends.
 ///
-/// Each entry gets a round: the next one, or the one after the last of its network. Within a network,
-/// and among networks with one client each, the first to come is the first to be served. So a storm
-/// from one address costs others nothing, and none of it is refused. Nobody joins the round that is
-/// being served: with ever new networks it would never end, and whoever is in the next one would wait
-/// for ever.
+/// Each entry is assigned to a round: the next one, or the one after the last entry of its network.
+/// Within a network, and among networks with one client each, the order is first come, first
+/// served. So a burst from one address does not delay others, and none of it is refused. No entry
+/// joins the round that is being served: with a stream of new networks it would never end, and
+/// entries of the next round would starve.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     entries: BTreeMap<(u64, u64), Entry<T>>,
-    /// Entries so far: the order of those of one round.
+    /// Number of entries so far: the order of entries in one round.
     count: u64,
     round: u64,
     networks: HashMap<Source, Network, KeyedState>,
@@ -30,24 +30,24 @@ pub(super) struct Turns<T> {
 struct Entry<T> {
     network: Source,
     since: Time,
-    /// Nobody else of its network waited when it came.
+    /// True if no other client of its network waited when it arrived.
     is_first: bool,
     entry: T,
 }
 
-/// A network of which clients wait.
+/// A network with waiting clients.
 #[derive(Debug)]
 struct Network {
     /// The round of its last entry.
     last: u64,
     waiting: usize,
-    /// The entry that was taken last came then, or the first one if none was taken. Those that wait
-    /// came later.
+    /// The arrival of the entry that was taken last, or of the first one if none was taken. Those
+    /// that wait arrived later.
     since: Time,
 }
 
 impl<T> Turns<T> {
-    /// Nobody waits. The key must be secret.
+    /// Creates an empty queue. The key must be secret.
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -82,7 +82,7 @@ impl<T> Turns<T> {
         self.count += 1;
     }
 
-    /// Takes the entry whose turn it is.
+    /// Removes and returns the entry whose turn it is.
     pub(super) fn pop(&mut self) -> Option<T> {
         let ((round, _), entry) = self.entries.pop_first()?;
         self.round = round;
@@ -96,8 +96,8 @@ impl<T> Turns<T> {
         Some(entry.entry)
     }
 
-    /// The time that a client of this address would wait, as far as those show that wait already:
-    /// others of its network, or else those that were the first of theirs.
+    /// Returns the time that a client of this address would wait, estimated from those that wait
+    /// already: others of its network, or else those that were the first of theirs.
     pub(super) fn delay(&self, now: Time, address: IpAddr) -> Duration {
         if let Some(network) = self.networks.get(&Source::network(address)) {
             return now - network.since;
@@ -107,7 +107,7 @@ impl<T> Turns<T> {
             .map_or(Duration::ZERO, |(_, entry)| now - entry.since)
     }
 
-    /// True when nobody waits.
+    /// Returns true if no client waits.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -121,7 +121,7 @@ mod tests {
         Time::from_nanos(millis * 1_000_000)
     }
 
-    /// The order in which entries of these networks are taken.
+    /// Returns the order in which entries of these networks are taken.
     fn order(entries: &[(u8, u32)]) -> Vec<u32> {
         let mut turns = Turns::new([1; 16]);
         for &(network, entry) in entries {

@@ -1,4 +1,4 @@
-//! Answers to packets of versions that we do not speak (RFC 9000 §6.1).
+//! Version Negotiation in response to packets of unsupported versions (RFC 9000 §6.1).
 
 use courser_wire::packet::{invariants, version_negotiation};
 use courser_wire::version::{self, VERSION_1};
@@ -8,13 +8,13 @@ use crate::rng::Rng;
 
 /// Returns the Version Negotiation packet that answers a datagram, if one is due.
 ///
-/// None is due for datagrams below 1200 bytes, which no client starts a connection with and
-/// which would make us amplify (RFC 9000 §5.2.2), for Version Negotiation packets themselves
-/// (RFC 9000 §6.1), for short headers, and for the version that we speak. Connection IDs are
-/// echoed whatever their length (RFC 8999 §6).
+/// None is due for datagrams below 1200 bytes, with which no client starts a connection and which
+/// would allow amplification (RFC 9000 §5.2.2), for Version Negotiation packets themselves (RFC
+/// 9000 §6.1), for short headers, and for the supported version. Connection IDs are echoed whatever
+/// their length (RFC 8999 §6).
 ///
-/// The list ends in a reserved version, so that clients stay used to unknown ones (RFC 9000
-/// §15). How often this is sent is up to the caller: see [`super::limits::ReplyLimiter`].
+/// The list ends in a reserved version, so that clients stay used to unknown ones (RFC 9000 §15).
+/// The caller limits the rate: see [`super::limits::ReplyLimiter`].
 pub fn answer(datagram: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     if datagram.len() < MIN_INITIAL_DATAGRAM || datagram[0] & LONG_HEADER == 0 {
         return None;
@@ -32,8 +32,8 @@ pub fn answer(datagram: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// A reserved version other than the one in the datagram: a client has to ignore the answer when
-/// it finds its own version listed (RFC 9000 §6.2).
+/// Returns a reserved version other than the one in the datagram: a client has to ignore the answer
+/// if its own version is listed (RFC 9000 §6.2).
 fn reserved_version(offered: u32, rng: &mut Rng) -> u32 {
     let reserved = version::reserved(u32::from_be_bytes(rng.array()));
     if reserved == offered {
@@ -43,7 +43,7 @@ fn reserved_version(offered: u32, rng: &mut Rng) -> u32 {
     }
 }
 
-/// The bit of the first byte that tells a long header (RFC 8999 §5.1).
+/// The bit of the first byte that marks a long header (RFC 8999 §5.1).
 const LONG_HEADER: u8 = 0x80;
 
 #[cfg(test)]

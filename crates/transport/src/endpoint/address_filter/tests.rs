@@ -146,7 +146,7 @@ fn a_few_networks_alone_can_be_allowed() {
     assert_eq!(blocked, ["192.0.1.0", "255.255.255.255", "::1"]);
 }
 
-/// The verdict of the rule as it is written, one prefix after the other.
+/// Returns the verdict of the rule as specified, one prefix after the other.
 fn model(address: u32, entries: &[(u32, u8, bool)]) -> bool {
     let containing = entries.iter().filter(|(first, length, _)| {
         let mask = u32::MAX.checked_shl(32 - u32::from(*length)).unwrap_or(0);
@@ -159,7 +159,7 @@ fn model(address: u32, entries: &[(u32, u8, bool)]) -> bool {
 proptest! {
     #[test]
     fn verdicts_are_those_of_a_search_through_all(
-        // Few different bits, so that prefixes lie inside each other.
+        // Few different bits, so that prefixes are nested.
         entries in prop::collection::vec((0u32..8, 26u8..=32, any::<bool>()), 0..20),
     ) {
         let entries: Vec<_> = entries.into_iter().map(|(n, length, it)| (n * 7, length, it)).collect();

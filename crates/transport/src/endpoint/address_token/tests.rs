@@ -41,7 +41,7 @@ fn sealed_validation() -> Vec<u8> {
     ValidationToken::new(peer().ip(), NOW, &mut rng()).seal(&key(), &mut rng())
 }
 
-/// The answer to a Retry, with everything as it should be.
+/// Returns a correct answer to a Retry, with `token`.
 fn presented(token: &[u8]) -> Presented<'_> {
     Presented {
         token,
@@ -113,7 +113,7 @@ fn kinds_are_told_apart() {
     assert_eq!(judge(&presented(&relabelled)), AddressProof::None);
 }
 
-/// Even with the right length, a label is authenticated.
+/// The label is authenticated, even if the length is right.
 #[test]
 fn label_is_authenticated() {
     let mut token = seal(
@@ -348,7 +348,8 @@ fn two_judgements_of_one_token_make_one_claim() {
     assert_eq!(other.claim(&mut filter, NOW), AddressProof::None);
 }
 
-/// Failing for another reason does not use a token up, or anybody who saw it could.
+/// A check that fails for another reason leaves the token unused. Otherwise anyone who saw the
+/// token could use it up.
 #[test]
 fn token_from_the_wrong_address_is_not_used_up() {
     let (key, mut filter, sealed) = (key(), filter(), sealed_validation());

@@ -18,14 +18,14 @@ fn limiter(limits: ReplyLimits) -> ReplyLimiter {
     ReplyLimiter::new(limits, [1; 16])
 }
 
-/// Packets to one address that are allowed out of many at the same time.
+/// Returns how many of many simultaneous packets to one address are allowed.
 fn burst(limiter: &mut ReplyLimiter, peer: IpAddr, now: Time) -> usize {
     (0..20_000).filter(|_| limiter.allow(peer, now)).count()
 }
 
 const NO_DELAY: Duration = Duration::ZERO;
 
-/// Limits at which so many handshakes hold too much memory.
+/// Returns limits at which so many handshakes hold too much memory.
 fn half_open_limit(count: u64) -> HandshakeLimits {
     HandshakeLimits {
         max_half_open_bytes: count * HANDSHAKE_BYTES,
@@ -37,7 +37,7 @@ fn no_handshakes(limits: HandshakeLimits) -> Handshakes {
     Handshakes::new(limits, [1; 16])
 }
 
-/// A client whose address nobody else has.
+/// Returns a client with an address of its own.
 const fn claim(low: u8, is_validated: bool) -> Claim {
     Claim {
         address: IpAddr::V4(Ipv4Addr::new(192, 0, low, 1)),
@@ -49,7 +49,7 @@ const SOMEBODY: Claim = claim(1, false);
 const VALIDATED: Claim = claim(2, true);
 const STRANGER: Claim = claim(2, false);
 
-/// True when a new client with an empty datagram gets a Retry.
+/// Returns true if a new client with an empty datagram gets a Retry.
 fn sends_retry(handshakes: &mut Handshakes, delay_ms: u64) -> bool {
     handshakes.admit(STRANGER, 0, Duration::from_millis(delay_ms)) == Admission::Retry
 }
@@ -352,7 +352,7 @@ fn all_addresses_together_have_a_maximum() {
     }
 }
 
-/// Forged addresses of which none may be answered do not wash out what others owe.
+/// Refused packets from forged addresses do not displace the debts of others.
 #[test]
 fn refused_packets_leave_no_trace() {
     let mut limiter = limiter(ReplyLimits {
@@ -390,7 +390,7 @@ fn table_does_not_grow() {
     assert!(size_of_val(limiter.sets.as_slice()) <= 64 << 10);
 }
 
-/// With more prefixes at once than there are slots, a busy one keeps its debt.
+/// If there are more prefixes at once than slots, a busy one keeps its debt.
 #[test]
 fn prefix_with_the_least_debt_is_forgotten_first() {
     let mut limiter = limiter(ReplyLimits {

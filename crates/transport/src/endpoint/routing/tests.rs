@@ -19,7 +19,7 @@ fn routing() -> Routing<u32> {
     Routing::new([1; 16])
 }
 
-/// A datagram that ends in a token.
+/// Returns a datagram that ends in a token.
 fn reset(len: usize, token: ResetToken) -> Vec<u8> {
     let mut bytes = vec![0x40; len - token.len()];
     bytes.extend(token);
@@ -118,7 +118,7 @@ fn removal_by_another_than_the_owner_does_nothing() {
     assert!(routing.is_empty());
 }
 
-/// A client may choose as its first destination what is the ID of a live connection.
+/// A client may choose the ID of a live connection as its first destination.
 #[test]
 fn id_that_we_issued_wins_over_one_that_a_client_chose() {
     let mut routing = routing();

@@ -61,7 +61,7 @@ fn length_is_not_constant() {
     assert_eq!(lens.len(), MAX_EXTRA + 1);
 }
 
-/// Two endpoints that both lost their state and take each other's resets for packets.
+/// Two endpoints that both lost their state and mistake each other's resets for packets.
 #[test]
 fn two_endpoints_without_state_fall_silent() {
     let mut rng = rng();

@@ -1,9 +1,10 @@
-//! Three times what came, and still no handshake hangs. RFC 9000 §8.1, attacks A03 and A04.
+//! Tests that the limit of three times the received bytes holds and lets every handshake complete.
+//! RFC 9000 §8.1, attacks A03 and A04.
 
 use super::*;
 use crate::testing::identity::server_tls_with_big_chain;
 
-/// A server with a chain that does not fit into three ClientHellos.
+/// Returns the settings of a server with a chain that does not fit into three ClientHellos.
 fn big_chain() -> Setup {
     chain_of(20)
 }
@@ -11,7 +12,7 @@ fn big_chain() -> Setup {
 fn chain_of(certificates: usize) -> Setup {
     let mut setup = Setup::default();
     setup.server.tls = server_tls_with_big_chain(&[b"test"], certificates - 1);
-    // More tries within the ten seconds of a handshake.
+    // Allows more attempts within the ten seconds of a handshake.
     setup.client.initial_rtt = Duration::from_millis(50);
     let mut transport = setup.client.clone();
     transport.initial_rtt = Duration::from_millis(50);
@@ -19,7 +20,7 @@ fn chain_of(certificates: usize) -> Setup {
     setup
 }
 
-/// Loses the datagrams of each direction whose bits are set.
+/// Runs a pair that loses the datagrams of each direction whose bits are set.
 fn masked(setup: Setup, to_server: u32, to_client: u32) -> Pair {
     let mut pair = Pair::with(setup);
     let mut counts = [0, 0];
@@ -42,7 +43,7 @@ fn completes(pair: &mut Pair) -> bool {
 
 #[test]
 fn silent_client_gets_three_times_what_it_sent() {
-    // The pair itself checks each datagram; here the server wants to send far more.
+    // The pair checks each datagram; here the server wants to send far more.
     let mut pair = Pair::with(big_chain());
     let mut count = 0;
     pair.link.filter = Some(Box::new(move |_, datagram| {
@@ -205,7 +206,7 @@ fn client_hello_whose_second_packet_comes_first_may_wait_for_acceptance() {
 
 #[test]
 fn every_datagram_with_an_initial_is_large_enough() {
-    // The server's too, if it asks for an answer; RFC 9000 §14.1.
+    // The server's datagrams too, if they are ack-eliciting; RFC 9000 §14.1.
     for seed in 0..20 {
         let (setup, eye) = Setup {
             seed,
@@ -258,7 +259,7 @@ fn bytes_that_do_not_open_count_towards_the_limit() {
 
 #[test]
 fn client_probes_with_a_padded_initial_and_then_with_a_handshake_packet() {
-    // RFC 9002 §6.2.2.1: everything of the server is lost; then all but its ServerHello.
+    // RFC 9002 §6.2.2.1: first all datagrams of the server are lost, then all but its ServerHello.
     let (setup, eye) = big_chain().with_eye();
     let mut pair = Pair::with(setup);
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() == 4433));

@@ -1,4 +1,4 @@
-//! Clients at the door: accepted, refused, ignored, too many.
+//! New clients: accepted, refused, ignored, too many.
 
 use courser_wire::TransportErrorCode;
 
@@ -43,7 +43,7 @@ fn refused_client_is_told_at_once() {
         Some(ConnectionError::ConnectionClosed(close)) => assert_eq!(close.code.value(), REFUSED),
         other => panic!("{other:?}"),
     }
-    // Late parts of its first flight make it no new client.
+    // Late parts of its first flight do not count as a new client.
     assert_eq!(pair.server.endpoint.stats().refused, 1);
     assert_clean(&pair.server, "server");
     pair.run_for(Duration::from_secs(10));
@@ -174,7 +174,7 @@ fn first_datagrams_that_break_a_rule_are_dropped() {
 
 #[test]
 fn padding_behind_the_initial_counts_for_its_size() {
-    // Coalesced with bytes of any kind: the datagram is what has to be large.
+    // Coalesced with bytes of any kind, because the datagram must be large.
     let mut pair = waiting_pair(|_| {});
     let mut datagram = Stranger {
         len: 600,
@@ -207,7 +207,7 @@ fn unusable_configuration_is_an_error_and_leaves_nothing() {
 #[test]
 fn client_that_breaks_a_rule_at_once_is_closed() {
     let mut pair = Pair::new();
-    // HANDSHAKE_DONE does not belong into an Initial.
+    // HANDSHAKE_DONE is not allowed in an Initial.
     let stranger = Stranger {
         payload: vec![0x1e],
         ..Stranger::new(1)
@@ -252,7 +252,7 @@ fn new_limits_count_from_now_on() {
 
 #[test]
 fn half_open_connections_without_progress_end_after_five_seconds() {
-    // Attack A38: nobody goes on with the handshake.
+    // Attack A38: no client continues the handshake.
     let mut pair = pair_with(|server| server.retry = RetryPolicy::Never);
     for number in 0..50 {
         answers(&mut pair, Stranger::new(number).initial());
@@ -266,7 +266,8 @@ fn half_open_connections_without_progress_end_after_five_seconds() {
 
 #[test]
 fn a_flood_of_first_packets_costs_bounded_memory() {
-    // Attack A02: beyond the limit each costs a Retry at most, and those are limited as well.
+    // Attack A02: beyond the limit each client costs at most a Retry, and those are limited as
+    // well.
     let mut pair = waiting_pair(|server| retry_from(server, 16));
     slow_replies(&mut pair);
     for number in 0..2000 {

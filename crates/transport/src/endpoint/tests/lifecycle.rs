@@ -1,9 +1,9 @@
-//! Connections come and go: routes, slots, timers, handles.
+//! The life cycle of connections: routes, slots, timers, handles.
 
 use super::*;
 use crate::config::TransportConfig;
 
-/// Connects, lets the client close, and waits until both ends have forgotten it.
+/// Connects, closes from the client, and waits until both ends have removed the connection.
 fn one_life(pair: &mut Pair) {
     pair.client.events.clear();
     pair.server.events.clear();
@@ -169,7 +169,7 @@ fn late_copy_of_a_first_flight_is_no_new_client() {
 
 #[test]
 fn replayed_session_changes_nothing() {
-    // Attack A35, both ways, a hundred times, in another order each time.
+    // Attack A35, in both directions, a hundred times, in another order each time.
     let mut pair = Pair::connected();
     let (client, server) = (pair.client.sent.clone(), pair.server.sent.clone());
     let before = (

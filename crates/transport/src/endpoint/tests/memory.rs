@@ -1,4 +1,4 @@
-//! One budget for what all peers together make an endpoint hold: limit K81.
+//! The budget for all memory that peers make an endpoint hold: limit K81.
 
 use courser_wire::{Direction, TransportErrorCode};
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::stream::WriteError;
 use crate::testing::server_address;
 
-/// A server that may hold so much; one client is connected.
+/// Creates a server with this budget and one connected client.
 fn pair_within(budget: u64) -> Pair {
     let mut pair = Pair::connected();
     pair.server.endpoint.memory = Memory::new(budget);
@@ -18,8 +18,8 @@ fn pair_within(budget: u64) -> Pair {
     pair
 }
 
-/// The client sends what the server does not read, until that takes so much memory; returns how
-/// many bytes it sent.
+/// Lets the client send data that the server does not read, until it takes `memory` bytes. Returns
+/// the bytes sent.
 fn fill(pair: &mut Pair, memory: u64) -> u64 {
     let mut sent = 0;
     while pair.server.endpoint.memory.used() < memory && !pair.client.connection().is_closed() {
@@ -38,7 +38,7 @@ fn what_a_peer_makes_us_hold_is_counted_and_given_back() {
     let sent = fill(&mut pair, 400_000);
     let stats = pair.server.endpoint.stats();
     assert!(stats.memory_used >= sent, "{sent} bytes: {stats:?}");
-    // The connection and its streams of 10 000 bytes count beside the data (limit K116).
+    // The connection and its streams of 10 000 bytes count in addition to the data (limit K116).
     let beside = (16 << 10) + sent.div_ceil(10_000) * (2 << 10);
     assert!(
         stats.memory_used < 2 * sent + beside,
@@ -106,7 +106,7 @@ fn windows_do_not_grow_when_memory_is_tight() {
     assert!(draw.grows());
 }
 
-/// Asks a budget for growth as a window does.
+/// Draws growth from a budget like a window.
 struct Autotuned(crate::flow::Draw);
 
 impl Autotuned {

@@ -1,4 +1,4 @@
-//! Tokens of NEW_TOKEN frames: an address proven before. RFC 9000 §8.1.3.
+//! Tokens of NEW_TOKEN frames, which prove an address for later connections. RFC 9000 §8.1.3.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::*;
 use crate::config::{MemoryTokenStore, TokenStore};
 
-/// Gives out one token again and again, which no proper store does.
+/// Returns one token again and again, which no correct store does.
 #[derive(Default)]
 struct Replayed(Mutex<Vec<Bytes>>);
 
@@ -21,7 +21,7 @@ impl TokenStore for Replayed {
     }
 }
 
-/// Connects again and returns whether the server took the address for proven.
+/// Connects again and returns whether the server considered the address validated.
 fn connects_validated(pair: &mut Pair) -> bool {
     pair.accepts = false;
     pair.client.events.clear();
@@ -94,7 +94,7 @@ fn token_proves_only_once() {
     assert_eq!(proven, [true, false, false, false, false], "attack A13");
 }
 
-/// Everybody on the path sees the token of an Initial and can be faster than its owner.
+/// Anyone on the path sees the token of an Initial and can be faster than its owner.
 #[test]
 fn token_in_a_packet_that_does_not_open_stays_with_its_owner() {
     let store = Arc::new(Replayed::default());
@@ -168,7 +168,7 @@ fn token_in_the_place_of_one_from_a_retry_leads_to_a_retry() {
         .endpoint
         .set_server_config(Some(Arc::new(config)));
     pair.accepts = false;
-    // Another address: the token is as good as none.
+    // From another address the token is worthless.
     let stranger = Stranger {
         token: token.clone(),
         ..Stranger::new(1)
@@ -178,7 +178,7 @@ fn token_in_the_place_of_one_from_a_retry_leads_to_a_retry() {
         answer.iter().map(kind_of).collect::<Vec<_>>(),
         [PacketKind::Retry]
     );
-    // The right one needs no Retry.
+    // From the right address no Retry is needed.
     let stranger = Stranger {
         token,
         address: pair.client.address,

@@ -1,4 +1,5 @@
-//! Stateless resets: sent by who lost its state, honoured by who has not. RFC 9000 §10.3.
+//! Stateless resets, sent by an end that lost its state and accepted by one that did not. RFC 9000
+//! §10.3.
 
 use courser_wire::ConnectionId;
 use courser_wire::frame::{Frame, NewConnectionId};
@@ -13,7 +14,7 @@ fn ping(pair: &mut Pair) {
     pair.drive();
 }
 
-/// A short-header datagram from somewhere to a connection ID.
+/// Returns a short-header datagram from a port to a connection ID.
 fn short(from: u16, destination: &[u8], len: usize) -> Datagram {
     let mut bytes = vec![0x40];
     bytes.extend_from_slice(destination);
@@ -27,24 +28,24 @@ fn short(from: u16, destination: &[u8], len: usize) -> Datagram {
     }
 }
 
-/// The token that the server has for one of its IDs.
+/// Returns the token that the server has for one of its IDs.
 fn token_of(pair: &Pair, id: &ConnectionId) -> [u8; 16] {
     courser_crypto::reset_token::derive(&pair.server.endpoint.reset_key, id)
 }
 
-/// The ID that the client sends to.
+/// Returns the ID that the client sends to.
 fn id_in_use(pair: &mut Pair) -> ConnectionId {
     pair.client.connection().forging_ids().0
 }
 
-/// The token that the client takes a reset by.
+/// Returns the token by which the client accepts a reset.
 fn reset_token(pair: &mut Pair) -> [u8; 16] {
     let id = id_in_use(pair);
     token_of(pair, &id)
 }
 
-/// Lets the server use an ID of the client that has a token: its first one has none. Then the
-/// client's machine starts anew.
+/// Makes the server use an ID of the client that has a token, which its first ID lacks. Then
+/// restarts the client's machine.
 fn client_forgets(pair: &mut Pair) {
     let id = id(&[0x77; 8]);
     let reset_token = courser_crypto::reset_token::derive(&pair.client.endpoint.reset_key, &id);
@@ -70,7 +71,7 @@ fn to_client(bytes: Vec<u8>) -> Datagram {
     }
 }
 
-/// Whether a datagram from the server ends the client's connection.
+/// Returns whether a datagram from the server ends the client's connection.
 fn ends_client(pair: &mut Pair, bytes: Vec<u8>) -> bool {
     pair.deliver(to_client(bytes));
     pair.drive();
@@ -249,7 +250,7 @@ fn guessed_unused_and_foreign_tokens_reset_nobody() {
     let mut pair = Pair::connected();
     let token = reset_token(&mut pair);
     let mut endings = vec![[0; 16], [0xff; 16]];
-    // Tokens of IDs that the client has not used toward the server.
+    // Tokens of IDs that the client has not used towards the server.
     let spare: Vec<_> = pair.server.connection().active_cids().collect();
     let used = id_in_use(&mut pair);
     endings.extend(

@@ -22,7 +22,7 @@ fn initials(sent: &[Datagram]) -> Vec<packet::Packet> {
         .collect()
 }
 
-/// A stranger who has just received a Retry, and what it would answer.
+/// Returns a client that has just received a Retry, and its answer.
 fn retried(pair: &mut Pair) -> Stranger {
     let stranger = Stranger::new(1);
     let answers = answers(pair, stranger.initial());
@@ -41,7 +41,7 @@ fn retried(pair: &mut Pair) -> Stranger {
     }
 }
 
-/// The server lets the stranger wait, as one whose address is proven.
+/// Returns true if the server lets the client wait as one with a validated address.
 fn is_let_in(pair: &mut Pair, stranger: &Stranger) -> bool {
     let before = pair.server.endpoint.stats().waiting;
     assert!(answers(pair, stranger.initial()).is_empty());
@@ -194,14 +194,14 @@ fn every_flipped_bit_of_a_token_is_noticed() {
     let mut pair = always();
     let genuine = retried(&mut pair);
     for bit in 0..genuine.token.len() * 8 {
-        // The limit for refusals (K19) is not what this is about.
+        // Avoids the limit for refusals (K19), which is not under test.
         pair.now += Duration::from_millis(21);
         pair.server.endpoint.config.unix_seconds_at_epoch =
             1_700_000_000 - pair.now.as_nanos() / 1_000_000_000;
         let mut stranger = genuine.clone();
         stranger.token[bit / 8] ^= 1 << (bit % 8);
         if bit < 8 {
-            // No token of ours at all: the client has to prove itself like any other.
+            // The token is not ours at all: the client must prove its address like any other.
             let answers = answers(&mut pair, stranger.initial());
             assert_eq!(
                 answers.iter().map(kind_of).collect::<Vec<_>>(),
@@ -251,7 +251,7 @@ fn replayed_answer_to_a_retry_makes_no_second_connection() {
 #[test]
 fn client_is_told_that_its_token_is_invalid() {
     let mut pair = always();
-    // The server's machine is replaced by one with other keys while the client answers.
+    // The server restarts with other keys while the client answers.
     pair.start();
     assert!(pair.run_until(RTT, |pair| pair.client.sent.len() > 2));
     let server = Some(Arc::clone(&pair.server_config));
@@ -265,8 +265,8 @@ fn client_is_told_that_its_token_is_invalid() {
     }
 }
 
-/// A Retry for the client's first Initial, genuine but for the changes. With the token "-" it
-/// has none.
+/// Returns a Retry for the client's first Initial, genuine but for the changes. With the token "-"
+/// it has none.
 fn forged_retry(
     pair: &Pair,
     source: &[u8],
@@ -323,7 +323,7 @@ fn client_discards_retries_that_break_a_rule() {
         pair.drive();
         assert_eq!(tokens_sent(&pair), 0, "a Retry {name}");
     }
-    // Every bit of a genuine one is protected.
+    // Every bit of a genuine Retry is protected.
     let genuine = forged_retry(&pair, &[3; 8], b"token", None);
     for bit in 8..genuine.bytes.len() * 8 {
         let mut datagram = genuine.clone();
@@ -338,7 +338,7 @@ fn client_discards_retries_that_break_a_rule() {
     assert_eq!(lost(&pair.client), None);
 }
 
-/// Bytes of CRYPTO data in the Initials that carry a token.
+/// Returns the bytes of CRYPTO data in the Initials that carry a token.
 fn crypto_behind_tokens(pair: &Pair, eye: &Eye) -> usize {
     let sent = eye.client_sent(pair);
     let with_token = sent.iter().filter(|seen| !seen.token.is_empty());
@@ -400,7 +400,7 @@ fn retry_after_a_packet_of_the_server_is_discarded() {
     let mut pair = Pair::new();
     pair.start();
     pair.drive();
-    // The first datagram of the server has arrived, not the rest.
+    // The first datagram of the server has arrived, the rest has not.
     let mut count = 0;
     pair.link.filter = Some(Box::new(move |_, datagram| {
         count += usize::from(datagram.to.port() != 4433);
@@ -539,7 +539,7 @@ fn assert_clean_but_reply(end: &End) {
     assert_eq!(end.endpoint.replies.len(), 1);
 }
 
-/// Fault F08: what is damaged on the way is dropped, and the next copy makes the connection.
+/// Fault F08: a damaged packet is dropped, and the next copy establishes the connection.
 #[test]
 fn damaged_retry_token_ends_nothing() {
     let mut pair = waiting_pair(|server| server.retry = RetryPolicy::Always);

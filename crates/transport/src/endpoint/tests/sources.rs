@@ -9,7 +9,7 @@ use crate::endpoint::address_token::ValidationToken;
 
 const REFUSED: u64 = TransportErrorCode::CONNECTION_REFUSED.value();
 
-/// A client of this address; each number is another one.
+/// Returns a client with this address; each number is a different client.
 fn client(address: [u8; 4], number: u16) -> Stranger {
     Stranger {
         address: SocketAddr::from((address, 20_000 + number)),
@@ -17,7 +17,7 @@ fn client(address: [u8; 4], number: u16) -> Stranger {
     }
 }
 
-/// The same with a token that proves its address.
+/// Returns the same client with a token that proves its address.
 fn validated(pair: &mut Pair, client: Stranger) -> Stranger {
     let endpoint = &mut pair.server.endpoint;
     let seconds = endpoint.seconds(pair.now);
@@ -54,7 +54,7 @@ fn outcome(pair: &mut Pair, client: &Stranger) -> Outcome {
     Outcome::Refused
 }
 
-/// Returns the number of these clients with proven addresses that are let in before a refusal.
+/// Returns the number of these clients with validated addresses that are admitted before a refusal.
 fn let_in(pair: &mut Pair, clients: impl Iterator<Item = Stranger>) -> usize {
     let mut count = 0;
     for client in clients {
@@ -100,7 +100,7 @@ fn one_network_leaves_room_in_the_waiting_room() {
     assert_eq!(outcome(&mut pair, &other), Outcome::LetIn);
 }
 
-/// Clients that stop half way (attack A38) hold memory for five seconds.
+/// Clients that abandon the handshake (attack A38) hold memory for five seconds.
 #[test]
 fn one_address_leaves_memory_for_handshakes_of_others() {
     let mut pair = pair_with(|server| retry_from(server, 100));
@@ -115,7 +115,7 @@ fn one_address_leaves_memory_for_handshakes_of_others() {
     assert_eq!(outcome(&mut pair, &again), Outcome::LetIn);
 }
 
-/// They were let in while memory was free, and are accepted together.
+/// They were admitted while memory was free, and are accepted together.
 #[test]
 fn clients_that_wait_are_put_off_when_their_share_is_used_up() {
     let mut pair = waiting_pair(|server| retry_from(server, 40));
@@ -185,7 +185,7 @@ fn new_connections_of_an_address_have_a_rate() {
     assert_eq!(count, 5, "a second later");
 }
 
-/// Everybody on the path sees a token; a packet that does not open costs its owner nothing.
+/// Anyone on the path sees a token, and a packet that does not open costs its owner nothing.
 #[test]
 fn damaged_copies_take_nothing_from_the_rate_of_an_address() {
     let mut pair = waiting_pair(|server| server.connection_rate = Some(5));
@@ -219,7 +219,7 @@ fn the_rate_under_pressure_holds_under_pressure_only() {
         let early = validated(&mut pair, client(ONE, number));
         assert_eq!(outcome(&mut pair, &early), Outcome::LetIn, "{number}");
     }
-    // Nobody is accepted for so long (limit K11).
+    // No client is accepted for that long (limit K11).
     pair.now += Duration::from_millis(200);
     let count = let_in(&mut pair, (100..).map(|number| client(ONE, number)));
     assert_eq!(count, 1);

@@ -1,11 +1,11 @@
-//! Many honest clients at once: all of them are served.
+//! Bursts of many honest clients, all of which are served.
 
 use std::net::SocketAddr;
 
 use super::*;
 use crate::testing::stranger::Stranger;
 
-/// First packets of so many clients behind one address.
+/// Returns first packets of that many clients behind one address.
 fn storm(clients: std::ops::Range<u16>) -> impl Iterator<Item = Datagram> {
     clients.map(|number| {
         let address = SocketAddr::from(([172, 16, 0, 1], 20_000 + number));
@@ -17,7 +17,7 @@ fn storm(clients: std::ops::Range<u16>) -> impl Iterator<Item = Datagram> {
     })
 }
 
-/// Clients that wait, Retry packets, datagrams and clients without an answer.
+/// Returns the numbers of waiting clients, Retry packets, datagrams and clients without an answer.
 fn outcome(pair: &Pair) -> (usize, u64, u64, u64) {
     let stats = pair.server.endpoint.stats();
     (
@@ -80,7 +80,7 @@ fn clients_that_are_not_served_in_time_mean_retry_for_new_ones() {
     assert_eq!(pair.server.endpoint.stats().waiting, 1);
 }
 
-/// Limit K11: beyond what can be served in time nothing is spent on a client, but only where its own
+/// Limit K11: clients beyond those that can be served in time cost nothing, but only if their own
 /// network is the cause.
 #[test]
 fn clients_that_would_wait_for_too_long_come_again() {
@@ -145,7 +145,8 @@ fn replies_over_their_rate_are_counted() {
     assert_eq!(stats.datagrams_dropped, 10);
 }
 
-/// Limit K117: the endpoint drops unread, and counts, only while the socket is never empty.
+/// Limit K117: the endpoint drops datagrams unread, and counts them, only while the socket is never
+/// empty.
 #[test]
 fn the_heaviest_network_is_dropped_unread_from_a_standing_queue() {
     let mut pair = waiting_pair(|_| {});

@@ -1,4 +1,4 @@
-//! Version Negotiation, both ways. RFC 9000 §6.
+//! Version Negotiation, in both directions. RFC 9000 §6.
 
 use courser_wire::packet::version_negotiation;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const OTHER: u32 = 0x6b33_43cf;
 
-/// A datagram of a version that nobody here speaks.
+/// Returns a datagram of an unsupported version.
 fn unknown(from: u16, len: usize) -> Datagram {
     let mut datagram = Stranger {
         len,
@@ -17,7 +17,7 @@ fn unknown(from: u16, len: usize) -> Datagram {
     datagram
 }
 
-/// A Version Negotiation packet from the server to the client.
+/// Returns a Version Negotiation packet from the server to the client.
 fn negotiation(pair: &Pair, source: &[u8], versions: &[u32]) -> Datagram {
     let first = packet::decode(&pair.client.sent[0].bytes, 0, 8).expect("the client's Initial");
     let mut bytes = vec![0; version_negotiation::encoded_len(&first.source, source, versions)];
@@ -132,7 +132,7 @@ fn client_gives_up_when_its_version_is_not_offered() {
 
 #[test]
 fn server_of_another_version_ends_the_attempt_after_one_round_trip() {
-    // Whatever the server offers is what the client does not speak, and the other way round.
+    // The server offers whatever the client does not support, and vice versa.
     let mut pair = Pair::new();
     pair.link.filter = Some(Box::new(|_, datagram| {
         let version: &[u8] = if datagram.to.port() == 4433 {
@@ -247,7 +247,7 @@ fn negotiation_after_a_retry_is_discarded() {
 
 #[test]
 fn two_servers_and_a_forged_sender_end_at_once() {
-    // Each answer is handed to the other as if it were a request: attack A10.
+    // Each answer is delivered to the other end as if it were a request: attack A10.
     let (mut one, mut other) = (Pair::new(), Pair::new());
     let mut exchanged = 0;
     let mut at = unknown(1, 1400);

@@ -1,4 +1,4 @@
-//! Clients without connection IDs of their own: told apart by address. RFC 9000 §5.1.
+//! Clients without connection IDs of their own, distinguished by address. RFC 9000 §5.1.
 
 use super::*;
 

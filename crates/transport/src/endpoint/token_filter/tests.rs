@@ -45,7 +45,7 @@ fn newest_uses_are_exact_and_need_no_filter() {
     );
 }
 
-/// Both filters full: the worst that can be.
+/// Both filters are full, which is the worst case.
 #[test]
 fn fewer_than_one_percent_of_unused_tokens_look_used() {
     let (mut filter, mut rng) = (TokenFilter::new(20_000, at(0)), Rng::new([2; 32]));
@@ -103,7 +103,7 @@ fn used_token_stays_used_for_all_its_life() {
     }
 }
 
-/// A server that is busy, but not too busy for its filters, honours every token for a day.
+/// A server whose load suits its filters accepts every token for a day.
 #[test]
 fn filters_that_turn_in_time_refuse_nothing() {
     let (mut filter, mut rng) = (TokenFilter::new(10_000, at(0)), Rng::new([4; 32]));
@@ -129,7 +129,8 @@ fn full_filter_forgets_old_uses_and_refuses_old_tokens() {
             accepted.push(*old);
         }
     }
-    // The flood ends itself: what it may have used and we forgot is not accepted again.
+    // The flood ends itself: tokens that it may have used and that were dropped are not accepted
+    // again.
     assert!(accepted.len() < 600, "{}", accepted.len());
     assert!(
         accepted
@@ -146,7 +147,8 @@ fn full_filter_forgets_old_uses_and_refuses_old_tokens() {
     );
 }
 
-/// Another server's clock may be ahead, so a token may be older as a used than as an issued one.
+/// Another server's clock may be ahead, so a token may have been used longer ago than it appears to
+/// be issued.
 #[test]
 fn token_from_the_future_is_not_forgotten_early() {
     let (mut filter, mut rng) = (TokenFilter::new(10, at(1000)), Rng::new([5; 32]));
@@ -159,7 +161,7 @@ fn token_from_the_future_is_not_forgotten_early() {
     assert!(!filter.use_once(&ahead, at(1000)));
 }
 
-/// Nothing is forgotten when the first filter is full, so nothing is refused.
+/// Nothing is dropped when the first filter is full, so nothing is refused.
 #[test]
 fn first_full_filter_refuses_no_old_tokens() {
     let (mut filter, mut rng) = (TokenFilter::new(100, at(5000)), Rng::new([5; 32]));
@@ -204,8 +206,8 @@ fn nonces_stay_out_of_logs() {
 }
 
 proptest! {
-    /// The caller checks expiry; among tokens that are not expired none is accepted twice, with
-    /// any pattern of use and any capacity.
+    /// The caller checks expiry. Among tokens that are not expired none is accepted twice, with any
+    /// pattern of use and any capacity.
     #[test]
     fn no_token_is_ever_accepted_twice(
         capacity in 1..40usize,
@@ -216,7 +218,7 @@ proptest! {
         let mut used = HashSet::new();
         for (pause, age, old) in steps {
             now += pause;
-            // Up to ten seconds of skew, and as old as a token may be.
+            // Up to ten seconds of skew, and up to the maximum age of a token.
             known.push(token(&mut rng, now + 10 - age.min(now)));
             let newest = known[known.len() - 1];
             for token in [newest, known[known.len() - 1 - old.min(known.len() - 1)]] {

@@ -4,7 +4,7 @@ fn rng() -> Rng {
     Rng::new([5; 32])
 }
 
-/// A datagram of 1200 bytes with the long header of some version.
+/// Returns a datagram of 1200 bytes with the long header of some version.
 fn datagram(version: u32, destination: &[u8], source: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0xc3];
     bytes.extend(version.to_be_bytes());
@@ -72,7 +72,7 @@ fn short_header_is_not_answered() {
     assert_eq!(answer(&trigger, &mut rng()), None);
 }
 
-/// The fixed bit belongs to version 1, and so does the rest of the first byte.
+/// The fixed bit belongs to version 1, as does the rest of the first byte.
 #[test]
 fn first_byte_of_an_unknown_version_does_not_matter() {
     for first_byte in 0x80..=0xff {
@@ -85,8 +85,8 @@ fn first_byte_of_an_unknown_version_does_not_matter() {
     }
 }
 
-/// Two lengths of 255 always fit into 1200 bytes, so nothing is ever cut off; and random bytes
-/// end in an answer or in silence.
+/// Two lengths of 255 always fit into 1200 bytes, so nothing is cut off; random bytes are answered
+/// or ignored.
 #[test]
 fn random_datagrams_do_no_harm() {
     let mut rng = rng();
@@ -114,7 +114,7 @@ fn reserved_version_of_the_client_is_not_offered_to_it() {
             "{offered:#x}"
         );
     }
-    // Whatever would be drawn, the client offers just that.
+    // The client offers the very version that would be drawn.
     let drawn = reserved_version(7, &mut Rng::new([9; 32]));
     let other = reserved_version(drawn, &mut Rng::new([9; 32]));
     assert!(version::is_reserved(other) && other != drawn);
