@@ -1,4 +1,4 @@
-//! Behaviour between two ends, in virtual time.
+//! Tests of two connected ends, in virtual time.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -65,7 +65,7 @@ fn flood_of_frames_that_bring_nothing_ends_the_connection() {
     assert_eq!(pair.server_error(), Some(0x0a), "limit K17, RFC 9000 §21.9");
 }
 
-/// The server has answered, the client has not seen it: both have Initial keys.
+/// Creates a pair whose server has answered, unseen by the client: both have Initial keys.
 fn with_initial_keys() -> Pair {
     let mut pair = Pair::new();
     pair.start();
@@ -73,7 +73,8 @@ fn with_initial_keys() -> Pair {
     pair
 }
 
-/// The client is done, the server has not heard: both have Handshake keys.
+/// Creates a pair whose client has completed the handshake, unseen by the server: both have
+/// Handshake keys.
 fn with_handshake_keys() -> Pair {
     let mut pair = Pair::new();
     pair.start();
@@ -81,7 +82,7 @@ fn with_handshake_keys() -> Pair {
     pair
 }
 
-/// Holds back what passes the link and is chosen, for the test to deliver.
+/// Holds back the chosen datagrams on the link, for the test to deliver.
 fn hold(
     pair: &mut Pair,
     mut chosen: impl FnMut(&Datagram) -> bool + 'static,

@@ -1,4 +1,4 @@
-//! When each end wants acknowledgements. draft-ietf-quic-ack-frequency-12.
+//! Requests of each end for acknowledgements. draft-ietf-quic-ack-frequency-12.
 
 use courser_wire::frame::{AckFrequency, Frame};
 
@@ -16,7 +16,7 @@ fn setup(client: bool, server: bool) -> Setup {
     setup
 }
 
-/// A pair on a link of 100 Mbit/s and 40 ms, and an eye on it.
+/// Creates a pair on a link of 100 Mbit/s and 40 ms, with an observer.
 fn on_a_link(client: bool, server: bool) -> (Pair, Eye) {
     let (setup, eye) = setup(client, server).with_eye();
     let mut pair = Pair::with(setup);

@@ -1,4 +1,4 @@
-//! Acknowledgements: when they leave, what they say, which are refused. RFC 9000 §13.
+//! Acknowledgements: when they are sent, what they contain, which are refused. RFC 9000 §13.
 
 use crate::acknowledger::received::MAX_RANGES;
 use courser_wire::frame::{Ack, Frame};
@@ -21,7 +21,7 @@ fn ack_of(packet: &Seen) -> Option<Ack<'_>> {
     })
 }
 
-/// A frame that acknowledges `largest` and `more` numbers below it.
+/// Encodes a frame that acknowledges `largest` and `more` numbers below it.
 fn ack(largest: u64, more: u64) -> Vec<u8> {
     raw(&[0x02, largest, 0, 0, more])
 }
@@ -30,7 +30,7 @@ fn next_number(end: &mut crate::testing::End) -> u64 {
     end.connection().recovery.first_unused_number()
 }
 
-/// Lets the server send PINGs until it has left out a number, which is returned.
+/// Lets the server send PINGs until it has skipped a number, which is returned.
 fn skip_a_number(pair: &mut Pair) -> u64 {
     let skipped = pair.server.connection().recovery.skip_at();
     assert!(
@@ -101,7 +101,7 @@ fn number_about_to_be_skipped_counts_as_never_sent() {
         pair.server.touch();
         pair.drive();
     }
-    // A wish that leads to no packet must not use the number up.
+    // A request that leads to no packet must not use up the number.
     pair.server.touch();
     pair.drive();
     pair.forge_to_server(SpaceId::Application, &ack(skipped, 0));
@@ -341,7 +341,7 @@ fn handshake_packets_are_acknowledged_at_once() {
 #[test]
 fn ranges_that_the_peer_knows_of_are_left_out() {
     let (mut pair, eye) = Pair::watched_and_connected();
-    // Gaps that never close.
+    // The gaps never close.
     for _ in 0..20 {
         pair.client
             .connection()
@@ -406,7 +406,7 @@ fn a_packet_that_comes_very_late_is_acknowledged_however_many_holes_there_are() 
     let sent = eye.server_sent(&pair);
     let ack = ack_of(sent.last().expect("sent")).expect("an ACK");
     assert!(ack.ranges().any(|range| range.contains(&late)));
-    // Once is enough: the next frame has the usual number again.
+    // Once is enough: the next frame has the usual number of ranges again.
     pair.forge_to_server(SpaceId::Application, &[0x01]);
     pair.forge_to_server(SpaceId::Application, &[0x01]);
     let sent = eye.server_sent(&pair);

@@ -1,4 +1,4 @@
-//! Connection IDs given, used and retired over a connection. RFC 9000 §5.1, §19.15, §19.16.
+//! Connection IDs issued, used and retired over a connection. RFC 9000 §5.1, §19.15, §19.16.
 
 use courser_wire::frame::{Frame, NewConnectionId};
 
@@ -9,7 +9,7 @@ use crate::testing::eye::Seen;
 use crate::testing::forge::encode;
 use crate::testing::forgery::Forgery;
 
-/// IDs that each end gives and keeps (limit K04).
+/// IDs that each end issues and keeps (limit K04).
 const LIMIT: usize = 4;
 
 fn given(sent: &[Seen]) -> Vec<NewConnectionId> {

@@ -1,4 +1,4 @@
-//! How connections end, and what each end sees of it. RFC 9000 §10.2, §11.
+//! Ends of connections, as both sides see them. RFC 9000 §10.2, §11.
 
 use courser_wire::frame::{CloseKind, ConnectionClose, Frame};
 use courser_wire::packet::PacketKind;
@@ -28,7 +28,7 @@ fn closes(packet: &Seen) -> Vec<ConnectionClose<'_>> {
     closes.collect()
 }
 
-/// Kinds of the packets with CONNECTION_CLOSE.
+/// Returns the kinds of the packets with CONNECTION_CLOSE.
 fn kinds_of_closes(sent: &[Seen]) -> Vec<PacketKind> {
     let closing = sent.iter().filter(|packet| !closes(packet).is_empty());
     closing.map(|packet| packet.kind).collect()
@@ -50,7 +50,7 @@ fn application_closed(code: u64, reason: &'static [u8]) -> ConnectionError {
     }
 }
 
-/// The client is done, the server has not heard.
+/// Creates a pair whose client has completed the handshake, unseen by the server.
 fn half_done() -> (Pair, crate::testing::eye::Eye) {
     let (mut pair, eye) = Pair::watched();
     pair.start();
@@ -118,7 +118,7 @@ fn state_is_kept_for_three_probe_timeouts_and_no_longer() {
 
 #[test]
 fn closed_connections_are_forgotten_after_a_minute() {
-    // Attack A51: the probe timeout of a peer that acknowledges ten minutes late is longer.
+    // Attack A51: a peer that acknowledges ten minutes late makes the probe timeout longer.
     let mut pair = Pair::connected();
     let late = Duration::from_secs(600);
     let now = pair.now;
@@ -272,7 +272,7 @@ fn client_that_closes_before_confirmation_says_so_at_both_levels() {
     let kinds = kinds_of_closes(&eye.client_sent(&pair));
     assert_eq!(kinds, [PacketKind::Handshake, PacketKind::OneRtt]);
     pair.run_for(RTT);
-    // The Finished came first: the server has no Handshake keys any more.
+    // The Finished came first: the server has discarded its Handshake keys.
     assert_eq!(lost(&pair.server.events), [&application_closed(99, b"bye")]);
 }
 
@@ -383,7 +383,7 @@ fn close_that_the_amplification_limit_held_back_leaves_when_there_is_room() {
     close(&mut pair.server, pair.now, 0, b"");
     pair.drive();
     let sent = pair.server.sent.len();
-    // Attributable, and too short to be worth an answer.
+    // It can be attributed to the connection, but is too short to be answered.
     let id = pair.server.connection().handshake.local_source;
     pair.send_to_server([&[0x40][..], &id, &[0; 12]].concat());
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Credit that is missing is asked for again, and told again. RFC 9000 §4.1, §19.12 to §19.14.
+//! Missing credit is requested again and announced again. RFC 9000 §4.1, §19.12 to §19.14.
 
 use courser_wire::frame::Frame;
 
@@ -18,7 +18,8 @@ fn frames_of(
     sent.iter().filter(|packet| packet.has(&wanted)).count()
 }
 
-/// A client that has filled the window of a stream, and has been told that all of it arrived.
+/// Creates a client that has filled the window of a stream and received acknowledgements for all of
+/// it.
 fn blocked() -> (Pair, Eye) {
     let (mut pair, eye) = Pair::watched_and_connected();
     let streams = pair.client.connection().streams();
@@ -52,12 +53,12 @@ fn blocked_sender_says_so_again_while_nothing_is_in_flight() {
     assert!(all <= 10, "{all} times is more often than seldom");
 }
 
-/// The peer has not heard of a limit that was raised long ago: it hears it again, and not more
-/// often than once per round trip, however often it asks.
+/// The peer has not received a limit that was raised long ago. It is announced again, but at most
+/// once per round trip, however often the peer asks.
 #[test]
 fn peer_behind_its_limit_is_told_it_again_once_per_round_trip() {
     let frames = [
-        // DATA_BLOCKED, STREAM_DATA_BLOCKED of stream 0, STREAMS_BLOCKED.
+        // DATA_BLOCKED, STREAM_DATA_BLOCKED for stream 0, STREAMS_BLOCKED.
         (&[0x14, 0][..], 0x10),
         (&[0x15, 0, 0], 0x11),
         (&[0x16, 0], 0x12),
@@ -98,9 +99,9 @@ fn peer_at_its_limit_is_told_nothing() {
     assert_eq!(frames_of(&pair, &eye, false, is_credit), 0);
 }
 
-/// A path that loses every second packet of ours, and probes that say what was lost: once one has
-/// arrived there is nothing more to say. Loss and probe chased each other before, until the peer
-/// took it for an attack.
+/// A path loses every second packet of ours, and probes repeat the lost frames. Once a probe has
+/// arrived, nothing is left to repeat. Before this was fixed, loss and probe triggered each other
+/// until the peer took it for an attack.
 #[test]
 fn what_a_probe_has_said_is_not_said_again_for_ever() {
     let (mut pair, eye) = Pair::watched_and_connected();

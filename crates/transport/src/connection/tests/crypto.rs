@@ -45,7 +45,7 @@ fn bytes_left_over_at_a_level_are_a_protocol_violation_on_a_client() {
 #[test]
 fn bytes_left_over_at_a_level_are_a_protocol_violation_on_a_server() {
     let mut pair = Pair::new();
-    // The second half of the ClientHello comes late.
+    // The second half of the ClientHello arrives late.
     let held = hold(&mut pair, {
         let mut count = 0;
         move |datagram| {

@@ -66,7 +66,7 @@ fn sizes_from_none_to_the_largest_arrive_and_one_more_is_refused() {
         .connection()
         .max_datagram_size()
         .expect("both can");
-    // Packets of 1200 bytes: type, ID of 8, number of 4, tag of 16, type of the frame.
+    // Packets of 1200 bytes, less type, ID of 8, number of 4, tag of 16, and type of the frame.
     assert_eq!(max, 1200 - 1 - 8 - 4 - 16 - 1);
     for len in [0, 1, 63, 64, max - 3, max - 2, max - 1, max] {
         send(&mut pair, len, SendOptions::default());
@@ -88,7 +88,7 @@ fn sizes_from_none_to_the_largest_arrive_and_one_more_is_refused() {
 
 #[test]
 fn largest_one_leaves_although_acknowledgements_are_always_due() {
-    // One packet a batch, and something to acknowledge in each.
+    // One packet per batch, and something to acknowledge in each.
     let mut setup = with(|_| {}, |_| {});
     setup.max_segments = 1;
     let mut pair = connected(setup);
@@ -124,7 +124,7 @@ fn peer_without_the_parameter_gets_none() {
         .connection()
         .send_datagram(now, Bytes::new(), options);
     assert_eq!(refused, Err(SendDatagramError::UnsupportedByPeer));
-    // The other way it works: each end speaks for itself (RFC 9221 §3).
+    // The opposite direction works: each end announces its own limit (RFC 9221 §3).
     let data = Bytes::from_static(b"news");
     let sent = pair.server.connection().send_datagram(now, data, options);
     assert_eq!(sent, Ok(None));
@@ -202,7 +202,7 @@ fn lost_datagrams_are_told_and_never_sent_again() {
     for _ in 0..3 {
         send(&mut pair, 1000, TRACKED);
     }
-    // Several probe timeouts, which must not repeat them.
+    // Several probe timeouts must not repeat them.
     pair.run_for(RTT * 20);
     assert_eq!(fates(&pair.client), [], "nothing is known yet");
     pair.link.filter = None;
@@ -276,7 +276,7 @@ fn size_follows_the_path_and_what_no_longer_fits_is_dropped() {
     assert_eq!(pair.client.connection().max_datagram_size(), Some(1170));
 }
 
-/// Shares of datagrams and of a stream on a link that is too narrow for both.
+/// Returns the shares of datagrams and of a stream on a link that is too narrow for both.
 fn shares(size: usize) -> (f64, f64) {
     let mut pair = Pair::connected();
     pair.link.rate = Some(1_000_000);
@@ -284,7 +284,7 @@ fn shares(size: usize) -> (f64, f64) {
     let (begun, mut arrived) = (pair.now, 0);
     while pair.now - begun < Duration::from_secs(10) {
         let now = pair.now;
-        // As much as is taken: the application has endless data of both kinds.
+        // Writes as much as is accepted: the application has endless data of both kinds.
         while pair.client.connection().datagrams().has_room(size) {
             let data = vec![1; size].into();
             let sent = pair

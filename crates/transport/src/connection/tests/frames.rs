@@ -1,4 +1,4 @@
-//! What a frame does, or must not do, in each kind of packet. RFC 9000 §12.4, §12.5, §19.
+//! Permitted and forbidden effects of frames in each kind of packet. RFC 9000 §12.4, §12.5, §19.
 
 use courser_wire::frame::Frame;
 
@@ -6,12 +6,12 @@ use super::*;
 use crate::testing::forgery::Forgery;
 use crate::testing::tampering::varint;
 
-/// The bytes of a frame all of whose fields are varints.
+/// Encodes a frame whose fields are all varints.
 pub(super) fn raw(fields: &[u64]) -> Vec<u8> {
     fields.iter().flat_map(|&field| varint(field)).collect()
 }
 
-/// One well-formed frame of each type, harmless where it is permitted. `stream` is a
+/// Returns one well-formed frame of each type, harmless where it is permitted. `stream` is a
 /// bidirectional stream that the sender of the frame may open.
 fn one_of_each(stream: u64) -> Vec<(u64, Vec<u8>)> {
     let with_tail = |fields: &[u64], tail: &[u8]| [&raw(fields)[..], tail].concat();
@@ -41,17 +41,18 @@ fn one_of_each(stream: u64) -> Vec<(u64, Vec<u8>)> {
         (0x1b, with_tail(&[0x1b], &[1; 8])),
         (0x1d, raw(&[0x1d, 0, 0])),
         (0x1e, raw(&[0x1e])),
-        // Last, because it ends the connection where it is permitted.
+        // The last one, because it ends the connection where it is permitted.
         (0x1c, raw(&[0x1c, 0, 0, 0])),
     ]
 }
 
-/// RFC 9000 §12.4 Table 3, columns I and H.
+/// Implements RFC 9000 §12.4 Table 3, columns I and H.
 fn is_permitted_in_handshake(frame_type: u64) -> bool {
     matches!(frame_type, 0x00..=0x03 | 0x06 | 0x1c)
 }
 
-/// The frame type that an end blames in its own error. The eight types of STREAM are one.
+/// Returns the frame type that an end names in its own error. The eight types of STREAM count as
+/// one.
 fn blamed(events: &[Event]) -> Option<u64> {
     let frame_type = events.iter().find_map(|event| match event {
         Event::Lost(ConnectionError::TransportError(error)) => error.frame_type,
@@ -132,7 +133,7 @@ fn server_takes_every_frame_type_in_1rtt_packets_but_those_of_servers() {
         pair.forge_to_server(SpaceId::Application, &bytes);
         let expected = match frame_type {
             0x07 | 0x1e => Some(0x0a),
-            // TLS has nothing to say after the handshake (RFC 9001 §6, §8.3).
+            // TLS sends nothing after the handshake (RFC 9001 §6, §8.3).
             0x06 => Some(0x10a),
             _ => None,
         };
@@ -160,7 +161,7 @@ fn packet_without_frames_is_a_protocol_violation_in_every_space() {
     let mut bytes = Forgery::of(&[])
         .unpadded()
         .seal(&mut pair.client, SpaceId::Initial);
-    // What follows the packet is no packet, but makes the datagram long enough.
+    // The bytes after the packet form no packet, but make the datagram long enough.
     bytes.resize(1200, 0);
     pair.send_to_server(bytes);
     assert_eq!(pair.server_error(), Some(0x0a));

@@ -1,4 +1,4 @@
-//! The handshake as the two ends live it. RFC 9000 §7, RFC 9001 §4, §5.7.
+//! The handshake between two ends. RFC 9000 §7, RFC 9001 §4, §5.7.
 
 use courser_wire::frame::Frame;
 use courser_wire::packet::{self, PacketKind};
@@ -20,7 +20,7 @@ fn has_kind(datagram: &Datagram, kind: PacketKind) -> bool {
         .any(|packet| packet.kind == kind)
 }
 
-/// The client's Finished.
+/// Returns true for the client's Finished.
 fn is_finished(datagram: &Datagram) -> bool {
     datagram.from == client_address() && has_kind(datagram, PacketKind::Handshake)
 }
@@ -238,7 +238,8 @@ fn handshake_packets_that_overtake_the_initial_are_kept() {
     let mut flight = held.borrow_mut().split_off(0);
     assert!(flight.len() >= 2, "the chain fills several datagrams");
     pair.link.filter = None;
-    // A packet of the wrong source ID among them would be dropped, as without waiting.
+    // A packet with the wrong source ID among them would be dropped, as it would be without
+    // waiting.
     flight.reverse();
     for datagram in flight {
         pair.send_to_client(datagram.bytes);
@@ -306,8 +307,8 @@ fn data_that_arrives_before_the_finished_is_delivered_with_it() {
     assert_eq!(streams.read(id, &mut [0; 9]), Ok(Some(5)));
 }
 
-/// Both ends with a first round-trip time of two seconds, so that probes come late, and a server
-/// whose certificates fill several datagrams.
+/// Creates a pair with an initial round-trip time of two seconds, so that probes are late, and a
+/// server whose certificates fill several datagrams.
 fn patient() -> (Pair, Eye) {
     let mut server = crate::config::ServerConfig::new(server_tls_with_big_chain(&[b"test"], 3));
     let transport = TransportConfig {
@@ -324,7 +325,7 @@ fn patient() -> (Pair, Eye) {
     (Pair::with(setup), eye)
 }
 
-/// The server's Initial is lost, its Handshake packets are not.
+/// The server's Initial is lost, but its Handshake packets arrive.
 #[test]
 fn client_that_gets_handshake_packets_too_early_repeats_its_hello() {
     let (mut pair, eye) = patient();
@@ -337,7 +338,7 @@ fn client_that_gets_handshake_packets_too_early_repeats_its_hello() {
     assert!(pair.run_until(Duration::from_secs(20), |pair| {
         pair.client.has(&Event::Connected)
     }));
-    // The hello again, and the server's flight again.
+    // The ClientHello is sent again, and so is the server's flight.
     assert_eq!(pair.now - begun, RTT * 2, "RFC 9002 §6.2.3");
     let initials = eye.client_sent(&pair);
     let hellos = initials
@@ -346,7 +347,7 @@ fn client_that_gets_handshake_packets_too_early_repeats_its_hello() {
     assert_eq!(hellos.count(), 2);
 }
 
-/// What the server does is as much as the first time it is asked, and nothing after.
+/// The server sends as much as the first time, and nothing after that.
 #[test]
 fn server_that_gets_a_hello_again_repeats_its_flight_once() {
     let (mut pair, eye) = patient();
@@ -378,7 +379,7 @@ fn server_that_gets_a_hello_again_repeats_its_flight_once() {
     }
     let [received, sent] = [&pair.client.sent, &pair.server.sent]
         .map(|sent| sent.iter().map(|it| it.bytes.len()).sum::<usize>());
-    // The four forgeries, each of 1200 bytes of frames and more.
+    // The four forged packets, each of at least 1200 bytes of frames.
     assert!(sent <= 3 * (received + 4 * 1300), "{sent} for {received}");
 }
 
@@ -414,7 +415,7 @@ fn handshake_done_is_said_again_to_a_client_that_goes_on_with_the_handshake() {
     assert_eq!(count(&pair), all, "it was acknowledged");
 }
 
-/// Limit K12: only who has not proven its address has to be heard every five seconds.
+/// Limit K12: only packets of a client with an unvalidated address must arrive every five seconds.
 #[test]
 fn silence_of_a_client_with_a_proven_address_does_not_end_the_handshake() {
     let mut server = crate::config::ServerConfig::new(server_tls(&[b"test"]));

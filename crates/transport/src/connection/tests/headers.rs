@@ -1,4 +1,4 @@
-//! What headers must and must not look like. RFC 9000 §12.2, §12.3, §14.1, §17.
+//! Valid and invalid headers. RFC 9000 §12.2, §12.3, §14.1, §17.
 
 use crate::acknowledger::received::MAX_RANGES;
 use courser_wire::MAX_PACKET_NUMBER;
@@ -15,12 +15,12 @@ fn dropped(end: &mut crate::testing::End) -> u64 {
     end.connection().stats().packets_dropped
 }
 
-/// A PING in an otherwise proper packet.
+/// Returns a PING in an otherwise valid packet.
 fn ping() -> Forgery {
     Forgery::of(&[0x01])
 }
 
-/// The server drops the datagram and lives.
+/// Asserts that the server drops the datagram and its connection survives.
 fn assert_server_drops(case: &str, pair: &mut Pair, bytes: Vec<u8>) {
     let before = processed(&mut pair.server);
     pair.send_to_server(bytes);
@@ -251,7 +251,7 @@ fn packet_number_is_processed_once() {
     let bytes = opens_stream.seal(&mut pair.client, SpaceId::Application);
     pair.send_to_server(bytes.clone());
     assert_server_drops("again", &mut pair, bytes);
-    // Other content under the same number is as authentic, and as late.
+    // Different content with the same number is as authentic, and as late.
     let number = pair.client.connection().recovery.first_unused_number() - 1;
     let close = Forgery::of(&[0x1c, 0, 0, 0]).number(number);
     let bytes = eye.forge_client(&mut pair, 0, &close);
@@ -274,7 +274,7 @@ fn numbers_too_old_to_tell_are_dropped() {
     let mut pair = Pair::connected();
     let late = ping().seal(&mut pair.client, SpaceId::Application);
     for _ in 0..MAX_RANGES + 6 {
-        // Every other number: more ranges than are remembered (limit K03).
+        // Sends every other number, for more ranges than are remembered (limit K03).
         pair.client
             .connection()
             .forging_number(SpaceId::Application);

@@ -1,5 +1,5 @@
-//! Peers and strangers who send what nobody should: nothing panics, nothing grows, and what
-//! cannot be authentic changes nothing. Attacks A22 to A44 of our catalogue.
+//! Invalid input from peers and unauthenticated senders: nothing panics, nothing grows, and packets
+//! that cannot be authentic change nothing. Attacks A22 to A44 of our catalogue.
 
 use courser_base::Ecn;
 
@@ -23,7 +23,7 @@ fn index(rng: &mut Rng, len: usize) -> usize {
     usize::try_from(rng.below(len as u64)).expect("below a length")
 }
 
-/// One of many ways to spoil a datagram.
+/// Damages a datagram in one of many ways.
 fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
     if bytes.is_empty() {
         return;
@@ -36,8 +36,8 @@ fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
         }
         2 => {
             let more = index(rng, 100) + 1;
-            // Bytes behind an authentic short packet make it another packet, but those behind a
-            // long one are only more bytes: something inside has to change as well.
+            // Bytes after an authentic short packet make it a different packet, but after a long
+            // one they are only additional bytes: something inside must change as well.
             bytes.resize(bytes.len() + more, 0xa5);
             let at = index(rng, 24);
             bytes[at] ^= 0x10;
@@ -60,7 +60,7 @@ fn is_closed(end: &mut End) -> bool {
 
 #[test]
 fn spoiled_copies_of_every_datagram_do_not_disturb_a_handshake() {
-    // Each genuine datagram is overtaken by several spoiled ones, at every state of both ends.
+    // Each genuine datagram is overtaken by several damaged ones, in every state of both ends.
     for seed in 0..150 {
         let mut rng = seeded(seed);
         let setup = Setup {
@@ -76,7 +76,7 @@ fn spoiled_copies_of_every_datagram_do_not_disturb_a_handshake() {
             let mut sent = pair.client.sent[client..].to_vec();
             sent.extend_from_slice(&pair.server.sent[server..]);
             (client, server) = (pair.client.sent.len(), pair.server.sent.len());
-            // Version Negotiation is protected by nothing (RFC 9000 §21.12).
+            // Version Negotiation is not protected (RFC 9000 §21.12).
             sent.retain(|datagram| datagram.bytes[1..5] != [0; 4]);
             for datagram in &sent {
                 for _ in 0..4 {
@@ -113,7 +113,7 @@ fn every_truncation_of_a_handshake_is_survived() {
         .cloned()
         .collect();
     for datagram in &sent {
-        // Into a fresh pair, which knows nothing of it, and into the one that sent it.
+        // Both into a fresh pair, which has no state for it, and into the one that sent it.
         let mut fresh = Pair::new();
         fresh.start();
         for len in (0..datagram.bytes.len()).filter(|len| len % 7 == 0 || *len < 60) {
@@ -131,7 +131,7 @@ fn every_truncation_of_a_handshake_is_survived() {
 
 #[test]
 fn spoiled_datagrams_do_not_disturb_a_transfer() {
-    // Fault F08 and F09: a third of all datagrams arrives spoiled.
+    // Fault F08 and F09: a third of all datagrams arrives damaged.
     for seed in 10..16 {
         let mut pair = Pair::with(Setup {
             seed,
@@ -168,7 +168,7 @@ fn datagrams_that_do_not_authenticate_change_nothing() {
     let sent = pair.server.sent.len();
     for round in 0..5_000 {
         let mut datagram = genuine[round % genuine.len()].clone();
-        // Only what a short header protects: the ID stays.
+        // Changes only bytes that a short header protects: the ID stays.
         let at = 9 + index(&mut rng, datagram.bytes.len() - 9);
         datagram.bytes[at] ^= 1 << rng.below(8);
         pair.deliver(datagram);
@@ -272,7 +272,7 @@ fn mixed_faults_lose_nothing() {
 
 #[test]
 fn acknowledgements_that_never_come_bound_what_is_kept() {
-    // Attack A24: a receiver of much that says nothing any more.
+    // Attack A24: a receiver of much data that stops sending.
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to != server_address()));
     let streams = pair.server.connection().streams();

@@ -50,7 +50,7 @@ fn last_generations(eye: &Eye, pair: &Pair) -> (usize, usize) {
     (last(&eye.client_sent(pair)), last(&eye.server_sent(pair)))
 }
 
-/// The number of the next packet that the client would send.
+/// Returns the number of the client's next packet.
 fn next_number(pair: &mut Pair) -> u64 {
     pair.client.connection().recovery.first_unused_number()
 }
@@ -115,7 +115,7 @@ fn keys_only_ever_get_newer_over_many_updates_and_losses() {
     pair.link.loss = 100;
     pair.link.reorder = 200;
     for round in 0..5 {
-        // An end that only acknowledges is never acknowledged, and so may not update.
+        // An end that only acknowledges is never acknowledged, so it must not update.
         pair.server.connection().ping();
         pair.server.touch();
         pair.run_for(Duration::from_secs(3));
@@ -212,7 +212,7 @@ fn second_update_without_an_acknowledgement_of_the_first_is_an_error() {
     let number = next_number(&mut pair);
     let first = eye.forge_client(&mut pair, 1, &ping().number(number));
     let second = eye.forge_client(&mut pair, 2, &ping().number(number + 1));
-    // Both in one batch: the server cannot have answered in between.
+    // Both are in one batch: the server cannot have answered in between.
     assert_eq!(first.len(), second.len());
     pair.send_batch_to_server(&[first, second]);
     assert_eq!(pair.server_error(), Some(0x0e));

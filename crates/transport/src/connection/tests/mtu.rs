@@ -1,4 +1,4 @@
-//! Datagrams as large as the path carries. RFC 8899, RFC 9000 §14.
+//! The search for the largest datagrams that the path carries. RFC 8899, RFC 9000 §14.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use super::*;
 use crate::testing::Setup;
 use crate::testing::traffic::Transfer;
 
-/// Both ends search up to `most` bytes.
+/// Returns settings with which both ends search up to `most` bytes.
 fn setup(most: u16) -> Setup {
     let mut setup = Setup::default();
     setup.client.mtu_discovery = true;
@@ -18,8 +18,8 @@ fn setup(most: u16) -> Setup {
     setup
 }
 
-/// A connected pair on a path that carries datagrams of as many bytes as the cell says, and how
-/// many larger ones it has dropped.
+/// A connected pair on a path whose datagram size is the value of the cell, with a count of larger
+/// datagrams dropped.
 struct Narrow {
     pair: Pair,
     carried: Rc<Cell<usize>>,
@@ -66,12 +66,12 @@ fn search_finds_what_the_path_carries_and_nothing_is_lost_but_probes() {
         let stats = path.pair.client.connection().stats();
         assert_eq!(stats.packets_lost, dropped as u64, "{carried}");
         assert_eq!(stats.congestion_events, 0, "{carried}: {stats:?}");
-        // The last probe may have been alone.
+        // The last probe may have been in flight alone.
         assert!(stats.ptos <= 1, "{carried}: {} timeouts", stats.ptos);
     }
 }
 
-/// A jumbo interface before a path of 1500 bytes, as servers in clouds have it.
+/// A jumbo-frame interface on a path of 1500 bytes, as is common for servers in clouds.
 #[test]
 fn search_beyond_ethernet_costs_a_small_part_of_a_transfer() {
     let mut pair = Pair::with(setup(65_507));
@@ -86,7 +86,7 @@ fn search_beyond_ethernet_costs_a_small_part_of_a_transfer() {
     pair.link.rate = Some(4_000_000);
     pair.client.connection().set_interface_mtu(9001);
     pair.upload(2_000_000);
-    // The first of all, and the one that the last byte could afford.
+    // The first probe, and the one that the last byte pays for.
     let most = 2_000_000 / 64 + 8973;
     let lost = lost.get();
     assert!((8973..=most).contains(&lost), "{lost} bytes of probes");
@@ -185,7 +185,7 @@ fn path_that_shrinks_under_a_transfer_is_followed() {
         assert!(time < Duration::from_secs(2), "{time:?} at {carried}");
         let ptos = path.pair.client.connection().stats().ptos - before;
         assert!(ptos <= 3, "{ptos} probe timeouts at {carried}");
-        // The search from below takes its time; the transfer does not wait for it.
+        // The search from below takes time; the transfer does not wait for it.
         path.pair.upload(3_000_000);
         let found = path.mtu();
         assert!(found <= carried && carried - found <= 28, "{found}");
@@ -214,7 +214,7 @@ fn outage_costs_one_probe_and_not_the_size() {
 fn path_that_carries_only_small_packets_ends_the_connection() {
     let mut path = Narrow::new(setup(1472), 1472);
     path.carried.set(1100);
-    // Little enough to leave room in the window for small packets.
+    // Little enough data to leave room in the window for small packets.
     let mut transfer = Transfer::up(&mut path.pair, 1_200);
     let ended = |pair: &mut Pair| pair.client_error() == Some(0x10);
     for _ in 0..400 {

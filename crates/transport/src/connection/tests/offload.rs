@@ -1,4 +1,4 @@
-//! TLS work that is done in tasks, away from the connection.
+//! TLS work that runs in tasks, separate from the connection.
 
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -11,7 +11,7 @@ use crate::testing::Setup;
 use crate::testing::identity::server_tls_with_big_chain;
 use crate::testing::traffic::Transfer;
 
-/// A pair whose ends both do their TLS work in tasks.
+/// Creates a pair whose ends both run their TLS work in tasks.
 fn offloaded(mut setup: Setup) -> Pair {
     setup.server.offload_tls = true;
     let mut pair = Pair::with(setup);
@@ -53,7 +53,7 @@ fn tasks_are_made_for_those_only_whose_configuration_asks_for_it() {
     pair.run_for(RTT);
 }
 
-/// A pair whose server has its TLS session in a task that takes `delay`.
+/// Creates a pair whose server has its TLS session in a task that takes `delay`.
 fn with_task_at_server(delay: Duration) -> Pair {
     let mut pair = offloaded(Setup::default());
     pair.tls_delay = delay;
@@ -69,7 +69,7 @@ fn one_task_at_a_time_takes_what_has_arrived() {
     pair.run_for(Duration::from_millis(500));
     assert_eq!(pair.server.tls_tasks.len(), 1);
     assert!(!pair.server.endpoint.has_tls_tasks());
-    // The client knows that its Initial has arrived.
+    // The client has received an acknowledgement of its Initial.
     assert!(!pair.client.connection().is_closed());
     assert!(pair.run_until(Duration::from_secs(8), |pair| {
         pair.client.has(&Event::Confirmed)
@@ -126,7 +126,7 @@ fn result_for_a_connection_that_was_closed_meanwhile_is_dropped() {
     assert!(pair.server.tls_tasks.is_empty(), "it was finished");
     assert!(pair.server.connection().is_closed());
     assert_eq!(pair.server_error(), None);
-    // Before the handshake it is a general code (RFC 9000 §10.2.3).
+    // Before the handshake the code is a generic one (RFC 9000 §10.2.3).
     assert_eq!(pair.client_heard(), Some(0xc));
 }
 
@@ -134,7 +134,7 @@ fn result_for_a_connection_that_was_closed_meanwhile_is_dropped() {
 fn task_that_nobody_took_goes_with_its_connection() {
     let mut pair = offloaded(Setup::default());
     pair.start();
-    // Nobody asks the server for tasks.
+    // The test takes no tasks from the server.
     pair.run_until(RTT, |pair| pair.server.endpoint.has_tls_tasks());
     let now = pair.now;
     if let Some(handle) = pair.server.handle {

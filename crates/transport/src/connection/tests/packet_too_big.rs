@@ -1,5 +1,4 @@
-//! Routers that say that a datagram was too large, and others who claim to be routers.
-//! RFC 9000 §14.2.1, RFC 8899 §4.6.
+//! ICMP Packet Too Big messages, genuine and forged. RFC 9000 §14.2.1, RFC 8899 §4.6.
 
 use std::cell::Cell;
 
@@ -8,11 +7,11 @@ use crate::endpoint::PacketTooBig;
 use crate::testing::Setup;
 use crate::testing::traffic::Transfer;
 
-/// IPv4 and UDP headers.
+/// Bytes of the IPv4 and UDP headers.
 const HEADERS: usize = 28;
 
-/// A connected pair on a path behind whose entrance only datagrams of so many bytes fit, and what
-/// did not.
+/// A connected pair on a path whose first link carries datagrams of at most this size, with the
+/// larger ones that it refused.
 struct Narrow {
     pair: Pair,
     carried: Rc<Cell<usize>>,
@@ -46,8 +45,8 @@ impl Narrow {
         }
     }
 
-    /// A transfer in full flow at 1472 bytes, on a path that has just got smaller: what is under
-    /// way has been refused, nothing is known of it.
+    /// Starts a transfer at 1472 bytes on a path whose size has just fallen: the datagrams in
+    /// flight were refused, but no message has arrived yet.
     fn shrunk(to_client: bool, carried: usize) -> (Self, Transfer) {
         let mut path = Self::new(if to_client { 0 } else { 8 });
         if to_client {
@@ -72,7 +71,7 @@ impl Narrow {
         (path, transfer)
     }
 
-    /// Plays the router: answers everything that was refused since it was last asked.
+    /// Acts as the router: answers every datagram refused since the last call.
     fn answer(&mut self) -> usize {
         let refused = std::mem::take(&mut *self.refused.borrow_mut());
         let mtu = self.carried.get() + HEADERS;
@@ -82,7 +81,8 @@ impl Narrow {
             .count()
     }
 
-    /// One message about a datagram, with so many bytes of it quoted. True if it was believed.
+    /// Delivers one message about a datagram, with `quoted` bytes of it. Returns true if it was
+    /// accepted.
     fn tell(&mut self, datagram: &Datagram, mtu: usize, quoted: usize) -> bool {
         let quote = &datagram.bytes[..quoted.min(datagram.bytes.len())];
         let message = PacketTooBig {
@@ -103,10 +103,10 @@ impl Narrow {
     }
 }
 
-/// Bytes that routers quote.
+/// Bytes that routers commonly quote.
 const MANY: usize = 548;
 
-/// A datagram that the client sent, arrived or not.
+/// Returns a datagram that the client sent, delivered or not.
 fn sent(path: &Narrow, wanted: impl Fn(&Datagram) -> bool) -> Datagram {
     let mut all = path.pair.client.sent.iter().rev();
     all.find(|datagram| wanted(datagram)).expect("sent").clone()
@@ -143,7 +143,7 @@ fn smaller_path_is_followed_within_the_answer_and_is_no_congestion() {
     }
 }
 
-/// Routers limit how many messages they send: what is not answered was refused all the same.
+/// Routers limit the rate of their messages: datagrams without a message were refused all the same.
 #[test]
 fn one_answer_for_a_whole_flight_is_enough() {
     let (mut path, mut transfer) = Narrow::shrunk(false, 1400);
@@ -241,8 +241,8 @@ fn forged_quotes_change_nothing() {
         ),
         ("a handshake packet", path.pair.client.sent[0].clone()),
     ];
-    // Those that are still open could be refused as well; one that is acknowledged could not.
-    // Not much older than they are: the short number of one from long ago may be that of another.
+    // Packets in flight could be refused as well, an acknowledged one could not. It is not much
+    // older than they are, because the short number of an old packet may match another one.
     let sent = &path.pair.client.sent;
     let refused = sent.iter().position(|it| *it == real).expect("sent");
     let acknowledged = sent[..refused - 100].iter().rev();
@@ -265,8 +265,9 @@ fn forged_quotes_change_nothing() {
     assert!(path.tell(&real, 1400, MANY), "the real one is believed");
 }
 
-/// Who sees the connection ID could quote real packets too. Guesses reach no further than that:
-/// each packet in flight is given up once, and the size is never below what is said.
+/// An attacker who sees the connection ID could quote real packets too. Guesses achieve no more
+/// than that: each packet in flight is given up once, and the size never falls below the reported
+/// one.
 #[test]
 fn guesses_reach_no_further_than_what_is_in_flight() {
     let (mut path, transfer) = Narrow::shrunk(false, 1372);
@@ -302,7 +303,7 @@ fn flood_of_one_message_is_one_message() {
     assert_eq!(path.stats().path.mtu, 1372);
 }
 
-/// The router was wrong, or none: what was given up arrives after all.
+/// The router was wrong, or the message was forged: the packet given up arrives after all.
 #[test]
 fn packet_that_arrives_although_it_was_refused_harms_nobody() {
     let mut path = Narrow::new(8);
@@ -320,13 +321,13 @@ fn packet_that_arrives_although_it_was_refused_harms_nobody() {
     assert_eq!(path.pair.client_error(), None);
     path.pair.run_for(Duration::from_secs(2));
     assert_eq!(path.stats().path.bytes_in_flight, 0);
-    // Some ten minutes later it is tried again.
+    // Some ten minutes later the size is tried again.
     path.pair.run_for(Duration::from_secs(20));
     let connection = path.pair.client.connection();
     assert_eq!(connection.recovery.lists_in_use(), 0);
 }
 
-/// Eight bytes are all that old routers quote: no connection ID is in it.
+/// Old routers quote only eight bytes, which contain no connection ID.
 #[test]
 fn quote_without_a_packet_number_only_names_a_probe() {
     let (mut path, _transfer) = Narrow::shrunk(false, 1372);
@@ -376,7 +377,7 @@ fn fixed_size_and_closed_connections_hear_nothing() {
     assert!(!pair.client.endpoint.on_packet_too_big(pair.now, &message));
 }
 
-/// The client moved: what is said of its old address is about nothing in use.
+/// The client moved, so messages about its old address concern nothing in use.
 #[test]
 fn message_about_an_address_left_behind_is_ignored() {
     let (mut path, _transfer) = Narrow::shrunk(true, 1372);

@@ -48,7 +48,7 @@ fn changed(change: impl Fn(&mut Parameters)) -> impl Fn(Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// A setup whose client sends other parameters than it means.
+/// Returns a setup whose client sends other parameters than it applies.
 fn with_client(change: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static) -> Setup {
     let tls: Arc<dyn ClientTls> = Tampered::parameters(client_tls(&[b"test"]), change);
     Setup {
@@ -57,7 +57,7 @@ fn with_client(change: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static) -> S
     }
 }
 
-/// A setup whose server does.
+/// Returns a setup whose server sends other parameters than it applies.
 fn with_server(change: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static) -> Setup {
     let tls: Arc<dyn ServerTls> = Tampered::parameters(server_tls(&[b"test"]), change);
     Setup {
@@ -66,7 +66,7 @@ fn with_server(change: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static) -> S
     }
 }
 
-/// The server refuses what the client says, and the client hears why.
+/// Asserts that the server refuses the client's parameters and that the client receives the error.
 fn assert_server_refuses(case: &str, change: impl Fn(&mut Parameters) + Send + Sync + 'static) {
     let mut pair = Pair::with(with_client(changed(change)));
     pair.start();
@@ -85,13 +85,13 @@ fn assert_client_refuses(case: &str, change: impl Fn(&mut Parameters) + Send + S
     assert!(!pair.client.has(&Event::Connected), "{case}");
 }
 
-/// A preferred address with this ID.
+/// Encodes a preferred address with this ID.
 fn preferred(id: &[u8]) -> Vec<u8> {
     let len = u8::try_from(id.len()).expect("short");
     [&[10, 0, 0, 3, 1, 1][..], &[0; 18], &[len], id, &[0x77; 16]].concat()
 }
 
-/// Content that no end may send.
+/// Returns contents that neither end may send.
 fn bad_for_both() -> Vec<(&'static str, u64, Vec<u8>)> {
     vec![
         (
@@ -377,7 +377,7 @@ fn limits_of_the_peer_are_kept() {
         pair.client.touch();
         pair.drive();
     }
-    // The server, which knows nothing of the change, answers what says that we are blocked.
+    // The server, which does not know of the change, answers our BLOCKED frames.
     pair.run_for(RTT / 2);
     let (mut all, mut longest) = (0, 0);
     for packet in eye.client_sent(&pair) {
@@ -442,8 +442,8 @@ fn huge_idle_timeout_and_limits_are_no_trouble() {
     assert!(!pair.client.connection().is_closed());
 }
 
-/// The ID that a server gives out first, and its token: what a preferred address must have, since
-/// it has the same sequence number (RFC 9000 §5.1.1).
+/// Returns the ID that a server issues first, and its token. A preferred address must contain
+/// these, because it has the same sequence number (RFC 9000 §5.1.1).
 fn first_id_of_server() -> (Vec<u8>, [u8; 16]) {
     let (mut pair, eye) = Pair::watched();
     pair.connect();
@@ -458,7 +458,7 @@ fn first_id_of_server() -> (Vec<u8>, [u8; 16]) {
     found.expect("it gives out IDs")
 }
 
-/// Fault F24: the server would rather be met where nobody is. The client stays where it is.
+/// Fault F24: the server prefers an address that is unreachable. The client stays where it is.
 #[test]
 fn unreachable_preferred_address_costs_nothing() {
     let (id, token) = first_id_of_server();

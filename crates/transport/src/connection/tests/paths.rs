@@ -1,4 +1,4 @@
-//! Peers that move, and those who pretend to. RFC 9000 §8.2, §9, attacks A53 to A56.
+//! Peers that move, and attackers that only pretend to. RFC 9000 §8.2, §9, attacks A53 to A56.
 
 use std::net::SocketAddr;
 
@@ -22,22 +22,22 @@ fn address(text: &str) -> SocketAddr {
     text.parse().expect("an address")
 }
 
-/// Same host, another port: a NAT that forgot its mapping.
+/// Returns the same host with another port, like after a NAT has lost its mapping.
 fn other_port() -> SocketAddr {
     address("10.0.0.1:50001")
 }
 
-/// Another network altogether.
+/// Returns an address in another network.
 fn other_host() -> SocketAddr {
     address("192.168.7.7:40000")
 }
 
-/// Somebody who has nothing to do with all this.
+/// Returns the address of an uninvolved host.
 fn victim() -> SocketAddr {
     address("203.0.113.9:9")
 }
 
-/// The client is at `to` from now on; what goes to where it was is lost.
+/// Moves the client to `to`; datagrams to its old address are lost.
 fn rebind(pair: &mut Pair, to: SocketAddr) {
     pair.client.address = to;
     pair.link.filter = Some(Box::new(move |_, datagram| {
@@ -71,7 +71,7 @@ fn moves(pair: &Pair) -> Vec<SocketAddr> {
     pair.server.events.iter().filter_map(moved).collect()
 }
 
-/// Where the server's packets with such a frame went, and how large their datagrams were.
+/// Returns the destinations and datagram sizes of the server's packets with such a frame.
 fn sent_with(
     pair: &Pair,
     eye: &Eye,
@@ -90,7 +90,7 @@ fn is_challenge(frame: &Frame<'_>) -> bool {
     matches!(frame, Frame::PathChallenge(_))
 }
 
-/// A client's packet that arrives from somewhere else than it was sent from.
+/// Delivers a client's packet from another address than it was sent from.
 fn from_elsewhere(pair: &mut Pair, from: SocketAddr, payload: &[u8]) {
     let bytes = forge(&mut pair.client, SpaceId::Application, payload);
     pair.deliver(Datagram {
@@ -133,7 +133,7 @@ fn rebound_client_is_followed_and_its_new_address_proven() {
 
 #[test]
 fn small_challenge_is_followed_by_a_full_one() {
-    // RFC 9000 §8.2.1, §8.2.3: three times a PING leave no room for 1200 bytes.
+    // RFC 9000 §8.2.1, §8.2.3: three times a PING leaves no room for 1200 bytes.
     let (mut pair, eye) = Pair::watched_and_connected();
     rebind(&mut pair, other_port());
     ping(&mut pair);
@@ -210,7 +210,7 @@ fn transfers_go_on_through_rebinding() {
             }
             rebind(&mut pair, to);
             if down {
-                // A client that only receives has to say something: its acknowledgements do.
+                // A client that only receives must send something: its acknowledgements suffice.
                 ping(&mut pair);
             }
             let time = transfer.finish(&mut pair, Duration::from_secs(20));
@@ -313,7 +313,7 @@ fn challenge_on_the_path_in_use_is_answered_in_a_full_datagram() {
 
 #[test]
 fn peer_that_takes_a_new_id_for_its_new_path_gets_a_new_one_back() {
-    // RFC 9000 §9.5: nobody shall link the two.
+    // RFC 9000 §9.5: observers must not be able to link the two.
     let (mut pair, eye) = Pair::watched_and_connected();
     let before = pair.server.connection().forging_ids().0;
     let used = pair.client.connection().forging_ids().0;
@@ -358,7 +358,7 @@ fn destinations(pair: &Pair, from: usize) -> Vec<(SocketAddr, ConnectionId)> {
     .collect()
 }
 
-/// An ID of the server that the client has not used.
+/// Returns an ID of the server that the client has not used.
 fn fresh_id(pair: &mut Pair) -> ConnectionId {
     let used = pair.client.connection().forging_ids().0;
     let mut ids = pair.server.connection().active_cids();
@@ -406,7 +406,7 @@ fn probes_on_two_paths_carry_different_ids() {
     };
     let (one, other) = (id_at(other_host()), id_at(victim()));
     assert!(one != other && one != in_use && other != in_use);
-    // The client moves to where it probed: the ID of the path stays.
+    // The client moves to the address that it probed: the ID of the path stays.
     let from = pair.server.sent.len();
     from_elsewhere_to(&mut pair, other_host(), &fresh, &[1, 1]);
     assert_eq!(server_peer(&mut pair), other_host());
@@ -474,7 +474,7 @@ fn ids_of_paths_that_are_gone_are_replaced() {
 
 #[test]
 fn outage_after_a_move_is_survived() {
-    // Neither address answers for longer than a validation takes; then the client is back.
+    // Neither address answers for longer than a validation takes; then the client returns.
     for to in [other_port(), other_host()] {
         let mut pair = Pair::connected();
         pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
@@ -504,7 +504,7 @@ fn ecn_is_tested_anew_on_a_new_path() {
     pair.connect();
     pair.download(200_000);
     rebind(&mut pair, other_host());
-    // The new path bleaches.
+    // The new path clears ECN marks.
     let to = other_host();
     pair.link.filter = Some(Box::new(move |_, datagram| {
         datagram.ecn = Ecn::NotEct;

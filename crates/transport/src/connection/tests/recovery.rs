@@ -12,7 +12,7 @@ mod ecn;
 mod reordering;
 mod silence;
 
-/// Both ends with the same settings.
+/// Returns the same settings for both ends.
 fn both(change: impl Fn(&mut TransportConfig)) -> Setup {
     let mut transport = steady();
     change(&mut transport);
@@ -38,7 +38,7 @@ fn write(pair: &mut Pair, data: &[u8]) {
     pair.client.touch();
 }
 
-/// When the client sent datagrams during a time, and how many bytes.
+/// Returns the times and sizes of the datagrams that the client sends within `time`.
 fn sends_of_client(pair: &mut Pair, time: Duration) -> Vec<(Time, usize)> {
     let end = pair.now + time;
     let mut sends = Vec::new();
@@ -71,7 +71,7 @@ fn probes_back_off_by_doubling() {
     for pair in gaps.windows(2) {
         assert_eq!(pair[1], pair[0] * 2, "{times:?}");
     }
-    // Smoothed 20 ms, a variation that is still settling, and the peer's 25 ms of delay.
+    // A smoothed RTT of 20 ms, a variation that is still settling, and the peer's delay of 25 ms.
     assert!(times[0] > RTT + Duration::from_millis(25), "{times:?}");
     assert!(times[0] < RTT * 4 + Duration::from_millis(25), "{times:?}");
     assert!(
@@ -98,7 +98,7 @@ fn lost_tail_is_repeated_after_one_probe_timeout() {
     let mut pair = connected(|_| {});
     let begun = pair.now;
     let mut transfer = Transfer::up(&mut pair, 30_000);
-    // The last datagram of all is lost, once.
+    // The very last datagram is lost, once.
     let mut count = 0;
     pair.link.filter = Some(Box::new(move |_, datagram| {
         let is_last = datagram.to.port() == 4433 && datagram.bytes.len() < 1200 && count == 0;
@@ -228,7 +228,7 @@ fn window_is_never_exceeded_but_by_probes() {
             pair.step();
             let stats = pair.client.connection().stats();
             let grown = stats.path.bytes_in_flight > before.path.bytes_in_flight;
-            // While the flight shrinks to the lowered window, RFC 9937 says what may leave.
+            // While the flight shrinks to the reduced window, RFC 9937 determines what may be sent.
             let recovery = &pair.client.connection().recovery;
             let is_shrinking = recovery.congestion_state() == "recovery";
             let excused = is_shrinking
@@ -248,8 +248,8 @@ fn window_is_never_exceeded_but_by_probes() {
     }
 }
 
-/// What gives up requests before the handshake is confirmed stays within the window, however little
-/// of it the first of them have left.
+/// The frames that abandon requests before the handshake is confirmed stay within the window,
+/// however little of it the first requests have left.
 #[test]
 fn window_is_not_exceeded_in_the_handshake() {
     for fill in (10_000..11_500).step_by(50) {
@@ -300,7 +300,7 @@ fn sends_are_spread_over_the_round_trip() {
         sent = pair.client.sent.len();
         bursts.push(bytes);
     }
-    // The first burst after idleness may be larger; no other is more than a small part.
+    // The first burst after idle time may be larger; all others are a small part.
     let largest = bursts.iter().skip(20).max().copied().unwrap_or(0);
     assert!(largest as u64 <= window / 4, "{largest} of {window}");
     assert!(
@@ -336,7 +336,7 @@ fn window_does_not_grow_while_it_is_not_used() {
 
 #[test]
 fn round_trips_of_all_lengths_work() {
-    // Attack A41: no overflow, no spin; the longest is ten times the longest sample (K82).
+    // Attack A41: no overflow, no busy loop; the longest is ten times the longest sample (K82).
     let week = Duration::from_secs(7 * 24 * 3600);
     let delays = [
         Duration::ZERO,
@@ -364,7 +364,8 @@ fn round_trips_of_all_lengths_work() {
 
 #[test]
 fn round_trips_of_weeks_end_without_a_spin() {
-    // Attacks A41, A51: far beyond the longest sample, so nobody waits for acknowledgements.
+    // Attacks A41, A51: far beyond the longest sample, so no timer waits for acknowledgements that
+    // long.
     let week = Duration::from_secs(7 * 24 * 3600);
     let mut pair = Pair::with(both(|config| {
         config.handshake_timeout = week * 500;
@@ -381,7 +382,8 @@ fn round_trips_of_weeks_end_without_a_spin() {
 
 #[test]
 fn clock_that_jumps_or_stands_still_ends_nothing() {
-    // Attack A42, fault F28: forwards below the idle timeout, backwards by anything.
+    // Attack A42, fault F28: the clock jumps forwards by less than the idle timeout, and backwards
+    // by any time.
     let mut pair = connected(|config| config.max_idle_timeout = None);
     let mut transfer = Transfer::up(&mut pair, 200_000);
     let mut steps = 0u64;
@@ -392,7 +394,7 @@ fn clock_that_jumps_or_stands_still_ends_nothing() {
         match steps % 50 {
             10 => pair.now = now + Duration::from_secs(24 * 3600),
             20 => {
-                // Datagrams that arrive with an earlier stamp than those before.
+                // Datagrams arrive with earlier timestamps than those before.
                 pair.now = now.saturating_sub(Duration::from_secs(3600));
                 pair.client.connection().ping();
                 pair.client.touch();

@@ -1,4 +1,4 @@
-//! Rules of streams and flow control as the other end meets them. RFC 9000 §2 to §4, §19.
+//! Rules of streams and flow control, enforced against the other end. RFC 9000 §2 to §4, §19.
 
 use courser_wire::StreamId;
 use courser_wire::frame::Frame;
@@ -7,7 +7,7 @@ use super::frames::raw;
 use super::*;
 use crate::stream::{ReadError, StreamEvent};
 
-/// First window of a stream, and streams of each kind, by default.
+/// Initial window of a stream and number of streams of each kind, by default.
 const WINDOW: u64 = 256 * 1024;
 const STREAMS: u64 = 100;
 
@@ -20,7 +20,7 @@ fn assert_server_closes(case: &str, frames: &[u8], code: u64) {
     assert_eq!(pair.client_heard(), Some(code), "{case}");
 }
 
-/// Opens a stream on the client, writes and drives.
+/// Opens a stream on the client, writes to it and drives the pair.
 fn client_writes(pair: &mut Pair, direction: Direction, data: &[u8]) -> StreamId {
     let streams = pair.client.connection().streams();
     let id = streams.open(direction).expect("room for a stream");
@@ -31,7 +31,7 @@ fn client_writes(pair: &mut Pair, direction: Direction, data: &[u8]) -> StreamId
 
 #[test]
 fn frames_against_the_role_of_a_stream_are_state_errors() {
-    // Bidirectional streams are 0 of the client and 1 of the server, others 2 and 3.
+    // Bidirectional streams are 0 of the client and 1 of the server, unidirectional ones 2 and 3.
     let cases: [(&str, Vec<u64>); 10] = [
         ("STREAM for a local stream not yet opened", vec![0x08, 1]),
         ("STREAM for a send-only stream", vec![0x08, 3]),

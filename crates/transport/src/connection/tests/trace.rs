@@ -1,4 +1,4 @@
-//! The trace of a whole connection: which events, when, in which order.
+//! The trace of a whole connection: its events, their times and their order.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -57,7 +57,7 @@ impl Shared {
             .collect()
     }
 
-    /// Each event in a line: milliseconds since the start, name, what is special.
+    /// Returns each event in a line: milliseconds since the start, name, details.
     fn lines(&self) -> Vec<String> {
         self.events().iter().map(line).collect()
     }
@@ -104,7 +104,7 @@ fn traced() -> (Pair, Arc<Traces>) {
     (pair, traces)
 }
 
-/// A connection without anything on it, closed by the client.
+/// Runs a connection without any streams, closed by the client.
 fn handshake_and_close() -> Arc<Traces> {
     let (mut pair, traces) = traced();
     pair.connect();
@@ -168,7 +168,8 @@ fn lost_packet_is_told_with_its_trigger_before_it_is_sent_again() {
     );
 }
 
-/// A client to a server 10 ms away. Its second flight leaves when the first answer arrives.
+/// The trace of a client of a server 10 ms away. Its second flight leaves when the first answer
+/// arrives.
 const CLIENT: &str = "\
 0 connection_started
 0 version_information
@@ -218,7 +219,7 @@ const CLIENT: &str = "\
 120 connection_state_updated draining
 345 connection_state_updated closed";
 
-/// The same connection seen by the server.
+/// The trace of the same connection at the server.
 const SERVER: &str = "\
 10 connection_started
 10 version_information

@@ -1,4 +1,5 @@
-//! What had arrived when the peer closed, fell silent or forgot us can still be read.
+//! Data that had arrived when the peer closed, became unreachable or lost its state can still be
+//! read.
 
 use courser_wire::StreamId;
 
@@ -7,7 +8,7 @@ use crate::stream::{ReadError, WriteError};
 
 const HELLO: &[u8] = b"said before the end";
 
-/// The server has one finished stream, one that goes on, and both are unread.
+/// Creates a pair whose server has one finished and one unfinished stream, both unread.
 fn with_unread() -> (Pair, [StreamId; 2]) {
     let mut pair = Pair::connected();
     let streams = pair.client.connection().streams();
@@ -99,7 +100,7 @@ fn stopped_stream_is_gone_at_once() {
     assert!(!streams.wants_to_send());
 }
 
-/// Who closes wants nothing more.
+/// An application that closes does not read on.
 #[test]
 fn nothing_after_our_own_close() {
     let (mut pair, ids) = with_unread();

@@ -1,4 +1,5 @@
-//! A receiver that acknowledges what it does not receive, to be sent more. RFC 9000 §21.4, attack A23.
+//! A receiver that acknowledges packets it has not received, to make the sender faster. RFC 9000
+//! §21.4, attack A23.
 
 use super::*;
 use crate::testing::Setup;
@@ -16,8 +17,8 @@ fn connected(seed: u8) -> Pair {
     pair
 }
 
-/// Returns how many packets a server sends to a client that acknowledges all of them at once,
-/// until the server detects it.
+/// Returns how many packets a server sends to a client that acknowledges all of them at once, until
+/// the server detects it.
 fn packets_until_detection(seed: u8) -> u64 {
     let mut pair = connected(seed);
     pair.link.filter = Some(Box::new(|_, _| false));
@@ -47,7 +48,7 @@ fn optimistic_acknowledgements_are_detected_within_a_few_windows() {
     assert!(most <= 8 * INITIAL_WINDOW, "most {most}: {needed:?}");
 }
 
-/// A client that knew the number beforehand would leave it out.
+/// A client that could predict the number would skip it.
 #[test]
 fn the_number_left_out_differs_from_connection_to_connection() {
     let skipped: std::collections::BTreeSet<u64> = (0..64)

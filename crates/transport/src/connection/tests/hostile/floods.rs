@@ -1,4 +1,4 @@
-//! Much of what is allowed once.
+//! Floods of frames, each of which is allowed once.
 
 use courser_wire::frame::{self, Frame};
 use courser_wire::{StreamId, TransportErrorCode};
@@ -11,7 +11,8 @@ use crate::testing::forgery::Forgery;
 
 const PROTOCOL_VIOLATION: u64 = TransportErrorCode::PROTOCOL_VIOLATION.value();
 
-/// Hands the server `count` packets of the client at once, without letting it answer between.
+/// Delivers `count` packets of the client to the server at once, without letting it answer in
+/// between.
 fn flood(pair: &mut Pair, count: usize, payload: impl Fn(usize) -> Vec<u8>) {
     for number in 0..count {
         let bytes = forge(&mut pair.client, SpaceId::Application, &payload(number));
@@ -26,7 +27,7 @@ fn flood(pair: &mut Pair, count: usize, payload: impl Fn(usize) -> Vec<u8>) {
     pair.drive();
 }
 
-/// Datagrams that the server sent in answer to what `attack` does.
+/// Returns the number of datagrams that the server sent in answer to `attack`.
 fn answers(pair: &mut Pair, attack: impl FnOnce(&mut Pair)) -> usize {
     let before = pair.server.sent.len();
     attack(pair);
@@ -34,7 +35,7 @@ fn answers(pair: &mut Pair, attack: impl FnOnce(&mut Pair)) -> usize {
     pair.server.sent.len() - before
 }
 
-/// Either the server bears it or it says that the client goes too far.
+/// Returns true if the server survives or closes with PROTOCOL_VIOLATION.
 fn bears_or_closes(pair: &mut Pair) -> bool {
     let is_closed = is_closed(&mut pair.server);
     !is_closed || pair.server_error() == Some(PROTOCOL_VIOLATION)
@@ -109,7 +110,7 @@ fn frames_without_progress_are_borne_or_ended() {
 
 #[test]
 fn repetition_without_news_ends_the_connection() {
-    // Attack A33: bytes and credit that are known already.
+    // Attack A33: bytes and credit that were received before.
     let credit = encode(&Frame::MaxData(frame::MaxData { limit: 1 }));
     for (name, frame) in [
         ("STREAM", stream_frame(0, 0, b"x", false)),
@@ -137,7 +138,7 @@ fn gap_bomb_is_refused_and_honest_repetition_still_delivers() {
     });
     assert!(!is_closed(&mut pair.server), "{:?}", pair.server.events);
     let received = pair.server.connection().stats().data_received;
-    // 128, one for each 32 KiB of a window of 256 KiB, and what is behind the last.
+    // 128, plus one for each 32 KiB of a window of 256 KiB, and the bytes after the last.
     assert!(
         received <= 2 * 137,
         "limit K02: bytes up to offset {received}"
@@ -161,7 +162,7 @@ fn packet_with_a_refused_frame_is_not_acknowledged_until_it_is_kept() {
     let mut setup = Setup::default();
     let transport = TransportConfig {
         max_gaps_per_stream: 2,
-        // Below what would be worth another gap.
+        // Less than would justify another gap.
         stream_receive_window: 16 << 10,
         ..TransportConfig::default()
     };
@@ -222,7 +223,7 @@ fn transfer_over_a_bad_network_ends_with_room_for_few_gaps() {
 
 #[test]
 fn far_streams_cost_no_more_than_near_ones() {
-    // Attack A27: the last allowed stream first.
+    // Attack A27: uses the last allowed stream first.
     let mut pair = Pair::connected();
     flood(&mut pair, 1, |_| stream_frame(99, 0, &[1], false));
     assert!(!is_closed(&mut pair.server));
@@ -244,7 +245,7 @@ fn far_streams_cost_no_more_than_near_ones() {
 
 #[test]
 fn flood_of_connection_ids_is_bounded() {
-    // Attack A30: each takes back all before it, and nothing is ever acknowledged.
+    // Attack A30: each asks for the retirement of all before it, and nothing is ever acknowledged.
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
     flood(&mut pair, 1_000, |number| {
@@ -267,7 +268,7 @@ fn flood_of_connection_ids_is_bounded() {
 
 #[test]
 fn jumps_of_packet_numbers_cost_no_work_per_number() {
-    // Attack A34: as far as four bytes reach, again and again.
+    // Attack A34: as far ahead as four bytes allow, again and again.
     let mut pair = Pair::connected();
     for jump in 1..1_800u64 {
         let forgery = Forgery::of(&[1]).number(jump * 0x3fff_ffff);
@@ -288,7 +289,7 @@ fn jumps_of_packet_numbers_cost_no_work_per_number() {
 
 #[test]
 fn acknowledgement_of_thousands_of_ranges_costs_what_it_has_bytes() {
-    // Attack A22: as many ranges as fit, all of them long settled, then with wild numbers.
+    // Attack A22: as many ranges as fit, all of them settled long ago, then random numbers.
     let mut pair = Pair::connected();
     pair.upload(100_000);
     pair.run_for(RTT * 3);

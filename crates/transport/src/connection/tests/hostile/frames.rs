@@ -1,4 +1,5 @@
-//! Authentic packets full of nonsense: either fine, or a close with a code; never a panic.
+//! Authentic packets full of random frames: each is accepted, or closes the connection with a code,
+//! without a panic.
 
 use courser_wire::{Writer, varint_len};
 
@@ -6,7 +7,7 @@ use super::*;
 use crate::connection::ConnectionError;
 use crate::testing::forge::forge;
 
-/// Frame types of version 1, and some that are none.
+/// Frame types of version 1, and some unassigned ones.
 const TYPES: [u64; 38] = [
     0x00,
     0x01,
@@ -55,7 +56,7 @@ fn put_varint(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&bytes[..len]);
 }
 
-/// Numbers that parsers and counters get wrong.
+/// Returns numbers that parsers and counters are likely to mishandle.
 fn number(rng: &mut Rng) -> u64 {
     const EDGES: [u64; 14] = [
         0,
@@ -81,7 +82,7 @@ fn number(rng: &mut Rng) -> u64 {
     }
 }
 
-/// Something between honest frames and noise.
+/// Returns payloads between honest frames and noise.
 fn nonsense(rng: &mut Rng) -> Vec<u8> {
     let mut payload = Vec::new();
     for _ in 0..=rng.below(4) {
@@ -93,7 +94,7 @@ fn nonsense(rng: &mut Rng) -> Vec<u8> {
             }
             1 => payload.push(1),
             2 => {
-                // CRYPTO close to where TLS reads.
+                // CRYPTO near the offset that TLS reads.
                 put_varint(&mut payload, 0x06);
                 put_varint(&mut payload, rng.below(2000));
                 let len = index(rng, 300);
@@ -103,7 +104,7 @@ fn nonsense(rng: &mut Rng) -> Vec<u8> {
                 rng.fill(&mut payload[at..]);
             }
             3 => {
-                // STREAM that is well-formed.
+                // STREAM in a well-formed frame.
                 put_varint(&mut payload, 0x0e | rng.below(2));
                 put_varint(&mut payload, rng.below(420));
                 put_varint(&mut payload, number(rng) % 300_000);
@@ -129,7 +130,7 @@ fn nonsense(rng: &mut Rng) -> Vec<u8> {
     payload
 }
 
-/// The spaces that both ends can use now.
+/// Returns the spaces that both ends can use now.
 fn open_spaces(pair: &mut Pair) -> Vec<SpaceId> {
     let mut both = SpaceId::ALL.to_vec();
     for end in [&mut pair.client, &mut pair.server] {
@@ -171,7 +172,7 @@ fn send(pair: &mut Pair, to_server: bool, space: SpaceId, payload: &[u8]) {
     }
 }
 
-/// How the end says that it is over, which has to be with a code of RFC 9000 §20.
+/// Asserts that a connection that is over ended with a code of RFC 9000 §20.
 fn assert_sound(end: &End, seed: u64) {
     for event in &end.events {
         let Event::Lost(error) = event else { continue };
@@ -193,7 +194,7 @@ fn assert_sound(end: &End, seed: u64) {
     }
 }
 
-/// Nonsense into one end at a given moment of a connection's life.
+/// Sends random frames to one end at a given moment of a connection's life.
 fn attack(seed: u64, steps: usize, packets: usize) {
     let mut rng = seeded(seed);
     let mut pair = Pair::with(Setup {
@@ -249,7 +250,7 @@ fn nonsense_at_every_step_of_the_handshake_is_fine_or_closes() {
 
 #[test]
 fn single_frames_of_every_type_with_edge_numbers_are_fine_or_close() {
-    // One connection serves as long as it lives.
+    // Each connection is used as long as it lives.
     let mut rng = seeded(99);
     let mut pair = Pair::connected();
     let mut deaths = 0;
@@ -278,7 +279,7 @@ fn single_frames_of_every_type_with_edge_numbers_are_fine_or_close() {
 
 #[test]
 fn honest_packets_among_nonsense_do_not_hide_it() {
-    // A packet that breaks a rule ends the connection even when it begins with what is fine.
+    // A packet that breaks a rule ends the connection even if it begins with valid frames.
     let mut pair = Pair::connected();
     let mut payload = vec![1, 1, 1];
     payload.extend_from_slice(&[0x1e]);

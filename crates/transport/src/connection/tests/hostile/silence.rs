@@ -1,4 +1,4 @@
-//! Peers that acknowledge nothing, or late, or the same again.
+//! Peers that acknowledge nothing, or late, or the same packets again.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::*;
 use crate::testing::forge::{encode, forge};
 use crate::testing::tampering::varint;
 
-/// The server hears the client and answers, but no answer arrives.
+/// Creates a pair whose server receives packets and answers, but no answer arrives.
 fn mute_pair() -> Pair {
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
     pair
 }
 
-/// One packet of the client, and whatever the server says to it.
+/// Delivers one packet of the client and lets the server respond.
 fn tell(pair: &mut Pair, payload: &[u8]) {
     let bytes = forge(&mut pair.client, SpaceId::Application, payload);
     let (from, to) = (client_address(), server_address());
@@ -38,7 +38,7 @@ fn stream(offset: u64) -> Vec<u8> {
     }))
 }
 
-/// Attack A24: each packet of the client makes the server send an ACK, which takes memory.
+/// Attack A24: each packet of the client makes the server send an ACK, whose record takes memory.
 #[test]
 fn acknowledgements_of_ours_take_no_memory_for_ever() {
     let mut pair = mute_pair();
@@ -55,7 +55,7 @@ fn acknowledgements_of_ours_take_no_memory_for_ever() {
 #[test]
 fn a_peer_that_acknowledges_nothing_is_cut() {
     let mut pair = Pair::connected();
-    // It hears the server, and what it says itself is made below.
+    // The client receives the server's packets, and its own packets are made below.
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to != server_address()));
     let id = pair
         .server
@@ -79,7 +79,7 @@ fn a_peer_that_acknowledges_nothing_is_cut() {
     assert!(lived <= Duration::from_secs(40), "after {lived:?}");
 }
 
-/// Attack A25: an ACK costs what it newly acknowledges, whatever else it names again.
+/// Attack A25: an ACK costs as much as it newly acknowledges, even if it repeats older ranges.
 #[test]
 fn acknowledgements_of_what_is_settled_cost_nothing() {
     let mut pair = Pair::connected();
@@ -102,7 +102,7 @@ fn acknowledgements_of_what_is_settled_cost_nothing() {
         let Some(range) = largest.checked_sub(from + 1) else {
             continue;
         };
-        // All but the first packet, each time; skipped numbers are left out.
+        // All but the first packet, each time, without skipped numbers.
         if let Some(skipped) = recovery.skipped_in(&(from + 1..=largest)) {
             from = skipped;
             continue;
@@ -124,7 +124,7 @@ fn acknowledgements_of_what_is_settled_cost_nothing() {
     assert!(steps < 4 * newly, "{steps} steps for {newly} packets");
 }
 
-/// Attack A33: the same byte again pays for nothing.
+/// Attack A33: a repeated byte does not count as progress that offsets idle frames.
 #[test]
 fn the_same_byte_again_pays_for_no_idle_frame() {
     let mut pair = Pair::connected();

@@ -9,11 +9,11 @@ use crate::protection::HASTY_UPDATE;
 use crate::testing::forge::encode;
 use crate::testing::tampering::GENERATIONS;
 
-/// Each update is acknowledged before the next one: no rule forbids that, so it must cost little.
+/// Each update is acknowledged before the next. This is allowed, so it must cost little.
 #[test]
 fn updates_with_every_packet_keep_two_generations_and_lose_nothing() {
     let (mut pair, eye) = Pair::watched_and_connected();
-    // The honest client knows nothing of this.
+    // The honest client has not updated its keys.
     pair.link.filter = Some(Box::new(|_, _| false));
     let honest = next_number(&mut pair);
     for generation in 1..GENERATIONS {
@@ -26,7 +26,7 @@ fn updates_with_every_packet_keep_two_generations_and_lose_nothing() {
         let last = generations(&sent).last().copied();
         assert_eq!(last, Some(generation), "it follows");
     }
-    // Two generations back the keys are gone: the packet is as good as noise.
+    // The keys of two generations ago are gone: the packet is as good as noise.
     let number = honest + 2 * GENERATIONS as u64;
     let stale = eye.forge_client(&mut pair, GENERATIONS - 3, &ping().number(number));
     let before = pair.server.connection().stats.packets_received;
@@ -39,7 +39,7 @@ fn updates_with_every_packet_keep_two_generations_and_lose_nothing() {
     assert_eq!(pair.server_error(), None);
 }
 
-/// A connected pair whose server endures this many frames without progress.
+/// Creates a connected pair whose server tolerates this many frames without progress.
 fn nearly_out_of_patience(left: u32) -> (Pair, Eye) {
     let (mut pair, eye) = Pair::watched_and_connected();
     pair.link.filter = Some(Box::new(|_, _| false));
@@ -52,7 +52,7 @@ fn nearly_out_of_patience(left: u32) -> (Pair, Eye) {
     (pair, eye)
 }
 
-/// Progress does not pay for updates: each packet brings a new byte of a stream.
+/// Progress does not offset updates: each packet brings a new byte of a stream.
 #[test]
 fn updates_as_fast_as_acknowledgements_end_the_connection() {
     let (mut pair, eye) = nearly_out_of_patience(3 * HASTY_UPDATE);
@@ -83,7 +83,7 @@ fn updates_as_fast_as_acknowledgements_end_the_connection() {
 
 #[test]
 fn one_update_per_probe_timeout_is_free() {
-    // Time gives back fewer frames between two updates than a hasty one costs.
+    // Time restores fewer frames between two updates than a hasty one costs.
     let (mut pair, eye) = nearly_out_of_patience(HASTY_UPDATE);
     let honest = next_number(&mut pair);
     for generation in 1..GENERATIONS {

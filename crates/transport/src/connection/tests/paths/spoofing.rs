@@ -1,4 +1,4 @@
-//! Those who only pretend that the peer has moved. RFC 9000 §9.3, attacks A53 to A56.
+//! Attackers that only pretend that the peer has moved. RFC 9000 §9.3, attacks A53 to A56.
 
 use super::*;
 
@@ -23,8 +23,8 @@ fn spoofed_source_gets_three_times_its_bytes_and_the_client_stays() {
 
 #[test]
 fn racing_copies_of_all_packets_end_nothing() {
-    // Attack A53: somebody copies every packet of the client and is always faster. As long as
-    // that goes on there is little to be done (RFC 9000 §9.3.3), but it must not last.
+    // Attack A53: an attacker copies every packet of the client and is always faster. Meanwhile
+    // little can be done (RFC 9000 §9.3.3), but the effect must not last.
     for to in [victim(), address("10.0.0.1:9")] {
         for down in [true, false] {
             let mut pair = Pair::connected();
@@ -99,7 +99,7 @@ fn small_probe_from_elsewhere_gets_a_small_answer() {
 
 #[test]
 fn flood_of_challenges_is_answered_with_the_newest() {
-    // Attack A32: they all arrive before anything can be sent. More would be limit K17.
+    // Attack A32: they all arrive before anything can be sent. More would reach limit K17.
     let (mut pair, eye) = Pair::watched_and_connected();
     for number in 0..1_500u64 {
         let data = number.to_be_bytes();
@@ -154,8 +154,8 @@ fn client_drops_what_comes_from_where_it_sent_nothing() {
 
 #[test]
 fn rebinding_before_confirmation_is_not_followed() {
-    // Attack A56: each datagram of the client's handshake in turn comes from somewhere else.
-    // Not the first: where that comes from is where the client is.
+    // Attack A56: each datagram of the client's handshake in turn arrives from another address. The
+    // first is excluded, because its source defines the client's address.
     for position in 2..8 {
         let mut pair = Pair::new();
         let mut count = 0;

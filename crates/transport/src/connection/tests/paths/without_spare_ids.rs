@@ -1,9 +1,9 @@
-//! Peers that move and have given no ID for it. RFC 9000 §9.5, attack A59.
+//! Peers that move without having issued an ID for it. RFC 9000 §9.5, attack A59.
 
 use super::*;
 
-/// The server has used all IDs of the client but one, and the client gives no more: its new ones
-/// are lost.
+/// Creates a pair whose server has used all IDs of the client but one. The client issues no more:
+/// its new ones are lost.
 fn starved() -> Pair {
     let mut pair = Pair::connected();
     pair.run_for(RTT);
@@ -21,12 +21,13 @@ fn a_client_without_a_spare_id_is_followed_with_the_one_in_use() {
         let in_use = *pair.server.connection().cids.peer.current();
         pair.link.filter = Some(Box::new(|_, _| false));
         pair.client.address = to;
-        // Nothing that would bring new IDs comes through yet.
+        // Packets that would bring new IDs are still lost.
         from_elsewhere(&mut pair, to, &encode(&Frame::Ping));
         assert_eq!(server_peer(&mut pair), to);
         assert_eq!(*pair.server.connection().cids.peer.current(), in_use);
         rebind(&mut pair, to);
-        // The first challenge was lost with all else, and used up what three times a PING allows.
+        // The first challenge was lost with everything else, and used up the limit of three times a
+        // PING.
         ping(&mut pair);
         pair.run_for(Duration::from_secs(3));
         assert!(is_validated(&mut pair), "{to}");

@@ -1,4 +1,4 @@
-//! Congestion marks, and networks that spoil them. RFC 9000 §13.4, RFC 9002 §7.1.
+//! ECN marks, and networks that corrupt them. RFC 9000 §13.4, RFC 9002 §7.1.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn congestion_marks_lower_the_window_without_loss() {
 
 #[test]
 fn marks_that_do_not_survive_are_given_up() {
-    // Attack A45, fault F16: bleached, swapped, made up.
+    // Attack A45, fault F16: cleared, swapped and invented marks.
     for name in ["bleached", "swapped"] {
         let mut pair = Pair::with(both(|_| {}));
         pair.link.filter = Some(Box::new(move |_, datagram| {

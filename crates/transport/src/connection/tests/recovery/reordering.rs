@@ -1,8 +1,9 @@
-//! Packets that are late, not lost. RFC 9002 §6.1.1, §6.1.2.
+//! Packets that are late but not lost. RFC 9002 §6.1.1, §6.1.2.
 
 use super::*;
 
-/// 1 MB/s over a path that holds `reorder` of a thousand datagrams back by up to half a round trip.
+/// Creates a pair at 1 MB/s whose path delays `reorder` of a thousand datagrams by up to half a
+/// round trip.
 fn reordering(reorder: u64) -> Pair {
     let mut pair = connected(|_| {});
     pair.link.rate = Some(1_000_000);
@@ -16,8 +17,8 @@ fn path_that_reorders_is_learned() {
     let transfer = Transfer::up(&mut pair, 4_000_000);
     let took = transfer.finish(&mut pair, Duration::from_secs(60));
     let stats = pair.client.connection().stats();
-    // Nothing was lost, so whatever counted as lost turned out to be none, after which the
-    // thresholds know the path.
+    // No packet was lost, so all losses turned out to be spurious. Afterwards the thresholds are
+    // adapted to the path.
     assert_eq!(stats.packets_lost, stats.packets_spuriously_lost);
     assert!(stats.packets_lost > 0, "the first is a surprise");
     assert!(stats.packets_lost < 30, "{stats:?}");

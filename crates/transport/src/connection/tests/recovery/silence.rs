@@ -1,4 +1,4 @@
-//! Silence, and what keeps it away. RFC 9000 §10.1.
+//! The idle timeout, and keep-alives that prevent it. RFC 9000 §10.1.
 
 use super::*;
 
@@ -109,7 +109,7 @@ fn keep_alive_of_either_end_keeps_both() {
     }
 }
 
-/// RFC 9114 §5.1 asks for it: only while an answer is waited for.
+/// RFC 9114 §5.1: keep-alives are sent only while a response is expected.
 #[test]
 fn keep_alive_while_busy_ends_with_the_exchange() {
     let mut pair = connected(|config| config.max_idle_timeout = Some(Duration::from_secs(6)));
@@ -120,7 +120,7 @@ fn keep_alive_while_busy_ends_with_the_exchange() {
     pair.client.touch();
     pair.run_for(Duration::from_secs(60));
     assert!(!pair.client.connection().is_closed() && !pair.server.connection().is_closed());
-    // One of the peer's keeps nothing alive.
+    // A stream of the peer keeps nothing alive.
     let server = pair.server.connection();
     server.keep_alive_while_busy(true);
     server.streams().reset(id, 0).expect("open");
