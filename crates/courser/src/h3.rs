@@ -1,18 +1,20 @@
-//! HTTP/3 (RFC 9114) on a [`Connection`](crate::Connection), with the types that Rust shares.
+//! HTTP/3 (RFC 9114) on a [`Connection`](crate::Connection), with the common types of the Rust
+//! ecosystem.
 //!
 //! Requests and responses are those of the [`http`] crate, bodies are [`http_body::Body`], and a
-//! server is any [`tower_service::Service`]: what runs on hyper runs here.
+//! server is any [`tower_service::Service`]. A service written for hyper runs here unchanged.
 //!
 //! - [`serve`] answers the requests of one connection with a service.
 //! - [`Client`] sends requests on one connection.
 //! - [`Client::connect`] and [`upgrade`] turn a CONNECT into a stream, for WebSocket (RFC 9220) and
-//!   the like; [`Capsules`] and [`Datagrams`] are what such protocols may speak (RFC 9297).
-//! - [`Interim`] and [`OnInterim`] are for what comes before a response, such as 103 (Early Hints).
-//! - [`ServerConnection`] hands requests out one by one, for those who want no service.
+//!   similar protocols. [`Capsules`] and [`Datagrams`] carry the messages of such protocols
+//!   (RFC 9297).
+//! - [`Interim`] and [`OnInterim`] send and receive interim responses, such as 103 (Early Hints).
+//! - [`ServerConnection`] returns requests one by one, for servers without a service.
 //!
-//! Field sections are compressed with a dynamic table both ways (RFC 9204), responses leave in the
-//! order of their priority (RFC 9218), bodies are streamed both ways with back-pressure: a body
-//! that is not read is not received.
+//! Field sections are compressed with a dynamic table in both directions (RFC 9204). Responses are
+//! sent in the order of their priority (RFC 9218). Bodies are streamed in both directions with
+//! back-pressure: a body that is not read is not received beyond its flow-control window.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -88,5 +90,5 @@ pub use self::server::ServerConnection;
 pub use self::unresolved::Unresolved;
 pub use self::upgrade::{OnUpgrade, Upgraded, upgrade};
 
-/// The name of HTTP/3 in ALPN (RFC 9114 §3.1).
+/// The ALPN protocol name of HTTP/3 (RFC 9114 §3.1).
 pub const ALPN: &str = "h3";

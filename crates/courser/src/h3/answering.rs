@@ -1,4 +1,4 @@
-//! The place where requests are answered.
+//! Execution of the futures that answer requests.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,19 +7,19 @@ use std::task::{Context, Poll, Waker};
 use crate::first_poll::{First, FirstPolls};
 use crate::runtime;
 
-/// Answers requests of one connection: those that can be answered at once where the connection is
-/// read, the others in tasks.
+/// Answers the requests of one connection: requests that can be answered at once in the task that
+/// reads the connection, all others in tasks of their own.
 #[derive(Debug)]
 pub(super) struct Answering<F> {
     active: Arc<Active>,
     first: FirstPolls,
     /// The memory of the last answer, recycled for the next one.
     place: Option<Pin<Box<F>>>,
-    /// Answered since the reader of the connection let others run.
+    /// Number of answers since the task that reads the connection last yielded.
     in_a_row: u32,
 }
 
-/// Answers after which other tasks of the thread have their turn.
+/// Number of answers after which other tasks of the thread may run.
 const MOST_IN_A_ROW: u32 = 64;
 
 impl<F: Future<Output = ()> + Send + 'static> Answering<F> {
@@ -32,7 +32,7 @@ impl<F: Future<Output = ()> + Send + 'static> Answering<F> {
         }
     }
 
-    /// Answers a request or has it answered.
+    /// Answers a request at once, or in a task.
     pub(super) fn begin(&mut self, answer: F) {
         if self.first.is_careful() {
             self.spawn(Box::pin(answer));
@@ -53,13 +53,13 @@ impl<F: Future<Output = ()> + Send + 'static> Answering<F> {
         self.in_a_row += 1;
     }
 
-    /// The next request has to be waited for. An idle connection keeps no place for it.
+    /// Notes that the next request has not arrived yet. An idle connection keeps no memory for it.
     pub(super) fn pause(&mut self) {
         self.place = None;
         self.first.pause();
     }
 
-    /// Lets other tasks run when they have waited long enough.
+    /// Lets other tasks run if they have waited long enough.
     pub(super) async fn rest(&mut self) {
         if self.in_a_row >= MOST_IN_A_ROW {
             self.in_a_row = 0;
@@ -95,7 +95,7 @@ async fn yield_now() {
 pub(super) struct Active(Mutex<(usize, Option<Waker>)>);
 
 impl Active {
-    /// Ready when there is none.
+    /// Returns `Ready` if there are none.
     pub(super) fn poll_none(&self, cx: &Context<'_>) -> Poll<()> {
         let mut active = self.lock();
         if active.0 == 0 {
@@ -110,7 +110,7 @@ impl Active {
     }
 }
 
-/// One of them.
+/// Counts one of them until it is dropped.
 struct Counted(Arc<Active>);
 
 impl Counted {

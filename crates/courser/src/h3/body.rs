@@ -13,21 +13,21 @@ use super::error::Error;
 use super::incoming::Incoming;
 use super::upgrade::Slot;
 
-/// The body of a received message: content as it arrives, then trailers.
+/// The body of a received message: its content as it arrives, then its trailers.
 ///
-/// An unread body receives no more than the window of its stream. Dropping the body of a request
-/// before its end asks the client to send no more of it. Dropping that of a response cancels the
-/// request.
+/// An unread body receives at most the flow-control window of its stream. Dropping the body of a
+/// request before its end asks the client to stop sending it. Dropping the body of a response
+/// cancels the request.
 ///
 /// # Cancel safety
-/// Safe: a frame that was not handed out is handed out by the next poll.
+/// Safe: a frame that was not returned is returned by the next poll.
 #[derive(Debug)]
 pub struct Body {
     /// The rest of the message, `None` if it is complete.
     incoming: Option<Box<Incoming>>,
-    /// The place of the message until it is read, from where an upgrade may take it.
+    /// The slot of the message until it is read, from which an upgrade may take it.
     offer: Option<Arc<Slot>>,
-    /// The bytes of `content-length` that have not arrived.
+    /// Bytes of `content-length` that have not arrived.
     left: Option<u64>,
 }
 

@@ -11,14 +11,14 @@ use super::upgrade::Upgraded;
 
 /// The capsule protocol on an [`Upgraded`] stream, with its datagrams.
 ///
-/// Datagrams travel in QUIC's DATAGRAM frames where both ends have them, and in DATAGRAM capsules
-/// (RFC 9297 §3.5) where not, in which case none is lost; both come out of [`Capsules::next`].
-/// Capsules of types that nobody [accepts](Capsules::accept) are skipped and not kept.
+/// Datagrams travel in DATAGRAM frames of QUIC if both ends support them. Otherwise they travel in
+/// DATAGRAM capsules (RFC 9297 §3.5), of which none is lost. [`Capsules::next`] returns both.
+/// Capsules of types that are not [accepted](Capsules::accept) are skipped without being stored.
 #[derive(Debug)]
 pub struct Capsules {
     stream: Upgraded,
     reader: CapsuleReader,
-    /// Types that are wanted, and how long their values may be.
+    /// Accepted types, and the maximum length of their values.
     accepted: Vec<(u64, usize)>,
     is_over: bool,
 }
@@ -26,14 +26,14 @@ pub struct Capsules {
 /// A datagram or capsule that has arrived.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// An HTTP Datagram, whichever way it came.
+    /// An HTTP Datagram, from a DATAGRAM frame or a capsule.
     Datagram(Bytes),
     /// A capsule of an accepted type.
     Capsule(Capsule),
 }
 
 impl Capsules {
-    /// Speaks the capsule protocol on a stream. Accepts datagrams of up to 64 KiB and no other
+    /// Runs the capsule protocol on a stream. Accepts datagrams of up to 64 KiB and no other
     /// capsules.
     pub fn new(stream: Upgraded) -> Self {
         if let Some(datagrams) = stream.datagrams() {
@@ -47,7 +47,7 @@ impl Capsules {
         }
     }
 
-    /// Accepts capsules of a type too, with values of up to `longest` bytes. A longer one ends the
+    /// Also accepts capsules of a type, with values of up to `longest` bytes. A longer one ends the
     /// stream with `H3_EXCESSIVE_LOAD`.
     #[must_use]
     pub fn accept(mut self, kind: u64, longest: usize) -> Self {
@@ -59,24 +59,25 @@ impl Capsules {
     /// Sends a capsule.
     ///
     /// # Errors
-    /// When the peer wants no more, or the connection is over.
+    /// Returns an error if the peer has stopped reading, or if the connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has sent nothing, or all of it goes with what is sent next.
+    /// Dropping the future before it is ready sends either nothing or, with the next write, the
+    /// whole capsule.
     pub async fn send(&mut self, kind: u64, value: &[u8]) -> Result<(), Error> {
         let mut bytes = Vec::with_capacity(value.len() + 16);
         Capsule::encode(&mut bytes, kind, value);
         self.stream.write_chunk(bytes.into()).await
     }
 
-    /// Sends a datagram: in a DATAGRAM frame, or in a capsule if one of the ends has no such frames
-    /// or the path does not carry one of this size.
+    /// Sends a datagram in a DATAGRAM frame, or in a capsule if one of the ends does not support
+    /// such frames or the path does not carry one of this size.
     ///
     /// # Errors
-    /// As [`Capsules::send`].
+    /// The errors of [`Capsules::send`].
     ///
     /// # Cancel safety
-    /// As [`Capsules::send`].
+    /// The same as for [`Capsules::send`].
     pub async fn send_datagram(&mut self, payload: &[u8]) -> Result<(), Error> {
         match self
             .stream
@@ -90,14 +91,14 @@ impl Capsules {
         }
     }
 
-    /// Waits for the next datagram or capsule; `None` when the peer has ended the stream.
+    /// Waits for the next datagram or capsule. Returns `None` when the peer has ended the stream.
     ///
     /// # Errors
-    /// When a capsule is too long or cut off, which ends the stream; when the peer has given up;
-    /// when the connection is over.
+    /// Returns an error if a capsule is too long or truncated, which ends the stream, if the peer
+    /// has reset the stream, or if the connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has taken nothing.
+    /// Safe: a future that is dropped before it is ready has taken nothing.
     pub async fn next(&mut self) -> Result<Option<Received>, Error> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
@@ -135,17 +136,17 @@ impl Capsules {
         Poll::Ready(Ok(None))
     }
 
-    /// Both halves of the stream end with the error.
+    /// Ends both halves of the stream with the error.
     fn fail(&mut self, error: courser_http3::Error) -> Error {
         self.is_over = true;
         self.stream.abort(error)
     }
 
-    /// The stream beneath. What was read of a capsule is lost.
+    /// Returns the underlying stream. The part of a capsule that was already read is lost.
     pub fn into_inner(self) -> Upgraded {
         self.stream
     }
 }
 
-/// Every datagram that UDP carries.
+/// Longest accepted datagram: any that UDP can carry.
 const LONGEST_DATAGRAM: usize = 64 * 1024;

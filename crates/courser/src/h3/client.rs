@@ -1,4 +1,4 @@
-//! The client's end of a connection.
+//! The client end of a connection.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -17,32 +17,32 @@ use super::upgrade::Upgraded;
 use super::{OnInterim, Priority, driver, priority};
 use crate::{Connection, ConnectionError, RecvStream, Side, runtime};
 
-/// The client's end of a connection. Clones share it. Dropping the last clone and the last body of its
-/// responses closes the connection.
+/// The client end of a connection. Clones share it. Dropping the last clone and the last body of
+/// its responses closes the connection.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Guard>);
 
 impl Client {
-    /// Starts HTTP/3 on a connection with the defaults of a client.
+    /// Starts HTTP/3 on a connection with the default settings of a client.
     pub fn new(connection: Connection) -> Self {
         Self::with_config(connection, http3::Config::new(Side::Client))
     }
 
     /// Starts HTTP/3 on a connection.
     pub fn with_config(connection: Connection, config: http3::Config) -> Self {
-        // §5.1: an answer may take longer than the idle timeout.
+        // §5.1: a response may take longer than the idle timeout.
         connection.keep_alive_while_busy(true);
         let shared = Shared::new(connection, config);
         driver::start(&shared);
         Self(Arc::new(Guard(shared)))
     }
 
-    /// Sends a request and waits for the header section of its response. Sends the body of the request
-    /// at the same time, and continues after the response has arrived.
+    /// Sends a request and waits for the header section of its response. The body of the request is
+    /// sent meanwhile, and sending continues after the response has arrived.
     ///
-    /// The URI must be absolute. Adds a `content-length` if the body knows it. Waits while the server
-    /// allows no further request. Complete content of less than 64 KiB waits a millisecond or two for
-    /// the end of its body.
+    /// The URI must be absolute. Adds a `content-length` if the body reports its exact size. Waits
+    /// while the server allows no further request. Complete content of less than 64 KiB is held
+    /// back for a millisecond or two, until the end of its body is known.
     ///
     /// # Errors
     /// [`Error::is_unprocessed`] is true if the request can be sent again.
@@ -63,7 +63,7 @@ impl Client {
             let (response, incoming) = self.response(incoming, &parts).await?;
             return Ok(into_body(response, incoming, &parts.method));
         }
-        // In a box: requests that take one step need no room for what else may be necessary.
+        // Boxed, so that requests that take one step need no room for the other steps.
         Box::pin(self.send_in_steps(parts, body)).await
     }
 
@@ -94,7 +94,7 @@ impl Client {
             }
         } else {
             runtime::spawn(async move {
-                // An error reaches the task that waits for the response.
+                // An error is reported to the task that waits for the response.
                 let _ = outgoing.send(head, body, length).await;
             });
         }
@@ -105,9 +105,9 @@ impl Client {
         Ok(into_body(response, incoming, &parts.method))
     }
 
-    /// Sends a CONNECT and takes its stream, once the server has accepted it. An extended one
-    /// (RFC 9220) has a [`Protocol`](super::Protocol) among its extensions. The method of the request
-    /// is ignored.
+    /// Sends a CONNECT and returns its stream once the server has accepted it. An extended CONNECT
+    /// (RFC 9220) has a [`Protocol`](super::Protocol) among its extensions. The method of the
+    /// request is ignored.
     ///
     /// ```no_run
     /// # async fn chat(client: courser::h3::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -121,11 +121,11 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::Refused`] with the server's answer if that is not a success, and the errors of
-    /// [`Client::send`].
+    /// Returns [`Error::Refused`] with the server's response if its status is not 2xx, and the
+    /// errors of [`Client::send`].
     ///
     /// # Cancel safety
-    /// The same as [`Client::send`].
+    /// The same as for [`Client::send`].
     pub async fn connect(&self, request: Request<()>) -> Result<Response<Upgraded>, Error> {
         let (mut parts, ()) = request.into_parts();
         parts.method = Method::CONNECT;
@@ -164,7 +164,7 @@ impl Client {
             None => Ok(None),
             Some(SentHead::Whole(receive)) => {
                 let incoming = self.incoming(receive, parts);
-                // The task is woken when anything is there; until then there is no point in reading.
+                // The task is woken when anything arrives; until then there is no point in reading.
                 let mut has_waited = false;
                 poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
                     true => Poll::Ready(()),
@@ -190,14 +190,14 @@ impl Client {
         Box::new(Incoming::response(self.0.clone(), receive, &parts.method))
     }
 
-    /// Opens a stream for a request whose content has this length, if it may be sent.
+    /// Opens a stream for a request whose content has this length, if the request may be sent.
     async fn begin(
         &self,
         parts: &mut http::request::Parts,
         length: Option<u64>,
     ) -> Result<Exchange, Error> {
         let priority = add_priority(parts);
-        // Fails before a stream is opened for it.
+        // This fails before a stream is opened for it.
         let mut fields = FieldsToSend::request(parts)?;
         if let Some(length) = length {
             fields.set_content_length(length);
@@ -206,7 +206,7 @@ impl Client {
         let (send, receive) = match self.0.quic.open_bi().await {
             Ok(streams) => streams,
             Err(error) => {
-                // Nothing was sent to a server that has gone.
+                // Nothing was sent to a server that has closed the connection.
                 let is_gone = matches!(&error, ConnectionError::ApplicationClosed { .. });
                 let error = Error::from(error);
                 return Err(match is_gone && error.is_clean_close() {
@@ -306,7 +306,7 @@ impl Client {
     /// Turns the error of a request that a GOAWAY excludes into `GoingAway`: it was not processed.
     async fn explain(&self, error: Error, stream: u64) -> Error {
         if matches!(error, Error::Connection(_)) {
-            // The end of the connection may overtake the GOAWAY that came before it.
+            // The end of the connection may overtake a GOAWAY that was sent before it.
             self.0.all_read().await;
         }
         match self.0.is_refused(stream) {
@@ -349,8 +349,8 @@ fn into_body(
     response.map(|()| Body::new(incoming, length))
 }
 
-/// Ignores a stop of the request: a server that answers early stops reading (RFC 9114 §4.1), and its
-/// answer counts.
+/// Ignores a STOP_SENDING for the request: a server that responds early stops reading (RFC 9114
+/// §4.1), and its response counts.
 fn ignore_stop(result: Result<(), Error>) -> Result<(), Error> {
     match result {
         Err(Error::Http { .. }) => Ok(()),

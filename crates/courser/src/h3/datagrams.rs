@@ -12,18 +12,19 @@ pub(super) use self::registry::{Delivery, Registry};
 use super::shared::Guard;
 use crate::{ConnectionError, DatagramOptions, SendDatagramError};
 
-/// The datagrams of one request, both ways.
+/// The datagrams of one request, in both directions.
 ///
-/// Among the extensions of a request on a server, and of its response on a client, while
-/// [`Config::datagrams`](super::Config::datagrams) is on; [`Upgraded::datagrams`] has it too. What
-/// a datagram means is for the protocol that the request names to say.
+/// It is among the extensions of a request on a server, and of its response on a client, if
+/// [`Config::datagrams`](super::Config::datagrams) is on; [`Upgraded::datagrams`] returns it too.
+/// The protocol of the request defines the meaning of datagrams.
 ///
-/// A request has a use for datagrams from [`accept`](Self::accept), [`negotiated`](Self::negotiated)
-/// or the first attempt to send or receive on. When the last clone is dropped before that, it has
-/// none, and a peer that sends one loses the request (`H3_DATAGRAM_ERROR`, RFC 9297 §2).
+/// A request uses datagrams from the first call of [`accept`](Self::accept),
+/// [`negotiated`](Self::negotiated), or a method that sends or receives. If the last clone is
+/// dropped before, the request does not use them, and a datagram from the peer aborts the request
+/// (`H3_DATAGRAM_ERROR`, RFC 9297 §2).
 ///
-/// Up to 64 datagrams of a request and 256 KiB of all requests wait to be received; then the oldest
-/// of the request are dropped.
+/// Up to 64 datagrams per request and 256 KiB over all requests wait to be received. Beyond that,
+/// the oldest of the request are dropped.
 ///
 /// [`Upgraded::datagrams`]: super::Upgraded::datagrams
 #[derive(Clone, Debug)]
@@ -43,26 +44,26 @@ impl Drop for Handle {
     }
 }
 
-/// Why a datagram was not sent.
+/// The reason why a datagram was not sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatagramError {
-    /// One of the ends has not switched them on, in the settings of HTTP/3 or in QUIC. Capsules
-    /// may do: see [`Capsules`](super::Capsules).
+    /// One of the ends has not enabled them, in the settings of HTTP/3 or in QUIC. Capsules may
+    /// work instead: see [`Capsules`](super::Capsules).
     #[error(
         "datagrams are not negotiated: both ends have to send SETTINGS_H3_DATAGRAM and \
          max_datagram_frame_size"
     )]
     NotNegotiated,
-    /// It would never fit.
+    /// The datagram exceeds the largest size that can be sent.
     #[error("datagram of {size} bytes exceeds the limit of {max}: see max_size")]
     TooLarge {
-        /// Bytes of the datagram.
+        /// Size of the datagram in bytes.
         size: usize,
-        /// Bytes that fit at present.
+        /// Largest size that fits at present, in bytes.
         max: usize,
     },
-    /// We have finished or reset the stream of the request, or it was never that of one.
+    /// The stream of the request was finished or reset by us, or does not belong to a request.
     #[error("the request stream has ended")]
     StreamOver,
     /// The connection is over.
@@ -75,24 +76,24 @@ impl Datagrams {
         Self(Arc::new(Handle { guard, stream }))
     }
 
-    /// Says that the request has a use for datagrams, before any was sent or received.
+    /// Declares that the request uses datagrams, before any was sent or received.
     pub fn accept(&self) {
         self.0.guard.datagrams.claim(self.0.stream);
     }
 
-    /// Sends a datagram. It may be lost, and it may be dropped for a newer one before it leaves: see
+    /// Sends a datagram. It may be lost, or dropped in favour of a newer one before it is sent: see
     /// [`Connection::send_datagram`](crate::Connection::send_datagram).
     ///
     /// # Errors
-    /// [`DatagramError`].
+    /// Returns a [`DatagramError`] if the datagram cannot be sent.
     pub fn send(&self, payload: &[u8]) -> Result<(), DatagramError> {
         self.send_with(payload, DatagramOptions::default())
     }
 
-    /// As [`Datagrams::send`], for a limited time.
+    /// Like [`Datagrams::send`], with options such as an expiry time.
     ///
     /// # Errors
-    /// [`DatagramError`].
+    /// Returns a [`DatagramError`] if the datagram cannot be sent.
     pub fn send_with(&self, payload: &[u8], options: DatagramOptions) -> Result<(), DatagramError> {
         let Handle { guard, stream } = &*self.0;
         let is_open = guard.datagrams.claim(*stream);
@@ -117,23 +118,23 @@ impl Datagrams {
         })
     }
 
-    /// Waits for the next datagram; `None` when there will be none: the peer has ended the request,
-    /// or the connection is over.
+    /// Waits for the next datagram. Returns `None` when no more can arrive, because the peer has
+    /// ended the request or the connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has taken nothing.
+    /// Safe: a future that is dropped before it is ready has taken nothing.
     pub async fn receive(&self) -> Option<Bytes> {
         std::future::poll_fn(|cx| self.poll_receive(cx)).await
     }
 
-    /// As [`Datagrams::receive`]. One task waits at a time: the one that asked last.
+    /// Polls like [`Datagrams::receive`]. Only one task waits at a time: the one that polled last.
     pub fn poll_receive(&self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         self.0.guard.datagrams.poll_receive(cx, self.0.stream)
     }
 
-    /// Bytes of the largest datagram that can be sent now; `None` while datagrams are not
-    /// negotiated. Changes as
-    /// [`Connection::max_datagram_size`](crate::Connection::max_datagram_size) does.
+    /// Returns the size in bytes of the largest datagram that can be sent now; `None` while
+    /// datagrams are not negotiated. Changes with
+    /// [`Connection::max_datagram_size`](crate::Connection::max_datagram_size).
     pub fn max_size(&self) -> Option<usize> {
         let Handle { guard, stream } = &*self.0;
         if !guard.has_datagrams() {
@@ -143,29 +144,30 @@ impl Datagrams {
         guard.quic.max_datagram_size()?.checked_sub(header)
     }
 
-    /// True when datagrams can be sent: both ends have switched them on. The peer's word comes with
-    /// its settings, shortly after the connection has begun; see [`Datagrams::negotiated`].
+    /// Returns true if datagrams can be sent because both ends have enabled them. The peer's
+    /// settings arrive shortly after the connection has begun; see [`Datagrams::negotiated`].
     pub fn is_negotiated(&self) -> bool {
         self.max_size().is_some()
     }
 
-    /// Waits for the peer's settings: true when datagrams can be sent, false when they cannot or the
-    /// connection is over.
+    /// Waits for the peer's settings. Returns true if datagrams can be sent, false if they cannot
+    /// or the connection is over.
     ///
-    /// The first request of a connection may be there before the settings of its client, which may
-    /// be lost and sent again. A service that sends before it has received a datagram waits here. A
-    /// server waits for 10 s at most, then it closes the connection of such a client; a client waits
-    /// until the connection ends. Says that the request has a use for datagrams.
+    /// The first request of a connection may arrive before the settings of its client, which may be
+    /// lost and retransmitted. A service that sends a datagram before it has received one should
+    /// call this first. A server waits for 10 s at most, then closes the connection of such a
+    /// client; a client waits until the connection ends. Declares that the request uses datagrams.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// Safe: dropping the future loses nothing.
     pub async fn negotiated(&self) -> bool {
         self.accept();
         self.0.guard.peer_settings().await.is_some() && self.is_negotiated()
     }
 }
 
-/// The error of a request whose peer sends datagrams although it does not use them (RFC 9297 §2).
+/// The error of a request whose peer sends datagrams although we do not use them for it (RFC 9297
+/// §2).
 pub(super) const UNWANTED_DATAGRAM: http3::Error = http3::Error {
     code: Code::DATAGRAM_ERROR,
     scope: Scope::Stream,

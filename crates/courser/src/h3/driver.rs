@@ -12,7 +12,7 @@ use super::error::var_int;
 use super::shared::Shared;
 use crate::{ReadError, RecvStream, Side, StoppedError, VarInt, runtime};
 
-/// Starts them. They end with the connection.
+/// Starts the tasks. They end with the connection.
 pub(super) fn start(shared: &Arc<Shared>) {
     runtime::spawn(send(shared.clone()));
     runtime::spawn(receive(Reader::of(shared.clone())));
@@ -27,7 +27,7 @@ pub(super) fn start(shared: &Arc<Shared>) {
 
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
 
-/// Opens our unidirectional streams and writes on them.
+/// Opens our unidirectional streams and writes to them.
 async fn send(shared: Arc<Shared>) {
     let mut stopped: Vec<Stopped> = Vec::new();
     for index in 0..3 {
@@ -50,7 +50,7 @@ async fn send(shared: Arc<Shared>) {
         closed.as_mut().poll(cx)
     })
     .await;
-    // A GOAWAY that came before the end still counts.
+    // A GOAWAY that arrived before the end still counts.
     shared.all_read().await;
     shared.wake_all();
 }
@@ -62,8 +62,8 @@ async fn receive(reader: Reader) {
     }
 }
 
-/// A task that reads such streams, or accepts them. Requests of a connection that is over wait for
-/// all of them.
+/// Counts a task that reads or accepts unidirectional streams. Requests of a connection that is
+/// over wait for all of them.
 struct Reader(Arc<Shared>);
 
 impl Reader {
@@ -88,14 +88,14 @@ async fn receive_stream(reader: Reader, mut stream: RecvStream) {
             Ok(None) => (Bytes::new(), true),
             Err(ReadError::Reset(_)) => {
                 let now = shared.now();
-                // Its error has closed the connection.
+                // The error has closed the connection.
                 let _ = shared.drive(|state| state.http.handle_uni_reset(now, id));
                 return;
             }
             Err(_) => return,
         };
         let now = shared.now();
-        // What PRIORITY_UPDATE may name.
+        // Streams that PRIORITY_UPDATE may name.
         let limit = match shared.side() {
             Side::Server => shared.quic.granted_requests(),
             Side::Client => 0,
@@ -115,7 +115,7 @@ async fn receive_stream(reader: Reader, mut stream: RecvStream) {
     }
 }
 
-/// Hands the datagrams of QUIC to their requests.
+/// Delivers the datagrams of QUIC to their requests.
 async fn receive_datagrams(shared: Arc<Shared>) {
     while let Ok(payload) = shared.quic.read_datagram().await {
         if shared.on_datagram(payload).is_err() {
@@ -124,8 +124,8 @@ async fn receive_datagrams(shared: Arc<Shared>) {
     }
 }
 
-/// Against clients that hold a connection and never say what it is for (A79): SETTINGS have to come
-/// first (RFC 9114 §6.2.1), and no time is named for it.
+/// Limits the wait for SETTINGS, which must come first (RFC 9114 §6.2.1) but for which no time is
+/// specified. Clients could hold idle connections otherwise (A79).
 async fn expect_settings(shared: Arc<Shared>) {
     if runtime::timeout(SETTINGS_TIMEOUT, shared.peer_settings())
         .await
@@ -136,14 +136,15 @@ async fn expect_settings(shared: Arc<Shared>) {
             scope: Scope::Connection,
             reason: "no SETTINGS within 10 s",
         };
-        // It closes the connection.
+        // This closes the connection.
         let _ = shared.drive(|_| Err::<(), _>(error));
     }
 }
 
 const SETTINGS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server opens no bidirectional streams without an extension (RFC 9114 §6.1).
+/// Refuses bidirectional streams of a server, which may open none without an extension (RFC 9114
+/// §6.1).
 async fn refuse_bidirectional(shared: Arc<Shared>) {
     if shared.quic.accept_bi().await.is_ok() {
         let _ = shared.drive(|state| state.http.check_bidirectional());

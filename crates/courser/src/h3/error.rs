@@ -7,7 +7,7 @@ use courser_http3 as http3;
 use super::Code;
 use crate::{ConnectionError, ReadError, VarInt, WriteError};
 
-/// A request or its connection failed.
+/// An error of a request or its connection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,37 +17,37 @@ pub enum Error {
     /// A rule of HTTP/3 was broken, or the request was cancelled.
     #[error("{origin}: {code}{}", reason_text(reason))]
     Http {
-        /// The end that has detected the error.
+        /// The end that detected the error.
         origin: Origin,
-        /// The code it was said with.
+        /// The error code that was sent.
         code: Code,
         /// A short description, empty for errors from the peer.
         reason: &'static str,
     },
-    /// The request cannot be sent as it is; nothing of it was.
+    /// The request cannot be sent as it is. No part of it was sent.
     #[error("request: {0}")]
     Request(#[from] http3::RequestError),
-    /// The server goes away and does not serve this request, or we do: it was not processed and
-    /// can be sent on another connection.
+    /// The server is going away and does not serve this request, or we are. The request was not
+    /// processed and can be sent on another connection.
     #[error("the connection accepts no more requests; this one was not processed")]
     GoingAway,
-    /// The body to be sent failed.
+    /// The body to be sent returned an error.
     #[error("body: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
-    /// The server has refused a CONNECT with this answer.
+    /// The server has refused a CONNECT with this response.
     #[error("the server rejected the CONNECT request with {}", .0.status())]
     Refused(Box<http::Response<super::Body>>),
-    /// The response has more fields than we allow.
+    /// The header or trailer section of the response exceeds our limit.
     #[error("{0}")]
     Fields(http3::FieldsError),
 }
 
-/// The end that has detected an error.
+/// The end that detected an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// We did.
+    /// We detected it.
     Local,
-    /// The peer did, or gave up.
+    /// The peer detected it, or cancelled the request.
     Peer,
 }
 
@@ -68,13 +68,13 @@ fn reason_text(reason: &str) -> String {
 }
 
 impl Error {
-    /// True when time ran out.
+    /// Returns true if a timeout expired.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Connection(error) if error.is_timeout())
     }
 
-    /// True when the request surely was not processed, so that it can be sent again whatever its
-    /// method (RFC 9114 §4.1.1, §5.2).
+    /// Returns true if the request was certainly not processed, so that it can be sent again
+    /// whatever its method (RFC 9114 §4.1.1, §5.2).
     pub fn is_unprocessed(&self) -> bool {
         match self {
             Self::GoingAway | Self::Request(_) => true,
@@ -85,7 +85,7 @@ impl Error {
         }
     }
 
-    /// True when nothing is wrong: the connection was closed in an orderly way.
+    /// Returns true if the connection was closed in an orderly way, without an error.
     pub fn is_clean_close(&self) -> bool {
         match self {
             Self::Connection(ConnectionError::ApplicationClosed { code, .. }) => {
@@ -97,7 +97,7 @@ impl Error {
         }
     }
 
-    /// The code, if there is one.
+    /// Returns the HTTP/3 error code, if there is one.
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Http { code, .. } => Some(*code),
@@ -151,7 +151,7 @@ impl From<WriteError> for Error {
     }
 }
 
-/// A code as the transport wants it.
+/// Converts a code to the integer type of the transport.
 pub(super) fn var_int(code: Code) -> VarInt {
     VarInt::from_u64(code.value()).unwrap_or(VarInt::MAX)
 }

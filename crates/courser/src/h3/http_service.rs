@@ -3,16 +3,16 @@
 use http::{Request, Response};
 use tower_service::Service;
 
-/// Errors of services and of bodies, whatever they are.
+/// The type of errors of services and bodies.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A tower service that answers requests with bodies of type `B`: an axum router, layers of
-/// tower-http, a function in `tower::service_fn`.
+/// A tower service that answers requests with bodies of type `B`, such as an axum router, layers of
+/// tower-http, or a function in `tower::service_fn`.
 ///
-/// Implemented for everything that has the supertraits and whose responses have a body as
-/// [`ResponseBody`](HttpService::ResponseBody) has to be, and for nothing else. So there is one name for
-/// what [`serve`](super::serve) and `courser::serve` ask of a service, which functions that hand one on
-/// can use:
+/// Implemented for exactly those types that have the supertraits and whose responses have a body
+/// that meets the bounds of [`ResponseBody`](HttpService::ResponseBody). It is a single name for
+/// the bounds of [`serve`](super::serve) and `courser::serve`, for use in functions that pass a
+/// service on:
 ///
 /// ```
 /// use courser::h3::{self, HttpService};

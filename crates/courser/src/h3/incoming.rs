@@ -13,13 +13,13 @@ use crate::{ReadError, RecvStream};
 
 /// Drives a [`RequestStream`] with the bytes of a QUIC stream.
 ///
-/// Dropped before the end of the message, it stops the stream: a server has read enough to answer,
-/// a client cancels.
+/// Dropping it before the end of the message stops the stream: a server has then read enough to
+/// respond, and a client cancels.
 #[derive(Debug)]
 pub(super) struct Incoming {
     guard: Arc<Guard>,
     receive: RecvStream,
-    /// Holds the header section, too, until a service is called.
+    /// The message, which holds the header section, too, until a service is called.
     pub(super) message: RequestStream,
 }
 
@@ -58,8 +58,8 @@ impl Incoming {
                 Step::Decode => match self.decode(cx)? {
                     Decoding::Done => {}
                     Decoding::Blocked { .. } => {
-                        // The entries may never come: the peer may have given up (RFC 9204
-                        // §2.2.2.2).
+                        // The missing entries may never arrive, because the peer may have reset the
+                        // stream (RFC 9204 §2.2.2.2).
                         let error = ready!(self.receive.poll_reset(cx));
                         return Poll::Ready(Err(self.on_lost(error)));
                     }
@@ -119,7 +119,7 @@ impl Incoming {
         charged.map_err(|error| self.on_error(error))
     }
 
-    /// Ends the stream or the connection because of an error in what was read.
+    /// Ends the stream or the connection because of an error in received data.
     pub(super) fn fail(&mut self, error: http3::Error) -> Error {
         let now = self.guard.now();
         let failed = self
@@ -161,8 +161,8 @@ impl Incoming {
         }
     }
 
-    /// Grants credit for the bytes that a blocked section has held, if any, and waits for its entries
-    /// no longer.
+    /// Grants credit for the bytes that a blocked section has held, if any, and stops waiting for
+    /// its entries.
     fn release(&mut self) {
         let held = self.message.take_held();
         if held > 0 {
@@ -177,7 +177,7 @@ impl Drop for Incoming {
         let stream = self.stream();
         self.release();
         if let Some(code) = self.message.stop_code() {
-            // The end may have arrived already, behind a section that is still blocked.
+            // The end may have arrived already, after a section that is still blocked.
             let _ = self.receive.stop(var_int(code));
             let _ = self.guard.drive(|state| {
                 self.message.abandon(&mut state.http);

@@ -11,17 +11,17 @@ use super::error::Error;
 use super::respond::Respond;
 use crate::wakers::{Ticket, Waiters};
 
-/// Sends interim responses (1xx) to one request, ahead of its final one: 103 (Early Hints, RFC 8297)
-/// tells a browser what to load while the answer is still being made.
+/// Sends interim responses (1xx) to one request, ahead of its final one: 103 (Early Hints, RFC
+/// 8297) lets a browser load resources while the response is still being computed.
 ///
-/// Among the extensions of each request where
+/// It is among the extensions of each request if
 /// [`Serve::interim_responses`](super::Serve::interim_responses) or
-/// `courser::server::Server::interim_responses` is on, whatever protocol it came by, so that an
-/// extractor always finds it. Clones send to the same request.
+/// `courser::server::Server::interim_responses` is on, over every protocol, so that an extractor
+/// always finds it. Clones send to the same request.
 ///
-/// Over HTTP/1.1 and HTTP/2 nothing can be sent, for hyper's servers know no interim responses, and
-/// the answer is [`InterimOutcome::Unsupported`]. That is no error: clients may ignore what they are
-/// told in advance (RFC 9110 §15.2), so a service has no reason to ask which protocol it speaks.
+/// Over HTTP/1.1 and HTTP/2 nothing can be sent, because hyper's servers do not support interim
+/// responses, and the result is [`InterimOutcome::Unsupported`]. That is not an error: clients may
+/// ignore interim responses (RFC 9110 §15.2), so a service need not check the protocol.
 ///
 /// ```
 /// # use courser::h3;
@@ -33,7 +33,7 @@ use crate::wakers::{Ticket, Waiters};
 ///         .header("link", "</style.css>; rel=preload; as=style")
 ///         .body(())
 ///         .expect("valid fields");
-///     // Whatever becomes of a hint, there is a page to make.
+///     // The page is needed even if the hint could not be sent.
 ///     let _ = interim.send(hints).await;
 ///     render().await
 /// }
@@ -46,57 +46,58 @@ pub struct Interim(Option<Arc<Unanswered>>);
 /// The fate of an interim response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InterimOutcome {
-    /// It was written and is on its way.
+    /// It was written to the stream.
     Sent,
-    /// The protocol of the request has no way to send it here; nothing was.
+    /// It was not sent, because the protocol of the request does not support it here.
     Unsupported,
 }
 
-/// Why an interim response was not sent.
+/// The reason why an interim response was not sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InterimError {
-    /// The status is none of an interim response, or 101, which HTTP/3 does not have (RFC 9114
-    /// §4.5). Told whatever the protocol.
+    /// The status is not that of an interim response, or is 101, which HTTP/3 does not have (RFC
+    /// 9114 §4.5). Reported over every protocol.
     #[error("status {0} is not an interim status: use 100 or 102 to 199")]
     Status(StatusCode),
     /// The service has returned its response.
     #[error("the final response has already started")]
     Answered,
-    /// The client wants no answer any more, the connection is over, or the service has failed.
+    /// The client has cancelled the request, the connection is over, or the service has failed.
     #[error("the request was cancelled")]
     GivenUp,
-    /// It could not be written: the client has just given the request up, takes no fields of this
-    /// size, or the connection is over.
+    /// It could not be written: the client has just cancelled the request or does not accept fields
+    /// of this size, or the connection is over.
     #[error(transparent)]
     Failed(#[from] Error),
 }
 
 impl Interim {
-    /// Of a request whose protocol has no way to send interim responses here.
+    /// Creates the handle of a request whose protocol does not support interim responses here.
     #[cfg(feature = "server")]
     pub(crate) const fn unsupported() -> Self {
         Self(None)
     }
 
-    /// Sends an interim response. `content-length`, which none may have (RFC 9110 §8.6), and fields
-    /// of HTTP/1.1 connections are left out.
+    /// Sends an interim response without `content-length`, which it must not have (RFC 9110 §8.6),
+    /// and without connection-specific fields of HTTP/1.1.
     ///
-    /// Returns when it was written, and sent as far as flow and congestion control allow. Before that
-    /// it waits while the client grants no credit, but for 512 bytes, or the stream has
-    /// [`TransportConfig::unsent_limit`](crate::TransportConfig) bytes to send: of a client that reads
-    /// nothing no more than that waits here. What was sent before the service returned its response arrives before that, in the order of the
-    /// calls.
+    /// Returns when the response was written, and sent as far as flow and congestion control allow.
+    /// Before that, it waits while the client grants no credit, except for 512 bytes, or while the
+    /// stream has [`TransportConfig::unsent_limit`](crate::TransportConfig) bytes to send. So no
+    /// more than that is stored for a client that does not read. Interim responses arrive before
+    /// the final response, in the order of the calls.
     ///
-    /// Clients bound how many there may be before the final one: those of courser take 8, and 100
-    /// (Continue) counts.
+    /// Clients limit how many may precede the final response: those of courser accept 8, including
+    /// 100 (Continue).
     ///
     /// # Errors
-    /// [`InterimError`]. A service whose status is right may ignore it: if the client is gone, the
-    /// service is dropped.
+    /// Returns an [`InterimError`]. A service that uses a valid status may ignore it: if the client
+    /// is gone, the service is dropped.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it sends nothing, or all of it with what is sent next.
+    /// Dropping the future before it is ready sends either nothing or, with the next write, the
+    /// whole response.
     pub async fn send(&self, response: Response<()>) -> Result<InterimOutcome, InterimError> {
         let status = response.status();
         if !is_interim(status) {
@@ -115,17 +116,17 @@ impl Interim {
     }
 }
 
-/// RFC 9110 §15.2, RFC 9114 §4.5.
+/// Returns true for statuses of interim responses: RFC 9110 §15.2, RFC 9114 §4.5.
 pub(super) fn is_interim(status: StatusCode) -> bool {
     status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }
 
-/// A request without its final response, which whoever sends interim ones writes to.
+/// A request without its final response, to which interim responses may be written.
 #[derive(Debug)]
 struct Unanswered {
     state: Mutex<State>,
-    /// The tasks that wait for room on the stream, which wakes only one. They have a lock of their own,
-    /// because a wakeup may come in the middle of a write.
+    /// The tasks that wait for room on the stream, which itself wakes only one. They have a lock of
+    /// their own, because a wakeup may happen during a write.
     waiting: Mutex<Waiters>,
 }
 
@@ -139,8 +140,8 @@ enum State {
 #[derive(Debug)]
 struct Open {
     respond: Respond,
-    /// Encoded and not written. Whoever comes next has to write it first: what was begun cannot be
-    /// taken back, and the client's decoder counts sections.
+    /// Encoded bytes that are not written yet. The next writer must write them first: a response
+    /// once begun cannot be taken back, because the client's decoder counts sections.
     left: Bytes,
 }
 
@@ -151,7 +152,7 @@ impl Open {
 }
 
 impl Unanswered {
-    /// Ends it, if it is open.
+    /// Ends the request's interim responses, if it is open.
     fn end(&self, end: State) -> Option<Open> {
         let mut state = lock(&self.state);
         match std::mem::replace(&mut *state, end) {
@@ -183,7 +184,7 @@ impl Wake for Unanswered {
 /// A call of [`Interim::send`].
 struct Sending<'a> {
     unanswered: &'a Arc<Unanswered>,
-    /// Until it is encoded.
+    /// The response until it is encoded.
     response: Option<Response<()>>,
     ticket: Ticket,
 }
@@ -204,12 +205,12 @@ impl Sending<'_> {
             };
             open.left = open.respond.encode_interim(response)?.into();
         }
-        // It is of use before the service has computed for long, not behind that.
+        // It is useful before a long computation of the service, not after it.
         open.respond.flush();
         Poll::Ready(Ok(()))
     }
 
-    /// Ready when nothing is left.
+    /// Returns `Ready` when nothing is left to write.
     fn poll_written(&mut self, cx: &Context<'_>, open: &mut Open) -> Poll<Result<(), Error>> {
         if open.left.is_empty() {
             return Poll::Ready(Ok(()));
@@ -220,7 +221,7 @@ impl Sending<'_> {
             return Poll::Ready(written);
         }
         lock(&self.unanswered.waiting).register(&mut self.ticket, cx.waker());
-        // There may be room since, and whoever was woken for it have missed us.
+        // There may be room by now, and the tasks woken for it did not include this one.
         open.poll_written(&mut cx_of_all)
     }
 }
@@ -231,12 +232,12 @@ impl Drop for Sending<'_> {
     }
 }
 
-/// A response whose service may send interim ones before it. Dropped, it is given up.
+/// A response whose service may send interim responses before it. Dropping it resets the request.
 #[derive(Debug)]
 pub(super) struct Lent(Arc<Unanswered>);
 
 impl Lent {
-    /// Gives the service of `request` the use of its response.
+    /// Lends the response to the service of `request`.
     pub(super) fn new<B>(respond: Respond, request: &mut Request<B>) -> Self {
         let unanswered = Arc::new(Unanswered {
             state: Mutex::new(State::Open(Open {
@@ -259,13 +260,13 @@ impl Lent {
         open.respond.cancelled()
     }
 
-    /// Takes the response back from a service that makes none.
+    /// Takes the response back from a service that failed.
     pub(super) fn on_failed(self) -> Respond {
         self.end(State::GivenUp).respond
     }
 
-    /// Takes the response back, for the service has one. What it has sent is written first; `None`
-    /// if the client does not want that any more.
+    /// Takes the response back when the service has answered. First writes the interim responses
+    /// that are left; returns `None` if the client has cancelled the request.
     pub(super) async fn on_answered(self) -> Option<Respond> {
         let mut open = self.end(State::Answered);
         match std::future::poll_fn(|cx| open.poll_written(cx)).await {

@@ -1,14 +1,14 @@
-//! Interim responses, on a client.
+//! Interim responses on a client.
 
 use std::fmt;
 use std::sync::Arc;
 
 use http::Response;
 
-/// Called with each interim response (1xx) to the request among whose extensions it is.
+/// A callback for each interim response (1xx) to the request that has it among its extensions.
 ///
-/// A [`Client`](crate::h3::Client) calls it, and so does `courser::Client` over HTTP/3 and HTTP/1.1. Over
-/// HTTP/2 hyper's client passes over interim responses, and it is never called.
+/// A [`Client`](crate::h3::Client) calls it, and so does `courser::Client` over HTTP/3 and
+/// HTTP/1.1. Over HTTP/2 it is never called, because hyper's client skips interim responses.
 ///
 /// ```
 /// # use courser::h3::OnInterim;
@@ -19,7 +19,7 @@ use http::Response;
 pub struct OnInterim(Arc<dyn Fn(Response<()>) + Send + Sync>);
 
 impl OnInterim {
-    /// Calls `run`, which should not take long.
+    /// Creates a callback that runs `run`, which should not take long.
     pub fn new(run: impl Fn(Response<()>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(run))
     }

@@ -11,8 +11,8 @@ use super::error::{Error, var_int};
 use super::shared::Guard;
 use crate::{SendStream, Side};
 
-/// Writes the frames of a message to a QUIC stream. Dropped before the end of the message, it resets
-/// the stream.
+/// Writes the frames of a message to a QUIC stream. Dropping it before the end of the message
+/// resets the stream.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) guard: Arc<Guard>,
@@ -34,8 +34,8 @@ impl Outgoing {
         }
     }
 
-    /// Hands the request to a service, which may process some of it: from now on it is not reset as
-    /// rejected (RFC 9114 §4.1.1).
+    /// Records that a service receives the request and may process some of it: from now on it is
+    /// not reset as rejected (RFC 9114 §4.1.1).
     pub(super) fn on_processing(&mut self) {
         self.reset_code = self.reset_code.and(Some(Code::INTERNAL_ERROR));
     }
@@ -54,7 +54,7 @@ impl Outgoing {
         Ok(self.send.write_chunk(Bytes::from(frames)).await?)
     }
 
-    /// Counts the request as given up by the peer.
+    /// Counts the request as cancelled by the peer.
     pub(super) fn on_given_up(&self) -> Result<(), Error> {
         let (now, stream) = (self.guard.now(), self.send.id().value());
         Ok(self
@@ -62,22 +62,22 @@ impl Outgoing {
             .drive(|state| state.http.on_given_up(now, stream))?)
     }
 
-    /// Ends the message. All that was written is still delivered.
+    /// Ends the message. All bytes written are still delivered.
     pub(super) fn finish(&mut self) {
         if self.on_end().is_some() {
-            // It is over already if the peer has stopped it and all was written.
+            // The stream is already over if the peer has stopped it and everything was written.
             let _ = self.send.finish();
         }
     }
 
-    /// Gives the message up.
+    /// Abandons the message with a reset.
     pub(super) fn reset(&mut self, code: Code) {
         if self.on_end().is_some() {
             let _ = self.send.reset(var_int(code));
         }
     }
 
-    /// Notes the end of the message. Returns the code that a reset would have had, once.
+    /// Records the end of the message. Returns the code that a reset would have had, once.
     fn on_end(&mut self) -> Option<Code> {
         let code = self.reset_code.take()?;
         let stream = self.send.id().value();

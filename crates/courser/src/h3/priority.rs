@@ -1,19 +1,19 @@
-//! Urgency as the transport's scheduler has it, RFC 9218 §10.
+//! Priorities of requests as levels of the transport's scheduler, RFC 9218 §10.
 
 use courser_http3::Priority;
 
-/// Above all requests.
+/// The level of control streams, above all requests.
 pub(super) const CONTROL: i32 = i32::MAX;
 
-/// A place in the schedule: the more urgent goes first. Of the same urgency those that are of use
-/// only as a whole go one after the other, in the order they were asked for, and before those that
-/// take turns.
+/// Returns the level of a stream in the schedule: more urgent streams come first. Among streams of
+/// the same urgency, those without `incremental` precede the others and are sent one after the
+/// other, in the order of their requests; incremental ones take turns.
 pub(super) fn level(priority: Priority, index: u64) -> i32 {
     let urgency = 7 - i32::from(priority.urgency.min(7));
     let turn = if priority.incremental {
         0
     } else {
-        // Streams far apart are not open together, so that the order may begin anew.
+        // Streams with distant indices are not open at the same time, so the order may wrap around.
         TURNS - (index % TURNS as u64) as i32
     };
     urgency * LEVELS + turn
@@ -22,7 +22,7 @@ pub(super) fn level(priority: Priority, index: u64) -> i32 {
 const TURNS: i32 = 1 << 24;
 const LEVELS: i32 = 1 << 26;
 
-/// Asked for by the request, unless PRIORITY_UPDATE has said something else.
+/// Returns the priority that the request asks for, which a PRIORITY_UPDATE overrides.
 pub(super) fn of_request(headers: &http::HeaderMap) -> Option<Priority> {
     let mut values = headers.get_all("priority").iter();
     match (values.next(), values.next()) {

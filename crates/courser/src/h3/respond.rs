@@ -15,8 +15,7 @@ use super::interim::is_interim;
 use super::outgoing::Outgoing;
 use super::upgrade::{Slot, Upgraded};
 
-/// The response to one request. Dropping it without an answer resets the stream with
-/// `H3_INTERNAL_ERROR`.
+/// The response to one request. Dropping it unsent resets the stream with `H3_INTERNAL_ERROR`.
 #[derive(Debug)]
 pub struct Respond {
     outgoing: Outgoing,
@@ -25,7 +24,7 @@ pub struct Respond {
     offer: Offered,
 }
 
-/// The place where the upgrade of a CONNECT waits. Dropping it ends the upgrade.
+/// The slot where the upgrade of a CONNECT waits. Dropping it ends the upgrade.
 #[derive(Debug)]
 struct Offered(Option<Arc<Slot>>);
 
@@ -49,7 +48,7 @@ impl Respond {
     /// Sends an interim response, without `content-length`, which it must not have.
     ///
     /// # Errors
-    /// Returns an error if the client wants no answer any more or the connection is over.
+    /// Returns an error if the client has cancelled the request or the connection is over.
     ///
     /// # Panics
     /// Panics for a status that is not 1xx, and for 101, which HTTP/3 does not have.
@@ -71,7 +70,8 @@ impl Respond {
         self.outgoing.encode(&fields)
     }
 
-    /// Writes encoded bytes. Ready when all of `bytes` are written; until then they hold the rest.
+    /// Writes encoded bytes. Returns `Ready` when all of `bytes` are written; until then they hold
+    /// the rest.
     pub(super) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -84,24 +84,25 @@ impl Respond {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends what was written at once.
+    /// Sends the bytes written so far at once.
     pub(super) fn flush(&mut self) {
         self.outgoing.send.flush_now();
     }
 
-    /// Sends the response: its header section, content as the body provides it, trailers and the end.
-    /// Adds a `content-length` if the body knows it.
+    /// Sends the response: its header section, content as the body provides it, trailers and the
+    /// end. Adds a `content-length` if the body reports its exact size.
     ///
     /// Returns when everything is written. Delivery may take longer. Complete content of less than
-    /// 64 KiB waits a millisecond or two for the end of its body, so that both leave in one packet.
+    /// 64 KiB is held back for a millisecond or two until the end of its body is known, so that
+    /// both are sent in one packet.
     ///
     /// # Errors
-    /// Returns an error if the body fails, which resets the stream, if the client wants no answer any
-    /// more, or if the connection is over.
+    /// Returns an error if the body fails, which resets the stream, if the client has cancelled the
+    /// request, or if the connection is over.
     ///
     /// # Panics
-    /// Panics if it has to wait and there is no runtime, neither tokio's with its time enabled nor an
-    /// [entered](crate::runtime::enter) one.
+    /// Panics if it has to wait and there is no runtime, neither tokio's with its time enabled nor
+    /// an [entered](crate::runtime::enter) one.
     ///
     /// # Cancel safety
     /// Not safe: dropping the future resets the stream.
@@ -115,7 +116,7 @@ impl Respond {
             method,
             offer: _,
         } = self;
-        // Done before the first wait, so that the future need not hold its variables.
+        // Before the first wait, so that the future need not hold these variables.
         let (parts, body) = response.into_parts();
         let has_content = method != Method::HEAD && may_have_content(parts.status);
         let mut fields = FieldsToSend::response(&parts.status, &parts.headers);
@@ -141,7 +142,7 @@ impl Respond {
     /// Accepts a CONNECT and returns its stream. `body` is the body of the request.
     ///
     /// # Errors
-    /// Returns an error if the client wants no answer any more or the connection is over.
+    /// Returns an error if the client has cancelled the request or the connection is over.
     ///
     /// # Panics
     /// Panics for a status that is not 2xx.
@@ -184,7 +185,7 @@ impl Respond {
         Ok(())
     }
 
-    /// Resolves when the client wants no answer any more or the connection is over.
+    /// Resolves when the client has cancelled the request or the connection is over.
     pub(super) fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let stopped = self.outgoing.send.stopped();
         Box::pin(async move {
@@ -192,14 +193,14 @@ impl Respond {
         })
     }
 
-    /// Ends a request that the client has given up.
+    /// Ends a request that the client has cancelled.
     pub(super) fn give_up(mut self) {
-        // Its error has closed the connection.
+        // The error has closed the connection.
         let _ = self.outgoing.on_given_up();
         self.outgoing.reset(Code::REQUEST_CANCELLED);
     }
 
-    /// Gives up the request with this code.
+    /// Resets the request with this code.
     pub fn reset(mut self, code: Code) {
         self.outgoing.reset(code);
     }

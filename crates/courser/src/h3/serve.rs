@@ -1,4 +1,4 @@
-//! A service on a connection.
+//! Services on connections.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -19,13 +19,14 @@ use super::unresolved::{Arrived, Unresolved};
 use super::{Empty, Protocol};
 use crate::{Connection, Side, runtime};
 
-/// Answers the requests of `connection` with `service`, all at once, until the client closes it.
+/// Answers the requests of `connection` with `service`, all concurrently, until the client closes
+/// it.
 ///
-/// Requests that are answered without waiting are answered where the connection is read. All others,
-/// and those of services that compute for long, have tasks of their own.
+/// Requests whose answer is ready at once are answered in the task that reads the connection. All
+/// others, and those of services that compute for long, run in tasks of their own.
 ///
-/// A request whose service fails is reset with `H3_INTERNAL_ERROR`; one that the client gives up
-/// has its service dropped.
+/// A request whose service fails is reset with `H3_INTERNAL_ERROR`. The service of a request that
+/// the client cancels is dropped.
 pub fn serve<S: HttpService<Body>>(connection: Connection, service: S) -> Serve<S> {
     Serve {
         connection,
@@ -38,7 +39,7 @@ pub fn serve<S: HttpService<Body>>(connection: Connection, service: S) -> Serve<
     }
 }
 
-/// See [`serve`]. To be awaited.
+/// The future of [`serve`], which must be awaited.
 #[must_use = "nothing is served before this is awaited"]
 pub struct Serve<S> {
     connection: Connection,
@@ -51,39 +52,39 @@ pub struct Serve<S> {
 }
 
 impl<S> Serve<S> {
-    /// Limits, compression, extensions.
+    /// Sets limits, compression and extensions.
     pub fn config(mut self, config: http3::Config) -> Self {
         self.config = config;
         self
     }
 
-    /// Limits the time from the opening of a stream to the end of its header section. Later requests
-    /// are refused with `H3_REQUEST_REJECTED`. Default 10 seconds.
+    /// Limits the time from the opening of a stream to the end of its header section. Later
+    /// requests are refused with `H3_REQUEST_REJECTED`. Default 10 seconds.
     pub fn head_timeout(mut self, limit: Duration) -> Self {
         self.head_timeout = limit;
         self
     }
 
-    /// Enables extended CONNECT for these protocols. Requests for others are answered with 501
-    /// (RFC 9220 §3) without asking the service.
+    /// Enables extended CONNECT for these protocols. Requests for others are answered with 501 (RFC
+    /// 9220 §3) without calling the service.
     ///
-    /// With [`Config::extended_connect`](http3::Config::extended_connect) alone the service gets them
-    /// all.
+    /// With only [`Config::extended_connect`](http3::Config::extended_connect), the service
+    /// receives requests for every protocol.
     pub fn protocols(mut self, protocols: impl IntoIterator<Item = Protocol>) -> Self {
         self.protocols = Some(protocols.into_iter().collect());
         self
     }
 
-    /// Gives each request an [`Interim`](super::Interim) among its extensions, with which its
-    /// service can send interim responses. Off by default, for each request pays for it with a few
+    /// Adds an [`Interim`](super::Interim) to the extensions of each request, with which its
+    /// service can send interim responses. Off by default, because it costs each request a few
     /// allocations.
     pub fn interim_responses(mut self, is_on: bool) -> Self {
         self.sends_interim = is_on;
         self
     }
 
-    /// Leaves in an orderly way when `signal` is ready: announces it, takes what is on its way for
-    /// a round trip, refuses what comes later, finishes what it has taken, and closes.
+    /// Drains the connection when `signal` is ready: announces it, accepts requests for one more
+    /// round trip, refuses later ones, finishes those accepted, and closes.
     pub fn drain(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
         self.drain = Some(Box::pin(signal));
         self
@@ -115,7 +116,7 @@ async fn run<S: HttpService<Body>>(serve: Serve<S>) -> Result<(), Error> {
         let request = request.head_timeout(limit);
         answer(request, service.clone(), offer.clone())
     };
-    // Until the signal, for ever without one.
+    // Resolves at the signal, or never without one.
     let drain = serve
         .drain
         .unwrap_or_else(|| Box::pin(std::future::pending()));
@@ -126,19 +127,19 @@ async fn run<S: HttpService<Body>>(serve: Serve<S>) -> Result<(), Error> {
     server.go_away();
     let none = async {
         std::future::poll_fn(|cx| active.poll_none(cx)).await;
-        // Closing would take back what the client does not have yet.
+        // Closing now would discard responses that the client has not received yet.
         while server.quic().has_undelivered() {
             let pause = (server.quic().rtt() / 4).max(SHORTEST_GRACE);
             runtime::sleep(pause).await;
         }
     };
-    // Refuses what still comes.
+    // Refuses requests that still arrive.
     take_until(none, &server, &mut answering, &mut begin).await?;
     server.close();
     Ok(())
 }
 
-/// Takes requests and has them answered, until `end`.
+/// Accepts requests and has them answered, until `end`.
 async fn take_until<F>(
     end: impl Future<Output = ()>,
     server: &ServerConnection,
@@ -169,10 +170,10 @@ where
     }
 }
 
-/// The features that services get with each request.
+/// The features that services receive with each request.
 #[derive(Clone, Debug)]
 struct Offer {
-    /// Of extended CONNECT; all if there is no list.
+    /// The accepted protocols of extended CONNECT; all if there is no list.
     protocols: Option<Arc<[Protocol]>>,
     sends_interim: bool,
 }
@@ -181,7 +182,7 @@ async fn answer<S: HttpService<Body>>(request: Unresolved, mut service: S, offer
     let Ok((mut request, mut respond)) = request.arrive().await else {
         return;
     };
-    // What few requests need has no room in the future of each of them.
+    // Boxed, because few requests need it and the future of each would have room for it.
     if request.expects_continue() && Box::pin(respond.interim(go_on())).await.is_err() {
         return;
     }
@@ -193,12 +194,12 @@ async fn answer<S: HttpService<Body>>(request: Unresolved, mut service: S, offer
         return drop(Box::pin(respond.send(response)).await);
     }
     if offer.sends_interim {
-        // In a box: requests without it need no room for it.
+        // Boxed, so that requests without it need no room for it.
         return Box::pin(answer_after_interim(request, service, respond)).await;
     }
     let response = match ready(&mut service).await {
         Ok(()) => {
-            // Not in a function: its future would have room for the request twice.
+            // Not in a function, whose future would have room for the request twice.
             let response = pin!(service.call(request.into_request()));
             wanted(response, || respond.cancelled()).await
         }
@@ -215,7 +216,7 @@ async fn answer<S: HttpService<Body>>(request: Unresolved, mut service: S, offer
     }
 }
 
-/// As the end of [`answer`], with interim responses of the service before the final one.
+/// Like the end of [`answer`], with interim responses of the service before the final one.
 async fn answer_after_interim<S: HttpService<Body>>(
     request: Arrived,
     mut service: S,
@@ -250,8 +251,8 @@ fn go_on() -> Response<()> {
     response
 }
 
-/// Returns the code for the reset of a request whose service failed. A failure caused by the client's
-/// request keeps its code.
+/// Returns the code to reset a request with when its service failed. A failure caused by the
+/// client's request keeps its code.
 fn code_of(error: &(dyn std::error::Error + 'static)) -> Code {
     let chain = std::iter::successors(Some(error), |error| error.source());
     let of_client = chain.filter_map(|error| match error.downcast_ref() {
@@ -265,20 +266,21 @@ fn code_of(error: &(dyn std::error::Error + 'static)) -> Code {
     of_client.last().unwrap_or(Code::INTERNAL_ERROR)
 }
 
-/// Ready when the client wants no answer any more.
+/// Resolves when the client has cancelled the request.
 type Cancelled = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Waits until the service takes a request.
+/// Waits until the service is ready for a request.
 async fn ready<S: HttpService<Body>>(service: &mut S) -> Result<(), BoxError> {
     std::future::poll_fn(|cx| service.poll_ready(cx).map_err(Into::into)).await
 }
 
-/// Waits for the answer of the service. Returns `None` if the client gives up the request meanwhile.
+/// Waits for the response of the service. Returns `None` if the client cancels the request
+/// meanwhile.
 async fn wanted<T, E: Into<BoxError>>(
     mut response: Pin<&mut impl Future<Output = Result<T, E>>>,
     cancelled: impl Fn() -> Cancelled,
 ) -> Option<Result<T, BoxError>> {
-    // Most services have an answer at once, and nobody has to be asked whether it is wanted.
+    // Most services answer at once, so that the check for a cancelled request can be skipped.
     let mut waiting = None;
     std::future::poll_fn(|cx| {
         if let Poll::Ready(response) = response.as_mut().poll(cx) {
@@ -291,5 +293,6 @@ async fn wanted<T, E: Into<BoxError>>(
 }
 
 const SHORTEST_GRACE: Duration = Duration::from_millis(1);
-/// Against clients that open many requests and say little (A88).
+/// Default time limit for header sections, against clients that open many requests and send little
+/// (A88).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The server's end of a connection.
+//! The server end of a connection.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::unresolved::Unresolved;
 use super::{driver, priority};
 use crate::Connection;
 
-/// The server's end of a connection.
+/// The server end of a connection.
 #[derive(Clone, Debug)]
 pub struct ServerConnection(Arc<Guard>);
 
@@ -25,12 +25,12 @@ impl ServerConnection {
         Self(Arc::new(Guard(shared)))
     }
 
-    /// Waits for the next request and returns it unread. Rejects requests that a GOAWAY of ours
-    /// excludes.
+    /// Waits for the next request and returns it before it is read. Rejects requests that our
+    /// GOAWAY excludes.
     ///
     /// # Errors
-    /// Returns an error when the connection is over. [`Error::is_clean_close`] is true for an orderly
-    /// end.
+    /// Returns an error when the connection is over. [`Error::is_clean_close`] is true for an
+    /// orderly end.
     ///
     /// # Cancel safety
     /// Safe: a future that is dropped before it is ready has taken nothing.
@@ -42,7 +42,7 @@ impl ServerConnection {
                 .accept_bi_at(level_of_new, || self.0.write_answers());
             let (send, mut receive) = accepted.await?;
             let stream = send.id();
-            // Before its datagrams are distinguished from early ones.
+            // Registered first, because its datagrams count as early ones until then.
             let datagrams = self.datagrams(stream.value());
             let (is_served, update) = self.0.drive(|state| {
                 let update = state.http.on_request_opened(stream.value());
@@ -77,8 +77,9 @@ impl ServerConnection {
         })
     }
 
-    /// Announces to the client that the server is going away, and still serves its requests. This is
-    /// the first step (RFC 9114 §5.2), a round trip or more before [`go_away`](Self::go_away).
+    /// Announces to the client that the server is going away, and continues to serve its requests.
+    /// This is the first step (RFC 9114 §5.2), a round trip or more before
+    /// [`go_away`](Self::go_away).
     pub fn announce_going_away(&self) {
         let _ = self.0.drive(|state| {
             state.http.announce_going_away();

@@ -19,8 +19,8 @@ use super::settings::PeerSettings;
 use crate::wakers::{Ticket, Waiters};
 use crate::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
 
-/// The shared state of one connection. Its lock is taken before that of the endpoint, never the other
-/// way round, and no task waits while it holds the lock.
+/// The shared state of one connection. Its lock is taken before that of the endpoint, never after
+/// it, and no task waits while it holds the lock.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) quic: Connection,
@@ -62,7 +62,7 @@ pub(super) struct State {
     read: Waiters,
     /// The task that writes on our streams when there is room again.
     writer: Option<Waker>,
-    /// Section acknowledgments wait until all messages that have arrived were read.
+    /// True if Section Acknowledgments wait until all messages that have arrived were read.
     owes_answers: bool,
     /// The tasks to wake when the lock is released.
     woken: Vec<Waker>,
@@ -123,8 +123,8 @@ impl Shared {
 
     /// Calls `run` with the state that all requests share. This is the only way to change it.
     ///
-    /// Afterwards writes what has to leave now on our unidirectional streams, wakes the tasks that
-    /// wait for what has happened, and closes the connection if its error ends it.
+    /// Afterwards writes the bytes that are due on our unidirectional streams, wakes the tasks that
+    /// wait for an event, and closes the connection if the error ends it.
     ///
     /// # Errors
     /// Returns the error of `run`, or the one that has ended the connection before.
@@ -142,9 +142,10 @@ impl Shared {
         result
     }
 
-    /// Sends a request that is nothing but a header section in one step, and has the task of `cx` wait
-    /// for its response. Returns `None` if it takes several steps: while the server allows no request or
-    /// is going away, and if the connection is over, where opening a stream returns the reason.
+    /// Sends a request that has only a header section in one step, and registers the task of `cx`
+    /// for its response. Returns `None` if it takes several steps: while the server allows no
+    /// request or is going away, and if the connection is over, where opening a stream returns the
+    /// reason.
     pub(super) fn send_head(
         &self,
         cx: &Context<'_>,
@@ -159,13 +160,13 @@ impl Shared {
             return Ok(None);
         };
         if is_unflushed {
-            // A system call, which no other task should have to wait for.
+            // This may make a system call, for which no other task should have to wait.
             self.quic.0.lock().flush_before_wait();
         }
         Ok(Some(sent))
     }
 
-    /// Writes section acknowledgments that have waited.
+    /// Writes Section Acknowledgments that have waited.
     pub(super) fn write_answers(&self) {
         let mut state = self.lock();
         if std::mem::take(&mut state.owes_answers) {
@@ -173,8 +174,8 @@ impl Shared {
         }
     }
 
-    /// Does what follows a call of the shared state that has returned `error`. Its result does not
-    /// pass through here: it may be large.
+    /// Does the work that follows a call of the shared state that returned `error`. The result of
+    /// the call does not pass through here, because it may be large.
     fn after(&self, mut state: MutexGuard<'_, State>, error: Option<http3::Error>) {
         if error.is_none() && state.woken.is_empty() && !state.http.has_events() {
             return;
@@ -208,16 +209,17 @@ impl Shared {
         self.quic.close(var_int(code), b"");
     }
 
-    /// Takes one of our unidirectional streams, once the peer has allowed it.
+    /// Stores one of our unidirectional streams, once the peer has allowed it.
     pub(super) fn set_stream(&self, index: usize, stream: SendStream) {
-        // Control first, and all of it before any request.
+        // Control streams first, and entirely before any request.
         let _ = stream.set_priority(priority::CONTROL);
         let mut state = self.lock();
         state.streams[index] = Some(stream);
         state.write();
     }
 
-    /// Writes what waits on our unidirectional streams, and wakes the task when there is room for more.
+    /// Writes the bytes that wait on our unidirectional streams, and wakes the task when there is
+    /// room for more.
     pub(super) fn write(&self, cx: &Context<'_>) {
         let mut state = self.lock();
         state.writer = Some(cx.waker().clone());
@@ -263,7 +265,7 @@ impl Shared {
         self.lock().readers += 1;
     }
 
-    /// Discounts a task that has read, or accepted, all that there was.
+    /// Uncounts a task that has read, or accepted, everything that had arrived.
     pub(super) fn on_reader_over(&self) {
         let mut state = self.lock();
         state.readers -= 1;
@@ -275,8 +277,8 @@ impl Shared {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits until everything on the peer's unidirectional streams is read. Only for a connection that
-    /// is over: it never ends before.
+    /// Waits until everything on the peer's unidirectional streams is read. Only for a connection
+    /// that is over: on others it never completes.
     pub(super) async fn all_read(&self) {
         let mut ticket = Ticket::default();
         poll_fn(|cx| {
@@ -333,17 +335,18 @@ impl Shared {
         let code = var_int(UNWANTED_DATAGRAM.code);
         self.quic.abort_stream(StreamId::from_value(stream), code);
         let now = self.now();
-        // Too many of them end the connection.
+        // Too many cancelled requests end the connection.
         let _ = self.drive(|state| state.http.on_cancelled(now, stream));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic leaves it as consistent as any other moment: all calls into it are whole.
+        // A panic leaves the state consistent, because each call into it is complete.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The error after the end of the connection. It is never sent: the transport has the real reason.
+/// The error after the end of the connection. It is never sent: the transport has the actual
+/// reason.
 const OVER: http3::Error = http3::Error {
     code: http3::Code::NO_ERROR,
     scope: Scope::Connection,
@@ -351,7 +354,7 @@ const OVER: http3::Error = http3::Error {
 };
 
 impl State {
-    /// Has a task woken when the section of its stream can be decoded.
+    /// Wakes a task when the section of its stream can be decoded.
     pub(super) fn wait_for_entries(&mut self, stream: u64, waker: &Waker) {
         self.blocked.insert(stream, waker.clone());
     }

@@ -1,4 +1,4 @@
-//! A request whose header section has to arrive.
+//! A request whose header section has yet to arrive.
 
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -41,20 +41,20 @@ impl Unresolved {
     /// returns an error for them.
     ///
     /// # Errors
-    /// Returns an error if the request is malformed, was given up by the client or does not arrive in
-    /// time, or if the connection is over.
+    /// Returns an error if the request is malformed, was cancelled by the client or does not arrive
+    /// in time, or if the connection is over.
     ///
     /// # Cancel safety
-    /// Not safe: dropping the future gives up the request.
+    /// Not safe: dropping the future resets the request.
     pub async fn resolve(self) -> Result<(Request<Body>, Respond), Error> {
         let (head, respond) = self.arrive().await?;
         Ok((head.into_request(), respond))
     }
 
-    /// Reads the header section like [`resolve`](Self::resolve), and leaves it where it was decoded.
+    /// Reads the header section like [`resolve`](Self::resolve), but leaves it in its decoder.
     pub(super) async fn arrive(mut self) -> Result<(Arrived, Respond), Error> {
-        // Most header sections are there at once, and need neither a timer nor room for what else
-        // waits.
+        // Most header sections have already arrived, and need neither a timer nor room for a longer
+        // wait.
         let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_step(cx));
         let step = match std::future::poll_fn(poll).await {
             Poll::Ready(Ok(step)) => step,
@@ -98,7 +98,7 @@ impl Unresolved {
         }
     }
 
-    /// Hands over the request, whose header section has arrived.
+    /// Returns the request, whose header section has arrived.
     fn begin(self) -> (Arrived, Respond) {
         let Self {
             mut outgoing,
@@ -175,13 +175,13 @@ impl Arrived {
     }
 }
 
-/// Takes the header section of a request, which has arrived.
+/// Takes the header section, which has arrived, out of a request.
 fn take_head(incoming: &mut Incoming) -> RequestHead {
     let head = incoming.message.take_request();
     head.unwrap_or_else(|| (Request::new(()), None))
 }
 
-/// Waits for `future`. Returns the code of the reset if the client wants no answer any more, or if it
+/// Waits for `future`. Returns the code of the reset if the client cancels the request, or if it
 /// takes longer than `limit`.
 async fn unless<F: Future>(
     future: F,
@@ -189,7 +189,7 @@ async fn unless<F: Future>(
     limit: Option<Duration>,
 ) -> Result<F::Output, Code> {
     let (mut future, mut stopped) = (pin!(future), pin!(stopped));
-    // Most header sections are there at once and need no timer.
+    // Most header sections have already arrived and need no timer.
     let mut late = None;
     std::future::poll_fn(|cx| {
         if let Poll::Ready(output) = future.as_mut().poll(cx) {

@@ -1,4 +1,4 @@
-//! Streams that a CONNECT has turned into something else (RFC 9114 §4.4, RFC 9220).
+//! Streams that result from a CONNECT (RFC 9114 §4.4, RFC 9220).
 
 use std::io;
 use std::pin::Pin;
@@ -16,11 +16,11 @@ use super::error::Error;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 
-/// Takes the stream of a CONNECT out of its request, on a server whose answers are sent by
-/// [`serve`](super::serve). `None` for requests of other methods, and the second time.
+/// Takes the stream of a CONNECT out of its request, on a server that uses [`serve`](super::serve).
+/// Returns `None` for requests with other methods, and the second time.
 ///
-/// To be called before the service answers. If that answer is a success, the stream is both ends'
-/// to use from then on, and the answer's body is not sent.
+/// Call it before the service answers. If the status of the answer is 2xx, both ends may use the
+/// stream from then on, and the body of the answer is not sent.
 ///
 /// ```
 /// # use courser::h3;
@@ -48,13 +48,13 @@ pub fn upgrade<B>(request: &mut http::Request<B>) -> Option<OnUpgrade> {
     Some(OnUpgrade { slot, datagrams })
 }
 
-/// Waits until the answer to a CONNECT was sent. See [`upgrade`].
+/// Waits until the response to a CONNECT was sent. See [`upgrade`].
 ///
 /// # Errors
-/// When the service refused, or the request is over for another reason.
+/// Resolves to an error if the service refused, or the request is over for another reason.
 ///
 /// # Cancel safety
-/// Dropped before it is ready, it gives the request up.
+/// Dropping the future before it is ready resets the request.
 #[derive(Debug)]
 #[must_use = "the stream is given up when this is dropped"]
 pub struct OnUpgrade {
@@ -87,7 +87,7 @@ impl Future for OnUpgrade {
 impl Drop for OnUpgrade {
     fn drop(&mut self) {
         let mut halves = self.slot.lock();
-        // What comes now finds nobody.
+        // An upgrade that completes now has no owner.
         halves.is_wanted = false;
         let unused = halves.outgoing.take();
         drop(halves);
@@ -98,11 +98,11 @@ impl Drop for OnUpgrade {
     }
 }
 
-/// In the extensions of a CONNECT.
+/// The extension of a CONNECT from which its stream is taken.
 #[derive(Clone, Debug)]
 pub(super) struct Offer(pub(super) Arc<Slot>);
 
-/// The place where the two halves of a stream meet.
+/// The slot where the two halves of a stream meet.
 #[derive(Debug, Default)]
 pub(super) struct Slot(Mutex<Halves>);
 
@@ -110,9 +110,9 @@ pub(super) struct Slot(Mutex<Halves>);
 struct Halves {
     incoming: Option<Box<Incoming>>,
     outgoing: Option<Outgoing>,
-    /// Somebody waits for both.
+    /// True while a task waits for both halves.
     is_wanted: bool,
-    /// The owner of the halves is done, or there will be none.
+    /// True if the owner of the halves is done, or there will be none.
     is_over: bool,
     taker: Option<Waker>,
     /// The task that waits for the end.
@@ -127,7 +127,7 @@ impl Slot {
         })))
     }
 
-    /// The receiving half, for whoever reads the request's body instead.
+    /// Returns the receiving half, for a reader of the request's body.
     pub(super) fn take_incoming(&self) -> Option<Box<Incoming>> {
         let mut halves = self.lock();
         if halves.is_wanted {
@@ -141,7 +141,7 @@ impl Slot {
         self.lock().is_wanted
     }
 
-    /// The answer was sent: the stream is the taker's.
+    /// Provides the stream to its taker, because the response was sent.
     pub(super) fn fulfil(&self, outgoing: Outgoing) {
         let mut halves = self.lock();
         if !halves.is_wanted {
@@ -155,7 +155,7 @@ impl Slot {
         taker.into_iter().for_each(Waker::wake);
     }
 
-    /// Nobody will have the stream, or nobody has it any more.
+    /// Ends the upgrade: the stream will have no owner, or has none any more.
     pub(super) fn end(&self) {
         let mut halves = self.lock();
         halves.is_over = true;
@@ -178,7 +178,7 @@ impl Slot {
     }
 }
 
-/// Tells a server's task that the stream is not used any more.
+/// Notifies a server's task that the stream is no longer used.
 #[derive(Debug)]
 struct End(Arc<Slot>);
 
@@ -188,23 +188,23 @@ impl Drop for End {
     }
 }
 
-/// The stream of a CONNECT that was accepted: bytes both ways, as over TCP.
+/// The stream of a CONNECT that was accepted: bytes in both directions, as over TCP.
 ///
-/// Implements tokio's [`AsyncRead`] and [`AsyncWrite`], so that what runs over a TCP stream runs
-/// over it, `tokio-tungstenite` for instance. What is written waits for a flush if the stream is
-/// full. Shutting it down, or dropping it, ends our half in order (FIN); the peer's half is not read
-/// any more when it is dropped.
+/// It implements tokio's [`AsyncRead`] and [`AsyncWrite`], so that protocols over TCP streams can
+/// use it, for example through `tokio-tungstenite`. If the stream is full, written bytes wait for a
+/// flush. Shutting it down, or dropping it, ends our half in order (FIN). Dropping it also stops
+/// reading the peer's half.
 ///
 /// # Cancel safety
-/// Reads and writes that were not ready have done nothing.
+/// Reads and writes that were not ready have had no effect.
 #[derive(Debug)]
 pub struct Upgraded {
     incoming: Body,
     outgoing: Outgoing,
     datagrams: Option<Datagrams>,
-    /// Read and not handed out.
+    /// Bytes read from the stream and not returned yet.
     chunk: Bytes,
-    /// Taken and not written: a frame's header, its content.
+    /// Bytes accepted and not written yet: a frame's header, and its content.
     waiting: [Bytes; 2],
     end: Option<End>,
 }
@@ -226,36 +226,36 @@ impl Upgraded {
         self
     }
 
-    /// The datagrams of the request; `None` unless
-    /// [`Config::datagrams`](super::Config::datagrams) is on here.
+    /// Returns the datagrams of the request; `None` unless
+    /// [`Config::datagrams`](super::Config::datagrams) is on at this end.
     pub fn datagrams(&self) -> Option<&Datagrams> {
         self.datagrams.as_ref()
     }
 
-    /// The number of the stream.
+    /// Returns the number of the stream.
     pub fn stream(&self) -> crate::StreamId {
         self.outgoing.send.id()
     }
 
-    /// Gives the stream up both ways. With
-    /// [`Code::REQUEST_CANCELLED`] it is what a TCP reset would be (RFC 9220 §3).
+    /// Resets the stream in both directions. With [`Code::REQUEST_CANCELLED`] this corresponds to a
+    /// TCP reset (RFC 9220 §3).
     pub fn reset(mut self, code: Code) {
         self.outgoing.reset(code);
     }
 
-    /// Ends both halves for a mistake of the peer's.
+    /// Ends both halves because of an error of the peer.
     pub(super) fn abort(&mut self, error: courser_http3::Error) -> Error {
         self.outgoing.reset(error.code);
         self.incoming.abort(error)
     }
 
-    /// The next bytes, without copying them; `None` at the end.
+    /// Returns the next bytes without copying them; `None` at the end.
     ///
     /// # Errors
-    /// When the peer has given up, or the connection is over.
+    /// Returns an error if the peer has reset the stream, or if the connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has read nothing.
+    /// Safe: a future that is dropped before it is ready has read nothing.
     pub async fn read_chunk(&mut self) -> Result<Option<Bytes>, Error> {
         std::future::poll_fn(|cx| self.poll_chunk(cx)).await
     }
@@ -272,7 +272,7 @@ impl Upgraded {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) if data.is_empty() => {}
                     Ok(data) => return Poll::Ready(Ok(Some(data))),
-                    // Trailers mean nothing here.
+                    // Trailers have no meaning here.
                     Err(_) => {}
                 },
                 Some(Err(error)) => return Poll::Ready(Err(error)),
@@ -281,14 +281,14 @@ impl Upgraded {
         }
     }
 
-    /// Writes all of `data`, without copying it.
+    /// Writes all of `data` without copying it.
     ///
     /// # Errors
-    /// When the peer wants no more, or the connection is over.
+    /// Returns an error if the peer has stopped reading, or if the connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, all of it is written by what is written or flushed next, or
-    /// nothing.
+    /// Dropping the future before it is ready writes either nothing or, with the next write or
+    /// flush, all of `data`.
     pub async fn write_chunk(&mut self, data: Bytes) -> Result<(), Error> {
         std::future::poll_fn(|cx| self.poll_written(cx)).await?;
         self.begin_frame(data);
@@ -306,7 +306,7 @@ impl Upgraded {
         }
     }
 
-    /// Ready when all that was taken is written.
+    /// Returns `Ready` when all accepted bytes are written.
     fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         while self.waiting.iter().any(|bytes| !bytes.is_empty()) {
             ready!(self.outgoing.send.poll_write_chunks(cx, &mut self.waiting))?;
@@ -341,7 +341,7 @@ impl AsyncWrite for Upgraded {
         ready!(this.poll_written(cx)).map_err(io_error)?;
         let len = buf.len().min(LONGEST_FRAME);
         this.begin_frame(Bytes::copy_from_slice(&buf[..len]));
-        // What does not fit now is written by the next call, or a flush.
+        // Bytes that do not fit now are written by the next call, or by a flush.
         if let Poll::Ready(Err(error)) = this.poll_written(cx) {
             return Poll::Ready(Err(io_error(error)));
         }
@@ -362,7 +362,7 @@ impl AsyncWrite for Upgraded {
 
 impl Drop for Upgraded {
     fn drop(&mut self) {
-        // A frame that is cut off must not look like the end.
+        // A truncated frame must not look like the end.
         if self.waiting.iter().all(Bytes::is_empty) {
             self.outgoing.finish();
         } else {
@@ -380,5 +380,5 @@ fn io_error(error: Error) -> io::Error {
     io::Error::new(kind, error)
 }
 
-/// Bytes that one write takes, of which a copy is made.
+/// Maximum bytes that one write accepts and copies.
 const LONGEST_FRAME: usize = 64 * 1024;

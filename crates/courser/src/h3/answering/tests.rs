@@ -5,7 +5,7 @@ use crate::first_poll::{CAREFUL, LONG};
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Begins an answer that first does `work`; true if it was over when `begin` returned.
+/// Begins an answer that first does `work`. Returns true if it was complete when `begin` returned.
 fn is_over_at_once(
     answering: &mut Answering<Work>,
     work: impl Future<Output = ()> + Send + 'static,
@@ -31,7 +31,8 @@ fn in_tasks(answering: &mut Answering<Work>) -> u32 {
 
 #[tokio::test]
 async fn what_is_ready_needs_no_task() {
-    // A thread that is stopped in the midst of one makes it a long one: a busy machine may try again.
+    // A thread that is suspended during an answer makes it a long one, so a busy machine may try
+    // again.
     let is_over = (0..20).any(|_| {
         let mut answering = Answering::new(Arc::default());
         (0..100).all(|_| is_over_at_once(&mut answering, async {}))
@@ -57,7 +58,7 @@ async fn after_a_long_one_others_begin_in_tasks() {
     assert!(in_tasks(&mut answering) >= 1);
 }
 
-/// One that waits says little of the next; many do.
+/// One answer that waits is a weak hint about the next; many are a strong one.
 #[tokio::test]
 async fn those_that_always_wait_are_seldom_tried() {
     let mut answering = Answering::new(Arc::default());
@@ -70,7 +71,7 @@ async fn those_that_always_wait_are_seldom_tried() {
         });
         answering.begin(answer);
     }
-    // Tasks do not run before this test waits: what was polled is what was tried.
+    // Tasks do not run before this test waits, so the polled answers are those that were tried.
     let tried = polled.lock().expect("no panic").clone();
     assert_eq!(tried, [0, 2, 6, 14, 30, 46]);
     assert_eq!(in_tasks(&mut answering), CAREFUL - (59 - 46));
@@ -93,7 +94,7 @@ async fn others_have_their_turn_after_many() {
     for _ in 0..MOST_IN_A_ROW {
         assert!(!has_run.load(Ordering::SeqCst));
         answering.rest().await;
-        // One that took long has others begin in tasks, which are no answers in a row.
+        // A slow answer makes later ones begin in tasks, which do not count as consecutive answers.
         answering.first = FirstPolls::default();
         answering.begin(Box::pin(async {}));
     }

@@ -1,4 +1,4 @@
-//! Which request gets a datagram.
+//! Delivery of datagrams to their requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_base::Time;
 
-/// The datagrams of all requests of a connection. Its lock is taken alone.
+/// The datagrams of all requests of a connection. No other lock is taken while its lock is held.
 #[derive(Debug)]
 pub(in crate::h3) struct Registry {
-    /// Our settings have them.
+    /// True if our settings enable datagrams.
     is_enabled: bool,
     table: Mutex<Table>,
 }
@@ -19,9 +19,9 @@ pub(in crate::h3) struct Registry {
 #[derive(Debug, Default)]
 struct Table {
     requests: HashMap<u64, Entry>,
-    /// For requests that are not here yet, which packets may overtake.
+    /// Datagrams for requests that have not arrived yet, because packets may be reordered.
     early: VecDeque<(u64, Bytes, Time)>,
-    /// Bytes that wait, early ones too.
+    /// Bytes of all waiting datagrams, early ones included.
     bytes: usize,
     is_over: bool,
 }
@@ -31,21 +31,21 @@ struct Entry {
     state: State,
     queue: VecDeque<Bytes>,
     waker: Option<Waker>,
-    /// We have ended our half of the stream.
+    /// True if we have ended our half of the stream.
     is_sending_over: bool,
     has_handle: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum State {
-    /// Nobody has said whether there is a use for datagrams.
+    /// Use of datagrams is undecided.
     #[default]
     Open,
-    /// There is.
+    /// The request uses datagrams.
     Claimed,
-    /// There is none.
+    /// The request does not use datagrams.
     Unwanted,
-    /// One came although there is none, and the stream was aborted.
+    /// A datagram arrived although the request uses none, and the stream was aborted.
     Aborted,
     /// The peer has ended its half of the stream.
     Closed,
@@ -54,9 +54,9 @@ enum State {
 /// The fate of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::h3) enum Delivery {
-    /// It waits to be received, or was dropped.
+    /// The datagram waits to be received, or was dropped.
     Done,
-    /// Its request has no use for it and is to be aborted (RFC 9297 §2).
+    /// Its request does not use datagrams and is to be aborted (RFC 9297 §2).
     Refused,
 }
 
@@ -72,7 +72,7 @@ impl Registry {
         self.is_enabled
     }
 
-    /// A request begins, and there will be a handle. Early datagrams find it.
+    /// Registers a request for which there will be a handle, and gives it its early datagrams.
     pub(in crate::h3) fn open(&self, now: Time, stream: u64) {
         if !self.is_enabled {
             return;
@@ -94,7 +94,7 @@ impl Registry {
         table.requests.insert(stream, entry);
     }
 
-    /// Takes a datagram. `is_future` says that its request was not opened yet.
+    /// Delivers a datagram. `is_future` means that its request was not opened yet.
     pub(in crate::h3) fn deliver(
         &self,
         now: Time,
@@ -103,7 +103,7 @@ impl Registry {
     ) -> Delivery {
         let mut table = self.lock();
         let Some(entry) = table.requests.get_mut(&stream) else {
-            // RFC 9297 §2.1: for streams that are over they are dropped.
+            // RFC 9297 §2.1: datagrams for streams that are over are dropped.
             if is_future {
                 table.keep_early(now, stream, payload);
             }
@@ -138,7 +138,7 @@ impl Registry {
         Delivery::Done
     }
 
-    /// The request has a use for datagrams. False when none can be sent for it.
+    /// Declares that the request uses datagrams. Returns false if none can be sent for it.
     pub(super) fn claim(&self, stream: u64) -> bool {
         let mut table = self.lock();
         let Some(entry) = table.requests.get_mut(&stream) else {
@@ -170,7 +170,7 @@ impl Registry {
         Poll::Pending
     }
 
-    /// The last handle of a request is gone.
+    /// Handles the drop of a request's last handle.
     pub(super) fn on_handle_dropped(&self, stream: u64) -> Delivery {
         let mut table = self.lock();
         let Some(entry) = table.requests.get_mut(&stream) else {
@@ -193,8 +193,8 @@ impl Registry {
         delivery
     }
 
-    /// The peer has ended its half of the stream, or we do not read it any more: what comes from
-    /// now on is dropped.
+    /// Drops all later datagrams, because the peer has ended its half of the stream or we no longer
+    /// read it.
     pub(in crate::h3) fn on_receiving_over(&self, stream: u64) {
         if !self.is_enabled {
             return;
@@ -213,7 +213,7 @@ impl Registry {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// We have ended our half of the stream: nothing may be sent any more.
+    /// Forbids sending, because we have ended our half of the stream.
     pub(in crate::h3) fn on_sending_over(&self, stream: u64) {
         if self.is_enabled
             && let Some(entry) = self.lock().requests.get_mut(&stream)
@@ -222,14 +222,14 @@ impl Registry {
         }
     }
 
-    /// True when the stream was aborted for a datagram.
+    /// Returns true if the stream was aborted because of a datagram.
     pub(in crate::h3) fn was_aborted(&self, stream: u64) -> bool {
         let table = self.lock();
         let entry = table.requests.get(&stream);
         entry.is_some_and(|entry| entry.state == State::Aborted)
     }
 
-    /// The connection is over.
+    /// Ends everything when the connection is over.
     pub(in crate::h3) fn on_end(&self) {
         let mut table = self.lock();
         table.is_over = true;
@@ -245,7 +245,7 @@ impl Registry {
 }
 
 impl Table {
-    /// Keeps a datagram for a request that is on its way, as long as that is likely.
+    /// Keeps a datagram for a request that has not arrived yet, as long as its arrival is likely.
     fn keep_early(&mut self, now: Time, stream: u64, payload: Bytes) {
         while let Some((_, oldest, at)) = self.early.front()
             && (self.early.len() >= MOST_EARLY || now - *at >= LONGEST_EARLY)
@@ -260,13 +260,13 @@ impl Table {
     }
 }
 
-/// Datagrams of one request that wait (limit K27).
+/// Maximum of waiting datagrams of one request (limit K27).
 const MOST_OF_REQUEST: usize = 64;
-/// Bytes of datagrams of all requests that wait (limit K27).
+/// Maximum bytes of waiting datagrams of all requests (limit K27).
 const MOST_BYTES: usize = 256 * 1024;
-/// Datagrams for requests that are not here yet (limit K28).
+/// Maximum of datagrams for requests that have not arrived yet (limit K28).
 const MOST_EARLY: usize = 32;
-/// The time for which they are kept: about a round trip (RFC 9297 §2.1) of a slow path.
+/// Time for which early datagrams are kept: about one round trip (RFC 9297 §2.1) of a slow path.
 const LONGEST_EARLY: Duration = Duration::from_millis(300);
 
 #[cfg(test)]

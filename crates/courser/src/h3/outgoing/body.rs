@@ -1,4 +1,4 @@
-//! Sends a body behind its header section.
+//! Sending of a body after its header section.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -13,15 +13,15 @@ use crate::h3::error::Error;
 use crate::runtime::{self, Sleep};
 use crate::{Side, StoppedError, VarInt};
 
-/// Resolves when the peer wants no more of the message.
+/// Resolves when the peer has stopped reading the message.
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
 
 /// An error of a body.
 type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Outgoing {
-    /// Writes a header section, a body and the end. A body that is ready leaves in one write with the
-    /// header section. `length` is that of the content, if it is known.
+    /// Writes a header section, a body and the end. A body that is ready is sent in one write with
+    /// the header section. `length` is the length of the content, if it is known.
     pub(in crate::h3) async fn send<B>(
         &mut self,
         headers: Vec<u8>,
@@ -79,8 +79,8 @@ impl Outgoing {
         self.write_last(unwritten).await
     }
 
-    /// Waits while the peer grants no credit. The header section goes ahead, the content stays where
-    /// it is: a frame that a body gives now would wait in memory (attack A88).
+    /// Waits while the peer grants no credit. The header section is sent first, but the body is not
+    /// polled: a frame that it returned now would wait in memory (attack A88).
     async fn wait_for_credit(&mut self, unwritten: &mut Unwritten) -> Result<(), Error> {
         let ahead = unwritten.frames.len() as u64;
         let is_wanted = poll_fn(|cx| Poll::Ready(self.send.poll_worth_writing(cx, ahead))).await;
@@ -91,8 +91,8 @@ impl Outgoing {
         Ok(poll_fn(|cx| self.send.poll_worth_writing(cx, 0)).await?)
     }
 
-    /// Waits for the next frame of the body, which may be idle for long. Meanwhile writes what is
-    /// there, unless only the end is missing, and fails when the peer wants no more.
+    /// Waits for the next frame of the body, which may be idle for long. Meanwhile writes the
+    /// available bytes, unless only the end is missing. Fails when the peer has stopped reading.
     async fn next_frame<B: Body>(
         &mut self,
         mut body: Pin<&mut B>,
@@ -115,7 +115,7 @@ impl Outgoing {
             let stopped = stopped.get_or_insert_with(|| Box::pin(self.send.stopped()));
             match ready!(stopped.as_mut().poll(cx)) {
                 Ok(Some(code)) => Poll::Ready(Err(Error::of_peer(code))),
-                // Only we end the stream.
+                // Only we can end the stream.
                 Ok(None) => Poll::Ready(Err(Error::closed())),
                 Err(StoppedError::ConnectionLost(error)) => Poll::Ready(Err(error.into())),
             }
@@ -159,7 +159,7 @@ struct Unwritten {
     hold: Hold,
 }
 
-/// Waits a moment for the end of a body whose content is complete.
+/// A short wait for the end of a body whose content is complete.
 #[derive(Debug)]
 enum Hold {
     Unused,
@@ -175,8 +175,8 @@ impl Unwritten {
         }
     }
 
-    /// Waits for the end if all of the content is there and little of it, so that both leave together.
-    /// Bodies that are read from files have to look once more to see their end.
+    /// Waits for the end if the content is complete and small, so that both are sent together.
+    /// Bodies that are read from files must read once more to detect their end.
     fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.frames.has_all_content() || self.frames.is_empty() || self.is_large() {
             return Poll::Ready(());
@@ -197,9 +197,9 @@ impl Unwritten {
     }
 }
 
-/// The bytes that are worth a system call.
+/// Number of bytes that are worth a system call.
 const LARGE: usize = 64 * 1024;
 
-/// The time for which complete content waits for the end of its body. A body that takes longer may
-/// take any time.
+/// Time for which complete content waits for the end of its body. A body that takes longer may take
+/// any time.
 const LONGEST_HOLD: Duration = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! Bytes on our unidirectional streams, and requests that leave in one step.
+//! Bytes on our unidirectional streams, and requests that are sent in one step.
 
 use std::task::{Context, Poll, Waker};
 
@@ -11,14 +11,14 @@ use crate::shard::Locked;
 use crate::{Connection, SendStream, WriteError};
 
 impl State {
-    /// Writes what has to leave now on our streams, as far as there is room.
+    /// Writes the bytes that are due on our streams, as far as there is room.
     pub(super) fn write_due(&mut self) {
         let mut has_due = self.http.has_urgent();
         if !self.owes_answers && self.http.has_answers() {
             if self.http.may_delay_answers() {
                 self.owes_answers = true;
-                // A client's next request without content takes them along, and a server writes them
-                // before it waits for one. The writer does it if there is none.
+                // A client's next request without content carries them along, and a server writes
+                // them before it waits for a request. Otherwise the writer task does it.
                 self.woken.extend(self.writer.clone());
             } else {
                 has_due = true;
@@ -30,12 +30,13 @@ impl State {
         }
     }
 
-    /// Writes what waits on our streams, as far as there is room, except answers that are owed later.
+    /// Writes the bytes that wait on our streams, as far as there is room, except answers that are
+    /// due later.
     pub(super) fn write(&mut self) {
         self.write_with(|send, cx, out| send.poll_write(cx, out));
     }
 
-    /// As [`write`](Self::write), under the lock of the endpoint.
+    /// Like [`write`](Self::write), under the lock of the endpoint.
     fn write_locked(&mut self, locked: &mut Locked<'_>) {
         self.write_with(|send, cx, out| send.poll_write_locked(locked, cx, out));
     }
@@ -63,7 +64,7 @@ impl State {
                 continue;
             };
             while !out.is_empty() {
-                // Errors are those of the connection, which others will see.
+                // Errors are those of the connection, which other calls report.
                 let Poll::Ready(Ok(written)) = poll_write(send, &mut cx, out) else {
                     break;
                 };
@@ -72,8 +73,8 @@ impl State {
         }
     }
 
-    /// See [`Shared::send_head`](super::Shared::send_head). Returns true beside it if the request has
-    /// to be flushed before its task waits.
+    /// Implements [`Shared::send_head`](super::Shared::send_head). Also returns true if the request
+    /// must be flushed before its task waits.
     pub(super) fn send_head(
         &mut self,
         quic: &Connection,
@@ -90,11 +91,11 @@ impl State {
             if let Some(priority) = priority
                 && let Some(streams) = locked.streams(quic.0.key)
             {
-                // It is open: it was just opened.
+                // The stream was just opened, so it is open.
                 let _ = streams.set_priority(id, priority::level(priority, id.index()));
             }
             self.http.append_section(id.value(), fields, &mut head);
-            // They leave before it, for it may refer to them.
+            // They are sent first, because the request may refer to them.
             self.owes_answers = false;
             self.write_locked(locked);
             &head
@@ -121,5 +122,5 @@ impl State {
     }
 }
 
-/// The memory that a connection keeps for the header sections of requests to come.
+/// Largest buffer that a connection keeps for the header sections of later requests.
 const LARGEST_HEAD_KEPT: usize = 1024;

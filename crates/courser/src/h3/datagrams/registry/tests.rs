@@ -16,7 +16,7 @@ fn receive(registry: &Registry, stream: u64) -> Poll<Option<Bytes>> {
     registry.poll_receive(&mut Context::from_waker(Waker::noop()), stream)
 }
 
-/// All that waits for a stream.
+/// Returns all datagrams that wait for a stream.
 fn all(registry: &Registry, stream: u64) -> Vec<Bytes> {
     std::iter::from_fn(|| match receive(registry, stream) {
         Poll::Ready(payload) => payload,
@@ -108,11 +108,11 @@ fn request_without_a_use_for_datagrams_is_aborted_once() {
     assert_eq!(deliver(&registry, 0, b"x".into()), Delivery::Refused);
     assert!(registry.was_aborted(0));
     assert_eq!(deliver(&registry, 0, b"x".into()), Delivery::Done);
-    // One that waits while nobody has said anything counts too.
+    // A datagram that waits while its use is undecided counts too.
     deliver(&registry, 4, b"x".into());
     assert_eq!(registry.on_handle_dropped(4), Delivery::Refused);
     assert_eq!(registry.lock().bytes, 0);
-    // Not one that had a use for them, and has none any more.
+    // This does not apply to a request that used datagrams before its last handle was dropped.
     assert!(registry.claim(8));
     assert_eq!(registry.on_handle_dropped(8), Delivery::Done);
     assert_eq!(deliver(&registry, 8, b"x".into()), Delivery::Done);
