@@ -1,10 +1,11 @@
-//! A client that keeps connections and chooses the protocol.
+//! An HTTP client that reuses connections and selects the protocol.
 //!
-//! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. Where an origin is known to
-//! speak HTTP/3, from an HTTPS record (RFC 9460) or an `alt-svc` field (RFC 7838), QUIC is raced
-//! against TCP; what is there first carries the request. Networks that drop UDP are remembered.
-//! HTTPS records are asked for with the feature `dns`; without it the client learns of HTTP/3 from
-//! `alt-svc` fields. The features `brotli` and `zstd` add these content codings to gzip and deflate.
+//! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. If an HTTPS record (RFC
+//! 9460) or an `alt-svc` field (RFC 7838) announces HTTP/3 for an origin, QUIC is raced against
+//! TCP, and the first connection carries the request. Networks that drop UDP are remembered. HTTPS
+//! records are queried with the feature `dns`; without it the client discovers HTTP/3 only by
+//! `alt-svc` fields. The features `brotli` and `zstd` add these content codings to gzip and
+//! deflate.
 //!
 //! ```no_run
 //! use courser::Client;
@@ -18,11 +19,12 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A client is also a [`tower_service::Service`], so that what was made for those can be put in
-//! front of it. Each response has its [`Timing`] among its extensions.
+//! A client is also a [`tower_service::Service`], so that tower's layers can wrap it. Each response
+//! has its [`Timing`] among its extensions.
 //!
-//! A request is sent again by itself only when that is safe: when the server says that it was not
-//! processed, or when a connection that had been idle is gone and the method is idempotent.
+//! The client repeats a request automatically only if that is safe: if the server reported that it
+//! was not processed, or if an idle connection turned out to be closed and the method is
+//! idempotent.
 
 mod alt_svc;
 mod body;
@@ -55,7 +57,7 @@ use http::{Request, Response, Uri, header};
 use tower_http::decompression::Decompression;
 use tower_service::Service;
 
-/// Doors for the fuzz targets: no part of the interface.
+/// Entry points for the fuzz targets, which are not part of the interface.
 #[doc(hidden)]
 pub mod fuzzing {
     pub use super::alt_svc::{announce, rewrite_file};
@@ -80,22 +82,22 @@ use crate::h3;
 
 /// Sends requests. See the [module](self).
 ///
-/// Clones share connections and everything that was learned. With the last of them, and of the
-/// bodies of responses, the connections are closed.
+/// Clones share connections and learned information. When the last clone and the last response body
+/// are dropped, the connections are closed.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Core>);
 
 impl Client {
-    /// A client with all defaults: it trusts whom the system trusts, follows 10 redirects, and has
-    /// no limit of time beyond that of connecting.
+    /// Creates a client with the default settings: it trusts the certificates that the system
+    /// trusts, follows 10 redirects, and limits only the time to connect.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] when the system's certificates cannot be had.
+    /// [`ErrorKind::Config`] if the system's certificates cannot be loaded.
     pub fn new() -> Result<Self, Error> {
         Self::builder().build()
     }
 
-    /// For clients with settings of their own.
+    /// Returns a builder for a client with custom settings.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
@@ -103,7 +105,7 @@ impl Client {
     /// Sends a GET request.
     ///
     /// # Errors
-    /// As [`Client::send`], and [`ErrorKind::Url`] when `url` is none.
+    /// The errors of [`Client::send`], and [`ErrorKind::Url`] if `url` is invalid.
     pub async fn get(&self, url: &str) -> Result<Response<Body>, Error> {
         let uri: Uri = url.parse().map_err(|error| {
             let text = format!("'{url}' is not a URL: {error}");
@@ -114,18 +116,18 @@ impl Client {
         self.send(request).await
     }
 
-    /// Sends a request, follows redirects, and waits for the head of the response. The body of the
-    /// request is sent at the same time, and goes on after the response has come.
+    /// Sends a request, follows redirects, and waits for the header section of the response. The
+    /// body of the request is sent meanwhile, and sending continues after the response has arrived.
     ///
-    /// The URI has to be whole. A `content-length` is added when the body knows it. Among the
-    /// extensions of the request may be [`OnInterim`](h3::OnInterim) and
+    /// The URI must be absolute. A `content-length` is added if the body reports its exact size.
+    /// The extensions of the request may contain [`OnInterim`](h3::OnInterim) and
     /// [`Priority`](h3::Priority).
     ///
     /// # Errors
-    /// See [`ErrorKind`]. A response with status 404 or 500 is none.
+    /// See [`ErrorKind`]. A response with status 404 or 500 is not an error.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, the request is cancelled.
+    /// Dropping the future before it is ready cancels the request.
     pub async fn send<B>(&self, request: Request<B>) -> Result<Response<Body>, Error>
     where
         B: http_body::Body + Send + 'static,
@@ -148,24 +150,23 @@ impl Client {
         Ok(response)
     }
 
-    /// Writes the alternatives that were learned into the
-    /// [file](ClientBuilder::alt_svc_file) for them, if there is one. The last handle to the client
-    /// does it too when it is dropped, but cannot tell when that fails.
+    /// Writes the learned alternatives to their [file](ClientBuilder::alt_svc_file), if there is
+    /// one. Dropping the last handle of the client does the same, but cannot report errors.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] when it cannot be written.
+    /// [`ErrorKind::Config`] if the file cannot be written.
     pub fn save_alt_svc(&self) -> Result<(), Error> {
         self.0.save_alt_svc()
     }
 
-    /// Returns the QUIC endpoints that are open, at most one for each address family: for their
-    /// counters and what their sockets can do.
+    /// Returns the open QUIC endpoints, at most one for each address family, for their counters and
+    /// the capabilities of their sockets.
     pub fn endpoints(&self) -> Vec<crate::Endpoint> {
         self.0.quic.open()
     }
 
-    /// Closes all QUIC connections and waits until the servers know, which takes a round trip. For
-    /// processes that are about to leave; further requests open new sockets.
+    /// Closes all QUIC connections and waits until the servers have been notified, which takes a
+    /// round trip. For processes that are about to exit; further requests open new sockets.
     pub async fn close(&self) {
         for endpoint in self.0.quic.open() {
             endpoint.close(crate::VarInt::from(NO_ERROR), b"");
@@ -204,7 +205,7 @@ impl Client {
             body = if redirect.keeps_body {
                 match replay.restart() {
                     Some(body) => body,
-                    // It was sent and is gone: the user has to do it.
+                    // The body was sent and cannot be repeated: the caller must do it.
                     None => return Ok(response),
                 }
             } else {
@@ -238,7 +239,7 @@ where
     }
 }
 
-/// Undoes the content coding of a response, if there is one that is known.
+/// Decodes the content coding of a response, if it is a known one.
 async fn decode(response: Response<Body>) -> Response<Body> {
     let is_coded = response.headers().contains_key(header::CONTENT_ENCODING);
     if !is_coded || http_body::Body::is_end_stream(response.body()) {
@@ -250,7 +251,7 @@ async fn decode(response: Response<Body>) -> Response<Body> {
     response.map(Body::decoded)
 }
 
-/// Answers with what it was given: decompression comes as a service around a service.
+/// A service that answers with a given response, because the decompression layer wraps a service.
 struct Given(Option<Response<Body>>);
 
 impl Service<Request<h3::Empty>> for Given {
@@ -275,6 +276,6 @@ fn no_response_within(limit: Duration) -> Error {
 /// RFC 9114 §8.1: H3_NO_ERROR.
 const NO_ERROR: u32 = 0x100;
 
-/// Between the first addresses and whatever else a lookup may still bring
+/// Time between the first addresses and the start without further results of the lookup
 /// (draft-ietf-happy-happyeyeballs-v3 §9: Resolution Delay).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! Alternatives that origins have announced (RFC 7838), as far as they speak HTTP/3.
+//! Alternatives over HTTP/3 that origins have announced (RFC 7838).
 
 mod file;
 mod parse;
@@ -12,19 +12,19 @@ use self::parse::Announcement;
 use super::error::{Error, ErrorKind};
 use super::origin::Origin;
 
-/// Where else an origin can be had, over HTTP/3.
+/// Another place that serves an origin over HTTP/3.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Alternative {
-    /// The same host as the origin's when empty.
+    /// The host; if empty, the host of the origin.
     pub(super) host: Box<str>,
     pub(super) port: u16,
     pub(super) expires: SystemTime,
-    /// Stays when the network changes (RFC 7838 §3.1).
+    /// True if it stays valid when the network changes (RFC 7838 §3.1).
     pub(super) persists: bool,
 }
 
 impl Alternative {
-    /// The host to connect to.
+    /// Returns the host to connect to.
     pub(super) fn host<'a>(&'a self, origin: &'a Origin) -> &'a str {
         match &*self.host {
             "" => origin.host(),
@@ -32,28 +32,29 @@ impl Alternative {
         }
     }
 
-    /// True when it is the origin itself, only over another protocol.
+    /// Returns true if it is the origin's own host and port, over another protocol.
     pub(super) fn is_same_place(&self, origin: &Origin) -> bool {
         self.host(origin) == origin.host() && self.port == origin.port()
     }
 }
 
-/// What origins have announced. Bounded: an origin that nobody asks for long is forgotten first.
+/// The alternatives that origins have announced. The number of origins is bounded: the one unused
+/// for longest is removed first.
 #[derive(Debug, Default)]
 pub(super) struct AltSvcCache {
     origins: HashMap<Origin, Vec<Alternative>>,
 }
 
 impl AltSvcCache {
-    /// Takes the values of the `alt-svc` fields of a response; each response replaces what was
-    /// known before. Malformed ones change nothing.
+    /// Processes the values of the `alt-svc` fields of a response, which replace all previous ones.
+    /// Malformed values change nothing.
     pub(super) fn on_announced<'a>(
         &mut self,
         now: SystemTime,
         origin: &Origin,
         values: impl Iterator<Item = &'a str>,
     ) {
-        // Whoever can answer for http:// can be anybody (RFC 7838 §2.1).
+        // Responses to http:// URLs are not authenticated (RFC 7838 §2.1).
         if !origin.is_secure() {
             return;
         }
@@ -91,18 +92,20 @@ impl AltSvcCache {
         }
     }
 
-    /// What an origin has announced and is still true.
+    /// Returns the alternatives of an origin that have not expired.
     pub(super) fn alternatives(&self, now: SystemTime, origin: &Origin) -> Vec<Alternative> {
         let known = self.origins.get(origin).into_iter().flatten();
         known.filter(|known| known.expires > now).cloned().collect()
     }
 
-    /// An alternative said that it is none (RFC 7838 §6: status 421).
+    /// Removes the alternatives of an origin because one of them rejected a request (RFC 7838 §6:
+    /// status 421).
     pub(super) fn forget(&mut self, origin: &Origin) {
         self.origins.remove(origin);
     }
 
-    /// Elsewhere other alternatives may be near, or reachable at all (RFC 7838 §2.2).
+    /// Removes the alternatives that do not persist: in another network, different ones may be
+    /// close or reachable (RFC 7838 §2.2).
     pub(super) fn on_network_changed(&mut self) {
         self.origins.retain(|_, known| {
             known.retain(|alternative| alternative.persists);
@@ -110,7 +113,7 @@ impl AltSvcCache {
         });
     }
 
-    /// Reads a file as curl writes it; one that does not exist is an empty one.
+    /// Reads a file in curl's format; a missing file counts as empty.
     pub(super) fn load(now: SystemTime, path: &Path) -> Result<Self, Error> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -122,7 +125,7 @@ impl AltSvcCache {
         Ok(cache)
     }
 
-    /// Takes the alternatives of a file.
+    /// Adds the alternatives of a file.
     fn read(&mut self, now: SystemTime, text: &str) {
         for (origin, alternative) in file::read(text) {
             let is_own_port = alternative.port == origin.port();
@@ -137,16 +140,16 @@ impl AltSvcCache {
         }
     }
 
-    /// Writes a file that curl reads, all of it or nothing.
+    /// Writes a file that curl can read, atomically.
     pub(super) fn save(&self, now: SystemTime, path: &Path) -> Result<(), Error> {
         let text = file::write(now, &self.origins);
-        // Another process may read it, or write it too: each finds it whole.
+        // Another process may read or write the file at the same time, and must find it complete.
         let mut aside = path.as_os_str().to_owned();
         aside.push(format!(".{}", std::process::id()));
         std::fs::write(&aside, text)
             .and_then(|()| std::fs::rename(&aside, path))
             .map_err(|error| {
-                // There may be nothing to remove.
+                // There may be no file to remove.
                 let _ = std::fs::remove_file(&aside);
                 unusable(path, "write", &error)
             })
@@ -170,14 +173,15 @@ impl AltSvcCache {
     }
 }
 
-/// Reads a file of alternatives, and returns the file that they are saved in. For the fuzz targets.
+/// Parses a file of alternatives, and returns the file that they are saved in. For the fuzz
+/// targets.
 pub fn rewrite_file(now: SystemTime, text: &str) -> String {
     let mut cache = AltSvcCache::default();
     cache.read(now, text);
     file::write(now, &cache.origins)
 }
 
-/// Takes the value of an `alt-svc` field of an origin, and returns the file that it is saved in.
+/// Parses the value of an `alt-svc` field of an origin, and returns the file that it is saved in.
 /// For the fuzz targets.
 pub fn announce(now: SystemTime, value: &str) -> String {
     let mut cache = AltSvcCache::default();
@@ -193,11 +197,11 @@ fn unusable(path: &Path, verb: &str, error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Config, text)
 }
 
-/// More than a person visits; 100 bytes each.
+/// Maximum of origins, 100 bytes each: more than a person visits.
 const MAX_ORIGINS: usize = 1024;
-/// Of one origin. Real ones announce one or two.
+/// Maximum of alternatives per origin. Real ones announce one or two.
 const MAX_ALTERNATIVES: usize = 4;
-/// Nobody can know for longer. Browsers cap it too.
+/// Longest lifetime of an alternative. Browsers limit it too.
 const MAX_AGE: Duration = Duration::from_secs(90 * 24 * 3600);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The body of a response, whatever it came over.
+//! The body of a response, over any protocol.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,13 +18,13 @@ use super::pool::{Key, Pool};
 use super::timing::Timing;
 use crate::{Connection, h3};
 
-/// The body of a response: content as it comes, then trailers.
+/// The body of a response: its content as it arrives, then its trailers.
 ///
-/// Nothing is received while nobody reads. Dropped before its end, it cancels the request; a
-/// connection of HTTP/1.1 is closed then, others go on.
+/// An unread body applies back-pressure to the server. Dropping it before its end cancels the
+/// request. An HTTP/1.1 connection is closed in that case; connections of other versions stay open.
 ///
 /// # Cancel safety
-/// A frame that was not handed out is handed out by the next poll.
+/// Safe: a frame that was not returned is returned by the next poll.
 pub struct Body(Kind);
 
 enum Kind {
@@ -46,7 +46,7 @@ enum Source {
     Http1(Incoming, Option<Home>),
 }
 
-/// Where a connection of HTTP/1.1 goes when its response is over.
+/// The pool to which an HTTP/1.1 connection returns when its response is over.
 pub(super) struct Home {
     pub(super) pool: Weak<Pool>,
     pub(super) key: Key,
@@ -77,7 +77,7 @@ impl Body {
         Self::new(Source::Http3(body, quic), timing)
     }
 
-    /// The body of a response that has none.
+    /// Creates the body of a response without content.
     pub(super) fn nothing(timing: Timing) -> Self {
         Self::new(Source::Empty, timing)
     }
@@ -94,7 +94,8 @@ impl Body {
         Self(Kind::Decoded(Box::pin(body)))
     }
 
-    /// Bounds silence, and the whole: by a time, which is `limit` after the request began.
+    /// Limits the time between frames and the total time, which is `limit` after the start of the
+    /// request.
     pub(super) fn set_limits(
         &mut self,
         silence: Option<Duration>,
@@ -110,7 +111,8 @@ impl Body {
         }
     }
 
-    /// How the request has gone so far; with the total time once the body is over.
+    /// Returns the timing of the request so far, which includes the total time once the body is
+    /// over.
     pub fn timing(&self) -> Timing {
         match &self.0 {
             Kind::Plain(plain) => plain.timing(),
@@ -174,7 +176,7 @@ impl Plain {
         }
     }
 
-    /// All is here: the connection is free for others.
+    /// Ends the body: the connection is free for other requests.
     fn finish(&mut self) {
         self.is_over = true;
         self.limits = Limits::default();
@@ -199,7 +201,7 @@ impl Source {
 }
 
 impl Home {
-    /// The connection can be used again as soon as it has seen the end of the response itself.
+    /// Returns the connection to the pool as soon as it has itself read the end of the response.
     fn bring(mut self) {
         let Some(pool) = self.pool.upgrade() else {
             return;

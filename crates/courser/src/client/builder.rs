@@ -1,4 +1,4 @@
-//! What a client can be told.
+//! Settings of a client.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -36,33 +36,33 @@ impl Family {
     }
 }
 
-/// Which proxies are used. QUIC is not, where there is one.
+/// The proxies of a client. QUIC is not used for requests through a proxy.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Proxy {
-    /// What the environment names: `http_proxy`, `HTTPS_PROXY`, `ALL_PROXY`, and not for what
-    /// `NO_PROXY` lists. One that cannot be used is an error of the requests that it is for.
+    /// The proxies named by the environment: `http_proxy`, `HTTPS_PROXY`, `ALL_PROXY`, except for
+    /// the hosts in `NO_PROXY`. If a proxy cannot be used, the requests that it applies to fail.
     #[default]
     Environment,
-    /// None.
+    /// No proxy.
     Direct,
-    /// This one for everything but what the list names, which is written like `NO_PROXY`.
+    /// This proxy for all hosts but those of a list in the format of `NO_PROXY`.
     Url {
-        /// `http://user:password@host:port`, or with one of
+        /// The URL of the proxy: `http://user:password@host:port`, or one with another scheme:
         ///
         /// - `https`: the proxy is reached over TLS,
-        /// - `socks5h`: SOCKS5 (RFC 1928), and the proxy resolves names,
-        /// - `socks5`: SOCKS5, names are resolved here,
-        /// - `socks4a`, `socks4`: SOCKS4 with and without names, IPv4 only; a password is not used.
+        /// - `socks5h`: SOCKS5 (RFC 1928), with names resolved by the proxy,
+        /// - `socks5`: SOCKS5, with names resolved by the client,
+        /// - `socks4a`, `socks4`: SOCKS4 with and without names, IPv4 only; a password is ignored.
         ///
-        /// SOCKS proxies listen on port 1080 unless it says otherwise.
+        /// The default port of SOCKS proxies is 1080.
         url: String,
-        /// Hosts, domains and networks separated by commas.
+        /// Hosts, domains and networks to connect to directly, separated by commas.
         except: String,
     },
 }
 
-/// Makes a [`Client`]. Everything has a default.
+/// Builds a [`Client`]. Every setting has a default.
 #[must_use = "call build"]
 pub struct ClientBuilder {
     settings: Settings,
@@ -104,59 +104,61 @@ impl Default for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// Which versions of HTTP are spoken. Default [`HttpVersion::Auto`].
+    /// Sets the versions of HTTP that may be used. Default [`HttpVersion::Auto`].
     pub fn version(mut self, version: HttpVersion) -> Self {
         self.settings.version = version;
         self
     }
 
-    /// How long a connection may take, name lookup and handshakes included. Default 30 s.
+    /// Sets the time limit for a new connection, including the name lookup and the handshakes.
+    /// Default 30 s.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.settings.connect_timeout = limit;
         self
     }
 
-    /// How long a request may take, redirects and the body of the response included. No limit by
-    /// default.
+    /// Sets the time limit for a request, including redirects and the body of the response. No
+    /// limit by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.settings.total_timeout = Some(limit);
         self
     }
 
-    /// How long the body of a response may say nothing. No limit by default.
+    /// Sets the longest time between two pieces of a response body. No limit by default.
     pub fn read_timeout(mut self, limit: Duration) -> Self {
         self.settings.read_timeout = Some(limit);
         self
     }
 
-    /// How far apart connection attempts begin, 10 ms to 2 s, and the head start of HTTP/3 over
-    /// TCP. Default 250 ms (draft-ietf-happy-happyeyeballs-v3 §9).
+    /// Sets the delay between the starts of connection attempts, 10 ms to 2 s, which is also the
+    /// head start of HTTP/3 over TCP. Default 250 ms (draft-ietf-happy-happyeyeballs-v3 §9).
     pub fn attempt_delay(mut self, delay: Duration) -> Self {
         self.settings.attempt_delay = delay;
         self
     }
 
-    /// How many redirects are followed; with 0 they are responses like others. Default 10.
+    /// Sets the maximum of redirects to follow. With 0 they are returned like other responses.
+    /// Default 10.
     pub fn redirects(mut self, limit: usize) -> Self {
         self.settings.redirects = limit;
         self
     }
 
-    /// Whether gzip and deflate, and with the features of these names brotli and zstd, are asked for
-    /// and undone. Default on.
+    /// Enables the content codings gzip and deflate, and brotli and zstd with the features of these
+    /// names: the client requests them and decodes responses. Default on.
     pub fn decompress(mut self, decompresses: bool) -> Self {
         self.settings.decompresses = decompresses;
         self
     }
 
-    /// The `user-agent` of requests that have none. None by default.
+    /// Sets the `user-agent` of requests that have none. None by default.
     pub fn user_agent(mut self, name: HeaderValue) -> Self {
         self.settings.user_agent = Some(name);
         self
     }
 
-    /// Whether whom the system trusts is trusted. Default on; without, only the roots that were
-    /// [added](ClientBuilder::root) are.
+    /// Trusts the certificates that the system trusts. Default on. If it is off, only the roots
+    /// that were [added](ClientBuilder::root) are trusted.
     pub fn platform_roots(mut self, trusts: bool) -> Self {
         self.tls.trust = match (self.tls.trust, trusts) {
             (Trust::PlatformAnd(roots), false) => Trust::Only(roots),
@@ -167,7 +169,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Trusts servers whose certificates lead to this one, or are this one.
+    /// Trusts servers whose certificate chains lead to this certificate, or that present this
+    /// certificate.
     pub fn root(mut self, certificate: CertificateDer<'static>) -> Self {
         self.tls.trust = match self.tls.trust {
             Trust::PlatformAnd(mut roots) => {
@@ -184,27 +187,27 @@ impl ClientBuilder {
         self
     }
 
-    /// Leaves the judgement of servers to a verifier of the user's own.
+    /// Replaces the verification of server certificates by a custom verifier.
     pub fn verifier(mut self, verifier: Arc<dyn ServerCertVerifier>) -> Self {
         self.tls.trust = Trust::Verifier(verifier);
         self
     }
 
-    /// Believes any server. **Whoever sits in the path can read and change everything**: for tests
-    /// and tools that say so.
+    /// Accepts any server certificate. **An attacker on the path can read and change everything.**
+    /// For tests and for tools that warn about it.
     pub fn dangerous_insecure(mut self) -> Self {
         self.tls.trust = Trust::Anybody;
         self
     }
 
-    /// What the client shows to servers that ask who it is.
+    /// Sets the certificate and key for servers that request client authentication.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.tls.identity = Some(identity);
         self
     }
 
-    /// Whether secrets are written into the file that `SSLKEYLOGFILE` names (RFC 9850), for those
-    /// who analyse captures. Default off. A thread writes them: call
+    /// Writes secrets to the file that `SSLKEYLOGFILE` names (RFC 9850), for the analysis of
+    /// captures. Default off. A thread writes them: call
     /// [`QueuedKeyLog::flush`](crate::QueuedKeyLog::flush) of
     /// [`QueuedKeyLog::environment`](crate::QueuedKeyLog::environment) before the process ends.
     pub fn key_log(mut self, logs_keys: bool) -> Self {
@@ -212,25 +215,25 @@ impl ClientBuilder {
         self
     }
 
-    /// Settings of QUIC connections.
+    /// Sets the transport settings of QUIC connections.
     pub fn transport_config(mut self, transport: TransportConfig) -> Self {
         self.transport = transport;
         self
     }
 
-    /// Has all QUIC connections recorded, as [`ClientConfig::sinks`](crate::ClientConfig::sinks).
+    /// Records all QUIC connections, like [`ClientConfig::sinks`](crate::ClientConfig::sinks).
     pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
         self.sinks = Some(sinks);
         self
     }
 
-    /// Finds addresses in another way than [`SystemResolver`].
+    /// Replaces the [`SystemResolver`].
     pub fn resolver(mut self, resolver: impl Resolve) -> Self {
         self.resolver = Some(Arc::new(resolver));
         self
     }
 
-    /// Uses these addresses for a host at a port. The host `*` is any, port 0 is any.
+    /// Uses these addresses for a host at a port. The host `*` matches any host, port 0 any port.
     pub fn resolve(
         mut self,
         host: &str,
@@ -243,8 +246,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Connects to another place than the URL says; the certificate has to be for what the URL
-    /// says. `None` is any in `from`, the same in `to`. The first rule that fits counts.
+    /// Connects to another host and port than those of the URL, whose certificate must still be
+    /// valid for the URL. `None` matches any value in `from`, and keeps the value in `to`. The
+    /// first matching rule applies.
     pub fn connect_to(
         mut self,
         from: (Option<&str>, Option<u16>),
@@ -259,56 +263,56 @@ impl ClientBuilder {
         self
     }
 
-    /// Uses addresses of one family only.
+    /// Restricts the client to one address family.
     pub fn family(mut self, family: Family) -> Self {
         self.settings.family = Some(family);
         self
     }
 
-    /// Connects from this address.
+    /// Binds connections to this local address.
     pub fn local_address(mut self, address: IpAddr) -> Self {
         self.settings.local_address = Some(address);
         self
     }
 
-    /// Connects through this interface, such as `eth0`. On Linux only.
+    /// Binds connections to this interface, such as `eth0`. Only on Linux.
     pub fn interface(mut self, name: impl Into<String>) -> Self {
         self.settings.interface = Some(name.into());
         self
     }
 
-    /// Which proxies are used. Default [`Proxy::Environment`].
+    /// Selects the proxies. Default [`Proxy::Environment`].
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.settings.proxy = proxy;
         self
     }
 
-    /// How long connections are kept that nobody uses. Default 90 s.
+    /// Sets the time after which unused connections are closed. Default 90 s.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.settings.limits.idle_timeout = limit;
         self
     }
 
-    /// How many unused connections of HTTP/1.1 are kept for each origin. Default 32.
+    /// Sets the maximum of unused HTTP/1.1 connections kept per origin. Default 32.
     pub fn idle_per_origin(mut self, connections: usize) -> Self {
         self.settings.limits.idle_per_origin = connections;
         self
     }
 
-    /// Reads alternatives (RFC 7838) from this file if it exists, and writes them there in the
-    /// end, in curl's format.
+    /// Reads alternatives (RFC 7838) from this file if it exists, and writes them to it when the
+    /// client is dropped, in curl's format.
     pub fn alt_svc_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.settings.alt_svc_file = Some(path.into());
         self
     }
 
-    /// Makes the client. It can be used on any tokio runtime; its UDP sockets belong to the one that
-    /// first needs them.
+    /// Builds the client. It can be used on any tokio runtime; each UDP socket belongs to the
+    /// runtime that first needs it.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] when the system's certificates cannot be had, certificate and key do
-    /// not fit together, or a file or setting is unusable; [`ErrorKind::Unsupported`] when the
-    /// proxy is of another kind.
+    /// [`ErrorKind::Config`] if the system's certificates cannot be loaded, certificate and key do
+    /// not match, or a file or setting is unusable; [`ErrorKind::Unsupported`] if the proxy is of
+    /// an unsupported kind.
     pub fn build(mut self) -> Result<Client, Error> {
         self.settings.proxies = match &self.settings.proxy {
             Proxy::Environment => Some(Proxies::of_environment(|name| std::env::var(name).ok())),
@@ -327,7 +331,7 @@ impl ClientBuilder {
                 None => config,
             }
         });
-        // What is wrong with it is told now and not with each connection.
+        // Reports errors in the configuration now, rather than for each connection.
         let checked = tls.quic.at(HTTPS_PORT).build();
         checked.map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?;
         let resolver = self
@@ -346,7 +350,7 @@ impl std::fmt::Debug for ClientBuilder {
     }
 }
 
-/// Three repetitions of a lost first packet.
+/// Time for three retransmissions of a lost first packet.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// As many as most clients follow.
+/// The same number as in most clients.
 const MAX_REDIRECTS: usize = 10;

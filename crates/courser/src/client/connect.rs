@@ -1,4 +1,4 @@
-//! A new connection to an origin: looks it up, races, and keeps what wins.
+//! New connections to an origin: lookup, race, and keeping the winner.
 
 mod places;
 mod quic;
@@ -24,7 +24,7 @@ use super::timing::{Attempt, Outcome, Timing};
 /// Makes a connection for requests to `key`.
 ///
 /// # Cancel safety
-/// Dropped, it gives all attempts up.
+/// Dropping the future abandons all attempts.
 pub(super) async fn connect(
     core: &Arc<Core>,
     key: &Key,
@@ -78,7 +78,7 @@ async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Establi
     contest.run(&mut places, timing).await
 }
 
-/// For those who allow nothing else: TCP in its place would be what they have ruled out.
+/// Returns an error if only HTTP/3 is allowed but cannot be used: the user has ruled out TCP.
 fn check_http3_can_be_used(key: &Key) -> Result<(), Error> {
     let authority = key.origin.authority();
     let text = if !key.origin.is_secure() {
@@ -99,20 +99,20 @@ struct Contest<'a> {
     core: &'a Arc<Core>,
     key: &'a Key,
     addresses: Vec<SocketAddr>,
-    /// Our own, by which networks are told apart.
+    /// Our local address, by which networks are distinguished.
     local: Option<IpAddr>,
     race: Race,
-    /// The names of addresses that belong to alternatives.
+    /// The `host:port` of addresses that belong to alternatives.
     alternatives: HashMap<SocketAddr, Box<str>>,
     quic: JoinSet<Attempted>,
     tcp: JoinSet<Attempted>,
-    /// The most telling so far.
+    /// The most informative failure so far.
     failure: Option<Error>,
     quic_failures: usize,
     quic_attempts: usize,
 }
 
-/// The number of an attempt, and what came of it.
+/// The number of an attempt, and its result.
 type Attempted = (usize, Result<Established, Error>);
 
 impl<'a> Contest<'a> {
@@ -151,7 +151,7 @@ impl<'a> Contest<'a> {
         contest
     }
 
-    /// What earlier connections from this network say.
+    /// Returns whether QUIC is worth an attempt, based on earlier connections from this network.
     fn is_quic_worth_trying(&self) -> bool {
         if !self.core.settings.version.may_use_tcp() {
             return true;
@@ -163,14 +163,14 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Gives HTTPS records and alternatives a moment, so that QUIC gets its head start.
+    /// Waits briefly for HTTPS records and alternatives, so that QUIC gets its head start.
     async fn wait_for_places(&mut self, places: &mut JoinSet<Vec<Place>>) {
         let all = async {
             while let Some(found) = places.join_next().await {
                 self.add(found.unwrap_or_default());
             }
         };
-        // Whoever comes later joins the race.
+        // Results that arrive later join the race.
         let _ = tokio::time::timeout(super::RESOLUTION_DELAY, all).await;
     }
 
@@ -218,7 +218,7 @@ impl<'a> Contest<'a> {
                 () = tokio::time::sleep_until(next.into()) => continue,
             };
             let Ok((index, result)) = attempted else {
-                // It panicked, or the runtime shuts down.
+                // The task panicked, or the runtime is shutting down.
                 self.race.on_failed(transport);
                 continue;
             };
@@ -307,8 +307,8 @@ impl<'a> Contest<'a> {
     }
 }
 
-/// TCP has won, but QUIC may only be a little later: it will carry the requests to come. If it is
-/// not there in time, the network or the server has no UDP for us.
+/// Waits for QUIC after TCP has won, because QUIC may be only slightly later and can carry later
+/// requests. If it does not connect in time, the network or the server drops UDP.
 async fn await_quic(core: Arc<Core>, key: Key, local: IpAddr, mut attempts: JoinSet<Attempted>) {
     let any = async {
         while let Some(attempted) = attempts.join_next().await {
@@ -329,7 +329,8 @@ async fn await_quic(core: Arc<Core>, key: Key, local: IpAddr, mut attempts: Join
     }
 }
 
-/// The address that the system would send from: how a network is recognised. Sends nothing.
+/// Returns the local address from which the system would send, which identifies the network. Sends
+/// nothing.
 fn local_address_for(peer: SocketAddr) -> Option<IpAddr> {
     let any: SocketAddr = if peer.is_ipv4() {
         ([0, 0, 0, 0], 0).into()
@@ -341,7 +342,8 @@ fn local_address_for(peer: SocketAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Which of several failures says most: that a server was there comes before that none was.
+/// Returns the rank of a failure by its information: errors of a reachable server precede those of
+/// an unreachable one.
 const fn rank(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Certificate => 5,
@@ -353,11 +355,11 @@ const fn rank(kind: ErrorKind) -> u8 {
     }
 }
 
-/// There is nothing to wait for but what is under way.
+/// Returns a time in the far future, for waiting only on attempts in progress.
 fn far_away() -> Instant {
     Instant::now() + Duration::from_secs(3600)
 }
 
-/// How long QUIC is waited for in the background when TCP has won: two lost datagrams and their
-/// repetition, on a slow path.
+/// Time to wait for QUIC in the background after TCP has won: two lost datagrams and their
+/// retransmissions, on a slow path.
 const PATIENCE: Duration = Duration::from_secs(3);

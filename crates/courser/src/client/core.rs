@@ -1,4 +1,4 @@
-//! What the clones of a client share.
+//! State shared by the clones of a client.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use super::tls::Tls;
 use super::udp_memory::UdpMemory;
 use super::version::HttpVersion;
 
-/// What was decided when the client was built.
+/// The settings of a client, fixed when it is built.
 pub(super) struct Settings {
     pub(super) version: HttpVersion,
     pub(super) connect_timeout: Duration,
@@ -43,16 +43,16 @@ pub(super) struct Settings {
     pub(super) alt_svc_file: Option<PathBuf>,
 }
 
-/// Connections to one place lead to another.
+/// A rule that redirects connections from one place to another.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectTo {
-    /// Any when `None`, the same below when it is the target.
+    /// The place to match. `None` matches any value; in the target it keeps the value.
     pub(super) from: (Option<String>, Option<u16>),
     pub(super) to: (Option<String>, Option<u16>),
 }
 
 impl Settings {
-    /// Where to connect to for an origin.
+    /// Returns the host and port to connect to for an origin.
     pub(super) fn destination(&self, origin: &Origin) -> (String, u16) {
         let (host, port) = (origin.host(), origin.port());
         let matching = self.connect_to.iter().find(|rule| {
@@ -69,10 +69,10 @@ impl Settings {
         }
     }
 
-    /// The addresses that were given for a place.
+    /// Returns the addresses configured for a place.
     fn overridden(&self, host: &str, port: u16) -> Option<&Vec<IpAddr>> {
         let find = |host: &str, port| self.overrides.get(&(host.to_owned(), port));
-        // Port 0 stands for any.
+        // Port 0 matches any port.
         find(host, port)
             .or_else(|| find(host, 0))
             .or_else(|| find("*", port))
@@ -83,7 +83,7 @@ impl Settings {
         self.overridden(host, port).is_some()
     }
 
-    /// Those of the family that is wanted.
+    /// Returns the addresses of the configured family.
     pub(super) fn wanted(
         &self,
         addresses: impl Iterator<Item = SocketAddr>,
@@ -95,14 +95,14 @@ impl Settings {
         })
     }
 
-    /// The credentials in the URL of the proxy that is used for an origin.
+    /// Returns the credentials in the URL of the proxy that is used for an origin.
     pub(super) fn proxy_authorization(&self, origin: &Origin) -> Option<HeaderValue> {
         let uri = origin.to_string().parse().ok()?;
         let intercept = self.proxies.as_ref()?.intercept(&uri)?;
         intercept.basic_auth().cloned()
     }
 
-    /// User and password in the URL of the SOCKS proxy that is used for an origin.
+    /// Returns the user and password in the URL of the SOCKS proxy that is used for an origin.
     pub(super) fn socks_credentials(&self, origin: &Origin) -> Option<(String, String)> {
         let uri = origin.to_string().parse().ok()?;
         let intercept = self.proxies.as_ref()?.intercept(&uri)?;
@@ -110,7 +110,7 @@ impl Settings {
         Some((user.to_owned(), password.to_owned()))
     }
 
-    /// Whether a proxy that [`Key`] names is one.
+    /// Returns an error if a proxy named by a [`Key`] cannot be used.
     pub(super) fn expect_usable(&self, proxy: &Uri) -> Result<(), Error> {
         let proxies = self.proxies.as_ref();
         proxies.map_or(Ok(()), |proxies| proxies.expect_usable(proxy))
@@ -123,7 +123,7 @@ impl Settings {
     }
 }
 
-/// See the module.
+/// The shared state; see the [module](self).
 pub(super) struct Core {
     pub(super) settings: Settings,
     pub(super) tls: Tls,
@@ -132,7 +132,7 @@ pub(super) struct Core {
     pub(super) quic: Endpoints,
     alt_svc: Mutex<AltSvcCache>,
     udp_memory: Mutex<UdpMemory>,
-    /// Ours, of the last connection: IPv4, then IPv6.
+    /// Our local addresses of the latest connections: IPv4, then IPv6.
     networks: Mutex<[Option<IpAddr>; 2]>,
     has_news: AtomicBool,
 }
@@ -160,7 +160,7 @@ impl Core {
         })
     }
 
-    /// What connections for an origin are kept under.
+    /// Returns the key under which connections for an origin are kept.
     pub(super) fn key(&self, origin: &Origin) -> Key {
         Key {
             origin: origin.clone(),
@@ -172,7 +172,7 @@ impl Core {
         origin.is_secure() && self.settings.version.may_use_quic()
     }
 
-    /// The addresses of a place, the preferred one first; at least one.
+    /// Returns the addresses of a place, the preferred one first; at least one.
     pub(super) async fn lookup(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
         let found = if let Some(known) = self.settings.overridden(host, port) {
             known.clone()
@@ -208,7 +208,7 @@ impl Core {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what a response announces.
+    /// Processes the announcements in a response.
     pub(super) fn on_response(&self, origin: &Origin, headers: &http::HeaderMap) {
         if !headers.contains_key(http::header::ALT_SVC) {
             return;
@@ -220,7 +220,7 @@ impl Core {
         self.has_news.store(true, Ordering::Relaxed);
     }
 
-    /// We are to be reached at this address. Another one than before is another network.
+    /// Records our local address. A change indicates another network.
     pub(super) fn on_local_address(&self, local: IpAddr) {
         if local.is_loopback() {
             return;
@@ -234,7 +234,7 @@ impl Core {
         }
     }
 
-    /// Writes the file of alternatives, if there is one and something was announced.
+    /// Writes the file of alternatives, if there is one and alternatives were announced.
     pub(super) fn save_alt_svc(&self) -> Result<(), Error> {
         let Some(path) = &self.settings.alt_svc_file else {
             return Ok(());
@@ -248,7 +248,7 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // Whoever wants to know asks before.
+        // Callers that need the error call it before.
         let _ = self.save_alt_svc();
     }
 }

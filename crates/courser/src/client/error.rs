@@ -1,4 +1,4 @@
-//! Why a request has no response.
+//! Errors of requests.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,13 +8,13 @@ use super::timing::Timing;
 use crate::h3;
 use crate::{ConnectionError, HandshakeFailure, HandshakeOffer};
 
-/// Errors of bodies and of sources, whatever they are.
+/// The type of errors of bodies and of sources.
 pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// A request failed, or the body of its response did.
+/// An error of a request or of the body of its response.
 ///
-/// The text says what was seen and what can be done. [`Error::kind`] sorts errors as finely as
-/// command line tools tell them apart; most callers need the questions only.
+/// Its text describes the failure and a remedy. [`Error::kind`] distinguishes errors as finely as
+/// command-line tools do; most callers need only the `is_` methods.
 pub struct Error(Box<Parts>);
 
 struct Parts {
@@ -23,64 +23,66 @@ struct Parts {
     source: Option<BoxError>,
     timing: Option<Timing>,
     handshake: Option<HandshakeFailure>,
-    /// Nothing of the request was processed, so that it can be sent again whatever its method.
+    /// True if no part of the request was processed, so that it can be sent again whatever its
+    /// method.
     is_unprocessed: bool,
-    /// The connection was there before and is gone: it may just have been idle for too long.
+    /// True if a reused connection was closed, which may just have been idle for too long.
     is_stale: bool,
 }
 
-/// What kind of failure.
+/// The kind of a failure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The URL, or that of a redirect, is none, or not one for HTTP/3 where that alone is allowed.
+    /// The URL, or that of a redirect, is invalid, or cannot be used with HTTP/3 although only that
+    /// is allowed.
     Url,
-    /// The scheme of the URL or of its proxy is not spoken here.
+    /// The scheme of the URL or of its proxy is not supported.
     Unsupported,
-    /// The client cannot be set up as it was told.
+    /// The client cannot be built with these settings.
     Config,
-    /// The host has no address, or nobody could be asked.
+    /// The host has no address, or the lookup failed.
     Resolve,
     /// The proxy's host has no address.
     ResolveProxy,
-    /// No connection over TCP, or none at all.
+    /// No TCP connection could be made, or no connection at all.
     Connect,
-    /// No connection over QUIC, which alone was allowed.
+    /// No QUIC connection could be made, and only QUIC was allowed.
     ConnectQuic,
-    /// The proxy refuses.
+    /// The proxy refused the request.
     Proxy,
-    /// The SOCKS proxy refuses, cannot connect, or speaks something else.
+    /// The SOCKS proxy refused the request, could not connect, or violated the protocol.
     Socks,
-    /// TLS failed, but not for the certificate of the server.
+    /// TLS failed for a reason other than the server's certificate.
     Tls,
     /// The server's certificate is not trusted.
     Certificate,
-    /// Time ran out.
+    /// A timeout expired.
     Timeout,
-    /// The server closed the connection without a word of response.
+    /// The server closed the connection without any response.
     Empty,
     /// The request could not be sent.
     Send,
-    /// The body given with the request failed.
+    /// The body of the request returned an error.
     RequestBody,
-    /// The connection broke while a response was received.
+    /// The connection was lost while a response was received.
     Receive,
     /// The body of the response ended before it was complete.
     Partial,
-    /// The response is not HTTP, or breaks its rules.
+    /// The response is not HTTP, or violates its rules.
     Protocol,
-    /// A rule of HTTP/2 was broken, or the server gave the request up.
+    /// A rule of HTTP/2 was broken, or the server reset the request.
     Http2,
-    /// A rule of HTTP/3 was broken, or the server gave the request up.
+    /// A rule of HTTP/3 was broken, or the server reset the request.
     Http3,
-    /// Too many redirects, or one that cannot be followed.
+    /// There were too many redirects, or one that cannot be followed.
     Redirect,
-    /// The content coding is broken.
+    /// The content coding is corrupt.
     Decode,
 }
 
 impl Error {
-    /// An error with a text.
+    /// Creates an error with a text.
     pub(super) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
         Self(Box::new(Parts {
             kind,
@@ -118,17 +120,18 @@ impl Error {
         self
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// True when time ran out: for the connection, the whole, or between two pieces of a body.
+    /// Returns true if a timeout expired: for the connection, for the whole request, or between two
+    /// pieces of a body.
     pub fn is_timeout(&self) -> bool {
         self.kind() == ErrorKind::Timeout
     }
 
-    /// True when there was no connection, and so nothing was sent.
+    /// Returns true if no connection was made, so that nothing was sent.
     pub fn is_connect(&self) -> bool {
         use ErrorKind as Kind;
         matches!(
@@ -144,27 +147,27 @@ impl Error {
         ) || (self.is_timeout() && self.0.is_unprocessed)
     }
 
-    /// True when a name has no address.
+    /// Returns true if a name has no address.
     pub fn is_dns(&self) -> bool {
         matches!(self.kind(), ErrorKind::Resolve | ErrorKind::ResolveProxy)
     }
 
-    /// True when TLS failed, for the certificate or otherwise.
+    /// Returns true if TLS failed, because of the certificate or otherwise.
     pub fn is_tls(&self) -> bool {
         matches!(self.kind(), ErrorKind::Tls | ErrorKind::Certificate)
     }
 
-    /// True when the server's certificate is not trusted.
+    /// Returns true if the server's certificate is not trusted.
     pub fn is_certificate(&self) -> bool {
         self.kind() == ErrorKind::Certificate
     }
 
-    /// True when redirects went on for too long or led nowhere.
+    /// Returns true if there were too many redirects, or one that cannot be followed.
     pub fn is_redirect(&self) -> bool {
         self.kind() == ErrorKind::Redirect
     }
 
-    /// True when the caller has to change something: the URL, the configuration, the body.
+    /// Returns true if the caller must change something: the URL, the settings, or the body.
     pub fn is_user(&self) -> bool {
         use ErrorKind as Kind;
         matches!(
@@ -173,18 +176,19 @@ impl Error {
         )
     }
 
-    /// True when the request surely was not processed: it can be sent again whatever its method.
+    /// Returns true if the request was certainly not processed, so that it can be sent again
+    /// whatever its method.
     pub fn is_unprocessed(&self) -> bool {
         self.0.is_unprocessed || self.is_connect()
     }
 
-    /// How far it came, where something was begun.
+    /// Returns the timing up to the failure, if the request was started.
     pub fn timing(&self) -> Option<&Timing> {
         self.0.timing.as_ref()
     }
 
-    /// Returns why TLS failed, if that is the reason: sorted by what helps, for programs that name
-    /// the remedy in words of their own.
+    /// Returns the reason why TLS failed, if that is the cause. It is classified by remedy, for
+    /// programs that describe the remedy in their own words.
     pub fn handshake_failure(&self) -> Option<&HandshakeFailure> {
         self.0.handshake.as_ref()
     }
@@ -193,7 +197,7 @@ impl Error {
         self.0.is_stale
     }
 
-    /// An attempt over QUIC came to nothing.
+    /// Creates the error of a failed QUIC connection attempt.
     pub(super) fn of_quic_handshake(
         error: &ConnectionError,
         place: &str,
@@ -219,7 +223,7 @@ impl Error {
         }
     }
 
-    /// TLS over TCP failed.
+    /// Creates the error of a failed TLS handshake over TCP.
     pub(super) fn of_tls(error: io::Error, host: &str, offer: &HandshakeOffer) -> Self {
         let made = match HandshakeFailure::of_io(&error, host, host, offer) {
             Some(failure) => Self::of_handshake(failure),
@@ -236,13 +240,13 @@ impl Error {
         Self::new(kind, failure.to_string()).with_handshake(failure)
     }
 
-    /// An alert of the server that came after the handshake, when there was one.
+    /// Creates the error of a server's alert that arrived after the handshake, if there was one.
     fn of_late_alert(kind: ErrorKind, error: &(dyn StdError + 'static)) -> Option<Self> {
         let failure = HandshakeFailure::after_handshake(error, "the connection broke")?;
         Some(Self::new(kind, failure.to_string()).with_handshake(failure))
     }
 
-    /// A request over HTTP/3 failed.
+    /// Creates the error of a failed request over HTTP/3.
     pub(super) fn of_h3(error: h3::Error) -> Self {
         let is_unprocessed = error.is_unprocessed();
         let is_stale = matches!(error, h3::Error::Connection(_));
@@ -259,10 +263,10 @@ impl Error {
             .stale(is_stale)
     }
 
-    /// A request over HTTP/2 or HTTP/1.1 failed before its response.
+    /// Creates the error of a request over HTTP/2 or HTTP/1.1 that failed before its response.
     pub(super) fn of_hyper(error: hyper::Error, is_http2: bool) -> Self {
         let reset = h2_reason(&error);
-        // RFC 9113 §8.7: REFUSED_STREAM says that nothing was done.
+        // RFC 9113 §8.7: REFUSED_STREAM means that the request was not processed.
         let is_refused = reset
             .as_deref()
             .is_some_and(|reason| reason.contains("refused"));
@@ -296,7 +300,7 @@ impl Error {
             .stale(is_stale)
     }
 
-    /// The body of a response over HTTP/2 or HTTP/1.1 failed.
+    /// Creates the error of a response body over HTTP/2 or HTTP/1.1.
     pub(super) fn of_hyper_body(error: hyper::Error, is_http2: bool) -> Self {
         let text = chain(&error);
         let kind = if is_http2 && !is_io(&error) {
@@ -313,7 +317,7 @@ impl Error {
         Self::new(kind, text).with_source(error)
     }
 
-    /// The body of a response over HTTP/3 failed.
+    /// Creates the error of a response body over HTTP/3.
     pub(super) fn of_h3_body(error: h3::Error) -> Self {
         let kind = match &error {
             h3::Error::Connection(_) => ErrorKind::Receive,
@@ -323,7 +327,7 @@ impl Error {
     }
 }
 
-/// Errors with all that caused them: those of hyper keep the cause for themselves.
+/// Returns the text of an error with all its causes, which hyper's errors leave out of their own.
 fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -357,7 +361,8 @@ fn is_early_end(error: &hyper::Error) -> bool {
         })
 }
 
-/// What the HTTP/2 part says. Its type is not ours to name; its text is stable enough for one word.
+/// Returns the reason of the HTTP/2 implementation. Its type is not accessible, but this part of
+/// its text is stable.
 fn h2_reason(error: &hyper::Error) -> Option<String> {
     let cause = error.source()?;
     (cause.downcast_ref::<io::Error>().is_none()).then(|| cause.to_string())

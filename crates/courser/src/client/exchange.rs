@@ -1,4 +1,5 @@
-//! One request and its response: gets a connection, sends, and sends again what was not processed.
+//! One request and its response: obtains a connection, sends, and repeats requests that were not
+//! processed.
 
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ pub(super) async fn exchange(
                 if !is_misdirected(&response, &facts) {
                     return Ok(response);
                 }
-                // RFC 7838 §6: the alternative is none after all.
+                // RFC 7838 §6: the alternative does not serve the origin.
                 core.alt_svc().forget(&origin);
                 Error::new(
                     ErrorKind::Protocol,
@@ -62,7 +63,7 @@ pub(super) async fn exchange(
     }
 }
 
-/// A connection, and whether it was there before.
+/// Returns a connection, and whether it existed before.
 async fn obtain(
     core: &Arc<Core>,
     key: &Key,
@@ -86,7 +87,8 @@ async fn obtain(
             if let Some(established) = core.pool.take(key) {
                 return Ok((established, true));
             }
-            // Whoever had it before may have found that everybody needs a connection of their own.
+            // The previous owner of the lock may have found that connections to this origin cannot
+            // be shared.
             matches!(core.pool.dialing(key), Dialing::Together(_)).then_some(guard)
         }
     };
@@ -96,8 +98,9 @@ async fn obtain(
     Ok((established, false))
 }
 
-/// RFC 9110 §9.2.2: what has no effect, or the same when it is done twice, may be repeated when
-/// nobody knows whether it was done. Anything may when it surely was not.
+/// Returns whether a request may be repeated. RFC 9110 §9.2.2: a request with an idempotent method
+/// may be repeated even if it is unknown whether it was processed. Any request may be repeated if
+/// it was certainly not processed.
 fn may_retry(error: &Error, is_reused: bool, method: &Method) -> bool {
     match error.kind() {
         ErrorKind::Send | ErrorKind::RequestBody => false,
@@ -110,7 +113,7 @@ fn is_misdirected(response: &Response<Body>, facts: &Facts) -> bool {
     response.status() == StatusCode::MISDIRECTED_REQUEST && facts.alternative.is_some()
 }
 
-/// The head of a request as a connection wants it.
+/// Returns the head of a request in the form that a connection requires.
 fn head_for(parts: &Parts, origin: &Origin, facts: &Facts) -> Result<Parts, Error> {
     let mut parts = parts.clone();
     parts.version = facts.version;
@@ -148,7 +151,7 @@ fn head_for(parts: &Parts, origin: &Origin, facts: &Facts) -> Result<Parts, Erro
     for name in CONNECTION_SPECIFIC {
         parts.headers.remove(name);
     }
-    // Whoever sets it means the authority (RFC 9113 §8.3.1).
+    // A `host` field set by the user means the authority (RFC 9113 §8.3.1).
     let host = parts.headers.remove(header::HOST);
     let host = host.and_then(|host| host.to_str().map(str::to_owned).ok());
     parts.uri = Uri::builder()
@@ -160,8 +163,8 @@ fn head_for(parts: &Parts, origin: &Origin, facts: &Facts) -> Result<Parts, Erro
     Ok(parts)
 }
 
-/// Host and port as the user wrote them, without credentials, and without a port that goes without
-/// saying.
+/// Returns the host and port as the user wrote them, without credentials and without a default
+/// port.
 fn authority_of(uri: &Uri, origin: &Origin) -> String {
     let host = uri.host().unwrap_or_else(|| origin.host());
     let default = if origin.is_secure() { 443 } else { 80 };
@@ -179,7 +182,7 @@ async fn send(
     mut request: Request<RequestBody>,
     timing: &mut Timing,
 ) -> Result<Response<Body>, Error> {
-    // Extended CONNECT is for connections of one's own, and hyper has another type for it.
+    // Extended CONNECT requires a dedicated connection, and hyper has another type for it.
     request.extensions_mut().remove::<Protocol>();
     let on_interim = request.extensions().get::<OnInterim>().cloned();
     if let (Some(on_interim), Version::HTTP_11 | Version::HTTP_2) =
@@ -203,7 +206,7 @@ async fn send(
             response.map(|body| Body::http3(body, quic, timing.clone()))
         }
         Link::Http2(send) => {
-            // Some servers send content all the same, which would be an error of the stream.
+            // Some servers send content nevertheless, which would be an error of the stream.
             let is_head = request.method() == Method::HEAD;
             let unsent = |error| Error::of_hyper(error, true).unprocessed(true).stale(true);
             send.ready().await.map_err(unsent)?;
@@ -240,25 +243,26 @@ async fn send(
     Ok(response)
 }
 
-/// Asks for content codings that can be undone, unless the request says what it wants, or wants a
-/// range: parts of compressed content are of no use.
+/// Requests content codings that the client can decode, unless the request has its own preference
+/// or asks for a range: parts of compressed content are useless.
 pub(super) fn ask_for_codings(headers: &mut HeaderMap) {
     if !headers.contains_key(header::ACCEPT_ENCODING) && !headers.contains_key(header::RANGE) {
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(CODINGS));
     }
 }
 
-/// The content codings that this build can undo, the best first.
+/// The content codings that this build can decode, the preferred one first.
 const CODINGS: &str = match (cfg!(feature = "zstd"), cfg!(feature = "brotli")) {
     (true, true) => "zstd, br, gzip, deflate",
     (true, false) => "zstd, gzip, deflate",
     (false, true) => "br, gzip, deflate",
     (false, false) => "gzip, deflate",
 };
-/// Once for a connection that has gone stale, and for two that go away under it.
+/// Maximum of repetitions: one for a stale connection, and two for connections that go away.
 const MAX_RETRIES: u32 = 3;
 const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
-/// Have no meaning beyond HTTP/1.1, and make a message malformed (RFC 9113 §8.2.2, RFC 9114 §4.2).
+/// Fields that have no meaning beyond HTTP/1.1 and make a message malformed (RFC 9113 §8.2.2, RFC
+/// 9114 §4.2).
 const CONNECTION_SPECIFIC: [HeaderName; 5] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),

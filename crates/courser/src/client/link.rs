@@ -1,4 +1,4 @@
-//! A connection that can carry requests, whatever it speaks.
+//! Connections that carry requests, over any protocol.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use super::request_body::RequestBody;
 use super::timing::Timing;
 use crate::h3;
 
-/// A connection.
+/// A connection of any protocol.
 pub(super) enum Link {
     Http3(h3::Client),
     Http2(http2::SendRequest<RequestBody>),
     Http1(http1::SendRequest<RequestBody>),
 }
 
-/// What is known of a connection.
+/// The known properties of a connection.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) version: http::Version,
@@ -27,35 +27,35 @@ pub(super) struct Facts {
     pub(super) tls_complete: Option<Instant>,
     pub(super) quic_complete: Option<Instant>,
     pub(super) is_resumed: bool,
-    /// What proxies get with each request that they see, and that they see it.
+    /// The proxy, if it sees requests, with the credentials that each request must carry.
     pub(super) proxy: Proxied,
     /// `host:port` of the alternative that it leads to (RFC 7838 §5).
     pub(super) alternative: Option<Box<str>>,
 }
 
-/// Whether a proxy stands between.
+/// The role of a proxy in a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Proxied {
     No,
-    /// It passes bytes on.
+    /// The proxy only forwards bytes.
     Tunnel,
-    /// It reads requests, and wants to know who sends them.
+    /// The proxy reads requests, and needs these credentials.
     Visible(Option<http::HeaderValue>),
 }
 
-/// A connection with what is known of it.
+/// A connection with its known properties.
 pub(super) struct Established {
     pub(super) link: Link,
     pub(super) facts: Arc<Facts>,
 }
 
 impl Link {
-    /// True when many requests share it.
+    /// Returns true if many requests can share it.
     pub(super) const fn is_shared(&self) -> bool {
         !matches!(self, Self::Http1(_))
     }
 
-    /// True when it takes further requests, as far as one can know.
+    /// Returns true if it accepts further requests, as far as that is known.
     pub(super) fn is_usable(&self) -> bool {
         match self {
             Self::Http3(client) => client.quic().close_reason().is_none() && !client.goes_away(),
@@ -64,7 +64,7 @@ impl Link {
         }
     }
 
-    /// Another handle to a shared connection.
+    /// Returns another handle to a shared connection.
     pub(super) fn share(&self) -> Option<Self> {
         match self {
             Self::Http3(client) => Some(Self::Http3(client.clone())),
@@ -75,8 +75,8 @@ impl Link {
 }
 
 impl Facts {
-    /// Writes into a timing what the connection knows; when it was made only if it was for that
-    /// request.
+    /// Adds the data of the connection to a timing. The times of its creation are included only if
+    /// it was made for that request.
     pub(super) fn tell(&self, timing: &mut Timing, is_reused: bool) {
         timing.protocol = Some(self.version);
         timing.remote = Some(self.remote);

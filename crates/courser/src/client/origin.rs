@@ -1,4 +1,4 @@
-//! Whom a request is for.
+//! Origins of requests.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,8 +7,7 @@ use http::Uri;
 
 use super::error::{Error, ErrorKind};
 
-/// Scheme, host and port (RFC 9110 §4.3.1). What connections, alternatives and credentials belong
-/// to.
+/// Scheme, host and port (RFC 9110 §4.3.1), which own connections, alternatives and credentials.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Origin {
     is_secure: bool,
@@ -17,10 +16,10 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The origin of a URI with the scheme `https` or `http`.
+    /// Returns the origin of a URI with the scheme `https` or `http`.
     ///
     /// # Errors
-    /// [`ErrorKind::Url`] when a part is missing, [`ErrorKind::Unsupported`] with another scheme.
+    /// [`ErrorKind::Url`] if a part is missing, [`ErrorKind::Unsupported`] for any other scheme.
     pub fn of(uri: &Uri) -> Result<Self, Error> {
         let is_secure = match uri.scheme_str() {
             Some("https") => true,
@@ -51,27 +50,27 @@ impl Origin {
         })
     }
 
-    /// True with `https`.
+    /// Returns true if the scheme is `https`.
     pub const fn is_secure(&self) -> bool {
         self.is_secure
     }
 
-    /// The host in lower case, an IPv6 address without brackets.
+    /// Returns the host in lower case, an IPv6 address without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port, also where it is the scheme's own.
+    /// Returns the port, including the default port of the scheme.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// The host, if it is an address.
+    /// Returns the host as an IP address, if it is one.
     pub fn ip(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
 
-    /// `host:port`, as CONNECT wants it.
+    /// Returns `host:port`, in the form of CONNECT.
     pub(super) fn authority(&self) -> String {
         authority(&self.host, self.port)
     }
@@ -93,7 +92,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// `host:port`, with brackets where an address needs them.
+/// Returns `host:port`, with brackets around an IPv6 address.
 pub(super) fn authority(host: &str, port: u16) -> String {
     if host.contains(':') {
         format!("[{host}]:{port}")

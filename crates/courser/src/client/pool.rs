@@ -1,8 +1,8 @@
-//! Connections that are kept.
+//! The pool of connections.
 //!
-//! One of HTTP/3 or HTTP/2 to each origin carries all its requests; of HTTP/1.1 there are as many
-//! as there are requests at a time, and some are kept for later. Idle ones are closed after a while
-//! by a task that lives as long as there is something to close.
+//! One connection of HTTP/3 or HTTP/2 to each origin carries all its requests. HTTP/1.1 needs as
+//! many connections as there are concurrent requests, and some are kept for later. A task closes
+//! idle ones after a while; it lives as long as there is a connection to close.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use super::link::{Established, Facts, Link};
 use super::origin::Origin;
 
-/// What a connection leads to, and through which proxy.
+/// The destination of a connection, and the proxy in between.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key {
     pub(super) origin: Origin,
     pub(super) proxy: Option<http::Uri>,
 }
 
-/// How many connections are kept, and for how long.
+/// Limits on the number of kept connections and on their idle time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) idle_timeout: Duration,
@@ -28,14 +28,15 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // As browsers and other clients have it; servers close most a bit earlier or later.
+            // A common value of browsers and other clients; most servers close a bit earlier or
+            // later.
             idle_timeout: Duration::from_secs(90),
             idle_per_origin: 32,
         }
     }
 }
 
-/// See the module.
+/// The pool; see the [module](self).
 pub(super) struct Pool {
     limits: Limits,
     state: Mutex<State>,
@@ -49,13 +50,13 @@ struct State {
 
 #[derive(Default)]
 struct Place {
-    /// The best last.
+    /// Shared connections, the preferred one last.
     shared: Vec<Kept>,
-    /// The most recent last.
+    /// Idle connections, the most recent one last.
     idle: Vec<Kept>,
-    /// Held by whoever makes the first connection, so that a hundred requests make one.
+    /// Held by the task that makes the first connection, so that a hundred requests make only one.
     dialing: Arc<tokio::sync::Mutex<()>>,
-    /// The last connection was one that cannot be shared.
+    /// True if the last connection was one that cannot be shared.
     is_http1: bool,
 }
 
@@ -65,11 +66,11 @@ struct Kept {
     used: Instant,
 }
 
-/// Whether to wait for somebody else's connection.
+/// The way to make a connection: alone or together with other requests.
 pub(super) enum Dialing {
-    /// Connections there cannot be shared.
+    /// Connections to the origin cannot be shared.
     Alone,
-    /// Whoever gets this lock makes one for all.
+    /// The owner of this lock makes one connection for all.
     Together(Arc<tokio::sync::Mutex<()>>),
 }
 
@@ -81,7 +82,7 @@ impl Pool {
         })
     }
 
-    /// A connection that exists.
+    /// Returns an existing connection.
     pub(super) fn take(&self, key: &Key) -> Option<Established> {
         let mut state = self.lock();
         let place = state.places.get_mut(key)?;
@@ -102,7 +103,7 @@ impl Pool {
         None
     }
 
-    /// How to go about making one.
+    /// Returns how to make a connection.
     pub(super) fn dialing(&self, key: &Key) -> Dialing {
         let mut state = self.lock();
         let place = state.places.entry(key.clone()).or_default();
@@ -113,8 +114,8 @@ impl Pool {
         }
     }
 
-    /// Keeps a new connection, if others can use it too. The newest is the best: QUIC that comes
-    /// after TCP has won replaces it.
+    /// Keeps a new connection if others can use it too. The newest is preferred: a QUIC connection
+    /// that is made after TCP has won replaces it.
     pub(super) fn share(self: &Arc<Self>, key: &Key, established: &Established) {
         let mut state = self.lock();
         let place = state.places.entry(key.clone()).or_default();
@@ -133,7 +134,7 @@ impl Pool {
         }
     }
 
-    /// Takes a connection back that nobody uses any more.
+    /// Takes a connection back that is no longer in use.
     pub(super) fn put_back(self: &Arc<Self>, key: &Key, established: Established) {
         if !established.link.is_usable() {
             return;
@@ -152,8 +153,8 @@ impl Pool {
         self.start_reaper(&mut state);
     }
 
-    /// Forgets a connection that turned out to be broken, and idle ones with it: the server has
-    /// probably closed them for the same reason.
+    /// Removes a broken connection, and idle ones with it: the server has probably closed them for
+    /// the same reason.
     pub(super) fn remove(&self, key: &Key, facts: &Arc<Facts>) {
         if let Some(place) = self.lock().places.get_mut(key) {
             place.shared.retain(|kept| !Arc::ptr_eq(&kept.facts, facts));
@@ -161,7 +162,7 @@ impl Pool {
         }
     }
 
-    /// Drops what is idle for too long; false when nothing is left.
+    /// Drops connections that are idle for too long. Returns false if none is left.
     fn reap(&self, now: Instant) -> bool {
         let mut state = self.lock();
         let is_fresh = |kept: &Kept| {
@@ -186,12 +187,13 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // All changes are whole ones.
+        // A panic leaves the state consistent, because all changes are complete.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A shared connection whose last request is still answered is closed by the last handle, not here.
+/// Closes idle connections. A shared connection that still serves a request is closed by its last
+/// handle, not here.
 async fn reaper(pool: Weak<Pool>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
@@ -212,9 +214,9 @@ impl std::fmt::Debug for Pool {
     }
 }
 
-/// One of HTTP/2 and one of HTTP/3, for a while one more that goes away.
+/// One of HTTP/2 and one of HTTP/3, and temporarily one more that is going away.
 const MAX_SHARED: usize = 3;
-/// Of HTTP/1.1, over all origins: each is a file descriptor.
+/// Maximum of idle HTTP/1.1 connections over all origins: each needs a file descriptor.
 const MAX_IDLE: usize = 256;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 

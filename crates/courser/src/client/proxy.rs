@@ -1,16 +1,16 @@
-//! Which proxy a request goes through.
+//! Selection of the proxy for a request.
 
 use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::error::{Error, ErrorKind};
 
-/// The proxies that were named, by what they are for.
+/// The configured proxies and the requests that they apply to.
 #[derive(Debug)]
 pub(super) struct Proxies {
     matcher: Matcher,
-    /// Those that cannot be used: [`Matcher`] would go past them without a word. It knows them by
-    /// names that nobody has, and whoever is sent to one of those is told what is wrong.
+    /// Proxies that cannot be used. [`Matcher`] would skip them silently, so it has invalid names
+    /// for them, and a request that is directed to such a name fails with an explanation.
     unusable: Vec<Unusable>,
 }
 
@@ -22,10 +22,10 @@ struct Unusable {
 }
 
 impl Proxies {
-    /// Those that environment variables name; `variable` gives their values.
+    /// Returns the proxies that environment variables name; `variable` returns their values.
     pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let mut unusable = Vec::new();
-        // What a CGI program finds there may have been sent by its client.
+        // In a CGI program the client may have set the variable.
         if variable("REQUEST_METHOD").is_some() {
             let matcher = Matcher::builder().build();
             return Self { matcher, unusable };
@@ -60,7 +60,7 @@ impl Proxies {
         Self { matcher, unusable }
     }
 
-    /// One for everything but what `except` lists.
+    /// Returns one proxy for all hosts but those in `except`.
     pub(super) fn of_url(url: &str, except: &str) -> Result<Self, Error> {
         check(url, "the proxy's URL").map_err(|(kind, text)| Error::new(kind, text))?;
         let matcher = Matcher::builder()
@@ -73,12 +73,13 @@ impl Proxies {
         })
     }
 
-    /// The proxy for requests to `uri`, which [`expect_usable`](Self::expect_usable) has to see.
+    /// Returns the proxy for requests to `uri`, which must be passed to
+    /// [`expect_usable`](Self::expect_usable).
     pub(super) fn intercept(&self, uri: &Uri) -> Option<Intercept> {
         self.matcher.intercept(uri)
     }
 
-    /// What is wrong with a proxy that was named for a request.
+    /// Returns an error if a proxy that was selected for a request cannot be used.
     pub(super) fn expect_usable(&self, proxy: &Uri) -> Result<(), Error> {
         let mut unusable = self.unusable.iter();
         match unusable.find(|unusable| proxy.host() == Some(&unusable.placeholder)) {
@@ -88,12 +89,12 @@ impl Proxies {
     }
 }
 
-/// `source` says where the URL comes from.
+/// Checks the URL of a proxy. `source` names where the URL comes from.
 fn check(url: &str, source: &str) -> Result<(), (ErrorKind, String)> {
     let uri = url.parse::<Uri>().ok();
     let uri = uri.filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
     let Some(uri) = uri else {
-        // It may hold a password.
+        // The URL is left out, because it may contain a password.
         let text = format!("{source} is none: write http://host:port or socks5h://host:port");
         return Err((ErrorKind::Config, text));
     };
@@ -113,7 +114,7 @@ fn check(url: &str, source: &str) -> Result<(), (ErrorKind, String)> {
 mod tests {
     use super::*;
 
-    /// Which proxy a URL goes through where these variables are set, or why through none.
+    /// Returns the proxy of a URL with these variables, or the error that prevents it.
     fn chosen(url: &str, variables: &[(&str, &str)]) -> Result<Option<String>, String> {
         let proxies = Proxies::of_environment(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
@@ -161,7 +162,7 @@ mod tests {
         let error = chosen(URL, &[("ALL_PROXY", "http://u:secret@")]).expect_err("no host");
         assert!(error.contains("ALL_PROXY is none"), "{error}");
         assert!(!error.contains("secret"), "{error}");
-        // Where another one counts, or none, nothing is wrong.
+        // An unusable proxy is no error if another one, or none, is selected.
         let both = [("ALL_PROXY", "socks://p"), ("HTTPS_PROXY", "http://s")];
         assert_eq!(chosen(URL, &both), Ok(Some("s".to_owned())));
         let error = chosen("http://example.org", &both).expect_err("of another kind");

@@ -1,20 +1,21 @@
-//! Which addresses are tried, over what, and when: the race of HTTP/3 against TCP.
+//! The race of HTTP/3 against TCP: the order and times of connection attempts.
 //!
-//! In the manner of Happy Eyeballs (draft-ietf-happy-happyeyeballs-v3 §6): attempts begin one
-//! after the other, a connection attempt delay apart, and the next begins at once when one fails.
-//! There is a lane for QUIC and a lane for TCP, each with its families interleaved; that of TCP
-//! opens one delay after that of QUIC began, or as soon as QUIC has nothing left.
+//! It resembles Happy Eyeballs (draft-ietf-happy-happyeyeballs-v3 §6): attempts start one after the
+//! other, a connection attempt delay apart, and the next starts at once when one fails. There is a
+//! lane for QUIC and a lane for TCP, each with its families interleaved. The lane for TCP opens one
+//! delay after the first attempt of QUIC, or as soon as QUIC has no attempts left.
 //!
-//! Deviates: the draft has one queue, sorted by protocol first. With two families a network that
-//! drops UDP would then cost two delays before TCP is tried, and four addresses four.
+//! This deviates from the draft, which has one queue, sorted by protocol first. With two families,
+//! a network that drops UDP would then cost two delays before TCP is tried, and with four addresses
+//! four.
 //!
-//! Knows no clock and no socket: it is told the time, and says what to begin.
+//! The race has no clock and no socket: the caller passes in the time and starts the attempts.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// What carries a connection.
+/// The transport of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Transport {
@@ -24,7 +25,7 @@ pub enum Transport {
     Tcp,
 }
 
-/// Something to be tried.
+/// An address to be tried over a transport.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Candidate {
     pub(super) transport: Transport,
@@ -49,7 +50,7 @@ struct Lane {
 }
 
 impl Race {
-    /// A race whose attempts begin `delay` apart.
+    /// Creates a race whose attempts start `delay` apart.
     pub(super) fn new(delay: Duration) -> Self {
         Self {
             quic: Lane::default(),
@@ -58,13 +59,13 @@ impl Race {
         }
     }
 
-    /// Adds addresses, in the order of preference. What is known already is left out, and so is
-    /// what would be too much.
+    /// Adds addresses, in the order of preference. Known addresses and those beyond the limit are
+    /// left out.
     pub(super) fn add(&mut self, transport: Transport, addresses: &[SocketAddr]) {
         self.lane_mut(transport).add(addresses);
     }
 
-    /// What to begin now; to be asked until there is nothing.
+    /// Returns the next attempt to start now. Call it until it returns `None`.
     pub(super) fn poll(&mut self, now: Instant) -> Option<Candidate> {
         for transport in [Transport::Quic, Transport::Tcp] {
             let is_due = self
@@ -77,7 +78,8 @@ impl Race {
         None
     }
 
-    /// When to ask again if nothing happens; `None` when there is nothing to wait for.
+    /// Returns the time of the next call if nothing happens before; `None` if there is nothing to
+    /// wait for.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         [Transport::Quic, Transport::Tcp]
             .into_iter()
@@ -85,18 +87,18 @@ impl Race {
             .min()
     }
 
-    /// An attempt came to nothing.
+    /// Records that an attempt failed.
     pub(super) fn on_failed(&mut self, transport: Transport) {
         let lane = self.lane_mut(transport);
         lane.running = lane.running.saturating_sub(1);
     }
 
-    /// True when everything was tried and has failed.
+    /// Returns true if all attempts have failed.
     pub(super) fn is_lost(&self) -> bool {
         self.quic.is_over() && self.tcp.is_over()
     }
 
-    /// When the next of a lane is due: not at all, at once, or at a time.
+    /// Returns when the next attempt of a lane is due: never, at once, or at a time.
     fn due(&self, transport: Transport) -> Option<Option<Instant>> {
         let lane = self.lane(transport);
         if lane.waiting.is_empty() {
@@ -109,7 +111,7 @@ impl Race {
         if transport == Transport::Quic || self.quic.is_over() {
             return Some(None);
         }
-        // QUIC has not begun at all, or has a head start.
+        // QUIC has not started at all, or has a head start.
         Some(self.quic.first_start.map(|started| started + self.delay))
     }
 
@@ -151,8 +153,8 @@ impl Lane {
     }
 }
 
-/// Takes families in turns, beginning with that of the first address, which whoever sorted them
-/// prefers (draft-ietf-happy-happyeyeballs-v3 §5.3, RFC 6724).
+/// Alternates between address families, beginning with that of the first address, which the
+/// resolver prefers (draft-ietf-happy-happyeyeballs-v3 §5.3, RFC 6724).
 pub(super) fn interleave(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let Some(first) = addresses.first() else {
         return Vec::new();
@@ -170,13 +172,13 @@ pub(super) fn interleave(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     }
 }
 
-/// draft-ietf-happy-happyeyeballs-v3 §9: between attempts, recommended.
+/// The recommended delay between attempts (draft-ietf-happy-happyeyeballs-v3 §9).
 pub(super) const DEFAULT_DELAY: Duration = Duration::from_millis(250);
-/// The same: never less, for each attempt costs the network a handshake.
+/// The smallest delay, because each attempt costs the network a handshake.
 const MIN_DELAY: Duration = Duration::from_millis(10);
-/// The same: never more, for somebody waits.
+/// The largest delay, because a user waits.
 const MAX_DELAY: Duration = Duration::from_secs(2);
-/// Names with more addresses exist; nobody waits for the eleventh.
+/// Maximum of addresses tried. Some names have more, but no user waits for the eleventh.
 const MAX_CANDIDATES: usize = 10;
 
 #[cfg(test)]

@@ -7,27 +7,27 @@ use url::Url;
 use super::error::{Error, ErrorKind};
 use super::origin::Origin;
 
-/// Where a response sends its request.
+/// The target that a response redirects its request to.
 ///
-/// The [client](super::Client) follows by itself; this is for those who want to do it with their own
-/// rules.
+/// The [client](super::Client) follows redirects automatically. This type is for callers with their
+/// own rules.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Redirect {
-    /// The target, whole.
+    /// The absolute URI of the target.
     pub uri: Uri,
-    /// With which method to ask there.
+    /// The method of the request to the target.
     pub method: Method,
-    /// Whether the body is sent again. Without one, the fields that describe it go too.
+    /// True if the body is sent again. Otherwise the fields that describe it are removed too.
     pub keeps_body: bool,
-    /// Whether the target belongs to the same origin. If not, credentials must not be sent there.
+    /// True if the target has the same origin. Otherwise credentials must not be sent to it.
     pub is_same_origin: bool,
 }
 
 impl Redirect {
-    /// The redirect that a response to a request is; `None` if it is none.
+    /// Returns the redirect in a response to a request; `None` if the response is not a redirect.
     ///
     /// # Errors
-    /// [`ErrorKind::Redirect`] when its target is nothing that can be asked.
+    /// [`ErrorKind::Redirect`] if its target cannot be requested.
     pub fn of(
         method: &Method,
         uri: &Uri,
@@ -35,7 +35,7 @@ impl Redirect {
         headers: &HeaderMap,
     ) -> Result<Option<Self>, Error> {
         let keeps_body = match status {
-            // What everybody does, and RFC 9110 §15.4.2 allows.
+            // The common behaviour, which RFC 9110 §15.4.2 allows.
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => *method != Method::POST,
             StatusCode::SEE_OTHER => false,
             StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -59,7 +59,7 @@ impl Redirect {
         }))
     }
 
-    /// Takes out of the fields of a request what must not be sent to the target.
+    /// Removes the fields of a request that must not be sent to the target.
     pub fn clean(&self, headers: &mut HeaderMap) {
         if !self.is_same_origin {
             for name in CREDENTIALS {
@@ -71,12 +71,12 @@ impl Redirect {
                 headers.remove(name);
             }
         }
-        // It is made anew from the target.
+        // It is derived from the target again.
         headers.remove(header::HOST);
     }
 }
 
-/// A reference relative to a URI (RFC 3986 §5).
+/// Resolves a reference relative to a URI (RFC 3986 §5).
 fn resolve(base: &Uri, reference: &[u8]) -> Result<Uri, Error> {
     let shown = String::from_utf8_lossy(reference);
     let wrong = |why: String| {
@@ -97,13 +97,13 @@ fn resolve(base: &Uri, reference: &[u8]) -> Result<Uri, Error> {
         .map_err(|error| wrong(format!("{error}")))
 }
 
-/// Belong to the origin that they were given for.
+/// Fields that belong to the origin that they were given for.
 const CREDENTIALS: [HeaderName; 3] = [
     header::AUTHORIZATION,
     header::COOKIE,
     header::PROXY_AUTHORIZATION,
 ];
-/// Describe a body that is not sent any more.
+/// Fields that describe a body which is not sent again.
 const DESCRIBING: [HeaderName; 6] = [
     header::CONTENT_TYPE,
     header::CONTENT_LENGTH,

@@ -12,24 +12,24 @@ use http_body_util::combinators::UnsyncBoxBody;
 
 use super::error::BoxError;
 
-/// A body that remembers its beginning, so that a request which was not processed, or which is
+/// A body that keeps its beginning, so that a request which was not processed, or which is
 /// redirected, can be sent again.
 pub(super) struct RequestBody {
     source: Arc<Mutex<Source>>,
-    /// Of the kept frames, the one that comes next.
+    /// Index of the next kept frame.
     next: usize,
     generation: u64,
 }
 
 struct Source {
-    /// Nothing for the many requests that have no body.
+    /// The remaining body; `None` for the many requests without one.
     inner: Option<UnsyncBoxBody<Bytes, BoxError>>,
     kept: Vec<Kept>,
     kept_bytes: usize,
-    /// What was kept is not all of it.
+    /// True if the kept frames are not the whole body.
     is_incomplete: bool,
     is_over: bool,
-    /// Counts restarts: a body of an attempt that was given up may still be polled.
+    /// Number of restarts: the body of an abandoned attempt may still be polled.
     generation: u64,
 }
 
@@ -65,7 +65,7 @@ impl RequestBody {
         Self::new(crate::h3::Empty)
     }
 
-    /// What can make the body again.
+    /// Returns a handle that can recreate the body.
     pub(super) fn handle(&self) -> Replay {
         Replay(self.source.clone())
     }
@@ -75,11 +75,12 @@ impl RequestBody {
     }
 }
 
-/// Makes a body again.
+/// Recreates a body.
 pub(super) struct Replay(Arc<Mutex<Source>>);
 
 impl Replay {
-    /// The body from its beginning; `None` when that is gone. Earlier ones end with an error.
+    /// Returns the body from its beginning; `None` if that was not kept. Earlier bodies end with an
+    /// error.
     pub(super) fn restart(&self) -> Option<RequestBody> {
         let mut source = lock(&self.0);
         if source.is_incomplete {
@@ -95,7 +96,7 @@ impl Replay {
 }
 
 fn lock(source: &Mutex<Source>) -> MutexGuard<'_, Source> {
-    // A panic of the user's body leaves nothing half done here.
+    // A panic of the user's body leaves the state consistent.
     source.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -145,7 +146,7 @@ impl Body for RequestBody {
         let frame = match ready!(Pin::new(inner).poll_frame(cx)) {
             Some(Ok(frame)) => frame,
             Some(Err(error)) => {
-                // It cannot be asked again.
+                // It must not be polled again.
                 source.is_incomplete = true;
                 return Poll::Ready(Some(Err(error)));
             }
@@ -193,7 +194,7 @@ impl Body for RequestBody {
     }
 }
 
-/// The user's body, its data as whole bytes and its errors as one type.
+/// The user's body, with its data as `Bytes` and its errors as one type.
 struct Whole<B>(Pin<Box<B>>);
 
 impl<B> Body for Whole<B>
@@ -226,9 +227,10 @@ where
     }
 }
 
-/// Beyond this a body is not kept: it can be sent once. Data is shared with the sender, not copied.
+/// Maximum bytes that are kept of a body; a larger one can be sent only once. Data is shared with
+/// the sender, not copied.
 const MAX_KEPT: usize = 1 << 20;
-/// The same for bodies of very many small pieces.
+/// Maximum of kept frames, for bodies of very many small pieces.
 const MAX_KEPT_FRAMES: usize = 1024;
 
 #[cfg(test)]

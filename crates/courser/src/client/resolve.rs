@@ -1,4 +1,4 @@
-//! Names to addresses, and to what serves behind them.
+//! Resolution of names to addresses and services.
 
 #[cfg(feature = "dns")]
 mod dns;
@@ -15,13 +15,13 @@ pub use self::dns::DnsResolver;
 pub use self::service::ServiceRecord;
 pub use self::system::SystemResolver;
 
-/// What a lookup gives, some time.
+/// The future of a lookup.
 pub type Resolving<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 
-/// Finds addresses, in a way of the user's own.
+/// A custom way to find addresses.
 ///
-/// The client asks for addresses and services at the same time. It never waits for services for
-/// longer than the resolution delay of 50 ms once it has addresses.
+/// The client requests addresses and services at the same time. Once it has addresses, it waits for
+/// services for at most the resolution delay of 50 ms.
 ///
 /// ```
 /// use courser::client::{Resolve, Resolving};
@@ -35,10 +35,11 @@ pub type Resolving<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 /// }
 /// ```
 pub trait Resolve: Send + Sync + 'static {
-    /// The addresses of a host, the preferred one first. None at all is an error too.
+    /// Returns the addresses of a host, the preferred one first. An empty list counts as an error.
     fn addresses(&self, host: &str) -> Resolving<Vec<IpAddr>>;
 
-    /// The HTTPS records (RFC 9460) of an origin, best priority first. None by default.
+    /// Returns the HTTPS records (RFC 9460) of an origin, the highest priority first. None by
+    /// default.
     fn services(&self, host: &str, port: u16) -> Resolving<Vec<ServiceRecord>> {
         let _ = (host, port);
         Box::pin(async { Ok(Vec::new()) })

@@ -1,4 +1,4 @@
-//! How a request went, step by step.
+//! The timing of a request, step by step.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -6,76 +6,77 @@ use std::time::{Duration, Instant};
 use super::race::Transport;
 use crate::ConnectionStats;
 
-/// How a request went: among the [extensions](http::Response::extensions) of each response, and in
-/// errors.
+/// The timing of a request. It is among the [extensions](http::Response::extensions) of each
+/// response, and in errors.
 ///
-/// All times count from [`began`](Timing::began). Steps that were not taken, such as the handshakes
-/// of a connection that existed already, are `None`.
+/// All times count from [`began`](Timing::began). Steps that were skipped, such as the handshakes
+/// of a reused connection, are `None`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Timing {
-    /// When the request was given to the client; after a redirect, when it was followed.
+    /// The time at which the client received the request or, after a redirect, followed it.
     pub began: Instant,
-    /// When the first address was known.
+    /// Time of the first known address.
     pub name_lookup: Option<Duration>,
-    /// When TCP was connected.
+    /// Time at which TCP was connected.
     pub tcp_connect: Option<Duration>,
-    /// When the TLS handshake over TCP was complete.
+    /// Time at which the TLS handshake over TCP was complete.
     pub tls_handshake: Option<Duration>,
-    /// When the QUIC handshake, with TLS in it, was complete.
+    /// Time at which the QUIC handshake, which includes TLS, was complete.
     pub quic_handshake: Option<Duration>,
-    /// When a connection was there and the request was handed to it.
+    /// Time at which the request was passed to a connection.
     pub request_started: Option<Duration>,
-    /// When the head of the response had come.
+    /// Time at which the header section of the response had arrived.
     pub first_byte: Option<Duration>,
-    /// When the body of the response was complete: in [`Body::timing`](super::Body::timing) only.
+    /// Time at which the body of the response was complete; only in
+    /// [`Body::timing`](super::Body::timing).
     pub total: Option<Duration>,
-    /// What was spoken.
+    /// The HTTP version of the connection.
     pub protocol: Option<http::Version>,
-    /// Who answered: the server, or the proxy that was asked.
+    /// The remote address: that of the server, or of the proxy.
     pub remote: Option<SocketAddr>,
-    /// From where. The port of a QUIC connection is that of the client's socket.
+    /// The local address. The port of a QUIC connection is that of the client's socket.
     pub local: Option<SocketAddr>,
-    /// True when the connection was there before.
+    /// True if the connection existed before.
     pub is_reused: bool,
-    /// True when TLS took an earlier session up.
+    /// True if TLS resumed an earlier session.
     pub is_resumed: bool,
-    /// True when a proxy stands between.
+    /// True if the request went through a proxy.
     pub is_proxied: bool,
-    /// Connections that were begun for this request, in their order. One of them has won, if
-    /// there is a response.
+    /// Connection attempts for this request, in order. If there is a response, one of them may have
+    /// won.
     pub attempts: Vec<Attempt>,
-    /// Requests that were sent again because nothing had been processed.
+    /// Number of times that the request was sent again because it had not been processed.
     pub retries: u32,
-    /// The QUIC connection's counters, of this moment.
+    /// The counters of the QUIC connection at this moment.
     pub quic: Option<ConnectionStats>,
 }
 
-/// A connection that was begun.
+/// A connection attempt.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// Over what.
+    /// The transport of the attempt.
     pub transport: Transport,
-    /// To where.
+    /// The address of the attempt.
     pub address: SocketAddr,
-    /// When, counted from [`Timing::began`].
+    /// Time of the start, counted from [`Timing::began`].
     pub began: Duration,
-    /// When it was decided.
+    /// Time of the outcome.
     pub ended: Option<Duration>,
-    /// What came of it.
+    /// The outcome of the attempt.
     pub outcome: Outcome,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Another one was faster, or it still goes on.
+    /// Another attempt was faster, or this one is still in progress.
     Overtaken,
-    /// It carried the request.
+    /// The connection carried the request.
     Won,
-    /// It failed, for this reason.
+    /// The attempt failed, for this reason.
     Failed(String),
 }
 
@@ -102,17 +103,17 @@ impl Timing {
         }
     }
 
-    /// The time since the beginning.
+    /// Returns the time since the start.
     pub(super) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// A time as this counts it.
+    /// Returns an instant relative to the start.
     pub(super) fn at(&self, time: Instant) -> Duration {
         time.saturating_duration_since(self.began)
     }
 
-    /// Connections that were made for this request: 0 when one was reused.
+    /// Returns the number of connections made for this request: 0 if one was reused.
     pub fn connects(&self) -> usize {
         usize::from(!self.is_reused && self.first_byte.is_some())
     }

@@ -1,4 +1,4 @@
-//! Configurations of TLS, for QUIC and for TCP, from the same settings.
+//! TLS configurations for QUIC and TCP, from the same settings.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::error::{Error, ErrorKind};
 use super::version::HttpVersion;
 use crate::{CertificateRequests, ClientConfig, HandshakeOffer, Identity, h3};
 
-/// Which servers are believed.
+/// The servers that are trusted.
 #[derive(Clone, Default)]
 pub(super) enum Trust {
     #[default]
@@ -26,7 +26,7 @@ pub(super) enum Trust {
     Anybody,
 }
 
-/// What decides over TLS.
+/// The settings of TLS.
 #[derive(Clone, Default)]
 pub(super) struct TlsSettings {
     pub(super) trust: Trust,
@@ -34,14 +34,14 @@ pub(super) struct TlsSettings {
     pub(super) logs_keys: bool,
 }
 
-/// The configurations. Each keeps the tickets of all its connections.
+/// The TLS configurations. Each keeps the tickets of all its connections.
 #[derive(Clone)]
 pub(super) struct Tls {
     pub(super) quic: PerPort<ClientConfig>,
     pub(super) tcp: PerPort<Arc<rustls::ClientConfig>>,
-    /// To a proxy, with which HTTP/1.1 is spoken whatever the origin speaks.
+    /// The configuration for proxies, which are used with HTTP/1.1 whatever the origin supports.
     pub(super) proxy: Arc<rustls::ClientConfig>,
-    /// The offer of handshakes over QUIC, for messages.
+    /// The offer of QUIC handshakes, for error messages.
     pub(super) quic_offer: HandshakeOffer,
 }
 
@@ -69,19 +69,19 @@ impl Tls {
     }
 }
 
-/// A configuration for the servers of each port, with tickets of its own.
+/// A configuration for the servers of each port, with separate tickets.
 ///
-/// Tickets are kept by the names of servers, and those at two ports of one host are not the same
-/// server. What one has given away does not only fail to help with the other: where it makes the
-/// client change its mind after a HelloRetryRequest, the handshake fails (RFC 9846 §4.2.2).
+/// Tickets are stored by server name, but different ports of one host are different servers. A
+/// ticket of one is useless to the other and can do harm: if it makes the client change its offer
+/// after a HelloRetryRequest, the handshake fails (RFC 9846 §4.2.2).
 #[derive(Clone)]
 pub(super) struct PerPort<C> {
-    /// For the port of https, which most servers have.
+    /// The configuration for the https port, which most servers use.
     usual: C,
     others: Arc<Mutex<HashMap<u16, C>>>,
 }
 
-/// A configuration that can have tickets of its own.
+/// A configuration that can have separate tickets.
 pub(super) trait Ticketed: Clone {
     fn with(&self, tickets: Resumption) -> Self;
 }
@@ -108,7 +108,7 @@ impl<C: Ticketed> PerPort<C> {
         }
     }
 
-    /// For servers at this port.
+    /// Returns the configuration for servers at this port.
     pub(super) fn at(&self, port: u16) -> C {
         if port == HTTPS_PORT {
             return self.usual.clone();
@@ -125,7 +125,7 @@ impl<C: Ticketed> PerPort<C> {
         others.entry(port).or_insert_with(made).clone()
     }
 
-    /// The same, set up further.
+    /// Returns the same configuration, modified by `change`.
     pub(super) fn map(self, change: impl FnOnce(C) -> C) -> Self {
         Self::new(change(self.usual))
     }
@@ -157,7 +157,7 @@ impl TlsSettings {
         versions: &[&'static rustls::SupportedProtocolVersion],
     ) -> Result<rustls::ClientConfig, Error> {
         let mut provider = rustls::crypto::aws_lc_rs::default_provider();
-        // As everywhere in this stack: AES-128-GCM first, it is the cheapest.
+        // AES-128-GCM first, as everywhere in this stack, because it is the cheapest.
         let preferred = &courser_tls::provider(&[]).cipher_suites;
         provider
             .cipher_suites
@@ -197,16 +197,16 @@ fn unusable(error: impl fmt::Display) -> Error {
     Error::new(ErrorKind::Config, format!("cannot set up TLS: {error}"))
 }
 
-/// Returns an empty memory of sessions for [`REMEMBERED_SERVERS`] servers.
+/// Returns an empty session cache for [`REMEMBERED_SERVERS`] servers.
 fn sessions() -> ClientSessionMemoryCache {
     ClientSessionMemoryCache::new(REMEMBERED_SERVERS * TICKETS_PER_SERVER)
 }
 
-/// Servers whose sessions can be resumed (limit K67).
+/// Number of servers whose sessions can be resumed (limit K67).
 const REMEMBERED_SERVERS: usize = 256;
-/// Tickets that rustls keeps for each server. It takes the size of its memory in tickets.
+/// Number of tickets that rustls keeps for each server. The size of its cache is given in tickets.
 const TICKETS_PER_SERVER: usize = 8;
-/// More than programs that do not scan ports come to.
+/// Maximum of ports: only port scanners use more.
 const REMEMBERED_PORTS: usize = 64;
 pub(super) const HTTPS_PORT: u16 = 443;
 
@@ -218,7 +218,8 @@ mod tests {
 
     use super::*;
 
-    /// An entry of a server holds its tickets and its key exchange, which is easier to make here.
+    /// A server's entry holds its tickets and its key-exchange group, which is easier to create
+    /// here.
     #[test]
     fn sessions_of_256_servers_are_remembered_and_no_more() {
         let sessions = sessions();

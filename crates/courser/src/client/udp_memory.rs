@@ -1,10 +1,10 @@
-//! What is known of networks that drop UDP, or of servers that do not answer there.
+//! A record of networks that drop UDP, and of servers that do not answer over it.
 //!
-//! When QUIC fails where TCP works, trying it again with every connection costs a delay each time
-//! and gains nothing. So the origin is left to TCP for a while that doubles with each failure. When
-//! several origins fail one after the other without a success between them, it is the network, and
-//! all origins are left to TCP there. A network is recognised by our own address in it: elsewhere
-//! everything is tried afresh.
+//! If QUIC fails where TCP works, trying it again for every connection costs a delay each time and
+//! gains nothing. So the origin uses only TCP for a period that doubles with each failure. If
+//! several origins fail one after the other without a success between them, the network is the
+//! cause, and all origins use only TCP there. A network is recognised by our local address in it:
+//! in another network everything is tried afresh.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::origin::Origin;
 
-/// Bounded: what ends soonest is forgotten first.
+/// The record. It is bounded: the entry that ends soonest is removed first.
 #[derive(Debug, Default)]
 pub(super) struct UdpMemory {
     origins: HashMap<(IpAddr, Origin), BackOff>,
@@ -27,13 +27,13 @@ struct BackOff {
 
 #[derive(Clone, Debug, Default)]
 struct Network {
-    /// That have failed since something worked.
+    /// Origins that have failed since the last success.
     silent: Vec<Origin>,
     back_off: Option<BackOff>,
 }
 
 impl UdpMemory {
-    /// Whether QUIC is worth a try from an address.
+    /// Returns whether QUIC is worth an attempt from a local address.
     pub(super) fn is_worth_trying(&self, now: Instant, local: IpAddr, origin: &Origin) -> bool {
         let is_over = |back_off: &BackOff| back_off.until <= now;
         let of_origin = self.origins.get(&(local, origin.clone()));
@@ -44,7 +44,7 @@ impl UdpMemory {
                 .is_none_or(is_over)
     }
 
-    /// QUIC failed where TCP worked.
+    /// Records that QUIC failed where TCP worked.
     pub(super) fn on_failed(&mut self, now: Instant, local: IpAddr, origin: &Origin) {
         let key = (local, origin.clone());
         let known = self.origins.get(&key).copied();
@@ -63,7 +63,7 @@ impl UdpMemory {
         }
     }
 
-    /// QUIC works.
+    /// Records that QUIC worked.
     pub(super) fn on_worked(&mut self, local: IpAddr, origin: &Origin) {
         self.origins.remove(&(local, origin.clone()));
         self.networks.remove(&local);
@@ -95,13 +95,15 @@ fn make_room<K: Clone + Eq + std::hash::Hash, V>(
     }
 }
 
-/// Long enough to matter, short enough that a server which was restarted gets HTTP/3 back soon.
+/// The first period: long enough to matter, short enough that a restarted server gets HTTP/3 back
+/// soon.
 const FIRST_WAIT: Duration = Duration::from_secs(5 * 60);
-/// Networks change without a change of address, sometimes.
+/// The longest period, because networks sometimes change without a change of address.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
-/// 5 minutes doubled nine times is longer than a day.
+/// Maximum of doublings: 5 minutes doubled nine times is longer than a day.
 const MAX_DOUBLINGS: u32 = 9;
-/// One server that does not answer may be down; three in a row are a firewall.
+/// Number of silent origins that indicate a network: one server may be down, but three in a row
+/// indicate a firewall.
 const SILENT_ORIGINS: usize = 3;
 const MAX_ENTRIES: usize = 512;
 

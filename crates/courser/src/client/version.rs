@@ -1,20 +1,20 @@
-//! Which HTTP is spoken.
+//! Versions of HTTP.
 
-/// Which versions of HTTP a client speaks.
+/// The versions of HTTP that a client may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum HttpVersion {
-    /// HTTP/3 where an origin is known to speak it, by an HTTPS record (RFC 9460) or an `alt-svc`
-    /// field (RFC 7838), raced against HTTP/2 and HTTP/1.1.
+    /// HTTP/3 if an HTTPS record (RFC 9460) or an `alt-svc` field (RFC 7838) of the origin
+    /// announces it, raced against HTTP/2 and HTTP/1.1.
     #[default]
     Auto,
-    /// Like `Auto`, but HTTP/3 is tried with every `https` origin, announced or not.
+    /// Like `Auto`, but HTTP/3 is tried with every `https` origin, even without an announcement.
     Http3,
-    /// HTTP/3 and nothing else: requests to `http` URLs and through proxies fail.
+    /// Only HTTP/3: requests to `http` URLs and through proxies fail.
     Http3Only,
-    /// HTTP/2, or HTTP/1.1 with servers that do not speak it.
+    /// HTTP/2, or HTTP/1.1 with servers that do not support it.
     Http2,
-    /// HTTP/1.1 and nothing else.
+    /// Only HTTP/1.1.
     Http1,
 }
 
@@ -27,7 +27,7 @@ impl HttpVersion {
         !matches!(self, Self::Http3Only)
     }
 
-    /// True when QUIC is tried unasked.
+    /// Returns true if QUIC is tried without an announcement.
     pub(super) const fn assumes_http3(self) -> bool {
         matches!(self, Self::Http3 | Self::Http3Only)
     }

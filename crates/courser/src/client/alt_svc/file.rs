@@ -1,8 +1,8 @@
-//! The file that curl keeps alternatives in: a line each, of nine parts.
+//! The file format in which curl stores alternatives: one per line, in nine parts.
 //!
 //! `h2 example.org 443 h3 other.example.org 8443 "20300131 10:00:00" 0 0`: protocol, host and port
-//! of the origin, the same of the alternative, when it expires (UTC), whether it persists, and a
-//! priority that nobody uses.
+//! of the origin, the same of the alternative, when it expires (UTC), whether it persists, and an
+//! unused priority.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,12 +11,12 @@ use std::time::{Duration, SystemTime};
 use super::super::origin::Origin;
 use super::Alternative;
 
-/// The alternatives of a file. Lines that are none are skipped, as curl does.
+/// Parses the alternatives of a file. Malformed lines are skipped, as in curl.
 pub(super) fn read(text: &str) -> impl Iterator<Item = (Origin, Alternative)> {
     text.lines().filter_map(read_line)
 }
 
-/// A file with what has not expired, in a stable order.
+/// Returns a file with the alternatives that have not expired, in a stable order.
 pub(super) fn write(now: SystemTime, origins: &HashMap<Origin, Vec<Alternative>>) -> String {
     let mut text = String::from(HEADER);
     let mut sorted: Vec<_> = origins.iter().collect();
@@ -73,7 +73,7 @@ fn bracketed(host: &str) -> String {
     }
 }
 
-/// `20300131 10:00:00`, in UTC.
+/// Formats a time like `20300131 10:00:00`, in UTC.
 fn format_time(time: SystemTime) -> String {
     let since = time
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -113,8 +113,8 @@ fn parse_time(text: &str) -> Option<SystemTime> {
     Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
-/// Days from the beginning of 1970 to a date. Years begin in March here, so that the day that some
-/// of them have more comes last.
+/// Returns the number of days from the beginning of 1970 to a date. Years begin in March here, so
+/// that the leap day comes last.
 const fn days_until(year: u64, month: u64, day: u64) -> u64 {
     let year = if month <= 2 { year - 1 } else { year };
     let month = (month + 9) % 12;
@@ -122,7 +122,7 @@ const fn days_until(year: u64, month: u64, day: u64) -> u64 {
     365 * year + leap_days + (153 * month + 2) / 5 + day - 1 - DAYS_TO_1970
 }
 
-/// The date so many days after the beginning of 1970.
+/// Returns the date that is `days` days after the beginning of 1970.
 fn date_of(days: u64) -> (u64, u64, u64) {
     let mut year = 1970 + days / 366;
     while days_until(year + 1, 1, 1) <= days {
@@ -136,7 +136,7 @@ fn date_of(days: u64) -> (u64, u64, u64) {
 }
 
 const DAY: u64 = 24 * 3600;
-/// From the first of March of the year 0.
+/// Number of days from the first of March of the year 0 to the beginning of 1970.
 const DAYS_TO_1970: u64 = 719_468;
 
 const HEADER: &str = "# Alternatives that servers announced (RFC 7838), in curl's format.\n";

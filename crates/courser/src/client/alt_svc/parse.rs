@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// What a field value says.
+/// The content of a field value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Announcement {
-    /// All that was announced before is void.
+    /// All previous announcements are void.
     Clear,
     Services(Vec<Service>),
 }
@@ -19,8 +19,8 @@ pub(super) struct Service {
     pub(super) persists: bool,
 }
 
-/// Reads a value. `None` when it is malformed as a whole; services that are malformed, or have no
-/// address, are left out.
+/// Parses a value. Returns `None` if it is malformed as a whole; single services that are malformed
+/// or have no address are skipped.
 pub(super) fn parse(value: &str) -> Option<Announcement> {
     if value.trim() == "clear" {
         return Some(Announcement::Clear);
@@ -39,7 +39,7 @@ pub(super) fn parse(value: &str) -> Option<Announcement> {
     (!services.is_empty()).then_some(Announcement::Services(services))
 }
 
-/// One service and what follows it.
+/// Parses one service. Returns it and the rest of the text.
 fn parse_service(text: &str) -> Option<(Option<Service>, &str)> {
     let (protocol, rest) = text.split_once('=')?;
     let protocol = percent_decode(protocol.trim())?;
@@ -54,10 +54,10 @@ fn parse_service(text: &str) -> Option<(Option<Service>, &str)> {
         let (name, behind) = parameter.split_once('=')?;
         let (value, behind) = parse_value(behind)?;
         match name.trim().to_ascii_lowercase().as_str() {
-            // What is too large for a number is a long time all the same.
+            // A value too large for a number is a long time in any case.
             "ma" => max_age = Duration::from_secs(parse_seconds(&value)?),
             "persist" => persists = value == "1",
-            // Others are to be ignored.
+            // Unknown parameters are ignored.
             _ => {}
         }
         rest = behind;
@@ -75,7 +75,7 @@ fn parse_service(text: &str) -> Option<(Option<Service>, &str)> {
     Some((service, rest))
 }
 
-/// A token or a quoted string (RFC 9110 §5.6.4), and what follows it.
+/// Parses a token or a quoted string (RFC 9110 §5.6.4). Returns it and the rest of the text.
 fn parse_value(text: &str) -> Option<(String, &str)> {
     let text = text.trim_start_matches([' ', '\t']);
     let Some(quoted) = text.strip_prefix('"') else {
@@ -95,7 +95,7 @@ fn parse_value(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// `host:port` or `:port`.
+/// Parses `host:port` or `:port`.
 fn parse_address(address: &str) -> Option<(Box<str>, u16)> {
     let (host, port) = address.rsplit_once(':')?;
     let host = match host.strip_prefix('[') {
@@ -117,7 +117,8 @@ fn parse_seconds(text: &str) -> Option<u64> {
     Some(text.parse().unwrap_or(u64::from(u32::MAX)))
 }
 
-/// Names of protocols have what is no token percent-encoded (RFC 7838 §3).
+/// Decodes the percent-encoding of characters that are not allowed in tokens, in names of protocols
+/// (RFC 7838 §3).
 fn percent_decode(text: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -135,9 +136,9 @@ fn percent_decode(text: &str) -> Option<String> {
         .filter(|name| !name.is_empty())
 }
 
-/// RFC 7838 §3.1: 24 hours.
+/// Default lifetime, RFC 7838 §3.1: 24 hours.
 const DEFAULT_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
-/// A DNS name is no longer.
+/// Longest DNS name.
 const MAX_HOST: usize = 253;
-/// Whoever lists more lists them to keep us busy.
+/// Maximum of services in a value, so that a long list cannot waste our time.
 const MAX_SERVICES: usize = 32;

@@ -1,15 +1,16 @@
-//! Limits to where an alternative may lead. A server must not be able to make its clients send to other
-//! services, or into the networks that they are in.
+//! Restrictions on alternatives: a server must not be able to direct its clients to other services,
+//! or into the networks that they are in.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// True for ports of other protocols, which browsers refuse too (Fetch Standard, "bad port").
+/// Returns true for ports of other protocols, which browsers block too (Fetch Standard, "bad
+/// port").
 pub(super) fn is_blocked(port: u16) -> bool {
     BLOCKED.binary_search(&port).is_ok()
 }
 
-/// Returns the addresses of an alternative on another host that may be asked: those of private networks
-/// and of this machine only if the origin has such an address itself.
+/// Returns the allowed addresses of an alternative on another host. Addresses in private networks
+/// and of this machine are allowed only if the origin has such an address itself.
 pub(in crate::client) fn allowed(
     others: Vec<SocketAddr>,
     origin: &[SocketAddr],
@@ -22,8 +23,8 @@ pub(in crate::client) fn allowed(
     others
 }
 
-/// True for addresses that mean different machines in different networks: loopback, private and link-local ones (RFC
-/// 6890), groups and the unspecified address.
+/// Returns true for addresses that denote different machines in different networks: loopback,
+/// private and link-local ones (RFC 6890), multicast groups and the unspecified address.
 pub(in crate::client) fn is_internal(address: &SocketAddr) -> bool {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => {
@@ -34,7 +35,7 @@ pub(in crate::client) fn is_internal(address: &SocketAddr) -> bool {
                 || ip.is_broadcast()
                 || ip.is_multicast()
                 || first == 0
-                // Shared by customers of a provider (RFC 6598).
+                // Addresses shared by the customers of a provider (RFC 6598).
                 || (first == 100 && second & 0xc0 == 64)
         }
         IpAddr::V6(ip) => {
@@ -47,7 +48,7 @@ pub(in crate::client) fn is_internal(address: &SocketAddr) -> bool {
     }
 }
 
-/// In order.
+/// The blocked ports in ascending order.
 const BLOCKED: [u16; 83] = [
     0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101,
     102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427,

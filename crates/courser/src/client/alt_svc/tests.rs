@@ -201,7 +201,7 @@ fn ports_of_other_protocols_are_refused() {
     let known = cache.alternatives(at(0), &origin());
     let ports: Vec<_> = known.iter().map(|known| known.port).collect();
     assert_eq!(ports, [8443]);
-    // The user chose this one.
+    // The user has chosen this port.
     let origin = Origin::https("example.org", 6000);
     let mut cache = AltSvcCache::default();
     cache.on_announced(at(0), &origin, [r#"h3=":6000""#].into_iter());

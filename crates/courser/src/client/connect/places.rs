@@ -1,4 +1,4 @@
-//! Where HTTP/3 may be had.
+//! Places that may serve an origin over HTTP/3.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use super::super::core::Core;
 use super::super::origin::{Origin, authority};
 use super::super::resolve::ServiceRecord;
 
-/// A place, or several.
+/// A place, or several of them.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) at: At,
-    /// `host:port` of an alternative that is not the origin itself (RFC 7838 §5).
+    /// `host:port` of an alternative other than the origin itself (RFC 7838 §5).
     pub(super) alternative: Option<Box<str>>,
 }
 
 #[derive(Debug)]
 pub(super) enum At {
-    /// On the addresses of the origin, at this port.
+    /// The addresses of the origin, at this port.
     Port(u16),
-    /// Here.
+    /// These addresses.
     Addresses(Vec<SocketAddr>),
 }
 
-/// Begins to look for places: alternatives that were announced, and HTTPS records.
+/// Starts the search for places: announced alternatives and HTTPS records.
 pub(super) fn begin(
     core: &Arc<Core>,
     origin: &Origin,
@@ -55,14 +55,14 @@ pub(super) fn begin(
             found.map(place).into_iter().collect()
         });
     }
-    // Whoever says where to connect to does not want to hear of other places.
+    // If the user has specified the destination, other places are not considered.
     let is_told = core.settings.is_overridden(host, port) || host != origin.host();
     if is_told || origin.ip().is_some() {
         return;
     }
     let (core, host) = (core.clone(), host.to_owned());
     places.spawn(async move {
-        // No records, no places: addresses are looked up all the same.
+        // Without records there are no further places, but addresses are looked up anyway.
         let services = core
             .resolver
             .services(&host, port)
@@ -97,7 +97,7 @@ async fn of_service(
     }
 }
 
-/// Looks up an alternative on another host than the origin's.
+/// Looks up an alternative on another host than that of the origin.
 async fn elsewhere(core: &Arc<Core>, other: (&str, u16), origin: (&str, u16)) -> Option<At> {
     let mut others = core.lookup(other.0, other.1).await.ok()?;
     if others.iter().any(reach::is_internal) {

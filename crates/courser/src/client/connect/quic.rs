@@ -1,4 +1,4 @@
-//! Attempts over QUIC.
+//! Connection attempts over QUIC.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,12 +11,12 @@ use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
 use crate::{ConnectError, Connection, Endpoint, EndpointConfig, h3, runtime};
 
-/// The client's UDP sockets: one of each family, for all its connections.
+/// The client's UDP sockets: one per address family, for all its connections.
 #[derive(Debug, Default)]
 pub(in super::super) struct Endpoints(Mutex<[Option<Endpoint>; 2]>);
 
 impl Endpoints {
-    /// The one of a family, made when it is first needed.
+    /// Returns the endpoint of a family, which is created on first use.
     fn of(
         &self,
         settings: &Settings,
@@ -37,7 +37,7 @@ impl Endpoints {
         }
     }
 
-    /// Those that are open.
+    /// Returns the open endpoints.
     pub(in super::super) fn open(&self) -> Vec<Endpoint> {
         let endpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         endpoints.iter().flatten().cloned().collect()
@@ -75,7 +75,7 @@ fn bind_to_interface(_: &tokio::net::UdpSocket, _: &str) -> io::Result<()> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// One attempt. `alternative` names the alternative that the address is one of.
+/// Makes one attempt. `alternative` names the alternative that the address belongs to.
 pub(super) async fn attempt(
     core: &Arc<Core>,
     origin: &Origin,
@@ -91,7 +91,7 @@ pub(super) async fn attempt(
     };
     let (mut endpoint, mut connecting) = begin(false)?;
     if matches!(connecting, Err(ConnectError::EndpointStopping)) {
-        // The runtime that it was made on is gone.
+        // The runtime on which it was created is gone.
         (endpoint, connecting) = begin(true)?;
     }
     let connecting = connecting.map_err(|error| {
@@ -104,7 +104,7 @@ pub(super) async fn attempt(
             format!("cannot start a QUIC connection to {address}: {error}"),
         )
     })?;
-    // TCP would have found out by itself that nobody is there.
+    // TCP would detect a closed port on its own.
     let is_alone = !core.settings.version.may_use_tcp();
     let connection = tokio::select! {
         connected = connecting => connected.map_err(|error| {
@@ -125,7 +125,8 @@ fn established(
     remote: SocketAddr,
     alternative: Option<Box<str>>,
 ) -> Established {
-    // The system tells of each datagram only where the socket is bound to no address.
+    // The system reports the local address of each datagram only if the socket is bound to the
+    // unspecified address.
     let bound = endpoint.local_addr().ok();
     let told = connection.local_ip();
     let local = bound.and_then(|bound| match told {
@@ -150,8 +151,8 @@ fn established(
     }
 }
 
-/// Resolves once the system says that the port is closed there, which it tells connected sockets
-/// only; never if there is no such answer.
+/// Resolves once the system reports that the port is closed, which it does only for connected
+/// sockets. Never resolves otherwise.
 async fn nobody_listens(address: SocketAddr) {
     tokio::time::sleep(BEFORE_PROBE).await;
     let any: IpAddr = match address {
@@ -163,23 +164,23 @@ async fn nobody_listens(address: SocketAddr) {
         socket.connect(address).await?;
         let mut answer = [0; 16];
         for _ in 0..PROBES {
-            // A byte is no packet of any version: servers drop it without a word.
+            // One byte is not a packet of any version: servers drop it silently.
             socket.send(&[0]).await?;
-            // Routers answer some of many only.
+            // Routers answer only some of many datagrams.
             if let Ok(received) =
                 tokio::time::timeout(BETWEEN_PROBES, socket.recv(&mut answer)).await
             {
                 received?;
             }
         }
-        // On a long path the answer may come later.
+        // On a long path the answer may arrive later.
         loop {
             socket.recv(&mut answer).await?;
         }
     };
     let result: io::Result<()> = probe.await;
     match result {
-        // Windows says that an earlier datagram was reset.
+        // Windows reports that an earlier datagram was reset.
         Err(error)
             if matches!(
                 error.kind(),
@@ -189,7 +190,7 @@ async fn nobody_listens(address: SocketAddr) {
     }
 }
 
-/// Most handshakes are over by then, and no probe is sent.
+/// Most handshakes are complete by then, so that no probe is sent.
 const BEFORE_PROBE: Duration = Duration::from_millis(300);
 const PROBES: u32 = 3;
 const BETWEEN_PROBES: Duration = Duration::from_millis(300);

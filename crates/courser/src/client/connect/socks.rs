@@ -1,8 +1,9 @@
 //! SOCKS proxies: version 5 (RFC 1928) with user and password (RFC 1929), version 4 and 4a.
 //!
-//! Spoken here, though hyper-util has connectors for it: those offer a proxy one way to log in
-//! where curl offers two, which `ssh -D` refuses, have 262 bytes of room for user, password and
-//! host together, and look names up with a call that blocks the thread.
+//! hyper-util has connectors for SOCKS, but they do not suffice. They offer a proxy one
+//! authentication method where curl offers two, which `ssh -D` refuses. They have room for only 262
+//! bytes of user, password and host together. And they resolve names with a call that blocks the
+//! thread.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,20 +16,20 @@ use super::super::core::Core;
 use super::super::error::{Error, ErrorKind};
 use super::super::origin::Origin;
 
-/// Which SOCKS a proxy speaks: the scheme of its URL.
+/// The SOCKS version of a proxy, given by the scheme of its URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Socks {
-    /// Addresses of IPv4.
+    /// SOCKS4: IPv4 addresses.
     V4,
-    /// The same and names.
+    /// SOCKS4a: IPv4 addresses and names.
     V4a,
-    /// Addresses; names are looked up here.
+    /// SOCKS5: addresses; the client resolves names.
     V5,
-    /// Addresses and names.
+    /// SOCKS5 with names: addresses and names.
     V5h,
 }
 
-/// Where a proxy is to connect to.
+/// The destination that a proxy is to connect to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Target {
     Address(SocketAddr),
@@ -54,7 +55,8 @@ impl Socks {
         ip.is_ipv4() || matches!(self, Self::V5 | Self::V5h)
     }
 
-    /// What the proxy is asked for: a name where it resolves names, so that nobody here learns it.
+    /// Returns the destination for the proxy: a name if the proxy resolves names, so that the
+    /// client sends no query for it.
     pub(super) async fn target(self, core: &Arc<Core>, origin: &Origin) -> Result<Target, Error> {
         let (host, port) = core.settings.destination(origin);
         if let Ok(ip) = host.parse() {
@@ -68,10 +70,10 @@ impl Socks {
         usable.map(Target::Address).ok_or_else(|| only_ipv4(&host))
     }
 
-    /// Asks for a connection to `target`. Afterwards the stream leads there.
+    /// Requests a connection to `target`. Afterwards the stream leads to it.
     ///
     /// # Errors
-    /// [`ErrorKind::Socks`] with what the proxy said.
+    /// [`ErrorKind::Socks`] with the answer of the proxy.
     pub(super) async fn connect<S>(
         self,
         stream: &mut S,
@@ -105,7 +107,7 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// Agrees on a way to log in, and logs in.
+/// Negotiates an authentication method and authenticates.
 async fn log_in<S>(stream: &mut S, credentials: Option<(&str, &str)>) -> Result<(), Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -149,7 +151,7 @@ where
     }
 }
 
-/// RFC 1928 §4.
+/// Encodes a request, RFC 1928 §4.
 fn request_5(target: &Target) -> Result<Vec<u8>, Error> {
     let mut message = vec![VERSION_5, CONNECT, 0];
     let port = match target {
@@ -176,7 +178,7 @@ fn request_5(target: &Target) -> Result<Vec<u8>, Error> {
     Ok(message)
 }
 
-/// RFC 1928 §6.
+/// Reads the answer to a request, RFC 1928 §6.
 async fn answer_5<S: AsyncRead + Unpin>(stream: &mut S, target: &Target) -> Result<(), Error> {
     let [version, reply, _, kind] = read(stream).await?;
     if version != VERSION_5 {
@@ -184,7 +186,7 @@ async fn answer_5<S: AsyncRead + Unpin>(stream: &mut S, target: &Target) -> Resu
     }
     let why = match reply {
         0 => {
-            // From which address the proxy connects: nobody wants to know, but it comes first.
+            // The address from which the proxy connects, which is unused but must be read first.
             let mut rest = [0; 255 + 2];
             let len = match kind {
                 IPV4 => 4,
@@ -216,7 +218,7 @@ async fn answer_5<S: AsyncRead + Unpin>(stream: &mut S, target: &Target) -> Resu
     Err(refused(text))
 }
 
-/// As Ying-Da Lee's memos on SOCKS4 and 4a have it: a name stands behind an address that is none.
+/// Encodes a request of SOCKS4 or 4a, as in Ying-Da Lee's memos: a name follows an invalid address.
 fn request_4(target: &Target, user: &str) -> Result<Vec<u8>, Error> {
     let (ip, port, name) = match target {
         Target::Address(address) => match address.ip() {
@@ -306,20 +308,20 @@ fn lost(error: io::Error) -> Error {
 
 const VERSION_4: u8 = 4;
 const VERSION_5: u8 = 5;
-/// Of the messages of RFC 1929.
+/// The version of RFC 1929's messages.
 const VERSION_PASSWORD: u8 = 1;
 const CONNECT: u8 = 1;
-/// Ways to log in, RFC 1928 §3.
+/// Authentication methods, RFC 1928 §3.
 const NO_LOGIN: u8 = 0;
 const PASSWORD: u8 = 2;
 const NONE_ACCEPTABLE: u8 = 0xff;
-/// Kinds of addresses, RFC 1928 §5.
+/// Address types, RFC 1928 §5.
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
-/// Any `0.0.0.x` but 0: the name behind counts.
+/// Any `0.0.0.x` except 0: the name that follows is used.
 const NO_ADDRESS: [u8; 4] = [0, 0, 0, 1];
-/// The count has one byte.
+/// Longest string with a length of one byte.
 const MAX_COUNTED: usize = 255;
 
 #[cfg(test)]

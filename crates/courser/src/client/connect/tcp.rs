@@ -1,4 +1,4 @@
-//! Attempts over TCP: connect, pass a proxy, TLS, and HTTP/2 or HTTP/1.1.
+//! Connection attempts over TCP: connection, proxy, TLS, and HTTP/2 or HTTP/1.1.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,14 +24,14 @@ use crate::rustls::pki_types::ServerName;
 use crate::rustls::{ClientConfig, HandshakeKind};
 use crate::{CertificateRequests, HandshakeOffer};
 
-/// Bytes both ways, with or without TLS, through a proxy or not.
+/// A bidirectional byte stream, with or without TLS, directly or through a proxy.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 type BoxedStream = Box<dyn Stream>;
 
-/// One attempt.
+/// Makes one attempt.
 pub(super) async fn attempt(
     core: &Arc<Core>,
     key: &Key,
@@ -55,7 +55,8 @@ pub(super) async fn attempt(
         proxy: Proxied::No,
         alternative: None,
     };
-    // Requests are small and must not wait for acknowledgements; a socket that refuses is slower.
+    // Requests are small and must not wait for acknowledgements. Without the option the socket is
+    // only slower.
     let _ = stream.set_nodelay(true);
     let mut stream: BoxedStream = Box::new(stream);
     if let Some(proxy) = &key.proxy {
@@ -76,7 +77,7 @@ pub(super) async fn attempt(
     }
 }
 
-/// The host and port of a proxy.
+/// Returns the host and port of a proxy.
 pub(super) fn proxy_place(proxy: &Uri) -> Result<(String, u16), Error> {
     if Socks::of(proxy).is_some() {
         let host = proxy.host().unwrap_or_default().trim_matches(['[', ']']);
@@ -136,7 +137,7 @@ async fn http2_link(stream: BoxedStream, mut facts: Facts) -> Result<Established
         .handshake(TokioIo::new(stream))
         .await
         .map_err(|error| Error::of_hyper(error, true))?;
-    // Those who wait for responses are told what is wrong.
+    // The tasks that wait for responses receive the error.
     tokio::spawn(async move { drop(connection.await) });
     Ok(Established {
         link: Link::Http2(send),
@@ -155,8 +156,8 @@ async fn http1_link(stream: BoxedStream, facts: Facts) -> Result<Established, Er
     })
 }
 
-/// Gets through a proxy: with TLS if it wants that, and with a tunnel to secure origins. One of
-/// SOCKS makes tunnels to all.
+/// Connects through a proxy: over TLS if the proxy requires it, and with a tunnel to secure
+/// origins. A SOCKS proxy tunnels to all origins.
 async fn pass(
     core: &Arc<Core>,
     mut stream: BoxedStream,
@@ -183,7 +184,7 @@ async fn pass(
     Ok((stream, Proxied::Tunnel))
 }
 
-/// Asks for a tunnel (RFC 9110 §9.3.6).
+/// Requests a tunnel (RFC 9110 §9.3.6).
 async fn tunnel(
     stream: BoxedStream,
     origin: &Origin,
@@ -228,5 +229,5 @@ async fn tunnel(
     Ok(Box::new(TokioIo::new(upgraded)))
 }
 
-/// Where a SOCKS proxy listens if its URL does not say (RFC 1928 §3).
+/// The default port of a SOCKS proxy (RFC 1928 §3).
 const SOCKS_PORT: u16 = 1080;

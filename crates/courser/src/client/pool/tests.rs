@@ -6,7 +6,7 @@ use super::super::link::Proxied;
 use super::super::request_body::RequestBody;
 use super::*;
 
-/// A connection over HTTP/1.1 that waits for a request, and its server's end.
+/// Returns an HTTP/1.1 connection that waits for a request, and its server end.
 async fn connection() -> (Established, DuplexStream) {
     let (near, far) = tokio::io::duplex(1024);
     let handshake = http1::handshake::<_, RequestBody>(TokioIo::new(near));

@@ -32,7 +32,7 @@ const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// Everything that is begun, with its time, while nothing answers.
+/// Returns all attempts with their start times, if none of them completes.
 fn schedule(race: &mut Race, start: Instant) -> Vec<(u128, Candidate)> {
     let mut begun = Vec::new();
     let mut now = start;

@@ -1,4 +1,4 @@
-//! Asks name servers.
+//! Resolution by DNS servers.
 
 use std::fmt;
 use std::io;
@@ -16,15 +16,15 @@ use hickory_resolver::proto::rr::{Name, RData, RecordType};
 
 use super::{Resolve, Resolving, ServiceRecord};
 
-/// Asks name servers for everything, by itself: addresses and HTTPS records.
+/// Queries DNS servers directly, for addresses and HTTPS records.
 #[derive(Clone)]
 pub struct DnsResolver(Arc<TokioResolver>);
 
 impl DnsResolver {
-    /// Asks these servers, over UDP and, for long answers, TCP.
+    /// Creates a resolver that queries these servers, over UDP and, for long answers, TCP.
     ///
     /// # Errors
-    /// When there are none.
+    /// Returns an error if `servers` is empty.
     pub fn new(servers: impl IntoIterator<Item = SocketAddr>) -> io::Result<Self> {
         let servers: Vec<_> = servers.into_iter().map(name_server).collect();
         if servers.is_empty() {
@@ -34,17 +34,17 @@ impl DnsResolver {
         Self::build(config, ResolverOpts::default())
     }
 
-    /// Asks the servers that the system is configured with.
+    /// Creates a resolver that queries the servers in the system's configuration.
     ///
     /// # Errors
-    /// When there is no such configuration.
+    /// Returns an error if there is no such configuration.
     pub fn system() -> io::Result<Self> {
         let (config, options) = hickory_resolver::system_conf::read_system_conf().map_err(other)?;
         Self::build(config, options)
     }
 
     fn build(config: ResolverConfig, mut options: ResolverOpts) -> io::Result<Self> {
-        // Nobody waits longer for a page; a lost datagram is asked for again before that.
+        // Users do not wait longer for a page; a lost datagram is repeated before that.
         options.timeout = options.timeout.min(TIMEOUT);
         let provider = TokioRuntimeProvider::default();
         let resolver = TokioResolver::builder_with_config(config, provider)
@@ -54,7 +54,7 @@ impl DnsResolver {
         Ok(Self(Arc::new(resolver)))
     }
 
-    /// Records of one family. That there are none is no error.
+    /// Returns the records of one family. A family without records is not an error.
     async fn family(&self, name: Name, kind: RecordType) -> io::Result<Vec<IpAddr>> {
         match self.0.lookup(name, kind).await {
             Ok(answer) => Ok(answer
@@ -67,8 +67,8 @@ impl DnsResolver {
         }
     }
 
-    /// Both families at once. When one has answered, the other has the resolution delay to follow
-    /// (draft-ietf-happy-happyeyeballs-v3 §4.2).
+    /// Looks up both families at once. After the first answer, the other family has the resolution
+    /// delay to follow (draft-ietf-happy-happyeyeballs-v3 §4.2).
     async fn both_families(self, host: String) -> io::Result<Vec<IpAddr>> {
         let name = Name::from_utf8(&host).map_err(other)?;
         let mut v6 = std::pin::pin!(self.family(name.clone(), RecordType::AAAA));
@@ -129,7 +129,7 @@ impl DnsResolver {
                 });
             let (aliases, services): (Vec<_>, Vec<_>) =
                 records.partition(|record| record.svc_priority == 0);
-            // RFC 9460 §2.4.2: an alias stands for what its target has.
+            // RFC 9460 §2.4.2: an alias stands for the records of its target.
             if let Some(alias) = aliases.first() {
                 name = alias.target_name.to_ascii();
                 continue;
@@ -147,7 +147,7 @@ impl DnsResolver {
     }
 }
 
-/// The target of a record behind an alias is the owner of that record.
+/// Sets the target of a record behind an alias to the owner of that record.
 fn of_alias(mut service: ServiceRecord, owner: &str) -> ServiceRecord {
     if service.target.is_none() && owner.ends_with('.') {
         service.target = Some(owner.trim_end_matches('.').to_owned());
@@ -188,7 +188,7 @@ fn other(error: impl Into<Cause>) -> io::Error {
     }
 }
 
-/// Whether a name does not exist, or could not be asked for.
+/// The cause of an empty answer: the name does not exist, or the query failed.
 enum Cause {
     None(String),
     Other(String),
@@ -209,8 +209,8 @@ impl From<hickory_resolver::proto::ProtoError> for Cause {
     }
 }
 
-/// Chains of aliases that are longer are mistakes.
+/// Maximum of aliases in a chain; longer chains are mistakes.
 const MAX_ALIASES: usize = 4;
-/// Of one origin. Real ones have one to three.
+/// Maximum of services per origin. Real ones have one to three.
 const MAX_SERVICES: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -7,29 +7,29 @@ use hickory_resolver::proto::rr::rdata::SVCB;
 #[cfg(feature = "dns")]
 use hickory_resolver::proto::rr::rdata::svcb::{SvcParamKey, SvcParamValue};
 
-/// What an HTTPS record in service mode says of an origin.
+/// An HTTPS record of an origin in service mode.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ServiceRecord {
-    /// Lower is better.
+    /// The priority; lower values are preferred.
     pub priority: u16,
-    /// The host to connect to; `None` is the origin's own.
+    /// The host to connect to; `None` is the host of the origin.
     pub target: Option<String>,
-    /// The port to connect to; `None` is the origin's own.
+    /// The port to connect to; `None` is the port of the origin.
     pub port: Option<u16>,
-    /// Protocols by their ALPN names; HTTP/1.1 goes without saying.
+    /// The supported protocols by their ALPN names; HTTP/1.1 is implied.
     pub alpn: Vec<String>,
-    /// Addresses, until those of the target are known.
+    /// Addresses to use until those of the target are known.
     pub hints: Vec<IpAddr>,
 }
 
 impl ServiceRecord {
-    /// True when it offers HTTP/3.
+    /// Returns true if it offers HTTP/3.
     pub fn offers_http3(&self) -> bool {
         self.alpn.iter().any(|name| name == "h3")
     }
 
-    /// Reads a record. `None` when it needs something that is not understood here, and so is not
-    /// for us (RFC 9460 §8).
+    /// Converts a record. Returns `None` if it requires a parameter that the client does not
+    /// support, and must therefore be ignored (RFC 9460 §8).
     #[cfg(feature = "dns")]
     pub(super) fn read(record: &SVCB) -> Option<Self> {
         let target = record.target_name.to_ascii();
@@ -49,7 +49,7 @@ impl ServiceRecord {
                         .extend(hints.0.iter().map(|hint| IpAddr::V4(hint.0)));
                 }
                 SvcParamValue::Ipv6Hint(hints) => {
-                    // Those of the family that is preferred come first.
+                    // The preferred family comes first.
                     let hints = hints.0.iter().map(|hint| IpAddr::V6(hint.0));
                     read.hints.splice(0..0, hints);
                 }
@@ -73,7 +73,7 @@ const fn is_understood(key: &SvcParamKey) -> bool {
     )
 }
 
-/// More are never tried.
+/// Maximum of hints; more addresses are never tried.
 #[cfg(feature = "dns")]
 const MAX_HINTS: usize = 16;
 

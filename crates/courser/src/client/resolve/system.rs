@@ -1,4 +1,4 @@
-//! Asks the system for addresses, and name servers for what it does not tell.
+//! Resolution by the system, and by DNS servers for HTTPS records.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,17 +9,17 @@ use std::sync::OnceLock;
 use super::{DnsResolver, ServiceRecord};
 use super::{Resolve, Resolving};
 
-/// Asks the system for addresses, so that `/etc/hosts`, VPNs and local names count, and, with the
-/// feature `dns`, the system's name servers for HTTPS records.
+/// Resolves addresses through the system, which respects `/etc/hosts`, VPNs and local names. With
+/// the feature `dns` it also queries the system's DNS servers for HTTPS records.
 #[derive(Debug, Default)]
 pub struct SystemResolver {
-    /// Made when it is first needed; `None` if the system has no name servers.
+    /// Created on first use; `None` if the system has no DNS servers.
     #[cfg(feature = "dns")]
     dns: OnceLock<Option<DnsResolver>>,
 }
 
 impl SystemResolver {
-    /// The resolver that clients use by default.
+    /// Creates the resolver that clients use by default.
     pub fn new() -> Self {
         Self::default()
     }
@@ -30,8 +30,8 @@ impl Resolve for SystemResolver {
         let host = host.to_owned();
         Box::pin(async move {
             let found = match tokio::net::lookup_host((host.as_str(), 0)).await {
-                // RFC 6761 §6.3. Containers may have no `/etc/hosts`, and few systems know the
-                // names below it.
+                // RFC 6761 §6.3. Containers may have no `/etc/hosts`, and few systems resolve
+                // subdomains of it.
                 Err(_) if is_local(&host) => return Ok(LOOPBACK.to_vec()),
                 found => found?,
             };
@@ -53,7 +53,7 @@ impl Resolve for SystemResolver {
     fn services(&self, host: &str, port: u16) -> Resolving<Vec<ServiceRecord>> {
         let dns = self.dns.get_or_init(|| DnsResolver::system().ok());
         match dns {
-            // RFC 6761 §6.3: nobody out there knows anything about this machine.
+            // RFC 6761 §6.3: DNS servers have no records of this machine.
             Some(dns) if !is_local(host) => dns.services(host, port),
             _ => Box::pin(async { Ok(Vec::new()) }),
         }

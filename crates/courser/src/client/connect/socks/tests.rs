@@ -4,10 +4,10 @@ use super::*;
 
 type Credentials<'a> = Option<(&'a str, &'a str)>;
 
-/// Messages and their answers.
+/// Expected messages and the answers to them.
 type Script<'a> = &'a [(&'a [u8], &'a [u8])];
 
-/// A proxy that expects these bytes and answers with the others, in turn.
+/// Runs a proxy that expects these bytes and answers with the others, in turn.
 async fn talk(
     socks: Socks,
     target: &Target,
@@ -20,7 +20,7 @@ async fn talk(
             let mut seen = vec![0; expected.len()];
             theirs.read_exact(&mut seen).await.expect("a message");
             assert_eq!(&seen, expected);
-            // In pieces, as networks have it.
+            // Sends single bytes, as a network may deliver them.
             for byte in *answer {
                 theirs.write_all(&[*byte]).await.expect("there is room");
                 tokio::task::yield_now().await;
@@ -89,7 +89,7 @@ async fn socks5_logs_in_where_it_is_asked_to() {
     let script: [(&[u8], &[u8]); 3] = [(greeting, &[5, 2]), (login, &[1, 0]), request];
     let rest = talk(Socks::V5h, &name("a.test"), credentials, &script).await;
     assert_eq!(rest.expect("connected"), b"first");
-    // One that lets everybody in, as `ssh -D` does.
+    // A proxy that requires no authentication, like `ssh -D`.
     let script: [(&[u8], &[u8]); 2] = [(greeting, &[5, 0]), request];
     let rest = talk(Socks::V5h, &name("a.test"), credentials, &script).await;
     assert_eq!(rest.expect("connected"), b"first");
