@@ -1,8 +1,8 @@
 //! HTTP/3, HTTP/2 and HTTP/1.1 on one port.
 //!
 //! [`serve`] takes an address, a certificate and any [`tower_service::Service`]: an axum router,
-//! layers of tower-http, one's own. It answers HTTP/3 over QUIC, and HTTP/2 and HTTP/1.1 with TLS
-//! over TCP at the same port, where each response tells clients about HTTP/3 (`Alt-Svc`).
+//! layers of tower-http, or a custom one. It serves HTTP/3 over QUIC, and HTTP/2 and HTTP/1.1 over
+//! TLS and TCP at the same port, where each response announces HTTP/3 (`Alt-Svc`).
 //!
 //! ```no_run
 //! use axum::{Router, routing::get};
@@ -16,21 +16,23 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What a request brings
+//! # Extensions and bodies of requests
 //!
-//! Among its extensions is a [`Peer`]: address, protocol, what TLS agreed on. Its body is a
-//! [`Body`], the same type for all protocols. `Upgrade` works over HTTP/1.1 as it does with hyper.
-//! What is sent before the response takes an [`h3::Interim`], with [`Server::interim_responses`].
+//! The extensions of a request contain a [`Peer`]: its address, protocol and TLS parameters. The
+//! body is a [`Body`], the same type for all protocols. `Upgrade` works over HTTP/1.1 as it does
+//! with hyper. Interim responses are sent with an [`h3::Interim`], if [`Server::interim_responses`]
+//! is on.
 //!
-//! # How it ends
+//! # Draining
 //!
-//! When the future of [`Server::drain`] is ready, or [`ServerHandle::drain`] is called:
-//! [`ServerStats::ready`] turns false; after [`Server::ready_delay`] no connection is accepted any
-//! more; HTTP/3 clients get GOAWAY twice (RFC 9114 §5.2), so do those of HTTP/2, and HTTP/1.1
-//! connections close after their response; responses over TCP take `Alt-Svc` back. What is in
-//! flight is finished. After [`Server::deadline`] the rest is cut. [`Drained`] has the counts.
+//! A server drains when the future of [`Server::drain`] is ready, or [`ServerHandle::drain`] is
+//! called. [`ServerStats::ready`] becomes false, and after [`Server::ready_delay`] no more
+//! connections are accepted. HTTP/3 clients receive GOAWAY twice (RFC 9114 §5.2), and so do those
+//! of HTTP/2. HTTP/1.1 connections close after their response, and responses over TCP withdraw
+//! `Alt-Svc`. Requests in flight are finished. After [`Server::deadline`] the rest is aborted.
+//! [`Drained`] has the counts.
 //!
-//! Dropping the future cuts everything at once.
+//! Dropping the future aborts everything at once.
 
 mod body;
 mod certificates;
@@ -97,12 +99,12 @@ use self::events::Events;
 use self::reset::ResetSecret;
 use crate::{AddressFilter, ConfigError, ReplyLimits, RetryPolicy, TransportConfig, h3};
 
-/// A server on `address`, with this certificate. Nothing is opened before it is
+/// Describes a server on `address` with this certificate. Sockets are opened when it is
 /// [awaited](Server::service) or [bound](Server::bind).
 ///
-/// The address is `"[::]:4433"`, a [`SocketAddr`], or a name with a port; all addresses of a name
-/// are listened on. `[::]` takes IPv4 too. With port 0 the system chooses one that is free for UDP
-/// and TCP.
+/// The address is a string such as `"[::]:4433"`, a [`SocketAddr`], or a name with a port; the
+/// server listens on all addresses of a name. `[::]` accepts IPv4 too. With port 0 the system
+/// chooses a port that is free for UDP and TCP.
 ///
 /// The certificate is an [`Identity`](crate::Identity) or [`Certificates`].
 pub fn serve<C>(address: impl ToSocketAddrs, certificates: C) -> Server
@@ -134,7 +136,7 @@ where
     }
 }
 
-/// A server that is being described; see [`serve`].
+/// The settings of a server; see [`serve`].
 #[must_use = "nothing is served before this has a service and is awaited"]
 pub struct Server {
     addresses: Result<Vec<SocketAddr>, io::Error>,
@@ -159,13 +161,13 @@ pub struct Server {
     events: Events,
 }
 
-/// How responses over TCP tell clients about HTTP/3 (RFC 7838).
+/// The announcement of HTTP/3 in responses over TCP (RFC 7838).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AltSvc {
-    /// How long clients may remember it. Default a day.
+    /// Time for which clients may remember it. Default one day.
     pub max_age: Duration,
-    /// The port to name, if clients see another than the one that is listened on.
+    /// The announced port, if clients see another than the one that the server listens on.
     pub port: Option<u16>,
 }
 
@@ -179,8 +181,8 @@ impl Default for AltSvc {
 }
 
 impl Server {
-    /// Listens on further addresses. One with port 0 gets the port of the first address, or a port of its
-    /// own if the server listens on its IP address already.
+    /// Listens on further addresses. An address with port 0 gets the port of the first address, or
+    /// another port if the server already listens on its IP address.
     pub fn also_on(mut self, address: impl ToSocketAddrs) -> Self {
         if let Ok(addresses) = &mut self.addresses {
             match resolve(address) {
@@ -191,133 +193,136 @@ impl Server {
         self
     }
 
-    /// Bounds on what clients may take.
+    /// Sets limits on the resources of clients.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Limits, compression and extensions of HTTP/3.
+    /// Sets limits, compression and extensions of HTTP/3.
     pub fn config(mut self, config: h3::Config) -> Self {
         self.http3 = config;
         self
     }
 
-    /// Settings of QUIC connections. The default is that of [`TransportConfig`] with 256 requests
-    /// at a time.
+    /// Sets the settings of QUIC connections. The default is that of [`TransportConfig`] with 256
+    /// concurrent requests.
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.transport = Some(transport);
         self
     }
 
-    /// When QUIC clients have to prove their address first. The default is when many handshakes are
-    /// under way.
+    /// Sets when QUIC clients must validate their address first. By default, when many handshakes
+    /// are in progress.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// Bytes that the QUIC connections of each address may hold for their clients, at least 1 MiB.
+    /// Sets the bytes that the QUIC connections of each address may hold for their clients, at
+    /// least 1 MiB.
     ///
-    /// Sent and unacknowledged bytes, received and unread ones, datagrams and handshakes count. The
-    /// default is a quarter of the memory of the machine, or of the control group, and at least
-    /// 16 MiB. When it runs short, less is taken from the service, windows stop growing, clients
-    /// are refused, and in the end the connection is closed that holds most for least progress.
+    /// Sent but unacknowledged bytes, received but unread ones, datagrams and handshakes count. The
+    /// default is a quarter of the memory of the machine or of the control group, and at least 16
+    /// MiB. When the budget runs short, connections accept less from the service, windows stop
+    /// growing and clients are refused. As the last resort, the server closes the connection that
+    /// holds most for the least progress.
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = Some(bytes);
         self
     }
 
-    /// Rates of Retry, Version Negotiation and refusals over QUIC, for each address listened on.
-    /// Default 10 000 a second for one network and 40 000 for all.
+    /// Sets the rates of Retry, Version Negotiation and refusals over QUIC, for each address of the
+    /// server. Default 10 000 a second for one network and 40 000 for all.
     pub fn reply_limits(mut self, limits: ReplyLimits) -> Self {
         self.reply_limits = Some(limits);
         self
     }
 
-    /// Rates of stateless resets over QUIC, for each address listened on. Default 20 a second for
-    /// one network and 1000 for all.
+    /// Sets the rates of stateless resets over QUIC, for each address of the server. Default 20 a
+    /// second for one network and 1000 for all.
     pub fn reset_limits(mut self, limits: ReplyLimits) -> Self {
         self.reset_limits = Some(limits);
         self
     }
 
-    /// Addresses that are not served; the default serves all. Can be changed while the server runs,
-    /// with [`ServerHandle::set_address_filter`].
+    /// Sets which addresses are blocked; by default none are. [`ServerHandle::set_address_filter`]
+    /// changes the filter while the server runs.
     pub fn address_filter(mut self, filter: impl Into<Arc<AddressFilter>>) -> Self {
         self.address_filter = filter.into();
         self
     }
 
-    /// Secret that the keys of stateless resets are derived from, one for each address listened on.
+    /// Sets the secret from which the keys of stateless resets are derived, one for each address of
+    /// the server.
     ///
-    /// A server that is back with the same secret after a crash tells clients of before at once
-    /// that it knows them no more; without it they wait for their idle timeout (RFC 9000 §10.3).
-    /// The default comes with the certificate: from its private key, or from the folder where it
-    /// is kept. Only with port 0, with a resolver of one's own, and with a private key on systems
-    /// other than Linux, which give no way to tell machines with the same key apart, it is random.
+    /// After a crash, a server with the same secret resets connections of former clients at once;
+    /// otherwise they wait for their idle timeout (RFC 9000 §10.3). By default the secret comes
+    /// with the certificate: from its private key, or from the folder where it is kept. It is
+    /// random only with port 0, with a custom resolver, and with a private key on systems other
+    /// than Linux, where machines with the same key cannot be distinguished.
     ///
-    /// No other server that runs at the same time on the same address and port, as machines behind
-    /// a load balancer do, may have the same secret (RFC 9000 §21.11).
+    /// Servers that run at the same time on the same address and port, such as machines behind a
+    /// load balancer, must have different secrets (RFC 9000 §21.11).
     pub fn reset_secret(mut self, secret: [u8; 32]) -> Self {
         self.reset = Some(ResetSecret::of_user(secret));
         self
     }
 
-    /// What responses over TCP say about HTTP/3; `None` says nothing. Responses that have an
-    /// `Alt-Svc` of their own keep it.
+    /// Sets the announcement of HTTP/3 in responses over TCP; `None` announces nothing. Responses
+    /// with an `Alt-Svc` of their own keep it.
     pub fn alt_svc(mut self, alt_svc: impl Into<Option<AltSvc>>) -> Self {
         self.alt_svc = alt_svc.into();
         self
     }
 
-    /// Serves HTTP/3 alone.
+    /// Serves only HTTP/3.
     pub fn without_tcp(mut self) -> Self {
         self.with_tcp = false;
         self
     }
 
-    /// Serves HTTP/2 and HTTP/1.1 alone.
+    /// Serves only HTTP/2 and HTTP/1.1.
     pub fn without_quic(mut self) -> Self {
         self.with_quic = false;
         self
     }
 
-    /// Gives each request an [`h3::Interim`] among its extensions, with which services send interim
-    /// responses such as 103 (Early Hints) over HTTP/3. Over HTTP/2 and HTTP/1.1 it is there too and
-    /// sends nothing, so that services need not know. Off by default.
+    /// Adds an [`h3::Interim`] to the extensions of each request, with which services send interim
+    /// responses such as 103 (Early Hints) over HTTP/3. Over HTTP/2 and HTTP/1.1 it exists too but
+    /// sends nothing, so that services need not check the protocol. Off by default.
     pub fn interim_responses(mut self, is_on: bool) -> Self {
         self.sends_interim = is_on;
         self
     }
 
-    /// Changes the TLS configurations before they are used, that of QUIC and that of TCP: client
-    /// certificates, key logs. Application protocols are set afterwards.
+    /// Modifies the TLS configurations of QUIC and TCP before they are used, for client
+    /// certificates or key logs. Application protocols are set afterwards.
     pub fn tls(mut self, change: impl Fn(&mut rustls::ServerConfig) + Send + 'static) -> Self {
         self.tls = Some(Box::new(change));
         self
     }
 
-    /// Ends the server in an orderly way when `signal` is ready, such as [`shutdown_signal`].
+    /// Drains the server when `signal` is ready, such as [`shutdown_signal`].
     pub fn drain(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
         self.drain = Some(Box::pin(signal));
         self
     }
 
-    /// How long a server that drains goes on as before, but not ready: time for load balancers to
-    /// notice. Default none.
+    /// Sets the time for which a draining server continues as before but reports that it is not
+    /// ready, so that load balancers can react. Default none.
     pub fn ready_delay(mut self, delay: Duration) -> Self {
         self.ready_delay = delay;
         self
     }
 
-    /// How long requests in flight may take once no new ones are accepted. Default 30 s.
+    /// Sets the time limit for requests in flight once no new ones are accepted. Default 30 s.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Tells `listener` what happens that belongs to no request. It should not take long.
+    /// Calls `listener` for each event that belongs to no request. It should not take long.
     pub fn on_event(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.events = Events::to(listener);
         self
@@ -326,10 +331,10 @@ impl Server {
     /// Opens the sockets. Clients wait until there is a service.
     ///
     /// # Errors
-    /// When an address cannot be listened on, or a configuration does not work.
+    /// Returns an error if an address cannot be bound, or a configuration is invalid.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn bind(self) -> Result<Bound, Error> {
         run::bind(self)
     }

@@ -10,19 +10,19 @@ use tokio::time::{Instant, Sleep};
 use super::pace::{BodyRate, Pace, TooSlow};
 use crate::h3;
 
-/// The body of a request, whatever protocol it came by: content as it comes, then trailers.
+/// The body of a request, over any protocol: its content as it arrives, then its trailers.
 ///
-/// What is not read is not received, beyond the windows of the protocol. Dropped before its end,
-/// it tells the client to send no more, where the protocol can say so.
+/// An unread body receives at most the flow-control windows of the protocol. Dropping it before its
+/// end asks the client to stop sending, if the protocol allows that.
 ///
 /// # Cancel safety
-/// A frame that was not handed out is handed out by the next poll.
+/// Safe: a frame that was not returned is returned by the next poll.
 #[derive(Debug, Default)]
 pub struct Body {
     inner: Inner,
-    /// How fast it has to come.
+    /// The minimum rate of its arrival.
     rate: Option<BodyRate>,
-    /// Once it was waited for.
+    /// The state of waiting; `None` before the first wait.
     watch: Option<Box<Watch>>,
 }
 
@@ -41,7 +41,7 @@ enum Inner {
 }
 
 impl Body {
-    /// Nothing: for requests that are made here.
+    /// Creates an empty body, for requests that are made locally.
     pub const fn empty() -> Self {
         Self::of(Inner::Empty)
     }
@@ -54,12 +54,12 @@ impl Body {
         }
     }
 
-    /// The same, that has to come at this rate.
+    /// Returns the same body with a minimum rate.
     pub(super) fn with_rate(self, rate: Option<BodyRate>) -> Self {
         Self { rate, ..self }
     }
 
-    /// Nothing is there: an error once that was so for too long.
+    /// Returns an error once nothing has arrived for too long.
     fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
         let Some(rate) = self.rate else {
             return Poll::Pending;
@@ -76,24 +76,24 @@ impl Body {
         }
         watch.alarm.as_mut().poll(cx).map(|()| {
             let slow = watch.pace.too_slow(Instant::now());
-            // What still comes is not wanted: the protocol says so when its body is dropped.
+            // Further content is unwanted. Dropping the inner body stops it in the protocol.
             self.inner = Inner::Empty;
             slow
         })
     }
 }
 
-/// A body could not be received.
+/// The reason why a body could not be received.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// Over HTTP/3.
+    /// An error of HTTP/3.
     #[error(transparent)]
     Http3(#[from] h3::Error),
-    /// Over HTTP/2 or HTTP/1.1.
+    /// An error of HTTP/2 or HTTP/1.1.
     #[error(transparent)]
     Tcp(#[from] hyper::Error),
-    /// It came more slowly than [`Limits::body_rate`](super::Limits::body_rate) allows.
+    /// It arrived more slowly than [`Limits::body_rate`](super::Limits::body_rate) allows.
     #[error(transparent)]
     TooSlow(#[from] TooSlow),
 }

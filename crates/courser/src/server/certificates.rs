@@ -1,4 +1,4 @@
-//! Where a server's certificate comes from, and how it is replaced while the server runs.
+//! Certificates of servers: their sources, and replacement while a server runs.
 
 #[cfg(feature = "acme")]
 mod acme;
@@ -27,21 +27,21 @@ use crate::{ConfigError, Identity};
 
 /// The certificate of a server, one for all its protocols.
 ///
-/// Made from an [`Identity`], from files that may change while the server runs, from a folder
-/// where a certificate for development is kept, or by ACME. All protocols see a new certificate
-/// at the same moment; connections that are there keep theirs.
+/// It comes from an [`Identity`], from files that may change while the server runs, from a folder
+/// with a certificate for development, or from ACME. A new certificate applies to all protocols at
+/// the same time; open connections keep the old one.
 #[derive(Debug)]
 pub struct Certificates {
     pub(super) resolver: Arc<Resolver>,
     pub(super) source: Source,
-    /// Where the keys of stateless resets come from, if they are to survive a restart.
+    /// The source of the keys of stateless resets, if they are to survive a restart.
     pub(super) reset: Option<ResetSecret>,
 }
 
-/// Where a new one may come from.
+/// The source of new certificates.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// Nowhere.
+    /// There are none.
     Fixed,
     Files(Files),
     Kept(Kept),
@@ -50,16 +50,16 @@ pub(super) enum Source {
 }
 
 impl Certificates {
-    /// PEM files: the chain, and the key. The server looks every second whether they have changed,
-    /// and takes the new ones when they fit together and have not expired; until then it goes on
-    /// with what it has, and says so with [`Event::CertificateKept`].
+    /// Uses PEM files with the chain and the key. The server checks every second whether they have
+    /// changed, and uses new ones if they match and have not expired. Otherwise it keeps the old
+    /// certificate and reports [`Event::CertificateKept`].
     ///
-    /// On Linux the keys of stateless resets are derived from the private key, so that clients of a
-    /// server that crashed learn of it as soon as it is back; see
+    /// On Linux the keys of stateless resets are derived from the private key, so that a server
+    /// that is back after a crash resets former connections at once; see
     /// [`Server::reset_secret`](super::Server::reset_secret).
     ///
     /// # Errors
-    /// When a file cannot be read, or certificate and key do not fit together.
+    /// Returns an error if a file cannot be read, or certificate and key do not match.
     pub fn pem_files(chain: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let (files, identity) = Files::open(chain.as_ref(), key.as_ref())?;
         Ok(Self {
@@ -69,16 +69,16 @@ impl Certificates {
         })
     }
 
-    /// A certificate for development that is kept in `folder` as `cert.pem` and `key.pem`, so that
-    /// its hash stays the same across restarts: self-signed, P-256, for these names, `localhost`,
-    /// `127.0.0.1` and `::1`. It is valid for 13 days, because browsers that are given a hash
-    /// accept no more than 14, and is made anew in the last two, or for another list of names.
+    /// Uses a certificate for development that is kept in `folder` as `cert.pem` and `key.pem`, so
+    /// that its hash stays the same across restarts. It is self-signed, P-256, for these names,
+    /// `localhost`, `127.0.0.1` and `::1`. It is valid for 13 days, because browsers that verify by
+    /// hash accept at most 14. It is replaced in the last two days, or for another list of names.
     ///
     /// The secret of stateless resets is kept beside it, as `reset.key`; see
     /// [`Server::reset_secret`](super::Server::reset_secret).
     ///
     /// # Errors
-    /// When the folder cannot be written, or holds another `reset.key`.
+    /// Returns an error if the folder cannot be written, or contains a foreign `reset.key`.
     pub fn dev_in(
         folder: impl AsRef<Path>,
         names: impl IntoIterator<Item = impl Into<String>>,
@@ -91,15 +91,15 @@ impl Certificates {
         })
     }
 
-    /// Certificates that an ACME server signs, such as Let's Encrypt. Needs the TCP part of the
-    /// server to be reached on port 443, where the names are proven (RFC 8737).
+    /// Uses certificates signed by an ACME server such as Let's Encrypt. The TCP part of the server
+    /// must be reachable on port 443, where the names are validated (RFC 8737).
     ///
     /// The secret of stateless resets is kept in the folder for the account, as `reset.key`; see
     /// [`Server::reset_secret`](super::Server::reset_secret).
     ///
     /// # Errors
-    /// When there are no names, or the folder for the account cannot be made or holds another
-    /// `reset.key`.
+    /// Returns an error if there are no names, or the folder for the account cannot be created or
+    /// contains a foreign `reset.key`.
     #[cfg(feature = "acme")]
     pub fn acme(acme: Acme) -> Result<Self, ConfigError> {
         let folder = acme.folder().to_owned();
@@ -111,7 +111,7 @@ impl Certificates {
         })
     }
 
-    /// Whatever the user's own resolver says, per connection.
+    /// Uses a custom resolver, which is called for each connection.
     pub fn resolver(resolver: Arc<dyn ResolvesServerCert>) -> Self {
         Self {
             resolver: Resolver::of_user(resolver),
@@ -120,8 +120,8 @@ impl Certificates {
         }
     }
 
-    /// What clients can be told about the certificate in use; `None` with ACME and with resolvers
-    /// of the user's own.
+    /// Returns the public facts about the certificate in use; `None` with ACME and with custom
+    /// resolvers.
     pub fn facts(&self) -> Option<CertificateFacts> {
         self.resolver.facts()
     }
@@ -154,7 +154,7 @@ impl From<std::convert::Infallible> for ConfigError {
 }
 
 impl Source {
-    /// Reads anew what may have changed. True when there is another certificate.
+    /// Reads the source again if it may have changed. Returns true if there is another certificate.
     pub(super) fn reload(&mut self, resolver: &Resolver) -> Result<bool, ConfigError> {
         let identity = match self {
             Self::Files(files) => files.read()?,
@@ -167,7 +167,7 @@ impl Source {
         }
     }
 
-    /// True when a look at the source, which costs next to nothing, shows a change.
+    /// Returns true if a cheap check of the source shows a change.
     fn may_have_changed(&self) -> bool {
         match self {
             Self::Files(files) => files.have_changed(),
@@ -177,7 +177,7 @@ impl Source {
     }
 }
 
-/// Replaces certificates for as long as the server runs.
+/// Replaces certificates as long as the server runs.
 pub(super) async fn watch(source: Arc<Mutex<Source>>, resolver: Arc<Resolver>, events: Events) {
     let mut interval = tokio::time::interval(LOOK_EVERY);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -195,7 +195,7 @@ pub(super) async fn watch(source: Arc<Mutex<Source>>, resolver: Arc<Resolver>, e
     }
 }
 
-/// Short enough that nobody waits, long enough to cost nothing.
+/// Short enough for users, long enough to cost nothing.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Flow control of an HTTP/2 connection, read from the frames that pass.
+//! Flow control of an HTTP/2 connection, derived from the frames that pass.
 //!
-//! hyper does not tell when a response waits for credit, and a client that grants none keeps its
-//! connection alive with PING frames. The frames show both: the windows that the client opens, and
-//! the data that leaves.
+//! hyper does not report when a response waits for credit, and a client that grants none keeps its
+//! connection alive with PING frames. The frames reveal both: the windows that the client opens,
+//! and the data that is sent.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,18 @@ use frames::{Frames, Head, Kind};
 
 mod frames;
 
-/// The windows in which the server may send.
+/// The windows within which the server may send.
 #[derive(Debug)]
 pub(super) struct Credit {
     received: Frames,
     sent: Frames,
-    /// Requests whose responses have not ended, by stream ID.
+    /// Requests with unfinished responses, by stream ID.
     streams: HashMap<u32, Stream>,
     /// The stream ID of the newest request.
     newest: u32,
     connection: i64,
     initial: i64,
-    /// Bytes in DATA frames that were sent.
+    /// Bytes sent in DATA frames.
     data_sent: u64,
 }
 
@@ -44,7 +44,7 @@ impl Credit {
         }
     }
 
-    /// True if a response has begun that cannot go on before the client grants credit.
+    /// Returns true if a response has begun that cannot continue before the client grants credit.
     pub(super) fn is_used_up(&self) -> bool {
         let mut responses = self.streams.values().filter(|stream| stream.has_response);
         if self.connection <= 0 {
@@ -54,17 +54,17 @@ impl Credit {
         }
     }
 
-    /// True if no response can go on before the client grants credit for the connection.
+    /// Returns true if no response can continue before the client grants credit for the connection.
     pub(super) const fn is_connection_used_up(&self) -> bool {
         self.connection <= 0
     }
 
-    /// Bytes in DATA frames that were sent.
+    /// Returns the bytes sent in DATA frames.
     pub(super) const fn data_sent(&self) -> u64 {
         self.data_sent
     }
 
-    /// Reads bytes of the client.
+    /// Processes bytes from the client.
     pub(super) fn on_received(&mut self, mut bytes: &[u8]) {
         while let Some(part) = self.received.next(&mut bytes) {
             match part {
@@ -77,10 +77,10 @@ impl Credit {
         }
     }
 
-    /// Reads bytes of the server.
+    /// Processes bytes from the server.
     pub(super) fn on_sent(&mut self, mut bytes: &[u8]) {
         while let Some(part) = self.sent.next(&mut bytes) {
-            // The server's own settings and updates are about the other direction.
+            // The server's own settings and updates concern the other direction.
             if let frames::Part::Head(head) = part {
                 self.on_sent_head(head);
             }
@@ -149,8 +149,8 @@ impl Credit {
 /// The window before any setting (RFC 9113 §6.9.2).
 const INITIAL_WINDOW: i64 = 65_535;
 
-/// Requests that are followed at a time. The server refuses far fewer; refused ones leave no entry,
-/// but a client can open streams that are ignored after a GOAWAY.
+/// Maximum of requests tracked at a time. The server refuses far fewer; refused ones leave no
+/// entry, but a client can open streams that are ignored after a GOAWAY.
 const MOST_STREAMS: usize = 4096;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The end of a server.
+//! Draining of a server.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,27 +8,26 @@ use super::events::Event;
 use super::handle::Shared;
 use super::phase::Phase;
 
-/// How a server is to end.
+/// The settings of a server's end.
 pub(super) struct Plan {
     pub(super) signal: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     pub(super) ready_delay: Duration,
     pub(super) deadline: Duration,
 }
 
-/// How a server ended.
+/// The result of draining a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Drained {
-    /// Requests that were answered from the moment on in which the server took no more
-    /// connections.
+    /// Requests that were answered after the server stopped accepting connections.
     pub finished: u64,
-    /// Requests that were still not answered at the deadline, and were cut.
+    /// Requests that were unanswered at the deadline, and were aborted.
     pub cut: u64,
     /// Connections that were open at the beginning.
     pub connections: u64,
-    /// Those of them that were still open at the deadline, and were cut.
+    /// Connections that were still open at the deadline, and were aborted.
     pub connections_cut: u64,
-    /// How long it took.
+    /// Duration of the drain.
     pub took: Duration,
 }
 
@@ -46,7 +45,7 @@ impl fmt::Display for Drained {
     }
 }
 
-/// Waits for the signal, then ends everything.
+/// Waits for the signal, then drains the server.
 pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     let conductor = &server.conductor;
     let signal = plan
@@ -75,7 +74,7 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     }
     let took = began.elapsed();
     conductor.enter(Phase::Cut);
-    // What was cut ends by itself, and peers are told. Whoever is not there any more is not waited
+    // Aborted connections end on their own and notify their peers. Unreachable peers are not waited
     // for.
     let told = async {
         conductor.all_gone().await;
@@ -99,6 +98,5 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     }
 }
 
-/// Three probe timeouts on a slow path, and no more than whoever stops the process has patience
-/// for.
+/// Three probe timeouts on a slow path, but not longer than an operator is willing to wait.
 const FAREWELL: Duration = Duration::from_secs(2);

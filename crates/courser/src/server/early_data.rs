@@ -9,17 +9,17 @@ use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// Among the extensions of a request that came in TLS early data, before its client proved to be
-/// no replay. The transport takes no early data yet; intermediaries in front of the server say the
-/// same with `Early-Data: 1`.
+/// An extension of requests that arrived in TLS early data, before the client proved that they are
+/// no replay. The transport does not accept early data yet; intermediaries in front of the server
+/// mark such requests with `Early-Data: 1`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EarlyData;
 
-/// Answers requests that came in early data, and must not, with `425 Too Early`: the client sends
+/// A layer that answers disallowed requests in early data with `425 Too Early`. The client sends
 /// them again once the handshake is complete.
 ///
-/// Without it a service sees such requests as any other. The first policy that says something
-/// counts, so that a route can have its own by a layer of its own:
+/// Without this layer, a service receives such requests like any others. A route can have a policy
+/// of its own by a layer of its own:
 ///
 /// ```
 /// use axum::{Router, routing::{get, post}};
@@ -36,18 +36,18 @@ pub struct TooEarly(Policy);
 type Policy = Arc<dyn Fn(&Request<()>) -> bool + Send + Sync>;
 
 impl TooEarly {
-    /// Lets requests with safe methods through: GET, HEAD, OPTIONS and TRACE (RFC 9110 §9.2.1).
+    /// Allows requests with safe methods: GET, HEAD, OPTIONS and TRACE (RFC 9110 §9.2.1).
     pub fn unless_safe() -> Self {
         Self::unless(|request| request.method().is_safe())
     }
 
-    /// Lets none through.
+    /// Allows no requests in early data.
     pub fn always() -> Self {
         Self::unless(|_| false)
     }
 
-    /// Lets those through that `is_allowed` allows. It sees the head of the request without its
-    /// extensions.
+    /// Allows the requests for which `is_allowed` returns true. It receives the head of the request
+    /// without its extensions.
     pub fn unless(is_allowed: impl Fn(&Request<()>) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_allowed))
     }
@@ -70,7 +70,7 @@ impl<S> Layer<S> for TooEarly {
     }
 }
 
-/// A service that is not asked too early; see [`TooEarly`].
+/// A service that receives no disallowed early requests; see [`TooEarly`].
 #[derive(Clone, Debug)]
 pub struct Timely<S> {
     service: S,
@@ -102,7 +102,7 @@ pin_project! {
     /// The response of a [`Timely`] service.
     #[derive(Debug)]
     pub struct TimelyFuture<F> {
-        // None when the request came too early.
+        // `None` if the request was too early.
         #[pin]
         future: Option<F>,
     }
@@ -125,7 +125,8 @@ where
     }
 }
 
-/// RFC 8470 §5.1: whoever put the field there, it may be more than once, and its value is 1.
+/// RFC 8470 §5.1: any intermediary may have added the field, possibly more than once, with the
+/// value 1.
 fn is_early<B>(request: &Request<B>) -> bool {
     request.extensions().get::<EarlyData>().is_some()
         || request

@@ -1,32 +1,33 @@
-//! Why a server cannot start.
+//! Errors of starting a server.
 
 use std::io;
 use std::net::SocketAddr;
 
 use crate::error::{BindError, ConfigError};
 
-/// A server could not start. One line: what was wanted, what the system said, what to do.
+/// The reason why a server could not start, in one line: the failed action, the system's error, and
+/// a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The address to listen on is none, or its name is unknown.
+    /// The address is invalid, or its name is unknown.
     #[error("cannot listen: {0}: use an address such as 127.0.0.1:4433 or [::]:443")]
     Address(io::Error),
-    /// An address cannot be listened on.
+    /// The server cannot listen on an address.
     #[error("cannot listen on {transport} {address}: {source}{}", remedy(.source))]
     Listen {
         /// `UDP` or `TCP`.
         transport: &'static str,
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A configuration does not work.
+    /// A configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Both [`without_tcp`](super::Server::without_tcp) and
-    /// [`without_quic`](super::Server::without_quic) were asked for.
+    /// [`without_quic`](super::Server::without_quic) were called.
     #[error("nothing to serve: HTTP/3 and TCP are both disabled")]
     NothingToServe,
 }
@@ -51,7 +52,7 @@ impl Error {
         }
     }
 
-    /// True when somebody else has the port.
+    /// Returns true if another socket uses the port.
     pub fn is_port_taken(&self) -> bool {
         matches!(self, Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
     }

@@ -1,24 +1,22 @@
-//! What a server's owner is told.
+//! Events of a server.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::ConfigError;
 
-/// Something happened that belongs to no request. The library writes no logs: whoever wants them
-/// asks with [`Server::on_event`](super::Server::on_event).
+/// An event that belongs to no request. The library writes no logs;
+/// [`Server::on_event`](super::Server::on_event) reports the events.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// New handshakes use another certificate from now on.
     CertificateReplaced,
-    /// There is a new certificate that cannot be used, or none could be had: the old one stays in
-    /// use.
+    /// A new certificate is unusable, or could not be obtained: the old one stays in use.
     CertificateKept(ConfigError),
-    /// No connection could be accepted, for lack of file descriptors or memory; it is tried
-    /// again.
+    /// No connection could be accepted, for lack of file descriptors or memory. It is tried again.
     AcceptFailed(std::io::Error),
-    /// The server goes away: no new connections, requests are finished.
+    /// The server drains: it accepts no connections and finishes its requests.
     Draining,
 }
 
@@ -35,7 +33,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// Where they go.
+/// The listener of the events.
 #[derive(Clone, Default)]
 pub(super) struct Events(Option<Arc<Listener>>);
 

@@ -1,4 +1,4 @@
-//! The user's service, with what every request needs around it.
+//! The user's service, wrapped in what every request needs.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::request_memory::cost;
 use super::tally::{InFlight, Open};
 use crate::h3::{self, HttpService};
 
-/// What responses say about HTTP/3 (RFC 7838).
+/// The announcement of HTTP/3 in responses (RFC 7838).
 #[derive(Clone, Debug)]
 pub(super) struct AltSvcHeader {
     pub(super) announced: HeaderValue,
@@ -29,8 +29,8 @@ pub(super) struct AltSvcHeader {
 }
 
 impl AltSvcHeader {
-    /// A server that goes away takes back what it has announced: clients that remember it would
-    /// try a port where soon nobody listens.
+    /// Returns the value. A draining server withdraws its announcement: clients that remember it
+    /// would try a port that is soon closed.
     fn value(&self) -> HeaderValue {
         if self.part.is_draining() {
             HeaderValue::from_static("clear")
@@ -40,19 +40,20 @@ impl AltSvcHeader {
     }
 }
 
-/// A service that tells each request whose it is, counts it, and adds what all responses say.
+/// Wraps a service: gives each request its peer, counts it, and adds the common fields of all
+/// responses.
 #[derive(Debug)]
 pub(super) struct Exchange<S> {
     service: S,
     open: Arc<Open>,
     alt_svc: Option<AltSvcHeader>,
-    /// Requests are told that there is no way to send interim responses. Those of HTTP/3 have one.
+    /// True if requests get an `Interim` that sends nothing. Those of HTTP/3 have a working one.
     tells_of_interim: bool,
     body_rate: Option<BodyRate>,
     handler_timeout: Option<Duration>,
-    /// The service is not ready for a request of HTTP/3, and has this long.
+    /// The time limit of a service that is not ready for an HTTP/3 request.
     readying: Option<Pin<Box<Sleep>>>,
-    /// Of an HTTP/2 connection.
+    /// The held content of an HTTP/2 connection.
     held: Option<HeldContent>,
 }
 
@@ -70,7 +71,7 @@ impl<S> Exchange<S> {
         }
     }
 
-    /// With what only requests of HTTP/2 and HTTP/1.1 need.
+    /// Adds what only requests of HTTP/2 and HTTP/1.1 need.
     pub(super) fn over_tcp(self, alt_svc: Option<AltSvcHeader>, tells_of_interim: bool) -> Self {
         Self {
             alt_svc,
@@ -79,7 +80,7 @@ impl<S> Exchange<S> {
         }
     }
 
-    /// With a bound on the content of responses that wait to be sent.
+    /// Adds a bound on the content of responses that waits to be sent.
     pub(super) fn holding(self, held: HeldContent) -> Self {
         Self {
             held: Some(held),
@@ -111,14 +112,15 @@ impl<S: Clone> Clone for Exchange<S> {
     }
 }
 
-/// Calls that stay open for whatever comes: tunnels, and gRPC, whose streams may be silent.
+/// Returns true for requests that may pause at any time: tunnels, and gRPC, whose streams may be
+/// silent.
 fn may_pause<B>(request: &Request<B>) -> bool {
     let kind = request.headers().get(CONTENT_TYPE);
     let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
     is_grpc || request.method() == Method::CONNECT
 }
 
-/// For HTTP/3.
+/// The service for HTTP/3.
 impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
     type Response = Response<Answer<S::ResponseBody>>;
     type Error = S::Error;
@@ -154,7 +156,7 @@ impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// For HTTP/2 and HTTP/1.1.
+/// The service for HTTP/2 and HTTP/1.1.
 impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming>> for Exchange<S> {
     type Response = Response<Paced<Answer<S::ResponseBody>>>;
     type Error = S::Error;
@@ -206,13 +208,13 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
 }
 
 pin_project! {
-    /// A response that is being made.
+    /// A response that the service computes.
     pub(super) struct Answering<F> {
-        // None once it has taken too long.
+        // `None` once it has taken too long.
         #[pin]
         future: Option<F>,
         in_flight: Option<InFlight>,
-        // How long it may take, and its end once it had to be waited for.
+        // The time limit, and its end once the response had to be waited for.
         limit: Option<Duration>,
         end: Option<Pin<Box<Sleep>>>,
     }
@@ -246,7 +248,8 @@ where
     }
 }
 
-/// The answer to a request whose service took too long to begin one, or for which there is no memory.
+/// Returns the response for a request whose service took too long to begin one, or for which there
+/// is no memory.
 fn unavailable<B>() -> Response<Option<B>> {
     let mut response = Response::new(None);
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -254,8 +257,8 @@ fn unavailable<B>() -> Response<Option<B>> {
 }
 
 pin_project! {
-    /// The body of a response, if it has one. Its request is in flight until the protocol has taken all of it, or
-    /// has given it up.
+    /// The body of a response, if it has one. Its request is in flight until the protocol has taken
+    /// or dropped all of it.
     pub(super) struct Answer<B> {
         #[pin]
         body: Option<B>,

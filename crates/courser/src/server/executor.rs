@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::first_poll::{First, FirstPolls};
 
-/// Runs the answers of an HTTP/2 connection: those that can be given at once on the task of the
+/// Runs the answers of an HTTP/2 connection: those that are ready at once in the task of the
 /// connection, others in tasks of their own.
 ///
 /// Clones belong to the same connection.
@@ -14,17 +14,17 @@ pub(super) struct Executor(Arc<Mutex<State>>);
 #[derive(Clone, Copy, Default, Debug)]
 struct State {
     first: FirstPolls,
-    /// Answers given since the last pause.
+    /// Number of answers since the last pause.
     in_a_row: u32,
 }
 
 impl Executor {
-    /// Returns true when other tasks of the thread are to run before more requests are read.
+    /// Returns true if other tasks of the thread should run before more requests are read.
     pub(super) fn needs_pause(&self) -> bool {
         self.lock().in_a_row >= MOST_IN_A_ROW
     }
 
-    /// Notes that other tasks may run now.
+    /// Records that other tasks may run now.
     pub(super) fn pause(&self) {
         let mut state = self.lock();
         state.first.pause();
@@ -42,7 +42,7 @@ where
 {
     fn execute(&self, answer: F) {
         let answer = Box::pin(answer);
-        // An answer may begin others: the lock is not held while it is polled.
+        // An answer may begin others, so the lock is not held while it is polled.
         let mut state = *self.lock();
         if state.first.is_careful() {
             *self.lock() = state;
@@ -58,7 +58,7 @@ where
     }
 }
 
-/// Answers after which other tasks of the thread have their turn, as over HTTP/3.
+/// Number of answers after which other tasks of the thread may run, as over HTTP/3.
 const MOST_IN_A_ROW: u32 = 64;
 
 #[cfg(test)]
@@ -71,7 +71,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_is_ready_needs_no_task() {
-        // A thread that is stopped in the midst of one makes it a long one: a busy machine may try again.
+        // A thread that is suspended during an answer makes it a long one, so a busy machine may
+        // try again.
         let all_at_once = (0..20).any(|_| {
             let (executor, done) = (Executor::default(), Arc::new(AtomicUsize::new(0)));
             for _ in 0..100 {
@@ -91,7 +92,7 @@ mod tests {
         let (other, inner) = (done.clone(), executor.clone());
         executor.execute(async move {
             tokio::task::yield_now().await;
-            // As an upgrade does.
+            // Like an upgrade.
             inner.execute(async move {
                 other.fetch_add(1, SeqCst);
             });
@@ -122,7 +123,8 @@ mod tests {
         let executor = Executor::default();
         for _ in 0..MOST_IN_A_ROW {
             assert!(!executor.needs_pause());
-            // One that took long has others begin in tasks, which are no answers in a row.
+            // A slow answer makes later ones begin in tasks, which do not count as consecutive
+            // answers.
             executor.lock().first = FirstPolls::default();
             executor.execute(async {});
         }

@@ -10,7 +10,8 @@ use tokio::sync::watch;
 use super::refusals::Refusal;
 use crate::AddressFilter;
 
-/// Shared by all listeners of a server; can be changed while it runs.
+/// The admission state, shared by all listeners of a server. It can be changed while the server
+/// runs.
 #[derive(Debug)]
 pub(super) struct Gate {
     filter: watch::Sender<Arc<AddressFilter>>,
@@ -55,7 +56,7 @@ impl Gate {
             let is_blocked = |filter: &Arc<AddressFilter>| filter.is_blocked(address);
             let is_gone = filter.wait_for(is_blocked).await.is_err();
             if is_gone {
-                // The server is gone, and blocks nobody any more.
+                // The server is gone and blocks no addresses any more.
                 std::future::pending::<()>().await;
             }
         })

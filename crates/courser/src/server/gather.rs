@@ -1,4 +1,4 @@
-//! Small writes of a connection, gathered into few.
+//! Gathering of a connection's small writes.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,23 +11,22 @@ use super::credit::Credit;
 use super::executor::Executor;
 use super::held::HeldContent;
 
-/// A stream that keeps what is written until its [`Gatherer`] sends it.
+/// A stream that keeps written bytes until its [`Gatherer`] sends them.
 ///
 /// HTTP/2 flushes after each DATA frame, which costs a system call and a TLS record for each small
-/// response. A flush of this stream is done as soon as everything is kept; whoever polls the
-/// connection calls [`Gatherer::poll_send`] afterwards, when all that can be answered has been.
+/// response. A flush of this stream completes once everything is kept. The task that polls the
+/// connection calls [`Gatherer::poll_send`] afterwards, when all available answers are written.
 ///
-/// Keeps up to [`MOST`] bytes, and no memory while there are none. Errors of sending are returned by
-/// the next call.
+/// It keeps up to [`MOST`] bytes, and no memory while empty. The next call returns errors of
+/// sending.
 ///
-/// Reads nothing while the connection is to let other tasks run: HTTP/2 otherwise goes on as long as
-/// requests arrive.
+/// It reads nothing while other tasks should run: HTTP/2 would continue as long as requests arrive.
 pub(super) struct Gathered<S> {
     state: Arc<Mutex<State<S>>>,
     executor: Executor,
 }
 
-/// Sends what a [`Gathered`] stream keeps.
+/// Sends the bytes that a [`Gathered`] stream keeps.
 pub(super) struct Gatherer<S>(Arc<Mutex<State<S>>>);
 
 struct State<S> {
@@ -40,8 +39,8 @@ struct State<S> {
     content: HeldContent,
 }
 
-/// Splits a stream into one that keeps what is written, and what sends it. `executor` and `content`
-/// are those of the connection.
+/// Splits a stream into one that keeps written bytes, and the part that sends them. `executor` and
+/// `content` are those of the connection.
 pub(super) fn gather<S>(
     stream: S,
     executor: Executor,
@@ -60,8 +59,8 @@ pub(super) fn gather<S>(
 }
 
 impl<S: AsyncWrite + Unpin> Gatherer<S> {
-    /// Sends as much as the stream takes. The task of `cx` is woken when it takes more, and when
-    /// sending failed, so that the connection learns of it.
+    /// Sends as much as the stream accepts. The task of `cx` is woken when it accepts more, or when
+    /// sending fails, so that the connection receives the error.
     pub(super) fn poll_send(&self, cx: &mut Context<'_>) {
         let mut state = lock(&self.0);
         let sent = state.poll_send(cx);
@@ -84,7 +83,7 @@ impl<S> Gatherer<S> {
 }
 
 impl<S: AsyncWrite + Unpin> State<S> {
-    /// Ready when nothing is kept any more, and the stream is flushed.
+    /// Returns `Ready` when nothing is kept and the stream is flushed.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.kept.is_empty() {
             return Poll::Ready(Ok(()));
@@ -101,7 +100,7 @@ impl<S: AsyncWrite + Unpin> State<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Ready when there is room for more.
+    /// Returns `Ready` when there is room for more.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(error) = self.failure.take() {
             return Poll::Ready(Err(error));
@@ -177,7 +176,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         true
     }
 
-    /// Does nothing: what is kept is sent by the [`Gatherer`].
+    /// Does nothing, because the [`Gatherer`] sends the kept bytes.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         match lock(&self.state).failure.take() {
             Some(error) => Poll::Ready(Err(error)),
@@ -185,7 +184,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         }
     }
 
-    /// Sends what is kept first.
+    /// Sends the kept bytes first.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = lock(&self.state);
         ready!(state.poll_send(cx))?;
@@ -194,7 +193,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
 }
 
 fn lock<S>(state: &Mutex<State<S>>) -> MutexGuard<'_, State<S>> {
-    // A panic of the stream leaves nothing that matters any more: the connection ends.
+    // A panic of the stream leaves no state that matters: the connection ends.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,4 +1,4 @@
-//! A handle on a server that runs.
+//! A handle of a running server.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::stats::{ConnectionSummary, ListenerStats, ServerStats};
 use super::tally::Tally;
 use crate::{AddressFilter, ConfigError, Endpoint};
 
-/// A handle on a server: what it does, and how to end it. Cloning is cheap.
+/// A handle of a server, to inspect and end it. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct ServerHandle(pub(super) Arc<Shared>);
 
@@ -27,12 +27,12 @@ pub(super) struct Shared {
 }
 
 impl ServerHandle {
-    /// The first address that is listened on, with the port that the system chose.
+    /// Returns the first address of the server, with the port that the system chose.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addrs()[0]
     }
 
-    /// All addresses that are listened on; there is at least one.
+    /// Returns all addresses of the server; there is at least one.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
         self.0
             .listeners
@@ -41,7 +41,7 @@ impl ServerHandle {
             .collect()
     }
 
-    /// Returns the QUIC endpoints, one for each address that is listened on; none without QUIC.
+    /// Returns the QUIC endpoints, one for each address of the server; none without QUIC.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         let endpoints = self.0.listeners.iter();
         endpoints
@@ -49,7 +49,7 @@ impl ServerHandle {
             .collect()
     }
 
-    /// Counters, and whether the server is ready. Costs a look at each QUIC connection.
+    /// Returns counters, and whether the server is ready. Examines each QUIC connection.
     pub fn stats(&self) -> ServerStats {
         let phase = self.0.conductor.phase();
         let listener = |(address, endpoint): &(SocketAddr, Option<Endpoint>)| ListenerStats {
@@ -71,33 +71,34 @@ impl ServerHandle {
         stats
     }
 
-    /// True while new clients are welcome.
+    /// Returns true while new clients should be sent to this server.
     pub fn is_ready(&self) -> bool {
         self.0.conductor.phase() == Phase::Running && !self.is_busy()
     }
 
-    /// True while new clients are refused.
+    /// Returns true while new clients are refused.
     pub fn is_busy(&self) -> bool {
         self.0.gate.is_busy()
     }
 
-    /// Refuses new clients, or ceases to: CONNECTION_REFUSED over QUIC, a closed connection over TCP.
+    /// Starts or stops refusing new clients: with CONNECTION_REFUSED over QUIC, by closing over
+    /// TCP.
     ///
-    /// Connections that are open go on, and their requests are answered. Meanwhile
-    /// [`ServerStats::ready`] is false. Unlike [`ServerHandle::drain`] this can be taken back.
+    /// Open connections continue, and their requests are answered. Meanwhile [`ServerStats::ready`]
+    /// is false. Unlike [`ServerHandle::drain`] this can be undone.
     pub fn set_busy(&self, is_busy: bool) {
         self.0.gate.set_busy(is_busy);
-        // A server that drains refuses new clients in any case.
+        // A draining server refuses new clients in any case.
         let drains = self.0.conductor.phase() >= Phase::Draining;
         for endpoint in self.endpoints() {
             endpoint.set_busy(is_busy || drains);
         }
     }
 
-    /// Sets which addresses are served. Datagrams of blocked addresses are dropped before anything
-    /// else is done for them, and connections over TCP are closed when they are accepted.
+    /// Sets which addresses are served. Datagrams from blocked addresses are dropped before any
+    /// other processing, and connections over TCP are closed when they are accepted.
     ///
-    /// Open connections of addresses that are blocked now are closed at once: over QUIC with
+    /// Open connections of newly blocked addresses are closed at once: over QUIC with
     /// CONNECTION_REFUSED, over TCP without a response.
     pub fn set_address_filter(&self, filter: impl Into<Arc<AddressFilter>>) {
         let filter = filter.into();
@@ -107,7 +108,7 @@ impl ServerHandle {
         }
     }
 
-    /// The connections that are open, the oldest first.
+    /// Returns the open connections, the oldest first.
     pub fn connections(&self) -> Vec<ConnectionSummary> {
         let mut open = self.0.tally.open();
         open.sort_by_key(|record| record.peer.connection_id());
@@ -116,17 +117,17 @@ impl ServerHandle {
             .collect()
     }
 
-    /// What clients can be told about the certificate in use; `None` with ACME and with resolvers
-    /// of the user's own.
+    /// Returns the public facts about the certificate in use; `None` with ACME and with custom
+    /// resolvers.
     pub fn certificate(&self) -> Option<CertificateFacts> {
         self.0.resolver.facts()
     }
 
-    /// Reads the certificate anew, if it is in files; true when it is another one. Happens by
-    /// itself within a second of a change.
+    /// Reads the certificate again, if it is in files. Returns true if it is another one. This
+    /// happens automatically within a second of a change.
     ///
     /// # Errors
-    /// When it cannot be used; the old one stays.
+    /// Returns an error if it cannot be used; the old one stays.
     pub fn reload(&self) -> Result<bool, ConfigError> {
         let mut source = self.0.source.lock().unwrap_or_else(PoisonError::into_inner);
         let reloaded = source.reload(&self.0.resolver);
@@ -137,13 +138,13 @@ impl ServerHandle {
         reloaded
     }
 
-    /// Ends the server in an orderly way, as the signal of [`Server::drain`](super::Server::drain)
-    /// does. Returns at once.
+    /// Drains the server, like the signal of [`Server::drain`](super::Server::drain). Returns at
+    /// once.
     pub fn drain(&self) {
         self.0.conductor.enter(Phase::NotReady);
     }
 
-    /// Ends the server at once: what is not answered is cut.
+    /// Ends the server at once: unanswered requests are aborted.
     pub fn cut(&self) {
         self.0.tally.begin_cutting();
         self.0.conductor.enter(Phase::Cut);

@@ -1,7 +1,7 @@
 //! Content of responses that an HTTP/2 connection holds for its client (attacks A24, A88).
 //!
-//! HTTP/2 takes content ahead of what it can send: hyper up to 400 KiB for each stream whose window
-//! is open, which is 100 MiB for a client that opens its windows and does not read its socket.
+//! HTTP/2 takes more content than it can send: hyper up to 400 KiB for each stream whose window is
+//! open, which is 100 MiB for a client that opens its windows and does not read its socket.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -14,13 +14,13 @@ use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 use slab::Slab;
 
-/// Counts the content that the responses of one connection have handed to HTTP/2 and that was not
+/// Counts the content that the responses of one connection have passed to HTTP/2 and that was not
 /// sent.
 ///
-/// Above [`MOST`] bytes, bodies of responses are polled later. The exception: while the connection
-/// takes more than it is given, the content that is held can only wait for credit of its own
-/// streams, and each other stream may have one piece. Otherwise a few streams that a client reads
-/// later would hold up all others.
+/// Above [`MOST`] bytes, bodies of responses are polled later, with one exception. While the
+/// connection accepts all that it is given, the held content can only wait for credit of its own
+/// streams, so each other stream may have one piece. Otherwise a few streams that a client reads
+/// later would block all others.
 ///
 /// Clones belong to the same connection.
 #[derive(Clone, Default, Debug)]
@@ -29,19 +29,19 @@ pub(super) struct HeldContent(Arc<Mutex<State>>);
 #[derive(Default, Debug)]
 struct State {
     bytes: usize,
-    /// The socket is full, or the client grants no credit for the connection.
+    /// True if the socket is full, or the client grants no credit for the connection.
     is_blocked: bool,
     responses: Slab<Response>,
-    /// Responses that may not be polled yet, in the order in which they asked.
+    /// Responses that may not be polled yet, in the order of their requests.
     waiting: VecDeque<usize>,
 }
 
-/// A response with content that is held, or one that waits.
+/// A response with held content, or one that waits.
 #[derive(Default, Debug)]
 struct Response {
     bytes: usize,
     waker: Option<Waker>,
-    /// Its body is gone. What it has handed over is still held.
+    /// True once its body is dropped. Content that it has passed on is still held.
     is_over: bool,
 }
 
@@ -57,7 +57,7 @@ impl HeldContent {
         }
     }
 
-    /// Notes whether the connection has sent what it could, and waits for the client.
+    /// Sets whether the connection has sent all it could and waits for the client.
     pub(super) fn set_blocked(&self, is_blocked: bool) {
         let mut state = self.lock();
         state.is_blocked = is_blocked;
@@ -80,7 +80,7 @@ impl State {
         self.bytes < MOST || (!self.is_blocked && own == 0)
     }
 
-    /// Returns the waker of the first response that may take more.
+    /// Returns the waker of the first response that may pass on more.
     fn next_permitted(&mut self) -> Option<Waker> {
         let permitted = |key: &usize| self.may_take(Some(*key));
         let place = self.waiting.iter().position(permitted)?;
@@ -103,7 +103,7 @@ impl State {
         }
     }
 
-    /// Content was sent, or was dropped with its stream.
+    /// Releases content that was sent or was dropped with its stream.
     fn release(&mut self, key: usize, bytes: usize) {
         self.bytes -= bytes;
         let response = &mut self.responses[key];
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// The body of a response is gone.
+    /// Ends a response whose body was dropped.
     fn end(&mut self, key: usize) {
         let response = &mut self.responses[key];
         (response.is_over, response.waker) = (true, None);
@@ -124,12 +124,12 @@ impl State {
     }
 }
 
-/// The place of a response among those of its connection.
+/// The entry of a response among those of its connection.
 #[derive(Debug)]
 struct Place {
     /// `None` over HTTP/1.1, which takes one piece at a time.
     content: Option<HeldContent>,
-    /// Once it has handed over content, or has waited.
+    /// Its key once it has passed on content, or has waited.
     key: Option<usize>,
 }
 
@@ -149,7 +149,7 @@ impl Place {
         Poll::Pending
     }
 
-    /// Notes that HTTP/2 is given so many bytes. The share ends when it drops them.
+    /// Counts bytes that are passed to HTTP/2. The share ends when HTTP/2 drops them.
     fn hold(&mut self, bytes: usize) -> Option<Share> {
         let content = self.content.as_ref()?;
         let mut state = content.lock();
@@ -166,7 +166,7 @@ impl Place {
         })
     }
 
-    /// Hands on a permission that was waited for, if there is room still.
+    /// Passes on a permission that was waited for, if there is still room.
     fn pass_on(&self) {
         let Some(content) = self.content.as_ref().filter(|_| self.key.is_some()) else {
             return;
@@ -187,7 +187,7 @@ impl Drop for Place {
     }
 }
 
-/// Part of what is held.
+/// A part of the held content.
 #[derive(Debug)]
 struct Share {
     content: HeldContent,
@@ -294,8 +294,8 @@ impl<D: Buf> Buf for Held<D> {
 /// Two pieces of a file: one that is being sent, and the next (limit K110).
 const MOST: usize = 128 * 1024;
 
-/// Pieces that are not counted: to count them would take longer than to send them, and with as many
-/// streams as a connection may have they are as many bytes as [`MOST`].
+/// Maximum of pieces that are not counted. Counting them would take longer than sending them, and
+/// over all streams that a connection may have, they add up to [`MOST`].
 const SMALL: usize = 512;
 
 #[cfg(test)]

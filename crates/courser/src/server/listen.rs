@@ -1,4 +1,4 @@
-//! Both sockets of an address.
+//! The sockets of an address.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use super::error::Error;
 use crate::{Endpoint, ServerConfig};
 
-/// Where clients come in: one address, one port.
+/// A listener: one address and port.
 #[derive(Debug)]
 pub(super) struct Door {
     pub(super) address: SocketAddr,
@@ -17,8 +17,8 @@ pub(super) struct Door {
     pub(super) tcp: Option<TcpListener>,
 }
 
-/// Opens what is wanted: QUIC with this configuration, TCP. With port 0 the system chooses one
-/// that is free for both.
+/// Opens the requested sockets: QUIC with this configuration, and TCP. With port 0 the system
+/// chooses a port that is free for both.
 pub(super) fn open(
     address: SocketAddr,
     quic: Option<&ServerConfig>,
@@ -71,11 +71,11 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         Some(Protocol::TCP),
     )?;
     if address.is_ipv6() && address.ip().is_unspecified() {
-        // As for UDP: `[::]` takes IPv4 too, whatever the system's setting is.
+        // As for UDP, `[::]` accepts IPv4 too, whatever the system's default is.
         socket.set_only_v6(false)?;
     }
-    // A restart need not wait for connections of the one before. On Windows it would mean to share
-    // the port.
+    // A restart need not wait for connections of the previous process. On Windows the option would
+    // share the port.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
@@ -84,8 +84,8 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// That a port is taken for TCP each time that UDP has it free would be strange.
+/// Maximum of attempts to find a port that is free for both.
 const PORT_TRIES: usize = 32;
 
-/// Connections that the system may keep for us; it takes less where its own limit is lower.
+/// Number of connections that the system may queue; its own limit may be lower.
 const BACKLOG: i32 = 4096;

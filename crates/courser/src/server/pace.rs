@@ -1,24 +1,24 @@
-//! How fast bodies of requests have to come.
+//! Minimum rates of request bodies.
 
 use std::fmt;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The slowest that the body of a request may come: so many bytes a second once a first time has
-/// passed. Only the time is counted that the service waits for it, not that it computes or holds
-/// the client back.
+/// Minimum rate at which a request body must arrive after a grace period. Only the time in which
+/// the service waits for the body counts, not the time in which it computes or holds the client
+/// back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BodyRate {
-    /// Bytes a second, on the average of the time that was waited; 0 is taken for 1.
+    /// Bytes per second, averaged over the time waited; 0 counts as 1.
     pub bytes_per_second: u32,
-    /// For so long nothing is expected.
+    /// Time in which nothing is required.
     pub grace: Duration,
 }
 
 impl Default for BodyRate {
-    /// 240 bytes a second after 30 seconds: less than any modem, and more than those send who want
-    /// to keep a request open for ever (A88).
+    /// Returns 240 bytes a second after 30 seconds: slower than any modem, but faster than clients
+    /// that try to hold a request open indefinitely (A88).
     fn default() -> Self {
         Self {
             bytes_per_second: 240,
@@ -27,15 +27,15 @@ impl Default for BodyRate {
     }
 }
 
-/// A body came more slowly than [`BodyRate`] allows.
+/// An error for a body that arrived more slowly than [`BodyRate`] allows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TooSlow {
-    /// Bytes that had come.
+    /// Bytes received.
     pub received: u64,
-    /// How long they were waited for.
+    /// Time waited for them.
     pub waited: Duration,
-    /// What is allowed.
+    /// The required rate.
     pub rate: BodyRate,
 }
 
@@ -56,14 +56,14 @@ impl fmt::Display for TooSlow {
 
 impl std::error::Error for TooSlow {}
 
-/// Watches one body.
+/// Monitors the rate of one body.
 #[derive(Debug)]
 pub(super) struct Pace {
     rate: BodyRate,
     received: u64,
-    /// Waited before.
+    /// The time waited before.
     waited: Duration,
-    /// Since when it is waited for.
+    /// The start of the current wait.
     since: Option<Instant>,
 }
 
@@ -77,11 +77,12 @@ impl Pace {
         }
     }
 
-    /// Something has come; `bytes` of it are content.
+    /// Records an arrival with `bytes` of content.
     pub(super) fn on_received(&mut self, now: Instant, bytes: u64) {
         if let Some(since) = self.since.take() {
             let waited = now - since;
-            // Who waited would have been woken when the time was up: this one did something else.
+            // A waiting reader would have been woken at the limit, so this one was doing something
+            // else.
             if waited <= self.left() {
                 self.waited += waited;
             }
@@ -89,13 +90,14 @@ impl Pace {
         self.received = self.received.saturating_add(bytes);
     }
 
-    /// Nothing is there. Returns when that will be too little; the same as long as nothing comes.
+    /// Begins or continues a wait. Returns the time at which the body counts as too slow, which
+    /// does not change while nothing arrives.
     pub(super) fn on_waiting(&mut self, now: Instant) -> Instant {
         let since = *self.since.get_or_insert(now);
         since + self.left()
     }
 
-    /// What to say when that time has come.
+    /// Returns the error for a body that is too slow.
     pub(super) fn too_slow(&self, now: Instant) -> TooSlow {
         let waiting = self.since.map_or(Duration::ZERO, |since| now - since);
         TooSlow {
@@ -105,12 +107,12 @@ impl Pace {
         }
     }
 
-    /// For how long more it may be waited for.
+    /// Returns the time left to wait for it.
     fn left(&self) -> Duration {
         self.earned().saturating_sub(self.waited)
     }
 
-    /// For how long what has come may have been waited for.
+    /// Returns the time that may be waited in return for the bytes received.
     fn earned(&self) -> Duration {
         let rate = u64::from(self.rate.bytes_per_second).max(1);
         let earned = Duration::from_millis(self.received.saturating_mul(1000) / rate);
@@ -118,7 +120,7 @@ impl Pace {
     }
 }
 
-/// Sums of times must not overflow, whatever came and whatever was set.
+/// Sums of times must not overflow, whatever the input and the settings.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Who sent a request, and how it came.
+//! The sender of a request, and its connection.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,10 +19,10 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All of them, the oldest first.
+    /// All protocols, the oldest first.
     pub const ALL: [Self; 3] = [Self::Http1, Self::Http2, Self::Http3];
 
-    /// `http/1.1`, `h2` or `h3`, as in ALPN.
+    /// Returns the ALPN name: `http/1.1`, `h2` or `h3`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Http1 => "http/1.1",
@@ -38,10 +38,10 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// What the handshake of a connection agreed on.
+/// The parameters that the handshake of a connection negotiated.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TlsFacts {
-    /// The name that the client asked for (SNI).
+    /// The name that the client requested (SNI).
     pub server_name: Option<String>,
     /// The cipher suite, such as `TLS13_AES_128_GCM_SHA256`.
     pub cipher_suite: Option<String>,
@@ -51,9 +51,9 @@ pub struct TlsFacts {
     pub is_resumed: bool,
 }
 
-/// Who sent a request: among the extensions of each. Cloning is cheap.
+/// The sender of a request, among the extensions of each. Cloning is cheap.
 ///
-/// For axum's `ConnectInfo`, or any other type of one's own, a layer copies it over:
+/// A layer can convert it to axum's `ConnectInfo`, or to a custom type:
 ///
 /// ```
 /// use axum::extract::ConnectInfo;
@@ -77,14 +77,14 @@ pub struct Peer(Arc<Inner>);
 struct Inner {
     address: SocketAddr,
     local: Option<SocketAddr>,
-    /// Who keeps a peer for long does not keep its connection open with that.
+    /// Weak, so that keeping a peer does not keep its connection open.
     quic: Option<Weak<ConnectionRef>>,
     protocol: Protocol,
     connection: u64,
     tls: TlsFacts,
 }
 
-/// Both ends of a connection.
+/// Both addresses of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses {
     pub(super) peer: SocketAddr,
@@ -124,17 +124,17 @@ impl Peer {
         }))
     }
 
-    /// The client's address when the connection began, IPv4 as such. A QUIC client may have moved
-    /// since: see [`current_address`](Self::current_address).
+    /// Returns the client's address at the start of the connection, with IPv4 unmapped. A QUIC
+    /// client may have moved since: see [`current_address`](Self::current_address).
     pub fn address(&self) -> SocketAddr {
         self.0.address
     }
 
-    /// The client's address now. Another one than at the beginning is believed once the client has
-    /// answered from there (RFC 9000 §8.2), so that nobody passes for somebody else. When the
-    /// connection is over it is the last one, and with all of its handles gone the first.
+    /// Returns the client's present address. A new address counts once the client has proven that
+    /// it receives there (RFC 9000 §8.2), so it cannot be spoofed. After the end of the connection
+    /// it is the last address, and the first once all handles are gone.
     ///
-    /// Takes a lock; two calls in a row may differ.
+    /// Takes a lock; two successive calls may differ.
     pub fn current_address(&self) -> SocketAddr {
         let quic = self.0.quic.as_ref().and_then(Weak::upgrade);
         quic.map_or(self.0.address, |quic| {
@@ -142,22 +142,22 @@ impl Peer {
         })
     }
 
-    /// Our address that the client connected to, where the system tells.
+    /// Returns the local address that the client connected to, if the system reports it.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.0.local
     }
 
-    /// The protocol.
+    /// Returns the protocol.
     pub fn protocol(&self) -> Protocol {
         self.0.protocol
     }
 
-    /// A number that no other connection of this server has.
+    /// Returns a number that is unique among the connections of this server.
     pub fn connection_id(&self) -> u64 {
         self.0.connection
     }
 
-    /// What the handshake agreed on.
+    /// Returns the negotiated parameters of the handshake.
     pub fn tls(&self) -> &TlsFacts {
         &self.0.tls
     }

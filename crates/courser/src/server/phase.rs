@@ -1,27 +1,27 @@
-//! A server's life: it runs, drains, and cuts off what is left.
+//! The life of a server: it runs, drains, and aborts the rest.
 
 use std::pin::Pin;
 
 use tokio::sync::watch;
 
-/// Where a server is in its life. There is no way back.
+/// The phase of a server's life. Phases only advance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Phase {
-    /// Everybody is served.
+    /// All clients are served.
     Running,
-    /// As before, but whoever asks is told to send nobody any more.
+    /// As before, but the server reports that it is not ready.
     NotReady,
-    /// No new connections; those that are there end with their requests.
+    /// No new connections are accepted; open ones end with their requests.
     Draining,
-    /// What is left is cut.
+    /// The remaining connections are aborted.
     Cut,
 }
 
-/// Tells everybody. Knows when nobody is left.
+/// Announces phases to all parts of a server, and detects when no part is left.
 #[derive(Clone, Debug)]
 pub(super) struct Conductor {
     phase: watch::Sender<Phase>,
-    /// Nothing is ever said here: it tells whether anybody listens.
+    /// Carries no values: its receivers show whether any part is left.
     parts: watch::Sender<()>,
 }
 
@@ -33,7 +33,7 @@ impl Conductor {
         }
     }
 
-    /// Moves on to a later phase; to an earlier one it does nothing.
+    /// Advances to a later phase; an earlier one has no effect.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.send_if_modified(|now| {
             let is_later = phase > *now;
@@ -46,7 +46,7 @@ impl Conductor {
         *self.phase.borrow()
     }
 
-    /// A part of the server: [`Conductor::all_gone`] waits for it.
+    /// Returns a part of the server, for which [`Conductor::all_gone`] waits.
     pub(super) fn part(&self) -> Part {
         Part {
             phase: self.phase.subscribe(),
@@ -59,14 +59,14 @@ impl Conductor {
         self.parts.closed().await;
     }
 
-    /// Waits for a phase without being a part.
+    /// Waits for a phase without counting as a part.
     pub(super) async fn reached(&self, wanted: Phase) {
-        // The sender is here.
+        // The sender exists.
         let _ = self.phase.subscribe().wait_for(|now| *now >= wanted).await;
     }
 }
 
-/// Whatever has to end before the server has: a listener, a connection, its socket.
+/// A part that must end before the server has ended: a listener, a connection, or its socket.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     phase: watch::Receiver<Phase>,
@@ -79,11 +79,11 @@ impl Part {
     /// # Cancel safety
     /// Safe.
     pub(super) async fn reached(&mut self, phase: Phase) {
-        // Without a sender the server is gone altogether.
+        // Without a sender the server is gone.
         let _ = self.phase.wait_for(|now| *now >= phase).await;
     }
 
-    /// The same in a box, and without the borrow.
+    /// Waits for a phase like [`reached`](Self::reached), boxed and without the borrow.
     pub(super) fn will_reach(mut self, phase: Phase) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move { self.reached(phase).await })
     }

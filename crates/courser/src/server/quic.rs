@@ -17,7 +17,7 @@ use super::tally::{Open, Record, Tally};
 use crate::h3::{self, Code, HttpService};
 use crate::{Connection, Endpoint, Incoming, VarInt};
 
-/// What all connections of an endpoint share.
+/// The shared state of an endpoint's connections.
 #[derive(Debug)]
 pub(super) struct QuicContext {
     pub(super) http3: h3::Config,
@@ -25,7 +25,7 @@ pub(super) struct QuicContext {
     pub(super) limits: Limits,
     pub(super) tally: Arc<Tally>,
     pub(super) gate: Arc<Gate>,
-    /// The port that clients came to.
+    /// The port that clients connect to.
     pub(super) port: u16,
 }
 
@@ -52,7 +52,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
             true => shares.take(address),
             false => Err(Refusal::Full),
         };
-        // It may have come before the server was switched to busy.
+        // It may have arrived before the server was switched to busy.
         let share = match context.gate.admit(address).and(share) {
             Ok(share) => share,
             Err(refusal) => {
@@ -67,7 +67,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
             drop(share);
         });
     }
-    // Clients that wait and those to come are refused at once.
+    // Waiting and later clients are refused at once.
     endpoint.set_busy(true);
 }
 
@@ -104,7 +104,7 @@ async fn serve<S: HttpService<Body>>(
         .interim_responses(context.sends_interim)
         .drain(async move { part.reached(Phase::Draining).await });
     tokio::select! {
-        // What clients do wrong is theirs to know.
+        // Errors of clients are their own concern.
         _ = serving.into_future() => {}
         () = cut => connection.close(no_error(), b"the server has ended"),
         () = stalled => {
@@ -118,9 +118,9 @@ async fn serve<S: HttpService<Body>>(
     }
 }
 
-/// Ready when the client reads nothing of what waits for it, or reads it too slowly.
+/// Completes when the client reads none of the waiting data, or reads it too slowly.
 ///
-/// QUIC notices clients that are gone; this is for those that are there and grant no credit.
+/// QUIC detects clients that are gone; this detects clients that are present but grant no credit.
 async fn stalled(connection: &Connection, record: Arc<Record>, limits: &Limits) {
     let sample = || {
         let undelivered = connection.undelivered();
@@ -148,7 +148,7 @@ fn facts(connection: &Connection) -> TlsFacts {
     }
 }
 
-/// As rustls calls it.
+/// Returns the name that rustls uses.
 const fn suite_name(suite: crate::CipherSuite) -> &'static str {
     match suite {
         crate::CipherSuite::Aes128Gcm => "TLS13_AES_128_GCM_SHA256",

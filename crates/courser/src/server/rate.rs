@@ -23,7 +23,7 @@ pub(super) struct Rate {
     began: Instant,
 }
 
-/// A connection whose task has yet to run: what it waits is the delay of the CPU.
+/// A connection whose task has yet to run: its wait is the delay of the CPU.
 #[derive(Debug)]
 pub(super) struct Queued {
     since: Instant,
@@ -56,7 +56,7 @@ impl Rate {
         }
     }
 
-    /// A connection is handed to a task of its own.
+    /// Starts timing a connection that is passed to a task.
     pub(super) fn on_queued(&self) -> Queued {
         Queued {
             since: Instant::now(),
@@ -66,28 +66,28 @@ impl Rate {
 }
 
 impl Queued {
-    /// The task runs.
+    /// Records the delay when the task runs.
     pub(super) fn on_started(self) {
         let is_loaded = self.since.elapsed() >= LOADED_DELAY;
         self.is_loaded.store(is_loaded, Relaxed);
     }
 }
 
-/// Keyed as the maps of the standard library are.
+/// Returns a random key, like those of the standard library's maps.
 fn random_key() -> [u8; 16] {
     let random = RandomState::new();
     let halves = [0u8, 1].map(|half| u128::from(random.hash_one(half)));
     (halves[0] << 64 | halves[1]).to_le_bytes()
 }
 
-/// Time that a new connection waits for the CPU under load, as over QUIC (limit K11).
+/// Delay of a new connection's task that indicates load, as over QUIC (limit K11).
 const LOADED_DELAY: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Connections that are admitted out of many at once.
+    /// Returns how many of many simultaneous connections are admitted.
     fn burst(rate: &mut Rate) -> usize {
         let admitted = |_: &i32| rate.admit([192, 0, 2, 1].into()).is_ok();
         (0..1000).filter(admitted).count()

@@ -1,4 +1,4 @@
-//! Minimum rate at which clients must take what waits for them.
+//! Minimum rates at which clients must read waiting data.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use tokio::time::Instant;
 
 use super::tally::Record;
 
-/// Minimum rate at which a client must take what waits for it on its connection.
+/// Minimum rate at which a client must read waiting data on its connection.
 ///
-/// Time counts while something waits that the client keeps from being sent: by granting no credit,
-/// by acknowledging late, or by not reading from its socket. What the client takes pays for that
-/// time, at this rate. Nothing counts while a response is still being made, so event streams and
-/// tunnels may be silent for as long as they like.
+/// Time counts while the client prevents waiting data from being sent: by granting no credit, by
+/// acknowledging late, or by not reading from its socket. The data that it reads offsets that time,
+/// at this rate. Nothing counts while a response is still being computed, so event streams and
+/// tunnels may be silent for any time.
 ///
-/// The rate is that of the whole connection. A client may leave one response unread while it takes
-/// others, as browsers do with a video that is paused: each request that ends starts the count
-/// anew. A response that is held this way keeps 512 bytes beyond the credit of the client.
+/// The rate applies to the whole connection. A client may leave one response unread while it reads
+/// others, as browsers do with a paused video: each completed request resets the count. Beyond the
+/// client's credit, a response held this way keeps 512 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadRate {
     /// Bytes per second; 0 counts as 1.
@@ -25,8 +25,8 @@ pub struct ReadRate {
 }
 
 impl Default for ReadRate {
-    /// 240 bytes per second, and 60 seconds: less than any modem takes, and more than a client that
-    /// takes a byte now and then to hold its responses for ever (limit K105, attack A88).
+    /// Returns 240 bytes per second and 60 seconds: slower than any modem, but faster than clients
+    /// that read a byte now and then to hold their responses indefinitely (limit K105, attack A88).
     fn default() -> Self {
         Self {
             bytes_per_second: 240,
@@ -35,7 +35,7 @@ impl Default for ReadRate {
     }
 }
 
-/// Time that a client is behind its [`ReadRate`].
+/// The time that a client is behind its [`ReadRate`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrears {
     rate: ReadRate,
@@ -50,21 +50,21 @@ impl Arrears {
         }
     }
 
-    /// The client took `bytes`, and kept more from being sent for this time.
+    /// Counts `bytes` that the client took, and the time for which it kept more from being sent.
     ///
-    /// A client is never ahead: who reads fast at first must not be able to stop for hours.
+    /// A client cannot be ahead: reading fast at first must not allow it to stop for hours.
     pub(super) fn on_taken(&mut self, bytes: u64, waited: Duration) {
         let rate = u64::from(self.rate.bytes_per_second).max(1);
         let earned = Duration::from_micros(bytes.saturating_mul(1_000_000) / rate);
         self.behind = self.behind.saturating_add(waited).saturating_sub(earned);
     }
 
-    /// Nothing waits any more, or the client is lively in another way.
+    /// Resets the count, because nothing waits or the client is active in another way.
     pub(super) const fn forgive(&mut self) {
         self.behind = Duration::ZERO;
     }
 
-    /// For how much longer the client may take nothing; zero when it is too slow.
+    /// Returns how much longer the client may read nothing; zero if it is too slow.
     pub(super) const fn left(&self) -> Duration {
         self.rate.grace.saturating_sub(self.behind)
     }
@@ -73,13 +73,13 @@ impl Arrears {
 /// Progress of a client at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Sample {
-    /// Bytes that the client has taken so far.
+    /// Total bytes that the client has read.
     pub(super) taken: u64,
-    /// Bytes that wait to be taken.
+    /// Bytes that wait to be read.
     pub(super) waiting: u64,
-    /// True while the client keeps a response from being written on.
+    /// True while the client prevents more of a response from being written.
     pub(super) is_blocked: bool,
-    /// Requests that have ended so far.
+    /// Total requests that have ended.
     pub(super) ended: u64,
 }
 
@@ -89,7 +89,7 @@ impl Sample {
     }
 }
 
-/// Watches how a client takes what waits on its connection.
+/// Monitors how a client reads the data that waits on its connection.
 #[derive(Debug)]
 pub(super) struct Reading {
     /// The longest time without any progress.
@@ -97,7 +97,7 @@ pub(super) struct Reading {
     arrears: Option<Arrears>,
     last: Sample,
     at: Instant,
-    /// When the client took something last, or had nothing to take.
+    /// The time at which the client last read something or had nothing to read.
     lively: Instant,
 }
 
@@ -121,7 +121,7 @@ impl Reading {
         }
     }
 
-    /// Takes a sample; true if the client is to be given up.
+    /// Processes a sample. Returns true if the client is to be disconnected.
     pub(super) fn on_sample(&mut self, now: Instant, sample: Sample) -> bool {
         let (last, passed) = (self.last, now - self.at);
         (self.last, self.at) = (sample, now);
@@ -130,8 +130,8 @@ impl Reading {
             self.lively = now;
         }
         if let Some(arrears) = &mut self.arrears {
-            // Something waits at any time while events follow each other faster than packets come
-            // back. That is not the client's fault: it has taken what waited before.
+            // If events follow each other faster than acknowledgements arrive, something waits at
+            // any time. That is not the client's fault: it has read everything that waited before.
             let is_held_up = (last.is_blocked && sample.is_blocked) || taken < last.waiting;
             if !sample.is_waiting() || sample.ended != last.ended {
                 arrears.forgive();
@@ -147,12 +147,12 @@ impl Reading {
             .is_some_and(|patience| now - self.lively >= patience)
     }
 
-    /// The time until the next sample is worth taking; `None` if there is nothing to watch for.
+    /// Returns the time until the next useful sample; `None` if there is nothing to monitor.
     pub(super) fn pause(&self, rtt: Duration) -> Option<Duration> {
         let grace = self.arrears.map(|arrears| arrears.rate.grace);
         let longest = self.patience.into_iter().chain(grace).min()? / 4;
         let pause = match grace {
-            // Long enough for the client to acknowledge what it has received.
+            // Long enough for the client to acknowledge the received data.
             Some(grace) if self.last.is_waiting() => rtt
                 .saturating_mul(ROUND_TRIPS)
                 .clamp(grace / FINENESS, (grace / 8).max(grace / FINENESS)),
@@ -162,9 +162,9 @@ impl Reading {
     }
 }
 
-/// Ready when the client of a connection has taken nothing of what waits for it for too long, or
-/// takes it too slowly. Up to a quarter of the time later, because connections are only looked at
-/// now and then.
+/// Completes when a connection's client has read none of the waiting data for too long, or reads it
+/// too slowly. Up to a quarter of the time later, because connections are sampled only now and
+/// then.
 pub(super) async fn stalled(
     mut reading: Reading,
     sample: impl Fn() -> Sample,
@@ -182,7 +182,7 @@ pub(super) async fn stalled(
 }
 
 impl Record {
-    /// Requests that have ended, answered or not.
+    /// Returns the number of requests that have ended, answered or not.
     pub(super) fn ended(&self) -> u64 {
         use std::sync::atomic::Ordering::Relaxed;
         let in_flight = self.requests_in_flight.load(Relaxed);
@@ -190,9 +190,10 @@ impl Record {
     }
 }
 
-/// Samples per grace while something waits. More of them find out sooner what was taken at once.
+/// Samples per grace period while data waits. More samples detect at an earlier time what was read
+/// at once.
 const FINENESS: u32 = 60;
-/// An acknowledgement takes one, a lost packet one or two more.
+/// An acknowledgement takes one round trip, a lost packet one or two more.
 const ROUND_TRIPS: u32 = 3;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 

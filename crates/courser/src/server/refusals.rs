@@ -1,4 +1,4 @@
-//! Reasons for which clients are refused, and how often each was.
+//! Reasons for refusing clients, and their counts.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,7 +11,7 @@ pub(super) enum Refusal {
     Full,
     /// The source holds its share.
     Share,
-    /// The address holds as many connections as one may.
+    /// The address holds as many connections as one address may.
     Address,
     /// The source opens connections too fast.
     Rate,
@@ -55,16 +55,17 @@ pub struct Refusals {
     pub blocked: u64,
     /// The server was [busy](super::ServerHandle::set_busy).
     pub busy: u64,
-    /// Little of the memory for QUIC connections was left.
+    /// The memory for QUIC connections was nearly used up.
     pub memory: u64,
-    /// No further QUIC client could wait to be accepted.
+    /// No more QUIC clients could wait to be accepted.
     pub waiting_room: u64,
-    /// The network sent more than all others together while the server could not keep up: datagrams.
+    /// Datagrams of a network that sent more than all others together while the server could not
+    /// keep up.
     pub backlog: u64,
 }
 
 impl Refusals {
-    /// All counts with the names of their reasons.
+    /// Returns all counts with the names of their reasons.
     pub const fn by_reason(&self) -> [(&'static str, u64); 10] {
         [
             ("full", self.full),
@@ -92,7 +93,7 @@ impl Refusals {
         }
     }
 
-    /// Adds those of a QUIC endpoint.
+    /// Adds the counts of a QUIC endpoint.
     pub(super) const fn add_endpoint(&mut self, stats: &EndpointStats) {
         self.rate += stats.refused_for_rate;
         self.handshake_share += stats.refused_for_share;

@@ -1,4 +1,4 @@
-//! Memory that requests in progress hold, as a part of the memory budget (limit K115).
+//! Memory of requests in progress, as a part of the memory budget (limit K115).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,33 +7,33 @@ use std::time::{Duration, Instant};
 
 use http::Request;
 
-/// Counts what requests in progress hold, over all protocols and listeners of a server.
+/// Counts the memory of requests in progress, over all protocols and listeners of a server.
 ///
 /// Each request counts with a fixed estimate of its task, its stream and the future of the service,
 /// and with the size of its header section. A connection may hold as much as is left of three
 /// quarters of the limit. The last quarter is for connections that hold little, so that a few
-/// clients with many requests do not lock out all others. Where that is not enough, the server closes
-/// the connection whose requests hold most for least progress.
+/// clients with many requests do not lock out all others. If that is not enough, the server closes
+/// the connection whose requests hold most for the least progress.
 #[derive(Debug)]
 pub(super) struct RequestMemory {
     limit: u64,
-    /// QUIC endpoints count it for their budgets.
+    /// QUIC endpoints count it towards their budgets.
     used: Arc<AtomicU64>,
     shed: Mutex<Option<Instant>>,
 }
 
-/// The answer to a request that asks for memory.
+/// The decision about a request's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Admit,
-    /// The request is admitted, and somebody else has to go.
+    /// The request is admitted, and another connection must be closed.
     AdmitAndShed,
-    /// The request is refused, and who holds most has to go.
+    /// The request is refused, and the connection that holds most must be closed.
     Refuse,
 }
 
 impl RequestMemory {
-    /// Takes the part of a memory budget that is for requests.
+    /// Creates the count with the part of a memory budget that is for requests.
     pub(super) fn of_budget(budget: u64) -> Self {
         Self {
             limit: budget / REQUESTS_PART,
@@ -42,13 +42,13 @@ impl RequestMemory {
         }
     }
 
-    /// Returns the counter of what is held now.
+    /// Returns the counter of held memory.
     pub(super) const fn used(&self) -> &Arc<AtomicU64> {
         &self.used
     }
 
-    /// Takes `cost` bytes for a connection that holds `held`, one of as many as `connections` counts.
-    /// The caller gives back what is admitted with [`release`](Self::release).
+    /// Takes `cost` bytes for a connection that holds `held`, one of as many as `connections`
+    /// counts. The caller returns admitted bytes with [`release`](Self::release).
     pub(super) fn take(&self, cost: u64, held: u64, connections: impl Fn() -> u64) -> Verdict {
         let before = self.used.fetch_add(cost, Relaxed);
         let used = before.saturating_add(cost);
@@ -67,12 +67,12 @@ impl RequestMemory {
         Verdict::Refuse
     }
 
-    /// Gives back what was taken.
+    /// Returns bytes that were taken.
     pub(super) fn release(&self, cost: u64) {
         self.used.fetch_sub(cost, Relaxed);
     }
 
-    /// Returns true when it is time to close a connection: to look for one takes a while.
+    /// Returns true if a connection may be closed now. The search for one takes a while.
     pub(super) fn may_shed(&self) -> bool {
         let mut shed = self.shed.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -84,14 +84,14 @@ impl RequestMemory {
     }
 }
 
-/// Without a limit.
+/// No limit.
 impl Default for RequestMemory {
     fn default() -> Self {
         Self::of_budget(u64::MAX)
     }
 }
 
-/// Returns what a request counts while it is in progress.
+/// Returns the cost of a request in progress.
 pub(super) fn cost<B>(request: &Request<B>) -> u64 {
     let fields = request.headers().iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + FIELD);
@@ -100,8 +100,8 @@ pub(super) fn cost<B>(request: &Request<B>) -> u64 {
     REQUEST + (fields.sum::<usize>() + target) as u64
 }
 
-/// Returns how much a connection burdens the server that holds so much: the less, the more of its
-/// requests have ended since the last look.
+/// Returns the burden of a connection that holds `held`, reduced by the requests that have ended
+/// since the last look.
 pub(super) fn burden(held: u64, ended: u64) -> u64 {
     let moved = u128::from(ended) * u128::from(REQUEST);
     let held_wide = u128::from(held);
@@ -116,14 +116,14 @@ const REQUESTS_PART: u64 = 2;
 /// large file over HTTP/2 and HTTP/3, measured with 250 requests of each client.
 const REQUEST: u64 = 8 * 1024;
 
-/// Memory of a field line beside its name and value.
+/// Memory of a field line in addition to its name and value.
 const FIELD: usize = 112;
 
 /// Time between two connections that are closed.
 const SHED_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Requests of a connection that are refused in a row before the connection is closed: a client that
-/// reads no answers would keep them all in memory.
+/// Number of refused requests in a row after which a connection is closed: a client that reads no
+/// responses would keep them all in memory.
 pub(super) const REFUSED_IN_A_ROW: u64 = 100;
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
 
     const COST: u64 = 10;
 
-    /// A client that asks until it is refused; returns what it holds.
+    /// Takes memory for a client until it is refused. Returns the bytes it holds.
     fn fill(memory: &RequestMemory, connections: u64) -> u64 {
         let mut held = 0;
         while memory.take(COST, held, || connections) != Verdict::Refuse {

@@ -10,12 +10,13 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use super::certificates::{make_folder, write_private};
 use crate::{ConfigError, Identity};
 
-/// What the keys of stateless resets are derived from, one for each address listened on.
+/// The secret from which the keys of stateless resets are derived, one for each address of the
+/// server.
 ///
-/// With the same key after a crash a server can tell its former clients at once that it has
-/// forgotten them (RFC 9000 §10.3.2). No two servers that run at the same time may have the same
-/// one: the reset that one sends for an ID it does not know would end a connection of the other
-/// (RFC 9000 §21.11). The address and the machine stand between servers with one certificate.
+/// After a crash, a server with the same key can reset its former connections at once (RFC 9000
+/// §10.3.2). Servers that run at the same time must have different keys: a reset that one sends for
+/// an unknown ID would end a connection of the other (RFC 9000 §21.11). The address and the machine
+/// distinguish servers with one certificate.
 #[derive(Clone)]
 pub(super) struct ResetSecret {
     secret: [u8; 32],
@@ -23,7 +24,7 @@ pub(super) struct ResetSecret {
 }
 
 impl ResetSecret {
-    /// One of the user's own, who knows that no other server has it.
+    /// Uses a secret of the user, who ensures that no other server has it.
     pub(super) const fn of_user(secret: [u8; 32]) -> Self {
         Self {
             secret,
@@ -31,8 +32,8 @@ impl ResetSecret {
         }
     }
 
-    /// From the private key of a certificate; `None` where machines cannot be told apart, since
-    /// several may have this key.
+    /// Derives it from the private key of a certificate. Returns `None` where machines cannot be
+    /// distinguished, because several may have this key.
     pub(super) fn of_identity(identity: &Identity) -> Option<Self> {
         let key = identity.clone().into_tls().key;
         Some(Self {
@@ -41,7 +42,7 @@ impl ResetSecret {
         })
     }
 
-    /// Kept in this folder as `reset.key`, 32 bytes; made when there is none.
+    /// Reads it from `reset.key` in this folder, 32 bytes, which is created if missing.
     pub(super) fn kept_in(folder: &Path) -> Result<Self, ConfigError> {
         let secret = keep(&folder.join("reset.key")).map_err(|error| {
             let folder = folder.display();
@@ -53,8 +54,8 @@ impl ResetSecret {
         })
     }
 
-    /// The key for an address that is listened on; `None` when the system is to choose the port,
-    /// which will be another one next time.
+    /// Returns the key for an address of the server; `None` if the system chooses the port, which
+    /// will differ next time.
     pub(super) fn key_for(&self, address: SocketAddr) -> Option<[u8; 32]> {
         let address = (address.port() != 0).then(|| address.to_string())?;
         let info = [self.machine.as_slice(), b"\n", address.as_bytes()];
@@ -64,12 +65,12 @@ impl ResetSecret {
 
 impl fmt::Debug for ResetSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The secret stays out of logs.
+        // The secret is left out, so that it does not reach logs.
         f.debug_struct("ResetSecret").finish_non_exhaustive()
     }
 }
 
-/// HKDF with SHA-256 (RFC 5869).
+/// Derives a key by HKDF with SHA-256 (RFC 5869).
 fn derive(label: &[u8], secret: &[u8], info: &[&[u8]]) -> [u8; 32] {
     let mut key = [0; 32];
     Salt::new(HKDF_SHA256, label)
@@ -89,7 +90,7 @@ fn keep(path: &Path) -> io::Result<[u8; 32]> {
         }
         write_private(path, &made)?;
     }
-    // Read even when just made: another process may have been at it too, and last.
+    // Read even when just created, because another process may have written it last.
     let kept = std::fs::read(path)?;
     let len = kept.len();
     kept.try_into().map_err(|_| {
@@ -100,8 +101,8 @@ fn keep(path: &Path) -> io::Result<[u8; 32]> {
     })
 }
 
-/// What tells this machine from others that may have the same certificate: the identity that
-/// systemd gives it, and its name, which containers have of their own.
+/// Returns what distinguishes this machine from others with the same certificate: its systemd
+/// machine ID and its host name, which is unique for each container.
 fn machine() -> Option<Vec<u8>> {
     let parts = ["/etc/machine-id", "/proc/sys/kernel/hostname"]
         .map(|path| std::fs::read(path).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! A server from its sockets to its end.
+//! The run of a server, from its sockets to its end.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -33,18 +33,18 @@ pub struct Bound {
     handle: ServerHandle,
 }
 
-/// What is left of a [`Server`].
+/// The rest of a [`Server`] after its sockets were opened.
 struct Parts {
     http3: crate::h3::Config,
     tcp: Arc<rustls::ServerConfig>,
     challenge: Option<Arc<rustls::ServerConfig>>,
     limits: super::Limits,
-    /// Memory that uploads over TCP share a part of.
+    /// The memory budget, a part of which uploads over TCP share.
     memory: u64,
     alt_svc: Option<super::AltSvc>,
     sends_interim: bool,
     drain: drain::Plan,
-    /// What has to be running beside, to be ended with the server.
+    /// Background work that ends with the server.
     watch: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -121,12 +121,12 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     })
 }
 
-/// Returns the memory budget of a server that was given this one.
+/// Returns the memory budget of a server with this setting.
 fn budget(given: Option<u64>) -> u64 {
     given.unwrap_or_else(crate::default_memory_budget)
 }
 
-/// Has what requests hold count for the budgets of the endpoints.
+/// Counts the memory of requests towards the budgets of the endpoints.
 fn share_memory(shared: &Shared) {
     for endpoint in shared.listeners.iter().filter_map(|(_, it)| it.as_ref()) {
         endpoint.share_memory(shared.tally.memory.used().clone());
@@ -140,7 +140,7 @@ fn limited(tls: Arc<rustls::ServerConfig>, limits: &super::Limits) -> ServerConf
         .loaded_connection_rate(limits.loaded_connection_rate)
 }
 
-/// Opens the sockets of all addresses. Those with port 0 share one port, as far as their IP addresses
+/// Opens the sockets of all addresses. Those with port 0 share one port, if their IP addresses
 /// differ.
 fn open_doors(
     addresses: Vec<SocketAddr>,
@@ -160,7 +160,7 @@ fn open_doors(
     Ok(doors)
 }
 
-/// For this address, if there is to be one.
+/// Sets the reset key for this address, if there is one.
 fn with_reset_key(
     config: ServerConfig,
     reset: Option<&ResetSecret>,
@@ -174,7 +174,7 @@ fn with_reset_key(
 
 type Acme = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// ACME drives itself; all else is looked at from time to time.
+/// Separates ACME, which drives itself, from sources that are checked periodically.
 fn split(source: Source, events: &super::Events) -> (Source, Acme) {
     match source {
         #[cfg(feature = "acme")]
@@ -186,7 +186,8 @@ fn split(source: Source, events: &super::Events) -> (Source, Acme) {
     }
 }
 
-/// Browsers open many requests at once, and no stream of one direction but three.
+/// Returns the default settings: browsers open many requests at once, and only three unidirectional
+/// streams.
 fn default_transport() -> TransportConfig {
     TransportConfig {
         max_bidi_streams: 256,
@@ -195,12 +196,12 @@ fn default_transport() -> TransportConfig {
 }
 
 impl Bound {
-    /// The first address that is listened on, with the port that the system chose.
+    /// Returns the first address of the server, with the port that the system chose.
     pub fn local_addr(&self) -> SocketAddr {
         self.handle.local_addr()
     }
 
-    /// A handle that lives as long as it is wanted.
+    /// Returns a handle, which does not keep the server running.
     pub fn handle(&self) -> ServerHandle {
         self.handle.clone()
     }
@@ -222,7 +223,8 @@ impl fmt::Debug for Bound {
     }
 }
 
-/// A server with its service, to be awaited. Ends when it has drained; dropped, it cuts everything.
+/// A server with its service, which must be awaited. Completes when it has drained; dropping it
+/// aborts everything.
 #[must_use = "nothing is served before this is awaited"]
 pub struct Serving<S> {
     start: Start,
@@ -264,7 +266,7 @@ impl<S: HttpService<Body>> IntoFuture for Serving<S> {
     }
 }
 
-/// Cuts everything if the server's future is dropped.
+/// Aborts everything if the server's future is dropped.
 struct CutOnDrop(Conductor);
 
 impl Drop for CutOnDrop {
@@ -329,7 +331,7 @@ async fn never_ending(future: impl Future<Output = ()>) -> std::convert::Infalli
     std::future::pending().await
 }
 
-/// RFC 7838 §3.
+/// Returns the field value, RFC 7838 §3.
 fn announcement(alt_svc: super::AltSvc, port: u16) -> HeaderValue {
     let port = alt_svc.port.unwrap_or(port);
     let text = format!("h3=\":{port}\"; ma={}", alt_svc.max_age.as_secs());

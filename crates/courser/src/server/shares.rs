@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::limits::Limits;
 use super::refusals::Refusal;
 
-/// Counts open connections by source, and refuses a source that holds too much of a scarce whole.
+/// Counts open connections by source, and refuses sources that hold too many.
 ///
-/// A source is admitted while it holds less than a multiple of what is left: no source is limited
-/// while the server is idle, and the more sources there are, the smaller the share of each. A
-/// single address can hold three quarters of all connections and a single network seven eighths,
+/// A source is admitted while it holds less than a multiple of the connections left. No source is
+/// limited while the server is idle, and the more sources there are, the smaller the share of each.
+/// A single address can hold three quarters of all connections and a single network seven eighths,
 /// so that one source never locks out another.
 #[derive(Debug)]
 pub(super) struct Shares {
@@ -23,7 +23,7 @@ pub(super) struct Shares {
 #[derive(Debug, Default)]
 struct Table {
     open: usize,
-    /// Has at most two entries for each open connection.
+    /// Connections held; at most two entries for each open connection.
     held: HashMap<Source, usize>,
 }
 
@@ -50,7 +50,7 @@ impl Shares {
     /// Takes a connection for this address.
     ///
     /// # Errors
-    /// The reason, when there is none for it.
+    /// Returns the reason if it is refused.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Share, Refusal> {
         let mut table = self.lock();
         let left = self.max_connections.saturating_sub(table.open);
@@ -97,8 +97,8 @@ impl Drop for Share {
     }
 }
 
-/// Returns the address and the network that a connection counts for, each with the multiple of
-/// what is left that it may hold: /32 and /24 of IPv4, /64 and /56 of IPv6.
+/// Returns the address and the network that a connection counts towards, each with the multiple of
+/// the connections left that it may hold: /32 and /24 of IPv4, /64 and /56 of IPv6.
 fn sources(address: IpAddr) -> [(Source, usize); 2] {
     let (bits, lengths) = match address.to_canonical() {
         IpAddr::V4(v4) => (v4.to_ipv6_mapped().to_bits(), [128, 120]),
@@ -120,7 +120,7 @@ const NETWORK_MULTIPLE: usize = 7;
 mod tests {
     use super::*;
 
-    /// Shares of so many connections.
+    /// Creates the shares of so many connections.
     fn shares(max_connections: usize) -> Arc<Shares> {
         Shares::new(&Limits {
             max_connections,
@@ -128,7 +128,7 @@ mod tests {
         })
     }
 
-    /// Takes as many connections as this address gets.
+    /// Takes as many connections as this address is allowed.
     fn fill(shares: &Arc<Shares>, address: &str) -> Vec<Share> {
         let address = address.parse().expect("an address");
         std::iter::from_fn(|| shares.take(address).ok()).collect()

@@ -1,17 +1,17 @@
-//! When the system wants a server to end.
+//! Signals of the system that end a server.
 
-/// Ready at the first SIGTERM or SIGINT (Ctrl-C; on other systems than Unix Ctrl-C alone). For
+/// Completes at the first SIGTERM or SIGINT (on systems other than Unix, only Ctrl-C). For
 /// [`Server::drain`](super::Server::drain).
 ///
-/// From this call on these signals no longer end the process by themselves.
+/// From this call on, these signals no longer terminate the process.
 ///
 /// # Panics
-/// Outside of a tokio runtime.
+/// Panics outside of a tokio runtime.
 pub fn shutdown_signal() -> impl Future<Output = ()> + Send + 'static {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{Signal, SignalKind, signal};
-        // Never ready, where the system has no such thing.
+        // Never completes if the system does not support the signal.
         async fn next(signal: std::io::Result<Signal>) {
             match signal {
                 Ok(mut signal) => drop(signal.recv().await),

@@ -1,4 +1,4 @@
-//! A TCP socket that counts, is cut with the server, and gives up those who do not read.
+//! A TCP socket that counts bytes, is aborted with the server, and fails if its peer does not read.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,16 +15,16 @@ use super::reading::Arrears;
 use super::shares::Share;
 use super::tally::{Open, Tally, Traffic};
 
-/// The minimum pace at which a peer must read.
+/// The minimum rate at which a peer must read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReaderPace {
-    /// The time in which it may read nothing.
+    /// The longest time in which it may read nothing.
     pub(super) patience: Option<Duration>,
     pub(super) arrears: Option<Arrears>,
 }
 
 impl ReaderPace {
-    /// For how much longer the peer may take nothing.
+    /// Returns how much longer the peer may read nothing.
     fn left(&self) -> Option<Duration> {
         let left = self.arrears.map(|arrears| arrears.left());
         self.patience.into_iter().chain(left).min()
@@ -36,7 +36,7 @@ struct Stalled {
     end: Pin<Box<Sleep>>,
 }
 
-/// Lives as long as the connection does, whoever has it: after an upgrade the user.
+/// Lives as long as the connection, even if the user owns it after an upgrade.
 pub(super) struct Socket {
     stream: TcpStream,
     tally: Arc<Tally>,
@@ -44,13 +44,13 @@ pub(super) struct Socket {
     cut: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_cut: bool,
     pace: ReaderPace,
-    /// Since when the peer takes nothing, and when that is too long.
+    /// The time since which the peer reads nothing, and the limit.
     stalled: Option<Stalled>,
-    /// All was said; how long the peer may take to hear it.
+    /// The time limit for the peer to close after everything was sent.
     lingering: Option<Pin<Box<Sleep>>>,
-    /// Its place among the connections that may be.
+    /// The connection's share of the limit on connections.
     _share: Share,
-    /// Counted as open, also after an upgrade.
+    /// Counts the connection as open, also after an upgrade.
     open: Option<Arc<Open>>,
 }
 
@@ -76,7 +76,7 @@ impl Socket {
         }
     }
 
-    /// Keeps this for as long as the socket lives.
+    /// Keeps `open` as long as the socket lives.
     pub(super) fn keep(&mut self, open: Arc<Open>) {
         self.open = Some(open);
     }
@@ -85,7 +85,7 @@ impl Socket {
         &self.traffic
     }
 
-    /// Fails once the server has cut what is left, or blocks the address.
+    /// Returns an error once the server has aborted the rest, or blocks the address.
     fn check_cut(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         self.is_cut = self.is_cut || self.cut.as_mut().poll(cx).is_ready();
         if self.is_cut {
@@ -97,7 +97,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Ready when the peer has ended, or taken too long to.
+    /// Returns `Ready` when the peer has closed, or has taken too long to.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut scratch = [0; 1024];
         loop {
@@ -113,7 +113,7 @@ impl Socket {
         }
     }
 
-    /// Ready when the peer took nothing for too long, or too little.
+    /// Returns `Ready` when the peer has read nothing for too long, or too little.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(patience) = self.pace.left() else {
             return Poll::Pending;
@@ -197,8 +197,8 @@ impl AsyncWrite for Socket {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Waits until the peer has ended too, for a while: TCP would take back what is on its way if
-    /// the socket were closed with something unread (RFC 9112 §9.6).
+    /// Waits for a while until the peer has closed too. Closing the socket with unread bytes would
+    /// make TCP discard data in flight (RFC 9112 §9.6).
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.lingering.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
@@ -208,7 +208,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Long enough for a round trip and what a slow reader has still to read.
+/// Long enough for a round trip and for the rest of a slow reader's data.
 const LINGER: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What there is to know about a server that runs.
+//! Statistics of a running server.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,47 +9,47 @@ use super::refusals::{Refusal, Refusals};
 use super::tally::{QuicTotals, Record, Tally};
 use crate::{ConnectionStats, Counters, EndpointStats};
 
-/// Counters of a server, and where it is in its life.
+/// Counters of a server, and its phase.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ServerStats {
-    /// True while new clients are welcome: what a load balancer asks for.
+    /// True while new clients should be sent to this server. For load balancers.
     pub ready: bool,
     /// True while new clients are refused, by [`ServerHandle::set_busy`](super::ServerHandle).
     pub busy: bool,
-    /// True from the moment on in which no connections are accepted any more.
+    /// True once no more connections are accepted.
     pub draining: bool,
-    /// HTTP/1.1.
+    /// Counters of HTTP/1.1.
     pub http1: ProtocolStats,
-    /// HTTP/2.
+    /// Counters of HTTP/2.
     pub http2: ProtocolStats,
-    /// HTTP/3.
+    /// Counters of HTTP/3.
     pub http3: ProtocolStats,
-    /// Connections over TCP, whatever their protocol.
+    /// Counters of connections over TCP, over all their protocols.
     pub tcp: TcpStats,
     /// QUIC handshakes that failed.
     pub quic_handshakes_failed: u64,
-    /// Connections turned away because there were too many.
+    /// Connections refused because there were too many.
     pub refused: u64,
-    /// Those of them whose address or network held its share of a scarce whole.
+    /// Refused connections whose address or network held its share of a scarce resource.
     pub refused_for_share: u64,
-    /// Clients turned away for whatever reason.
+    /// Refused clients, by reason.
     pub refusals: Refusals,
-    /// Memory of requests in progress: an estimate that counts for the memory budget.
+    /// Estimated memory of requests in progress, which counts towards the memory budget.
     pub requests_memory: u64,
     /// Requests answered with 503 (Service Unavailable) because there was no memory for them.
     pub requests_refused_for_memory: u64,
     /// Connections closed because their requests held most when there was no memory for others, or
-    /// because very many of their requests were refused in a row.
+    /// because very many of their requests in a row were refused.
     pub connections_closed_for_memory: u64,
-    /// All QUIC connections so far.
+    /// Totals of all QUIC connections so far.
     pub quic: QuicTotals,
-    /// Each address that is listened on.
+    /// Statistics of each address of the server.
     pub listeners: Vec<ListenerStats>,
 }
 
 impl ServerStats {
-    /// Of one protocol.
+    /// Returns the counters of one protocol.
     pub const fn of(&self, protocol: Protocol) -> &ProtocolStats {
         match protocol {
             Protocol::Http1 => &self.http1,
@@ -69,7 +69,7 @@ pub struct ProtocolStats {
     pub connections_open: u64,
     /// Requests so far.
     pub requests: u64,
-    /// Requests whose answer is not complete.
+    /// Requests whose response is not complete.
     pub requests_in_flight: u64,
 }
 
@@ -85,32 +85,32 @@ pub struct TcpStats {
     pub handshakes_failed: u64,
 }
 
-/// One address that is listened on.
+/// Statistics of one address of the server.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ListenerStats {
     /// The address.
     pub address: SocketAddr,
-    /// Of the QUIC endpoint, if there is one.
+    /// Statistics of the QUIC endpoint, if there is one.
     pub quic: Option<EndpointStats>,
-    /// Of its UDP socket.
+    /// Counters of its UDP socket.
     pub udp: Option<Counters>,
-    /// Received datagrams that the kernel dropped because the buffer of the UDP socket was full,
-    /// where the system reports it.
+    /// Received datagrams that the kernel dropped because the buffer of the UDP socket was full, if
+    /// the system reports it.
     pub udp_overflow: Option<u64>,
 }
 
-/// A connection that is open.
+/// An open connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectionSummary {
-    /// Whose it is, its protocol and its number.
+    /// Its client, protocol and number.
     pub peer: Peer,
-    /// How long it has been there.
+    /// Time since it was accepted.
     pub age: Duration,
     /// Requests so far.
     pub requests: u64,
-    /// Requests whose answer is not complete.
+    /// Requests whose response is not complete.
     pub requests_in_flight: u64,
     /// Bytes received, of UDP payload or TCP.
     pub bytes_received: u64,

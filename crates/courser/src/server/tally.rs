@@ -1,4 +1,4 @@
-//! What a server counts while it runs.
+//! Counters of a running server.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use super::refusals::{Counts, Refusal};
 use super::request_memory::{REFUSED_IN_A_ROW, RequestMemory, Verdict, burden};
 use crate::{Connection, ConnectionStats};
 
-/// Shared by all parts of a server.
+/// The counters, shared by all parts of a server.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     protocols: [ProtocolTally; 3],
@@ -25,20 +25,20 @@ pub(super) struct Tally {
     pub(super) requests_refused: AtomicU64,
     pub(super) connections_shed: AtomicU64,
     next_id: AtomicU64,
-    /// Requests and connections that were open when everything was cut.
+    /// Requests and connections that were open when the rest was aborted.
     cut: OnceLock<(u64, u64)>,
-    /// Of QUIC connections that are over.
+    /// Totals of QUIC connections that are over.
     past: Mutex<QuicTotals>,
     open: Mutex<HashMap<u64, Arc<Record>>>,
 }
 
-/// Counters of all QUIC connections that there were, those that are open included.
+/// Totals of all QUIC connections, including open ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct QuicTotals {
-    /// Handshakes that were completed.
+    /// Completed handshakes.
     pub handshakes: u64,
-    /// How long these took, together.
+    /// Total duration of the completed handshakes.
     pub handshake_time: Duration,
     /// Packets sent.
     pub packets_sent: u64,
@@ -69,7 +69,7 @@ impl QuicTotals {
     }
 }
 
-/// Of one protocol.
+/// Counters of one protocol.
 #[derive(Debug, Default)]
 pub(super) struct ProtocolTally {
     pub(super) connections: AtomicU64,
@@ -86,8 +86,8 @@ impl Tally {
         }
     }
 
-    /// Has the connection closed whose requests hold most for least progress. Looks at all, so not
-    /// often.
+    /// Closes the connection whose requests hold most for the least progress. Examines all
+    /// connections, so it must run rarely.
     #[cold]
     fn shed(&self) {
         if !self.memory.may_shed() {
@@ -116,21 +116,21 @@ impl Tally {
         self.next_id.fetch_add(1, Relaxed)
     }
 
-    /// A connection was refused.
+    /// Counts a refused connection.
     pub(super) fn on_refused(&self, refusal: Refusal) {
         self.refusals.add(refusal);
     }
 
-    /// Counts the requests and connections that are open: from now on none of them ends by itself.
+    /// Counts the open requests and connections: from now on they are all aborted.
     ///
-    /// They are counted here and not one by one as they end: whoever asks for the number would have
-    /// to know that the last one has ended.
+    /// They are counted here rather than as they end, because a reader of the counts could not tell
+    /// when the last one has ended.
     pub(super) fn begin_cutting(&self) {
         self.cut
             .get_or_init(|| (self.in_flight(), self.connections_open()));
     }
 
-    /// Returns the requests and connections that were cut, and those that are still there because
+    /// Returns the requests and connections that were aborted, and those that still exist because
     /// users hold them.
     pub(super) fn cut(&self) -> (u64, u64) {
         let left = || (self.in_flight(), self.connections_open());
@@ -141,7 +141,7 @@ impl Tally {
         self.sum(|protocol| &protocol.requests_in_flight)
     }
 
-    /// Requests that have got their answers.
+    /// Returns the number of answered requests.
     pub(super) fn answered(&self) -> u64 {
         self.sum(|protocol| &protocol.requests)
             .saturating_sub(self.in_flight())
@@ -156,7 +156,7 @@ impl Tally {
         counts.map(|count| count.load(Relaxed)).sum()
     }
 
-    /// Of all QUIC connections so far.
+    /// Returns the totals of all QUIC connections so far.
     pub(super) fn quic_totals(&self) -> QuicTotals {
         let mut totals = *self.past.lock().unwrap_or_else(PoisonError::into_inner);
         for record in self.open() {
@@ -167,7 +167,7 @@ impl Tally {
         totals
     }
 
-    /// All connections that are open now.
+    /// Returns all open connections.
     pub(super) fn open(&self) -> Vec<Arc<Record>> {
         self.lock().values().cloned().collect()
     }
@@ -186,15 +186,16 @@ pub(super) struct Record {
     pub(super) requests_in_flight: AtomicU64,
     /// Bytes on the wire, for TCP.
     pub(super) traffic: Arc<Traffic>,
-    /// Memory that its requests in progress hold.
+    /// Memory of its requests in progress.
     held: AtomicU64,
-    /// Requests that had ended when somebody was last closed for want of memory.
+    /// Requests that had ended when a connection was last closed for lack of memory.
     ended_before: AtomicU64,
-    /// Requests refused for want of memory since another ended.
+    /// Requests refused for lack of memory since another one ended.
     refused: AtomicU64,
     is_shed: AtomicBool,
     shed: Notify,
-    /// To ask for its figures; given up with the connection, which it would keep open.
+    /// The QUIC connection, for its statistics. Dropped with the connection, which it would keep
+    /// open.
     quic: Mutex<Option<Connection>>,
 }
 
@@ -211,7 +212,7 @@ impl Record {
         quic.as_ref().map(Connection::stats)
     }
 
-    /// Ready when the connection has to end for want of memory.
+    /// Completes when the connection must be closed for lack of memory.
     pub(super) async fn shed(&self) {
         self.shed.notified().await;
     }
@@ -231,7 +232,7 @@ impl Record {
     }
 }
 
-/// A connection that counts as open while this lives.
+/// A connection that counts as open until this is dropped.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) tally: Arc<Tally>,
@@ -270,7 +271,7 @@ impl Open {
         }
     }
 
-    /// A request that counts as in flight, and holds so much memory, while the result lives.
+    /// Begins a request that counts as in flight, and holds memory, until the result is dropped.
     pub(super) fn begin_request(&self, cost: u64) -> InFlight {
         let of_protocol = self.tally.of(self.record.peer.protocol());
         for count in [&of_protocol.requests, &of_protocol.requests_in_flight] {
@@ -286,7 +287,7 @@ impl Open {
         }
     }
 
-    /// `None` when there is none for this connection.
+    /// Returns `None` if there is no memory for this connection.
     fn take_memory(&self, cost: u64) -> Option<u64> {
         let (tally, record) = (&self.tally, &self.record);
         let held = record.held.load(Relaxed);
@@ -326,17 +327,17 @@ impl Drop for Open {
     }
 }
 
-/// A request that was not answered to its end yet.
+/// A request that is not completely answered.
 #[derive(Debug)]
 pub(super) struct InFlight {
     tally: Arc<Tally>,
     record: Arc<Record>,
-    /// Bytes that it holds; `None` for one that is refused.
+    /// Bytes that it holds; `None` if it was refused.
     memory: Option<u64>,
 }
 
 impl InFlight {
-    /// True when there is no memory for the request.
+    /// Returns true if there is no memory for the request.
     pub(super) const fn is_refused(&self) -> bool {
         self.memory.is_none()
     }

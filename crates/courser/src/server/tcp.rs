@@ -32,14 +32,14 @@ use super::socket::Socket;
 use super::tally::{Open, Record, Tally};
 use crate::h3::HttpService;
 
-/// What all connections of a listener share.
+/// The shared state of a listener's connections.
 #[derive(Debug)]
 pub(super) struct TcpContext {
     pub(super) tls: Arc<rustls::ServerConfig>,
-    /// For those who only want to see a name proven (RFC 8737).
+    /// The configuration for connections that only validate a name (RFC 8737).
     pub(super) challenge: Option<Arc<rustls::ServerConfig>>,
     pub(super) limits: Limits,
-    /// The budget of an endpoint; a part of it is for content that clients send over TCP.
+    /// The budget of an endpoint, a part of which is for content that clients send over TCP.
     pub(super) memory: u64,
     pub(super) tally: Arc<Tally>,
     pub(super) gate: Arc<Gate>,
@@ -73,7 +73,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
                     told = Some(Instant::now());
                     context.events.tell(Event::AcceptFailed(error));
                 }
-                // Whoever ends meanwhile makes room.
+                // Connections that end meanwhile make room.
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => continue,
                     () = part.reached(Phase::Draining) => return,
@@ -91,7 +91,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
         };
         let part_of_it = part.clone();
         let pace = context.limits.reader_pace();
-        // Small answers are whole: nothing is gained by waiting for more.
+        // Small responses are complete, so waiting for more data gains nothing.
         let _ = stream.set_nodelay(true);
         let addresses = Addresses {
             peer,
@@ -109,7 +109,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
     }
 }
 
-/// Ready when the server cuts what is left, or the client's address is blocked.
+/// Completes when the server aborts the rest, or the client's address is blocked.
 fn end(
     part: Part,
     blocked: impl Future<Output = ()> + Send + 'static,
@@ -123,7 +123,7 @@ fn end(
     })
 }
 
-/// True when only this connection is concerned, which was gone before it was accepted.
+/// Returns true if the error concerns only one connection, which was gone before it was accepted.
 fn is_of_one(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -145,7 +145,7 @@ async fn serve<S: HttpService<Body>>(
     let secured = tokio::select! {
         secured = handshake(socket, context) => secured,
         () = tokio::time::sleep(context.limits.handshake_timeout) => Err(io::ErrorKind::TimedOut.into()),
-        // It has asked for nothing yet.
+        // It has sent no request yet.
         () = part.reached(Phase::Draining) => return,
     };
     let mut stream = match secured {
@@ -205,7 +205,7 @@ async fn serve<S: HttpService<Body>>(
     }
 }
 
-/// `None` for those who wanted to see a name proven and have.
+/// Returns `None` for connections that only validated a name.
 async fn handshake(socket: Socket, context: &TcpContext) -> io::Result<Option<TlsStream<Socket>>> {
     let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket).await?;
     if let Some(challenge) = &context.challenge {
@@ -237,7 +237,7 @@ fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_read_timeout)
-        // Less than this hyper does not take.
+        // hyper accepts no smaller value.
         .max_buf_size(
             usize::try_from(limits.max_header_bytes)
                 .map_or(LEAST_BUFFER, |limit| limit.max(LEAST_BUFFER)),
@@ -245,10 +245,10 @@ fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
     builder
 }
 
-/// The window in which a client may send that is one of so many, its own connection included.
+/// Returns the window in which one of `clients` clients may send, its own connection included.
 ///
-/// Content that the service does not read waits in memory up to this size. Each client gets an equal
-/// share of what uploads may fill; on a large machine that is more than one needs.
+/// Content that the service does not read waits in memory up to this size. Each client gets an
+/// equal share of the memory for uploads; on a large machine that is more than it needs.
 fn http2_window(memory: u64, clients: u64) -> u32 {
     let share = memory / UPLOADS_PART / clients.max(1);
     let share = u32::try_from(share).unwrap_or(u32::MAX);
@@ -267,14 +267,14 @@ fn http2(
         .max_header_list_size(limits.max_header_bytes)
         .initial_stream_window_size(window.min(HTTP2_STREAM_WINDOW))
         .initial_connection_window_size(window)
-        // Who has gone without a word is noticed.
+        // This detects clients that disappeared silently.
         .keep_alive_interval(limits.idle_timeout)
         .keep_alive_timeout(HTTP2_PING_TIMEOUT);
     builder
 }
 
-/// Drives a connection to its end: told to end it does so after its requests, and told to be cut at
-/// once. Each time it has done what it can, `send` is called for what it has written.
+/// Drives a connection to its end: when draining, after its requests, and when aborted, at once.
+/// Each time it has done what it can, `send` is called for the bytes that it has written.
 async fn run<C, E>(
     mut connection: Pin<&mut C>,
     send: impl Fn(&mut Context<'_>),
@@ -286,7 +286,7 @@ async fn run<C, E>(
 {
     let mut cut = part.clone().will_reach(Phase::Cut);
     let drive = |connection: Pin<&mut C>, cx: &mut Context<'_>| {
-        // What clients do wrong is theirs to know.
+        // Errors of clients are their own concern.
         let polled = connection.poll(cx).map(drop);
         send(cx);
         polled
@@ -303,16 +303,16 @@ async fn run<C, E>(
     }
 }
 
-/// Ready when responses wait for credit of the client and it grants none, or too little.
+/// Completes when responses wait for credit of the client and it grants none, or too little.
 ///
-/// A socket that takes nothing is noticed by [`Socket`]; this is for clients that read the
-/// connection, answer PING frames, and grant no credit.
+/// [`Socket`] detects a socket that accepts nothing; this detects clients that read the connection
+/// and answer PING frames, but grant no credit.
 async fn stalled(credit: impl Fn() -> (bool, u64), record: &Record, limits: &Limits) {
     let sample = || {
         let (is_blocked, taken) = credit();
         Sample {
             taken,
-            // What is granted is sent at once, and what is sent is the socket's.
+            // Granted data is sent at once, and then waits in the socket.
             waiting: 0,
             is_blocked,
             ended: record.ended(),
@@ -327,12 +327,12 @@ async fn stalled(credit: impl Fn() -> (bool, u64), record: &Record, limits: &Lim
     reading::stalled(reading, sample, || Duration::ZERO).await;
 }
 
-/// Ready when there was no request for this long.
+/// Completes when there was no request for this long.
 async fn idle(open: Arc<Open>, timeout: Duration) {
     let requests = || open.record.requests.load(Relaxed);
     let mut before = None;
     loop {
-        // Twice without a request in between is long enough: exact to half of the time.
+        // Two checks without a request in between are enough, with a precision of half the time.
         let now = open.record.is_idle().then(requests);
         if now.is_some() && now == before {
             return;
@@ -345,19 +345,19 @@ async fn idle(open: Arc<Open>, timeout: Duration) {
 /// RFC 8737 §6.2.
 const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";
 
-/// While there are no file descriptors.
+/// Pause while there are no file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Between two events of the same kind.
+/// Time between two events of the same kind.
 const TELL_AGAIN: Duration = Duration::from_secs(60);
 
 const LEAST_BUFFER: usize = 8192;
 
-/// What HTTP/2 has by default, 64 KiB, is one window per round trip and slow over any distance.
+/// The default of HTTP/2, 64 KiB, is one window per round trip and slow over any distance.
 const HTTP2_STREAM_WINDOW: u32 = 1 << 20;
 const HTTP2_CONNECTION_WINDOW: u32 = 4 << 20;
-/// The windows of clients that come while many others are connected (limit K112).
+/// The window of clients that connect while many others are connected (limit K112).
 const HTTP2_LEAST_WINDOW: u32 = 65_535;
-/// The part of the memory budget that uploads over HTTP/2 may fill.
+/// Divisor of the memory budget that yields the part for uploads over HTTP/2.
 const UPLOADS_PART: u64 = 4;
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
 

@@ -10,10 +10,10 @@ use super::certificates::Resolver;
 use crate::ConfigError;
 use crate::h3;
 
-/// Changes a configuration before it is used.
+/// Modifies a configuration before it is used.
 pub(super) type Hook = Box<dyn Fn(&mut ServerConfig) + Send>;
 
-/// For QUIC, which knows TLS 1.3 alone.
+/// Returns the configuration for QUIC, which supports only TLS 1.3.
 pub(super) fn quic(
     resolver: &Arc<Resolver>,
     hook: Option<&Hook>,
@@ -21,7 +21,7 @@ pub(super) fn quic(
     made(resolver, &[&TLS13], &[h3::ALPN], hook)
 }
 
-/// For TCP.
+/// Returns the configuration for TCP.
 pub(super) fn tcp(
     resolver: &Arc<Resolver>,
     hook: Option<&Hook>,
@@ -41,7 +41,7 @@ fn made(
         .map_err(unusable)?
         .with_no_client_auth()
         .with_cert_resolver(resolver.clone());
-    // Each its own: a session of one transport is no use to the other.
+    // Each has its own: a session of one transport is useless to the other.
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
     if let Some(hook) = hook {
         hook(&mut config);

@@ -1,4 +1,4 @@
-//! Certificates that an ACME server signs (RFC 8555), proven by TLS-ALPN-01 (RFC 8737).
+//! Certificates signed by an ACME server (RFC 8555), validated by TLS-ALPN-01 (RFC 8737).
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ use super::kept::make_folder;
 use crate::ConfigError;
 use crate::server::events::{Event, Events};
 
-/// Which names a certificate is wanted for, and of whom.
+/// The names to obtain a certificate for, and the ACME server to use.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), courser::ConfigError> {
@@ -35,9 +35,9 @@ pub struct Acme {
 }
 
 impl Acme {
-    /// A certificate of Let's Encrypt for these DNS names. Account and certificate are kept in
-    /// `folder`, which is made for its owner only: without it every restart would ask for another
-    /// certificate, and soon be refused.
+    /// Requests a certificate of Let's Encrypt for these DNS names. Account and certificate are
+    /// kept in `folder`, which is created for its owner only. Without it every restart would
+    /// request another certificate, and soon be refused.
     pub fn new(
         names: impl IntoIterator<Item = impl Into<String>>,
         folder: impl AsRef<Path>,
@@ -51,7 +51,7 @@ impl Acme {
         }
     }
 
-    /// An address for mails about the account.
+    /// Sets an address for mails about the account.
     #[must_use]
     pub fn contact(mut self, address: impl Into<String>) -> Self {
         let address = address.into();
@@ -64,21 +64,20 @@ impl Acme {
         self
     }
 
-    /// Another ACME server, by the URL of its directory.
+    /// Uses another ACME server, by the URL of its directory.
     #[must_use]
     pub fn directory(mut self, url: impl Into<String>) -> Self {
         self.directory = url.into();
         self
     }
 
-    /// Let's Encrypt's server for tests, whose certificates nobody trusts.
+    /// Uses Let's Encrypt's staging server, whose certificates are not trusted.
     #[must_use]
     pub fn staging(self) -> Self {
         self.directory(rustls_acme::acme::LETS_ENCRYPT_STAGING_DIRECTORY)
     }
 
-    /// Believes ACME servers whose certificates lead to these, instead of those that the system
-    /// believes.
+    /// Trusts ACME servers whose certificates chain to these roots, instead of those of the system.
     #[must_use]
     pub fn roots(mut self, roots: RootCertStore) -> Self {
         self.roots = Some(roots);
@@ -109,7 +108,7 @@ impl Acme {
     }
 }
 
-/// Asks for certificates and renews them while it is polled.
+/// Requests certificates and renews them while it is polled.
 pub(in crate::server) struct Running(AcmeState<io::Error>);
 
 impl fmt::Debug for Running {
@@ -123,7 +122,7 @@ impl Running {
         self.0.resolver()
     }
 
-    /// For connections that only want to see a name proven.
+    /// Returns the configuration for connections that only validate a name.
     pub(in crate::server) fn challenge(
         &self,
         provider: Arc<rustls::crypto::CryptoProvider>,

@@ -1,4 +1,4 @@
-//! What there is to say about a certificate.
+//! Public facts about a certificate.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -9,19 +9,19 @@ use yasna::models::ObjectIdentifier;
 use yasna::tags::{TAG_GENERALIZEDTIME, TAG_UTCTIME};
 use yasna::{ASN1Error, ASN1ErrorKind, ASN1Result, BERReader, Tag};
 
-/// What clients can be told about a certificate.
+/// The public facts about a certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CertificateFacts {
-    /// SHA-256 of the public key (SPKI): what Chromium's
-    /// `--ignore-certificate-errors-spki-list` wants in base64.
+    /// SHA-256 of the public key (SPKI), used in base64 by Chromium's
+    /// `--ignore-certificate-errors-spki-list`.
     pub spki_sha256: [u8; 32],
-    /// SHA-256 of the certificate: what `serverCertificateHashes` of WebTransport wants.
+    /// SHA-256 of the certificate, used by `serverCertificateHashes` of WebTransport.
     pub sha256: [u8; 32],
-    /// From when on it is valid.
+    /// Start of its validity.
     pub not_before: SystemTime,
-    /// Until when it is valid.
+    /// End of its validity.
     pub not_after: SystemTime,
-    /// The DNS names and IP addresses that it is for.
+    /// The DNS names and IP addresses that it is valid for.
     pub names: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ impl CertificateFacts {
         Self::of_certificate(key.cert.first()?)
     }
 
-    /// `None` when it cannot be understood.
+    /// Returns `None` if the certificate cannot be parsed.
     pub(super) fn of_certificate(der: &CertificateDer<'_>) -> Option<Self> {
         let read = yasna::parse_der(der, read_certificate).ok()?;
         Some(Self {
@@ -43,7 +43,7 @@ impl CertificateFacts {
     }
 }
 
-/// The fields of a certificate that the facts are made of (RFC 5280 §4.1).
+/// The fields of a certificate that the facts are derived from (RFC 5280 §4.1).
 struct Fields {
     not_before: i64,
     not_after: i64,
@@ -90,7 +90,7 @@ fn skip_tagged(reader: BERReader<'_, '_>, number: u64) -> ASN1Result<()> {
     reader.read_der().map(drop)
 }
 
-/// Seconds since 1970. Years from 2050 on have a form of their own (RFC 5280 §4.1.2.5).
+/// Reads a time as seconds since 1970. Years from 2050 on have another format (RFC 5280 §4.1.2.5).
 fn read_time(reader: BERReader<'_, '_>) -> ASN1Result<i64> {
     match reader.lookahead_tag()? {
         TAG_UTCTIME => Ok(reader.read_utctime()?.datetime().unix_timestamp()),
@@ -122,7 +122,7 @@ fn read_extensions(reader: BERReader<'_, '_>) -> ASN1Result<Vec<String>> {
     })
 }
 
-/// A DNS name or an IP address (RFC 5280 §4.2.1.6). `None` for names of other kinds.
+/// Reads a DNS name or an IP address (RFC 5280 §4.2.1.6). Returns `None` for other kinds of names.
 fn read_name(reader: BERReader<'_, '_>) -> ASN1Result<Option<String>> {
     let (dns_name, ip_address) = (Tag::context(2), Tag::context(7));
     let tag = reader.lookahead_tag()?;

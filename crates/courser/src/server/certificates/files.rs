@@ -10,16 +10,16 @@ use crate::{ConfigError, Identity};
 pub(in crate::server) struct Files {
     chain: PathBuf,
     key: PathBuf,
-    /// How they looked when they were read last, for better or worse.
+    /// The state of both files when they were last read, successfully or not.
     seen: [Look; 2],
 }
 
-/// What changes when a file does.
+/// The properties that change when a file does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Look {
     modified: Option<SystemTime>,
     len: u64,
-    /// Another file under the same name, as `mv` leaves it, with the time of the old one.
+    /// The inode, which reveals a file replaced by `mv` with the same time.
     inode: u64,
 }
 
@@ -61,13 +61,13 @@ impl Files {
         self.look() != self.seen
     }
 
-    /// Reads both, whether they have changed or not.
+    /// Reads both files, changed or not.
     pub(super) fn read(&mut self) -> Result<Option<Identity>, ConfigError> {
         self.load().map(Some)
     }
 
     fn load(&mut self) -> Result<Identity, ConfigError> {
-        // Looked at first: what changes while it is read is read again.
+        // The check comes first, so that changes during the read cause another read.
         self.seen = self.look();
         Identity::from_pem_files(&self.chain, &self.key)
     }

@@ -55,7 +55,7 @@ impl Kept {
         }
     }
 
-    /// What is there, if it is of use.
+    /// Reads the certificate, if it is usable.
     fn read(&mut self) -> Option<Identity> {
         let (chain, key) = self.paths();
         let identity = Identity::from_pem_files(chain, key).ok()?;
@@ -70,7 +70,7 @@ impl Kept {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|e| unusable(&e))?;
         let mut params = CertificateParams::new(self.names.clone()).map_err(|e| unusable(&e))?;
         let now = SystemTime::now();
-        // Clocks of clients may be a little behind.
+        // The clocks of clients may be slightly behind.
         params.not_before = (now - CLOCKS_DIFFER).into();
         params.not_after = (now + VALID_FOR).into();
         let certificate = params.self_signed(&key).map_err(|e| unusable(&e))?;
@@ -94,7 +94,7 @@ impl Kept {
     }
 }
 
-/// Makes a folder that nobody else may look into.
+/// Creates a folder that only its owner can access.
 pub(in crate::server) fn make_folder(path: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
@@ -102,7 +102,7 @@ pub(in crate::server) fn make_folder(path: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// Writes a whole file or leaves the old one, for its owner only.
+/// Writes a file atomically, for its owner only.
 pub(in crate::server) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     let mut options = std::fs::OpenOptions::new();

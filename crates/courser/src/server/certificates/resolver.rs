@@ -1,4 +1,4 @@
-//! The certificate that is in use, shared by QUIC and TCP.
+//! The certificate in use, shared by QUIC and TCP.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,12 +11,12 @@ use courser_tls::rustls::sign::CertifiedKey;
 use super::facts::CertificateFacts;
 use crate::{ConfigError, Identity};
 
-/// Answers every handshake.
+/// Selects the certificate of every handshake.
 #[derive(Debug)]
 pub(in crate::server) enum Resolver {
-    /// With this one, whatever name was asked for.
+    /// This certificate for all names.
     Held(ArcSwap<CertifiedKey>),
-    /// As somebody else says.
+    /// A custom resolver.
     OfUser(Arc<dyn ResolvesServerCert>),
 }
 
@@ -30,11 +30,11 @@ impl Resolver {
         Arc::new(Self::OfUser(resolver))
     }
 
-    /// Takes another identity from now on. False when it is the same.
+    /// Uses another identity from now on. Returns false if it is the same.
     ///
     /// # Errors
     ///
-    /// When key and certificate do not fit together, or the certificate has expired.
+    /// Returns an error if key and certificate do not match, or the certificate has expired.
     pub(super) fn replace(&self, identity: &Identity) -> Result<bool, ConfigError> {
         let Self::Held(held) = self else {
             return Ok(false);
@@ -65,8 +65,8 @@ impl ResolvesServerCert for Resolver {
     }
 }
 
-/// A server that has a certificate keeps it rather than one that every client refuses. Certificates
-/// that cannot be read are left to the clients.
+/// Refuses an expired certificate: the server keeps its old one rather than use one that every
+/// client refuses. Certificates that cannot be parsed are left to the clients.
 fn refuse_expired(key: &CertifiedKey, now: SystemTime) -> Result<(), ConfigError> {
     let Some(facts) = CertificateFacts::of(key) else {
         return Ok(());
@@ -80,7 +80,7 @@ fn refuse_expired(key: &CertifiedKey, now: SystemTime) -> Result<(), ConfigError
     )))
 }
 
-/// Checks that certificate and key belong together.
+/// Checks that certificate and key match.
 fn certified(identity: &Identity) -> Result<CertifiedKey, ConfigError> {
     let parts = identity.clone().into_tls();
     CertifiedKey::from_der(parts.chain, parts.key, &aws_lc_rs::default_provider())

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::*;
 
-/// A folder that is removed at the end.
+/// A folder that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -146,7 +146,7 @@ fn an_expired_certificate_does_not_replace_one_that_is_there() {
     assert_ne!(certificates.facts().expect("readable"), before);
 }
 
-/// What is in use stays in use: nothing would be gained by an error.
+/// The certificate in use stays in use: an error would gain nothing.
 #[test]
 fn a_certificate_that_expires_in_use_is_no_error() {
     let folder = Folder::new();

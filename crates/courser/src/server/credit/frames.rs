@@ -1,13 +1,13 @@
-//! Frames of HTTP/2 in bytes that are cut anywhere (RFC 9113 §4.1, §6).
+//! HTTP/2 frames in bytes that are split anywhere (RFC 9113 §4.1, §6).
 
-/// Reads what concerns flow control and skips the rest.
+/// Parses frames that concern flow control and skips the rest.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    /// Bytes that belong to no frame, or to the rest of one.
+    /// Bytes to skip: the preface, or the rest of a frame.
     skip: usize,
     field: [u8; 9],
     field_len: usize,
-    /// The frame whose payload is read field by field.
+    /// The frame whose payload is parsed field by field.
     open: Option<Open>,
 }
 
@@ -36,10 +36,10 @@ pub(super) enum Kind {
     Other,
 }
 
-/// A piece of what was read.
+/// A parsed piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Stands in front of every frame.
+    /// The header of any frame.
     Head(Head),
     /// The payload of WINDOW_UPDATE; stream 0 is the connection.
     WindowUpdate { stream: u32, increment: u32 },
@@ -48,7 +48,7 @@ pub(super) enum Part {
 }
 
 impl Frames {
-    /// Reads a client's bytes, in front of whose frames stands a preface (RFC 9113 §3.4).
+    /// Creates a parser of a client's bytes, which begin with a preface (RFC 9113 §3.4).
     pub(super) fn behind_preface() -> Self {
         Self {
             skip: PREFACE_LEN,
@@ -56,7 +56,7 @@ impl Frames {
         }
     }
 
-    /// Takes bytes up to the next part; `None` once there are none left.
+    /// Consumes bytes up to the next part. Returns `None` once there are none left.
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Option<Part> {
         loop {
             let skipped = self.skip.min(bytes.len());

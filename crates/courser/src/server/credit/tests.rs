@@ -23,7 +23,8 @@ fn settings(initial_window: u32) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &payload)
 }
 
-/// A connection of a client that allows this window on each stream, with a request on stream 1.
+/// Creates a connection of a client that allows this window on each stream, with a request on
+/// stream 1.
 fn with_request(initial_window: u32) -> Credit {
     let mut credit = Credit::new();
     credit.on_received(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");

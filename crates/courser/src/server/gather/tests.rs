@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
 
-/// A stream that takes as many bytes at once as it is told to, and counts the calls.
+/// A stream that accepts a configurable number of bytes at once, and counts the calls.
 #[derive(Default)]
 struct Narrow {
     taken: Vec<u8>,
@@ -73,7 +73,7 @@ async fn flushed_writes_leave_together() {
     assert_eq!(state.kept.capacity(), 0, "memory is given back");
 }
 
-/// At the limit, and one byte more.
+/// Writes up to the limit, and one byte more.
 #[test]
 fn what_is_kept_has_a_limit() {
     let (mut stream, gatherer) = narrow(0);

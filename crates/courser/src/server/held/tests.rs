@@ -5,7 +5,7 @@ use http_body::Body as _;
 
 use super::*;
 
-/// Gives pieces of this size without end.
+/// Returns pieces of this size without end.
 struct Endless(usize);
 
 impl http_body::Body for Endless {
@@ -29,7 +29,7 @@ impl Wake for Count {
     }
 }
 
-/// A response, and how often it was woken.
+/// A response with a count of its wakeups.
 struct Answer {
     body: Paced<Endless>,
     woken: Arc<Count>,
@@ -43,7 +43,7 @@ impl Answer {
         }
     }
 
-    /// The next piece, if it may be asked for.
+    /// Returns the next piece, if it may be requested.
     fn next(&mut self) -> Option<Held<Bytes>> {
         let waker = Waker::from(self.woken.clone());
         let mut cx = Context::from_waker(&waker);
@@ -73,7 +73,7 @@ fn responses_wait_while_the_connection_holds_its_most() {
     assert!(other.next().is_none(), "it waits once");
     let [first, second] = pieces;
     drop(first);
-    // In the order in which they asked, and one for each piece that was sent.
+    // In the order of their requests, and one for each piece that was sent.
     assert_eq!((one.woken(), other.woken()), (1, 0));
     let third = one.next().expect("room");
     drop(second);
@@ -90,7 +90,8 @@ fn streams_that_are_read_later_do_not_hold_up_others() {
     let _pieces = [stuck.next().expect("room"), stuck.next().expect("room")];
     let mut other = Answer::new(&content, PIECE);
     assert!(other.next().is_none());
-    // The connection has sent what it can, and more is held: it waits for credit of that stream.
+    // The connection has sent what it can, but still holds content: it waits for credit of that
+    // stream.
     content.set_blocked(false);
     assert_eq!(other.woken(), 1);
     for _ in 0..3 {

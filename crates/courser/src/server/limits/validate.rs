@@ -6,10 +6,10 @@ use super::Limits;
 use crate::ConfigError;
 
 impl Limits {
-    /// Checks that every limit is within its range; [`Server::bind`](crate::Server::bind) does so.
+    /// Checks that every limit is within its range, like [`Server::bind`](crate::Server::bind).
     ///
     /// # Errors
-    /// [`ConfigError::Limits`] names the field, what it is and what is allowed.
+    /// [`ConfigError::Limits`] contains the field, its value and the allowed range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let connections = self.max_connections as u64;
         check("max_connections", connections, u64::MAX)?;
@@ -50,7 +50,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// No limit may be zero.
+/// Returns an error if a limit is zero or too large.
 fn check(field: &'static str, seen: u64, most: u64) -> Result<(), ConfigError> {
     if (1..=most).contains(&seen) {
         return Ok(());
@@ -65,7 +65,7 @@ fn check(field: &'static str, seen: u64, most: u64) -> Result<(), ConfigError> {
     }))
 }
 
-/// More than a machine can accept.
+/// The highest configurable rate: more than a machine can accept.
 const MAX_CONNECTION_RATE: u64 = 1_000_000;
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ const RATE: BodyRate = BodyRate {
     grace: Duration::from_secs(5),
 };
 
-/// Lets bytes come one at a time, so many milliseconds apart, until that is too slow: after how
-/// many seconds.
+/// Lets bytes arrive `every` so many milliseconds. Returns the seconds after which that is too
+/// slow.
 fn endurance(every: u64, limit: u64) -> Option<u64> {
     let (mut pace, began) = (Pace::new(RATE), Instant::now());
     let mut now = began;
@@ -24,14 +24,14 @@ fn endurance(every: u64, limit: u64) -> Option<u64> {
 #[test]
 fn slow_bodies_have_the_grace_and_what_they_earn() {
     assert_eq!(endurance(29_000, 100), Some(5), "nothing comes in time");
-    // Ten a second: a tenth of the time is earned.
+    // Ten bytes a second restore a tenth of the time.
     assert_eq!(endurance(100, 100), Some(5));
-    // 90 a second: nine tenths are.
+    // 90 bytes a second restore nine tenths.
     assert_eq!(endurance(11, 1000), Some(54));
     assert_eq!(endurance(10, 10_000), None, "fast enough for ever");
 }
 
-/// The service computes, or holds the client back: that is not the client's fault.
+/// While the service computes or holds the client back, the client is not at fault.
 #[test]
 fn time_that_nobody_waits_is_not_counted() {
     let (mut pace, mut now) = (Pace::new(RATE), Instant::now());
@@ -46,7 +46,7 @@ fn time_that_nobody_waits_is_not_counted() {
     assert_eq!((slow.received, slow.waited.as_millis()), (100, 1000));
 }
 
-/// It looked once and went away: what came meanwhile may have come at once.
+/// The reader polled once and left: bytes that arrived meanwhile may have arrived at once.
 #[test]
 fn service_that_looks_elsewhere_counts_nothing() {
     let (mut pace, mut now) = (Pace::new(RATE), Instant::now());

@@ -12,13 +12,13 @@ fn watch(patience: Option<Duration>, rate: Option<ReadRate>) -> (Reading, Instan
     (Reading::new(patience, rate, Sample::default(), now), now)
 }
 
-/// Takes a sample each second, until the client is given up: after how many seconds.
+/// Takes a sample each second until the client is disconnected, and returns the number of seconds.
 fn endurance(limit: u64, client: impl Fn(u64) -> Sample) -> Option<u64> {
     let (mut reading, began) = watch(Some(60 * SECOND), Some(RATE));
     (1..=limit).find(|second| reading.on_sample(began + *second as u32 * SECOND, client(*second)))
 }
 
-/// A client that has a megabyte waiting and has taken so much of it.
+/// Returns a sample of a client that has read `taken` of a waiting megabyte.
 fn holding(taken: u64) -> Sample {
     Sample {
         taken,
@@ -39,9 +39,9 @@ fn a_byte_now_and_then_does_not_hold_a_response() {
 #[test]
 fn clients_that_keep_the_rate_are_waited_for() {
     assert_eq!(endurance(10_000, |second| holding(second * 100)), None);
-    // At nine tenths of the rate a tenth of the time is missing.
+    // At nine tenths of the rate, a tenth of the time is missing.
     assert_eq!(endurance(10_000, |second| holding(second * 90)), Some(601));
-    // Pieces of ten kilobytes that come through every fifty seconds.
+    // Pieces of ten kilobytes that get through every fifty seconds.
     let pieces = |second: u64| holding(second / 50 * 10_000);
     assert_eq!(endurance(10_000, pieces), None);
 }
@@ -52,7 +52,7 @@ fn what_was_read_fast_at_first_pays_for_nothing_later() {
     assert_eq!(given_up, Some(70));
 }
 
-/// The response is made slowly, and each event waits for a round trip.
+/// The response is computed slowly, and each event waits for a round trip.
 #[test]
 fn events_that_are_taken_as_they_come_count_nothing() {
     let events = |second: u64| Sample {
@@ -61,7 +61,7 @@ fn events_that_are_taken_as_they_come_count_nothing() {
         ..Sample::default()
     };
     assert_eq!(endurance(10_000, events), None);
-    // The same events, taken a second later than that.
+    // The same events, read a second later than that.
     let late = |second: u64| Sample {
         taken: (second * 10).saturating_sub(20),
         waiting: 20,
@@ -80,7 +80,7 @@ fn nothing_that_waits_counts_nothing() {
     assert_eq!(endurance(10_000, by_turns), None);
 }
 
-/// Browsers leave a video unread that is paused, and go on with other requests.
+/// Browsers leave a paused video unread, and continue with other requests.
 #[test]
 fn requests_that_end_excuse_one_that_is_not_read() {
     let paused = |second: u64| Sample {

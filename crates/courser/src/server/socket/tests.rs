@@ -7,13 +7,13 @@ use super::super::reading::ReadRate;
 use super::super::shares::Shares;
 use super::*;
 
-/// For ever.
+/// A peer that may take any time.
 const PATIENT: ReaderPace = ReaderPace {
     patience: None,
     arrears: None,
 };
 
-/// A socket of the server's, and its peer.
+/// Returns a socket of the server, and its peer.
 async fn pair(conductor: &Conductor) -> (Socket, TcpStream) {
     pair_with(conductor, PATIENT).await
 }
@@ -32,7 +32,7 @@ async fn pair_with(conductor: &Conductor, pace: ReaderPace) -> (Socket, TcpStrea
 
 const LEN: usize = 300_000;
 
-/// RFC 9112 §9.6: what was said arrives, though something of the peer's was not read.
+/// RFC 9112 §9.6: sent data arrives even if data from the peer was not read.
 #[tokio::test]
 async fn what_was_said_before_the_end_arrives() {
     let conductor = Conductor::new();
@@ -44,7 +44,7 @@ async fn what_was_said_before_the_end_arrives() {
         drop(socket);
     };
     let hearing = async move {
-        // All of it waits here when the server has ended.
+        // All of it waits here when the server has closed.
         tokio::time::sleep(Duration::from_millis(200)).await;
         let mut heard = Vec::new();
         peer.read_to_end(&mut heard).await.map(|_| heard.len())
