@@ -1,5 +1,5 @@
-//! Futures dropped at their await, at random points: nothing is lost, nothing comes twice, and
-//! nobody waits for ever.
+//! Futures dropped while pending, at random points: nothing is lost or duplicated, and no task
+//! waits forever.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::common::{Pair, Random, pair_with, pattern, within};
 use bytes::{Buf, Bytes};
 use courser::{Connection, ReadError, RecvStream, SendStream, TransportConfig, WriteError};
 
-/// Polls a future at least once and gives up on it after a random while.
+/// Polls a future at least once and drops it after a random time.
 async fn attempt<T>(random: &mut Random, future: impl Future<Output = T>) -> Option<T> {
     let patience = random.below(4);
     let pause = async {
@@ -60,7 +60,7 @@ async fn write_with_cancellation(
                 None => continue,
             }
         } else {
-            // The chunks tell what was taken, whether the future lived or not.
+            // The chunks show what was taken, even if the future was dropped.
             let middle = piece / 2;
             let mut chunks = [rest.slice(..middle), rest.slice(middle..piece)];
             if let Some(result) = attempt(random, stream.write_all_chunks(&mut chunks)).await {
@@ -125,7 +125,7 @@ async fn persist<T, F: Future<Output = T>>(random: &mut Random, mut make: impl F
     }
 }
 
-/// Opens streams, writes on them and waits for their end, giving up again and again.
+/// Opens streams, writes to them and waits for their end, dropping futures again and again.
 async fn send_all(connection: Connection, count: u64, seed: u64) {
     let mut tasks = Vec::new();
     for index in 0..count {
@@ -149,7 +149,7 @@ async fn send_all(connection: Connection, count: u64, seed: u64) {
     }
 }
 
-/// Accepts streams and checks what comes on them.
+/// Accepts streams and checks their contents.
 async fn receive_all(connection: Connection, count: u64, seed: u64) {
     let mut tasks = Vec::new();
     for index in 0..count {
@@ -228,7 +228,7 @@ async fn nobody_is_lost_between_accepts() {
                 .await
                 .expect("open");
             let mut connecting = incoming.accept().expect("first packet");
-            // Asking for the data of the handshake may be given up as well.
+            // The future for the handshake data may be dropped as well.
             while attempt(&mut random, connecting.handshake_data())
                 .await
                 .is_none()

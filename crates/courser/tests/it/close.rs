@@ -1,4 +1,4 @@
-//! The end of connections and endpoints, seen from both sides.
+//! The end of connections and endpoints, as both sides see it.
 
 use std::time::{Duration, Instant};
 
@@ -113,7 +113,7 @@ async fn wait_idle_of_an_unused_endpoint_is_immediate() {
 async fn wait_idle_ends_though_the_peer_is_gone() {
     let pair = pair();
     let (client, server) = pair.connect().await;
-    // The server's runtime state goes without a word: nobody answers the close.
+    // The state of the server's runtime is dropped silently: no packet answers the close.
     let silent = std::net::UdpSocket::bind(loopback()).expect("a port");
     let nobody = silent.local_addr().expect("bound");
     let lost = pair
@@ -136,7 +136,7 @@ async fn closed_endpoint_neither_accepts_nor_connects() {
     pair.server.close(0u32.into(), b"");
     assert!(within(10, accepting).await.expect("no panic"));
     assert!(within(10, pair.server.accept()).await.is_none());
-    // Whoever comes now is refused.
+    // Later clients are refused.
     let refused = pair
         .client
         .connect(pair.address, "localhost")
@@ -222,7 +222,8 @@ async fn what_is_written_before_the_close_of_the_receiver_is_read() {
     within(10, client.closed()).await;
 }
 
-/// The server's application is slow: it looks only when the transport has forgotten everything.
+/// The server's application is slow: it reads only after the transport has discarded the
+/// connection.
 #[tokio::test]
 async fn what_arrived_before_the_peer_closed_is_read_after_it() {
     let pair = pair();
@@ -235,7 +236,7 @@ async fn what_arrived_before_the_peer_closed_is_read_after_it() {
     half.write_all(b"and then").await.expect("written");
     let mut first = within(10, server.accept_uni()).await.expect("opened");
     assert_eq!(within(10, whole.stopped()).await, Ok(None));
-    // By then it has arrived, as all that was sent before it.
+    // By then it has arrived, like everything that was sent before it.
     let mut last = client.open_uni().await.expect("open");
     last.finish().expect("first time");
     assert_eq!(within(10, last.stopped()).await, Ok(None));
@@ -298,7 +299,7 @@ fn handles_outlive_the_runtime() {
     });
     let mut stream = runtime.block_on(client.open_uni()).expect("open");
     drop(runtime);
-    // Nothing moves any more; calls say so instead of hanging.
+    // Nothing is driven any more; calls return errors instead of hanging.
     let waiting = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

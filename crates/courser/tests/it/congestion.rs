@@ -1,4 +1,4 @@
-//! Congestion controllers that change while a connection lives.
+//! Changing the congestion controller during a connection.
 
 use crate::common;
 use courser::Algorithm;

@@ -15,7 +15,8 @@ async fn thousands_arrive_in_order_when_the_sender_waits_for_room() {
         for number in 0..COUNT {
             let data = Bytes::copy_from_slice(&number.to_be_bytes());
             client.send_datagram_wait(data).await.expect("open");
-            // What is unread is bounded: a sender that knows no limit would lose its own.
+            // The queue of unread datagrams is bounded: a sender without a limit would lose its
+            // own.
             if number % 32 == 31 {
                 within(20, client.read_datagram()).await.expect("open");
             }
@@ -40,7 +41,7 @@ async fn thousands_arrive_in_order_when_the_sender_waits_for_room() {
 async fn a_burst_that_the_network_takes_is_not_dropped_here() {
     let pair = pair();
     let (client, _server) = pair.connect().await;
-    // More than the queue holds, without a pause in which something else could send them.
+    // More than the queue holds, without a pause in which another task could send them.
     for _ in 0..100 {
         client
             .send_datagram(Bytes::from_static(b"tick"))
@@ -89,7 +90,7 @@ async fn the_end_of_the_connection_ends_every_wait() {
     let received = {
         let server = server.clone();
         async move {
-            // Both are there: what came before the end, then the end.
+            // Both are available: first the datagram from before the end, then the end.
             let first = server.read_datagram().await;
             (first, server.read_datagram().await)
         }
@@ -127,7 +128,7 @@ async fn what_came_before_the_end_is_kept_for_as_long_as_there_are_handles() {
     within(20, pair.client.wait_idle()).await;
     within(20, server.closed()).await;
     within(20, pair.server.wait_idle()).await;
-    // Long after the transport has forgotten the connection.
+    // Long after the transport has discarded the connection.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let data = within(20, server.read_datagram()).await.expect("kept");
     assert_eq!(&data[..], b"last words");

@@ -1,5 +1,5 @@
-//! A runtime that is dropped takes the driver of its endpoint with it (F59): everything that waits for
-//! the endpoint ends with an error that says so, and endpoints of other runtimes go on.
+//! A runtime that is dropped takes the driver of its endpoint with it (F59). All pending calls on
+//! the endpoint end with an error that says so, and endpoints of other runtimes continue.
 
 use std::fmt::Debug;
 use std::net::UdpSocket;
@@ -21,7 +21,8 @@ fn runtime() -> Runtime {
     runtime.expect("threads")
 }
 
-/// A client on a runtime of its own, and a server that allows one stream of each kind and few bytes.
+/// A client on a runtime of its own, and a server that allows one stream of each kind and few
+/// bytes.
 struct Ends {
     theirs: Runtime,
     client: Endpoint,
@@ -66,7 +67,7 @@ impl Ends {
     }
 }
 
-/// Starts a call, and returns its error once it is over.
+/// Starts a call, and returns its error once it has ended.
 fn pending<T: Send, E: Send + 'static>(
     call: impl Future<Output = Result<T, E>> + Send + 'static,
 ) -> JoinHandle<E> {
@@ -78,7 +79,7 @@ fn pending<T: Send, E: Send + 'static>(
     })
 }
 
-/// The error of a call that ends.
+/// Returns the error of a call that ends.
 async fn ended<E: Debug>(name: &str, call: JoinHandle<E>) -> E {
     match tokio::time::timeout(std::time::Duration::from_secs(10), call).await {
         Ok(error) => error.expect("no panic"),
@@ -104,7 +105,7 @@ async fn everything_that_waits_ends_when_the_runtime_of_the_endpoint_is_dropped(
     let mut uni = client.open_uni().await.expect("room");
     uni.write_all(b"all").await.expect("open");
     uni.finish().expect("open");
-    // The server's application reads nothing, and so grants nothing.
+    // The server's application reads nothing, so it grants no credit.
     let silent = UdpSocket::bind(loopback()).expect("a port");
     let silent = silent.local_addr().expect("bound");
     let connecting = ends.client.connect(silent, "localhost").expect("a name");
@@ -133,7 +134,7 @@ async fn everything_that_waits_ends_when_the_runtime_of_the_endpoint_is_dropped(
     let accept = common::spawn(async move { accept.accept().await.map(drop) });
     let idle = ends.client.clone();
     let idle = common::spawn(async move { idle.wait_idle().await });
-    // All that the server takes has arrived: the calls above have begun to wait.
+    // Everything that the server accepts has arrived: the calls above are waiting now.
     let (_reply, mut begun) = within(10, server.accept_bi()).await.expect("a stream");
     let first = within(10, begun.read_chunk(1)).await;
     assert!(first.expect("open").is_some());

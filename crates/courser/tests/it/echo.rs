@@ -1,4 +1,4 @@
-//! Bytes come back: single streams, many streams, both runtimes.
+//! Echoes on single streams, on many streams, and on both runtimes.
 
 use crate::common::{Pair, pair, pattern, within};
 use courser::{Connection, Endpoint};
@@ -67,7 +67,7 @@ async fn many_streams_in_parallel_on_one_thread() {
     within(120, many_streams(500)).await;
 }
 
-/// More than the peer allows at a time, so that opening has to wait.
+/// Opens more streams than the peer allows at a time, so that opening has to wait.
 async fn many_streams(count: u64) {
     let pair = pair();
     spawn_echo(pair.server.clone());
@@ -122,7 +122,7 @@ async fn small_writes_in_a_row_arrive_in_order() {
 async fn a_request_and_its_end_share_a_datagram() {
     let pair = pair();
     let (client, server) = pair.connect().await;
-    // The handshake's last packets, and the delayed acknowledgements of them, come first.
+    // The handshake's last packets, and their delayed acknowledgements, come first.
     round_trip_by_hand(&client, &server).await;
     let before = client.stats().udp_sent;
     for _ in 0..20 {

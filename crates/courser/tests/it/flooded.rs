@@ -1,4 +1,4 @@
-//! An endpoint whose socket has something at every call, on a runtime that counts.
+//! An endpoint whose socket has something to receive at every call, on a runtime that counts calls.
 
 use std::future::Future;
 use std::io;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use courser::runtime::{self, Ecn, Received, Runtime, Task, Timer, Transmit, UdpSocket};
 use courser::{ClientConfig, Endpoint, Identity, RetryPolicy, ServerConfig};
 
-/// What the socket gives at each call while there is more.
+/// The results of the socket while the flood lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flood {
     EmptyDatagrams,
@@ -26,7 +26,7 @@ struct State {
     left: AtomicUsize,
     received: AtomicUsize,
     sent: AtomicUsize,
-    /// Look-ups of the interface of a peer.
+    /// Lookups of the interface of a peer.
     asked: AtomicUsize,
     /// The datagram that [`Flood::Hello`] delivers.
     hello: Vec<u8>,
@@ -42,7 +42,7 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// Polls nothing by itself; the test does.
+/// A runtime that polls nothing on its own; the test does.
 #[derive(Debug)]
 struct Bench(Arc<State>);
 
@@ -52,7 +52,7 @@ struct Socket(Arc<State>);
 #[derive(Debug)]
 struct Alarm(Arc<State>);
 
-/// Never rings: the test moves the clock to what was set last.
+/// Never fires: the test moves the clock to the last deadline.
 impl Timer for Alarm {
     fn set(&mut self, deadline: Instant, _: &mut Context<'_>) -> Poll<()> {
         *self.0.alarm.lock().expect("no panic") = Some(deadline);
@@ -189,13 +189,13 @@ fn bench_with(
     (Arc::new(Bench(state.clone())), state)
 }
 
-/// Receive calls for which the socket has something.
+/// Receive calls for which the socket has a result.
 const FLOOD: usize = 8000;
 /// Receive calls of a turn (limit K31).
 const CALLS: usize = 8;
 
-/// Each turn makes as many receive calls as it may, and then sends and lets other tasks run. Once
-/// the flood is over nothing wakes the driver any more.
+/// Asserts that each turn makes as many receive calls as it may, and then sends and lets other
+/// tasks run. After the flood nothing wakes the driver any more.
 fn flooded(flood: Flood) {
     let (bench, state) = bench(flood, true);
     let _entered = runtime::enter(bench);
@@ -216,7 +216,7 @@ fn flooded(flood: Flood) {
     };
     assert!(turn(), "there is more");
 
-    // What the application does in the middle of it gets its turn.
+    // Actions of the application during the flood take effect.
     let identity = Identity::dev().expect("random numbers");
     let config = ClientConfig::with_roots([identity.certificate()]).expect("a certificate");
     let peer = SocketAddr::from(([192, 0, 2, 2], 4433));
@@ -230,7 +230,7 @@ fn flooded(flood: Flood) {
     assert!(turns <= FLOOD / CALLS + 2, "{flood:?}: {turns} turns");
 }
 
-/// A98, and CVE-2026-11352 of another client, which received them for ever.
+/// A98, and CVE-2026-11352 of another client, which received them in an endless loop.
 #[test]
 fn empty_datagrams_end_each_turn_after_eight_calls() {
     flooded(Flood::EmptyDatagrams);
@@ -242,7 +242,7 @@ fn truncated_datagrams_end_each_turn_after_eight_calls() {
 }
 
 /// F40: errors about one destination, and of devices. Turns end after eight calls, and receiving
-/// pauses for up to a second while nothing but errors comes; sending goes on.
+/// pauses for up to a second while only errors occur; sending continues.
 #[cfg(target_os = "linux")]
 #[test]
 fn errors_of_receiving_that_stay_make_the_driver_pause() {
@@ -274,7 +274,7 @@ fn failing(code: i32) {
         if !woken.0.load(SeqCst) {
             let alarm = state.alarm.lock().expect("no panic").take();
             let mut clock = state.clock.lock().expect("no panic");
-            // Without an alarm somebody else has to wake the driver; here that is the test.
+            // Without an alarm another task has to wake the driver; here the test does.
             *clock = alarm.map_or(*clock + Duration::from_secs(1), |alarm| alarm.max(*clock));
         }
     };
@@ -285,7 +285,7 @@ fn failing(code: i32) {
     }
     assert_ne!(endpoint.stats().receive_pauses, 0, "{code}");
 
-    // In a pause, what the application does leaves at once.
+    // During a pause, data of the application is sent at once.
     let identity = Identity::dev().expect("random numbers");
     let config = ClientConfig::with_roots([identity.certificate()]).expect("a certificate");
     let peer = SocketAddr::from(([192, 0, 2, 2], 4433));
@@ -294,7 +294,7 @@ fn failing(code: i32) {
     turn();
     assert_ne!(state.sent.load(SeqCst), 0, "{code}: the hello has left");
 
-    // A socket that works again is received from within a second.
+    // A socket that works again is read within a second.
     state.left.store(0, SeqCst);
     let calls = state.received.load(SeqCst);
     let recovered = elapsed();
@@ -304,7 +304,7 @@ fn failing(code: i32) {
     }
 }
 
-/// F61: keys that can be guessed are worse than none.
+/// F61: predictable keys are worse than none.
 #[test]
 fn without_random_numbers_no_endpoint_starts() {
     let (bench, state) = bench(Flood::EmptyDatagrams, false);
@@ -314,7 +314,7 @@ fn without_random_numbers_no_endpoint_starts() {
     assert!(state.tasks.lock().expect("no panic").is_empty());
 }
 
-/// The first datagram of a client.
+/// Returns the first datagram of a client.
 async fn hello() -> Vec<u8> {
     let nobody = tokio::net::UdpSocket::bind("127.0.0.1:0")
         .await
@@ -354,7 +354,7 @@ async fn the_interface_of_a_peer_is_asked_for_after_the_handshake() {
     assert_eq!(state.asked.load(SeqCst), 0);
 }
 
-/// Answers without a connection are all sent, although nothing else arrives that would wake the driver.
+/// Answers without a connection are all sent, although no further arrival wakes the driver.
 #[tokio::test]
 async fn every_client_of_a_storm_is_answered() {
     // Each turn takes some more clients than it answers.
@@ -381,7 +381,7 @@ async fn every_client_of_a_storm_is_answered() {
     assert!((30..60).contains(&turns), "{turns} turns");
 }
 
-/// F61: HTTP/3 draws numbers of its own once a connection is there.
+/// F61: HTTP/3 draws random numbers of its own when a connection starts.
 #[cfg(feature = "http3")]
 #[tokio::test]
 async fn without_random_numbers_no_exchange_starts() {

@@ -1,4 +1,4 @@
-//! What dropping a handle does, to us and to the peer.
+//! Effects of dropping handles, on this end and on the peer.
 
 use std::time::Duration;
 
@@ -145,7 +145,7 @@ async fn port_is_free_after_the_last_handle() {
     pair.client.wait_idle().await;
     pair.server.wait_idle().await;
     drop(pair);
-    // The drivers stay until the connections are drained.
+    // The drivers continue until the connections are drained.
     within(10, async {
         while std::net::UdpSocket::bind(address).is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;

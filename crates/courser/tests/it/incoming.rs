@@ -1,4 +1,4 @@
-//! What a server can do with those who knock.
+//! Decisions of a server about new clients.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ async fn retried_client_comes_back_with_a_proven_address() {
         let incoming = pair.server.accept().await.expect("open");
         assert!(incoming.remote_address_validated());
         assert!(!incoming.may_retry());
-        // A second Retry is not allowed: the connection is given back.
+        // A second Retry is not allowed: the connection is returned.
         let error = incoming.retry().expect_err("proven already");
         error.into_incoming().await.expect("handshake")
     };
@@ -347,7 +347,7 @@ async fn dual_stack_socket_takes_both_families() {
         .alpn(["test"]);
     let any = std::net::SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, 0));
     let Ok(server) = courser::Endpoint::server(config, any) else {
-        return; // no IPv6 here
+        return; // IPv6 is not available here.
     };
     let port = server.local_addr().expect("bound").port();
     let config = ClientConfig::with_roots([identity.certificate()])
@@ -382,8 +382,8 @@ async fn configuration_of_the_transport_is_shared() {
     assert!(second.is_err(), "the peer allows one stream");
 }
 
-/// Handshakes that begin one after another must not keep the driver from its socket: what arrives
-/// meanwhile would be lost there (limit K31).
+/// Handshakes that begin one after another must not keep the driver from its socket, because
+/// arriving datagrams would be lost (limit K31).
 #[tokio::test]
 async fn four_clients_are_accepted_between_turns_of_the_driver() {
     const CLIENTS: usize = 50;
@@ -398,7 +398,7 @@ async fn four_clients_are_accepted_between_turns_of_the_driver() {
         }
     };
     within(10, all_wait).await;
-    // On the only thread of this runtime, the driver runs while this task waits and not before.
+    // On the only thread of this runtime, the driver runs only while this task waits.
     let mut accepted = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());
     while let Poll::Ready(incoming) = pin!(pair.server.accept()).poll(&mut cx) {

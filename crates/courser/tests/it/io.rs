@@ -1,4 +1,4 @@
-//! Streams as tokio's readers and writers, and what else a stream can do.
+//! Streams as tokio's readers and writers, and other features of streams.
 
 use crate::common::{Pair, pair, pair_with, pattern, within};
 use bytes::Bytes;
@@ -8,12 +8,12 @@ use courser::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// One stream from the client to the server, with the ends that carry it.
+/// Creates one stream from the client to the server, with both connections.
 async fn stream() -> (Pair, Connection, Connection, SendStream, RecvStream) {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("open");
-    // The peer learns of a stream by its first byte.
+    // The first byte announces the stream to the peer.
     send.write_all(b"!").await.expect("written");
     let mut receive = within(10, server.accept_uni()).await.expect("opened");
     receive.read_exact(&mut [0]).await.expect("first byte");
@@ -141,7 +141,7 @@ async fn reset_reaches_the_reader_with_its_code() {
     let error = within(10, receive.read_chunk(10)).await;
     assert_eq!(error, Err(ReadError::Reset(9u32.into())));
     assert!(error.is_err_and(|error| error.is_reset()));
-    // It stays that way.
+    // The result stays the same.
     assert_eq!(
         receive.read(&mut [0]).await,
         Err(ReadError::Reset(9u32.into()))
@@ -171,7 +171,7 @@ async fn stop_reaches_the_writer_with_its_code() {
     );
 }
 
-/// Waits until the acknowledgement of the reset has made the transport forget the stream.
+/// Waits until the acknowledgement of the reset has made the transport discard the stream.
 async fn until_forgotten(send: &SendStream) {
     let is_known = || send.priority().is_ok();
     within(10, async {
@@ -209,7 +209,7 @@ async fn code_of_a_stop_after_the_end_was_written_is_kept_too() {
     let pair = pair_with(transport, |config| config);
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("opened");
-    // More than the peer takes before it reads: the end is not delivered.
+    // More than the peer accepts before it reads: the end is not delivered.
     send.write_all(&[0; 10_400]).await.expect("written");
     send.finish().expect("first time");
     let mut receive = within(10, server.accept_uni()).await.expect("accepted");
@@ -298,7 +298,7 @@ async fn key_updates_lose_nothing() {
     let data = pattern(11, 200_000);
     for (round, piece) in data.chunks(20_000).enumerate() {
         let side = if round % 2 == 0 { &client } else { &server };
-        // An update may still be under way; the next round begins another.
+        // An update may still be in progress; the next iteration begins another.
         let _ = side.force_key_update();
         send.write_all(piece).await.expect("written");
         let mut back = vec![0; piece.len()];

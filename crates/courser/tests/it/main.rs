@@ -1,4 +1,5 @@
-//! The facade over real sockets on loopback: one binary, because each would link all of the stack.
+//! Tests of the facade over real sockets on loopback. They are one binary, because each binary
+//! would link the whole stack.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! TLS work on threads that may block: resolvers and verifiers that take their time hold up nobody.
+//! TLS work on threads that may block: slow resolvers and verifiers delay no other connection.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -21,7 +21,7 @@ use courser::{
 use crate::common::{self, loopback, within};
 use crate::slow_disk::{echo, round_trip};
 
-/// The name that the resolvers here take their time for.
+/// The name for which the resolvers here are slow.
 const SLOW: &str = "slow.test";
 
 /// A server, and a client that trusts it.
@@ -32,7 +32,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// `resolve` is called in each handshake with the name that the client wants.
+    /// Calls `resolve` in each handshake with the name that the client requests.
     fn new(resolve: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let (identity, key) = identity();
         let resolver = Resolver {
@@ -128,7 +128,8 @@ impl ResolvesServerCert for Resolver {
     }
 }
 
-/// Returns the median of the round trips on a connection while `work` is not done, and its result.
+/// Measures round trips on a connection until `work` is done. Returns their median, and the result
+/// of `work`.
 async fn median_beside<T: Send + 'static>(
     connection: &Connection,
     work: impl Future<Output = T> + Send + 'static,
@@ -143,7 +144,7 @@ async fn median_beside<T: Send + 'static>(
     (times[times.len() / 2], result)
 }
 
-/// Round trips are at least this fast while somebody else's handshake takes a second.
+/// Round trips are at least this fast while another handshake takes a second.
 const FAST: Duration = Duration::from_millis(50);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -167,7 +168,7 @@ async fn resolver_that_takes_a_second_delays_no_other_connection() {
     within(20, Arc::into_inner(ends).expect("the last").finish()).await;
 }
 
-/// Asks an async function, and accepts what it accepts.
+/// Calls an async function, and accepts what it accepts.
 #[derive(Debug)]
 struct SlowVerifier(Arc<CryptoProvider>);
 
@@ -274,7 +275,7 @@ async fn many_handshakes_at_once_succeed_and_128_run_at_a_time() {
     within(60, Arc::into_inner(ends).expect("the last").finish()).await;
 }
 
-/// Waits in `resolve` until it is let through.
+/// Blocks in `resolve` until it is allowed to continue.
 fn gate(ready: Receiver<()>) -> impl Fn(&str) + Send + Sync {
     let ready = Mutex::new(ready);
     move |name| {
@@ -291,7 +292,7 @@ async fn client_that_leaves_while_tls_is_at_work_leaves_nothing_behind() {
     let ends = Ends::new(gate(ready));
     let leaves = tokio::time::timeout(Duration::from_millis(300), ends.connect(SLOW));
     assert!(leaves.await.is_err(), "the resolver waits");
-    // The server forgets the connection, although its session is not back.
+    // The server discards the connection although its session has not been returned.
     let forgotten = async {
         while ends.server.stats().accepted == 0 || ends.server.stats().connections > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;

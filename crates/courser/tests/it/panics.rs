@@ -1,4 +1,4 @@
-//! Panics in the code of users that runs inside a connection end that connection only (A103, F59).
+//! Panics in user code that runs inside a connection end only that connection (A103, F59).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -28,7 +28,7 @@ fn assert_internal_fault(error: &ConnectionError, message: &str) {
     assert!(text.contains(message), "{text}");
 }
 
-/// Sends some bytes each way.
+/// Sends some bytes in both directions.
 async fn assert_works(client: &Connection, server: &Connection) {
     let exchange = async {
         let (mut send, mut receive) = client.open_bi().await.expect("room");
@@ -64,7 +64,7 @@ async fn sink_that_panics_ends_its_own_connection() {
         .expect("no panic")
         .expect_err("over");
     assert_internal_fault(&error, "a sink of the test");
-    // The peer retransmits, and learns of it by a stateless reset.
+    // The peer retransmits, and receives a stateless reset.
     assert_eq!(
         within(20, faulty_client.closed()).await,
         ConnectionError::Reset
@@ -72,12 +72,12 @@ async fn sink_that_panics_ends_its_own_connection() {
     assert_works(&client, &server).await;
     let stats = pair.server.stats();
     assert_eq!((stats.faults, stats.connections), (1, 1));
-    // Everything that is left ends as usual.
+    // All other handles end as usual.
     drop((faulty_client, faulty_server, client, server));
     within(20, pair.finish()).await;
 }
 
-/// Panics at an acknowledgement once it is armed.
+/// Panics at the first acknowledgement after it is armed.
 #[derive(Clone, Debug, Default)]
 struct Armed(Arc<AtomicBool>);
 

@@ -13,7 +13,7 @@ use qlog::reader::{Event, QlogSeqReader};
 
 const BYTES: usize = 300_000;
 
-/// A directory that goes with the test.
+/// A directory that is removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -22,7 +22,7 @@ impl Scratch {
         Self(path)
     }
 
-    /// The traces by the end that wrote them.
+    /// Returns the traces by the end that wrote them.
     fn traces(&self) -> BTreeMap<String, PathBuf> {
         let entries = fs::read_dir(&self.0).expect("the directory");
         entries
@@ -50,7 +50,7 @@ impl Drop for Scratch {
 async fn transfer(directory: &Arc<QlogDirectory>) -> courser::ConnectionStats {
     let transport = TransportConfig {
         sinks: Some(directory.clone()),
-        // Enough packets to read about.
+        // Enough packets for a useful trace.
         mtu_discovery: false,
         ..TransportConfig::default()
     };
@@ -141,7 +141,7 @@ async fn the_qlog_crate_has_a_type_for_every_line() {
         assert!(events.len() == written && written > 100, "{written} events");
         for event in events {
             if let Event::Json(event) = event {
-                // The drafts have no such event.
+                // The drafts do not define such an event.
                 assert_eq!(event.name, "courser:spurious_loss", "{}", event.data);
             }
         }

@@ -1,11 +1,11 @@
-//! Whether the system is given batches or single datagrams.
+//! Tests of whether the system receives batches or single datagrams.
 
 use crate::common::{Pair, pair_with, within};
 use courser::{Endpoint, TransportConfig};
 
 const BYTES: usize = 1 << 20;
 
-/// Sends a mebibyte from the client and returns how many datagrams left in how many calls.
+/// Sends a mebibyte from the client. Returns the number of datagrams and of calls.
 async fn send_bulk(pair: &Pair) -> (u64, u64) {
     let before = pair.client.socket_counters();
     let (client, server) = pair.connect().await;
@@ -28,7 +28,7 @@ async fn send_bulk(pair: &Pair) -> (u64, u64) {
 }
 
 fn pair() -> Pair {
-    // On loopback packets would grow until a batch has room for one.
+    // On loopback, packets would grow until a batch has room for only one.
     let transport = TransportConfig {
         mtu_discovery: false,
         ..TransportConfig::default()
@@ -36,7 +36,7 @@ fn pair() -> Pair {
     pair_with(transport, |config| config)
 }
 
-/// Other systems, and kernels before 4.18, have no offload to switch.
+/// Other systems, and kernels before 4.18, have no offload to disable.
 fn can_batch(endpoint: &Endpoint) -> bool {
     endpoint.capabilities().gso_segments > 1
 }

@@ -1,4 +1,4 @@
-//! A disk that stands still delays no packet.
+//! A disk that blocks delays no packet.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Write for SlowDisk {
     }
 }
 
-/// Traces the first connection to a slow disk, and no other.
+/// Traces only the first connection, to a slow disk.
 #[derive(Debug)]
 struct FirstTraced {
     writer: BackgroundWriter,
@@ -46,7 +46,7 @@ impl SinkFactory for FirstTraced {
     }
 }
 
-/// Answers each stream with what it brings.
+/// Echoes the content of each stream.
 pub async fn echo(connection: Connection) {
     while let Ok((mut send, mut receive)) = connection.accept_bi().await {
         if let Ok(bytes) = receive.read_to_end(1000).await {
@@ -66,7 +66,7 @@ pub async fn round_trip(connection: &Connection) -> Duration {
     began.elapsed()
 }
 
-/// Returns the median of some round trips.
+/// Returns the median of several round trips.
 async fn median_round_trip(connection: &Connection) -> Duration {
     let mut times = Vec::new();
     for _ in 0..21 {
@@ -109,7 +109,7 @@ async fn disk_that_takes_a_second_per_write_delays_no_other_connection() {
     let (client, server) = pair.connect().await;
     let echoing = common::spawn(echo(server));
     let uploading = async {
-        // Each takes some two buffers of records.
+        // Each fills some two buffers of records.
         while sinks.outcome.dropped().buffers < 3 {
             upload(&slow_client, &slow_server, 200_000).await;
         }

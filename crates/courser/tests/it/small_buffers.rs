@@ -1,4 +1,4 @@
-//! Transfers through sockets whose receive buffers hold a packet or two (F42).
+//! Transfers through sockets whose receive buffers hold one or two packets (F42).
 
 use std::net::UdpSocket;
 use std::time::Instant;
@@ -8,8 +8,8 @@ use socket2::SockRef;
 
 use crate::common::{self, loopback, pattern, within};
 
-/// An endpoint whose receive buffer has this size, as far as the system allows: Linux doubles it,
-/// and takes a datagram that is larger if there is no other.
+/// Creates an endpoint with a receive buffer of this size, as far as the system allows: Linux
+/// doubles it, and accepts a datagram that is larger if there is no other.
 fn endpoint(server: Option<ServerConfig>, receive_buffer: Option<usize>) -> Endpoint {
     let socket = UdpSocket::bind(loopback()).expect("a port");
     let same = socket.try_clone().expect("a descriptor");
@@ -25,7 +25,8 @@ fn endpoint(server: Option<ServerConfig>, receive_buffer: Option<usize>) -> Endp
     endpoint
 }
 
-/// Sends `len` bytes each way at once, compares them, and returns the drops of server and client.
+/// Sends `len` bytes in both directions at once, compares them, and returns the drops of server and
+/// client.
 async fn transfer(len: usize, at_server: Option<usize>, at_client: Option<usize>) -> [u64; 2] {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity).expect("own certificate");
@@ -75,8 +76,8 @@ async fn transfer(len: usize, at_server: Option<usize>, at_client: Option<usize>
 
 const LEN: usize = 1 << 20;
 
-/// The kernel counts a datagram of 1200 bytes as 2304 at least: the second one that waits is one too
-/// many.
+/// The kernel counts a datagram of 1200 bytes as at least 2304, so there is no room for a second
+/// one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_with_a_buffer_of_two_kib_gets_every_byte() {
     let [server, client] = within(60, transfer(LEN, Some(2048), None)).await;
@@ -98,7 +99,7 @@ async fn two_ends_with_buffers_of_two_kib_get_every_byte() {
     assert_drops(server.max(client));
 }
 
-/// Drops are counted where the system reports them.
+/// Checks that drops are counted, if the system reports them.
 fn assert_drops(dropped: u64) {
     assert!(dropped > 0 || !cfg!(target_os = "linux"));
 }

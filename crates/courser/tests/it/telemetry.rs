@@ -1,4 +1,4 @@
-//! Records of what happens on a connection.
+//! Records of the events on a connection.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,5 @@
-//! Nothing that arrives is overlooked: with acknowledgements put off and no idle timeout, no
-//! timer comes to the rescue.
+//! Every arrival is noticed: with delayed acknowledgements and no idle timeout, no timer hides a
+//! missed one.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use tokio::sync::mpsc as async_mpsc;
 
 const ROUNDS: usize = 50;
 
-/// The driver receives, wakes several tasks and means to send when they have run. What arrives
-/// before it does wakes nobody, because the driver is awake; it has to be looked for.
+/// The driver receives, wakes several tasks and will send when they have run. A datagram that
+/// arrives before wakes no task, because the driver is awake; the driver must check for it.
 #[test]
 fn datagram_that_arrives_in_the_middle_of_a_turn_is_received() {
     let transport = TransportConfig {
@@ -21,7 +21,7 @@ fn datagram_that_arrives_in_the_middle_of_a_turn_is_received() {
     };
     let (send_go, go) = async_mpsc::unbounded_channel();
     let (send_gone, gone) = mpsc::channel();
-    // It asks the socket between any two tasks, so that it notices the datagram at once.
+    // This runtime polls the socket between any two tasks, so that it notices the datagram at once.
     let here = tokio::runtime::Builder::new_current_thread()
         .event_interval(1)
         .enable_all()
@@ -57,7 +57,7 @@ fn datagram_that_arrives_in_the_middle_of_a_turn_is_received() {
             send_go.send(()).expect("client lives");
             gone.recv().expect("client lives");
         }));
-        // The client's own timer finds a datagram that was overlooked after 48 s.
+        // The client's own timer finds a missed datagram only after 48 s.
         within(20, one).await.expect("no panic");
         within(20, other).await.expect("no panic");
         connection.close(0u32.into(), b"");
@@ -65,7 +65,7 @@ fn datagram_that_arrives_in_the_middle_of_a_turn_is_received() {
     });
 }
 
-/// Reads byte by byte, and calls `then` before anything else can happen here.
+/// Reads byte by byte, and calls `then` before anything else can happen on this thread.
 async fn read_bytes(mut receive: RecvStream, then: impl Fn()) {
     for _ in 0..ROUNDS {
         receive.read_exact(&mut [0]).await.expect("sent");
@@ -73,7 +73,7 @@ async fn read_bytes(mut receive: RecvStream, then: impl Fn()) {
     }
 }
 
-/// Sends a byte on each of two streams, and again each time it is told to.
+/// Sends a byte on each of two streams, and again at each notification.
 async fn send_pairs(
     connection: Connection,
     mut go: async_mpsc::UnboundedReceiver<()>,

@@ -1,29 +1,29 @@
-//! An allocator that counts, thread by thread: a test that runs one end on a thread of its own
-//! sees that end alone.
+//! An allocator with counters per thread: a test that runs one end on its own thread measures only
+//! that end.
 
 #![expect(unsafe_code, reason = "an allocator cannot be written without")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, with a count of what this thread did.
+/// The system's allocator, with counters of this thread's allocations.
 struct Counting;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
 thread_local! {
-    // Neither needs to be built or torn down, so that they are there at any time.
+    // Neither needs initialisation or destruction, so they are available at any time.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
     static LIVE: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Blocks that this thread has asked for so far; growing one in place counts too.
+/// Returns the number of blocks that this thread has allocated; growing one in place counts too.
 pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
-/// Bytes that this thread asked for and did not give back.
+/// Returns the bytes that this thread has allocated and not freed.
 pub fn live() -> isize {
     LIVE.get()
 }
@@ -37,7 +37,7 @@ fn on_freed(len: usize) {
     LIVE.set(LIVE.get() - len as isize);
 }
 
-// SAFETY: everything is left to the system's allocator, which keeps the contract; the counters
+// SAFETY: all work is left to the system's allocator, which keeps the contract; the counters
 // allocate nothing and cannot fail.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

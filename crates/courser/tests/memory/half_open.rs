@@ -1,4 +1,4 @@
-//! Heap of a server for each handshake that a client has begun and does not go on with (attack A05).
+//! Heap of a server for each handshake that a client begins and abandons (attack A05).
 
 use std::collections::HashSet;
 use std::net::{SocketAddr, UdpSocket};
@@ -9,19 +9,19 @@ use courser::{ClientConfig, Connecting, Endpoint, Identity, ServerConfig, Transp
 use super::common::{loopback, within};
 use super::{counting, runtime};
 
-/// Handshakes before the counted ones, so that what all share is there.
+/// Handshakes before the counted ones, so that shared memory is already allocated.
 const FIRST: usize = 20;
-/// Fewer than those from which on clients have to validate their address.
+/// Fewer handshakes than the number from which on clients have to validate their address.
 const COUNTED: usize = 80;
 
-/// Heap of one of them (O2), without what AWS-LC allocates for ciphers, which no Rust allocator sees.
-/// 21 950 bytes were measured; docs/PERFORMANCE.md says what they are.
+/// Heap of one handshake (O2), without AWS-LC's allocations for ciphers, which no Rust allocator
+/// sees. 21 950 bytes were measured; docs/PERFORMANCE.md explains them.
 const BUDGET: isize = 24 * 1024;
 
 /// The datagrams of a client's first flight.
 type Flight = Vec<Vec<u8>>;
 
-/// First flights of as many clients, caught by a socket that answers nothing.
+/// Returns first flights of as many clients, received by a socket that answers nothing.
 async fn catch_flights(config: ClientConfig) -> Vec<Flight> {
     let nobody = tokio::net::UdpSocket::bind(loopback())
         .await
@@ -34,7 +34,7 @@ async fn catch_flights(config: ClientConfig) -> Vec<Flight> {
     while flights.len() < FIRST + COUNTED {
         let _connecting = endpoint.connect(address, "localhost").expect("configured");
         let mut flight = Flight::new();
-        // The hello with its post-quantum share takes two.
+        // A ClientHello with a post-quantum key share takes two.
         while flight.len() < 2 {
             let mut datagram = vec![0; 2000];
             let len = nobody.recv(&mut datagram).await.expect("sent");
@@ -52,7 +52,8 @@ async fn catch_flights(config: ClientConfig) -> Vec<Flight> {
     flights
 }
 
-/// Starts as many handshakes as there are flights; returns what is to be kept for them to go on.
+/// Starts as many handshakes as there are flights. The caller must keep the result for them to
+/// continue.
 async fn accept(endpoint: &Endpoint, count: usize) -> Vec<Connecting> {
     let mut connecting = Vec::new();
     while connecting.len() < count {
@@ -80,7 +81,7 @@ fn half_open_handshake_costs_at_most_24_kib() {
     let config = config.alpn(["test"]);
     let flights = runtime().block_on(async { within(60, catch_flights(config)).await });
     let growth = runtime().block_on(async {
-        // As slow as the machine may be: nobody is given up while this is measured.
+        // Long enough for slow machines: no handshake times out during the measurement.
         let transport = TransportConfig {
             handshake_timeout: Duration::from_secs(300),
             ..TransportConfig::default()

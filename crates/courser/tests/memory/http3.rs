@@ -1,4 +1,4 @@
-//! What requests and connections of HTTP/3 cost in memory.
+//! Memory of HTTP/3 requests and connections.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use tokio::sync::{mpsc, oneshot};
 use super::common::{loopback, within};
 use super::{counting, runtime};
 
-/// What the thread of the server has allocated so far, and holds.
+/// Total allocations and live heap of the server's thread.
 #[derive(Clone, Copy, Debug)]
 struct Heap {
     allocations: u64,
     live: isize,
 }
 
-/// A server on a thread of its own, which can be asked for its heap.
+/// A server on its own thread, which reports its heap on request.
 struct Server {
     address: SocketAddr,
     config: ClientConfig,
@@ -64,7 +64,7 @@ impl Server {
     }
 }
 
-/// Runs until nobody asks any more.
+/// Runs until no more requests for its heap come.
 async fn serve(
     identity: &Identity,
     address: oneshot::Sender<SocketAddr>,
@@ -89,7 +89,7 @@ async fn serve(
         }
     });
     while let Some(answer) = asked.recv().await {
-        // Nothing more is freed: all is acknowledged.
+        // Nothing more is freed: everything is acknowledged.
         let mut live = counting::live();
         let mut rounds = 0;
         while rounds < 5 {
@@ -117,7 +117,7 @@ async fn request(client: &h3::Client) {
     assert_eq!(body.to_bytes(), "!");
 }
 
-/// Some at a time, on one connection.
+/// Sends requests on one connection, several at a time.
 async fn requests(client: &h3::Client, count: usize) {
     let tasks: Vec<_> = (0..IN_FLIGHT)
         .map(|_| {
@@ -136,10 +136,10 @@ async fn requests(client: &h3::Client, count: usize) {
 
 const IN_FLIGHT: usize = 50;
 
-/// Heap that an HTTP/3 connection may hold on the server while nothing happens on it.
+/// Heap that an HTTP/3 connection may hold on the server while it is idle.
 const IDLE_BUDGET: isize = 32 * 1024;
 
-/// Connections before the counted ones, so that what all share is there.
+/// Connections before the counted ones, so that shared memory is already allocated.
 const FIRST: usize = 50;
 const COUNTED: usize = 150;
 
@@ -167,11 +167,11 @@ fn idle_http3_connection_costs_at_most_32_kib() {
     }));
 }
 
-/// Requests before the first count, and to the last.
+/// Requests before the first count, and up to the last.
 const WARM: usize = 60_000;
 const ALL: usize = 150_000;
 
-/// Allocations that a small request may take on each end.
+/// Allocations that a small request may make at each end.
 const SERVER_BUDGET: f64 = 16.0;
 const CLIENT_BUDGET: f64 = 20.0;
 
@@ -206,9 +206,9 @@ fn requests_cost_the_same_however_many_there_were() {
             assert!(each[1] <= each[0] * 1.05 + 0.5, "{each:?} grows");
             assert!(each[1] <= most, "{each:?} of {most}");
         }
-        // 330 KB after 10 000 requests, 420 after 50 000, 426 after 450 000: buffers that are used
-        // again keep the largest size they had, and one more chunk of 64 KiB may be in use at one
-        // moment than at another. Whatever a request left, were it one pointer, would be more.
+        // 330 KB after 10 000 requests, 420 after 50 000, 426 after 450 000: reused buffers keep
+        // the largest size they had, and the number of 64 KiB chunks in use varies by one. A leak
+        // of a single pointer per request would be more.
         let grown = last.live - first.live;
         let most = 4 * 64 * 1024;
         assert!(grown < most, "{grown} bytes of {} requests", ALL - WARM);

@@ -1,6 +1,6 @@
-//! What packets and connections cost in memory.
+//! Memory of packets and connections.
 //!
-//! A binary of its own: the counting allocator is that of the whole process.
+//! This is a separate binary, because the counting allocator applies to the whole process.
 
 #[path = "../it/common/mod.rs"]
 mod common;
@@ -22,7 +22,7 @@ use common::{loopback, pair_with, within};
 const MEGABYTE: usize = 1_000_000;
 const CHUNK: usize = 64 * 1024;
 
-/// Bytes on their way from one end to the other, without being copied by the calls.
+/// Moves bytes from one end to the other without copies in the calls.
 async fn move_chunks(send: &mut SendStream, receive: &mut RecvStream, len: usize) {
     let chunk = Bytes::from_static(&[7; CHUNK]);
     let write = async {
@@ -40,7 +40,7 @@ async fn move_chunks(send: &mut SendStream, receive: &mut RecvStream, len: usize
     tokio::join!(write, read);
 }
 
-/// The same with a copy in each call.
+/// Moves bytes with a copy in each call.
 async fn move_copies(send: &mut SendStream, receive: &mut RecvStream, len: usize) {
     let write = async {
         for _ in 0..len / CHUNK {
@@ -60,13 +60,13 @@ fn packets(ends: [&Connection; 2]) -> u64 {
     ends.iter().map(|end| end.stats().packets_sent).sum()
 }
 
-/// Allocations per packet once both ends have found their size. Both are on this thread: the
-/// count is the sum.
+/// Returns the allocations per packet in the steady state. Both ends are on this thread: the count
+/// is their sum.
 async fn steady_state(
     what: &str,
     mut move_bytes: impl AsyncFnMut(&mut SendStream, &mut RecvStream, usize),
 ) {
-    // Packets of a size that real paths carry, many of them.
+    // Packets of a size that real paths carry, and many of them.
     let transport = TransportConfig {
         mtu_discovery: false,
         ..TransportConfig::default()
@@ -105,10 +105,10 @@ async fn packets_of_copied_bytes_allocate_nothing() {
     steady_state("copies", move_copies).await;
 }
 
-/// Heap that a connection may hold while nothing happens on it.
+/// Heap that a connection may hold while it is idle.
 const IDLE_BUDGET: isize = 16 * 1024;
 
-/// Connections before the counted ones, so that what all share is there.
+/// Connections before the counted ones, so that shared memory is already allocated.
 const FIRST: usize = 50;
 const COUNTED: usize = 200;
 
@@ -128,7 +128,7 @@ fn idle_server_connection_costs_at_most_16_kib() {
     let growth = runtime().block_on(async {
         let address = address.await.expect("bound");
         let _clients = within(60, ask(config, address)).await;
-        // They acknowledge, and are there, until the server has measured.
+        // They acknowledge, and exist, until the server has measured.
         growth.await.expect("measured")
     });
     server.join().expect("no panic");
@@ -145,7 +145,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .expect("a thread")
 }
 
-/// The server's end of all connections; returns how far the heap grew for the counted ones.
+/// Runs the server end of all connections. Returns the growth of the heap for the counted ones.
 async fn serve(identity: &Identity, address: oneshot::Sender<SocketAddr>) -> isize {
     let config = ServerConfig::with_identity(identity)
         .expect("own certificate")
@@ -172,7 +172,7 @@ async fn answer(endpoint: &Endpoint, count: usize, connections: &mut Vec<Connect
             assert_eq!(receive.read_to_end(100).await.expect("sent"), b"request");
             send.write_all(b"answer").await.expect("room");
             send.finish().expect("first time");
-            // Acknowledged, as is everything before it: now the connection is idle.
+            // It is acknowledged, like everything before it: now the connection is idle.
             assert_eq!(send.stopped().await.expect("connection lives"), None);
             drop((send, receive));
             connection
@@ -183,7 +183,7 @@ async fn answer(endpoint: &Endpoint, count: usize, connections: &mut Vec<Connect
     }
 }
 
-/// The clients' end, in batches that no server takes for an attack.
+/// Runs the client ends, in batches that no server mistakes for an attack.
 async fn ask(config: ClientConfig, address: SocketAddr) -> (Endpoint, Vec<Connection>) {
     let mut endpoint = Endpoint::client(loopback()).expect("a port");
     endpoint.set_default_client_config(config);

@@ -6,7 +6,8 @@ use http::{Response, StatusCode, Version};
 use super::server::{Server, Speaks, full, service};
 use super::{builder, text, timing, within};
 
-/// Announces HTTP/3 at its own port, and says how it was asked.
+/// Starts a server that announces HTTP/3 at its own port, and answers with the protocol of the
+/// request.
 async fn announcing(value: &'static str) -> Server {
     let port = std::sync::Arc::new(std::sync::OnceLock::<u16>::new());
     let shared = port.clone();

@@ -1,4 +1,4 @@
-//! Bodies: streams, trailers, codings, limits of time.
+//! Bodies: streams, trailers, codings, time limits.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ where
     StreamBody::new(stream).map_err(Into::into).boxed_unsync()
 }
 
-/// Sends back what it gets, trailers too.
+/// Returns a service that echoes bodies, including trailers.
 fn mirror() -> Service {
     service(|request| async move {
         let mut response = Response::new(request.into_body());
@@ -205,7 +205,7 @@ async fn silence_and_length_are_limited() {
         Speaks::Both,
         service(|request| async move {
             match request.uri().path() {
-                // One piece, then silence.
+                // One piece, then nothing.
                 "/silent" => Response::new(frames(stream::unfold(0, |state| async move {
                     if state > 0 {
                         std::future::pending::<()>().await;

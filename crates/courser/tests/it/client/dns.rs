@@ -1,4 +1,4 @@
-//! Names and HTTPS records, from a name server in this process.
+//! Names and HTTPS records, from a DNS server in this process.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -16,10 +16,10 @@ const A: u16 = 1;
 const AAAA: u16 = 28;
 const HTTPS: u16 = 65;
 
-/// What is answered to a question for a name and a type, and after how long.
+/// The answer to a query for a name and a type, and its delay.
 type Zone = Arc<dyn Fn(&str, u16) -> Option<(Duration, Vec<Vec<u8>>)> + Send + Sync>;
 
-/// A name server that knows the zone. `None` is no answer at all.
+/// Starts a DNS server with this zone. `None` means no answer at all.
 async fn name_server(zone: Zone) -> (SocketAddr, Arc<Mutex<Vec<(String, u16)>>>) {
     let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port"));
     let address = socket.local_addr().expect("bound");
@@ -45,7 +45,7 @@ async fn name_server(zone: Zone) -> (SocketAddr, Arc<Mutex<Vec<(String, u16)>>>)
     (address, asked)
 }
 
-/// The name, its type, and where the question ends.
+/// Returns the name, the type, and the end of the question.
 fn question(query: &[u8]) -> Option<(String, u16, usize)> {
     let (mut at, mut name) = (12, String::new());
     loop {
@@ -79,7 +79,7 @@ fn answer(question: &[u8], kind: u16, records: &[Vec<u8>]) -> Vec<u8> {
     answer
 }
 
-/// An HTTPS record of the origin itself, with these parameters.
+/// Encodes an HTTPS record of the origin itself, with these parameters.
 fn https(params: &[(u16, Vec<u8>)]) -> Vec<u8> {
     let mut record = vec![0, 1, 0];
     for (key, value) in params {
@@ -131,7 +131,7 @@ async fn an_https_record_brings_http3_with_the_first_request() {
     let response = within(client.get(&url(&server))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_3);
     let asked = asked.lock().expect("no panic").clone();
-    // RFC 9460 §9.1: other ports are asked for by name.
+    // RFC 9460 §9.1: other ports have names of their own.
     let name = format!("_{}._https.example.test.", server.address.port());
     assert!(asked.contains(&(name, HTTPS)), "{asked:?}");
     assert!(
@@ -170,7 +170,7 @@ async fn hints_and_ports_of_records_are_followed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn records_that_do_not_come_hold_nobody_up() {
     let server = Server::start(Speaks::Both, echo()).await;
-    // Neither HTTPS nor AAAA is ever answered.
+    // HTTPS and AAAA queries are never answered.
     let zone: Zone = Arc::new(|_, kind| (kind == A).then(|| (Duration::ZERO, here())));
     let (address, _) = name_server(zone).await;
     let client = builder(&server, address).build().expect("a client");
@@ -203,7 +203,7 @@ async fn damaged_records_are_no_records() {
     let zone: Zone = Arc::new(|_, kind| {
         let records = match kind {
             A => here(),
-            // A parameter that is longer than the record.
+            // A parameter longer than the record.
             HTTPS => vec![vec![0, 1, 0, 0, 1, 0, 200, 1]],
             _ => Vec::new(),
         };

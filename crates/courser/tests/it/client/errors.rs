@@ -1,4 +1,4 @@
-//! What is told when something does not work.
+//! Error messages of the client.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ async fn nobody_there_and_no_name() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_hosts_run_into_the_limit() {
-    // Accepts, and says nothing: TLS never begins.
+    // Accepts, but sends nothing: TLS never begins.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
     let client = Client::builder()
@@ -100,7 +100,7 @@ async fn silent_hosts_run_into_the_limit() {
     drop(listener);
 }
 
-/// Answers each connection with these bytes and closes it.
+/// Starts a server that answers each connection with these bytes and closes it.
 async fn raw(answer: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();

@@ -1,4 +1,4 @@
-//! Servers that leave: what they refuse goes to the next connection.
+//! Servers that go away: requests that they refuse are sent on the next connection.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ async fn requests_go_on_elsewhere_when_a_server_drains() {
             let signal = signal.clone();
             let leaves = async move {
                 match number {
-                    // Each later one stays.
+                    // Later ones stay.
                     0 => signal.notified().await,
                     _ => std::future::pending().await,
                 }
@@ -61,7 +61,7 @@ async fn requests_go_on_elsewhere_when_a_server_drains() {
     let first = within(client.send(post())).await.expect("answered");
     assert_eq!(text(first).await, "0 content");
     leave.notify_one();
-    // Some of these meet the GOAWAY on its way: none may fail, whatever its method.
+    // Some of these cross the GOAWAY: none may fail, whatever its method.
     for _ in 0..200 {
         let response = within(client.send(post())).await.expect("answered");
         let text = text(response).await;

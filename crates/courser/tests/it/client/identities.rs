@@ -1,4 +1,4 @@
-//! Clients that say who they are, and where they come from.
+//! Client certificates and local addresses.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! The client against real servers of all three protocols on loopback.
+//! Tests of the client with real servers of all three protocols on loopback.
 
 mod alternatives;
 mod bodies;
@@ -26,7 +26,8 @@ use http_body_util::BodyExt as _;
 
 use self::server::Server;
 
-/// A client that trusts the server and finds `localhost` and `example.test` where it is.
+/// Returns the builder of a client that trusts the server and resolves `localhost` and
+/// `example.test` to its address.
 fn builder(server: &Server) -> ClientBuilder {
     Client::builder()
         .platform_roots(false)
@@ -61,7 +62,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
         .expect("not in time")
 }
 
-/// Waits until something holds that another task brings about.
+/// Waits for a condition that another task fulfils.
 async fn until(mut holds: impl FnMut() -> bool) {
     let waiting = async {
         while !holds() {

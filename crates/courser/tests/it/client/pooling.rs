@@ -1,4 +1,4 @@
-//! Connections are kept, shared and replaced.
+//! Reuse, sharing and replacement of connections.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use super::server::{Content, Server, Speaks, echo, empty, full, service};
 use super::{builder, text, timing, within};
 
-/// A proxy that makes tunnels for those who know the word, and what it was asked for.
+/// Starts a proxy that makes tunnels for clients with the password, and returns its requests.
 async fn proxy() -> (Server, Arc<Mutex<Vec<String>>>) {
     proxy_that(Speaks::Plain).await
 }
@@ -21,7 +21,7 @@ async fn proxy_that(speaks: Speaks) -> (Server, Arc<Mutex<Vec<String>>>) {
         log.lock()
             .expect("no panic")
             .push(format!("{} {}", request.method(), request.uri()));
-        // "user:word"
+        // The encoding of "user:word".
         let knows = request
             .headers()
             .get("proxy-authorization")
@@ -77,7 +77,7 @@ async fn secure_origins_are_reached_through_a_tunnel_and_never_over_quic() {
     );
 }
 
-/// TLS to the proxy, and for secure origins TLS to these within it.
+/// Uses TLS to the proxy and, for secure origins, another TLS connection inside.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn proxies_are_reached_over_tls() {
     let (proxy, seen) = proxy_that(Speaks::Http1).await;
@@ -101,7 +101,7 @@ async fn proxies_are_reached_over_tls() {
         .expect("answered");
     assert_eq!(text(response).await, "for http://example.test/b");
     assert_eq!(seen.lock().expect("no panic").len(), 2);
-    // One that nobody vouches for gets neither the request nor the password.
+    // A proxy with an untrusted certificate receives neither the request nor the password.
     let client = builder(&server).proxy(secure).build().expect("a client");
     let error = within(client.get(&server.url("/c")))
         .await
@@ -169,7 +169,7 @@ async fn proxies_of_other_kinds_are_refused_with_what_is_allowed() {
             url: url.to_owned(),
             except: String::new(),
         };
-        // Not when it is first needed: it would be passed over.
+        // The error is reported now, because on first use the proxy would be skipped.
         let error = builder(&server).proxy(proxy).build().expect_err(url);
         assert_eq!(error.kind(), kind, "{url}");
         assert!(error.to_string().contains(allowed), "{error}");

@@ -58,7 +58,8 @@ async fn where_udp_is_dropped_http2_wins_and_it_is_remembered() {
     let mut datagram = [0; 1500];
     assert!(hole.recv(&mut datagram).is_ok_and(|len| len >= 1200));
     drop(response);
-    // QUIC is given up a while after TCP has won, and the connection was idle for too long by then.
+    // QUIC is abandoned some time after TCP has won, and by then the connection has been idle for
+    // too long.
     tokio::time::sleep(Duration::from_millis(3500)).await;
     let response = within(client.get(&server.url("/")))
         .await
@@ -171,7 +172,7 @@ async fn nobody_listening_is_found_out_soon_over_quic_alone() {
     assert!(began.elapsed() < Duration::from_secs(5));
 }
 
-/// TCP would be what they have ruled out.
+/// TCP would violate the user's choice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http3_alone_is_an_error_where_it_cannot_be_used() {
     let server = Server::start(Speaks::Both, echo()).await;

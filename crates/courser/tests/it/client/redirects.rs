@@ -1,4 +1,4 @@
-//! Redirects are followed.
+//! Following of redirects.
 
 use courser::client::ErrorKind;
 use http::{Request, Response, StatusCode, header};
@@ -7,7 +7,8 @@ use http_body_util::{BodyExt as _, Full};
 use super::server::{Server, Service, Speaks, full, service};
 use super::{builder, client, text, within};
 
-/// `/go/STATUS/TARGET` leads to TARGET; anything else says what was asked.
+/// Returns a service where `/go/STATUS/TARGET` redirects to TARGET, and all other requests are
+/// echoed.
 fn redirecting() -> Service {
     service(|request| async move {
         let path = request.uri().path().to_owned();

@@ -1,4 +1,4 @@
-//! Servers of our own HTTP/3 and of hyper's HTTP/2 and HTTP/1.1, with the same service.
+//! Servers of our HTTP/3 and of hyper's HTTP/2 and HTTP/1.1, with the same service.
 
 use std::convert::Infallible;
 use std::net::{SocketAddr, UdpSocket};
@@ -21,19 +21,19 @@ pub type Content = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>
 pub type Answering = Pin<Box<dyn Future<Output = Response<Content>> + Send>>;
 pub type Service = Arc<dyn Fn(Request<Content>) -> Answering + Send + Sync>;
 
-/// What a server speaks.
+/// The protocols of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Speaks {
     Quic,
     Tcp,
     Both,
-    /// TLS with HTTP/1.1 only.
+    /// TLS with only HTTP/1.1.
     Http1,
-    /// No TLS at all.
+    /// HTTP/1.1 without TLS.
     Plain,
 }
 
-/// A server; what it does ends with it.
+/// A server, which ends when it is dropped.
 pub struct Server {
     pub address: SocketAddr,
     pub identity: Identity,
@@ -44,7 +44,7 @@ pub struct Server {
     service: Service,
 }
 
-/// How many were accepted.
+/// The number of accepted connections.
 #[derive(Debug, Default)]
 pub struct Connections {
     pub quic: AtomicUsize,
@@ -71,7 +71,7 @@ pub fn empty() -> Content {
         .boxed_unsync()
 }
 
-/// A service from a function.
+/// Creates a service from a function.
 pub fn service<F>(answer: impl Fn(Request<Content>) -> F + Send + Sync + 'static) -> Service
 where
     F: Future<Output = Response<Content>> + Send + 'static,
@@ -79,7 +79,7 @@ where
     Arc::new(move |request| Box::pin(answer(request)))
 }
 
-/// Says what was asked for, and over what.
+/// Returns a service that answers with the request and its protocol.
 pub fn echo() -> Service {
     service(|request| async move {
         let seen = format!(
@@ -94,7 +94,7 @@ pub fn echo() -> Service {
 
 impl Server {
     pub async fn start(speaks: Speaks, service: Service) -> Self {
-        // A key of our own, for it goes into two configurations.
+        // A key of its own, because two configurations use it.
         let names = ["localhost", "example.test", "127.0.0.1"].map(str::to_owned);
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
         let pair = (made.cert.der().to_vec(), made.signing_key.serialize_der());
@@ -108,7 +108,7 @@ impl Server {
             endpoint: Mutex::default(),
             service,
         };
-        // A port that is free for both.
+        // Searches a port that is free for both.
         for _ in 0..100 {
             let tcp = TcpListener::bind(server.address).await.expect("a port");
             let address = tcp.local_addr().expect("bound");
@@ -122,13 +122,13 @@ impl Server {
         panic!("no port is free for both");
     }
 
-    /// Stops everything at once, and listens again at the same place.
+    /// Stops everything at once, and listens on the same address again.
     pub async fn restart(&self, speaks: Speaks) {
         self.stop().await;
         self.listen(speaks).await;
     }
 
-    /// Stops everything at once; connections break.
+    /// Stops everything at once, which breaks connections.
     pub async fn stop(&self) {
         let tasks = std::mem::take(&mut *self.tasks.lock().expect("no panic"));
         for task in tasks {
@@ -140,7 +140,7 @@ impl Server {
             endpoint.close(0x100_u32.into(), b"restart");
             endpoint.wait_idle().await;
             drop(endpoint);
-            // Its socket goes with the task that drives it.
+            // Its socket closes with the task that drives it.
             while UdpSocket::bind(self.address).is_err() {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
@@ -235,7 +235,7 @@ async fn serve_tcp(
     service: Service,
     connections: Arc<Connections>,
 ) {
-    // Dropped with the server: its connections break.
+    // Dropped with the server, which breaks its connections.
     let mut tasks = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let (tls, service, connections) = (tls.clone(), service.clone(), connections.clone());

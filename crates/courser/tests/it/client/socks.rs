@@ -1,4 +1,4 @@
-//! SOCKS proxies: which names they learn, logging in, refusals.
+//! SOCKS proxies: names they receive, authentication, refusals.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -10,8 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 use super::server::{Server, Speaks, echo};
 use super::{builder, text, timing, within};
 
-/// A proxy of SOCKS4, 4a and 5 to which every name is this machine, and a line for each request.
-/// With a login, nobody gets through SOCKS5 without it.
+/// A proxy for SOCKS4, 4a and 5 that resolves every name to this machine, and records a line for
+/// each request. With a login, SOCKS5 requires it.
 struct SocksServer {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<String>>>,
@@ -81,7 +81,7 @@ async fn serve(
     Ok(())
 }
 
-/// RFC 1928 §3 and RFC 1929.
+/// Implements RFC 1928 §3 and RFC 1929.
 async fn log_in(stream: &mut TcpStream, login: Option<&'static str>) -> std::io::Result<String> {
     let methods = stream.read_u8().await?;
     let mut offered = vec![0; methods.into()];
@@ -114,7 +114,7 @@ async fn counted(stream: &mut TcpStream) -> std::io::Result<String> {
     Ok(String::from_utf8(text).expect("text"))
 }
 
-/// RFC 1928 §4.
+/// Implements RFC 1928 §4.
 async fn asked_5(stream: &mut TcpStream) -> std::io::Result<String> {
     let mut head = [0; 4];
     stream.read_exact(&mut head).await?;
@@ -154,7 +154,7 @@ async fn names_are_resolved_where_the_scheme_says() {
     let server = Server::start(Speaks::Both, echo()).await;
     let port = server.address.port();
     let proxy = SocksServer::start(None).await;
-    // `resolve` gives the address of example.test to this end only.
+    // `resolve` gives the address of example.test only to the client.
     for (scheme, expected) in [
         ("socks5h", format!("5 example.test:{port}")),
         ("socks5", format!("5 127.0.0.1:{port}")),
@@ -182,7 +182,7 @@ async fn names_are_resolved_where_the_scheme_says() {
     assert_eq!(server.connections.counts(), (0, 4), "and never over QUIC");
 }
 
-/// Nobody but the proxy knows this name.
+/// Only the proxy can resolve this name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_that_only_the_proxy_knows_are_reached() {
     let server = Server::start(Speaks::Plain, echo()).await;
@@ -193,7 +193,7 @@ async fn names_that_only_the_proxy_knows_are_reached() {
         builder.build().expect("a client")
     };
     let response = within(client("socks5h").get(&url)).await.expect("answered");
-    // In origin form: the proxy does not speak HTTP.
+    // In origin form, because the proxy does not process HTTP.
     assert_eq!(text(response).await, "HTTP/1.1 GET /a");
     let error = within(client("socks5").get(&url))
         .await
@@ -258,7 +258,7 @@ async fn failures_of_the_proxy_are_told_from_those_of_the_server() {
     assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
     let error = get(absent("no-such-proxy.invalid".to_owned())).await;
     assert_eq!(error.kind(), ErrorKind::ResolveProxy, "{error}");
-    // One that speaks HTTP: it answers `HTTP/1.1 400`, or hangs up.
+    // An HTTP proxy answers `HTTP/1.1 400`, or closes.
     let error = get(absent(server.address.to_string())).await;
     assert_eq!(error.kind(), ErrorKind::Socks, "{error}");
 }

@@ -1,5 +1,5 @@
-//! Servers at two ports of one host, of which one gives tickets that the other has no use for and has
-//! a client guess wrong about key shares. Both together are an error if they are offered.
+//! Servers at two ports of one host. One issues tickets that the other cannot use, and makes a
+//! client guess wrong about key shares. Offering both is an error.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use super::server::{Server, Speaks, echo, full};
 use super::{builder, text, within};
 
-/// How such a server is set up, and its certificate.
+/// Returns the configuration of such a server, and its certificate.
 fn other(protocols: &[&str]) -> (Arc<rustls::ServerConfig>, CertificateDer<'static>) {
     let names = ["localhost".to_owned()];
     let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
@@ -54,7 +54,7 @@ async fn of_another_port_are_not_offered_over_tcp() {
         let _ = stream.read(&mut request).await.expect("a request");
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nother";
         stream.write_all(answer).await.expect("open");
-        // The client closes it, not we.
+        // The client closes it, not the server.
         let _ = stream.read(&mut request).await;
     });
     let server = Server::start(Speaks::Tcp, echo()).await;
@@ -87,7 +87,7 @@ async fn of_another_port_are_not_offered_over_quic() {
     let client = client.expect("a client");
     let response = within(client.get(&format!("https://localhost:{port}/"))).await;
     assert_eq!(text(response.expect("answered")).await, "other");
-    // Tickets come behind the handshake.
+    // Tickets follow the handshake.
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     let response = within(client.get(&server.url("/a"))).await;
     assert_eq!(text(response.expect("answered")).await, "HTTP/3.0 GET /a");

@@ -1,4 +1,4 @@
-//! What all tests of the facade share.
+//! Helpers shared by all tests of the facade.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod relay;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use courser::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, TransportConfig};
 use tokio::task::JoinHandle;
 
-/// A server and a client that trusts it, on loopback with ports of the system's choice.
+/// A server and a client that trusts it, on loopback with ports chosen by the system.
 pub struct Pair {
     pub server: Endpoint,
     pub client: Endpoint,
@@ -27,7 +27,8 @@ pub fn pair() -> Pair {
     pair_with(TransportConfig::default(), |config| config)
 }
 
-/// A pair with the same transport settings on both sides, and a server changed by `change`.
+/// Creates a pair with the same transport settings on both sides, and a server modified by
+/// `change`.
 pub fn pair_with(
     transport: TransportConfig,
     change: impl FnOnce(ServerConfig) -> ServerConfig,
@@ -35,7 +36,8 @@ pub fn pair_with(
     pair_between(transport.clone(), transport, change)
 }
 
-/// A pair with transport settings of the client and of the server, and a server changed by `change`.
+/// Creates a pair with separate transport settings for the client and the server, and a server
+/// modified by `change`.
 pub fn pair_between(
     of_client: TransportConfig,
     of_server: TransportConfig,
@@ -63,7 +65,7 @@ pub fn pair_between(
 }
 
 impl Pair {
-    /// Both ends of a new connection, the client's first.
+    /// Returns both ends of a new connection, the client's first.
     pub async fn connect(&self) -> (Connection, Connection) {
         let connecting = self
             .client
@@ -90,14 +92,14 @@ impl Pair {
     }
 }
 
-/// As `tokio::spawn`, but all futures with the same output are one type: for each further one tokio
-/// has a dozen functions compiled, for both of its schedulers.
+/// Like `tokio::spawn`, but with one type for all futures with the same output: for each additional
+/// type, tokio's functions for both of its schedulers would be compiled again.
 pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     let future: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(future);
     tokio::spawn(future)
 }
 
-/// Fails instead of hanging. The limit is for a machine under load, not for the code.
+/// Fails instead of hanging. The limit allows for a machine under load.
 pub async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(Duration::from_secs(seconds), future).await {
         Ok(value) => value,
@@ -105,13 +107,13 @@ pub async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Bytes that tell their place: a function of the seed and the offset.
+/// Returns bytes that reveal their position: a function of the seed and the offset.
 pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
     let mut random = Random(seed | 1);
     (0..len).map(|_| random.next() as u8).collect()
 }
 
-/// A small generator, so that a failing test can be repeated.
+/// A small random number generator, so that a failing test can be repeated.
 pub struct Random(pub u64);
 
 impl Random {

@@ -1,4 +1,5 @@
-//! A relay between a client and a server: a NAT that can forget, a network that can lose.
+//! A relay between a client and a server: a NAT that can lose its mapping, a network that can lose
+//! packets.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::{Random, loopback};
 
-/// Forwards the datagrams of one client to one server and back.
+/// Forwards datagrams between one client and one server.
 pub struct Relay {
     pub address: SocketAddr,
     shared: Arc<Shared>,
@@ -18,9 +19,9 @@ pub struct Relay {
 
 struct Shared {
     server: SocketAddr,
-    /// Where the client sends to.
+    /// The socket that the client sends to.
     inside: UdpSocket,
-    /// Where the server sees the client.
+    /// The socket that the server sees as the client.
     outside: Mutex<Arc<UdpSocket>>,
     client: Mutex<Option<SocketAddr>>,
     loss: Mutex<Loss>,
@@ -42,12 +43,12 @@ enum Direction {
 const BUFFER_LEN: usize = 65_536;
 
 impl Relay {
-    /// A relay in front of `server` that loses nothing by itself.
+    /// Starts a relay in front of `server` that drops nothing.
     pub fn new(server: SocketAddr) -> Self {
         Self::losing(server, 0)
     }
 
-    /// A relay that loses so many percent in each direction.
+    /// Starts a relay that drops so many per cent in each direction.
     pub fn losing(server: SocketAddr, percent: u64) -> Self {
         let inside = tokio_socket();
         let address = inside.local_addr().expect("bound");
@@ -74,8 +75,8 @@ impl Relay {
         }
     }
 
-    /// Forgets the client's port as a NAT does; the server sees another one from now on, and
-    /// what it sends to the old one gets nowhere.
+    /// Changes the client's port like a NAT that has lost its mapping. The server sees the new one
+    /// from now on, and datagrams to the old one are lost.
     pub fn rebind(&mut self) -> u16 {
         let outside = Arc::new(tokio_socket());
         let port = outside.local_addr().expect("bound").port();
@@ -88,7 +89,7 @@ impl Relay {
         port
     }
 
-    /// Datagrams dropped on purpose, those to the server first.
+    /// Returns the datagrams dropped on purpose, those to the server first.
     pub fn dropped(&self) -> [u64; 2] {
         [0, 1].map(|index| self.shared.dropped[index].load(Ordering::Relaxed))
     }
@@ -104,7 +105,7 @@ impl Shared {
     async fn up(self: Arc<Self>) {
         let mut buffer = vec![0; BUFFER_LEN];
         loop {
-            // An error is news of an earlier datagram that found nobody.
+            // An asynchronous error from an earlier datagram that was undeliverable.
             let Ok((len, from)) = self.inside.recv_from(&mut buffer).await else {
                 continue;
             };

@@ -1,5 +1,5 @@
 //! gRPC over HTTP/3 with the service of the example: the four kinds of calls, status and metadata
-//! in heads and trailers, deadlines, calls that are given up.
+//! in headers and trailers, deadlines, cancelled calls.
 
 #[path = "../../../../../examples/grpc/server.rs"]
 mod server;
@@ -42,7 +42,7 @@ async fn unary_with_metadata() {
     assert_eq!(response.get_ref().number, 3);
 }
 
-/// The status of a call that fails at once is in the head, without a body.
+/// The status of a call that fails at once is in the header section, without a body.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_come_with_code_and_message() {
     let (_pair, channel, mut client) = start().await;
@@ -139,7 +139,7 @@ async fn deadlines_are_kept() {
     assert_eq!(status.code(), Code::InvalidArgument);
 }
 
-/// A call that is dropped is cancelled, and others on its connection go on.
+/// Dropping a call cancels it, and other calls on its connection continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_can_be_given_up() {
     let (_pair, channel, mut client) = start().await;

@@ -1,5 +1,5 @@
-//! The same service through `courser::serve`: a client of tonic's own over HTTP/2, and ours over
-//! HTTP/3, at one port.
+//! The same service through `courser::serve`: tonic's own client over HTTP/2, and ours over HTTP/3,
+//! at one port.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use super::words::{Text, WordsClient};
 use super::{server, text};
 use crate::common::within;
 
-/// A channel of tonic's. How it gets to the server is left to whoever uses TLS of their own.
+/// Returns a channel of tonic's. tonic leaves the connection to users with their own TLS
+/// configuration.
 async fn channel(address: SocketAddr, identity: &Identity) -> Channel {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(identity.certificate()).expect("our own");
@@ -55,7 +56,7 @@ async fn http3(address: SocketAddr, identity: &Identity) -> h3::Client {
     h3::Client::new(connection.expect("a server"))
 }
 
-/// The four kinds of calls, and what is said in heads and in trailers.
+/// Makes the four kinds of calls, and checks headers and trailers.
 async fn call<C>(channel: C)
 where
     C: GrpcService<Body>,
@@ -89,7 +90,7 @@ where
     }
     assert_eq!(within(20, answers.message()).await.expect("status 0"), None);
 
-    // After two messages a status, with fields of its own: it can be in trailers alone.
+    // After two messages follows a status with fields of its own, which can only be in trailers.
     let response = within(20, client.split(Request::new(text("two words lost here")))).await;
     let mut answers = response.expect("begun").into_inner();
     for expected in ["two", "words"] {

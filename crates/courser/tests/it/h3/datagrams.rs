@@ -28,8 +28,8 @@ fn connect_request() -> Request<()> {
         .expect("a request")
 }
 
-/// What the server does with a CONNECT: sends everything back, datagrams as datagrams and capsules
-/// as capsules, until the client is done.
+/// Echoes everything on the stream of a CONNECT, datagrams as datagrams and capsules as capsules,
+/// until the client has finished.
 async fn echo(mut request: Request<h3::Body>) -> Response<h3::Empty> {
     let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
     crate::common::spawn(async move {
@@ -45,7 +45,7 @@ async fn echo(mut request: Request<h3::Body>) -> Response<h3::Empty> {
     Response::new(h3::Empty)
 }
 
-/// A client and the echoing server, which have datagrams as said.
+/// Creates a client and the echoing server, with or without support for datagrams.
 async fn echoing(pair: &Pair, (client_has, server_has): (bool, bool)) -> h3::Client {
     let (client, server) = pair.connect().await;
     let service = tower::service_fn(|request| async { Ok::<_, Infallible>(echo(request).await) });
@@ -59,7 +59,7 @@ async fn capsules(client: &h3::Client) -> Capsules {
     Capsules::new(response.expect("accepted").into_body()).accept(7, 10)
 }
 
-/// One more round trip, so that both know each other's settings.
+/// Makes one more round trip, so that both ends have received each other's settings.
 async fn exchange(capsules: &mut Capsules, received: Received) {
     match &received {
         Received::Datagram(payload) => capsules.send_datagram(payload).await.expect("open"),
@@ -94,7 +94,7 @@ async fn datagrams_travel_in_frames_where_both_have_them() {
     assert_eq!((stats.sent, stats.received), (3, 3));
 }
 
-/// RFC 9297 §2.1.1: not before both ends have said so; §3.5: capsules instead.
+/// RFC 9297 §2.1.1: not before both ends have sent the setting; §3.5: capsules instead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn datagrams_travel_in_capsules_where_one_has_none() {
     for has in [(false, true), (true, false), (false, false)] {
@@ -121,7 +121,7 @@ async fn datagrams_travel_in_capsules_where_quic_has_none() {
     exchange(&mut capsules, datagram("over the stream")).await;
 }
 
-/// RFC 9297 §3.3: what is too long ends the stream alone, and so does what is cut off.
+/// RFC 9297 §3.3: a capsule that is too long or truncated ends only its stream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_capsules_end_their_stream() {
     let pair = pair();
@@ -140,7 +140,7 @@ async fn bad_capsules_end_their_stream() {
         let error = within(stream.read_chunk()).await.expect_err("ended");
         assert_eq!(error.code(), Some(code));
     }
-    // 10 bytes are allowed, and the connection goes on.
+    // 10 bytes are allowed, and the connection continues.
     let mut capsules = capsules(&client).await;
     exchange(&mut capsules, capsule(7, "ten  bytes")).await;
 }
@@ -151,7 +151,7 @@ async fn datagram_for_a_request_without_a_use_for_it_ends_that_request() {
     let pair = pair();
     let (raw, server) = pair.connect().await;
     let service = super::boxed(|request: Request<h3::Body>| async move {
-        // Nothing is said of datagrams, and the body is read to its end.
+        // The service does not touch datagrams, and reads the body to its end.
         let body = http_body_util::BodyExt::collect(request.into_body()).await;
         let len = body.map_or(0, |body| body.to_bytes().len());
         Ok::<_, Infallible>(Response::new(full(format!("{len}"))))
@@ -182,7 +182,7 @@ async fn datagram_for_a_request_without_a_use_for_it_ends_that_request() {
     assert_eq!(response.status(), 200);
 }
 
-/// RFC 9297 §2.1.1: no datagram before the peer's setting, which may come after its request.
+/// RFC 9297 §2.1.1: no datagram before the peer's setting, which may arrive after its request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_can_wait_for_settings_that_are_late() {
     for (setting, negotiated) in [
@@ -226,13 +226,13 @@ async fn a_service_can_wait_for_settings_that_are_late() {
     }
 }
 
-/// RFC 9297 §2.1: errors of the connection.
+/// RFC 9297 §2.1: these are connection errors.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn datagrams_of_impossible_streams_end_the_connection() {
     for (bytes, code) in [
         (&[][..], Code::DATAGRAM_ERROR),
         (&[0xd0, 0, 0, 0, 0, 0, 0, 0, 1], Code::DATAGRAM_ERROR),
-        // The hundredth is the last that may be opened.
+        // The hundredth is the last stream that may be opened.
         (&[0x40, 100, 1], Code::ID_ERROR),
     ] {
         let pair = pair();
@@ -250,7 +250,7 @@ async fn datagrams_of_impossible_streams_end_the_connection() {
     }
 }
 
-/// "And others": a plain request whose service has a use for datagrams.
+/// "And others": a plain request whose service uses datagrams.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plain_request_may_have_datagrams_too() {
     let pair = pair();
@@ -280,7 +280,7 @@ async fn a_plain_request_may_have_datagrams_too() {
         let client = client.clone();
         async move { client.send(request).await }
     });
-    // The first request has stream 0, and a datagram that comes before it waits for it.
+    // The first request has stream 0, and a datagram that arrives before it waits for it.
     let quic = client.quic().clone();
     quic.send_datagram(Bytes::from_static(b"\0from the client"))
         .expect("small");

@@ -36,7 +36,8 @@ async fn a_request_is_answered() {
     assert_eq!(within(text(response)).await, "GET https://localhost/a?b=c");
 }
 
-/// A body as files are read: what it gives is followed by one more look, elsewhere, for the end.
+/// Returns a body that behaves like a file: after its content, one more read on another thread
+/// detects the end.
 fn file_of(
     len: usize,
     end: impl Future<Output = ()> + Send + 'static,
@@ -46,7 +47,7 @@ fn file_of(
     frames(content.chain(end))
 }
 
-/// Its end leaves with its content, not behind it, when the length has been said.
+/// If the length was announced, the end is sent together with the content, not after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_a_file_comes_with_its_content() {
     let (_pair, client) = serve(|request| async move {
@@ -71,13 +72,13 @@ async fn the_end_of_a_file_comes_with_its_content() {
             together += usize::from(body.is_end_stream());
             assert!(within(body.frame()).await.is_none());
         }
-        // A machine that is busy may take longer to look than is waited for; never together is what
-        // it would be otherwise.
+        // A busy machine may take longer for the read than the wait lasts; without the wait,
+        // content and end are never together.
         assert!(together > 0, "{together} of 20 of {len} bytes");
     }
 }
 
-/// A body that goes on past its length gets no further than its reader lets it.
+/// A body that exceeds its length is sent only as far as its reader allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_too_long_is_held_up_all_the_same() {
     let polled = Arc::new(AtomicUsize::new(0));
@@ -103,7 +104,7 @@ async fn a_body_that_is_too_long_is_held_up_all_the_same() {
     drop(response);
 }
 
-/// The content does not wait for ever.
+/// The content does not wait forever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn content_whose_end_does_not_come_is_sent() {
     let (_pair, client) = serve(|_| async {
@@ -128,7 +129,7 @@ async fn bodies_stream_both_ways_at_once() {
             .map_err(std::io::Error::other)
             .boxed_unsync()
     }
-    // Longer than both windows: nobody could read it all before answering.
+    // Longer than both windows: a service could not read all of it before answering.
     let chunk = Bytes::from(vec![7; 100_000]);
     let chunks = 400;
     let sent = chunk.clone();
@@ -265,7 +266,7 @@ async fn interim_responses_are_told() {
     assert_eq!(*seen.lock().expect("no panic"), [102, 103]);
 }
 
-/// Without a reader no more than a window is taken from the sender.
+/// Without a reader, at most a window is taken from the sender.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_not_read_is_not_sent() {
     let made = Arc::new(AtomicUsize::new(0));
@@ -290,7 +291,7 @@ async fn a_body_that_is_not_read_is_not_sent() {
     assert_eq!(body.to_bytes().len(), 100_000_000);
 }
 
-/// RFC 9114 §4.1: an answer may come before the request is over.
+/// RFC 9114 §4.1: a response may arrive before the request is complete.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_early_answer_counts() {
     let (_pair, client) = serve(|_| async { Response::new(full("enough")) }).await;
@@ -326,7 +327,7 @@ async fn a_request_that_is_dropped_is_cancelled() {
     let result = tokio::time::timeout(std::time::Duration::from_millis(100), sending).await;
     assert!(result.is_err(), "there is no answer");
     within(dropped.notified()).await;
-    // The connection goes on.
+    // The connection continues.
     assert!(client.quic().close_reason().is_none());
 }
 
@@ -337,7 +338,7 @@ async fn a_body_that_fails_resets_the_stream() {
             if step == 0 {
                 return Some((Ok(Frame::data(Bytes::from_static(b"some"))), 1));
             }
-            // A reset takes back what was not sent.
+            // A reset discards unsent data.
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             Some((Err(std::io::Error::other("broken")), 2))
         })))
@@ -366,7 +367,7 @@ async fn too_many_fields_are_answered_with_431() {
         response.status(),
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
     );
-    // More than the server says to read is not even sent.
+    // A request beyond the server's limit is not even sent.
     let mut request = get("/");
     let value = "v".repeat(17_000).parse().expect("a value");
     request.headers_mut().insert("x", value);
@@ -388,7 +389,7 @@ async fn requests_that_cannot_be_sent_say_why() {
     );
 }
 
-/// RFC 9220: both ways after the answer, until both have said that they are done.
+/// RFC 9220: in both directions after the response, until both ends have finished.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn extended_connect_is_a_tunnel() {
     let pair = super::pair();

@@ -80,8 +80,8 @@ async fn the_last_handle_closes_the_connection() {
     assert!(error.is_clean_close(), "{error}");
 }
 
-/// The end of a connection must not overtake the GOAWAY before it: the request was not processed and
-/// may be sent again (RFC 9114 §5.2).
+/// The end of the connection must not overtake the GOAWAY before it: the request was not processed
+/// and may be sent again (RFC 9114 §5.2).
 #[tokio::test]
 async fn a_request_that_is_refused_and_cut_off_at_once_was_not_processed() {
     for round in 0..20 {

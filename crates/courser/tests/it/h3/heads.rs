@@ -1,4 +1,4 @@
-//! Requests that are nothing but a head, which leave in one step where they can.
+//! Requests with only a header section, which are sent in one step if possible.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -11,7 +11,7 @@ use http::{Request, Response, StatusCode};
 use super::{Answer, full, get, serve, text, tower_of, within};
 use crate::common::pair_with;
 
-/// A client of a server that answers with the length of the longest value.
+/// Creates a client of a server that answers with the length of the longest value.
 async fn measured(transport: TransportConfig) -> (super::Pair, h3::Client) {
     let pair = pair_with(transport, |config| config);
     let (client, server) = pair.connect().await;
@@ -27,7 +27,7 @@ fn answer(number: usize) -> Answer {
     Response::new(full(number.to_string()))
 }
 
-/// With little room for what was not sent yet.
+/// Returns settings with little room for unsent data.
 fn with_little_room() -> TransportConfig {
     TransportConfig {
         unsent_limit: 4096,
@@ -35,7 +35,7 @@ fn with_little_room() -> TransportConfig {
     }
 }
 
-/// A request with a value that Huffman's code makes no shorter.
+/// Returns a request with a value that the Huffman code does not shorten.
 fn with_value(len: usize) -> Request<h3::Empty> {
     let mut request = get("/");
     let value = "~".repeat(len).parse().expect("a value");
@@ -43,7 +43,7 @@ fn with_value(len: usize) -> Request<h3::Empty> {
     request
 }
 
-/// The rest of it waits for room, and the end for the rest.
+/// The rest of the request waits for room, and its end for the rest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_finds_too_little_room_is_sent_in_pieces() {
     let (_pair, client) = measured(with_little_room()).await;
@@ -55,7 +55,7 @@ async fn one_that_finds_too_little_room_is_sent_in_pieces() {
     }
 }
 
-/// A server that reads nothing, so that the rest never finds room.
+/// The server reads nothing, so that there is never room for the rest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_is_given_up_half_way_is_reset() {
     let window = 3000;
@@ -80,7 +80,7 @@ async fn one_that_is_given_up_half_way_is_reset() {
     assert_eq!(code.into_inner(), h3::Code::REQUEST_CANCELLED.value());
 }
 
-/// The reason of the end, and not that there is one.
+/// The error contains the reason of the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_after_the_end_tells_why_it_ended() {
     let (_pair, client) = measured(TransportConfig::default()).await;
@@ -98,7 +98,7 @@ async fn one_after_the_end_tells_why_it_ended() {
 
 async fn expect_reason(client: &h3::Client, reason: &ConnectionError) {
     within(client.quic().closed()).await;
-    // Until all of our tasks know.
+    // Until all of our tasks have noticed.
     tokio::time::sleep(Duration::from_millis(50)).await;
     let error = within(client.send(get("/"))).await.expect_err("over");
     assert!(
@@ -107,7 +107,7 @@ async fn expect_reason(client: &h3::Client, reason: &ConnectionError) {
     );
 }
 
-/// RFC 9204 §4.4.1: also by a client that has no more to ask.
+/// RFC 9204 §4.4.1: also by a client that sends no further requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_that_uses_the_table_is_acknowledged() {
     let pair = pair_with(TransportConfig::default(), |config| config);
@@ -117,7 +117,7 @@ async fn a_response_that_uses_the_table_is_acknowledged() {
         let mut control = server.open_uni().await.expect("open");
         control.write_all(&[0x00, 0x04, 0x00]).await.expect("open");
         let mut encoder = server.open_uni().await.expect("open");
-        // A capacity of 4096 bytes, and `k: v` in it.
+        // A capacity of 4096 bytes, and the entry `k: v`.
         let instructions = [0x02, 0x3f, 0xe1, 0x1f, 0x41, b'k', 1, b'v'];
         encoder.write_all(&instructions).await.expect("open");
         let (mut send, mut receive) = server.accept_bi().await.expect("a request");
@@ -126,7 +126,7 @@ async fn a_response_that_uses_the_table_is_acknowledged() {
         let head = [0x01, 4, 2, 0, 0xd9, 0x80];
         send.write_all(&head).await.expect("open");
         send.finish().expect("open");
-        // Nothing may ever be said on the one before it.
+        // The one before it may never carry any bytes.
         let control_of_client = server.accept_uni().await.expect("a stream");
         let encoder_of_client = server.accept_uni().await.expect("a stream");
         let mut decoder = server.accept_uni().await.expect("a stream");
@@ -164,8 +164,8 @@ async fn those_beyond_the_limit_of_streams_wait() {
     assert!(answers.iter().all(|answer| answer == "0"));
 }
 
-/// The first look at the stream is skipped; what comes before the second must not be missed, whoever
-/// is woken for it.
+/// The first read of the stream is skipped. A response that arrives before the second must not be
+/// missed, whichever task is woken for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_is_seen_though_nobody_was_woken_for_it() {
     let (_pair, client) = measured(TransportConfig::default()).await;

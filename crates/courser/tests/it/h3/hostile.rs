@@ -1,4 +1,4 @@
-//! Raw streams of QUIC that say what no peer of ours would.
+//! Raw QUIC streams with bytes that our own peers would not send.
 
 use std::convert::Infallible;
 
@@ -7,7 +7,7 @@ use http::{Request, Response};
 
 use super::{full, get, pair, within};
 
-/// A server of ours, and a raw connection to it.
+/// Creates a server, and a raw connection to it.
 async fn raw() -> (super::Pair, Connection) {
     let pair = pair();
     let (client, server) = pair.connect().await;
@@ -19,10 +19,10 @@ async fn raw() -> (super::Pair, Connection) {
     (pair, client)
 }
 
-/// With which code the server ends the connection after these bytes on a new stream.
+/// Returns the code with which the server ends the connection after these bytes on a new stream.
 async fn connection_code(bytes: &[u8], is_request: bool) -> h3::Code {
     let (_pair, client) = raw().await;
-    // Kept open: dropping it would end the stream.
+    // Kept open, because dropping it would end the stream.
     let _streams;
     if is_request {
         let (mut send, receive) = client.open_bi().await.expect("allowed");
@@ -39,7 +39,7 @@ async fn connection_code(bytes: &[u8], is_request: bool) -> h3::Code {
         .unwrap_or_else(|| panic!("closed by the server, not {error}"))
 }
 
-/// With which code the server stops and resets the stream of a request.
+/// Returns the code with which the server stops and resets the stream of a request.
 async fn stream_code(bytes: &[u8]) -> (h3::Code, Connection) {
     let (_pair, client) = raw().await;
     let (mut send, mut receive) = client.open_bi().await.expect("allowed");
@@ -88,7 +88,7 @@ async fn errors_of_the_connection_close_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_of_a_request_end_it_alone() {
     for (bytes, code) in [
-        // :method GET alone.
+        // Only :method GET.
         (&[0x01, 0x03, 0x00, 0x00, 0xd1][..], h3::Code::MESSAGE_ERROR),
         (&[], h3::Code::REQUEST_INCOMPLETE),
         (&[0x21, 0x00], h3::Code::REQUEST_INCOMPLETE),
@@ -103,7 +103,7 @@ async fn errors_of_a_request_end_it_alone() {
     }
 }
 
-/// CVE-2023-44487 (A71): requests that are taken back at once.
+/// CVE-2023-44487 (A71): requests that are cancelled at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rapid_resets_end_the_connection() {
     let (_pair, client) = raw().await;

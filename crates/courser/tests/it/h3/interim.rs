@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::{Answer, Pair, full, get, pair, serve_as, text, tower_of, within};
 use crate::common::pair_with;
 
-/// Answers on a connection, with interim responses switched on.
+/// Answers on a connection with interim responses enabled.
 fn answer_on<F>(
     connection: Connection,
     service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
@@ -46,7 +46,7 @@ fn with_status(status: StatusCode, link: &str) -> Response<()> {
     response.body(()).expect("a response")
 }
 
-/// A request that tells of interim responses: their status and link.
+/// Returns a request that reports interim responses: their status and link.
 fn telling(path: &str) -> (Request<h3::Empty>, mpsc::UnboundedReceiver<Response<()>>) {
     let (told, seen) = mpsc::unbounded_channel();
     let mut request = get(path);
@@ -67,7 +67,7 @@ async fn hints_come_in_order_before_the_response() {
         async move {
             let interim = interim_of(&request);
             let mut first = hints("</style.css>; rel=preload");
-            // RFC 9110 §8.6, RFC 9114 §4.2: neither may be there.
+            // RFC 9110 §8.6, RFC 9114 §4.2: both are forbidden.
             let fields = first.headers_mut();
             fields.insert("content-length", 5.into());
             fields.insert("connection", "close".parse().expect("a value"));
@@ -76,7 +76,7 @@ async fn hints_come_in_order_before_the_response() {
                 let outcome = interim.send(response).await.expect("the client is there");
                 assert_eq!(outcome, InterimOutcome::Sent);
             }
-            // The client has them now, or there will be no answer.
+            // The client has received them now; otherwise there will be no response.
             gone.notified().await;
             Response::new(full("content"))
         }
@@ -103,7 +103,8 @@ async fn hints_come_in_order_before_the_response() {
     assert!(seen.recv().await.is_none(), "two were sent");
 }
 
-/// A service that computes for long keeps its thread, and all tasks of a connection may be there.
+/// A service that computes for long occupies its thread, which may be the one of all tasks of a
+/// connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hints_leave_before_a_service_that_blocks() {
     let identity = courser::Identity::dev().expect("random numbers");
@@ -222,7 +223,7 @@ async fn nothing_interim_follows_the_final_response() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_is_gone_is_told() {
-    /// Tells when the service was dropped.
+    /// Reports when the service was dropped.
     struct Tell(mpsc::UnboundedSender<Interim>, Interim);
     impl Drop for Tell {
         fn drop(&mut self) {
@@ -248,7 +249,7 @@ async fn a_client_that_is_gone_is_told() {
     };
     within(giving_up).await;
     let interim = within(keeps.recv()).await.expect("the service was dropped");
-    // Its response is dropped right behind it.
+    // Its response is dropped immediately after it.
     let refused = async {
         loop {
             match interim.send(hints("</>")).await {
@@ -330,8 +331,8 @@ const REQUEST: &[u8] = b"\x01\x10\x00\x00\xd1\xd7\xc1\x50\x09localhost";
 const WINDOW: u64 = 5_000;
 const UNSENT: u64 = 4096;
 
-/// A server that answers with `service`, and the answer to a client that reads nothing for a while:
-/// the marks of its heads.
+/// Starts a server that answers with `service`, and returns the marks of the header sections that a
+/// client receives after reading nothing for a while.
 async fn late_answer<F>(service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static) -> String
 where
     F: Future<Output = Answer> + Send + 'static,
@@ -352,7 +353,7 @@ where
     within(marks(&mut receive)).await
 }
 
-/// Sends what finds room. The first that finds none is given up.
+/// Sends as many as there is room for. The first without room is dropped.
 async fn send_what_fits(interim: &Interim, marks: &mut impl Iterator<Item = char>) {
     for mark in marks {
         let sending = send_marked(interim.clone(), mark);
@@ -365,8 +366,8 @@ async fn send_what_fits(interim: &Interim, marks: &mut impl Iterator<Item = char
 
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What a service says piles up nowhere: it waits for the client, and nobody who waits is forgotten.
-/// Whoever stops waiting leaves no half of a frame to the next.
+/// Interim responses do not accumulate: the service waits for the client, and every waiting call is
+/// woken. A call that stops waiting leaves no partial frame to the next.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn senders_wait_for_a_client_that_does_not_read() {
     let marks = late_answer(|request| async move {
@@ -389,7 +390,7 @@ async fn senders_wait_for_a_client_that_does_not_read() {
     assert!(of("xy").len() == 2 && marks.ends_with('$'), "{marks}");
 }
 
-/// Nor to the response.
+/// A partial frame does not precede the final response either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_follows_what_was_half_written() {
     let marks = late_answer(|request| async move {
@@ -402,13 +403,13 @@ async fn a_response_follows_what_was_half_written() {
 }
 
 async fn send_marked(interim: Interim, mark: char) {
-    // Shorter as it is than in Huffman's code, so that it is seen in the bytes.
+    // Shorter as plain text than in the Huffman code, so that it is visible in the bytes.
     let value = format!("{}{mark}", "\\".repeat(1500));
     let sent = interim.send(hints(&value)).await;
     sent.expect("the client is there");
 }
 
-/// The last byte of each interim response, and `$` for the final one with all that follows.
+/// Returns the last byte of each interim response, and `$` for the final one with all that follows.
 async fn marks(receive: &mut RecvStream) -> String {
     let bytes = receive.read_to_end(100_000).await.expect("an answer");
     let (mut bytes, mut marks) = (&bytes[..], String::new());
@@ -419,7 +420,7 @@ async fn marks(receive: &mut RecvStream) -> String {
             len => (usize::from(len & 63) << 8 | usize::from(bytes[2]), 3),
         };
         let (frame, rest) = bytes[len.1..].split_at(len.0);
-        // Of the static table, RFC 9204 appendix A.
+        // An index of the static table, RFC 9204 appendix A.
         match frame[2] {
             0xd8 => marks.push(char::from(*frame.last().expect("a field"))),
             0xd9 => return marks + "$",

@@ -1,4 +1,4 @@
-//! HTTP/3 on real sockets: both of our ends, and raw streams where a peer misbehaves.
+//! HTTP/3 on real sockets: both of our ends, and raw streams for misbehaving peers.
 
 mod datagrams;
 mod exchange;
@@ -25,14 +25,14 @@ use tower::util::BoxCloneService;
 
 type Answer = Response<UnsyncBoxBody<Bytes, std::io::Error>>;
 
-/// A body of these bytes.
+/// Creates a body of these bytes.
 fn full(bytes: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, std::io::Error> {
     Full::new(bytes.into())
         .map_err(|never: Infallible| match never {})
         .boxed_unsync()
 }
 
-/// The service of a function.
+/// Creates a service from a function.
 fn tower_of<F>(service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static) -> Boxed
 where
     F: Future<Output = Answer> + Send + 'static,
@@ -43,8 +43,8 @@ where
     })
 }
 
-/// The service that tower makes of a function, in a type that all of them have: `h3::serve` is
-/// compiled for each type of service.
+/// Creates tower's service from a function, with one type for all of them: `h3::serve` is compiled
+/// for each type of service.
 fn boxed<F>(service: impl FnMut(Request<h3::Body>) -> F + Clone + Send + 'static) -> Boxed
 where
     F: Future<Output = Result<Answer, Infallible>> + Send + 'static,
@@ -54,7 +54,7 @@ where
 
 type Boxed = BoxCloneService<Request<h3::Body>, Answer, Infallible>;
 
-/// A connection whose server answers with `service`.
+/// Creates a connection whose server answers with `service`.
 async fn serve<F>(
     service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
 ) -> (Pair, h3::Client)
@@ -64,7 +64,7 @@ where
     serve_as(|server| h3::serve(server, tower_of(service))).await
 }
 
-/// A connection whose server answers as `begin` has it.
+/// Creates a connection whose server answers as `begin` defines.
 async fn serve_as<S: HttpService<h3::Body>>(
     begin: impl FnOnce(Connection) -> h3::Serve<S>,
 ) -> (Pair, h3::Client) {
@@ -92,7 +92,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
         .expect("not in time")
 }
 
-/// A body of these frames.
+/// Creates a body of these frames.
 fn frames<S>(stream: S) -> UnsyncBoxBody<Bytes, std::io::Error>
 where
     S: futures_util::Stream<Item = Result<http_body::Frame<Bytes>, std::io::Error>>

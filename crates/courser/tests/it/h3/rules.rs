@@ -1,4 +1,4 @@
-//! Rules of RFC 9114 and 9204 that take a transport to see.
+//! Rules of RFC 9114 and 9204 that need a transport to be observed.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use http_body_util::BodyExt as _;
 use super::{full, get, within};
 use crate::common::pair_with;
 
-/// RFC 9114 §10.2: a server of HTTP/3 alone has no connections that speak something else.
+/// RFC 9114 §10.2: an HTTP/3-only server accepts no connections with other protocols.
 #[tokio::test]
 async fn without_its_name_in_alpn_there_is_no_http3() {
     let pair = pair_with(TransportConfig::default(), |config| config.alpn([h3::ALPN]));
@@ -36,7 +36,7 @@ async fn without_its_name_in_alpn_there_is_no_http3() {
     }
 }
 
-/// RFC 9114 §3.1: a server is believed for the names in its certificate.
+/// RFC 9114 §3.1: a server is trusted for the names in its certificate.
 #[tokio::test]
 async fn a_certificate_for_another_origin_ends_the_connection() {
     let pair = pair_with(TransportConfig::default(), |config| config.alpn([h3::ALPN]));
@@ -62,7 +62,8 @@ fn transport_code(error: &ConnectionError) -> Option<u64> {
     }
 }
 
-/// RFC 9114 §5.4: nobody knows what became of a request when the connection just ends.
+/// RFC 9114 §5.4: if the connection ends without a GOAWAY, it is unknown whether a request was
+/// processed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_an_abrupt_end_requests_may_have_been_processed() {
     for code in [h3::Code::NO_ERROR, h3::Code::INTERNAL_ERROR] {
@@ -81,11 +82,12 @@ async fn after_an_abrupt_end_requests_may_have_been_processed() {
     }
 }
 
-/// RFC 9114 §4.6, §7.2.5: a client that allows no pushes refuses all of them before it looks at
-/// the request or response that they bring.
+/// RFC 9114 §4.6, §7.2.5: a client that allows no pushes refuses all of them before it reads the
+/// promised request or response.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn promised_requests_are_refused_unseen() {
-    // Frames of a response: promises of `GET /` and of `POST /`, of the same number, and a head.
+    // Frames of a response: promises of `GET /` and of `POST /`, with the same number, and a header
+    // section.
     let safe = [0x05, 0x06, 0x00, 0x00, 0x00, 0xd1, 0xd7, 0xc1];
     let unsafe_ = [0x05, 0x06, 0x00, 0x00, 0x00, 0xd4, 0xd7, 0xc1];
     let head = [0x01, 0x03, 0x00, 0x00, 0xd9];
@@ -116,15 +118,15 @@ async fn promised_requests_are_refused_unseen() {
     }
 }
 
-/// A client that writes its own frames, and hears what the server grants.
+/// A client that writes its own frames, and records the credit that the server grants.
 struct Raw {
     connection: Connection,
-    /// Carries the settings, and may not end.
+    /// Carries the settings, and must not end.
     _control: SendStream,
     instructions: SendStream,
-    /// The largest MAX_DATA.
+    /// The largest MAX_DATA received.
     granted: Arc<AtomicUsize>,
-    /// Bytes on all streams.
+    /// Bytes sent on all streams.
     sent: usize,
 }
 
@@ -138,7 +140,7 @@ impl Raw {
             let body = request.into_body().collect().await?.to_bytes();
             Ok::<_, h3::Error>(Response::new(full(body.len().to_string())))
         });
-        // What waits is let go for other reasons than time.
+        // Blocked requests end for other reasons than time.
         let serving = h3::serve(server, service).head_timeout(Duration::from_secs(1000));
         crate::common::spawn(serving.into_future());
         let granted = Arc::new(AtomicUsize::new(0));
@@ -179,7 +181,7 @@ impl Raw {
         (send, receive)
     }
 
-    /// Requests that fill the room for what waits.
+    /// Opens as many requests as may be blocked.
     async fn open_four(&mut self) -> Vec<(SendStream, RecvStream)> {
         let mut streams = Vec::new();
         for _ in 0..4 {
@@ -210,8 +212,8 @@ impl Raw {
     }
 }
 
-/// A HEADERS frame: `POST https://localhost/` with a value of `len` bytes, and a reference to the
-/// last of `entries` entries if there is one.
+/// Encodes a HEADERS frame: `POST https://localhost/` with a value of `len` bytes, and a reference
+/// to the last of `entries` entries if there is one.
 fn head(entries: u8, len: usize) -> Vec<u8> {
     let encoded = if entries == 0 { 0 } else { entries + 1 };
     let mut section = vec![encoded, 0, 0xd4, 0xd7, 0xc1, 0x50, 9];
@@ -238,8 +240,9 @@ fn head(entries: u8, len: usize) -> Vec<u8> {
 
 const SECTION: usize = 15_000;
 
-/// RFC 9204 §2.2.1, A75. On one thread: on several, the credit for a section may be announced between
-/// the moment it is read and the moment it turns out to wait, and is only made good for later.
+/// RFC 9204 §2.2.1, A75. With several threads, the credit for a section may be announced after it
+/// is read and before it turns out to be blocked, and is offset only later. So this runs on one
+/// thread.
 #[tokio::test]
 async fn what_waits_for_the_table_is_charged_to_flow_control() {
     let window = WINDOW as u64;
@@ -269,7 +272,7 @@ async fn what_waits_for_the_table_is_charged_to_flow_control() {
             let answer = within(receive.read_to_end(1000)).await.expect("answered");
             assert!(answer.ends_with(b"0"), "{answer:?}");
         }
-        // All is credited again: nearer to the window than what was held.
+        // All is credited again: closer to the window than the bytes that were held.
         raw.upload(200_000).await;
         within(async {
             while raw.granted() + WINDOW / 8 < raw.sent + WINDOW {
@@ -280,7 +283,7 @@ async fn what_waits_for_the_table_is_charged_to_flow_control() {
     }
 }
 
-/// K25: one request too many is refused, alone; the others are answered.
+/// K25: a request beyond the limit is refused, alone; the others are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_than_64_kib_do_not_wait() {
     let pair = super::pair();
@@ -289,7 +292,7 @@ async fn more_than_64_kib_do_not_wait() {
     for _ in 0..4 {
         waiting.push(raw.open(&head(1, SECTION), true).await);
     }
-    // Of five so large one is refused; which one depends on the order of the tasks.
+    // Of five requests of this size one is refused; which one depends on the order of the tasks.
     waiting.push(raw.open(&head(1, SECTION), true).await);
     let mut refused = 0;
     let mut ended = tokio::task::JoinSet::new();
@@ -320,8 +323,8 @@ async fn more_than_64_kib_do_not_wait() {
     assert!(raw.connection.close_reason().is_none());
 }
 
-/// A75, RFC 9204 §2.2.2.2: whoever gives up what waits for the table leaves nothing behind, round
-/// after round, by either way to give up.
+/// A75, RFC 9204 §2.2.2.2: cancelling a blocked request leaves nothing behind, round after round,
+/// with both ways of cancelling.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_for_the_table_may_be_given_up() {
     let pair = super::pair();
@@ -333,7 +336,7 @@ async fn what_waits_for_the_table_may_be_given_up() {
         }
         for (mut send, mut receive) in waiting {
             if round % 2 == 1 {
-                // All of it is there: a reset would come too late.
+                // All of it has arrived: a reset would come too late.
                 receive.stop(0x10c_u32.into()).expect("open");
                 let reset = within(send.stopped()).await;
                 assert!(reset.is_ok(), "{reset:?}");
@@ -345,8 +348,8 @@ async fn what_waits_for_the_table_may_be_given_up() {
         }
         raw.upload(1000).await;
     }
-    // There is room for four again. What was stopped is let go by a task of the server's that nobody
-    // here can see, so it has a second; what leaks stays.
+    // There is room for four again. A stopped request is released by a task of the server, which
+    // cannot be observed here, so it gets a second; a leak would stay.
     let mut waiting = raw.open_four().await;
     for _ in 0..10 {
         let pause = tokio::time::sleep(Duration::from_millis(100));
@@ -369,8 +372,8 @@ async fn what_waits_for_the_table_may_be_given_up() {
     }
 }
 
-/// RFC 9114 §4.1: a second request on a stream can only be trailers, and makes none. The client is
-/// told so both ways, whatever the service makes of it.
+/// RFC 9114 §4.1: a second request on a stream can only be trailers, and makes the request
+/// malformed. The client is notified in both directions, whatever the service does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_request_on_a_stream_is_malformed() {
     let pair = super::pair();
@@ -390,7 +393,7 @@ async fn a_second_request_on_a_stream_is_malformed() {
     raw.upload(10).await;
 }
 
-/// RFC 9114 §5.1: an answer may take longer than a silent connection lives.
+/// RFC 9114 §5.1: a response may take longer than the idle timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_lives_while_an_answer_is_waited_for() {
     let idle = Duration::from_secs(3);
@@ -409,13 +412,13 @@ async fn a_connection_lives_while_an_answer_is_waited_for() {
     let response = within(client.send(get("/"))).await.expect("answered");
     let body = within(response.into_body().collect()).await.expect("whole");
     assert_eq!(body.to_bytes(), "late");
-    // Nobody waits any more.
+    // No response is expected any more.
     let reason = within(client.quic().closed()).await;
     assert!(matches!(reason, ConnectionError::TimedOut), "{reason}");
 }
 
-/// RFC 9114 §4.1: nothing follows trailers. A service that reads no further than those does not have
-/// them before that is known.
+/// RFC 9114 §4.1: nothing follows trailers. A service that reads only up to them does not receive
+/// them before this is checked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_behind_trailers_are_seen() {
     let pair = super::pair();
@@ -423,7 +426,7 @@ async fn frames_behind_trailers_are_seen() {
     let trailers = [0x01, 6, 0, 0, 0x21, b'x', 1, b'v'];
     let bytes = [&head(0, 0)[..], &trailers].concat();
     let (mut send, mut receive) = raw.open(&bytes, false).await;
-    // Long enough for the server to have read what is there.
+    // Long enough for the server to have read all frames.
     raw.upload(10).await;
     let answer = receive.read_to_end(1000);
     let early = tokio::time::timeout(Duration::from_millis(50), answer).await;
@@ -431,14 +434,15 @@ async fn frames_behind_trailers_are_seen() {
     send.write_all(&[0x00, 1, b'a']).await.expect("open");
     let error = h3::Error::from(within(raw.connection.closed()).await);
     assert_eq!(error.code(), Some(h3::Code::FRAME_UNEXPECTED), "{error}");
-    // With nothing but the end behind them, all is well.
+    // Trailers followed only by the end are correct.
     let mut raw = Raw::new(&pair).await;
     let (_send, mut receive) = raw.open(&bytes, true).await;
     let answer = within(receive.read_to_end(1000)).await.expect("answered");
     assert!(answer.ends_with(b"0"), "{answer:?}");
 }
 
-/// RFC 9114 §4.1.1: what nobody has looked at was not processed, and may be sent again.
+/// RFC 9114 §4.1.1: a request that the application has not seen was not processed, and may be sent
+/// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_nobody_resolves_was_not_processed() {
     let pair = super::pair();
@@ -452,13 +456,13 @@ async fn a_request_that_nobody_resolves_was_not_processed() {
     assert!(error.is_unprocessed());
 }
 
-/// RFC 9114 §4.1.2: the request of a malformed response fails, and nothing else.
+/// RFC 9114 §4.1.2: only the request of a malformed response fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_malformed_response_ends_its_request_alone() {
     let pair = super::pair();
     let (client, server) = pair.connect().await;
     let client = h3::Client::new(client);
-    // A content-length alone, and a status of two digits.
+    // Only a content-length, and a status of two digits.
     let malformed: [&[u8]; 2] = [
         &[0x01, 0x03, 0x00, 0x00, 0xc4],
         &[0x01, 0x07, 0x00, 0x00, 0x5f, 0x09, 0x02, b'2', b'0'],
@@ -479,7 +483,7 @@ async fn a_malformed_response_ends_its_request_alone() {
     assert!(client.quic().close_reason().is_none());
 }
 
-/// A81, K17: frames that bring nothing, 500 of them and no more.
+/// A81, K17: 500 useless frames are allowed, and no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn floods_of_frames_that_bring_nothing_end_the_connection() {
     let empty_data = (
@@ -506,7 +510,7 @@ async fn floods_of_frames_that_bring_nothing_end_the_connection() {
     assert!(answer.ends_with(b"0"));
 }
 
-/// A79: a client says within 10 s what its connection is for.
+/// A79: a client must send its settings within 10 s.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_that_never_come_are_not_waited_for() {
     let pair = super::pair();
@@ -520,7 +524,7 @@ async fn settings_that_never_come_are_not_waited_for() {
     assert!(began.elapsed() >= Duration::from_secs(9));
 }
 
-/// A88: a head that never comes is not waited for.
+/// A88: the server does not wait for a header section that never arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_head_is_refused() {
     let pair = super::pair();
@@ -542,7 +546,7 @@ async fn a_slow_head_is_refused() {
     assert_eq!(response.expect("the connection goes on").status(), 200);
 }
 
-/// A client that gives up while the body of its response is on its way, or has nothing to say.
+/// A client that cancels during the body of its response, or sends no further requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_nobody_wants_is_dropped() {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
@@ -570,7 +574,7 @@ async fn a_body_that_nobody_wants_is_dropped() {
     assert!(client.quic().close_reason().is_none());
 }
 
-/// A71, by STOP_SENDING: whole requests whose answers nobody wants, while the service works.
+/// A71, by STOP_SENDING: complete requests whose responses are not wanted, while the service works.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rapid_stops_end_the_connection() {
     let pair = super::pair();

@@ -1,4 +1,4 @@
-//! Ends whose windows are smaller than a head, than SETTINGS, or than a frame header.
+//! Ends whose windows are smaller than a header section, than SETTINGS, or than a frame header.
 
 use courser::{TransportConfig, h3};
 use futures_util::future::join_all;
@@ -7,7 +7,7 @@ use http::Response;
 use super::{full, get, text, tower_of, within};
 use crate::common::pair_between;
 
-/// Windows of one size that do not grow.
+/// Returns settings with windows of one size that do not grow.
 fn of(window: u64) -> TransportConfig {
     TransportConfig {
         receive_window: window,
@@ -18,7 +18,7 @@ fn of(window: u64) -> TransportConfig {
     }
 }
 
-/// Sends a hundred requests at once and expects the content of each.
+/// Sends a hundred requests at once and checks the content of each response.
 async fn all_are_answered(of_client: TransportConfig, of_server: TransportConfig) {
     let pair = pair_between(of_client, of_server, |config| config);
     let (client, server) = pair.connect().await;
@@ -53,8 +53,8 @@ async fn servers_with_small_windows_answer_every_request() {
     }
 }
 
-/// A client that leaves all content where it is gets every head all the same: content that has no room
-/// in the window of its own stream takes none from others.
+/// A client that leaves all content unread still receives every header section: content without
+/// room in the window of its own stream takes none from others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unread_content_keeps_no_other_answer_back() {
     let of_client = TransportConfig {
@@ -73,7 +73,7 @@ async fn unread_content_keeps_no_other_answer_back() {
         .into_iter()
         .map(|it| it.expect("answered"))
         .collect();
-    // Read later, all of it is there.
+    // Read later, all of it is available.
     for answer in answers {
         assert_eq!(within(text(answer)).await.len(), 3_000);
     }

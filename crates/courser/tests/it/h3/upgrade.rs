@@ -1,4 +1,4 @@
-//! Extended CONNECT (RFC 9220) and what runs over it.
+//! Extended CONNECT (RFC 9220) and protocols over it.
 
 use std::convert::Infallible;
 
@@ -24,7 +24,7 @@ fn websocket() -> Request<()> {
         .expect("a request")
 }
 
-/// A server that enables WebSocket alone, and answers with `service`.
+/// Starts a server that enables only WebSocket, and answers with `service`.
 async fn serve<F>(
     service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
 ) -> (Pair, h3::Client)
@@ -34,7 +34,7 @@ where
     serve_as(|server| h3::serve(server, tower_of(service)).protocols([Protocol::WEBSOCKET])).await
 }
 
-/// Sends back what it gets.
+/// Echoes the bytes that it receives.
 async fn echo(mut request: Request<h3::Body>) -> Answer {
     let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
     crate::common::spawn(async move {
@@ -195,7 +195,7 @@ async fn reset_reaches_the_other_end() {
     assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
 }
 
-/// A server that goes away waits for streams that were handed over.
+/// A draining server waits for streams that were handed over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn draining_waits_for_the_stream() {
     let pair = pair();
@@ -225,7 +225,7 @@ async fn draining_waits_for_the_stream() {
     assert!(drained.is_ok(), "{drained:?}");
 }
 
-/// Without a service: requests one by one.
+/// Requests are handled one by one, without a service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connection_without_a_service_hands_its_stream_over_too() {
     let pair = pair();

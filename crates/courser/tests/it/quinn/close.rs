@@ -1,4 +1,4 @@
-//! How connections end, and what the other end hears of it.
+//! Ends of connections, and the peer's view of them.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::setup::{Pair, World, connect_courser, connect_quinn, socket};
 use super::stack::{Ending, Stack};
 use crate::common::{Random, within};
 
-/// One end closes; both ends tell the same story.
+/// One end closes; both ends report the same.
 async fn closes<A: Stack, B: Stack>(from: &A, to: &B) {
     from.close(0x1234_5678, b"that was it");
     assert_eq!(
@@ -94,8 +94,8 @@ async fn courser_client_hears_that_it_is_refused() {
     );
 }
 
-/// APPLICATION_ERROR: what an application says before the handshake is not for every ear,
-/// RFC 9000 §10.2.3.
+/// APPLICATION_ERROR, which hides the application's code before the handshake is confidential, RFC
+/// 9000 §10.2.3.
 const HIDDEN: u64 = 0x0c;
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn endpoint_close_reaches_both_stacks() {
     assert_eq!(heard, Ending::application(9, b"all of them"));
 }
 
-/// The smaller of both ends' idle timeouts counts, whoever announced it.
+/// The smaller of both ends' idle timeouts applies, whichever end announced it.
 async fn idle_out<C: Stack, S: Stack>(client: &C, server: &S, since: Instant) {
     let (at_client, at_server) =
         within(20, async { tokio::join!(client.closed(), server.closed()) }).await;
@@ -182,8 +182,8 @@ async fn idle_timeout_announced_by_quinn_ends_both() {
     idle_out(&pair.client, &pair.server, since).await;
 }
 
-/// Something to answer with a reset: long enough that the answer can be shorter
-/// (RFC 9000 §10.3.3), and repeated for as long as it takes.
+/// A packet to be answered with a reset: long enough that the answer can be shorter (RFC 9000
+/// §10.3.3), and repeated as long as necessary.
 const KNOCK: &[u8] = &[0; 500];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -205,12 +205,12 @@ async fn quinn_client_notices_that_a_courser_server_restarted() {
         server_endpoint,
         ..
     } = within(20, connect_quinn(client, server, address)).await;
-    // Killed before anybody can say goodbye.
+    // Killed before it can send a close.
     first.kill();
     drop((server, server_endpoint));
     let reborn = courser::Endpoint::new(config, Some(world.courser_server_config()), again);
     let reborn = reborn.expect("own socket");
-    // The answer to an acknowledgement may have been the first.
+    // The answer to an acknowledgement may already have been the reset.
     if let Ok(mut send) = client.open_uni().await {
         let _ = send.write_all(KNOCK).await;
     }
@@ -252,8 +252,8 @@ async fn courser_client_notices_that_a_quinn_server_restarted() {
     assert_eq!(within(20, Stack::closed(&client)).await, Ending::Reset);
 }
 
-/// quinn answers nobody whose connection ID it does not recognise as its own, and its generator
-/// recognises those of a lifetime: this one all.
+/// quinn does not answer connection IDs that it does not recognise as its own, and its generator
+/// recognises those of one lifetime. This one recognises all.
 struct Ids(Random);
 
 impl quinn::ConnectionIdGenerator for Ids {
@@ -270,7 +270,7 @@ impl quinn::ConnectionIdGenerator for Ids {
     }
 }
 
-/// A runtime that can be taken away from an endpoint, as if its process had died.
+/// A runtime that can be taken from an endpoint, as if its process had died.
 struct Process(tokio::runtime::Runtime);
 
 impl Process {
@@ -290,7 +290,7 @@ impl Process {
         receive.recv().expect("no panic")
     }
 
-    /// Returns when nothing runs any more.
+    /// Returns when no task is running any more.
     fn kill(self) {
         tokio::task::block_in_place(|| drop(self.0));
     }

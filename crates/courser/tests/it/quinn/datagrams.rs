@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::setup::World;
 use crate::common::within;
 
-/// What both stacks call the same.
+/// The calls that have the same names in both stacks.
 macro_rules! exchange {
     ($one:expr, $other:expr) => {{
         let (one, other) = (&$one, &$other);
@@ -17,7 +17,7 @@ macro_rules! exchange {
             let read = within(20, other.read_datagram()).await.expect("open");
             assert_eq!(read, data, "{len}");
         }
-        // The path may have become wider by now.
+        // The path's datagram size may have grown by now.
         let max = one.max_datagram_size().expect("both take datagrams");
         let refused = one.send_datagram(Bytes::from(vec![0; max + 2000]));
         assert!(refused.is_err(), "{max}");

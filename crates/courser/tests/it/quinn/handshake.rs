@@ -1,4 +1,4 @@
-//! What the two ends agree on, and how they refuse each other.
+//! Negotiation between the two ends, and refusals.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const SOME: Plan = Plan {
     len: 100_000,
 };
 
-/// Both ends have the same protocol and the same secrets.
+/// Checks that both ends have the same protocol and the same secrets.
 fn agree<C: Stack, S: Stack>(client: &C, server: &S) {
     assert_eq!(client.protocol().as_deref(), Some(PROTOCOL));
     assert_eq!(server.protocol().as_deref(), Some(PROTOCOL));
@@ -40,7 +40,7 @@ fn check_negotiated(connection: &courser::Connection, suite: CipherSuite) {
 async fn courser_client_and_quinn_server_agree() {
     let pair = within(20, World::default().courser_to_quinn()).await;
     agree(&pair.client, &pair.server);
-    // The client's first choice, which is not the same in both stacks.
+    // The client's first choice, which differs between the stacks.
     check_negotiated(&pair.client, CipherSuite::Aes128Gcm);
     assert_eq!(
         pair.client.peer_identity().expect("a server has one").len(),
@@ -71,7 +71,8 @@ const SUITES: [(SupportedCipherSuite, CipherSuite); 3] = [
     ),
 ];
 
-/// A world in which quinn speaks one suite only, beside the one that Initial packets need.
+/// Returns a world in which quinn supports only one suite, beside the one that Initial packets
+/// need.
 fn world_with(suite: SupportedCipherSuite) -> World {
     let mut world = World::default();
     world.provider.cipher_suites = vec![suite];
@@ -123,7 +124,7 @@ async fn courser_server_sends_a_hello_retry_request() {
     within(20, exchange(&pair.client, &pair.server, SOME)).await;
 }
 
-/// A draft that courser does not speak, and quinn does.
+/// A draft that quinn supports and courser does not.
 const DRAFT_29: u32 = 0xff00_001d;
 
 #[tokio::test]
@@ -161,10 +162,10 @@ async fn courser_client_is_told_the_versions_of_quinn() {
     assert!(offered.contains(&DRAFT_29), "{offered:x?}");
 }
 
-/// A round trip so long that nothing is sent again while a test looks.
+/// A round trip so long that nothing is retransmitted during a test.
 const NEVER: Duration = Duration::from_secs(60);
 
-/// Takes the first two datagrams that a client sends to a server that does not answer.
+/// Returns the first two datagrams that a client sends to a server that does not answer.
 async fn first_flight(connect: impl FnOnce(SocketAddr)) -> Vec<Vec<u8>> {
     let silent = socket();
     silent.set_nonblocking(true).expect("own socket");
@@ -279,7 +280,8 @@ async fn quinn_client_hears_of_no_common_protocol() {
     );
 }
 
-/// bad_certificate (42) as CRYPTO_ERROR: it is for another name than the client asked for.
+/// bad_certificate (42) as CRYPTO_ERROR: the certificate is for another name than the requested
+/// one.
 const BAD_CERTIFICATE: u64 = 0x12a;
 
 #[tokio::test]

@@ -1,7 +1,7 @@
-//! Key updates in the middle of transfers.
+//! Key updates during transfers.
 //!
-//! quinn makes one of its own after 10 to 1000 packets, and none for a few probe timeouts after
-//! each; tests go on until there were enough.
+//! quinn makes an update of its own after 10 to 1000 packets, and none for a few probe timeouts
+//! after each. The tests continue until there were enough.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -12,13 +12,13 @@ use crate::common::within;
 
 /// Bytes between updates: several round trips of packets with each key.
 const STRETCH: usize = 1_000_000;
-/// Updates that are waited for. quinn's first may be its own, the others are not.
+/// Updates to wait for. quinn's first may be its own, the others are not.
 const WANTED: u64 = 4;
-/// Attempts in each: an update has to wait for the acknowledgement of the one before.
+/// Attempts per stretch: an update has to wait for the acknowledgement of the previous one.
 const ATTEMPTS: usize = 10;
 
-/// Sends stretch by stretch both ways and waits for each to arrive, until `is_done`. In
-/// mid-flight it calls `update` until that says yes.
+/// Sends stretch by stretch in both directions and waits for each to arrive, until `is_done`.
+/// During each, calls `update` until it returns true.
 async fn stretches<C: Stack, S: Stack>(
     (client, server): (&C, &S),
     is_done: impl Fn() -> bool,
@@ -87,7 +87,7 @@ async fn updates_by_a_courser_server() {
     .await;
 }
 
-/// quinn ignores what comes too early, and does not say so.
+/// quinn silently ignores early updates.
 fn force(connection: &quinn::Connection) -> bool {
     connection.force_key_update();
     false
@@ -132,8 +132,8 @@ async fn updates_by_both_ends_at_once() {
     .await;
 }
 
-/// courser's own updates, after so many packets, without anybody asking. The next one waits
-/// until quinn has surely dropped its keys before the last.
+/// courser's automatic updates, after so many packets. Each waits until quinn has certainly
+/// discarded its keys before the last.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn updates_that_come_by_themselves() {
     let mut world = World::default();

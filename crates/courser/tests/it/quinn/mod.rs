@@ -1,4 +1,4 @@
-//! courser against quinn: each as client and as server, over real sockets in one process.
+//! Tests of courser against quinn: each as client and as server, over real sockets in one process.
 
 mod close;
 mod datagrams;

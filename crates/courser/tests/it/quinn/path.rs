@@ -1,4 +1,4 @@
-//! Paths that change, paths that lose, and datagrams of many sizes.
+//! Paths that change, paths that lose packets, and datagrams of many sizes.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -11,7 +11,7 @@ use crate::common::within;
 /// Bytes echoed by the server, before and after the change.
 const STRETCH: usize = 2_000_000;
 
-/// Echoes bytes, changes the path while they are under way, and echoes more.
+/// Echoes bytes, changes the path while they are in flight, and echoes more.
 ///
 /// Returns the client's port as the server sees it, before and after.
 async fn echo_over_change<C: Stack, S: Stack>(
@@ -44,14 +44,14 @@ async fn echo_over_change<C: Stack, S: Stack>(
     let read = async { down.read_exact(&mut echoed).await.expect("server writes") };
     tokio::join!(echo, write, read);
     assert!(echoed == bytes, "the echo differs");
-    // Which address is told is that of the peer once it was proven, a round trip later.
+    // The reported address is that of the peer once it was validated, a round trip later.
     while server.peer_port() == before {
         tokio::task::yield_now().await;
     }
     (before, server.peer_port())
 }
 
-/// After the change the server reaches the client on its own, and a close gets through.
+/// After the change the server reaches the client on its own initiative, and a close gets through.
 async fn speaks_first<C: Stack, S: Stack>(client: &C, server: &S) {
     let mut send = server.open_uni().await;
     send.write_all(b"still there?").await.expect("room");
@@ -153,8 +153,8 @@ const SOME: Plan = Plan {
     len: 2_000_000,
 };
 
-/// Datagrams larger than the default on courser's side, and a search for still larger ones on
-/// both.
+/// Returns a world with larger datagrams than the default on courser's side, and a search for still
+/// larger ones on both sides.
 fn large_datagrams(upper_bound: u16) -> World {
     let mut world = World::default();
     world.courser.mtu = 1452;
@@ -193,7 +193,7 @@ async fn mtu_search_of_a_quinn_client() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jumbo_datagrams_of_a_quinn_client() {
     let mut world = large_datagrams(9000);
-    // quinn makes batches of ten, and the kernel takes none above 64 KiB.
+    // quinn makes batches of ten, and the kernel accepts none above 64 KiB.
     world.quinn.enable_segmentation_offload(false);
     let pair = world.quinn_to_courser().await;
     within(30, exchange(&pair.client, &pair.server, SOME)).await;

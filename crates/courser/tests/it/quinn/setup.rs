@@ -14,7 +14,7 @@ use crate::common::loopback;
 /// The application protocol of all tests.
 pub const PROTOCOL: &[u8] = b"interop";
 
-/// Everything that the four endpoints may be made of. Tests change fields before they begin.
+/// The settings of the four endpoints. Tests change fields before they start.
 pub struct World {
     pub chain: Vec<CertificateDer<'static>>,
     pub key: PrivateKeyDer<'static>,
@@ -22,11 +22,11 @@ pub struct World {
     pub quinn: quinn::TransportConfig,
     pub client_protocol: &'static [u8],
     pub server_protocol: &'static [u8],
-    /// What quinn's TLS can do.
+    /// The features of quinn's TLS.
     pub provider: CryptoProvider,
 }
 
-/// A client of one stack connected with a server of the other.
+/// A client of one stack connected to a server of the other.
 pub struct Pair<C, S, CE, SE> {
     pub client: C,
     pub server: S,
@@ -45,7 +45,7 @@ impl Default for World {
         let made = rcgen::generate_simple_self_signed(names).expect("random numbers");
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
         let mut quinn = quinn::TransportConfig::default();
-        // Machines under load are slow, not lossy.
+        // Machines under load are slow, but do not lose packets.
         quinn.max_idle_timeout(Some(Duration::from_secs(30).try_into().expect("small")));
         Self {
             chain: vec![made.cert.into()],
@@ -74,7 +74,7 @@ impl World {
             .transport_config(self.courser.clone())
     }
 
-    /// A server's TLS with all that this provider can do.
+    /// Returns a server's TLS configuration with all features of this provider.
     pub fn server_tls(&self, provider: CryptoProvider) -> rustls::ServerConfig {
         let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(&[&rustls::version::TLS13])
@@ -86,7 +86,7 @@ impl World {
         tls
     }
 
-    /// quinn's settings cannot be cloned: they can be taken once.
+    /// Takes quinn's settings, which cannot be cloned, so this works once.
     pub fn quinn_server_config(&mut self) -> quinn::ServerConfig {
         let tls = self.server_tls(self.provider.clone());
         let tls = QuicServerConfig::try_from(tls).expect("has TLS 1.3");
@@ -95,7 +95,7 @@ impl World {
         config
     }
 
-    /// As [`World::quinn_server_config`].
+    /// Like [`World::quinn_server_config`], for the client.
     pub fn quinn_client_config(&mut self) -> quinn::ClientConfig {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(self.chain[0].clone()).expect("own certificate");
@@ -131,12 +131,12 @@ impl World {
         endpoint
     }
 
-    /// courser's client, connected with quinn's server.
+    /// Connects courser's client to quinn's server.
     pub async fn courser_to_quinn(self) -> CourserClient {
         self.courser_to_quinn_via(|server| server).await
     }
 
-    /// The same over what stands at the address that `route` makes of the server's.
+    /// Connects through the relay that `route` places in front of the server's address.
     pub async fn courser_to_quinn_via(
         mut self,
         route: impl FnOnce(SocketAddr) -> SocketAddr,
@@ -146,12 +146,12 @@ impl World {
         connect_courser(client, server, address).await
     }
 
-    /// quinn's client, connected with courser's server.
+    /// Connects quinn's client to courser's server.
     pub async fn quinn_to_courser(self) -> CourserServer {
         self.quinn_to_courser_via(|server| server).await
     }
 
-    /// The same over what stands at the address that `route` makes of the server's.
+    /// Connects through the relay that `route` places in front of the server's address.
     pub async fn quinn_to_courser_via(
         mut self,
         route: impl FnOnce(SocketAddr) -> SocketAddr,
@@ -216,7 +216,7 @@ pub async fn connect_quinn(
     }
 }
 
-/// A socket of the system's choice.
+/// Binds a socket to a port chosen by the system.
 pub fn socket() -> UdpSocket {
     UdpSocket::bind(loopback()).expect("a port")
 }

@@ -1,9 +1,9 @@
-//! What both stacks can do, under one name, so that a test can be run with the roles exchanged.
+//! The common features of both stacks under one name, so that a test can run with exchanged roles.
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// How a connection ended, as one end sees it.
+/// The end of a connection, as one end sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// This end's application closed.
@@ -12,11 +12,11 @@ pub enum Ending {
     Application { code: u64, reason: Bytes },
     /// The peer's transport closed.
     Transport { code: u64, reason: Bytes },
-    /// This end's transport closed, for something it did not like.
+    /// This end's transport closed because of an error of the peer.
     Violation { code: u64 },
-    /// The peer has forgotten the connection.
+    /// The peer has lost the state of the connection.
     Reset,
-    /// Nothing was heard.
+    /// No packet arrived.
     TimedOut,
 }
 
@@ -44,21 +44,21 @@ pub trait Stack: Clone + Send + Sync + 'static {
     fn protocol(&self) -> Option<Vec<u8>>;
     fn peer_port(&self) -> u16;
     fn mtu(&self) -> u16;
-    /// Packets of its own that it declared lost.
+    /// Returns the number of its own packets that it declared lost.
     fn lost(&self) -> u64;
 }
 
 /// A stream to send on.
 pub trait Sending: AsyncWrite + Unpin + Send + 'static {
     fn reset(&mut self, code: u32);
-    /// The code with which the peer stopped it; `None` when it was delivered.
+    /// Returns the code with which the peer stopped it; `None` if it was delivered.
     fn stopped(&self) -> impl Future<Output = Option<u64>> + Send;
 }
 
 /// A stream to receive on.
 pub trait Receiving: AsyncRead + Unpin + Send + 'static {
     fn stop(&mut self, code: u32);
-    /// Reads on; the code with which the peer reset it, `None` when it ended in order.
+    /// Reads on, and returns the code with which the peer reset it; `None` if it ended normally.
     fn reset_code(&mut self) -> impl Future<Output = Option<u64>> + Send;
 }
 

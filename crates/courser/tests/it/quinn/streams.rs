@@ -1,4 +1,4 @@
-//! Streams that end early: resets and stops carry their codes across.
+//! Streams that end early: resets and stops carry their codes to the peer.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -6,7 +6,7 @@ use super::setup::World;
 use super::stack::{Receiving, Sending, Stack};
 use crate::common::within;
 
-/// One end gives a stream up in the middle.
+/// One end resets a stream in the middle.
 async fn resets<A: Stack, B: Stack>(from: &A, to: &B) {
     let mut send = from.open_uni().await;
     send.write_all(b"the beginning").await.expect("room");
@@ -18,7 +18,7 @@ async fn resets<A: Stack, B: Stack>(from: &A, to: &B) {
     assert_eq!(receive.reset_code().await, Some(77));
 }
 
-/// One end does not want what the other sends.
+/// One end stops reading what the other sends.
 async fn stops<A: Stack, B: Stack>(from: &A, to: &B) {
     let mut send = from.open_uni().await;
     send.write_all(b"unwanted").await.expect("room");

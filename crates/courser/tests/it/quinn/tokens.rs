@@ -1,4 +1,4 @@
-//! Addresses proved by Retry and by NEW_TOKEN; sessions resumed.
+//! Addresses validated by Retry and by NEW_TOKEN, and resumed sessions.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -15,8 +15,8 @@ use super::stack::Stack;
 use super::transfer::{Plan, exchange};
 use crate::common::{loopback, within};
 
-/// A server without memory answers each datagram of the ClientHello with a Retry; the client
-/// follows the first (RFC 9000 §17.2.5.2).
+/// A stateless server answers each datagram of the ClientHello with a Retry; the client follows the
+/// first (RFC 9000 §17.2.5.2).
 const CLIENT_HELLO_DATAGRAMS: u64 = 2;
 
 const SOME: Plan = Plan {
@@ -75,7 +75,7 @@ async fn courser_client_follows_the_retry_of_a_quinn_server() {
     within(20, exchange(&client, &server, SOME)).await;
 }
 
-/// Tokens of a client, with word of their arrival.
+/// Tokens of a client, with a notification of their arrival.
 struct Tokens {
     kept: Mutex<Vec<Bytes>>,
     arrived: Semaphore,
@@ -127,7 +127,7 @@ impl quinn::TokenStore for Tokens {
     }
 }
 
-/// quinn's memory of tokens, as exact as a test needs it.
+/// An exact record of used tokens for quinn.
 #[derive(Default)]
 struct Log(Mutex<HashSet<u128>>);
 
@@ -176,7 +176,7 @@ async fn quinn_client_returns_with_a_token_of_courser() {
         "for the first connection only"
     );
 
-    // A token is good once: this connection has to follow a Retry again.
+    // A token is valid once: this connection has to follow a Retry again.
     tokens.kept.lock().expect("no panic").clear();
     tokens.put(stolen.expect("arrived"));
     let client = pair.client_endpoint.clone();
@@ -223,7 +223,7 @@ async fn courser_client_returns_with_a_token_of_quinn() {
     again.expect("handshake");
 }
 
-/// Data from the server that comes behind the session tickets.
+/// Waits for data from the server that follows the session tickets.
 async fn word_from_the_server<C: Stack, S: Stack>(client: &C, server: &S) {
     let mut send = server.open_uni().await;
     send.write_all(b"word").await.expect("room");

@@ -1,4 +1,4 @@
-//! Bytes in both directions, on many streams at once, compared by their hashes.
+//! Transfers in both directions, on many streams at once, compared by hash.
 
 use aws_lc_rs::digest::{Context, Digest, SHA256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -8,7 +8,7 @@ use super::setup::World;
 use super::stack::{Ending, Receiving, Sending, Stack};
 use crate::common::{Random, within};
 
-/// What was sent or received on one stream.
+/// The length and hash of what was sent or received on one stream.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Print {
     len: usize,
@@ -24,7 +24,7 @@ impl Print {
     }
 }
 
-/// Streams of each kind and direction, and their length.
+/// The number of streams of each kind and direction, and their length.
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub bidi: usize,
@@ -40,7 +40,7 @@ impl Plan {
 
 const PIECE: usize = 64 * 1024;
 
-/// Bytes without a pattern that a mistake could keep.
+/// Returns bytes without a pattern that could hide an error.
 pub struct Source(Random);
 
 impl Source {
@@ -55,7 +55,7 @@ impl Source {
     }
 }
 
-/// Sends `len` bytes made from the seed, and the end.
+/// Sends `len` bytes derived from the seed, and the end.
 pub async fn send(mut stream: impl Sending, seed: u64, len: usize) -> Print {
     let mut source = Source::new(seed);
     let mut hash = Context::new(&SHA256);
@@ -88,7 +88,7 @@ pub async fn receive(mut stream: impl Receiving) -> Print {
     }
 }
 
-/// Runs the plan from both ends and compares what was sent with what was received.
+/// Runs the plan from both ends and compares the sent with the received data.
 pub async fn exchange<C: Stack, S: Stack>(client: &C, server: &S, plan: Plan) {
     let (mut sent, mut received) = (JoinSet::new(), JoinSet::new());
     for index in 0..plan.bidi {
@@ -115,7 +115,7 @@ pub async fn exchange<C: Stack, S: Stack>(client: &C, server: &S, plan: Plan) {
     assert_eq!(sent, received);
 }
 
-/// The plan, and then a close that the other end hears of.
+/// Runs the plan, and then a close that the other end receives.
 async fn exchange_and_close<C: Stack, S: Stack>(client: &C, server: &S, plan: Plan) {
     exchange(client, server, plan).await;
     client.close(3, b"all here");

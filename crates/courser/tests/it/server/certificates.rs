@@ -25,7 +25,7 @@ impl Folder {
         (self.0.join("cert.pem"), self.0.join("key.pem"))
     }
 
-    /// Puts another certificate there.
+    /// Replaces the certificate.
     fn renew(&self) -> Identity {
         let key = rcgen::KeyPair::generate().expect("random numbers");
         let params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
@@ -105,10 +105,10 @@ async fn files_are_reloaded_for_all_protocols() {
     task.abort();
 }
 
-/// An authority that signs one certificate after another for the same files.
+/// An authority that signs successive certificates for the same files.
 struct Authority {
     issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
-    /// What clients trust.
+    /// The identity that clients trust.
     identity: Identity,
 }
 
@@ -136,7 +136,7 @@ impl Authority {
     }
 }
 
-/// Asks for ever, on one connection or on a new one each time, and counts the answers.
+/// Sends requests endlessly, on one connection or on a new one each time, and counts the responses.
 async fn ask_for_ever(
     protocol: Protocol,
     address: std::net::SocketAddr,
@@ -158,7 +158,7 @@ async fn ask_for_ever(
     }
 }
 
-/// A104, F56: no request fails while one certificate follows the other.
+/// A104, F56: no request fails while one certificate replaces another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_are_replaced_under_load() {
     let (folder, authority) = (Folder::new("load"), Arc::new(Authority::new()));
@@ -187,7 +187,7 @@ async fn certificates_are_replaced_under_load() {
     let mut digests = std::collections::BTreeSet::new();
     for _ in 0..10 {
         authority.renew(&folder);
-        // The server may have seen the change by itself.
+        // The server may already have detected the change.
         handle.reload().expect("certificate and key fit");
         digests.insert(handle.certificate().expect("readable").sha256);
         for answers in &mut answers {

@@ -1,4 +1,4 @@
-//! One client for all protocols: a connection and what asks on it.
+//! A client for all protocols: one connection with its requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) enum Client {
 }
 
 impl Client {
-    /// Connects as `localhost`, trusting this server alone.
+    /// Connects as `localhost`, trusting only this server.
     pub(crate) async fn connect(
         protocol: Protocol,
         address: SocketAddr,
@@ -36,7 +36,7 @@ impl Client {
         Self::connect_from("[::]:0".parse()?, protocol, address, identity).await
     }
 
-    /// Connects from this address. Over TCP an unspecified one leaves the choice to the system.
+    /// Connects from this address. Over TCP, the system chooses in place of an unspecified one.
     pub(crate) async fn connect_from(
         source: SocketAddr,
         protocol: Protocol,
@@ -93,7 +93,7 @@ impl Client {
         self.send(request("GET", path, empty())).await
     }
 
-    /// The content of a response that has to be 200.
+    /// Returns the content of a response, whose status must be 200.
     pub(crate) async fn text(&mut self, path: &str) -> String {
         let response = self.get(path).await.expect("an answer");
         assert_eq!(response.status(), 200, "{path}");
@@ -132,7 +132,7 @@ pub(crate) async fn text(response: Response<BoxBody>) -> String {
     String::from_utf8(bytes.to_bytes().to_vec()).expect("text")
 }
 
-/// TLS over TCP that offers these protocols.
+/// Connects with TLS over TCP, offering these protocols.
 pub(crate) async fn tls(
     address: SocketAddr,
     certificate: CertificateDer<'static>,
@@ -141,7 +141,7 @@ pub(crate) async fn tls(
     tls_from("[::]:0".parse()?, address, certificate, protocols).await
 }
 
-/// As [`tls`], from this address; an unspecified one leaves the choice to the system.
+/// Like [`tls`], from this address; the system chooses in place of an unspecified one.
 async fn tls_from(
     source: SocketAddr,
     address: SocketAddr,

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::client::{BoxBody, BoxError, Client, text};
 use super::{Running, start_with, within};
 
-/// An application whose responses begin, and end when it is told so.
+/// Returns an application whose responses begin at once, and end when `go_on` is notified.
 fn halting(go_on: &Arc<Notify>) -> Router {
     let go_on = go_on.clone();
     let halting = move || {
@@ -34,7 +34,7 @@ fn halting(go_on: &Arc<Notify>) -> Router {
         .route("/", get(|| async { "quick" }))
 }
 
-/// A response whose first part has arrived.
+/// Returns a response whose first part has arrived.
 async fn begun(running: &Running, protocol: Protocol) -> (Client, http::Response<BoxBody>) {
     let address = running.handle.local_addr();
     let client = Client::connect(protocol, address, &running.identity).await;
@@ -62,11 +62,11 @@ async fn finishes(protocol: Protocol) {
     }
     assert!(!handle.stats().ready);
     let late = Client::connect(protocol, handle.local_addr(), &identity);
-    // TCP's backlog may have taken it; then nobody answers.
+    // TCP's backlog may have accepted it; then there is no response.
     let refused = match tokio::time::timeout(Duration::from_secs(5), late).await {
         Ok(Ok(mut late)) => late.get("/").await.is_err(),
         Ok(Err(_)) => true,
-        // Over QUIC it is told at once.
+        // Over QUIC the refusal arrives at once.
         Err(_) => protocol != Protocol::Http3,
     };
     assert!(refused, "{protocol}: a new connection was served");
@@ -145,7 +145,7 @@ async fn idle_connections_end_at_once() {
     assert!(drained.took < Duration::from_secs(10), "{drained}");
 }
 
-/// Load balancers see that the server is not ready, while it still serves.
+/// Load balancers see that the server is not ready while it still serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readiness_goes_before_the_door_closes() {
     let (running, _go_on) = start(|server| server.ready_delay(Duration::from_secs(3600)));
@@ -162,7 +162,7 @@ async fn readiness_goes_before_the_door_closes() {
     within(running.task).await.expect("no panic");
 }
 
-/// A client that remembers Alt-Svc would try a port where nobody listens.
+/// A client that remembers Alt-Svc would try a closed port.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn alt_svc_is_taken_back() {
     let (running, go_on) = start(|server| server);
@@ -171,7 +171,7 @@ async fn alt_svc_is_taken_back() {
     while !running.handle.stats().draining {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // Sent before the client has heard of GOAWAY; if it has, there is nothing to see.
+    // Sent before the client has received GOAWAY; otherwise there is nothing to check.
     if let Ok(response) = within(client.get("/")).await {
         assert_eq!(response.headers()["alt-svc"], "clear");
     }

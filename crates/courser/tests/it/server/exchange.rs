@@ -57,7 +57,7 @@ fn app() -> Router {
         ))
 }
 
-/// Content that a receiver can check, in chunks.
+/// Returns chunks of content that a receiver can check.
 fn pattern(count: u64) -> impl futures_util::Stream<Item = Result<Frame<Bytes>, BoxError>> {
     let chunks = (0..count.div_ceil(CHUNK)).map(move |index| {
         let len = CHUNK.min(count - index * CHUNK);
@@ -87,7 +87,7 @@ async fn check_pattern(
     seen
 }
 
-/// Gives back the value of the trailer `x-sum`, as a trailer.
+/// Returns the value of the trailer `x-sum` as a trailer.
 async fn trailers(body: Body) -> Response {
     let collected = body.collect().await.expect("a body");
     let trailers = collected.trailers().cloned().unwrap_or_default();
@@ -96,7 +96,7 @@ async fn trailers(body: Body) -> Response {
         Ok(Frame::trailers(trailers)),
     ];
     let body = Body::new(StreamBody::new(futures_util::stream::iter(frames)));
-    // HTTP/1.1 wants to know beforehand.
+    // HTTP/1.1 requires the announcement in advance.
     Response::builder()
         .header("trailer", "x-sum")
         .body(body)
@@ -233,7 +233,7 @@ async fn trailers_go_both_ways() {
     }
 }
 
-/// A body that nobody reads is not sent: the server's memory does not fill.
+/// An unread body is not sent, and does not fill the server's memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_readers_hold_nobody_else_up() {
     let running = start(app());
@@ -255,7 +255,7 @@ async fn slow_readers_hold_nobody_else_up() {
             sent < Some(300_000_000),
             "{protocol}: {sent:?} bytes were taken"
         );
-        // The last quick answer may be here before the server has let go of it.
+        // The last quick response may arrive before the server has released it.
         within(async {
             while running.handle.stats().of(protocol).requests_in_flight != 1 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -339,7 +339,7 @@ async fn early_requests_are_sent_back_where_the_route_says_so() {
     }
 }
 
-/// Clients that wait for 100 (Continue) before they send a body need not wait.
+/// Clients that expect 100 (Continue) before they send a body need not wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_ask_are_told_to_go_on() {
     let running = start(app());
@@ -364,8 +364,8 @@ async fn clients_that_ask_are_told_to_go_on() {
     );
 }
 
-/// A NAT that forgets gives the client another port, which is believed when the client has answered
-/// from there.
+/// A NAT rebinding gives the client another port, which counts when the client has answered from
+/// there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_moves_is_followed() {
     let running = start(app());
@@ -389,7 +389,8 @@ async fn a_client_that_moves_is_followed() {
     .await;
 }
 
-/// The requests of a connection are answered where it is read: a panic must not reach the others.
+/// The requests of a connection are answered in the task that reads it: a panic must not affect the
+/// others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_that_panics_fails_one_request() {
     async fn fails(headers: HeaderMap) -> String {

@@ -1,4 +1,4 @@
-//! Files as a service of an axum application, over all three protocols.
+//! A file service in an axum application, over all three protocols.
 
 use axum::Router;
 use axum::routing::get;

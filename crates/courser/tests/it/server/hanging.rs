@@ -16,7 +16,7 @@ use http::{Request, Response};
 use super::client::{Client, empty, request, text};
 use super::{Running, start_with, within};
 
-/// Counts the services that run.
+/// Counts the running services.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 
@@ -43,7 +43,7 @@ impl Drop for Counted {
     }
 }
 
-/// A server whose `/hang` never answers, and how many of its services hang.
+/// Starts a server whose `/hang` never answers, and returns the count of its hanging services.
 fn start(limits: Limits) -> (Running, Count) {
     let count = Count::default();
     let hanging = count.clone();
@@ -67,7 +67,7 @@ async fn connect(running: &Running, protocol: Protocol) -> Client {
     client.expect("a server")
 }
 
-/// Another user of the same connection; HTTP/1.1 has none.
+/// Returns another handle of the same connection; HTTP/1.1 has none.
 fn share(client: &Client) -> Option<Client> {
     match client {
         Client::Http1(_) => None,
@@ -104,7 +104,7 @@ async fn services_that_hang_are_ended_and_others_go_on() {
     }
 }
 
-/// As many as the connection may have requests, and none for those who are gone.
+/// As many as the connection may have requests, and none for clients that are gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn services_that_hang_are_bounded_by_the_streams_of_a_connection() {
     let (running, count) = start(Limits::default());
@@ -118,13 +118,13 @@ async fn services_that_hang_are_bounded_by_the_streams_of_a_connection() {
             }));
         }
         count.reaches(MOST_REQUESTS).await;
-        // Another connection is answered, and the rest is not begun meanwhile.
+        // Another connection is answered, and meanwhile the rest is not begun.
         let mut other = connect(&running, protocol).await;
         for _ in 0..20 {
             assert_eq!(within(other.text("/")).await, "served", "{protocol}");
         }
         assert_eq!(count.now(), MOST_REQUESTS, "{protocol}");
-        // One that is given up makes room for one more.
+        // A cancelled request makes room for another.
         waiting.swap_remove(0).abort();
         assert_eq!(within(other.text("/")).await, "served", "{protocol}");
         count.reaches(MOST_REQUESTS).await;
@@ -134,10 +134,10 @@ async fn services_that_hang_are_bounded_by_the_streams_of_a_connection() {
     }
 }
 
-/// Streams of a connection, of both protocols (K14, K61).
+/// Concurrent streams of a connection, in both protocols (K14, K61).
 const MOST_REQUESTS: usize = 256;
 
-/// Never takes a request.
+/// A service that is never ready.
 #[derive(Clone)]
 struct Busy;
 

@@ -10,7 +10,7 @@ use http::{Response, StatusCode};
 use super::client::{Client, empty, request, text};
 use super::{start, start_with, within};
 
-/// Sends what may be sent and what may not, and says what came of it.
+/// Sends a valid and an invalid interim response, and returns the results.
 async fn page(Extension(interim): Extension<Interim>) -> String {
     let mut seen = Vec::new();
     for status in [StatusCode::EARLY_HINTS, StatusCode::OK] {
@@ -23,8 +23,8 @@ async fn page(Extension(interim): Extension<Interim>) -> String {
     seen.join(", ")
 }
 
-/// Handlers need not ask which protocol they answer: the extractor finds what it wants, and where
-/// nothing can be sent that is no error.
+/// Handlers need not check the protocol: the extractor always succeeds, and sending is no error
+/// where it is unsupported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_send_hints_whatever_the_protocol() {
     let app = Router::new().route("/", get(page));

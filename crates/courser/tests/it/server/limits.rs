@@ -33,7 +33,7 @@ async fn silence_instead_of_a_handshake_is_not_waited_for() {
     assert_eq!(running.handle.stats().tcp.handshakes_failed, 1);
 }
 
-/// A head that comes byte by byte, for ever.
+/// A header section that arrives byte by byte, without end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_heads_are_given_up() {
     let limits = limits(|limits| limits.header_read_timeout = Duration::from_millis(500));
@@ -187,7 +187,7 @@ async fn several_addresses_are_one_server() {
     }
 }
 
-/// A frame of HTTP/2.
+/// Encodes a frame of HTTP/2.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).expect("short").to_be_bytes();
     let mut bytes = len[1..].to_vec();
@@ -204,7 +204,7 @@ const ACK: u8 = 1;
 const END_STREAM_AND_HEADERS: u8 = 5;
 const REFUSED_STREAM: u32 = 7;
 
-/// Limit K61: clients that do not wait for their turn are refused, and lose nothing else.
+/// Limit K61: clients that exceed the limit are refused, and lose nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_request_too_many_over_http2_is_refused() {
     let permits = Arc::new(Semaphore::new(0));
@@ -248,7 +248,7 @@ async fn one_request_too_many_over_http2_is_refused() {
             RST_STREAM => {
                 assert_eq!(payload, REFUSED_STREAM.to_be_bytes());
                 refused.push(id);
-                // All others wait until now.
+                // All others have been waiting until now.
                 assert_eq!(answered, 0);
                 permits.add_permits(most as usize);
             }

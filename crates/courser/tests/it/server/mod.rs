@@ -1,4 +1,4 @@
-//! Servers with all three protocols, asked by hyper's clients over TCP and by ours over QUIC.
+//! Servers with all three protocols, tested by hyper's clients over TCP and by ours over QUIC.
 
 mod certificates;
 mod client;
@@ -20,14 +20,14 @@ use courser::server::{Drained, Server, ServerHandle};
 use courser::{Identity, serve};
 use tokio::task::JoinHandle;
 
-/// A server that runs.
+/// A running server.
 struct Running {
     handle: ServerHandle,
     identity: Identity,
     task: JoinHandle<Drained>,
 }
 
-/// Starts one with this application on a port that the system chooses.
+/// Starts a server with this application on a port chosen by the system.
 fn start(app: Router) -> Running {
     start_with(app, |server| server)
 }
@@ -53,7 +53,7 @@ impl Running {
     }
 }
 
-/// Fails a test that hangs, there where it does.
+/// Fails a test that hangs, at the caller's location.
 #[track_caller]
 fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
     let place = std::panic::Location::caller();

@@ -1,4 +1,4 @@
-//! Clients that send or read next to nothing.
+//! Clients that send or read very slowly.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use super::client::{BoxBody, Client, request, text, tls};
 use super::{Running, start_with, within};
 
-/// Says what was received, or why it was not.
+/// Returns the number of bytes received, or the error.
 async fn count(body: Body) -> String {
     match body.collect().await {
         Ok(content) => format!("{} bytes", content.to_bytes().len()),
@@ -38,7 +38,7 @@ fn start(change: impl FnOnce(&mut Limits)) -> Running {
     start_with(app, |server| server.limits(limits))
 }
 
-/// So many bytes, one at a time and so far apart.
+/// Returns a body of so many bytes, one at a time and so far apart.
 fn drops(count: u32, apart: Duration) -> BoxBody {
     let drops = futures_util::stream::unfold(0, move |sent| async move {
         if sent == count {
@@ -63,7 +63,7 @@ async fn bodies_that_come_too_slowly_are_not_waited_for() {
         let client = Client::connect(protocol, address, &running.identity).await;
         let mut client = client.expect("a server");
         let began = Instant::now();
-        // Ten a second, for ever as far as this test goes.
+        // Ten bytes a second, for longer than this test runs.
         let body = drops(10_000, Duration::from_millis(100));
         let answer = within(client.send(request("POST", "/count", body))).await;
         let said = within(text(answer.expect("an answer"))).await;
@@ -89,7 +89,7 @@ async fn calls_that_may_be_silent_are_waited_for() {
     }
 }
 
-/// A client of HTTP/3 that grants little credit, and keeps its connection alive.
+/// Creates an HTTP/3 client that grants little credit, and keeps its connection alive.
 async fn narrow(running: &Running) -> h3::Client {
     let transport = TransportConfig {
         stream_receive_window: 10_000,
@@ -106,7 +106,7 @@ async fn narrow(running: &Running) -> h3::Client {
     h3::Client::new(connection.expect("a server"))
 }
 
-/// A client of HTTP/2 that grants this much credit for each response it does not read.
+/// Creates an HTTP/2 client that grants this much credit for each response that it does not read.
 async fn narrow_http2(running: &Running, window: u32) -> Client {
     let (address, certificate) = (running.handle.local_addr(), running.identity.certificate());
     let stream = tls(address, certificate, &[b"h2"]).await;
@@ -118,7 +118,7 @@ async fn narrow_http2(running: &Running, window: u32) -> Client {
     Client::Http2(send)
 }
 
-/// Waits until so many connections over HTTP/2 are open.
+/// Waits until so many HTTP/2 connections are open.
 async fn http2_connections(running: &Running, count: u64) {
     within(async {
         while running.handle.stats().http2.connections_open != count {
@@ -150,7 +150,7 @@ async fn clients_of_http2_that_grant_no_credit_are_not_waited_for() {
     assert_eq!(within(slow.text("/small")).await, "few bytes");
 }
 
-/// The whole response is with HTTP/2 already, and the request is over for the service.
+/// HTTP/2 already holds the whole response, and the request is over for the service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ends_of_responses_that_nobody_reads_are_not_waited_for() {
     let running = start(|limits| {
@@ -175,7 +175,7 @@ async fn clients_of_http3_that_read_nothing_are_not_waited_for() {
         .await
         .expect("an answer")
         .into_body();
-    // Slower than the network, but never silent: for longer than the silent one is waited for.
+    // Slower than the network, but never silent, for longer than a silent client is tolerated.
     let mut received = 0;
     while let Some(frame) = within(read.frame()).await {
         let frame = frame.expect("goes on");
@@ -191,7 +191,7 @@ async fn clients_of_http3_that_read_nothing_are_not_waited_for() {
     assert!(slow.quic().close_reason().is_none());
 }
 
-/// Reads a large response until it ends, with this pause after each frame.
+/// Reads a large response to its end, with this pause after each frame.
 async fn read_slowly<B>(mut body: B, pause: Duration) -> Result<usize, B::Error>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
@@ -204,7 +204,7 @@ where
     Ok(received)
 }
 
-/// A reader that takes 10 kB now and then is never silent for long.
+/// A reader that takes 10 kB at intervals is never silent for long.
 const READ_RATE: ReadRate = ReadRate {
     bytes_per_second: 50_000,
     grace: Duration::from_secs(2),
@@ -250,7 +250,7 @@ async fn clients_of_http2_that_read_too_slowly_are_not_waited_for() {
     http2_connections(&running, 1).await;
 }
 
-/// The server has nothing to send most of the time: the client holds nothing up.
+/// The server has nothing to send most of the time, so the client is not slow.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_that_come_slowly_are_not_counted_as_slow_reading() {
     let rate = ReadRate {

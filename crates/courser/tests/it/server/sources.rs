@@ -25,7 +25,7 @@ fn blocking(list: &str) -> AddressFilter {
     AddressFilter::new(&AddressPrefix::parse_list(list).expect("a list"), &[])
 }
 
-/// Connects from this address and asks once. Silence for four seconds is an error.
+/// Connects from this address and sends one request. No answer for four seconds is an error.
 async fn connect(
     running: &Running,
     protocol: Protocol,
@@ -41,7 +41,7 @@ async fn connect(
 
 const PATIENCE: Duration = Duration::from_secs(4);
 const ONE: [u8; 4] = [127, 0, 0, 1];
-/// Of another network. Only Linux has more than one loopback address.
+/// An address of another network. Only Linux has more than one loopback address.
 const OTHER: [u8; 4] = [127, 0, 1, 2];
 
 #[cfg(target_os = "linux")]
@@ -110,7 +110,7 @@ async fn new_connections_of_an_address_have_a_rate() {
         let all = (0..20).map(|_| connect(&running, protocol, ONE));
         let all = within(futures_util::future::join_all(all)).await;
         let served = all.iter().filter(|client| client.is_ok()).count();
-        // One at once and one a second: it does not take long.
+        // One at once and one per second, because the test is short.
         assert!((1..15).contains(&served), "{protocol}: {served}");
         assert!(running.handle.stats().refusals.rate >= 1, "{protocol}");
     }
