@@ -3,9 +3,8 @@
 //! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. If an HTTPS record (RFC
 //! 9460) or an `alt-svc` field (RFC 7838) announces HTTP/3 for an origin, QUIC is raced against
 //! TCP, and the first connection carries the request. Networks that drop UDP are remembered. HTTPS
-//! records are queried with the feature `dns`; without it the client discovers HTTP/3 only by
-//! `alt-svc` fields. The features `brotli` and `zstd` add these content codings to gzip and
-//! deflate.
+//! records are queried with the feature `dns`; without it only `alt-svc` fields reveal HTTP/3. The
+//! features `brotli` and `zstd` add these content codings to gzip and deflate.
 //!
 //! ```no_run
 //! use courser::Client;
@@ -23,8 +22,7 @@
 //! has its [`Timing`] among its extensions.
 //!
 //! The client repeats a request automatically only if that is safe: if the server reported that it
-//! was not processed, or if an idle connection turned out to be closed and the method is
-//! idempotent.
+//! was not processed, or if an idle connection was closed and the method is idempotent.
 
 mod alt_svc;
 mod body;

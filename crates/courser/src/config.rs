@@ -1,7 +1,7 @@
 //! Configurations of servers and clients.
 //!
-//! Both start from a TLS configuration, made here or the user's own, and need the names of the
-//! application protocols they speak (ALPN), without which QUIC makes no connection.
+//! Both start from a TLS configuration, a default or a custom one, and need the names of their
+//! application protocols (ALPN), without which QUIC makes no connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use courser_transport::{ReplyLimits, RetryPolicy, TokenStore, TransportConfig};
 use crate::error::ConfigError;
 use crate::identity::Identity;
 
-/// What a server is: its certificate, its protocols, its limits.
+/// The configuration of a server: its certificate, its protocols, its limits.
 ///
 /// ```
 /// # fn main() -> Result<(), courser::ConfigError> {
@@ -39,18 +39,12 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// A server with a certificate for development, made in memory; see [`Identity::dev`].
-    ///
-    /// # Errors
-    /// When the system has no random numbers.
+    /// Creates a configuration with a development certificate, see [`Identity::dev`].
     pub fn dev() -> Result<Self, ConfigError> {
         Self::with_identity(&Identity::dev()?)
     }
 
-    /// A server with this certificate chain, its own first, and key.
-    ///
-    /// # Errors
-    /// When they do not fit together.
+    /// Creates a configuration with this certificate chain, the server's own first, and key.
     pub fn with_single_cert(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
@@ -58,18 +52,18 @@ impl ServerConfig {
         Self::with_identity(&Identity::new(chain, key))
     }
 
-    /// A server with this identity.
+    /// Creates a configuration with this identity.
     ///
     /// # Errors
-    /// When certificate and key do not fit together.
+    /// Returns an error if certificate and key do not match.
     pub fn with_identity(identity: &Identity) -> Result<Self, ConfigError> {
         Self::made_of(identity, ClientAuthentication::Off)
     }
 
-    /// A server that only lets in clients whose certificates lead to one of `clients`.
+    /// Creates a configuration that requires client certificates which chain to one of `clients`.
     ///
     /// # Errors
-    /// When certificate and key do not fit together, or there are no roots.
+    /// Returns an error if certificate and key do not match, or there are no roots.
     pub fn with_client_auth(
         identity: &Identity,
         clients: RootCertStore,
@@ -87,9 +81,9 @@ impl ServerConfig {
         Ok(Self::with_rustls(tls))
     }
 
-    /// A server that asks an async function for the certificate of each client, by the name that
-    /// the client wants to reach (SNI). `None` refuses the client. Sets
-    /// [`offload_tls`](ServerConfig::offload_tls), and needs tokio.
+    /// Creates a configuration that calls an async function to choose the certificate for each
+    /// client, by the name that the client requests (SNI). `None` refuses the client. Sets
+    /// [`offload_tls`](ServerConfig::offload_tls), and requires tokio.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -107,7 +101,7 @@ impl ServerConfig {
     /// ```
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// Returns an error if the system has no random numbers.
     pub fn with_async_certificates<F, R>(choose: F) -> Result<Self, ConfigError>
     where
         F: Fn(Option<String>) -> R + Send + Sync + 'static,
@@ -118,7 +112,7 @@ impl ServerConfig {
         Ok(Self::with_rustls(tls).offload_tls(true))
     }
 
-    /// A server with a TLS configuration of the user's own. It has to offer TLS 1.3.
+    /// Creates a configuration around a custom TLS configuration, which must support TLS 1.3.
     pub fn with_rustls(tls: Arc<rustls::ServerConfig>) -> Self {
         Self {
             tls,
@@ -130,7 +124,7 @@ impl ServerConfig {
         }
     }
 
-    /// The application protocols, the preferred one first. At least one is needed.
+    /// Sets the application protocols, the preferred one first. At least one is needed.
     #[must_use]
     pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
         Arc::make_mut(&mut self.tls).alpn_protocols =
@@ -138,16 +132,16 @@ impl ServerConfig {
         self
     }
 
-    /// Settings of the connections.
+    /// Sets the settings of the connections.
     #[must_use]
     pub fn transport_config(mut self, transport: impl Into<Arc<TransportConfig>>) -> Self {
         self.settings.transport = transport.into();
         self
     }
 
-    /// Has all connections recorded from their first packet on, each into a sink that `sinks`
-    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file, on a thread of its
-    /// own. The sinks are called under the lock of the endpoint and must not block: see
+    /// Records all connections from their first packet on, each in a sink that `sinks` makes.
+    /// `courser_qlog::QlogDirectory`, for example, writes a trace of each to a file, on its own
+    /// thread. The sinks are called under the lock of the endpoint and must not block: see
     /// [`Sink`](crate::telemetry::Sink), and
     /// [`BackgroundWriter`](crate::telemetry::BackgroundWriter) for sinks that write.
     #[must_use]
@@ -156,7 +150,7 @@ impl ServerConfig {
         self
     }
 
-    /// Sets when clients have to validate their address first. The default is under pressure: while
+    /// Sets when clients must validate their address first. By default, under pressure: while
     /// clients wait for 200 ms, or their handshakes hold half of the memory budget.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
@@ -164,29 +158,29 @@ impl ServerConfig {
         self
     }
 
-    /// Connections that may wait for [`Endpoint::accept`](crate::Endpoint::accept); further ones
-    /// are put off. Default 16 384.
+    /// Sets how many connections may wait for [`Endpoint::accept`](crate::Endpoint::accept); others
+    /// get a Retry or are dropped. Default 16 384.
     #[must_use]
     pub fn max_incoming(mut self, connections: usize) -> Self {
         self.settings.max_incoming = connections;
         self
     }
 
-    /// Tokens given to each client, with which it proves its address when it returns without
-    /// losing a round trip. Default 2.
+    /// Sets the number of tokens sent to each client, with which it validates its address on a
+    /// later connection without a round trip. Default 2.
     #[must_use]
     pub fn new_tokens(mut self, count: u32) -> Self {
         self.settings.new_tokens = count;
         self
     }
 
-    /// Secret that stateless reset tokens are derived from, for [`Endpoint::server`]. The same one
-    /// after a restart lets clients of before learn at once that they are forgotten
-    /// (RFC 9000 §10.3.2); the default is another one each time.
+    /// Sets the secret from which stateless reset tokens are derived, for [`Endpoint::server`].
+    /// With the same secret after a restart, the server resets former connections at once (RFC 9000
+    /// §10.3.2). The default is random.
     ///
-    /// No two endpoints that run at the same time may have the same key, or the resets of one end
-    /// connections of the other (RFC 9000 §21.11). Those made with [`Endpoint::bind`] and
-    /// [`Endpoint::new`] have the key of their [`EndpointConfig`](crate::EndpointConfig) instead.
+    /// Endpoints that run at the same time must have different keys; otherwise resets of one end
+    /// connections of the other (RFC 9000 §21.11). Endpoints made with [`Endpoint::bind`] and
+    /// [`Endpoint::new`] use the key of their [`EndpointConfig`](crate::EndpointConfig) instead.
     ///
     /// [`Endpoint::server`]: crate::Endpoint::server
     /// [`Endpoint::bind`]: crate::Endpoint::bind
@@ -197,7 +191,7 @@ impl ServerConfig {
         self
     }
 
-    /// Bytes that all connections together may hold for their clients, at least 1 MiB, for
+    /// Sets the bytes that all connections together may hold for their clients, at least 1 MiB, for
     /// [`Endpoint::server`](crate::Endpoint::server). The default is a quarter of the memory of the
     /// machine, or of the control group, and at least 16 MiB. See
     /// [`EndpointConfig::memory_budget`](crate::EndpointConfig::memory_budget).
@@ -207,7 +201,7 @@ impl ServerConfig {
         self
     }
 
-    /// Rates of Retry, Version Negotiation and refusals, for
+    /// Sets the rates of Retry, Version Negotiation and refusals, for
     /// [`Endpoint::server`](crate::Endpoint::server). Default 10 000 a second for one network and
     /// 40 000 for all.
     #[must_use]
@@ -216,57 +210,57 @@ impl ServerConfig {
         self
     }
 
-    /// Rates of stateless resets, for [`Endpoint::server`](crate::Endpoint::server). Default 20 a
-    /// second for one network and 1000 for all.
+    /// Sets the rates of stateless resets, for [`Endpoint::server`](crate::Endpoint::server).
+    /// Default 20 a second for one network and 1000 for all.
     #[must_use]
     pub fn reset_limits(mut self, limits: ReplyLimits) -> Self {
         self.reset_limits = Some(limits);
         self
     }
 
-    /// Connections a second that one address (IPv4, or /64 of IPv6) may open, and a fourth of those
-    /// that one network (/24, or /56) may open. Those beyond get a Retry if they have no token, and are
-    /// refused if they have one. The default is no limit.
+    /// Sets the connections per second that one address (IPv4, or /64 of IPv6) may open; one
+    /// network (/24, or /56) may open four times as many. Clients beyond the limit receive a Retry
+    /// if they have no token, and are refused if they have one. No limit by default.
     #[must_use]
     pub fn connection_rate(mut self, per_second: impl Into<Option<u32>>) -> Self {
         self.settings.connection_rate = per_second.into();
         self
     }
 
-    /// The same under pressure only, when [`RetryPolicy::Auto`] sends Retry. The default is no limit:
-    /// networks then take turns, so that a storm from one of them delays no other.
+    /// Like [`connection_rate`](Self::connection_rate), but applied only under pressure, as defined
+    /// by [`RetryPolicy::Auto`]. No limit by default: then networks take turns, so that a flood
+    /// from one of them delays no other.
     #[must_use]
     pub fn loaded_connection_rate(mut self, per_second: impl Into<Option<u32>>) -> Self {
         self.settings.loaded_connection_rate = per_second.into();
         self
     }
 
-    /// Whether clients may change their address. Default on.
+    /// Allows clients to change their address. Default on.
     #[must_use]
     pub fn migration(mut self, allowed: bool) -> Self {
         self.settings.migration = allowed;
         self
     }
 
-    /// Does TLS work on threads that may block, the runtime's `spawn_blocking`, instead of under the
-    /// lock that all connections of the endpoint share. Default off.
+    /// Runs TLS work on threads that may block, by the runtime's `spawn_blocking`, instead of under
+    /// the lock that all connections of the endpoint share. Default off.
     ///
-    /// Switch it on whenever a certificate resolver, a verifier of client certificates or a signer
-    /// may take long: one that asks a network, a key store, a disk or a database. Without it, no
-    /// connection of the endpoint sends or receives until it returns. Each handshake takes two to
-    /// three hops to another thread and back, which is why it is not the default. At most 128
-    /// run at a time on an endpoint. Wait for async code with
-    /// [`runtime::block_on`](crate::runtime::block_on).
+    /// Enable it if a certificate resolver, a verifier of client certificates or a signer may take
+    /// long, because it uses a network, a key store, a disk or a database. Otherwise no connection
+    /// of the endpoint sends or receives until it returns. It is not the default because each
+    /// handshake takes two to three round trips to another thread. At most 128 tasks run at a time
+    /// on an endpoint. Wait for async code with [`runtime::block_on`](crate::runtime::block_on).
     ///
-    /// See [`Incoming::accept_with`](crate::Incoming::accept_with) for a choice that is made before
-    /// the handshake, and by nothing that TLS says.
+    /// See [`Incoming::accept_with`](crate::Incoming::accept_with) for a choice before the
+    /// handshake, without information from TLS.
     #[must_use]
     pub fn offload_tls(mut self, offloads: bool) -> Self {
         self.settings.offload_tls = offloads;
         self
     }
 
-    /// Checks everything and makes what the transport works with.
+    /// Checks all settings and converts them for the transport.
     pub(crate) fn build(self) -> Result<Arc<courser_transport::ServerConfig>, ConfigError> {
         self.settings.validate()?;
         let tls = Arc::new(TlsServer::new(self.tls)?);
@@ -277,7 +271,7 @@ impl ServerConfig {
     }
 }
 
-/// Waits for an async function inside a handshake.
+/// Waits for an async function during a handshake.
 struct AsyncCertificates<F>(F);
 
 impl<F> fmt::Debug for AsyncCertificates<F> {
@@ -307,7 +301,7 @@ impl fmt::Debug for ResetKey {
     }
 }
 
-/// What a client is: whom it trusts, its protocols.
+/// The configuration of a client: the servers it trusts, its protocols.
 ///
 /// ```
 /// # fn main() -> Result<(), courser::ConfigError> {
@@ -322,25 +316,22 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Keeps its tickets there.
+    /// Stores tickets in `tickets`.
     #[cfg(feature = "client")]
     pub(crate) fn resumption(mut self, tickets: rustls::client::Resumption) -> Self {
         Arc::make_mut(&mut self.tls).resumption = tickets;
         self
     }
 
-    /// A client that trusts the servers that the operating system trusts.
+    /// Creates a configuration that trusts the certificates that the operating system trusts.
     ///
     /// # Errors
-    /// When the system's certificates cannot be had.
+    /// Returns an error if the system's certificates cannot be loaded.
     pub fn with_platform_verifier() -> Result<Self, ConfigError> {
         Self::made_of(Trust::Platform)
     }
 
-    /// A client that trusts servers whose certificates lead to one of these, or are one of these.
-    ///
-    /// # Errors
-    /// When one is not a certificate, or there are none.
+    /// Creates a configuration that trusts servers with certificates that chain to, or are, these.
     pub fn with_roots(
         roots: impl IntoIterator<Item = CertificateDer<'static>>,
     ) -> Result<Self, ConfigError> {
@@ -353,27 +344,27 @@ impl ClientConfig {
         Self::with_root_certificates(&Arc::new(store))
     }
 
-    /// A client that trusts what `roots` trusts.
+    /// Creates a configuration that trusts the certificates of `roots`.
     ///
     /// # Errors
-    /// When there are none.
+    /// Returns an error if there are none.
     pub fn with_root_certificates(roots: &Arc<RootCertStore>) -> Result<Self, ConfigError> {
         Self::made_of(Trust::Roots(RootCertStore::clone(roots)))
     }
 
-    /// A client that leaves the judgement of servers to the user's verifier.
+    /// Creates a configuration with a custom verifier of server certificates.
     ///
     /// # Errors
-    /// When TLS cannot be configured with it.
+    /// Returns an error if TLS cannot be configured with it.
     pub fn with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> Result<Self, ConfigError> {
         Self::made_of(Trust::Verifier(verifier))
     }
 
-    /// A client that believes any server. **Whoever sits in the path can read and change
-    /// everything**: for tests and tools that say so.
+    /// Creates a configuration that accepts any server certificate. **An attacker on the path can
+    /// read and change everything.** For tests and for tools that warn about it.
     ///
     /// # Errors
-    /// When TLS cannot be configured.
+    /// Returns an error if TLS cannot be configured.
     pub fn dangerous_insecure() -> Result<Self, ConfigError> {
         Self::made_of(Trust::AnyServer)
     }
@@ -384,7 +375,7 @@ impl ClientConfig {
         Ok(Self::with_rustls(tls))
     }
 
-    /// A client with a TLS configuration of the user's own. It has to offer TLS 1.3.
+    /// Creates a configuration around a custom TLS configuration, which must support TLS 1.3.
     pub fn with_rustls(tls: Arc<rustls::ClientConfig>) -> Self {
         Self {
             tls,
@@ -392,7 +383,7 @@ impl ClientConfig {
         }
     }
 
-    /// The application protocols, the preferred one first. At least one is needed.
+    /// Sets the application protocols, the preferred one first. At least one is needed.
     #[must_use]
     pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
         Arc::make_mut(&mut self.tls).alpn_protocols =
@@ -400,10 +391,11 @@ impl ClientConfig {
         self
     }
 
-    /// What the client shows to servers that ask who it is. Keeps whom it trusts.
+    /// Sets the certificate and key for servers that request client authentication. Does not change
+    /// which servers are trusted.
     ///
     /// # Errors
-    /// When certificate and key do not fit together.
+    /// Returns an error if certificate and key do not match.
     pub fn identity(mut self, identity: &Identity) -> Result<Self, ConfigError> {
         let shown = identity.clone().into_tls();
         let provider = self.tls.crypto_provider().clone();
@@ -414,16 +406,16 @@ impl ClientConfig {
         Ok(self)
     }
 
-    /// Settings of the connections.
+    /// Sets the settings of the connections.
     #[must_use]
     pub fn transport_config(mut self, transport: impl Into<Arc<TransportConfig>>) -> Self {
         self.settings.transport = transport.into();
         self
     }
 
-    /// Has all connections recorded from their first packet on, each into a sink that `sinks`
-    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file, on a thread of its
-    /// own. The sinks are called under the lock of the endpoint and must not block: see
+    /// Records all connections from their first packet on, each in a sink that `sinks` makes.
+    /// `courser_qlog::QlogDirectory`, for example, writes a trace of each to a file, on its own
+    /// thread. The sinks are called under the lock of the endpoint and must not block: see
     /// [`Sink`](crate::telemetry::Sink), and
     /// [`BackgroundWriter`](crate::telemetry::BackgroundWriter) for sinks that write.
     #[must_use]
@@ -432,33 +424,32 @@ impl ClientConfig {
         self
     }
 
-    /// Where tokens are kept that spare a round trip with a server known from before; `None`
-    /// keeps none. The default is in memory, shared by the clones of this configuration.
+    /// Sets the store of tokens, which save a round trip with a known server; `None` stores none.
+    /// By default they are kept in memory, shared by the clones of this configuration.
     #[must_use]
     pub fn token_store(mut self, tokens: Option<Arc<dyn TokenStore>>) -> Self {
         self.settings.tokens = tokens;
         self
     }
 
-    /// Does TLS work on threads that may block, the runtime's `spawn_blocking`, instead of under the
-    /// lock that all connections of the endpoint share. Default off.
+    /// Runs TLS work on threads that may block, by the runtime's `spawn_blocking`, instead of under
+    /// the lock that all connections of the endpoint share. Default off.
     ///
-    /// Switch it on whenever a certificate verifier, a resolver of client certificates or a signer
-    /// may take long: one that asks a network, a key store, a disk or a database. Without it, no
-    /// connection of the endpoint sends or receives until it returns. Each handshake takes two to
-    /// three hops to another thread and back, which is why it is not the default. At most 128
-    /// run at a time on an endpoint. Wait for async code with
-    /// [`runtime::block_on`](crate::runtime::block_on).
+    /// Enable it if a certificate verifier, a resolver of client certificates or a signer may take
+    /// long, because it uses a network, a key store, a disk or a database. Otherwise no connection
+    /// of the endpoint sends or receives until it returns. It is not the default because each
+    /// handshake takes two to three round trips to another thread. At most 128 tasks run at a time
+    /// on an endpoint. Wait for async code with [`runtime::block_on`](crate::runtime::block_on).
     ///
-    /// Tickets are an exception: `ClientSessionStore` is asked for one where the connection begins,
-    /// under the lock.
+    /// Tickets are an exception: `ClientSessionStore` is called as the connection starts, under the
+    /// lock.
     #[must_use]
     pub fn offload_tls(mut self, offloads: bool) -> Self {
         self.settings.offload_tls = offloads;
         self
     }
 
-    /// Checks everything and makes what the transport works with.
+    /// Checks all settings and converts them for the transport.
     pub(crate) fn build(self) -> Result<Arc<courser_transport::ClientConfig>, ConfigError> {
         self.settings.transport.validate()?;
         let tls = Arc::new(TlsClient::new(self.tls)?);
@@ -481,13 +472,13 @@ impl From<TlsConfigError> for ConfigError {
     }
 }
 
-/// Certificates are checked when they are given, protocols when everything is known: this stands
-/// in between.
+/// A placeholder until the protocols are known: certificates are checked when they are set,
+/// protocols only at the end.
 fn no_protocol_yet() -> Vec<Vec<u8>> {
     vec![b"none yet".to_vec()]
 }
 
-/// In place of the TLS sessions that `build` makes once the protocols are known.
+/// A placeholder for the TLS sessions that `build` creates once the protocols are known.
 struct Unfinished;
 
 fn unfinished() -> Result<Box<dyn TlsSession>, TlsStartError> {

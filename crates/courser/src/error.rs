@@ -1,8 +1,8 @@
-//! What can go wrong, one small enum per kind of call.
+//! Errors: one small enum per kind of call.
 //!
-//! Why a connection is over is told by [`ConnectionError`]; the enums here wrap it where a call
-//! can also fail for reasons of its own. Each answers the questions that callers ask:
-//! `is_timeout`, `is_reset`, `connection_error`.
+//! [`ConnectionError`] is the reason why a connection is over. The enums here wrap it where a call
+//! can also fail for other reasons. They answer common questions by methods: `is_timeout`,
+//! `is_reset`, `connection_error`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,70 +12,70 @@ use courser_transport::ConnectionError;
 use crate::VarInt;
 use crate::incoming::Incoming;
 
-/// An endpoint could not be set up.
+/// The reason why an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
     /// The socket could not be bound, or there is no tokio runtime.
     #[error("cannot open the socket: {0}")]
     Io(#[from] io::Error),
-    /// The configuration does not work.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
 
-/// A configuration does not work.
+/// An error of a configuration.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The TLS part is unusable; the text says what to change.
+    /// The TLS configuration is unusable; the text names a remedy.
     #[error("TLS: {0}")]
     Tls(String),
-    /// A transport setting is out of its range.
+    /// A transport setting is outside its range.
     #[error("transport: {0}")]
     Transport(#[from] courser_transport::ConfigError),
-    /// A limit of a server is out of its range.
+    /// A limit of a server is outside its range.
     #[error("limits: {0}")]
     Limits(courser_transport::ConfigError),
-    /// A certificate or key could not be read or made.
+    /// A certificate or key could not be read or created.
     #[error("identity: {0}")]
     Identity(String),
 }
 
-/// A connection could not be begun; nothing was sent.
+/// The reason why a connection could not be started; nothing was sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The endpoint was closed, or its runtime is gone.
     #[error("the endpoint is closed")]
     EndpointStopping,
-    /// No client configuration: pass one to `connect_with`, or set a default.
+    /// There is no client configuration: pass one to `connect_with`, or set a default.
     #[error("no client configuration: use connect_with or set_default_client_config")]
     NoDefaultClientConfig,
-    /// The peer cannot be reached from this socket: port 0, no address, or the wrong family.
+    /// The peer is unreachable from this socket: port 0, unspecified address, or wrong family.
     #[error("cannot connect to {0} from this socket")]
     InvalidRemoteAddress(SocketAddr),
     /// The name is neither a DNS name nor an IP address.
     #[error("invalid server name '{0}'")]
     InvalidServerName(String),
-    /// The configuration does not work.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// No connection ID is free. Without connection IDs: there is a connection to that address.
+    /// No connection ID is free or, without connection IDs, there is a connection to that address.
     #[error("no free connection ID")]
     CidsExhausted,
 }
 
-/// The stream was finished, reset or stopped already.
+/// An error for a stream that was already finished, reset or stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, thiserror::Error)]
 #[error("the stream is closed")]
 pub struct ClosedStream;
 
-/// Why bytes could not be written.
+/// The reason why bytes could not be written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The peer does not want the rest, for this reason of its application.
+    /// The peer stopped reading, with this error code of its application.
     #[error("stopped by the peer with code {0}")]
     Stopped(VarInt),
     /// The connection is over.
@@ -86,11 +86,11 @@ pub enum WriteError {
     ClosedStream,
 }
 
-/// Why bytes could not be read.
+/// The reason why bytes could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The peer gave the stream up, for this reason of its application.
+    /// The peer reset the stream, with this error code of its application.
     #[error("reset by the peer with code {0}")]
     Reset(VarInt),
     /// The connection is over.
@@ -101,7 +101,7 @@ pub enum ReadError {
     ClosedStream,
 }
 
-/// Why an exact number of bytes could not be read.
+/// The reason why an exact number of bytes could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadExactError {
@@ -113,14 +113,14 @@ pub enum ReadExactError {
     ReadError(#[from] ReadError),
 }
 
-/// Why a stream could not be read to its end.
+/// The reason why a stream could not be read to its end.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadToEndError {
     /// The stream is longer than the limit.
     #[error("the stream is longer than {limit} bytes")]
     TooLong {
-        /// What the caller allowed.
+        /// The limit of the caller.
         limit: usize,
     },
     /// Reading failed.
@@ -128,7 +128,7 @@ pub enum ReadToEndError {
     Read(#[from] ReadError),
 }
 
-/// Why nothing more will be known about the end of a stream.
+/// The reason why the result of a stream will not be known.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoppedError {
@@ -137,27 +137,27 @@ pub enum StoppedError {
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// Keying material could not be exported: the connection is over, or the request is too long.
+/// An error of exporting keying material: the connection is over, or the request is too long.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("cannot export keying material: {0}")]
 pub struct ExportKeyingMaterialError(pub(crate) String);
 
-/// Why a datagram was not sent.
+/// The reason why a datagram was not sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendDatagramError {
-    /// The peer takes no datagrams.
+    /// The peer does not accept datagrams.
     #[error("the peer does not accept datagrams")]
     UnsupportedByPeer,
-    /// Our own configuration leaves no room for datagrams.
+    /// Our own configuration has no room for datagrams.
     #[error("sending datagrams is disabled: datagram_send_buffer_size is 0")]
     Disabled,
-    /// It would never fit.
+    /// The datagram exceeds the largest size that can be sent.
     #[error("datagram of {size} bytes exceeds the limit of {max}: see max_datagram_size")]
     TooLarge {
-        /// Bytes of the datagram.
+        /// Size of the datagram in bytes.
         size: usize,
-        /// Bytes that fit at present.
+        /// Largest size that fits at present, in bytes.
         max: usize,
     },
     /// The connection is over.
@@ -165,20 +165,20 @@ pub enum SendDatagramError {
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// A client cannot be asked to prove its address twice.
+/// An error for a client that has already been asked to prove its address.
 #[derive(Debug, thiserror::Error)]
 #[error("the client's address is already validated")]
 pub struct RetryError(pub(crate) Box<Incoming>);
 
 impl RetryError {
-    /// Gives the incoming connection back, to be accepted or refused.
+    /// Returns the incoming connection, to be accepted or refused.
     pub fn into_incoming(self) -> Incoming {
         *self.0
     }
 }
 
 impl SendDatagramError {
-    /// Why the connection is over, if that is the reason.
+    /// Returns the reason why the connection is over, if that is the cause.
     pub fn connection_error(&self) -> Option<&ConnectionError> {
         match self {
             Self::ConnectionLost(error) => Some(error),
@@ -200,18 +200,18 @@ impl From<courser_transport::SendDatagramError> for SendDatagramError {
 }
 
 impl WriteError {
-    /// True when the connection was lost because time ran out.
+    /// Returns true if the connection was lost because of a timeout.
     pub fn is_timeout(&self) -> bool {
         self.connection_error()
             .is_some_and(ConnectionError::is_timeout)
     }
 
-    /// True when the peer does not want what we send.
+    /// Returns true if the peer stopped reading the stream.
     pub fn is_stopped(&self) -> bool {
         matches!(self, Self::Stopped(_))
     }
 
-    /// Why the connection is over, if that is the reason.
+    /// Returns the reason why the connection is over, if that is the cause.
     pub fn connection_error(&self) -> Option<&ConnectionError> {
         match self {
             Self::ConnectionLost(error) => Some(error),
@@ -221,18 +221,18 @@ impl WriteError {
 }
 
 impl ReadError {
-    /// True when the connection was lost because time ran out.
+    /// Returns true if the connection was lost because of a timeout.
     pub fn is_timeout(&self) -> bool {
         self.connection_error()
             .is_some_and(ConnectionError::is_timeout)
     }
 
-    /// True when the peer gave up the stream.
+    /// Returns true if the peer reset the stream.
     pub fn is_reset(&self) -> bool {
         matches!(self, Self::Reset(_))
     }
 
-    /// Why the connection is over, if that is the reason.
+    /// Returns the reason why the connection is over, if that is the cause.
     pub fn connection_error(&self) -> Option<&ConnectionError> {
         match self {
             Self::ConnectionLost(error) => Some(error),
@@ -242,31 +242,31 @@ impl ReadError {
 }
 
 impl ReadExactError {
-    /// True when the connection was lost because time ran out.
+    /// Returns true if the connection was lost because of a timeout.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::ReadError(error) if error.is_timeout())
     }
 
-    /// True when the peer gave up the stream.
+    /// Returns true if the peer reset the stream.
     pub fn is_reset(&self) -> bool {
         matches!(self, Self::ReadError(error) if error.is_reset())
     }
 }
 
 impl ReadToEndError {
-    /// True when the connection was lost because time ran out.
+    /// Returns true if the connection was lost because of a timeout.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Read(error) if error.is_timeout())
     }
 
-    /// True when the peer gave up the stream.
+    /// Returns true if the peer reset the stream.
     pub fn is_reset(&self) -> bool {
         matches!(self, Self::Read(error) if error.is_reset())
     }
 }
 
 impl StoppedError {
-    /// True when the connection was lost because time ran out.
+    /// Returns true if the connection was lost because of a timeout.
     pub fn is_timeout(&self) -> bool {
         let Self::ConnectionLost(error) = self;
         error.is_timeout()

@@ -1,5 +1,4 @@
-//! HTTP/3 (RFC 9114) on a [`Connection`](crate::Connection), with the common types of the Rust
-//! ecosystem.
+//! HTTP/3 (RFC 9114) on a [`Connection`](crate::Connection), with the Rust ecosystem's types.
 //!
 //! Requests and responses are those of the [`http`] crate, bodies are [`http_body::Body`], and a
 //! server is any [`tower_service::Service`]. A service written for hyper runs here unchanged.

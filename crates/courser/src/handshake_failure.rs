@@ -1,4 +1,4 @@
-//! Why a TLS handshake failed, in words that name what was offered.
+//! Failures of TLS handshakes, with descriptions that name the client's offer.
 
 mod kind;
 mod offer;
@@ -15,10 +15,10 @@ pub use self::offer::{CertificateRequests, HandshakeOffer};
 use self::kind::{is_about_certificates, kind_of_alert, kind_of_own_alert, kind_of_tls};
 use crate::ConnectionError;
 
-/// Why a TLS handshake with a server failed.
+/// The reason why a TLS handshake with a server failed.
 ///
-/// [`Display`](fmt::Display) gives one line: what was seen, what the client offered, and what
-/// helps. Programs with flags of their own name these through
+/// [`Display`](fmt::Display) writes one line: the observation, the client's offer, and a remedy.
+/// Programs with command-line flags name these through
 /// [`with_remedy`](HandshakeFailure::with_remedy).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HandshakeFailure {
@@ -29,9 +29,9 @@ pub struct HandshakeFailure {
 }
 
 impl HandshakeFailure {
-    /// Describes an error of a TLS stream over TCP; `None` if TLS has nothing to do with it.
+    /// Describes an error of a TLS stream over TCP. Returns `None` if TLS is not the cause.
     ///
-    /// `place` names the server in messages, `server_name` is what its certificate has to be for.
+    /// `place` names the server in messages; its certificate must be valid for `server_name`.
     pub fn of_io(
         error: &io::Error,
         place: &str,
@@ -56,7 +56,7 @@ impl HandshakeFailure {
         Some(Self::new(kind, place, server_name, offer, detail))
     }
 
-    /// Describes why there is no QUIC connection; `None` if TLS has nothing to do with it.
+    /// Describes why there is no QUIC connection. Returns `None` if TLS is not the cause.
     pub fn of_quic(
         error: &ConnectionError,
         place: &str,
@@ -80,8 +80,8 @@ impl HandshakeFailure {
         Some(Self::new(kind, place, server_name, offer, detail))
     }
 
-    /// Describes an alert that ended a connection after its handshake: servers that speak TLS 1.3
-    /// refuse clients without a certificate so late. `None` for other errors.
+    /// Describes an alert that ended a connection after its handshake: servers with TLS 1.3 refuse
+    /// clients without a certificate only then. Returns `None` for other errors.
     pub fn after_handshake(error: &(dyn StdError + 'static), place: &str) -> Option<Self> {
         let mut causes = std::iter::successors(Some(error), |error| (*error).source());
         let alert = causes.find_map(|cause| {
@@ -161,12 +161,12 @@ impl HandshakeFailure {
         }
     }
 
-    /// Returns what kind of failure it is.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> HandshakeFailureKind {
         self.kind
     }
 
-    /// Returns true when the server's certificate is the reason.
+    /// Returns true if the server's certificate is the reason.
     pub fn is_certificate(&self) -> bool {
         use HandshakeFailureKind as Kind;
         matches!(
@@ -180,12 +180,12 @@ impl HandshakeFailure {
         )
     }
 
-    /// Returns what was seen, without place, remedy and detail.
+    /// Returns the observation, without place, remedy and detail.
     pub fn seen(&self) -> &str {
         &self.seen
     }
 
-    /// Returns the line with another remedy: one that names flags, for example.
+    /// Returns the line with another remedy, for example one that names flags.
     pub fn with_remedy(&self, remedy: &str) -> String {
         let Self {
             place,

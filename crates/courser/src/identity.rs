@@ -10,34 +10,34 @@ use rcgen::{CertificateParams, KeyPair};
 use crate::error::ConfigError;
 use crate::runtime::Current;
 
-/// A certificate chain with its private key: who an endpoint is.
+/// A certificate chain with its private key, the identity of an endpoint.
 pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 }
 
 impl Identity {
-    /// Takes a chain, the own certificate first, and the key of that.
+    /// Creates an identity from a chain, whose first certificate is its own, and the key of that.
     pub fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
         Self { chain, key }
     }
 
-    /// Makes a certificate for development in memory: self-signed, P-256, for `localhost`,
-    /// `127.0.0.1` and `::1`. Nobody trusts it who is not told to.
+    /// Creates a certificate for development in memory: self-signed, P-256, for `localhost`,
+    /// `127.0.0.1` and `::1`. Peers must be configured to trust it.
     ///
-    /// In a [runtime](crate::runtime) that can be repeated the key is drawn from its seed, and is
-    /// an Ed25519 one: P-256 signatures differ in length, and runs would differ with them.
+    /// In a repeatable [runtime](crate::runtime) the key is derived from its seed, and is an
+    /// Ed25519 key: P-256 signatures vary in length, so runs would differ.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// Returns an error if the system has no random numbers.
     pub fn dev() -> Result<Self, ConfigError> {
         Self::self_signed(["localhost", "127.0.0.1", "::1"])
     }
 
-    /// Makes a self-signed certificate for these DNS names and IP addresses.
+    /// Creates a self-signed certificate for these DNS names and IP addresses.
     ///
     /// # Errors
-    /// When a name cannot stand in a certificate.
+    /// Returns an error if a name is not allowed in a certificate.
     pub fn self_signed(
         names: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<Self, ConfigError> {
@@ -45,7 +45,7 @@ impl Identity {
         let mut params = CertificateParams::new(names).map_err(unusable)?;
         let runtime = Current::get();
         let key = if runtime.is_repeatable() {
-            // By default the number comes from the key, and its length with it.
+            // By default the number is derived from the key, and so is its length.
             params.serial_number = Some(1u64.into());
             ed25519(runtime.random_seed().map_err(unusable)?)
         } else {
@@ -59,10 +59,10 @@ impl Identity {
         })
     }
 
-    /// Reads PEM text: the certificates of the chain, and the key.
+    /// Parses PEM text: the certificates of the chain, and the key.
     ///
     /// # Errors
-    /// When either is missing or damaged.
+    /// Returns an error if either is missing or invalid.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, ConfigError> {
         let read = courser_tls::Identity::from_pem(chain, key).map_err(unusable)?;
         Ok(Self {
@@ -74,7 +74,8 @@ impl Identity {
     /// Reads PEM files: the certificates of the chain, and the key.
     ///
     /// # Errors
-    /// When a file cannot be read, or as [`Identity::from_pem`]; the error names the files.
+    /// Returns an error that names the files if one cannot be read, and the errors of
+    /// [`Identity::from_pem`].
     pub fn from_pem_files(
         chain: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -94,7 +95,7 @@ impl Identity {
         })
     }
 
-    /// The own certificate, for a peer that is to trust exactly this one.
+    /// Returns the identity's own certificate, for a peer that trusts exactly this one.
     pub fn certificate(&self) -> CertificateDer<'static> {
         self.chain
             .first()
@@ -121,14 +122,14 @@ impl Clone for Identity {
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key stays out of logs.
+        // The key is left out, so that it does not reach logs.
         f.debug_struct("Identity")
             .field("certificates", &self.chain.len())
             .finish_non_exhaustive()
     }
 }
 
-/// The key with this secret, in the form of RFC 8410 §7.
+/// Returns the key with this secret, in the encoding of RFC 8410 §7.
 fn ed25519(secret: [u8; 32]) -> Result<KeyPair, rcgen::Error> {
     const PREFIX: [u8; 16] = [
         0x30, 0x2e, // PrivateKeyInfo

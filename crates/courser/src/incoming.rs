@@ -14,7 +14,7 @@ use crate::connection::{Connecting, Connection, ConnectionRef};
 use crate::endpoint::EndpointRef;
 use crate::error::RetryError;
 
-/// A client that wants to connect. No handshake work was done for it yet.
+/// A client that wants to connect, before any handshake work.
 ///
 /// Awaiting it accepts it and completes the handshake. Dropping it refuses it.
 #[derive(Debug)]
@@ -47,16 +47,16 @@ impl Incoming {
     /// Begins the handshake.
     ///
     /// # Errors
-    /// When the client's first packet turns out to be unusable, or the endpoint is closed.
+    /// Returns an error if the client's first packet is invalid, or the endpoint is closed.
     pub fn accept(self) -> Result<Connecting, ConnectionError> {
         self.begin(None)
     }
 
-    /// Begins the handshake with another configuration than the endpoint's.
+    /// Begins the handshake with a configuration other than the endpoint's.
     ///
-    /// The choice may take its time and may be async: the client waits, and nobody else. It is made
-    /// before the client's TLS messages are read, so by addresses only. What depends on the name
-    /// that the client asks for is chosen by
+    /// The choice may take time and may be async, because only this client waits. It precedes the
+    /// client's TLS messages, so it can depend only on addresses. For a choice by the requested
+    /// name, use
     /// [`ServerConfig::with_async_certificates`](crate::ServerConfig::with_async_certificates).
     ///
     /// ```no_run
@@ -80,8 +80,8 @@ impl Incoming {
     /// ```
     ///
     /// # Errors
-    /// As [`Incoming::accept`], and [`ConnectionError::TransportError`] when the configuration
-    /// does not work.
+    /// The errors of [`Incoming::accept`], and [`ConnectionError::TransportError`] if the
+    /// configuration is invalid.
     pub fn accept_with(self, config: ServerConfig) -> Result<Connecting, ConnectionError> {
         match config.build() {
             Ok(config) => self.begin(Some(config)),
@@ -117,15 +117,15 @@ impl Incoming {
         Ok(Connecting::new(connection))
     }
 
-    /// Refuses the connection; the client is told.
+    /// Refuses the connection with a CONNECTION_CLOSE to the client.
     pub fn refuse(mut self) {
         self.give_back();
     }
 
-    /// Asks the client to prove its address first. It comes back as another [`Incoming`].
+    /// Sends a Retry, so that the client proves its address and returns as another [`Incoming`].
     ///
     /// # Errors
-    /// When it has proved its address already; the error gives this back.
+    /// Returns an error that contains this value if the client has already proved its address.
     pub fn retry(mut self) -> Result<(), RetryError> {
         let incoming = self.take();
         let shard = self.endpoint.shard.clone();
@@ -139,34 +139,34 @@ impl Incoming {
         })
     }
 
-    /// Forgets the connection without a word to the client.
+    /// Drops the connection without any answer to the client.
     pub fn ignore(mut self) {
         let incoming = self.take();
         self.endpoint.shard.lock().endpoint.ignore(incoming);
     }
 
-    /// The client's address. Anybody could claim it unless it
-    /// [was validated](Incoming::remote_address_validated).
+    /// Returns the client's address, which may be forged unless it [was
+    /// validated](Incoming::remote_address_validated).
     pub fn remote_address(&self) -> SocketAddr {
         self.inner().peer()
     }
 
-    /// Our address that the client sent to, where the system tells.
+    /// Returns the local address that the client sent to, if the system reports it.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.inner().local_ip()
     }
 
-    /// True if the client has proved that it receives at its address.
+    /// Returns true if the client has proved that it receives at its address.
     pub fn remote_address_validated(&self) -> bool {
         self.inner().is_address_validated()
     }
 
-    /// True if [`Incoming::retry`] is possible.
+    /// Returns true if [`Incoming::retry`] is possible.
     pub fn may_retry(&self) -> bool {
         self.inner().may_retry()
     }
 
-    /// The connection ID that the client chose for its first packet.
+    /// Returns the connection ID that the client chose for its first packet.
     pub fn orig_dst_cid(&self) -> ConnectionId {
         *self.inner().original_destination()
     }
@@ -197,7 +197,7 @@ impl IntoFuture for Incoming {
     }
 }
 
-/// The handshake of an accepted connection; resolves to the connection.
+/// The handshake of an accepted connection. Resolves to the connection.
 #[derive(Debug)]
 pub struct IncomingFuture(Result<Connecting, Option<ConnectionError>>);
 
@@ -205,7 +205,7 @@ impl Future for IncomingFuture {
     type Output = Result<Connection, ConnectionError>;
 
     /// # Panics
-    /// After it has resolved.
+    /// Panics if polled after it has resolved.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             Ok(connecting) => Pin::new(connecting).poll(cx),

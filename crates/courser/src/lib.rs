@@ -1,15 +1,15 @@
 //! QUIC for tokio: endpoints, connections and streams.
 //!
 //! An [`Endpoint`] is one UDP socket. It [connects](Endpoint::connect) to servers and
-//! [accepts](Endpoint::accept) clients; either way there is a [`Connection`] in the end, and on it
-//! any number of streams, each a [`SendStream`], a [`RecvStream`] or both. A task of the endpoint
-//! on the caller's tokio runtime moves datagrams and time; there is nothing else to start. The
-//! same code runs in a simulated network, see [`runtime`].
+//! [accepts](Endpoint::accept) clients. Both result in a [`Connection`] with any number of streams,
+//! each a [`SendStream`], a [`RecvStream`] or both. The endpoint's task on the caller's tokio
+//! runtime handles datagrams and timers; there is nothing else to start. The same code runs in a
+//! simulated network, see [`runtime`].
 //!
 //! # A server and a client
 //!
-//! A server needs a certificate and the names of the protocols it speaks. For a start,
-//! [`Identity::dev`] makes a certificate in memory:
+//! A server needs a certificate and the names of its application protocols. For a start,
+//! [`Identity::dev`] creates a certificate in memory:
 //!
 //! ```
 //! use courser::{ClientConfig, Endpoint, Identity, ServerConfig};
@@ -47,46 +47,45 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What happens on drop
+//! # Effects of dropping
 //!
 //! | dropped | effect |
 //! |---|---|
-//! | [`SendStream`] | the stream is finished; what was written is still delivered |
+//! | [`SendStream`] | the stream is finished; written data is still delivered |
 //! | [`RecvStream`] before its end | the stream is stopped with code 0 |
 //! | last handle of a [`Connection`], streams included | closed with code 0 |
-//! | [`Connecting`] | the connection is given up |
+//! | [`Connecting`] | the handshake is abandoned |
 //! | [`Incoming`] | refused |
-//! | last [`Endpoint`] | nobody is accepted any more; connections go on |
-//! | a future of a method | nothing is lost where the method says that it is cancel-safe |
+//! | last [`Endpoint`] | no more clients are accepted; connections continue |
+//! | a future of a method | nothing is lost if the method is documented as cancel-safe |
 //!
-//! Closing a connection gives up what its peer has not received. To leave without loss, the end
-//! that receives last closes, and the process waits for [`Endpoint::wait_idle`].
+//! Closing a connection discards data that its peer has not received. To end it without loss, the
+//! end that receives last must close it, and its process must wait for [`Endpoint::wait_idle`].
 //!
-//! # Where the time goes
+//! # Performance
 //!
-//! There is no queue between a handle and the wire. A call takes the endpoint's lock, which no
-//! one holds while waiting, and a write of 32 KiB or more seals its packets and hands them to
-//! the kernel in one call before it returns. Bulk data is fastest with
+//! There is no queue between a handle and the wire. A call takes the endpoint's lock, which is
+//! never held while waiting. A write of 32 KiB or more seals its packets and passes them to the
+//! kernel in one call before it returns. Bulk data is fastest with
 //! [`write_chunk`](SendStream::write_chunk) and [`read_chunk`](RecvStream::read_chunk), which do
-//! not copy. [`Endpoint::capabilities`] tells what the machine's settings cost.
+//! not copy. [`Endpoint::capabilities`] reports the cost of the machine's settings.
 //!
-//! A program's first random number takes 25 ms and more if AWS-LC is built as it comes, for it
-//! gathers timing jitter first. Programs that are over in less can be built with
+//! With the default build of AWS-LC, a program's first random number takes 25 ms and more, because
+//! AWS-LC gathers timing jitter first. Short-lived programs can be built with
 //! `AWS_LC_SYS_NO_JITTER_ENTROPY=1` in the environment; the operating system's seed and the
 //! processor's random numbers remain.
 //!
 //! # Coming from quinn
 //!
-//! Names and meanings are the same where the thing is the same. Different are:
-//! - [`RecvStream::read_chunk`] takes no `ordered` flag and gives [`bytes::Bytes`].
-//! - [`ServerConfig`] and [`ClientConfig`] want [`alpn`](ServerConfig::alpn), or a rustls
+//! Equal features have equal names and meanings. The differences are:
+//! - [`RecvStream::read_chunk`] takes no `ordered` flag and returns [`bytes::Bytes`].
+//! - [`ServerConfig`] and [`ClientConfig`] require [`alpn`](ServerConfig::alpn), or a rustls
 //!   configuration that names protocols.
 //! - [`TransportConfig`] has public fields.
-//! - [`Connection::handshake_data`] and [`Connection::peer_identity`] give types of their own
+//! - [`Connection::handshake_data`] and [`Connection::peer_identity`] return types of their own
 //!   instead of [`Any`](std::any::Any).
-//! - A queue of datagrams is bounded in number too, see
-//!   [`TransportConfig::datagram_send_queue`].
-//! - No 0-RTT and no change of the socket yet.
+//! - Queues of datagrams are bounded in number too, see [`TransportConfig::datagram_send_queue`].
+//! - 0-RTT and replacing the socket are not supported yet.
 
 #[cfg(feature = "client")]
 pub mod client;

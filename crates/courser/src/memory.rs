@@ -1,10 +1,10 @@
-//! How much memory an endpoint may hold for its peers by default.
+//! The default memory budget of an endpoint.
 
 use std::path::{Path, PathBuf};
 
-/// Returns the memory budget of an endpoint that has no other: a quarter of the memory of the machine,
-/// of the control group of this process, or of its limits (`ulimit -v` and `ulimit -d`), whatever is
-/// least; 16 MiB at least, and 1 GiB where none of them is known.
+/// Returns the default memory budget of an endpoint: a quarter of the memory of the machine, of the
+/// control group of this process, or of its limits (`ulimit -v` and `ulimit -d`), whichever is
+/// least. It is at least 16 MiB, and 1 GiB if none of them is known.
 ///
 /// Applications can derive the size of their own caches from it.
 pub fn default_memory_budget() -> u64 {
@@ -20,7 +20,7 @@ pub fn default_memory_budget() -> u64 {
     available.map_or(UNKNOWN, |bytes| (bytes / SHARE).max(LEAST))
 }
 
-/// `MemTotal` of /proc/meminfo in bytes.
+/// Returns `MemTotal` of /proc/meminfo in bytes.
 fn total(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()
@@ -29,19 +29,19 @@ fn total(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The lowest soft limit of memory in /proc/self/limits.
+/// Returns the lowest soft limit of memory in /proc/self/limits.
 fn process_limit(limits: &str) -> Option<u64> {
     let limits = limits.lines().filter_map(|line| {
         let mut names = PROCESS_LIMITS.iter();
         let numbers = names.find_map(|name| line.strip_prefix(name))?;
-        // "unlimited" is none.
+        // "unlimited" is no number.
         numbers.split_whitespace().next()?.parse().ok()
     });
     limits.min()
 }
 
-/// The lowest limit of the group named in /proc/self/cgroup and of those around it, of either version
-/// of control groups.
+/// Returns the lowest limit of the group named in /proc/self/cgroup and of those around it, for
+/// both versions of control groups.
 fn group_limit(groups: &str, root: &Path) -> Option<u64> {
     let limits = groups.lines().filter_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -55,32 +55,32 @@ fn group_limit(groups: &str, root: &Path) -> Option<u64> {
     limits.min()
 }
 
-/// The lowest number in `file` of the folders from `root` down to `path`.
+/// Returns the lowest number in `file` of the folders from `root` down to `path`.
 fn lowest(root: &Path, path: &str, file: &str) -> Option<u64> {
     let mut folder = PathBuf::from(root);
     let down = std::iter::once("").chain(path.split('/'));
     let limits = down.filter_map(|part| {
         folder.push(part);
         let text = std::fs::read_to_string(folder.join(file)).ok()?;
-        // "max" is no limit.
+        // "max" means no limit.
         text.trim().parse().ok()
     });
     limits.min()
 }
 
-/// Limits of a process, each before its soft and its hard limit in bytes.
+/// Limits of a process, each followed by its soft and its hard limit in bytes.
 const PROCESS_LIMITS: [&str; 2] = ["Max address space", "Max data size"];
 
-/// Where control groups are mounted.
+/// The mount point of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// The part of the memory that is the budget. The rest is for the application, caches and sockets.
+/// Divisor of the memory that yields the budget. The rest is for application, caches and sockets.
 const SHARE: u64 = 4;
 
-/// The smallest budget taken from a machine.
+/// The smallest budget derived from a machine.
 const LEAST: u64 = 16 << 20;
 
-/// The budget where the memory is not known.
+/// The budget if the memory is unknown.
 const UNKNOWN: u64 = 1 << 30;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! TLS work on threads that may block.
 //!
-//! The driver takes the TLS work of connections that offload it from the endpoint after each turn,
-//! and gives it to threads of the runtime that may block. Each takes the lock for as long as it
-//! takes to hand the result over, and sends what follows from it.
+//! After each turn the driver takes the TLS tasks of connections that offload them from the
+//! endpoint, and passes them to threads of the runtime that may block. Each thread takes the lock
+//! only to return the result, and sends the resulting packets.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use courser_transport::{ConnectionHandle, TlsTask};
 
 use crate::shard::{Locked, Shard};
 
-/// TLS work that runs at a time on one endpoint (limit K91): a quarter of the threads that tokio
-/// has for blocking work. Further work waits in order.
+/// Maximum of TLS tasks that run at a time on one endpoint (limit K91): a quarter of the threads
+/// that tokio has for blocking work. Further tasks wait in order.
 pub(crate) const MAX_RUNNING: usize = 128;
 
-/// TLS work that the lock need not be held for.
+/// TLS tasks that run without the lock.
 pub(crate) type Tasks = Vec<(ConnectionHandle, TlsTask)>;
 
 impl Locked<'_> {
-    /// Takes as much TLS work as may run.
+    /// Takes as many TLS tasks as may run.
     #[inline]
     pub(crate) fn take_tls_tasks(&mut self) -> Tasks {
         let mut tasks = Vec::new();
@@ -33,7 +33,7 @@ impl Locked<'_> {
 }
 
 impl Shard {
-    /// Starts TLS work. The lock must not be held.
+    /// Starts TLS tasks. The lock must not be held.
     pub(crate) fn start(self: &Arc<Self>, tasks: Tasks) {
         for (handle, task) in tasks {
             let shard = self.clone();
@@ -44,7 +44,7 @@ impl Shard {
                 let now = shard.now();
                 locked.endpoint.finish_tls_task(now, handle, result);
                 locked.flush();
-                // What waits may run now; connections that are over may let the driver end.
+                // Waiting tasks may run now, and connections that are over may let the driver end.
                 locked.driver.is_wanted = true;
             }));
         }

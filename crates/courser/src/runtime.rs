@@ -1,9 +1,8 @@
-//! The runtime that an endpoint and its application run on: tokio, or a simulated world.
+//! The runtime of an endpoint and its application: tokio, or a simulated world.
 //!
 //! An application that spawns, sleeps and reads the clock through this module runs on tokio and,
-//! without a change, on a virtual machine of `courser-sim`, where time is a number, the network
-//! is in memory and one seed decides everything. [`Endpoint`](crate::Endpoint)s find out by
-//! themselves where they are.
+//! unchanged, on a virtual machine of `courser-sim`, where time is a number, the network is in
+//! memory and one seed determines everything. [`Endpoint`](crate::Endpoint)s detect their runtime.
 //!
 //! | instead of | use |
 //! |---|---|
@@ -13,10 +12,10 @@
 //! | `SystemTime::now()` | [`unix_time`] |
 //! | `rand::random()` and the like | [`random_seed`], and a generator that starts from it |
 //!
-//! Whatever knows no runtime works anywhere: `tokio::sync`, `tokio::select!`, `tokio::join!`,
-//! `tokio::io` on courser's streams, channels and combinators of `futures`. What asks tokio's
-//! reactor or its timer (`tokio::net`, `tokio::time`, `tokio::fs`) panics in a world, since there
-//! is no tokio there.
+//! Code that is independent of a runtime works anywhere: `tokio::sync`, `tokio::select!`,
+//! `tokio::join!`, `tokio::io` on courser's streams, channels and combinators of `futures`. Code
+//! that needs tokio's reactor or timer (`tokio::net`, `tokio::time`, `tokio::fs`) panics in a
+//! world, where there is no tokio.
 //!
 //! ```
 //! use std::time::Duration;
@@ -34,10 +33,10 @@
 //! # }
 //! ```
 //!
-//! # A runtime of one's own
+//! # Custom runtimes
 //!
-//! Who implements [`Runtime`] and [`enter`]s it around every poll has courser run on it. tokio
-//! itself does not go through these traits: its calls are direct ones.
+//! To run courser on another runtime, implement [`Runtime`] and call [`enter`] around every poll.
+//! tokio does not use these traits: it is called directly.
 
 mod current;
 mod door;
@@ -62,10 +61,10 @@ pub(crate) use self::current::Current;
 pub(crate) use self::sleep::Alarm;
 pub(crate) use self::socket::{Socket, Writability};
 
-/// Starts a task on the current runtime. It goes on if the handle is dropped.
+/// Spawns a task on the current runtime. It continues if the handle is dropped.
 ///
 /// # Panics
-/// When there is no runtime: neither tokio's nor an [entered](enter) one.
+/// Panics if there is no runtime, neither tokio's nor an [entered](enter) one.
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -82,37 +81,38 @@ where
     }
 }
 
-/// Waits for a future on the calling thread, which has to be one that may block.
+/// Waits for a future on the calling thread, which must be allowed to block.
 ///
-/// For code that others call and that cannot be async: a certificate resolver, verifier or signer
-/// in a configuration with [`ServerConfig::offload_tls`](crate::ServerConfig::offload_tls) or
+/// For synchronous callbacks: a certificate resolver, verifier or signer in a configuration with
+/// [`ServerConfig::offload_tls`](crate::ServerConfig::offload_tls) or
 /// [`ClientConfig::offload_tls`](crate::ClientConfig::offload_tls).
 ///
 /// # Panics
-/// On a thread that polls tasks, and outside of tokio. A panic in a handshake ends its connection.
+/// Panics on threads that poll tasks, and outside of tokio. In a handshake, this ends its
+/// connection.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     Current::get().block_on(future)
 }
 
-/// The time on the current runtime's clock.
+/// Returns the time on the current runtime's clock.
 ///
-/// In a world it stands still while a task computes. The value has no meaning outside the
+/// In a world it does not advance while a task computes. The value is meaningful only within the
 /// process; differences are exact to the nanosecond.
 pub fn now() -> Instant {
     Current::get().now()
 }
 
-/// The time of day on the current runtime's calendar, since the beginning of 1970 (UTC).
+/// Returns the time of day on the current runtime's calendar, since the beginning of 1970 (UTC).
 pub fn unix_time() -> Duration {
     Current::get().unix_time()
 }
 
-/// 32 bytes that nobody can guess, or in a world 32 bytes that its seed decides.
+/// Returns 32 unpredictable bytes, or in a world 32 bytes that its seed determines.
 ///
-/// Each call gives others.
+/// Each call returns different bytes.
 ///
 /// # Errors
-/// When the system has no random numbers.
+/// Returns an error if the system has no random numbers.
 pub fn random_seed() -> io::Result<[u8; 32]> {
     Current::get().random_seed()
 }

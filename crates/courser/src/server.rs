@@ -205,22 +205,21 @@ impl Server {
         self
     }
 
-    /// Sets the settings of QUIC connections. The default is that of [`TransportConfig`] with 256
-    /// concurrent requests.
+    /// Sets the QUIC settings. Default: those of [`TransportConfig`], with 256 concurrent requests.
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.transport = Some(transport);
         self
     }
 
-    /// Sets when QUIC clients must validate their address first. By default, when many handshakes
-    /// are in progress.
+    /// Sets when QUIC clients must validate their address. Default: if many handshakes are in
+    /// progress.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// Sets the bytes that the QUIC connections of each address may hold for their clients, at
-    /// least 1 MiB.
+    /// Sets the bytes that the QUIC connections of each address may hold for clients, at least 1
+    /// MiB.
     ///
     /// Sent but unacknowledged bytes, received but unread ones, datagrams and handshakes count. The
     /// default is a quarter of the memory of the machine or of the control group, and at least 16
@@ -253,8 +252,7 @@ impl Server {
         self
     }
 
-    /// Sets the secret from which the keys of stateless resets are derived, one for each address of
-    /// the server.
+    /// Sets the secret from which the keys of stateless resets are derived, one for each address.
     ///
     /// After a crash, a server with the same secret resets connections of former clients at once;
     /// otherwise they wait for their idle timeout (RFC 9000 §10.3). By default the secret comes

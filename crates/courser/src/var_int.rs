@@ -1,12 +1,12 @@
-//! Numbers that fit a variable-length integer.
+//! Integers in the range of a variable-length integer.
 
 use std::fmt;
 
 use courser_wire::{ApplicationErrorCode, MAX_VARINT};
 
-/// A number below 2^62, as an application's error code has to be. RFC 9000 §16.
+/// An integer below 2^62, such as an application's error code. RFC 9000 §16.
 ///
-/// Made from the small integer types with `into`, from larger ones with `try_into`.
+/// Converted from small integer types with `into`, from larger ones with `try_into`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct VarInt(u64);
 
@@ -14,15 +14,15 @@ impl VarInt {
     /// The largest value, 2^62 - 1.
     pub const MAX: Self = Self(MAX_VARINT);
 
-    /// Makes one from a value that always fits.
+    /// Creates one from a value that always fits.
     pub const fn from_u32(value: u32) -> Self {
         Self(value as u64)
     }
 
-    /// Makes one if the value fits.
+    /// Creates one if the value fits.
     ///
     /// # Errors
-    /// [`TooLarge`] from 2^62 on.
+    /// Returns [`TooLarge`] from 2^62 on.
     pub const fn from_u64(value: u64) -> Result<Self, TooLarge> {
         if value > MAX_VARINT {
             Err(TooLarge(value))
@@ -31,19 +31,19 @@ impl VarInt {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn into_inner(self) -> u64 {
         self.0
     }
 
-    /// Takes over a number that came off the wire, where nothing larger can be written.
+    /// Creates one from a decoded number, which always fits.
     pub(crate) fn from_wire(value: u64) -> Self {
         debug_assert!(value <= MAX_VARINT);
         Self(value & MAX_VARINT)
     }
 }
 
-/// A number does not fit a variable-length integer.
+/// An error for a number that does not fit into a variable-length integer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0} exceeds the largest variable-length integer, 2^62 - 1")]
 pub struct TooLarge(u64);

@@ -98,8 +98,8 @@ impl AltSvcCache {
         known.filter(|known| known.expires > now).cloned().collect()
     }
 
-    /// Removes the alternatives of an origin because one of them rejected a request (RFC 7838 §6:
-    /// status 421).
+    /// Removes the alternatives of an origin after one rejected a request (RFC 7838 §6: status
+    /// 421).
     pub(super) fn forget(&mut self, origin: &Origin) {
         self.origins.remove(origin);
     }
@@ -173,16 +173,14 @@ impl AltSvcCache {
     }
 }
 
-/// Parses a file of alternatives, and returns the file that they are saved in. For the fuzz
-/// targets.
+/// Parses a file of alternatives, and returns the file to save. For the fuzz targets.
 pub fn rewrite_file(now: SystemTime, text: &str) -> String {
     let mut cache = AltSvcCache::default();
     cache.read(now, text);
     file::write(now, &cache.origins)
 }
 
-/// Parses the value of an `alt-svc` field of an origin, and returns the file that it is saved in.
-/// For the fuzz targets.
+/// Parses an origin's `alt-svc` field, and returns the file to save. For the fuzz targets.
 pub fn announce(now: SystemTime, value: &str) -> String {
     let mut cache = AltSvcCache::default();
     let uri = http::Uri::from_static("https://a.example/");

@@ -94,8 +94,7 @@ impl Body {
         Self(Kind::Decoded(Box::pin(body)))
     }
 
-    /// Limits the time between frames and the total time, which is `limit` after the start of the
-    /// request.
+    /// Limits the time between frames, and the total to `limit` after the start of the request.
     pub(super) fn set_limits(
         &mut self,
         silence: Option<Duration>,
@@ -111,8 +110,7 @@ impl Body {
         }
     }
 
-    /// Returns the timing of the request so far, which includes the total time once the body is
-    /// over.
+    /// Returns the timing so far, which includes the total time once the body is over.
     pub fn timing(&self) -> Timing {
         match &self.0 {
             Kind::Plain(plain) => plain.timing(),

@@ -110,15 +110,13 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the time limit for a new connection, including the name lookup and the handshakes.
-    /// Default 30 s.
+    /// Sets the time limit for connecting, including name lookup and handshakes. Default 30 s.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.settings.connect_timeout = limit;
         self
     }
 
-    /// Sets the time limit for a request, including redirects and the body of the response. No
-    /// limit by default.
+    /// Sets the time limit for a request, including redirects and response body. None by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.settings.total_timeout = Some(limit);
         self
@@ -137,8 +135,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the maximum of redirects to follow. With 0 they are returned like other responses.
-    /// Default 10.
+    /// Sets the maximum of redirects to follow. With 0 they are returned as responses. Default 10.
     pub fn redirects(mut self, limit: usize) -> Self {
         self.settings.redirects = limit;
         self
@@ -169,8 +166,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Trusts servers whose certificate chains lead to this certificate, or that present this
-    /// certificate.
+    /// Trusts servers whose certificates chain to this certificate, or are this certificate.
     pub fn root(mut self, certificate: CertificateDer<'static>) -> Self {
         self.tls.trust = match self.tls.trust {
             Trust::PlatformAnd(mut roots) => {

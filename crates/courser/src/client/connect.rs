@@ -329,8 +329,7 @@ async fn await_quic(core: Arc<Core>, key: Key, local: IpAddr, mut attempts: Join
     }
 }
 
-/// Returns the local address from which the system would send, which identifies the network. Sends
-/// nothing.
+/// Returns the local address that the system would use, which identifies the network.
 fn local_address_for(peer: SocketAddr) -> Option<IpAddr> {
     let any: SocketAddr = if peer.is_ipv4() {
         ([0, 0, 0, 0], 0).into()
@@ -342,8 +341,7 @@ fn local_address_for(peer: SocketAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Returns the rank of a failure by its information: errors of a reachable server precede those of
-/// an unreachable one.
+/// Returns the rank of a failure: errors of a reachable server precede others.
 const fn rank(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Certificate => 5,

@@ -23,8 +23,7 @@ struct Parts {
     source: Option<BoxError>,
     timing: Option<Timing>,
     handshake: Option<HandshakeFailure>,
-    /// True if no part of the request was processed, so that it can be sent again whatever its
-    /// method.
+    /// True if no part of the request was processed, so that it can be sent again.
     is_unprocessed: bool,
     /// True if a reused connection was closed, which may just have been idle for too long.
     is_stale: bool,
@@ -34,8 +33,7 @@ struct Parts {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The URL, or that of a redirect, is invalid, or cannot be used with HTTP/3 although only that
-    /// is allowed.
+    /// The URL, or that of a redirect, is invalid, or cannot be used with HTTP/3 as required.
     Url,
     /// The scheme of the URL or of its proxy is not supported.
     Unsupported,
@@ -125,8 +123,7 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns true if a timeout expired: for the connection, for the whole request, or between two
-    /// pieces of a body.
+    /// Returns true if a timeout expired: for the connection, the request, or a piece of a body.
     pub fn is_timeout(&self) -> bool {
         self.kind() == ErrorKind::Timeout
     }
@@ -176,8 +173,7 @@ impl Error {
         )
     }
 
-    /// Returns true if the request was certainly not processed, so that it can be sent again
-    /// whatever its method.
+    /// Returns true if the request was certainly not processed and can be repeated.
     pub fn is_unprocessed(&self) -> bool {
         self.0.is_unprocessed || self.is_connect()
     }
@@ -361,8 +357,7 @@ fn is_early_end(error: &hyper::Error) -> bool {
         })
 }
 
-/// Returns the reason of the HTTP/2 implementation. Its type is not accessible, but this part of
-/// its text is stable.
+/// Returns the reason of the HTTP/2 implementation, as text, because its type is private.
 fn h2_reason(error: &hyper::Error) -> Option<String> {
     let cause = error.source()?;
     (cause.downcast_ref::<io::Error>().is_none()).then(|| cause.to_string())

@@ -1,5 +1,4 @@
-//! One request and its response: obtains a connection, sends, and repeats requests that were not
-//! processed.
+//! One request and its response: connects, sends, and repeats requests that were not processed.
 
 use std::sync::Arc;
 
@@ -87,8 +86,7 @@ async fn obtain(
             if let Some(established) = core.pool.take(key) {
                 return Ok((established, true));
             }
-            // The previous owner of the lock may have found that connections to this origin cannot
-            // be shared.
+            // The previous owner may have found that connections to this origin cannot be shared.
             matches!(core.pool.dialing(key), Dialing::Together(_)).then_some(guard)
         }
     };
@@ -163,8 +161,7 @@ fn head_for(parts: &Parts, origin: &Origin, facts: &Facts) -> Result<Parts, Erro
     Ok(parts)
 }
 
-/// Returns the host and port as the user wrote them, without credentials and without a default
-/// port.
+/// Returns the host and port as the user wrote them, without credentials and default port.
 fn authority_of(uri: &Uri, origin: &Origin) -> String {
     let host = uri.host().unwrap_or_else(|| origin.host());
     let default = if origin.is_secure() { 443 } else { 80 };
@@ -261,8 +258,7 @@ const CODINGS: &str = match (cfg!(feature = "zstd"), cfg!(feature = "brotli")) {
 /// Maximum of repetitions: one for a stale connection, and two for connections that go away.
 const MAX_RETRIES: u32 = 3;
 const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
-/// Fields that have no meaning beyond HTTP/1.1 and make a message malformed (RFC 9113 §8.2.2, RFC
-/// 9114 §4.2).
+/// Fields without meaning beyond HTTP/1.1, which are malformed (RFC 9113 §8.2.2, RFC 9114 §4.2).
 const CONNECTION_SPECIFIC: [HeaderName; 5] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),

@@ -28,8 +28,7 @@ pub(super) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // A common value of browsers and other clients; most servers close a bit earlier or
-            // later.
+            // A common value of browsers and other clients; most servers use a similar one.
             idle_timeout: Duration::from_secs(90),
             idle_per_origin: 32,
         }
@@ -153,8 +152,7 @@ impl Pool {
         self.start_reaper(&mut state);
     }
 
-    /// Removes a broken connection, and idle ones with it: the server has probably closed them for
-    /// the same reason.
+    /// Removes a broken connection and idle ones, which the server has probably closed too.
     pub(super) fn remove(&self, key: &Key, facts: &Arc<Facts>) {
         if let Some(place) = self.lock().places.get_mut(key) {
             place.shared.retain(|kept| !Arc::ptr_eq(&kept.facts, facts));
@@ -192,8 +190,7 @@ impl Pool {
     }
 }
 
-/// Closes idle connections. A shared connection that still serves a request is closed by its last
-/// handle, not here.
+/// Closes idle connections. Shared ones with requests in progress are closed by their handles.
 async fn reaper(pool: Weak<Pool>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;

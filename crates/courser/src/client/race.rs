@@ -59,8 +59,7 @@ impl Race {
         }
     }
 
-    /// Adds addresses, in the order of preference. Known addresses and those beyond the limit are
-    /// left out.
+    /// Adds addresses by preference, without known ones and those beyond the limit.
     pub(super) fn add(&mut self, transport: Transport, addresses: &[SocketAddr]) {
         self.lane_mut(transport).add(addresses);
     }
@@ -78,8 +77,7 @@ impl Race {
         None
     }
 
-    /// Returns the time of the next call if nothing happens before; `None` if there is nothing to
-    /// wait for.
+    /// Returns the time of the next call if nothing happens before; `None` if nothing is left.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         [Transport::Quic, Transport::Tcp]
             .into_iter()

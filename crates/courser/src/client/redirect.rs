@@ -9,8 +9,7 @@ use super::origin::Origin;
 
 /// The target that a response redirects its request to.
 ///
-/// The [client](super::Client) follows redirects automatically. This type is for callers with their
-/// own rules.
+/// The [client](super::Client) follows redirects automatically. Callers with other rules use this.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Redirect {
     /// The absolute URI of the target.

@@ -79,8 +79,7 @@ impl RequestBody {
 pub(super) struct Replay(Arc<Mutex<Source>>);
 
 impl Replay {
-    /// Returns the body from its beginning; `None` if that was not kept. Earlier bodies end with an
-    /// error.
+    /// Returns the body from its beginning; `None` if that was not kept. Earlier bodies then fail.
     pub(super) fn restart(&self) -> Option<RequestBody> {
         let mut source = lock(&self.0);
         if source.is_incomplete {

@@ -38,8 +38,7 @@ pub trait Resolve: Send + Sync + 'static {
     /// Returns the addresses of a host, the preferred one first. An empty list counts as an error.
     fn addresses(&self, host: &str) -> Resolving<Vec<IpAddr>>;
 
-    /// Returns the HTTPS records (RFC 9460) of an origin, the highest priority first. None by
-    /// default.
+    /// Returns the HTTPS records (RFC 9460) of an origin, the best one first. None by default.
     fn services(&self, host: &str, port: u16) -> Resolving<Vec<ServiceRecord>> {
         let _ = (host, port);
         Box::pin(async { Ok(Vec::new()) })

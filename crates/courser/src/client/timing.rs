@@ -43,8 +43,7 @@ pub struct Timing {
     pub is_resumed: bool,
     /// True if the request went through a proxy.
     pub is_proxied: bool,
-    /// Connection attempts for this request, in order. If there is a response, one of them may have
-    /// won.
+    /// Connection attempts for this request, in order. At most one of them has won.
     pub attempts: Vec<Attempt>,
     /// Number of times that the request was sent again because it had not been processed.
     pub retries: u32,

@@ -95,15 +95,13 @@ fn make_room<K: Clone + Eq + std::hash::Hash, V>(
     }
 }
 
-/// The first period: long enough to matter, short enough that a restarted server gets HTTP/3 back
-/// soon.
+/// The first period, after which a restarted server gets HTTP/3 back.
 const FIRST_WAIT: Duration = Duration::from_secs(5 * 60);
 /// The longest period, because networks sometimes change without a change of address.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 /// Maximum of doublings: 5 minutes doubled nine times is longer than a day.
 const MAX_DOUBLINGS: u32 = 9;
-/// Number of silent origins that indicate a network: one server may be down, but three in a row
-/// indicate a firewall.
+/// Number of silent origins that indicate a firewall: one server alone may be down.
 const SILENT_ORIGINS: usize = 3;
 const MAX_ENTRIES: usize = 512;
 

@@ -33,8 +33,7 @@ pub enum Received {
 }
 
 impl Capsules {
-    /// Runs the capsule protocol on a stream. Accepts datagrams of up to 64 KiB and no other
-    /// capsules.
+    /// Runs the capsule protocol on a stream. Accepts only datagrams, of up to 64 KiB.
     pub fn new(stream: Upgraded) -> Self {
         if let Some(datagrams) = stream.datagrams() {
             datagrams.accept();
@@ -62,8 +61,8 @@ impl Capsules {
     /// Returns an error if the peer has stopped reading, or if the connection is over.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready sends either nothing or, with the next write, the
-    /// whole capsule.
+    /// Dropping the future before it is ready sends nothing or, with the next write, all of the
+    /// capsule.
     pub async fn send(&mut self, kind: u64, value: &[u8]) -> Result<(), Error> {
         let mut bytes = Vec::with_capacity(value.len() + 16);
         Capsule::encode(&mut bytes, kind, value);

@@ -166,8 +166,7 @@ impl Datagrams {
     }
 }
 
-/// The error of a request whose peer sends datagrams although we do not use them for it (RFC 9297
-/// §2).
+/// The error of a request that receives datagrams although it does not use them (RFC 9297 §2).
 pub(super) const UNWANTED_DATAGRAM: http3::Error = http3::Error {
     code: Code::DATAGRAM_ERROR,
     scope: Scope::Stream,

@@ -143,8 +143,7 @@ async fn expect_settings(shared: Arc<Shared>) {
 
 const SETTINGS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Refuses bidirectional streams of a server, which may open none without an extension (RFC 9114
-/// §6.1).
+/// Refuses bidirectional streams of a server, which needs an extension for them (RFC 9114 §6.1).
 async fn refuse_bidirectional(shared: Arc<Shared>) {
     if shared.quic.accept_bi().await.is_ok() {
         let _ = shared.drive(|state| state.http.check_bidirectional());

@@ -161,8 +161,8 @@ impl Incoming {
         }
     }
 
-    /// Grants credit for the bytes that a blocked section has held, if any, and stops waiting for
-    /// its entries.
+    /// Grants credit for the bytes that a blocked section has held, and stops waiting for its
+    /// entries.
     fn release(&mut self) {
         let held = self.message.take_held();
         if held > 0 {

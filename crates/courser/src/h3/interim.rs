@@ -88,16 +88,16 @@ impl Interim {
     /// more than that is stored for a client that does not read. Interim responses arrive before
     /// the final response, in the order of the calls.
     ///
-    /// Clients limit how many may precede the final response: those of courser accept 8, including
-    /// 100 (Continue).
+    /// Clients limit how many may precede the final response: those of courser to 8, with 100
+    /// (Continue).
     ///
     /// # Errors
     /// Returns an [`InterimError`]. A service that uses a valid status may ignore it: if the client
     /// is gone, the service is dropped.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready sends either nothing or, with the next write, the
-    /// whole response.
+    /// Dropping the future before it is ready sends nothing or, with the next write, the whole
+    /// response.
     pub async fn send(&self, response: Response<()>) -> Result<InterimOutcome, InterimError> {
         let status = response.status();
         if !is_interim(status) {

@@ -11,8 +11,7 @@ use super::error::{Error, var_int};
 use super::shared::Guard;
 use crate::{SendStream, Side};
 
-/// Writes the frames of a message to a QUIC stream. Dropping it before the end of the message
-/// resets the stream.
+/// Writes a message's frames to a QUIC stream. Dropping it before the end resets the stream.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) guard: Arc<Guard>,

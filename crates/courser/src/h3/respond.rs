@@ -70,8 +70,7 @@ impl Respond {
         self.outgoing.encode(&fields)
     }
 
-    /// Writes encoded bytes. Returns `Ready` when all of `bytes` are written; until then they hold
-    /// the rest.
+    /// Writes encoded bytes. Returns `Ready` when all are written; until then `bytes` has the rest.
     pub(super) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,

@@ -19,8 +19,7 @@ use super::unresolved::{Arrived, Unresolved};
 use super::{Empty, Protocol};
 use crate::{Connection, Side, runtime};
 
-/// Answers the requests of `connection` with `service`, all concurrently, until the client closes
-/// it.
+/// Answers the requests of `connection` with `service`, concurrently, until the client closes it.
 ///
 /// Requests whose answer is ready at once are answered in the task that reads the connection. All
 /// others, and those of services that compute for long, run in tasks of their own.
@@ -274,8 +273,7 @@ async fn ready<S: HttpService<Body>>(service: &mut S) -> Result<(), BoxError> {
     std::future::poll_fn(|cx| service.poll_ready(cx).map_err(Into::into)).await
 }
 
-/// Waits for the response of the service. Returns `None` if the client cancels the request
-/// meanwhile.
+/// Waits for the response of the service. Returns `None` if the client cancels the request.
 async fn wanted<T, E: Into<BoxError>>(
     mut response: Pin<&mut impl Future<Output = Result<T, E>>>,
     cancelled: impl Fn() -> Cancelled,
@@ -293,6 +291,5 @@ async fn wanted<T, E: Into<BoxError>>(
 }
 
 const SHORTEST_GRACE: Duration = Duration::from_millis(1);
-/// Default time limit for header sections, against clients that open many requests and send little
-/// (A88).
+/// Default limit for header sections, against clients that open requests and send little (A88).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

@@ -25,12 +25,10 @@ impl ServerConnection {
         Self(Arc::new(Guard(shared)))
     }
 
-    /// Waits for the next request and returns it before it is read. Rejects requests that our
-    /// GOAWAY excludes.
+    /// Waits for the next request and returns it unread. Rejects requests that our GOAWAY excludes.
     ///
     /// # Errors
-    /// Returns an error when the connection is over. [`Error::is_clean_close`] is true for an
-    /// orderly end.
+    /// Returns an error when the connection is over; see [`Error::is_clean_close`].
     ///
     /// # Cancel safety
     /// Safe: a future that is dropped before it is ready has taken nothing.

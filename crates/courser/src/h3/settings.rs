@@ -9,9 +9,8 @@ use courser_http3 as http3;
 use super::shared::Shared;
 use crate::wakers::Ticket;
 
-/// Resolves to the peer's settings, or `None` if the connection ends before they arrive. Dropping
-/// it leaves nothing behind: there may be many of these futures, and a peer that never sends its
-/// settings.
+/// Resolves to the peer's settings, or `None` if the connection ends before. Dropping it leaves
+/// nothing behind, because there may be many of these futures and a peer that never sends settings.
 #[derive(Debug)]
 pub(super) struct PeerSettings<'a> {
     shared: &'a Shared,

@@ -218,8 +218,8 @@ impl Shared {
         state.write();
     }
 
-    /// Writes the bytes that wait on our unidirectional streams, and wakes the task when there is
-    /// room for more.
+    /// Writes the waiting bytes on our unidirectional streams, and wakes the task when there is
+    /// room.
     pub(super) fn write(&self, cx: &Context<'_>) {
         let mut state = self.lock();
         state.writer = Some(cx.waker().clone());
@@ -345,8 +345,7 @@ impl Shared {
     }
 }
 
-/// The error after the end of the connection. It is never sent: the transport has the actual
-/// reason.
+/// The error after the end of the connection. Never sent: the transport has the real reason.
 const OVER: http3::Error = http3::Error {
     code: http3::Code::NO_ERROR,
     scope: Scope::Connection,

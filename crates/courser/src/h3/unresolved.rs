@@ -53,8 +53,7 @@ impl Unresolved {
 
     /// Reads the header section like [`resolve`](Self::resolve), but leaves it in its decoder.
     pub(super) async fn arrive(mut self) -> Result<(Arrived, Respond), Error> {
-        // Most header sections have already arrived, and need neither a timer nor room for a longer
-        // wait.
+        // Most header sections have already arrived, and need neither a timer nor room for a wait.
         let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_step(cx));
         let step = match std::future::poll_fn(poll).await {
             Poll::Ready(Ok(step)) => step,

@@ -287,8 +287,8 @@ impl Upgraded {
     /// Returns an error if the peer has stopped reading, or if the connection is over.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready writes either nothing or, with the next write or
-    /// flush, all of `data`.
+    /// Dropping the future before it is ready writes nothing or, with the next write or flush, all
+    /// of it.
     pub async fn write_chunk(&mut self, data: Bytes) -> Result<(), Error> {
         std::future::poll_fn(|cx| self.poll_written(cx)).await?;
         self.begin_frame(data);

@@ -1,10 +1,10 @@
-//! Kinds of failed handshakes, and which errors belong to which.
+//! Kinds of failed handshakes, and the errors that belong to them.
 
 use courser_tls::rustls::{self, AlertDescription, CertificateError, PeerIncompatible};
 
 use super::HandshakeOffer;
 
-/// Sorts failed handshakes by what helps.
+/// Classifies failed handshakes by remedy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum HandshakeFailureKind {
@@ -14,7 +14,7 @@ pub enum HandshakeFailureKind {
     CertificateNotValidYet,
     /// The server's certificate is for other names.
     CertificateForOtherName,
-    /// No trusted issuer stands behind the server's certificate.
+    /// The server's certificate has no trusted issuer.
     CertificateUntrusted,
     /// The server's certificate is that of a certificate authority.
     CertificateOfAuthority,
@@ -27,13 +27,13 @@ pub enum HandshakeFailureKind {
     Parameters,
     /// The server supports none of the application protocols offered (ALPN).
     Protocol,
-    /// The server has no certificate for the name asked for.
+    /// The server has no certificate for the requested name.
     ServerName,
     /// The server requires a client certificate, and none was sent.
     ClientCertificateRequired,
     /// The server refuses the client certificate.
     ClientCertificateRefused,
-    /// The server answers with something else than TLS.
+    /// The server answers with a protocol other than TLS.
     NotTls,
     /// The server closed the connection during the handshake.
     Closed,
@@ -41,7 +41,7 @@ pub enum HandshakeFailureKind {
     Other,
 }
 
-/// Sorts errors of rustls.
+/// Classifies errors of rustls.
 pub(super) fn kind_of_tls(error: &rustls::Error, offer: &HandshakeOffer) -> HandshakeFailureKind {
     use HandshakeFailureKind as Kind;
     match error {
@@ -59,13 +59,13 @@ pub(super) fn kind_of_tls(error: &rustls::Error, offer: &HandshakeOffer) -> Hand
             | PeerIncompatible::NoEcPointFormatsInCommon,
         ) => Kind::Parameters,
         rustls::Error::NoApplicationProtocol => Kind::Protocol,
-        // The first bytes are no record: those of "HTTP/1.1 400", mostly.
+        // The first bytes are not a TLS record: usually they are "HTTP/1.1 400".
         rustls::Error::InvalidMessage(_) => Kind::NotTls,
         _ => Kind::Other,
     }
 }
 
-/// Sorts alerts of the server.
+/// Classifies alerts of the server.
 pub(super) fn kind_of_alert(
     alert: AlertDescription,
     offer: &HandshakeOffer,
@@ -75,7 +75,7 @@ pub(super) fn kind_of_alert(
     match alert {
         Alert::ProtocolVersion => Kind::Version,
         Alert::CertificateRequired => Kind::ClientCertificateRequired,
-        // Before TLS 1.3 there was no alert for a certificate that does not come.
+        // Before TLS 1.3 there was no alert for a missing certificate.
         Alert::HandshakeFailure | Alert::BadCertificate | Alert::AccessDenied
             if offer.lacks_certificate() =>
         {
@@ -122,11 +122,11 @@ fn kind_of_certificate(error: &CertificateError) -> HandshakeFailureKind {
     }
 }
 
-/// The verifier's name for such a certificate: rustls has no variant for it.
+/// The verifier's name for such a certificate, for which rustls has no variant.
 const OF_AUTHORITY: &str = "CaUsedAsEndEntity";
 
-/// Sorts what made this end give the handshake up over QUIC: the error is known by its alert and
-/// its text alone there.
+/// Classifies the reasons why this end abandoned the handshake over QUIC, where the error is known
+/// only by its alert and its text.
 pub(super) fn kind_of_own_alert(alert: AlertDescription, reason: &str) -> HandshakeFailureKind {
     use AlertDescription as Alert;
     use HandshakeFailureKind as Kind;

@@ -1,4 +1,4 @@
-//! The offer of a client, and the certificates it is asked for.
+//! The offer of a client, and requests for its certificate.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ pub struct HandshakeOffer {
 }
 
 impl HandshakeOffer {
-    /// The offer over TCP of a client that supports TLS 1.3 and TLS 1.2.
+    /// Returns the offer over TCP of a client that supports TLS 1.3 and TLS 1.2.
     pub fn over_tcp(config: &ClientConfig) -> Self {
         Self::of(config, "TLS 1.3 and TLS 1.2")
     }
 
-    /// The offer over QUIC, or over TCP of a client that supports TLS 1.3 alone.
+    /// Returns the offer over QUIC, or over TCP of a client that supports only TLS 1.3.
     pub fn of_tls13(config: &ClientConfig) -> Self {
         Self::of(config, "TLS 1.3")
     }
@@ -44,41 +44,41 @@ impl HandshakeOffer {
         }
     }
 
-    /// Takes into account whether the server asked for a client certificate, as
-    /// [`CertificateRequests::watch`] found out. A server that speaks TLS 1.2 gives no other reason
-    /// when none comes.
+    /// Records whether the server requested a client certificate, as reported by
+    /// [`CertificateRequests::watch`]. A server with TLS 1.2 gives no other reason for refusing a
+    /// client without one.
     #[must_use]
     pub fn certificate_requested(mut self, was_requested: bool) -> Self {
         self.was_requested = was_requested;
         self
     }
 
-    /// Returns true when the server asked for a certificate and there is none to send.
+    /// Returns true if the server requested a certificate and there is none to send.
     pub(super) fn lacks_certificate(&self) -> bool {
         self.was_requested && !self.has_certificate
     }
 }
 
-/// Notes whether a server asks for a client certificate, and answers as the resolver inside does.
+/// Records whether a server requests a client certificate, and answers like the inner resolver.
 ///
-/// One for all connections of a configuration: rustls resumes sessions only under the resolver that
-/// they were made with.
+/// Share one between all connections of a configuration: rustls resumes sessions only under the
+/// resolver that they were made with.
 #[derive(Debug)]
 pub struct CertificateRequests {
     resolver: Arc<dyn ResolvesClientCert>,
 }
 
 impl CertificateRequests {
-    /// Puts one in the place of the configuration's resolver.
+    /// Replaces the configuration's resolver with one that wraps it.
     pub fn install(config: &mut ClientConfig) {
         let resolver = config.client_auth_cert_resolver.clone();
         config.client_auth_cert_resolver = Arc::new(Self { resolver });
     }
 
-    /// Runs a handshake, and returns with its result whether the server asked for a certificate.
+    /// Runs a handshake, and also returns whether the server requested a certificate.
     ///
     /// # Cancel safety
-    /// That of the handshake.
+    /// The same as for the handshake.
     pub async fn watch<F: Future>(handshake: F) -> (F::Output, bool) {
         let watched = async {
             let result = handshake.await;
@@ -89,7 +89,7 @@ impl CertificateRequests {
 }
 
 tokio::task_local! {
-    /// The handshake that the task polls has seen a request for a certificate.
+    /// True if the handshake that the task polls has received a request for a certificate.
     static WAS_REQUESTED: Cell<bool>;
 }
 
@@ -99,7 +99,7 @@ impl ResolvesClientCert for CertificateRequests {
         root_hint_subjects: &[&[u8]],
         schemes: &[SignatureScheme],
     ) -> Option<Arc<CertifiedKey>> {
-        // Nobody watches other handshakes.
+        // Other handshakes are not watched.
         let _ = WAS_REQUESTED.try_with(|was_requested| was_requested.set(true));
         self.resolver.resolve(root_hint_subjects, schemes)
     }

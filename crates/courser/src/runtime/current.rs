@@ -1,4 +1,4 @@
-//! Which runtime it is: found once per endpoint, by a look at the thread.
+//! Detection of the runtime, once per endpoint and by the current thread.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -19,7 +19,7 @@ thread_local! {
 
 /// Makes `runtime` the current one of this thread until the result is dropped.
 ///
-/// Nested calls give back what was current before.
+/// Nested calls restore the previous runtime.
 #[must_use = "the runtime is left as soon as this is dropped"]
 pub fn enter(runtime: Arc<dyn Runtime>) -> Entered {
     let before = ENTERED.replace(Some(runtime));
@@ -29,10 +29,10 @@ pub fn enter(runtime: Arc<dyn Runtime>) -> Entered {
     }
 }
 
-/// While it lives, the thread is inside a runtime; see [`enter`].
+/// Keeps the thread inside a runtime while it lives; see [`enter`].
 pub struct Entered {
     before: Option<Arc<dyn Runtime>>,
-    // It changes its own thread when it is dropped.
+    // It changes the state of its own thread when it is dropped.
     not_send: PhantomData<*const ()>,
 }
 
@@ -44,15 +44,15 @@ impl fmt::Debug for Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // What is replaced may be the last handle, and its end may look for the current runtime:
-        // it is dropped after the cell is free again.
+        // The replaced value may be the last handle, and dropping it may look for the current
+        // runtime, so it is dropped after the cell is free again.
         let _ended = ENTERED.replace(self.before.take());
     }
 }
 
 /// The runtime of the calling thread.
 ///
-/// An enum, not a trait object, so that on tokio the path of datagrams has no dynamic call.
+/// It is an enum, not a trait object, so that tokio's path of datagrams has no dynamic calls.
 #[derive(Clone, Debug)]
 pub(crate) enum Current {
     Tokio,
@@ -67,7 +67,7 @@ impl Current {
         })
     }
 
-    /// Fails, rather than panics later, when there is no runtime.
+    /// Returns an error if there is no runtime, rather than panic later.
     pub(crate) fn require() -> io::Result<Self> {
         let current = Self::get();
         if let Self::Tokio = current {
@@ -99,7 +99,7 @@ impl Current {
         }
     }
 
-    /// See [`Runtime::is_repeatable`].
+    /// Implements [`Runtime::is_repeatable`].
     pub(crate) fn is_repeatable(&self) -> bool {
         match self {
             Self::Tokio => false,
@@ -107,7 +107,7 @@ impl Current {
         }
     }
 
-    /// Starts a task that nobody waits for.
+    /// Spawns a task without a handle.
     #[track_caller]
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         match self {
@@ -116,7 +116,7 @@ impl Current {
         }
     }
 
-    /// Does work that may block where that holds up no task.
+    /// Runs work that may block where it delays no task.
     pub(crate) fn spawn_blocking(&self, work: Work) {
         match self {
             Self::Tokio => drop(tokio::task::spawn_blocking(work)),
@@ -138,7 +138,7 @@ impl Current {
         }
     }
 
-    /// Takes over a socket of the system.
+    /// Adopts a socket of the system.
     pub(crate) fn adopt(&self, socket: std::net::UdpSocket) -> io::Result<Socket> {
         match self {
             Self::Tokio => Socket::of_system(courser_udp::UdpSocket::from_std(socket)?),

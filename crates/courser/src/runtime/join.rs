@@ -1,4 +1,4 @@
-//! The result of a task, for whoever waits for it.
+//! Handles that wait for the results of tasks.
 
 use std::any::Any;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::door::Task;
 
-/// Waits for the result of a task; dropped, it lets the task go on.
+/// Waits for the result of a task. Dropping it lets the task continue.
 pub struct JoinHandle<T>(Inner<T>);
 
 enum Inner<T> {
@@ -21,7 +21,7 @@ impl<T> JoinHandle<T> {
         Self(Inner::Tokio(handle))
     }
 
-    /// A handle, and the task that it is for.
+    /// Returns a handle, and the task that it belongs to.
     pub(super) fn of_task<F>(future: F) -> (Self, Task)
     where
         F: Future<Output = T> + Send + 'static,
@@ -35,8 +35,8 @@ impl<T> JoinHandle<T> {
         (Self(Inner::Runtime(shared)), Box::pin(task))
     }
 
-    /// Ends the task where it waits next. Who waits for it is told
-    /// [`Cancelled`](JoinError::Cancelled), unless it was over already.
+    /// Ends the task at its next wait. The handle resolves to [`Cancelled`](JoinError::Cancelled),
+    /// unless the task was already over.
     pub fn abort(&self) {
         match &self.0 {
             Inner::Tokio(handle) => handle.abort(),
@@ -44,7 +44,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// True when the task is over.
+    /// Returns true if the task is over.
     pub fn is_finished(&self) -> bool {
         match &self.0 {
             Inner::Tokio(handle) => handle.is_finished(),
@@ -57,7 +57,7 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     /// # Panics
-    /// After it has resolved.
+    /// Panics if polled after it has resolved.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             Inner::Tokio(handle) => Pin::new(handle)
@@ -76,22 +76,22 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// A task ended without a result.
+/// The reason why a task ended without a result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JoinError {
-    /// It was aborted, or its runtime is gone.
+    /// The task was aborted, or its runtime is gone.
     Cancelled,
-    /// It panicked with this message. In a world a panic ends the run instead.
+    /// The task panicked with this message. In a world a panic ends the run instead.
     Panicked(String),
 }
 
 impl JoinError {
-    /// True if the task was aborted or its runtime is gone.
+    /// Returns true if the task was aborted or its runtime is gone.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled)
     }
 
-    /// True if the task panicked.
+    /// Returns true if the task panicked.
     pub fn is_panic(&self) -> bool {
         matches!(self, Self::Panicked(_))
     }
@@ -117,7 +117,7 @@ impl From<tokio::task::JoinError> for JoinError {
     }
 }
 
-/// What a panic said, if it said it in words.
+/// Returns the message of a panic, if it is a string.
 fn message_of(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
@@ -125,16 +125,16 @@ fn message_of(payload: &(dyn Any + Send)) -> String {
         .to_owned()
 }
 
-/// What a task and its handle have in common.
+/// The shared state of a task and its handle.
 struct Shared<T>(Mutex<Join<T>>);
 
 struct Join<T> {
     result: Option<Result<T, JoinError>>,
     is_over: bool,
     is_aborted: bool,
-    /// Who waits for the result.
+    /// The waker of the handle's task.
     waiter: Option<Waker>,
-    /// The task itself, once it has waited.
+    /// The waker of the task itself, once it has waited.
     task: Option<Waker>,
 }
 
@@ -186,9 +186,9 @@ impl<T> Shared<T> {
     }
 }
 
-/// A future that leaves its result with a handle.
+/// A future that passes its result to a handle.
 struct Joined<F: Future> {
-    /// Gone when it is over.
+    /// `None` when it is over.
     future: Option<Pin<Box<F>>>,
     shared: Arc<Shared<F::Output>>,
 }
@@ -209,7 +209,7 @@ impl<F: Future> Future for Joined<F> {
         let Poll::Ready(output) = future.as_mut().poll(cx) else {
             return Poll::Pending;
         };
-        // What the future held is gone before anybody hears of its result.
+        // The contents of the future are dropped before its result is visible.
         self.future = None;
         self.shared.finish(Ok(output));
         Poll::Ready(())

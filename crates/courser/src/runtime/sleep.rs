@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::current::Current;
 use super::door::Timer;
 
-/// One timer that is set again and again.
+/// A timer that can be set again.
 #[derive(Debug)]
 pub(crate) enum Alarm {
     Tokio(Pin<Box<tokio::time::Sleep>>),
@@ -26,8 +26,8 @@ impl Alarm {
         }
     }
 
-    /// Wakes the task at `deadline`, which costs two locks of the runtime: set it rarely.
-    /// Ready when that has passed already.
+    /// Wakes the task at `deadline`, which costs two locks of the runtime, so it should be set
+    /// rarely. Returns `Ready` if it has already passed.
     pub(crate) fn set(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Tokio(sleep) => {
@@ -38,7 +38,7 @@ impl Alarm {
         }
     }
 
-    /// True when the last deadline has passed and nobody will be woken any more.
+    /// Returns true if the last deadline has passed and no task will be woken any more.
     pub(crate) fn is_elapsed(&self) -> bool {
         match self {
             Self::Tokio(sleep) => sleep.is_elapsed(),
@@ -49,33 +49,33 @@ impl Alarm {
 
 /// Waits for `duration`, on tokio with its accuracy of a millisecond, in a world exactly.
 ///
-/// A duration beyond what the clock can count waits for ever.
+/// A duration beyond the range of the clock never ends.
 ///
 /// # Cancel safety
-/// Safe; a later call waits anew.
+/// Safe; a later call starts again.
 ///
 /// # Panics
-/// When there is no runtime: neither tokio's nor an [entered](super::enter) one.
+/// Panics if there is no runtime, neither tokio's nor an [entered](super::enter) one.
 pub fn sleep(duration: Duration) -> Sleep {
     let runtime = Current::get();
-    // As far ahead as tokio's own substitute: clocks of some systems end not much later.
+    // The same limit as tokio's: clocks of some systems end not much later.
     let never = Duration::from_secs(86_400 * 365 * 30);
     let deadline = runtime.now() + duration.min(never);
     Sleep::new(&runtime, deadline)
 }
 
-/// Waits until `deadline`, a time of [`now`](super::now).
+/// Waits until `deadline`, an instant of [`now`](super::now).
 ///
 /// # Cancel safety
 /// Safe.
 ///
 /// # Panics
-/// As [`sleep`].
+/// Panics under the conditions of [`sleep`].
 pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::new(&Current::get(), deadline)
 }
 
-/// Resolves at its deadline; see [`sleep`].
+/// The future of [`sleep`], which resolves at its deadline.
 #[derive(Debug)]
 #[must_use = "nothing waits until it is awaited"]
 pub struct Sleep {
@@ -93,7 +93,7 @@ impl Sleep {
         }
     }
 
-    /// When it resolves.
+    /// Returns the time at which it resolves.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -116,14 +116,14 @@ impl Future for Sleep {
 /// Waits for `future`, at most for `duration`.
 ///
 /// # Errors
-/// [`Elapsed`] when the time is over first; the future is dropped then. One that is ready at
-/// once wins even against a duration of zero.
+/// Returns [`Elapsed`] if the time runs out first; the future is then dropped. A future that is
+/// ready at once completes even with a duration of zero.
 ///
 /// # Cancel safety
-/// That of `future`.
+/// The same as for `future`.
 ///
 /// # Panics
-/// As [`sleep`].
+/// Panics under the conditions of [`sleep`].
 pub async fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Result<F::Output, Elapsed> {
     let mut future = pin!(future.into_future());
     let mut sleep = sleep(duration);
@@ -136,7 +136,7 @@ pub async fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Result<F::
     .await
 }
 
-/// The time of a [`timeout`] was over first.
+/// The error of a [`timeout`] whose time ran out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Elapsed;
 

@@ -1,4 +1,4 @@
-//! The socket of a shard: the system's, or one that the runtime brought.
+//! The socket of a shard: the system's, or one of another runtime.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,13 +9,13 @@ use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit};
 use super::door::UdpSocket;
 use super::system;
 
-/// A bound socket with word on when to read.
+/// A bound socket with notifications of readability.
 #[derive(Debug)]
 pub(crate) enum Socket {
     System(system::Socket),
     Runtime {
         socket: Box<dyn UdpSocket>,
-        /// Asked for once: the answer is needed after every batch.
+        /// Queried once, because the value is needed after every batch.
         gso_segments: usize,
     },
 }
@@ -33,7 +33,7 @@ impl Socket {
         }
     }
 
-    /// True if there may be something to receive; otherwise the task is woken when there is.
+    /// Returns true if there may be something to receive; otherwise wakes the task when there is.
     pub(crate) fn is_readable(&self, cx: &mut Context<'_>) -> bool {
         match self {
             Self::System(socket) => socket.is_readable(cx),
@@ -53,7 +53,7 @@ impl Socket {
         }
     }
 
-    /// Sends as much of a batch as is taken now and returns how many bytes that is.
+    /// Sends as many datagrams of a batch as are accepted now, and returns the bytes sent.
     pub(crate) fn try_send_some(&self, transmit: &Transmit<'_>) -> io::Result<usize> {
         match self {
             Self::System(socket) => socket.udp().try_send_some(transmit),
@@ -61,7 +61,7 @@ impl Socket {
         }
     }
 
-    /// Most datagrams that one send call takes.
+    /// Returns the maximum of datagrams in one send call.
     pub(crate) fn gso_segments(&self) -> usize {
         match self {
             Self::System(socket) => socket.udp().gso_segments(),
@@ -76,7 +76,7 @@ impl Socket {
         }
     }
 
-    /// How large packets may be on the interface towards `peer`, if that is known.
+    /// Returns the MTU of the interface towards `peer`, if it is known.
     pub(crate) fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
         match self {
             Self::System(socket) => socket.udp().interface_mtu(peer),
@@ -84,7 +84,7 @@ impl Socket {
         }
     }
 
-    /// What a router said of a datagram that was too large.
+    /// Returns the next ICMP Packet Too Big message.
     pub(crate) fn take_packet_too_big(&self) -> Option<PacketTooBig> {
         match self {
             Self::System(socket) => socket.udp().take_packet_too_big(),
@@ -92,7 +92,7 @@ impl Socket {
         }
     }
 
-    /// True if sending has found such a message, which only the driver takes.
+    /// Returns true if sending has found such a message, which only the driver reads.
     pub(crate) fn has_packet_too_big(&self) -> bool {
         match self {
             Self::System(socket) => socket.udp().has_packet_too_big(),
@@ -115,7 +115,7 @@ impl Socket {
         }
     }
 
-    /// Returns how many received datagrams the kernel dropped, if it reports that.
+    /// Returns the number of received datagrams that the kernel dropped, if it reports that.
     pub(crate) fn receive_overflow(&self) -> Option<u64> {
         match self {
             Self::System(socket) => socket.udp().receive_overflow(),
@@ -124,12 +124,12 @@ impl Socket {
     }
 }
 
-/// Word on when to write, asked for only while a batch waits.
+/// Notifications of writability, requested only while a batch waits.
 #[derive(Debug, Default)]
 pub(crate) struct Writability(system::Writability);
 
 impl Writability {
-    /// Ready when another attempt makes sense.
+    /// Returns `Ready` when another attempt makes sense.
     pub(crate) fn poll(&mut self, socket: &Socket, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match socket {
             Socket::System(socket) => self.0.poll(socket, cx),

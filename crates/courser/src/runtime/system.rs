@@ -1,4 +1,4 @@
-//! The system's socket with tokio's word on its readiness.
+//! The system's socket, with tokio's notifications of its readiness.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 pub(super) use self::readiness::{Socket, Writability};
 use courser_udp::{Received, UdpSocket};
 
-/// Fails, rather than panics later, when there is no runtime.
+/// Returns an error if there is no runtime, rather than panic later.
 pub(super) fn require() -> io::Result<()> {
     match tokio::runtime::Handle::try_current() {
         Ok(_) => Ok(()),
@@ -16,7 +16,7 @@ pub(super) fn require() -> io::Result<()> {
     }
 }
 
-/// What the system's source of random numbers gives.
+/// Returns bytes from the system's source of random numbers.
 pub(super) fn random_seed() -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
     aws_lc_rs::rand::fill(&mut seed).map_err(|_| io::Error::other("no random numbers"))?;
@@ -33,10 +33,10 @@ mod readiness {
 
     use super::*;
 
-    /// The socket, with the runtime's word on when to read.
+    /// The socket, with the runtime's notifications of readability.
     ///
-    /// Registered for reading only: with interest in writing, the kernel would wake the task for
-    /// every buffer that the network has taken, though sending hardly ever has to wait.
+    /// Registered only for reading: with interest in writing, the kernel would wake the task for
+    /// every buffer that was sent, although sending hardly ever has to wait.
     #[derive(Debug)]
     pub(crate) struct Socket(AsyncFd<UdpSocket>);
 
@@ -49,7 +49,7 @@ mod readiness {
             self.0.get_ref()
         }
 
-        /// True if there may be something to receive; otherwise the task is woken when there is.
+        /// Returns true if there may be something to receive. Otherwise wakes the task later.
         pub(crate) fn is_readable(&self, cx: &mut Context<'_>) -> bool {
             self.0.poll_read_ready(cx).is_ready()
         }
@@ -70,7 +70,8 @@ mod readiness {
         }
     }
 
-    /// What arrives, and on Linux what routers say: `courser_udp` has that told as priority data.
+    /// Arriving datagrams and, on Linux, ICMP messages, which `courser_udp` reports as priority
+    /// data.
     #[cfg(target_os = "linux")]
     const RECEIVING: Interest = Interest::READABLE.add(Interest::PRIORITY);
     #[cfg(not(target_os = "linux"))]
@@ -85,12 +86,12 @@ mod readiness {
         AsyncFd::with_interest(inner, interest)
     }
 
-    /// The runtime's word on when to write, asked for only while a batch waits.
+    /// The runtime's notifications of writability, requested only while a batch waits.
     #[derive(Debug, Default)]
     pub(crate) struct Writability(Option<AsyncFd<OwnedFd>>);
 
     impl Writability {
-        /// Ready when another attempt makes sense.
+        /// Returns `Ready` when another attempt makes sense.
         pub(crate) fn poll(
             &mut self,
             socket: &Socket,
@@ -105,8 +106,8 @@ mod readiness {
                 }
             };
             let ready = ready!(watch.poll_write_ready(cx)).map(drop);
-            // The next attempt registers anew and is told how things stand then. The runtime
-            // tells of changes only, and one between two attempts could be missed.
+            // The next attempt registers again and is notified of the present state. The runtime
+            // reports only changes, and one between two attempts could be missed.
             self.0 = None;
             Poll::Ready(ready)
         }
@@ -122,11 +123,11 @@ mod readiness {
 
     use super::*;
 
-    /// The socket, with the runtime's word on when to read and write.
+    /// The socket, with the runtime's notifications of readability and writability.
     #[derive(Debug)]
     pub(crate) struct Socket {
         udp: UdpSocket,
-        // A duplicate, known to the runtime: only its readiness is used.
+        // A duplicate that is registered with the runtime, only for its readiness.
         watch: tokio::net::UdpSocket,
     }
 
@@ -141,7 +142,7 @@ mod readiness {
             &self.udp
         }
 
-        /// True if there may be something to receive; otherwise the task is woken when there is.
+        /// Returns true if there may be something to receive. Otherwise wakes the task later.
         pub(crate) fn is_readable(&self, cx: &mut Context<'_>) -> bool {
             self.watch.poll_recv_ready(cx).is_ready()
         }
@@ -165,19 +166,19 @@ mod readiness {
         }
     }
 
-    /// The runtime's word on when to write.
+    /// The runtime's notifications of writability.
     #[derive(Debug, Default)]
     pub(crate) struct Writability;
 
     impl Writability {
-        /// Ready when another attempt makes sense.
+        /// Returns `Ready` when another attempt makes sense.
         pub(crate) fn poll(
             &mut self,
             socket: &Socket,
             cx: &mut Context<'_>,
         ) -> Poll<io::Result<()>> {
             ready!(socket.watch.poll_send_ready(cx))?;
-            // The attempt follows at once and tells whether it is true.
+            // The attempt follows at once and shows whether it is true.
             let not_yet = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
             let _ = socket.watch.try_io(Interest::WRITABLE, not_yet);
             Poll::Ready(Ok(()))

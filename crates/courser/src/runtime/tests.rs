@@ -49,7 +49,7 @@ fn random_seeds_differ() {
     assert_ne!(draw(), draw());
 }
 
-/// Says who it is through its calendar; nothing runs on it.
+/// A runtime that is identified by its calendar; nothing runs on it.
 #[derive(Debug)]
 struct Named(u64);
 

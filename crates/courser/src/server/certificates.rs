@@ -120,7 +120,7 @@ impl Certificates {
         }
     }
 
-    /// Returns the public facts about the certificate in use; `None` with ACME and with custom
+    /// Returns the public facts about the certificate in use; `None` with ACME and custom
     /// resolvers.
     pub fn facts(&self) -> Option<CertificateFacts> {
         self.resolver.facts()

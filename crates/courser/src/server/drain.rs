@@ -74,8 +74,7 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     }
     let took = began.elapsed();
     conductor.enter(Phase::Cut);
-    // Aborted connections end on their own and notify their peers. Unreachable peers are not waited
-    // for.
+    // Aborted connections end on their own and notify their peers, if these are reachable.
     let told = async {
         conductor.all_gone().await;
         for (_, endpoint) in &server.listeners {

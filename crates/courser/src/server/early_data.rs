@@ -125,8 +125,7 @@ where
     }
 }
 
-/// RFC 8470 §5.1: any intermediary may have added the field, possibly more than once, with the
-/// value 1.
+/// RFC 8470 §5.1: intermediaries may have added the field, possibly repeatedly, with the value 1.
 fn is_early<B>(request: &Request<B>) -> bool {
     request.extensions().get::<EarlyData>().is_some()
         || request

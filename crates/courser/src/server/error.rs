@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 
 use crate::error::{BindError, ConfigError};
 
-/// The reason why a server could not start, in one line: the failed action, the system's error, and
-/// a remedy.
+/// The reason why a server could not start: the failed action, the system's error, and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

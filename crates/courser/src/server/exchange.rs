@@ -40,8 +40,7 @@ impl AltSvcHeader {
     }
 }
 
-/// Wraps a service: gives each request its peer, counts it, and adds the common fields of all
-/// responses.
+/// Wraps a service: adds peers to requests and common fields to responses, and counts them.
 #[derive(Debug)]
 pub(super) struct Exchange<S> {
     service: S,
@@ -112,8 +111,7 @@ impl<S: Clone> Clone for Exchange<S> {
     }
 }
 
-/// Returns true for requests that may pause at any time: tunnels, and gRPC, whose streams may be
-/// silent.
+/// True for requests that may pause at any time: tunnels, and gRPC with its silent streams.
 fn may_pause<B>(request: &Request<B>) -> bool {
     let kind = request.headers().get(CONTENT_TYPE);
     let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
@@ -248,8 +246,7 @@ where
     }
 }
 
-/// Returns the response for a request whose service took too long to begin one, or for which there
-/// is no memory.
+/// Returns the response for a request whose service is too slow, or that has no memory.
 fn unavailable<B>() -> Response<Option<B>> {
     let mut response = Response::new(None);
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

@@ -71,8 +71,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_is_ready_needs_no_task() {
-        // A thread that is suspended during an answer makes it a long one, so a busy machine may
-        // try again.
+        // A thread suspended during an answer makes it a long one, so a busy machine may retry.
         let all_at_once = (0..20).any(|_| {
             let (executor, done) = (Executor::default(), Arc::new(AtomicUsize::new(0)));
             for _ in 0..100 {
@@ -123,8 +122,7 @@ mod tests {
         let executor = Executor::default();
         for _ in 0..MOST_IN_A_ROW {
             assert!(!executor.needs_pause());
-            // A slow answer makes later ones begin in tasks, which do not count as consecutive
-            // answers.
+            // A slow answer makes later ones begin in tasks, which do not count as consecutive.
             executor.lock().first = FirstPolls::default();
             executor.execute(async {});
         }

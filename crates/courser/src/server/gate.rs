@@ -10,8 +10,7 @@ use tokio::sync::watch;
 use super::refusals::Refusal;
 use crate::AddressFilter;
 
-/// The admission state, shared by all listeners of a server. It can be changed while the server
-/// runs.
+/// The admission state of a server, shared by its listeners. It can be changed at any time.
 #[derive(Debug)]
 pub(super) struct Gate {
     filter: watch::Sender<Arc<AddressFilter>>,

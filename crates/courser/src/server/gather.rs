@@ -17,8 +17,7 @@ use super::held::HeldContent;
 /// response. A flush of this stream completes once everything is kept. The task that polls the
 /// connection calls [`Gatherer::poll_send`] afterwards, when all available answers are written.
 ///
-/// It keeps up to [`MOST`] bytes, and no memory while empty. The next call returns errors of
-/// sending.
+/// It keeps up to [`MOST`] bytes, and no memory while empty. Later calls return errors of sending.
 ///
 /// It reads nothing while other tasks should run: HTTP/2 would continue as long as requests arrive.
 pub(super) struct Gathered<S> {

@@ -81,8 +81,7 @@ impl ServerHandle {
         self.0.gate.is_busy()
     }
 
-    /// Starts or stops refusing new clients: with CONNECTION_REFUSED over QUIC, by closing over
-    /// TCP.
+    /// Starts or stops refusing clients: by CONNECTION_REFUSED over QUIC, by closing over TCP.
     ///
     /// Open connections continue, and their requests are answered. Meanwhile [`ServerStats::ready`]
     /// is false. Unlike [`ServerHandle::drain`] this can be undone.
@@ -117,7 +116,7 @@ impl ServerHandle {
             .collect()
     }
 
-    /// Returns the public facts about the certificate in use; `None` with ACME and with custom
+    /// Returns the public facts about the certificate in use; `None` with ACME and custom
     /// resolvers.
     pub fn certificate(&self) -> Option<CertificateFacts> {
         self.0.resolver.facts()
@@ -138,8 +137,7 @@ impl ServerHandle {
         reloaded
     }
 
-    /// Drains the server, like the signal of [`Server::drain`](super::Server::drain). Returns at
-    /// once.
+    /// Drains the server like the signal of [`Server::drain`](super::Server::drain). Does not wait.
     pub fn drain(&self) {
         self.0.conductor.enter(Phase::NotReady);
     }

@@ -14,8 +14,7 @@ use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 use slab::Slab;
 
-/// Counts the content that the responses of one connection have passed to HTTP/2 and that was not
-/// sent.
+/// Counts the unsent content that the responses of one connection have passed to HTTP/2.
 ///
 /// Above [`MOST`] bytes, bodies of responses are polled later, with one exception. While the
 /// connection accepts all that it is given, the held content can only wait for credit of its own

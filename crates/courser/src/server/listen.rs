@@ -74,8 +74,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         // As for UDP, `[::]` accepts IPv4 too, whatever the system's default is.
         socket.set_only_v6(false)?;
     }
-    // A restart need not wait for connections of the previous process. On Windows the option would
-    // share the port.
+    // A restart need not wait for old connections. On Windows the option would share the port.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;

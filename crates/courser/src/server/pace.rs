@@ -81,8 +81,7 @@ impl Pace {
     pub(super) fn on_received(&mut self, now: Instant, bytes: u64) {
         if let Some(since) = self.since.take() {
             let waited = now - since;
-            // A waiting reader would have been woken at the limit, so this one was doing something
-            // else.
+            // A waiting reader would have been woken at the limit, so this one was busy otherwise.
             if waited <= self.left() {
                 self.waited += waited;
             }

@@ -190,8 +190,7 @@ impl Record {
     }
 }
 
-/// Samples per grace period while data waits. More samples detect at an earlier time what was read
-/// at once.
+/// Samples per grace period while data waits. More of them detect a late read earlier.
 const FINENESS: u32 = 60;
 /// An acknowledgement takes one round trip, a lost packet one or two more.
 const ROUND_TRIPS: u32 = 3;

@@ -59,8 +59,7 @@ pub struct Refusals {
     pub memory: u64,
     /// No more QUIC clients could wait to be accepted.
     pub waiting_room: u64,
-    /// Datagrams of a network that sent more than all others together while the server could not
-    /// keep up.
+    /// Datagrams of a network that sent more than all others while the server could not keep up.
     pub backlog: u64,
 }
 

@@ -100,8 +100,7 @@ pub(super) fn cost<B>(request: &Request<B>) -> u64 {
     REQUEST + (fields.sum::<usize>() + target) as u64
 }
 
-/// Returns the burden of a connection that holds `held`, reduced by the requests that have ended
-/// since the last look.
+/// Returns the burden of a connection that holds `held`, reduced by recently ended requests.
 pub(super) fn burden(held: u64, ended: u64) -> u64 {
     let moved = u128::from(ended) * u128::from(REQUEST);
     let held_wide = u128::from(held);

@@ -10,8 +10,7 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use super::certificates::{make_folder, write_private};
 use crate::{ConfigError, Identity};
 
-/// The secret from which the keys of stateless resets are derived, one for each address of the
-/// server.
+/// The secret from which the keys of stateless resets are derived, one for each address.
 ///
 /// After a crash, a server with the same key can reset its former connections at once (RFC 9000
 /// §10.3.2). Servers that run at the same time must have different keys: a reset that one sends for

@@ -140,8 +140,7 @@ fn limited(tls: Arc<rustls::ServerConfig>, limits: &super::Limits) -> ServerConf
         .loaded_connection_rate(limits.loaded_connection_rate)
 }
 
-/// Opens the sockets of all addresses. Those with port 0 share one port, if their IP addresses
-/// differ.
+/// Opens the sockets of all addresses. With port 0, those with different IPs share one port.
 fn open_doors(
     addresses: Vec<SocketAddr>,
     quic: Option<&ServerConfig>,
@@ -186,8 +185,7 @@ fn split(source: Source, events: &super::Events) -> (Source, Acme) {
     }
 }
 
-/// Returns the default settings: browsers open many requests at once, and only three unidirectional
-/// streams.
+/// Returns the defaults: browsers open many requests at once, and three unidirectional streams.
 fn default_transport() -> TransportConfig {
     TransportConfig {
         max_bidi_streams: 256,

@@ -130,8 +130,7 @@ impl Tally {
             .get_or_init(|| (self.in_flight(), self.connections_open()));
     }
 
-    /// Returns the requests and connections that were aborted, and those that still exist because
-    /// users hold them.
+    /// Returns the requests and connections that were aborted, and those that users still hold.
     pub(super) fn cut(&self) -> (u64, u64) {
         let left = || (self.in_flight(), self.connections_open());
         self.cut.get().copied().unwrap_or_else(left)
@@ -194,8 +193,7 @@ pub(super) struct Record {
     refused: AtomicU64,
     is_shed: AtomicBool,
     shed: Notify,
-    /// The QUIC connection, for its statistics. Dropped with the connection, which it would keep
-    /// open.
+    /// The QUIC connection, for its statistics. Dropped with it, because it would keep it open.
     quic: Mutex<Option<Connection>>,
 }
 

@@ -117,8 +117,7 @@ fn parse_seconds(text: &str) -> Option<u64> {
     Some(text.parse().unwrap_or(u64::from(u32::MAX)))
 }
 
-/// Decodes the percent-encoding of characters that are not allowed in tokens, in names of protocols
-/// (RFC 7838 §3).
+/// Decodes percent-encoded characters in names of protocols (RFC 7838 §3).
 fn percent_decode(text: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

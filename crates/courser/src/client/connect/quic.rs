@@ -125,8 +125,7 @@ fn established(
     remote: SocketAddr,
     alternative: Option<Box<str>>,
 ) -> Established {
-    // The system reports the local address of each datagram only if the socket is bound to the
-    // unspecified address.
+    // The system reports local addresses of datagrams only if the socket is bound to none.
     let bound = endpoint.local_addr().ok();
     let told = connection.local_ip();
     let local = bound.and_then(|bound| match told {

@@ -2,8 +2,7 @@
 //!
 //! hyper-util has connectors for SOCKS, but they do not suffice. They offer a proxy one
 //! authentication method where curl offers two, which `ssh -D` refuses. They have room for only 262
-//! bytes of user, password and host together. And they resolve names with a call that blocks the
-//! thread.
+//! bytes of user, password and host together. And they block the thread to resolve names.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

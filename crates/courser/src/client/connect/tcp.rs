@@ -55,8 +55,7 @@ pub(super) async fn attempt(
         proxy: Proxied::No,
         alternative: None,
     };
-    // Requests are small and must not wait for acknowledgements. Without the option the socket is
-    // only slower.
+    // Requests are small and must not wait for acknowledgements. Otherwise they are only slower.
     let _ = stream.set_nodelay(true);
     let mut stream: BoxedStream = Box::new(stream);
     if let Some(proxy) = &key.proxy {

@@ -30,8 +30,8 @@ impl Resolve for SystemResolver {
         let host = host.to_owned();
         Box::pin(async move {
             let found = match tokio::net::lookup_host((host.as_str(), 0)).await {
-                // RFC 6761 §6.3. Containers may have no `/etc/hosts`, and few systems resolve
-                // subdomains of it.
+                // RFC 6761 §6.3. Containers may lack `/etc/hosts`, and few systems resolve its
+                // subdomains.
                 Err(_) if is_local(&host) => return Ok(LOOPBACK.to_vec()),
                 found => found?,
             };

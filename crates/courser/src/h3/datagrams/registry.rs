@@ -193,8 +193,7 @@ impl Registry {
         delivery
     }
 
-    /// Drops all later datagrams, because the peer has ended its half of the stream or we no longer
-    /// read it.
+    /// Drops all later datagrams, because the peer has ended its half or we no longer read it.
     pub(in crate::h3) fn on_receiving_over(&self, stream: u64) {
         if !self.is_enabled {
             return;

@@ -200,6 +200,5 @@ impl Unwritten {
 /// Number of bytes that are worth a system call.
 const LARGE: usize = 64 * 1024;
 
-/// Time for which complete content waits for the end of its body. A body that takes longer may take
-/// any time.
+/// Time for which complete content waits for the end of its body. Slower bodies may take any time.
 const LONGEST_HOLD: Duration = Duration::from_millis(1);

@@ -30,8 +30,7 @@ impl State {
         }
     }
 
-    /// Writes the bytes that wait on our streams, as far as there is room, except answers that are
-    /// due later.
+    /// Writes the bytes that wait on our streams, as far as there is room, except later answers.
     pub(super) fn write(&mut self) {
         self.write_with(|send, cx, out| send.poll_write(cx, out));
     }

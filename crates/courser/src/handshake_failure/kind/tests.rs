@@ -13,7 +13,7 @@ fn offer() -> HandshakeOffer {
     HandshakeOffer::over_tcp(&config)
 }
 
-/// QUIC hands on the text of an error and its alert, TCP the error: both have to mean the same.
+/// QUIC passes on the text of an error and its alert, TCP the error: both must be classified alike.
 #[test]
 fn errors_of_certificates_mean_the_same_over_quic() {
     use CertificateError as Error;
