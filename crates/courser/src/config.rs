@@ -472,7 +472,7 @@ impl From<TlsConfigError> for ConfigError {
     }
 }
 
-/// A placeholder until the protocols are known: certificates are checked when they are set,
+/// Returns a placeholder until the protocols are known: certificates are checked when they are set,
 /// protocols only at the end.
 fn no_protocol_yet() -> Vec<Vec<u8>> {
     vec![b"none yet".to_vec()]

@@ -70,8 +70,8 @@ impl FirstPolls {
         }
     }
 
-    /// One answer in fifty that waits, for a disk or a lock, is a weak hint about the next; several
-    /// in succession are a strong one.
+    /// Makes more answers begin in tasks. One in fifty that waits, for a disk or a lock, is a weak
+    /// hint about the next; several in succession are a strong one.
     fn grow_careful(&mut self) {
         self.patience = (2 * self.patience + 1).min(CAREFUL);
         self.in_tasks = self.patience;

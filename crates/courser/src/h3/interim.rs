@@ -251,7 +251,7 @@ impl Lent {
         Self(unanswered)
     }
 
-    /// See [`Respond::cancelled`].
+    /// Implements [`Respond::cancelled`] for the lent response.
     pub(super) fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let state = lock(&self.0.state);
         let State::Open(open) = &*state else {

@@ -136,7 +136,7 @@ impl Credit {
         }
     }
 
-    /// A change applies to open streams too (RFC 9113 §6.9.2).
+    /// Changes the initial window, also of open streams (RFC 9113 §6.9.2).
     fn on_initial_window(&mut self, window: i64) {
         let change = window - self.initial;
         self.initial = window;

@@ -125,7 +125,8 @@ where
     }
 }
 
-/// RFC 8470 §5.1: intermediaries may have added the field, possibly repeatedly, with the value 1.
+/// Returns true for early data. RFC 8470 §5.1: any intermediary may have added the field, even
+/// twice.
 fn is_early<B>(request: &Request<B>) -> bool {
     request.extensions().get::<EarlyData>().is_some()
         || request

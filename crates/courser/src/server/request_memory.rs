@@ -111,8 +111,8 @@ pub(super) fn burden(held: u64, ended: u64) -> u64 {
 /// The part of the memory budget that requests in progress may hold (limit K115).
 const REQUESTS_PART: u64 = 2;
 
-/// Memory of a request whose header section is empty: `courser serve` takes 8 KiB for each request for a
-/// large file over HTTP/2 and HTTP/3, measured with 250 requests of each client.
+/// Memory of a request whose header section is empty: `courser serve` takes 8 KiB for each request
+/// for a large file over HTTP/2 and HTTP/3, measured with 250 requests of each client.
 const REQUEST: u64 = 8 * 1024;
 
 /// Memory of a field line in addition to its name and value.

@@ -29,7 +29,7 @@ async fn attempt<T>(random: &mut Random, future: impl Future<Output = T>) -> Opt
     }
 }
 
-/// Small limits, so that writers and readers have to wait often.
+/// Returns small limits, so that writers and readers have to wait often.
 fn narrow() -> TransportConfig {
     TransportConfig {
         stream_receive_window: 4096,

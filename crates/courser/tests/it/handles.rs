@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::{pair, within};
 use courser::{Connection, ConnectionError, ReadError};
 
-/// True if the connection was closed by the drop of the peer's last handle.
+/// Returns true if the connection was closed by the drop of the peer's last handle.
 fn is_dropped(error: &ConnectionError) -> bool {
     matches!(error, ConnectionError::ApplicationClosed { code, reason }
         if code.value() == 0 && reason.is_empty())

@@ -36,7 +36,7 @@ fn pair() -> Pair {
     pair_with(transport, |config| config)
 }
 
-/// Other systems, and kernels before 4.18, have no offload to disable.
+/// Returns true if the system has offload to disable; others, and kernels before 4.18, have not.
 fn can_batch(endpoint: &Endpoint) -> bool {
     endpoint.capabilities().gso_segments > 1
 }

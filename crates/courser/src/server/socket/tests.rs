@@ -73,7 +73,8 @@ async fn a_server_that_is_cut_waits_for_nobody() {
     assert!(began.elapsed() < LINGER);
 }
 
-/// Attack A88, limit K105: 16 MiB for a peer that reads so many bytes every ten milliseconds.
+/// Writes 16 MiB to a peer that reads so many bytes every ten milliseconds (attack A88, limit
+/// K105).
 async fn write_to(bytes: usize) -> io::Result<()> {
     let rate = ReadRate {
         bytes_per_second: 2_000_000,

@@ -6,7 +6,7 @@ use super::setup::{Pair, World, connect_courser, connect_quinn, socket};
 use super::stack::{Ending, Stack};
 use crate::common::{Random, within};
 
-/// One end closes; both ends report the same.
+/// Closes from one end, and checks that both ends report the same.
 async fn closes<A: Stack, B: Stack>(from: &A, to: &B) {
     from.close(0x1234_5678, b"that was it");
     assert_eq!(
@@ -152,7 +152,7 @@ async fn endpoint_close_reaches_both_stacks() {
     assert_eq!(heard, Ending::application(9, b"all of them"));
 }
 
-/// The smaller of both ends' idle timeouts applies, whichever end announced it.
+/// Checks that the smaller of both ends' idle timeouts applies, whichever end announced it.
 async fn idle_out<C: Stack, S: Stack>(client: &C, server: &S, since: Instant) {
     let (at_client, at_server) =
         within(20, async { tokio::join!(client.closed(), server.closed()) }).await;

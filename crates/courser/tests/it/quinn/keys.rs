@@ -87,7 +87,7 @@ async fn updates_by_a_courser_server() {
     .await;
 }
 
-/// quinn silently ignores early updates.
+/// Forces an update, which quinn silently ignores if it is too early.
 fn force(connection: &quinn::Connection) -> bool {
     connection.force_key_update();
     false

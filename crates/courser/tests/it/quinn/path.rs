@@ -51,7 +51,8 @@ async fn echo_over_change<C: Stack, S: Stack>(
     (before, server.peer_port())
 }
 
-/// After the change the server reaches the client on its own initiative, and a close gets through.
+/// Checks that after the change the server reaches the client on its own initiative, and a close
+/// gets through.
 async fn speaks_first<C: Stack, S: Stack>(client: &C, server: &S) {
     let mut send = server.open_uni().await;
     send.write_all(b"still there?").await.expect("room");

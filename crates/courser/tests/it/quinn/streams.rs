@@ -6,7 +6,7 @@ use super::setup::World;
 use super::stack::{Receiving, Sending, Stack};
 use crate::common::within;
 
-/// One end resets a stream in the middle.
+/// Resets a stream in the middle.
 async fn resets<A: Stack, B: Stack>(from: &A, to: &B) {
     let mut send = from.open_uni().await;
     send.write_all(b"the beginning").await.expect("room");
@@ -18,7 +18,7 @@ async fn resets<A: Stack, B: Stack>(from: &A, to: &B) {
     assert_eq!(receive.reset_code().await, Some(77));
 }
 
-/// One end stops reading what the other sends.
+/// Stops reading what the other end sends.
 async fn stops<A: Stack, B: Stack>(from: &A, to: &B) {
     let mut send = from.open_uni().await;
     send.write_all(b"unwanted").await.expect("room");
@@ -27,7 +27,7 @@ async fn stops<A: Stack, B: Stack>(from: &A, to: &B) {
     assert_eq!(send.stopped().await, Some(88));
 }
 
-/// Each half of one stream ends in its own way.
+/// Ends each half of one stream in its own way.
 async fn halves_end_apart<A: Stack, B: Stack>(from: &A, to: &B) {
     let (mut send, mut receive) = from.open_bi().await;
     send.write_all(b"question").await.expect("room");

@@ -3,7 +3,7 @@ use courser_wire::{Frame, TransportErrorCode};
 use super::*;
 use crate::cid::testing::{frames, id, packet, token};
 
-/// IDs of a connection whose peer allows `limit`, issued as wanted but not sent.
+/// Returns the IDs of a connection whose peer allows `limit`, issued as wanted but not sent.
 fn issued(limit: u64) -> IssuedIds {
     let mut ids = IssuedIds::new(id(0));
     ids.on_peer_limit(limit);

@@ -377,7 +377,7 @@ fn limits_of_the_peer_are_kept() {
         pair.client.touch();
         pair.drive();
     }
-    // The server, which does not know of the change, answers our BLOCKED frames.
+    // The server, which is unaware of the change, answers our BLOCKED frames.
     pair.run_for(RTT / 2);
     let (mut all, mut longest) = (0, 0);
     for packet in eye.client_sent(&pair) {

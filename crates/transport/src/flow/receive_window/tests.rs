@@ -61,8 +61,8 @@ fn zero_window_asks_for_nothing_useless() {
 
 const RTT: Duration = Duration::from_millis(10);
 
-/// A frame of `len` bytes, `ordered` of which can be read with it, that moves the highest offset
-/// by `additional`.
+/// Receives a frame of `len` bytes, `ordered` of which can be read with it, that moves the highest
+/// offset by `additional`.
 fn frame(window: &mut ReceiveWindow, now: Time, len: u64, ordered: u64, additional: u64) {
     window.check(additional).expect("within the limit");
     window.on_received(now, additional);
