@@ -132,7 +132,7 @@ impl ServerConfig {
         self
     }
 
-    /// Sets the settings of the connections.
+    /// Sets the transport settings of the connections.
     #[must_use]
     pub fn transport_config(mut self, transport: impl Into<Arc<TransportConfig>>) -> Self {
         self.settings.transport = transport.into();
@@ -406,7 +406,7 @@ impl ClientConfig {
         Ok(self)
     }
 
-    /// Sets the settings of the connections.
+    /// Sets the transport settings of the connections.
     #[must_use]
     pub fn transport_config(mut self, transport: impl Into<Arc<TransportConfig>>) -> Self {
         self.settings.transport = transport.into();
