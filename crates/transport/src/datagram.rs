@@ -157,7 +157,7 @@ impl Datagrams {
     }
 
     /// Returns true once when half of the room for unread datagrams is used up, and again after a
-    /// read: an application that does not read delays no acknowledgement.
+    /// read: an application that does not read delays no other.
     pub(crate) fn take_crowded(&mut self) -> bool {
         let is_crowded = self.is_read && self.incoming.is_half_full();
         self.is_read &= !is_crowded;

@@ -214,7 +214,7 @@ impl Handshakes {
         self.on_left(claim, len);
     }
 
-    /// Removes a client from the waiting ones. If its handshake is counted, it stays so.
+    /// Counts a client as handshaking instead of waiting.
     fn on_left(&mut self, claim: Claim, len: usize) {
         subtract(&mut self.waiting, 1);
         subtract(&mut self.waiting_bytes, len);
