@@ -93,13 +93,13 @@ pub mod identity;
 pub mod link;
 pub mod machine;
 pub mod node;
-pub mod packet;
 pub mod replay;
 pub mod report;
 pub mod run;
 pub mod scenario;
-pub mod seed;
 pub mod trace;
 pub mod world;
+
+pub use courser_link::{packet, seed};
 
 pub use crate::world::World;

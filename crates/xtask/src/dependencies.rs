@@ -86,7 +86,7 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "bytes",
-        folders: &["http3", "qpack", "transport"],
+        folders: &["http3", "link", "qpack", "transport"],
         reason: "the type of owned buffers that Rust network libraries share",
     },
     Allowed {
@@ -116,8 +116,8 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "serde",
-        folders: &["qlog"],
-        reason: "reading JSON",
+        folders: &["link", "qlog"],
+        reason: "reading and writing TOML and JSON",
     },
     Allowed {
         package: "serde_json",
@@ -146,6 +146,7 @@ const TESTS: &[&str] = &[
     "rustls",
     "serde_json",
     "tar",
+    "toml",
 ];
 
 #[cfg(test)]

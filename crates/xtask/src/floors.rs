@@ -3,7 +3,7 @@
 /// The folders below `crates/` by floor. A crate depends on lower floors only.
 const FLOORS: &[(u8, &[&str])] = &[
     (0, &["base"]),
-    (1, &["wire", "telemetry", "units"]),
+    (1, &["link", "wire", "telemetry", "units"]),
     (
         2,
         &[

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
 use super::ScenarioError;
-use crate::link::spec::quantity::{parse_duration, parse_rate};
-use crate::link::spec::suggest::nearest;
 use crate::report::{MEASURES, Measure, RunReport, Unit, quantile};
+use courser_link::spec::quantity::{parse_duration, parse_rate};
+use courser_link::spec::suggest::nearest;
 
 /// What has to be true of one measure: `>=0.95`, `<2ms`, `<1.5rtt`, `all <1%`, `90% <20ms`.
 #[derive(Clone, Debug)]

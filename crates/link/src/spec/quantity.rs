@@ -7,7 +7,7 @@ use courser_base::Rate;
 use super::Probability;
 
 /// Reads `40ms`, `250us`, `1.5s`, `2min`. The unit is needed: 40 of what?
-pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text);
     let nanos = match unit {
         "ns" => 1,
@@ -26,7 +26,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// Reads `20mbit`, `1.5gbit`, `64kbit/s`; whole bytes per second, more than nothing.
-pub(crate) fn parse_rate(text: &str) -> Option<Rate> {
+pub fn parse_rate(text: &str) -> Option<Rate> {
     let (number, unit) = split(text);
     let unit = unit.to_ascii_lowercase();
     let bits = match unit.strip_suffix("/s").unwrap_or(&unit) {
@@ -53,7 +53,7 @@ pub(super) fn parse_probability(text: &str) -> Option<Probability> {
 }
 
 /// Reads `64k` (powers of 1000) and `64KiB` (of 1024), with or without `B`.
-pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
+pub fn parse_bytes(text: &str) -> Option<u64> {
     let (number, unit) = split(text);
     let unit = match unit.to_ascii_lowercase().trim_end_matches('b') {
         "" => 1,
@@ -106,7 +106,7 @@ pub(super) fn duration(duration: Duration) -> String {
 }
 
 /// The shortest way to write a rate.
-pub(crate) fn rate(rate: Rate) -> String {
+pub fn rate(rate: Rate) -> String {
     let bits = u128::from(rate.as_bytes_per_second()) * 8;
     let units = [
         (1_000_000_000_000, "tbit"),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::link::Probability;
+use crate::Probability;
 
 const ALL: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
 

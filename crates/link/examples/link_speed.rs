@@ -1,6 +1,6 @@
 //! How many packets a second go through a link on one core?
 //!
-//! `cargo run --profile dist -p courser-sim --example link_speed [link] [packets]`
+//! `cargo run --profile dist -p courser-link --example link_speed [link] [packets]`
 
 #![expect(clippy::disallowed_methods, reason = "measures real time")]
 
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser_base::{Ecn, Time};
-use courser_sim::link::{Link, LinkSpec};
-use courser_sim::packet::Packet;
+use courser_link::packet::Packet;
+use courser_link::{Link, LinkSpec};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = env::args().nth(1);

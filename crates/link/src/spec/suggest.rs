@@ -1,7 +1,7 @@
 //! Did you mean?
 
 /// The name nearest to what was written, if it is near enough to be meant.
-pub(crate) fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Long text is no misspelt name, and the distance takes quadratic time.
     if written.len() > 32 {
         return None;

@@ -5,8 +5,8 @@
 //!
 //! ```
 //! use courser_base::{Ecn, Time};
-//! use courser_sim::link::{Link, LinkSpec};
-//! use courser_sim::packet::Packet;
+//! use courser_link::{Link, LinkSpec};
+//! use courser_link::packet::Packet;
 //!
 //! let spec: LinkSpec = "10mbit,40ms,queue=25p".parse()?;
 //! let mut link = Link::new(&spec, 7);
@@ -19,8 +19,10 @@
 //! // 1250 bytes with headers take 1 ms at 10 Mbit/s, and 40 ms on the way.
 //! assert!(link.poll(Time::from_nanos(40_999_999)).is_none());
 //! assert!(link.poll(Time::from_nanos(41_000_000)).is_some());
-//! # Ok::<(), courser_sim::link::SpecError>(())
+//! # Ok::<(), courser_link::SpecError>(())
 //! ```
+
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,12 +49,14 @@ mod histogram;
 mod hop;
 mod loss;
 mod nat;
+pub mod packet;
 mod payload;
 mod policer;
 mod probability;
 mod queue;
 mod remark;
-pub(crate) mod spec;
+pub mod seed;
+pub mod spec;
 mod stats;
 mod transmitter;
 

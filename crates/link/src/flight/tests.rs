@@ -2,7 +2,7 @@ use bytes::Bytes;
 use courser_base::Ecn;
 
 use super::*;
-use crate::link::Probability;
+use crate::Probability;
 
 fn numbered(index: u64) -> Numbered {
     let payload = Bytes::copy_from_slice(&index.to_be_bytes());

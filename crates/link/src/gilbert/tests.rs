@@ -1,5 +1,5 @@
 use super::*;
-use crate::link::Probability;
+use crate::Probability;
 
 fn share(percent: u32) -> Probability {
     Probability::from_percent(percent)

@@ -1,5 +1,5 @@
 use super::*;
-use crate::link::probability::{Effect, Keyed};
+use crate::probability::{Effect, Keyed};
 
 fn numbers(index: u64) -> Numbers {
     Keyed::new(1, 0, Effect::Corrupt).numbers(index)

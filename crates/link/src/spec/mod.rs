@@ -25,8 +25,8 @@ mod fields;
 mod nat;
 mod parse;
 mod parts;
-pub(crate) mod quantity;
-pub(crate) mod suggest;
+pub mod quantity;
+pub mod suggest;
 mod table;
 
 /// What one direction of a link does to the packets on it.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::link::Probability;
+use crate::Probability;
 
 fn chance(percent: u32, burst: Option<u32>) -> Chance {
     let rule = Repeated {
