@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser_base::{Ecn, Time};
-use courser_link::packet::Packet;
-use courser_link::{Link, LinkSpec};
+use courser_link::{Link, LinkSpec, Packet};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = env::args().nth(1);

@@ -2,7 +2,7 @@
 
 use courser_base::Time;
 
-use super::spec::Blackhole;
+use crate::spec::Blackhole;
 
 /// Whether the hole is open at `now`. It closes at the end, not after it.
 pub(super) fn swallows(hole: &Blackhole, now: Time) -> bool {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use courser_base::{Ecn, Rate, Time};
 
-use super::codel::{CoDel, Verdict};
-use super::histogram::Histogram;
-use super::queue::{Limit, Numbered, Queue, Waiting};
-use super::spec::Aqm;
-use super::stats::{LinkStats, QueueState};
-use super::transmitter::Transmitter;
+use crate::codel::{CoDel, Verdict};
+use crate::histogram::Histogram;
+use crate::queue::{Limit, Numbered, Queue, Waiting};
+use crate::spec::Aqm;
+use crate::stats::{LinkStats, QueueState};
+use crate::transmitter::Transmitter;
 
 /// Where packets wait for their turn to leave.
 #[derive(Debug)]

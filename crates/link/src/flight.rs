@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use super::probability::{Effect, Keyed, scale};
-use super::queue::Numbered;
-use super::spec::Reorder;
 use crate::packet::Packet;
+use crate::probability::{Effect, Keyed, scale};
+use crate::queue::Numbered;
+use crate::spec::Reorder;
 
 /// Packets between the two ends.
 ///

@@ -1,7 +1,7 @@
 //! Loss in bursts.
 
-use super::probability::{Effect, Keyed};
-use super::spec::Gilbert;
+use crate::probability::{Effect, Keyed};
+use crate::spec::Gilbert;
 
 /// A channel that is good or bad: the model of Gilbert and Elliott.
 #[derive(Clone, Debug)]

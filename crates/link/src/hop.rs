@@ -4,23 +4,20 @@ use std::time::Duration;
 
 use courser_base::{Rate, Time};
 
-use super::blackhole::swallows;
-use super::bottleneck::Bottleneck;
-use super::flight::Flight;
-use super::gilbert::Channel;
-use super::histogram::Histogram;
-use super::loss::Chance;
-use super::payload::{corrupted, extended, is_version_negotiation, truncated};
-use super::policer::Bucket;
-use super::probability::{Effect, Keyed};
-use super::queue::{Limit, Numbered};
-use super::remark::Remarker;
-use super::spec::{
-    Blackhole, Change, DropList, LinkSpec, Mtu, Probability, QueueLimit, Repeated, Step,
-};
-use super::stats::{LinkStats, QueueState};
-use super::{Link, wire_size};
+use crate::blackhole::swallows;
+use crate::bottleneck::Bottleneck;
+use crate::flight::Flight;
+use crate::gilbert::Channel;
+use crate::histogram::Histogram;
+use crate::loss::Chance;
 use crate::packet::{Packet, TooBig};
+use crate::payload::{corrupted, extended, is_version_negotiation, truncated};
+use crate::policer::Bucket;
+use crate::probability::{Effect, Keyed, Numbers, Probability};
+use crate::queue::{Limit, Numbered};
+use crate::remark::Remarker;
+use crate::spec::{Blackhole, Change, DropList, LinkSpec, Mtu, QueueLimit, Repeated, Step};
+use crate::stats::{LinkStats, QueueState};
 
 /// A stretch with its state.
 #[derive(Debug)]
@@ -76,7 +73,7 @@ impl Hop {
             flight: Flight::new(seed, hop),
             steps: Vec::new(),
             stats: LinkStats::default(),
-            max_bytes: Link::MAX_BYTES,
+            max_bytes: MAX_BYTES,
         };
         new.set_spec(Time::ZERO, spec, rtt);
         new
@@ -178,7 +175,7 @@ impl Hop {
         let (at, packet) = self.flight.pop(now)?;
         self.stats.packets_out += 1;
         self.stats.bytes_out += packet.payload.len() as u64;
-        self.stats.wire_bytes_out += wire_size(&packet);
+        self.stats.wire_bytes_out += packet.wire_size();
         Some((at, packet))
     }
 
@@ -240,7 +237,7 @@ impl Hop {
 
     /// A packet that survived reaches the policer and the queue.
     fn enter(&mut self, now: Time, numbered: Numbered) {
-        let size = wire_size(&numbered.packet);
+        let size = numbered.packet.wire_size();
         if let Some(policer) = &mut self.effects.policer
             && !policer.admits(now, size)
         {
@@ -248,7 +245,7 @@ impl Hop {
             return;
         }
         let len = numbered.packet.payload.len() as u64;
-        if self.packets() >= Link::MAX_PACKETS || self.bytes() + len > self.max_bytes {
+        if self.packets() >= MAX_PACKETS || self.bytes() + len > self.max_bytes {
             self.stats.dropped.overflow += 1;
             return;
         }
@@ -317,7 +314,7 @@ impl Effects {
         let is_swallowed = self.blackhole.is_some_and(|hole| swallows(&hole, now));
         let is_too_large = self
             .mtu
-            .is_some_and(|mtu| wire_size(packet) > u64::from(mtu.bytes));
+            .is_some_and(|mtu| packet.wire_size() > u64::from(mtu.bytes));
         let counter = if is_swallowed {
             &mut dropped.blackhole
         } else if is_too_large {
@@ -366,7 +363,7 @@ impl Place {
     }
 
     /// Random numbers for how an effect is, apart from the one that decides whether it is.
-    fn numbers(self, effect: Effect, index: u64) -> super::probability::Numbers {
+    fn numbers(self, effect: Effect, index: u64) -> Numbers {
         Keyed::new(self.seed, self.hop, effect).numbers(index)
     }
 }
@@ -385,6 +382,12 @@ fn reverse_ties(steps: &mut [Step]) {
         ties.reverse();
     }
 }
+
+/// See [`Link::MAX_PACKETS`](crate::Link::MAX_PACKETS).
+pub(super) const MAX_PACKETS: usize = 1 << 20;
+
+/// See [`Link::MAX_BYTES`](crate::Link::MAX_BYTES).
+pub(super) const MAX_BYTES: u64 = 4 << 30;
 
 /// What a queue gets that appears with a change of rate.
 const DEFAULT_QUEUE: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 //! What happens by chance, but not too often in a row.
 
-use super::probability::{Effect, Keyed};
-use super::spec::Repeated;
+use crate::probability::{Effect, Keyed};
+use crate::spec::Repeated;
 
 /// Decides for each packet by chance; after a limit of hits in a row it spares one.
 ///

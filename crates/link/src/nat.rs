@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use super::probability::{Effect, Keyed};
-use super::spec::NatSpec;
 use crate::packet::Packet;
+use crate::probability::{Effect, Keyed};
+use crate::spec::NatSpec;
 
 /// Stands between clients and the rest of the world.
 ///

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::probability::Numbers;
+use crate::probability::Numbers;
 
 /// Changes one byte of the first 50 to another value; an empty payload stays as it is.
 pub(super) fn corrupted(payload: &Bytes, mut numbers: Numbers) -> Bytes {

@@ -2,7 +2,7 @@
 
 use courser_base::Time;
 
-use super::spec::Policer;
+use crate::spec::Policer;
 
 /// Drops what it has no tokens for.
 #[derive(Clone, Debug)]

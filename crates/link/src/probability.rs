@@ -4,6 +4,8 @@
 //! the packet, never of how many decisions were made before. So one effect can be added or
 //! taken away without any other deciding differently, and a run replays exactly.
 
+use crate::seed::{GOLDEN, finalize, mix};
+
 /// How likely something is, in parts per 10^9.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Probability(u32);
@@ -44,12 +46,12 @@ impl Keyed {
     /// The numbers of the effect with this name, on stretch `hop` of a link with `seed`.
     pub(super) const fn new(seed: u64, hop: usize, effect: Effect) -> Self {
         let place = ((hop as u64) << 8) | effect as u64;
-        Self(mix(seed ^ mix(place.wrapping_add(GOLDEN))))
+        Self(finalize(seed ^ mix(place)))
     }
 
     /// The first random number for packet `index`.
     pub(super) const fn first(self, index: u64) -> u64 {
-        mix(self.0.wrapping_add(index.wrapping_mul(GOLDEN)))
+        finalize(self.0.wrapping_add(index.wrapping_mul(GOLDEN)))
     }
 
     /// As many random numbers as packet `index` needs.
@@ -65,7 +67,7 @@ pub(super) struct Numbers(u64);
 impl Numbers {
     pub(super) const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
-        mix(self.0)
+        finalize(self.0)
     }
 
     /// Uniform from 0 to `below` - 1; 0 when `below` is 0.
@@ -81,7 +83,7 @@ pub(super) const fn scale(random: u64, below: u64) -> u64 {
 
 /// Another seed that follows from this one, for a part that shall decide for itself.
 pub(super) const fn derived(seed: u64, part: u64) -> u64 {
-    mix(seed.wrapping_add(mix(part.wrapping_add(GOLDEN))))
+    finalize(seed.wrapping_add(mix(part)))
 }
 
 /// The effects that decide by chance. The numbers keep old runs replayable: never reuse one.
@@ -99,16 +101,6 @@ pub(super) enum Effect {
     Reorder = 9,
     Nat = 10,
 }
-
-/// The finalizer of SplitMix64: every bit of the result depends on every bit of `z`.
-const fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// 2^64 divided by the golden ratio: multiples of it spread evenly.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const BILLION: u32 = 1_000_000_000;
 

@@ -2,8 +2,8 @@
 
 use courser_base::{Ecn, Time};
 
-use super::probability::{Effect, Keyed};
-use super::spec::{Remark, RemarkTo};
+use crate::probability::{Effect, Keyed};
+use crate::spec::{Remark, RemarkTo};
 
 /// Changes the marks of some packets.
 #[derive(Clone, Debug)]

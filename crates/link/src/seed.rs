@@ -1,8 +1,8 @@
-//! One seed for a world, and from it one for each of its parts.
+//! Seeds derived from one seed, so that a run replays exactly.
 
-/// Derives the seed of a part from the seed of the whole and the part's name.
+/// Derives the seed of a part from the seed of the whole and the name of the part.
 ///
-/// Parts have seeds of their own so that one more host, link or draw changes nothing elsewhere.
+/// Each part has its own seed, so that another host, link or draw changes nothing elsewhere.
 pub fn derive(seed: u64, name: &str) -> u64 {
     let name = name.bytes().fold(FNV_OFFSET, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
@@ -10,7 +10,7 @@ pub fn derive(seed: u64, name: &str) -> u64 {
     mix(seed ^ mix(name))
 }
 
-/// Widens a seed to 32 bytes, as endpoints want it.
+/// Widens a seed to the 32 bytes that endpoints take.
 pub fn widen(seed: u64) -> [u8; 32] {
     let mut wide = [0; 32];
     for (index, part) in (0_u64..).zip(wide.chunks_exact_mut(8)) {
@@ -19,17 +19,22 @@ pub fn widen(seed: u64) -> [u8; 32] {
     wide
 }
 
-/// The output function of SplitMix64: every bit of the input moves every bit of the output.
-pub fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(GOLDEN);
+/// Returns the output of SplitMix64: every bit of the result depends on every bit of the seed.
+pub const fn mix(seed: u64) -> u64 {
+    finalize(seed.wrapping_add(GOLDEN))
+}
+
+/// Returns the finalizer of SplitMix64: every bit of the result depends on every bit of `z`.
+pub(crate) const fn finalize(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 
-/// 2^64 over the golden ratio.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// FNV-1a, 64 bits.
+/// 2^64 divided by the golden ratio: multiples of it spread evenly.
+pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The offset basis of FNV-1a, 64 bits.
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 

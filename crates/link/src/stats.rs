@@ -1,12 +1,12 @@
-//! What a link has done so far.
+//! Counters of a link.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// What a link has done so far. Bytes are UDP payload.
+/// Counters of a link. Bytes are UDP payload unless a field says otherwise.
 ///
-/// `packets_in + duplicated` is `packets_out` plus all drops plus what is still inside.
+/// `packets_in + duplicated` equals `packets_out` plus all drops plus the packets still inside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct LinkStats {
     /// Packets that entered.
@@ -17,60 +17,60 @@ pub struct LinkStats {
     pub packets_out: u64,
     /// Bytes that left.
     pub bytes_out: u64,
-    /// Bytes that left, with headers of IP and UDP: compare these with the rate.
+    /// Bytes that left with their IP and UDP headers, to compare with the rate.
     pub wire_bytes_out: u64,
-    /// Packets that did not get through.
+    /// Packets that were dropped, by reason.
     pub dropped: Dropped,
     /// Packets that the queue marked CE.
     pub marked: u64,
-    /// Packets whose mark was changed by the field `ecn`.
+    /// Packets whose ECN mark the field `ecn` changed.
     pub remarked: u64,
-    /// Packets with a byte changed.
+    /// Packets with a changed byte.
     pub corrupted: u64,
-    /// Packets that lost their end.
+    /// Packets whose end was cut off.
     pub truncated: u64,
-    /// Packets that got bytes behind their end.
+    /// Packets with random bytes appended.
     pub extended: u64,
-    /// Copies that were made.
+    /// Copies of packets.
     pub duplicated: u64,
-    /// Packets that were held back for others to pass.
+    /// Packets that were delayed so that others overtake them.
     pub reordered: u64,
-    /// Senders that were told that a packet was too large.
+    /// Reports to senders about packets that were too large.
     pub answered: u64,
-    /// Most bytes that waited at once, headers included.
+    /// The largest number of bytes in the queue, headers included.
     pub max_queue_bytes: u64,
-    /// Most packets that waited at once.
+    /// The largest number of packets in the queue.
     pub max_queue_packets: u64,
 }
 
-/// Why packets did not get through.
+/// Dropped packets by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Dropped {
-    /// By chance, `loss`.
+    /// Random loss, by the field `loss`.
     pub loss: u64,
-    /// In a burst, `gilbert`.
+    /// Loss in bursts, by the field `gilbert`.
     pub gilbert: u64,
-    /// By number, `drop`, `first` and `mask`.
+    /// Listed packet numbers, by the fields `drop`, `first` and `mask`.
     pub listed: u64,
-    /// By number, `every`.
+    /// Periodic loss, by the field `every`.
     pub every: u64,
-    /// In a blackhole.
+    /// Packets during a blackhole.
     pub blackhole: u64,
-    /// Larger than the MTU.
+    /// Packets larger than the MTU.
     pub mtu: u64,
-    /// No tokens in the policer.
+    /// Packets for which the policer had no tokens.
     pub policer: u64,
-    /// The queue was full.
+    /// Packets that found the queue full.
     pub queue_full: u64,
-    /// CoDel.
+    /// Packets that CoDel dropped.
     pub aqm: u64,
-    /// More inside than a link keeps: [`Link::MAX_PACKETS`](super::Link::MAX_PACKETS) or
-    /// [`Link::MAX_BYTES`](super::Link::MAX_BYTES).
+    /// Packets beyond the limits of a link: [`Link::MAX_PACKETS`](crate::Link::MAX_PACKETS) or
+    /// [`Link::MAX_BYTES`](crate::Link::MAX_BYTES).
     pub overflow: u64,
 }
 
 impl Dropped {
-    /// All drops.
+    /// Returns the sum of all drops.
     pub fn total(&self) -> u64 {
         self.loss
             + self.gilbert
@@ -99,7 +99,7 @@ impl Dropped {
 }
 
 impl LinkStats {
-    /// Goes on with what the stretch behind this one did.
+    /// Combines the counters with those of the next hop.
     pub(super) fn then(mut self, next: &Self) -> Self {
         self.packets_out = next.packets_out;
         self.bytes_out = next.bytes_out;
@@ -118,13 +118,13 @@ impl LinkStats {
     }
 }
 
-/// What waits in the queues of a link.
+/// The state of the queues of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QueueState {
-    /// Bytes that wait, headers included; not those of the packet that is leaving.
+    /// Bytes in the queue, headers included, without the packet that is being transmitted.
     pub bytes: u64,
-    /// Packets that wait.
+    /// Packets in the queue.
     pub packets: u64,
-    /// How long a packet would wait that entered at the time of the last call.
+    /// The time that a packet entering at the time of the last call would wait.
     pub delay: Duration,
 }

@@ -93,6 +93,7 @@ pub mod identity;
 pub mod link;
 pub mod machine;
 pub mod node;
+pub mod packet;
 pub mod replay;
 pub mod report;
 pub mod run;
@@ -100,6 +101,6 @@ pub mod scenario;
 pub mod trace;
 pub mod world;
 
-pub use courser_link::{packet, seed};
+pub use courser_link::seed;
 
 pub use crate::world::World;

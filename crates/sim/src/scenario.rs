@@ -235,7 +235,7 @@ fn link_marks(link: &DuplexSpec) -> Vec<Mark> {
 fn change_label(change: &Change) -> String {
     match change {
         Change::Rate(rate) => {
-            let rate = courser_link::spec::quantity::rate(*rate);
+            let rate = courser_link::quantity::rate(*rate);
             format!("rate {rate}")
         }
         Change::Delay(delay) => format!("delay {delay:?}"),
@@ -243,7 +243,7 @@ fn change_label(change: &Change) -> String {
         Change::Loss(_) => "other loss".to_owned(),
         Change::Mtu(mtu) => format!("MTU {}", mtu.bytes),
         Change::Policer(policer) => {
-            let rate = courser_link::spec::quantity::rate(policer.rate);
+            let rate = courser_link::quantity::rate(policer.rate);
             format!("policer of {rate}")
         }
     }

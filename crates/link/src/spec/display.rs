@@ -3,11 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::quantity::{bytes, duration, probability, rate, thousandths};
 use super::{
-    Aqm, Blackhole, Change, DuplexSpec, Gilbert, LinkSpec, Mtu, NatSpec, Policer, Probability,
-    QueueLimit, Remark, RemarkTo, Repeated, Step,
+    Aqm, Blackhole, Change, DuplexSpec, Gilbert, LinkSpec, Mtu, NatSpec, Policer, QueueLimit,
+    Remark, RemarkTo, Repeated, Step,
 };
+use crate::probability::Probability;
+use crate::quantity::{bytes, duration, probability, rate, thousandths};
 
 impl fmt::Display for LinkSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

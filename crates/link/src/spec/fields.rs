@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use super::quantity::{
+use super::{
+    Blackhole, Change, DropList, Gilbert, LinkSpec, Mtu, NatSpec, Policer, QueueLimit, Remark,
+    RemarkTo, Reorder, Repeated,
+};
+use crate::probability::Probability;
+use crate::quantity::{
     MAX_DURATION, parse_bytes, parse_count, parse_duration, parse_mask, parse_probability,
     parse_rate, parse_thousandths,
-};
-use super::{
-    Blackhole, Change, Gilbert, LinkSpec, Mtu, NatSpec, Policer, Probability, QueueLimit, Remark,
-    RemarkTo, Reorder, Repeated,
 };
 
 /// A field that a specification may have.
@@ -144,7 +145,7 @@ pub(super) const FIELDS: &[Field] = &[
         name: "mask",
         allowed: "a mask of at most 64 bits, the lowest for packet 1, such as 0b101 or 0x5",
         read: |text, draft| {
-            let mask = super::DropList::from_mask(parse_mask(text)?);
+            let mask = DropList::from_mask(parse_mask(text)?);
             for range in mask.ranges() {
                 draft.spec.drop.add(range.clone());
             }
@@ -315,7 +316,7 @@ fn read_drop(text: &str, spec: &mut LinkSpec) -> Option<()> {
     for part in text.split(',').map(str::trim) {
         let (start, end) = part.split_once('-').unwrap_or((part, part));
         let (start, end) = (parse_count(start)?, parse_count(end)?);
-        if start == 0 || start > end || spec.drop.ranges().len() >= super::DropList::MAX_RANGES {
+        if start == 0 || start > end || spec.drop.ranges().len() >= DropList::MAX_RANGES {
             return None;
         }
         spec.drop.add(start..=end);

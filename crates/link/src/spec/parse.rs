@@ -5,9 +5,9 @@ use std::str::FromStr;
 use super::check::finish;
 use super::error::shortened;
 use super::fields::{self, Draft, Field, STEPPED, read_change};
-use super::quantity::{is_number, parse_duration, parse_probability, parse_rate};
-use super::suggest::nearest;
 use super::{DuplexSpec, LinkSpec, NatSpec, SpecError, Step};
+use crate::quantity::{is_number, parse_duration, parse_probability, parse_rate};
+use crate::suggest::nearest;
 
 impl FromStr for LinkSpec {
     type Err = SpecError;

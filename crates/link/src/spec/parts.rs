@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::Rate;
 
-use super::Probability;
+use crate::probability::Probability;
 
 /// Something that happens by chance, but not more than so often in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

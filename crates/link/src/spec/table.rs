@@ -9,8 +9,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::parse::{Reader, known, not_on_one_direction};
-use super::suggest::nearest;
 use super::{DuplexSpec, LinkSpec, NatSpec, SpecError};
+use crate::suggest::nearest;
 
 impl<'de> Deserialize<'de> for LinkSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,6 +1,10 @@
+use std::time::Duration;
+
+use courser_base::Rate;
 use proptest::prelude::*;
 
 use super::*;
+use crate::probability::Probability;
 
 fn link(text: &str) -> LinkSpec {
     text.parse()

@@ -8,8 +8,8 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Vi
 
 use super::ScenarioError;
 use crate::report::{MEASURES, Measure, RunReport, Unit, quantile};
-use courser_link::spec::quantity::{parse_duration, parse_rate};
-use courser_link::spec::suggest::nearest;
+use courser_link::quantity::{parse_duration, parse_rate};
+use courser_link::suggest::nearest;
 
 /// What has to be true of one measure: `>=0.95`, `<2ms`, `<1.5rtt`, `all <1%`, `90% <20ms`.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use courser_link::spec::suggest::nearest;
+use courser_link::suggest::nearest;
 
 /// A mistake in a file: where, what was seen and what is allowed.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use courser_base::Rate;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-use courser_link::spec::quantity::{parse_bytes, parse_duration, parse_rate};
+use courser_link::quantity::{parse_bytes, parse_duration, parse_rate};
 
 /// A time such as `"30s"`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::Rate;
 
-use super::Probability;
+use crate::probability::Probability;
 
 /// Reads `40ms`, `250us`, `1.5s`, `2min`. The unit is needed: 40 of what?
 pub fn parse_duration(text: &str) -> Option<Duration> {
@@ -43,7 +43,7 @@ pub fn parse_rate(text: &str) -> Option<Rate> {
 }
 
 /// Reads `1%`, `0.01%`, or a share such as `0.5`.
-pub(super) fn parse_probability(text: &str) -> Option<Probability> {
+pub(crate) fn parse_probability(text: &str) -> Option<Probability> {
     let parts = match text.strip_suffix('%') {
         Some(percent) => decimal(percent.trim(), PARTS_PER_PERCENT)?,
         None => decimal(text, PARTS)?,
@@ -69,12 +69,12 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
 }
 
 /// Reads a plain count.
-pub(super) fn parse_count(text: &str) -> Option<u64> {
+pub(crate) fn parse_count(text: &str) -> Option<u64> {
     is_number(text).then(|| text.parse().ok()).flatten()
 }
 
 /// Reads a count in binary (`0b101`), hexadecimal (`0x5`) or decimal.
-pub(super) fn parse_mask(text: &str) -> Option<u64> {
+pub(crate) fn parse_mask(text: &str) -> Option<u64> {
     if let Some(digits) = text.strip_prefix("0b") {
         return u64::from_str_radix(digits, 2).ok();
     }
@@ -85,17 +85,17 @@ pub(super) fn parse_mask(text: &str) -> Option<u64> {
 }
 
 /// Reads a multiple such as `1.5`, in thousandths.
-pub(super) fn parse_thousandths(text: &str) -> Option<u32> {
+pub(crate) fn parse_thousandths(text: &str) -> Option<u32> {
     let parts = u32::try_from(decimal(text, 1000)?).ok()?;
     (1..=MAX_BDP_THOUSANDTHS).contains(&parts).then_some(parts)
 }
 
-pub(super) fn is_number(text: &str) -> bool {
+pub(crate) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The shortest way to write a duration.
-pub(super) fn duration(duration: Duration) -> String {
+pub(crate) fn duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     for (unit, name) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
         if nanos.is_multiple_of(unit) {
@@ -123,13 +123,13 @@ pub fn rate(rate: Rate) -> String {
 }
 
 /// A probability in percent.
-pub(super) fn probability(probability: Probability) -> String {
+pub(crate) fn probability(probability: Probability) -> String {
     let parts = u64::from(probability.as_parts_per_billion());
     format!("{}%", fixed(parts, PARTS_PER_PERCENT, 7))
 }
 
 /// A number of bytes.
-pub(super) fn bytes(bytes: u64) -> String {
+pub(crate) fn bytes(bytes: u64) -> String {
     for (unit, name) in [(1_000_000, "M"), (1_000, "k")] {
         if bytes > 0 && bytes.is_multiple_of(unit) {
             return format!("{}{name}", bytes / unit);
@@ -139,7 +139,7 @@ pub(super) fn bytes(bytes: u64) -> String {
 }
 
 /// Thousandths as a multiple.
-pub(super) fn thousandths(parts: u32) -> String {
+pub(crate) fn thousandths(parts: u32) -> String {
     fixed(u64::from(parts), 1000, 3)
 }
 
@@ -187,7 +187,7 @@ const PARTS_PER_PERCENT: u64 = PARTS / 100;
 
 /// Some 115 days: longer than any round trip that was ever tested (14 weeks), and sums of
 /// many stay far from the end of `Time`.
-pub(super) const MAX_DURATION: Duration = Duration::from_secs(10_000_000);
+pub(crate) const MAX_DURATION: Duration = Duration::from_secs(10_000_000);
 
 /// Serialisation of the largest packet stays above zero, in nanoseconds.
 const MAX_BITS_PER_SECOND: u64 = 10_000_000_000_000;
