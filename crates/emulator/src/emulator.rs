@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use courser_sim::link::{DuplexSpec, LinkStats};
+use courser_link::{DuplexSpec, LinkStats};
 use courser_udp::UdpSocket;
 
 use crate::clients::{self, Clients};

@@ -3,8 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use courser_sim::link::{Change, DuplexSpec, LinkSpec};
-use courser_sim::packet::TooBig;
+use courser_link::{Change, DuplexSpec, LinkSpec, TooBig};
 use courser_udp::{Refused, TooBigSender};
 
 /// The router in front of a link.

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser_base::Time;
-use courser_sim::link::{DuplexSpec, Histogram, Link, NatSpec};
-use courser_sim::packet::{Packet, TooBig};
+use courser_link::{DuplexSpec, Histogram, Link, NatSpec, Packet, TooBig};
 use courser_udp::{
     ErrorClass, RECEIVE_BUFFER_LEN, Received, Transmit, UdpSocket, classify, is_transient,
 };

@@ -1,7 +1,7 @@
 //! The figures of a run.
 
+use courser_link::{DuplexSpec, Histogram, LinkStats};
 use courser_measure::CpuClock;
-use courser_sim::link::{DuplexSpec, Histogram, LinkStats};
 use courser_units::{ratio, to_f64};
 use serde::Serialize;
 

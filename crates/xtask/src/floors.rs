@@ -38,7 +38,6 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("tls", "crypto"),
     ("webtransport", "http3"),
     ("emulator", "measure"),
-    ("emulator", "sim"),
     ("load", "measure"),
     ("perf", "measure"),
     ("report", "sim"),
