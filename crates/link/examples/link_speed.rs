@@ -1,4 +1,4 @@
-//! How many packets a second go through a link on one core?
+//! Measures the packets per second of a link on one core.
 //!
 //! `cargo run --profile dist -p courser-link --example link_speed [link] [packets]`
 

@@ -1,10 +1,10 @@
-//! Times at which nothing passes.
+//! Times at which every packet is lost.
 
 use courser_base::Time;
 
 use crate::spec::Blackhole;
 
-/// Whether the hole is open at `now`. It closes at the end, not after it.
+/// Returns true if packets at `now` are lost. The end of a blackhole is not part of it.
 pub(super) fn swallows(hole: &Blackhole, now: Time) -> bool {
     let now = u128::from(now.as_nanos());
     let Some(since) = now.checked_sub(hole.from.as_nanos()) else {

@@ -1,4 +1,4 @@
-//! Rate, queue and queue management together.
+//! A bottleneck: rate, queue and queue management.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::spec::Aqm;
 use crate::stats::{LinkStats, QueueState};
 use crate::transmitter::Transmitter;
 
-/// Where packets wait for their turn to leave.
+/// A queue of packets that leave at a rate.
 #[derive(Debug)]
 pub(super) struct Bottleneck {
     transmitter: Transmitter,
     queue: Queue,
     management: Management,
-    /// Largest packet so far: CoDel and the step leave a queue of one packet alone.
+    /// The largest packet so far. CoDel and the step do not act on a queue of one packet.
     largest: u64,
     delays: Histogram,
 }
@@ -30,7 +30,7 @@ enum Management {
     L4s { step: Duration, codel: CoDel },
 }
 
-/// What became of the packet at the head.
+/// The fate of the packet at the head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     Pass,
@@ -53,16 +53,16 @@ impl Bottleneck {
         self.transmitter.set_rate(rate);
     }
 
-    /// Takes another rule; what waits goes on waiting.
+    /// Replaces rate, limit and management. Packets in the queue stay.
     pub(super) fn set_rule(&mut self, rate: Rate, limit: Limit, aqm: Aqm) {
         self.transmitter.set_rate(rate);
         self.queue.set_limit(limit);
         self.management = Management::new(aqm);
     }
 
-    /// A packet of `size` bytes arrives; false when it is dropped.
+    /// Adds a packet of `size` bytes. Returns false if the queue is full and drops it.
     ///
-    /// What could have left by `now` has to be taken out first.
+    /// The caller must first take out the packets that could have left by `now`.
     pub(super) fn push(&mut self, now: Time, size: u64, numbered: Numbered) -> bool {
         let is_idle = self.queue.packets() == 0 && self.transmitter.free_at() <= now;
         if !is_idle && !self.queue.has_room(size) {
@@ -77,16 +77,16 @@ impl Bottleneck {
         true
     }
 
-    /// When the next packet begins to leave.
+    /// Returns the time at which the next transmission starts.
     pub(super) fn next_time(&self) -> Option<Time> {
         let since = self.queue.head_since()?;
         Some(since.max(self.transmitter.free_at()))
     }
 
-    /// Takes out the packet that begins to leave at `now`, which is
-    /// [`Bottleneck::next_time`], with the time when all of it has left.
+    /// Takes out the packet whose transmission starts at `now`, which is [`Bottleneck::next_time`].
+    /// Returns it with the time at which the transmission ends.
     ///
-    /// `None` when queue management drops all that waits.
+    /// Returns `None` if queue management drops the whole queue.
     pub(super) fn pop(&mut self, now: Time, stats: &mut LinkStats) -> Option<(Time, Numbered)> {
         loop {
             let Some(mut head) = self.queue.pop() else {
@@ -128,12 +128,12 @@ impl Bottleneck {
         self.transmitter.rate()
     }
 
-    /// How many packets wait.
+    /// Returns the number of packets in the queue.
     pub(super) fn packets(&self) -> usize {
         self.queue.len()
     }
 
-    /// Bytes that wait, headers included.
+    /// Returns the bytes in the queue, headers included.
     pub(super) fn bytes(&self) -> u64 {
         self.queue.bytes()
     }
@@ -180,8 +180,8 @@ impl Management {
     fn judge(&mut self, now: Time, sojourn: Duration, is_last: bool, mark: Ecn) -> Fate {
         match self {
             Self::None => Fate::Pass,
-            // A step, not a ramp: RFC 9332 appendix A.1 for its L queue, where a queue of one
-            // packet is left alone as well.
+            // A step, not a ramp, as in RFC 9332 appendix A.1 for its L queue, where a queue of one
+            // packet is not marked either.
             Self::L4s { step, .. } if mark == Ecn::Ect1 => {
                 if sojourn > *step && !is_last {
                     Fate::Mark

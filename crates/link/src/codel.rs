@@ -1,21 +1,22 @@
-//! Controlled delay: drops or marks when the queue has not been short for an interval.
+//! CoDel: drops or marks packets when the queue has not been short for an interval.
 //!
-//! RFC 8289, in integers: the square root of the control law is exact to a nanosecond, and the
-//! same on every machine.
+//! RFC 8289 in integers: the square root of the control law is exact to a nanosecond and the same
+//! on every machine.
 
 use std::time::Duration;
 
 use courser_base::Time;
 
-/// The state of CoDel, asked about each packet that leaves the queue. RFC 8289 §5.
+/// The state of CoDel, which judges each packet that leaves the queue (RFC 8289 §5).
 #[derive(Clone, Debug)]
 pub(super) struct CoDel {
     target: Duration,
     interval: Duration,
-    /// When the delay will have been above target for an interval. `None` while it is below.
+    /// The time at which the delay will have been above target for an interval. `None` while it is
+    /// below.
     first_above: Option<Time>,
     state: State,
-    /// When the last dropping state would have dropped next, and how many it had dropped.
+    /// The last dropping state: the time of its next drop and the number of its drops.
     last: Episode,
 }
 
@@ -30,15 +31,15 @@ enum State {
 struct Episode {
     next: Time,
     count: u64,
-    /// The count it began with.
+    /// The count at its start.
     initial: u64,
 }
 
-/// What to do with the packet at the head of the queue.
+/// The decision about the packet at the head of the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Pass,
-    /// Drop it, or mark it if it can be marked, and then let it pass.
+    /// Mark the packet if its sender supports ECN, otherwise drop it.
     Signal,
 }
 
@@ -55,8 +56,7 @@ impl CoDel {
 
     /// Judges the packet at the head, which has waited for `sojourn`.
     ///
-    /// `is_last` tells that no more than a packet would remain: dropping that would leave the
-    /// link idle.
+    /// `is_last` is true if at most one packet would remain. A drop would then leave the link idle.
     pub(super) fn judge(&mut self, now: Time, sojourn: Duration, is_last: bool) -> Verdict {
         let may_signal = self.is_above_for_long(now, sojourn, is_last);
         match &mut self.state {
@@ -77,7 +77,7 @@ impl CoDel {
         }
     }
 
-    /// The queue ran empty.
+    /// Leaves the dropping state because the queue is empty.
     pub(super) fn on_empty(&mut self) {
         self.first_above = None;
         self.leave();
@@ -97,7 +97,7 @@ impl CoDel {
         }
     }
 
-    /// Begins to drop, at the rate of the last time if that is not long ago. RFC 8289 §5.5.
+    /// Enters the dropping state, at the previous rate if that was recent (RFC 8289 §5.5).
     fn enter(&mut self, now: Time) {
         let grown = self.last.count - self.last.initial;
         let is_recent = now - self.last.next < self.interval.saturating_mul(16);
@@ -117,7 +117,7 @@ impl CoDel {
     }
 }
 
-/// `interval / sqrt(count)`, rounded down: the time to the next drop. RFC 8289 §3.3.
+/// Returns the time to the next drop: `interval / sqrt(count)`, rounded down (RFC 8289 §3.3).
 fn gap(interval: Duration, count: u64) -> Duration {
     let nanos = interval.as_nanos();
     let square = nanos.saturating_mul(nanos) / u128::from(count.max(1));

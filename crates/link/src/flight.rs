@@ -1,4 +1,4 @@
-//! The way itself: delay, jitter, and packets that are late.
+//! Packets in flight: delay, jitter and reordering.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,7 +13,7 @@ use crate::spec::Reorder;
 
 /// Packets between the two ends.
 ///
-/// Those that keep their order are in a row; only late ones need to be sorted.
+/// Packets in order wait in a queue. Only late ones have to be sorted.
 #[derive(Debug)]
 pub(super) struct Flight {
     delay: Duration,
@@ -23,17 +23,17 @@ pub(super) struct Flight {
     reorder_numbers: Keyed,
     in_order: VecDeque<Arrival>,
     late: BinaryHeap<Arrival>,
-    /// When the last of those in order arrives.
+    /// The arrival of the last packet in order.
     last: Time,
     launched: u64,
-    /// Payload under way.
+    /// Bytes of payload in flight.
     bytes: u64,
 }
 
 #[derive(Debug)]
 struct Arrival {
     at: Time,
-    /// Settles who is first of those that arrive at the same time.
+    /// The order of packets that arrive at the same time.
     sequence: u64,
     packet: Packet,
 }
@@ -70,7 +70,7 @@ impl Flight {
         self.reorder = reorder;
     }
 
-    /// A packet has left at `departure`; returns whether others may pass it.
+    /// Takes a packet that left at `departure`. Returns true if others may overtake it.
     pub(super) fn launch(&mut self, departure: Time, numbered: Numbered) -> bool {
         let Numbered { index, packet } = numbered;
         let at = departure + self.delay + self.jitter_of(index);
@@ -110,10 +110,10 @@ impl Flight {
         }
     }
 
-    /// The next packet that arrives by `now`, and when.
+    /// Returns the next packet that arrives by `now`, with the time of its arrival.
     pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
         let is_late = match (self.in_order.front(), self.late.peek()) {
-            // The heap has the first one as its greatest.
+            // The greatest entry of the heap is the first to arrive.
             (Some(in_order), Some(late)) => late > in_order,
             (None, Some(_)) => true,
             (_, None) => false,
@@ -149,7 +149,7 @@ impl Flight {
         random_part(self.jitter, random)
     }
 
-    /// By how much packet `index` is late, if it is: more than nothing.
+    /// Returns the additional delay of packet `index` if it is a late one, at least a nanosecond.
     fn lateness_of(&self, index: u64) -> Option<Duration> {
         let rule = self.reorder?;
         let mut numbers = self.reorder_numbers.numbers(index);
@@ -158,14 +158,14 @@ impl Flight {
     }
 }
 
-/// Uniform from nothing to all of `whole`.
+/// Returns a uniformly random duration from zero to `whole`.
 fn random_part(whole: Duration, random: u64) -> Duration {
     let nanos = u64::try_from(whole.as_nanos()).unwrap_or(u64::MAX);
     Duration::from_nanos(scale(random, nanos.saturating_add(1)))
 }
 
 impl Ord for Arrival {
-    /// The first to arrive is the greatest.
+    /// Orders by arrival, the first one greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
     }

@@ -3,7 +3,7 @@
 use crate::probability::{Effect, Keyed};
 use crate::spec::Gilbert;
 
-/// A channel that is good or bad: the model of Gilbert and Elliott.
+/// A channel that is good or bad, by the model of Gilbert and Elliott.
 #[derive(Clone, Debug)]
 pub(super) struct Channel {
     rule: Gilbert,
@@ -26,9 +26,9 @@ impl Channel {
         }
     }
 
-    /// Whether packet `index` is lost. Ask once for each packet, in order.
+    /// Returns true if packet `index` is lost. Must be called once for each packet, in order.
     ///
-    /// The state may change before the packet, so that a burst can begin with the first one.
+    /// The state may change before the packet, so that a burst can start with the first one.
     pub(super) fn drops(&mut self, index: u64) -> bool {
         let mut numbers = self.numbers.numbers(index);
         let (change, next) = match self.state {

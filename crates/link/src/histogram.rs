@@ -1,10 +1,10 @@
-//! How long packets waited, in bounded memory.
+//! Queueing delays in bounded memory.
 
 use std::time::Duration;
 
-/// Durations counted in buckets that are at most 1/32 wide: quantiles are off by 3 % or less.
+/// Durations counted in buckets that are at most 1/32 wide. Quantiles are off by 3 % or less.
 ///
-/// Takes 16 KiB whatever is recorded.
+/// Takes 16 KiB regardless of the number of durations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
     counts: Box<[u64]>,
@@ -25,12 +25,12 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// An empty one.
+    /// Creates an empty histogram.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Counts a duration.
+    /// Adds a duration.
     pub fn record(&mut self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(nanos)] += 1;
@@ -39,7 +39,7 @@ impl Histogram {
         self.max_nanos = self.max_nanos.max(nanos);
     }
 
-    /// Adds all that another one has counted.
+    /// Adds all durations of another histogram.
     pub fn add(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             *count += more;
@@ -49,29 +49,29 @@ impl Histogram {
         self.max_nanos = self.max_nanos.max(other.max_nanos);
     }
 
-    /// How many were counted.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The longest, exactly; zero when nothing was counted.
+    /// Returns the longest duration exactly, or zero if the histogram is empty.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.max_nanos)
     }
 
-    /// The mean, exact to a nanosecond; zero when nothing was counted.
+    /// Returns the mean, exact to a nanosecond, or zero if the histogram is empty.
     pub fn mean(&self) -> Duration {
         let mean = self.total_nanos / u128::from(self.count.max(1));
         Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// The middle one.
+    /// Returns the median, at most 3 % too long.
     pub fn median(&self) -> Duration {
         self.quantile(500)
     }
 
-    /// The duration that `per_mille` of all do not exceed, at most 3 % too long; zero when
-    /// nothing was counted. `per_mille` above 1000 counts as 1000.
+    /// Returns the duration that `per_mille` of all durations do not exceed, at most 3 % too long.
+    /// Returns zero if the histogram is empty. A `per_mille` above 1000 counts as 1000.
     pub fn quantile(&self, per_mille: u32) -> Duration {
         let rank = u128::from(self.count) * u128::from(per_mille.min(1000));
         let rank = rank.div_ceil(1000).max(1);
@@ -86,14 +86,14 @@ impl Histogram {
     }
 }
 
-/// Values below 32 have a bucket each; above, each power of two is cut in 32.
+/// Returns the bucket of a value. Values below 32 have one each. Larger powers of two have 32 each.
 fn bucket(nanos: u64) -> usize {
     let exponent = nanos.max(1).ilog2().saturating_sub(SUB_BITS);
     let base = u64::from(exponent) << SUB_BITS;
     usize::try_from(base + (nanos >> exponent)).unwrap_or(BUCKETS - 1)
 }
 
-/// The highest value of a bucket.
+/// Returns the highest value of a bucket.
 fn highest(index: usize) -> u64 {
     let index = index as u64;
     let exponent = (index >> SUB_BITS).saturating_sub(1);

@@ -1,4 +1,4 @@
-//! One stretch of a link: all effects of one specification, in their order.
+//! One hop of a link: all effects of one specification, in their order.
 
 use std::time::Duration;
 
@@ -19,31 +19,31 @@ use crate::remark::Remarker;
 use crate::spec::{Blackhole, Change, DropList, LinkSpec, Mtu, QueueLimit, Repeated, Step};
 use crate::stats::{LinkStats, QueueState};
 
-/// A stretch with its state.
+/// A hop with its state.
 #[derive(Debug)]
 pub(super) struct Hop {
     place: Place,
-    /// Packets that arrived so far.
+    /// The number of packets that arrived so far.
     index: u64,
-    /// No time handed in was later.
+    /// The latest time that a caller passed.
     now: Time,
     effects: Effects,
     bottleneck: Option<Bottleneck>,
     flight: Flight,
-    /// What changes later, the next change last.
+    /// Scheduled changes, the next one last.
     steps: Vec<Step>,
     stats: LinkStats,
     max_bytes: u64,
 }
 
-/// Whose random numbers these are.
+/// The seed and position that determine the random numbers of a hop.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     seed: u64,
     hop: usize,
 }
 
-/// What befalls packets on arrival.
+/// The effects that packets meet on arrival.
 #[derive(Debug)]
 struct Effects {
     blackhole: Option<Blackhole>,
@@ -61,7 +61,7 @@ struct Effects {
 }
 
 impl Hop {
-    /// `rtt` is for queues in BDP whose specification does not say another.
+    /// Creates a hop. `rtt` is the round-trip time for queues in BDP unless the specification has one.
     pub(super) fn new(spec: &LinkSpec, seed: u64, hop: usize, rtt: Duration) -> Self {
         let place = Place { seed, hop };
         let mut new = Self {
@@ -79,7 +79,7 @@ impl Hop {
         new
     }
 
-    /// Takes another specification; what is under way stays so.
+    /// Replaces the specification. Packets inside keep their times.
     pub(super) fn set_spec(&mut self, now: Time, spec: &LinkSpec, rtt: Duration) {
         self.advance(now);
         self.effects = Effects::new(spec, self.place);
@@ -88,12 +88,12 @@ impl Hop {
         self.flight.set_reorder(spec.reorder);
         self.steps = spec.steps.clone();
         self.steps.sort_by_key(|step| std::cmp::Reverse(step.at));
-        // Of several at one time the last one given holds, so it must come last.
+        // Of several changes at one time the last one in the specification holds.
         reverse_ties(&mut self.steps);
         let limit = limit(spec, rtt);
         match (&mut self.bottleneck, spec.rate) {
             (Some(bottleneck), Some(rate)) => bottleneck.set_rule(rate, limit, spec.aqm),
-            // The queue must empty somehow: as fast as it can.
+            // The queue has to drain: as fast as possible.
             (Some(bottleneck), None) => bottleneck.set_rule(UNLIMITED, limit, spec.aqm),
             (none, Some(rate)) => *none = Some(Bottleneck::new(rate, limit, spec.aqm)),
             (None, None) => {}
@@ -105,18 +105,18 @@ impl Hop {
         self.max_bytes = bytes;
     }
 
-    /// How long packets are on the way that leave now, late ones apart.
+    /// Returns the delay of packets that leave now, without jitter and reordering.
     pub(super) fn delay(&self) -> Duration {
         self.flight.delay()
     }
 
-    /// Changes one thing.
+    /// Changes one property.
     pub(super) fn change(&mut self, now: Time, change: Change) {
         self.advance(now);
         self.apply(change);
     }
 
-    /// A packet arrives. What comes back is for its sender to know: it was too large.
+    /// Receives a packet. Returns a report for its sender if it was too large.
     pub(super) fn send(&mut self, now: Time, mut packet: Packet) -> Option<TooBig> {
         self.advance(now);
         let now = self.now;
@@ -150,7 +150,7 @@ impl Hop {
                     packet: packet.clone(),
                 },
             );
-            // A number of its own, that no packet reaches by counting.
+            // The copy has a number that no packet reaches by counting.
             let index = index | 1 << 63;
             self.enter(now, Numbered { index, packet });
         } else {
@@ -159,7 +159,7 @@ impl Hop {
         None
     }
 
-    /// When there is something to do or to take.
+    /// Returns the time of the next departure from the queue or arrival at the far end.
     pub(super) fn next_time(&self) -> Option<Time> {
         let arrival = self.flight.next_time();
         let departure = self.bottleneck.as_ref().and_then(Bottleneck::next_time);
@@ -169,7 +169,7 @@ impl Hop {
         }
     }
 
-    /// The next packet that arrives at the far end by `now`, and when it does.
+    /// Returns the next packet that arrives at the far end by `now`, with the time of its arrival.
     pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
         self.advance(now);
         let (at, packet) = self.flight.pop(now)?;
@@ -196,7 +196,7 @@ impl Hop {
         self.bottleneck.as_mut().map(Bottleneck::take_delays)
     }
 
-    /// Lets everything happen that is due, each at its own time.
+    /// Processes everything that is due, each event at its own time.
     fn advance(&mut self, now: Time) {
         while let Some(bottleneck) = &self.bottleneck
             && let Some(time) = bottleneck.next_time().filter(|time| *time <= now)
@@ -235,7 +235,7 @@ impl Hop {
         }
     }
 
-    /// A packet that survived reaches the policer and the queue.
+    /// Passes a packet that was not dropped to the policer and the queue.
     fn enter(&mut self, now: Time, numbered: Numbered) {
         let size = numbered.packet.wire_size();
         if let Some(policer) = &mut self.effects.policer
@@ -257,7 +257,7 @@ impl Hop {
             self.stats.dropped.queue_full += 1;
             return;
         }
-        // If nothing is leaving, this one does at once and never waits.
+        // If no packet is being transmitted, this one starts at once and never waits.
         self.advance(now);
         let waiting = self.queue();
         self.stats.max_queue_bytes = self.stats.max_queue_bytes.max(waiting.bytes);
@@ -302,10 +302,10 @@ impl Effects {
         }
     }
 
-    /// Whether the packet is lost, counted by the first reason.
+    /// Returns true if the packet is lost, and counts the first reason.
     fn drops(&mut self, now: Time, index: u64, packet: &Packet, stats: &mut LinkStats) -> bool {
         let dropped = &mut stats.dropped;
-        // Those that remember what they did are asked about every packet, lost or not.
+        // Effects with memory see every packet, lost or not.
         let by_chance = self.loss.hits(index);
         let in_burst = self
             .gilbert
@@ -334,7 +334,7 @@ impl Effects {
         true
     }
 
-    /// Changes bytes.
+    /// Corrupts, truncates and extends the payload.
     fn alter(&mut self, place: Place, index: u64, packet: &mut Packet, stats: &mut LinkStats) {
         let payload = &mut packet.payload;
         if let Some(corrupt) = &mut self.corrupt
@@ -362,13 +362,13 @@ impl Place {
             && chance.decides(Keyed::new(self.seed, self.hop, effect).first(index))
     }
 
-    /// Random numbers for how an effect is, apart from the one that decides whether it is.
+    /// Returns random numbers for the details of an effect that was chosen for a packet.
     fn numbers(self, effect: Effect, index: u64) -> Numbers {
         Keyed::new(self.seed, self.hop, effect).numbers(index)
     }
 }
 
-/// The queue's limit in what can be counted.
+/// Returns the limit of the queue in bytes or packets.
 fn limit(spec: &LinkSpec, rtt: Duration) -> Limit {
     match (spec.queue, spec.queue_bytes(rtt)) {
         (Some(QueueLimit::Packets(packets)), _) => Limit::Packets(packets),
@@ -389,10 +389,10 @@ pub(super) const MAX_PACKETS: usize = 1 << 20;
 /// See [`Link::MAX_BYTES`](crate::Link::MAX_BYTES).
 pub(super) const MAX_BYTES: u64 = 4 << 30;
 
-/// What a queue gets that appears with a change of rate.
+/// The limit of a queue that a change of rate creates.
 const DEFAULT_QUEUE: Duration = Duration::from_millis(100);
 
-/// A nanosecond for the largest packet.
+/// A rate at which the largest packet takes a nanosecond.
 const UNLIMITED: Rate = Rate::from_bytes_per_second(65_575_000_000_000);
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! What happens by chance, but not too often in a row.
+//! Random events with a limit on how many follow each other.
 
 use crate::probability::{Effect, Keyed};
 use crate::spec::Repeated;
 
-/// Decides for each packet by chance; after a limit of hits in a row it spares one.
+/// A random decision for each packet. After a limit of hits in a row it spares one packet.
 ///
-/// The limit is the rule of the QUIC interop runner's simulator: with 30 % loss and at most 3 in
-/// a row every handshake gets through in the end.
+/// The limit is the rule of the QUIC interop runner's simulator: with 30 % loss and at most 3 losses
+/// in a row every handshake completes.
 #[derive(Clone, Debug)]
 pub(super) struct Chance {
     rule: Repeated,
@@ -27,7 +27,7 @@ impl Chance {
         self.rule = rule;
     }
 
-    /// Whether it hits packet `index`. Ask once for each packet, in order.
+    /// Returns true if it hits packet `index`. Must be called once for each packet, in order.
     pub(super) fn hits(&mut self, index: u64) -> bool {
         let is_spared = self.rule.burst.is_some_and(|burst| self.in_a_row >= burst);
         let is_hit = !is_spared && self.rule.probability.decides(self.numbers.first(index));

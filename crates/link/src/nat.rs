@@ -1,4 +1,4 @@
-//! An address translator whose mappings change.
+//! A network address translator whose mappings change.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -10,11 +10,11 @@ use crate::packet::Packet;
 use crate::probability::{Effect, Keyed};
 use crate::spec::NatSpec;
 
-/// Stands between clients and the rest of the world.
+/// A translator between clients and the rest of the network.
 ///
-/// Every client keeps its own address and port as its first mapping; at each change all of them
-/// get other random ports, and what is sent to an old one is lost. Or each gets another one when
-/// its own has not been used for long.
+/// The first mapping of every client is its own address and port. At each change all clients get other
+/// random ports, and packets to their old ports are dropped. With [`NatSpec::idle`] each client gets
+/// another port after its mapping was idle.
 #[derive(Debug)]
 pub struct Nat {
     spec: NatSpec,
@@ -25,15 +25,15 @@ pub struct Nat {
     changes: u64,
     public_of: HashMap<SocketAddr, SocketAddr>,
     private_of: HashMap<SocketAddr, SocketAddr>,
-    /// When clients last sent something, where mappings expire.
+    /// The time of the last packet of each client, for mappings that expire.
     used: HashMap<SocketAddr, Time>,
 }
 
 impl Nat {
-    /// Most clients at a time; all mappings are forgotten when one more comes.
+    /// The largest number of clients. A further one clears all mappings.
     pub const MAX_CLIENTS: usize = 10_000;
 
-    /// A translator that knows nobody yet. All ports come from this seed.
+    /// Creates a translator without mappings. All ports follow from the seed.
     pub fn new(spec: NatSpec, seed: u64) -> Self {
         Self {
             spec,
@@ -47,7 +47,7 @@ impl Nat {
         }
     }
 
-    /// A packet of a client goes out: gives it the client's public address.
+    /// Translates the source of a packet from a client to the public address.
     pub fn outbound(&mut self, now: Time, packet: &mut Packet) {
         self.change_if_due(now);
         let client = packet.source;
@@ -66,8 +66,8 @@ impl Nat {
         self.used.insert(client, now);
     }
 
-    /// A packet comes in: gives it the client's private address, or returns false if it is to be
-    /// dropped because nobody has the public one now.
+    /// Translates the destination of a packet to the private address of the client. Returns false
+    /// if the packet must be dropped because no client has the public address now.
     pub fn inbound(&mut self, now: Time, packet: &mut Packet) -> bool {
         self.change_if_due(now);
         match self.private_of.get(&packet.destination) {
@@ -80,7 +80,7 @@ impl Nat {
         }
     }
 
-    /// How often mappings have changed.
+    /// Returns the number of changes of mappings.
     pub fn changes(&self) -> u64 {
         self.changes
     }
@@ -99,7 +99,7 @@ impl Nat {
         self.next = self.spec.next_after(elapsed).map(|at| Time::ZERO + at);
         self.changes += 1;
         self.private_of.clear();
-        // In order of addresses, since maps have none and a run must replay.
+        // Sorted, because the order of a map would differ between runs.
         let mut clients: Vec<SocketAddr> = self.public_of.keys().copied().collect();
         clients.sort_unstable();
         for client in clients {
@@ -129,7 +129,7 @@ impl Nat {
         public
     }
 
-    /// Another public address for a client, that nobody has.
+    /// Returns another public address for a client, which no other client has.
     fn unused(&mut self, client: SocketAddr) -> SocketAddr {
         let old = self.public_of.get(&client).copied();
         loop {
@@ -151,12 +151,12 @@ impl Nat {
     }
 }
 
-/// Another address in the same /24 or /64.
+/// Returns another address in the same /24 or /64.
 fn another_host(ip: IpAddr, random: u64) -> IpAddr {
     match ip {
         IpAddr::V4(ip) => {
             let [a, b, c, _] = ip.octets();
-            // Neither the network's own address nor the broadcast address.
+            // Neither the address of the network nor the broadcast address.
             let host = u8::try_from(1 + random % 254).unwrap_or(1);
             IpAddr::from([a, b, c, host])
         }
@@ -167,7 +167,7 @@ fn another_host(ip: IpAddr, random: u64) -> IpAddr {
     }
 }
 
-/// Ports that nobody listens on by convention.
+/// The first port to hand out, above the well-known ones.
 const FIRST_PORT: u64 = 10_000;
 const PORTS: u64 = 50_000;
 

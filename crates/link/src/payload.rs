@@ -1,10 +1,10 @@
-//! Changed bytes: corruption, truncation, extension.
+//! Changes of payloads: corruption, truncation, extension.
 
 use bytes::Bytes;
 
 use crate::probability::Numbers;
 
-/// Changes one byte of the first 50 to another value; an empty payload stays as it is.
+/// Returns the payload with one of its first 50 bytes changed. An empty payload stays empty.
 pub(super) fn corrupted(payload: &Bytes, mut numbers: Numbers) -> Bytes {
     let reach = payload.len().min(CORRUPTED_REACH);
     let mut bytes = payload.to_vec();
@@ -17,14 +17,14 @@ pub(super) fn corrupted(payload: &Bytes, mut numbers: Numbers) -> Bytes {
     bytes.into()
 }
 
-/// Without a random part of the end; at least one byte is cut and one stays.
+/// Returns the payload without a random part of its end. At least one byte is cut and one stays.
 pub(super) fn truncated(payload: &Bytes, mut numbers: Numbers) -> Bytes {
     let most = payload.len().saturating_sub(1) as u64;
     let kept = 1 + usize::try_from(numbers.below(most)).unwrap_or(0);
     payload.slice(..kept.min(payload.len()))
 }
 
-/// With 1 to 32 random bytes behind, as far as a UDP datagram can be that long.
+/// Returns the payload with 1 to 32 random bytes appended, at most the largest UDP datagram.
 pub(super) fn extended(payload: &Bytes, mut numbers: Numbers) -> Bytes {
     let wanted = 1 + usize::try_from(numbers.below(MAX_EXTENSION)).unwrap_or(0);
     let room = MAX_PAYLOAD.saturating_sub(payload.len());
@@ -33,20 +33,20 @@ pub(super) fn extended(payload: &Bytes, mut numbers: Numbers) -> Bytes {
     bytes.into()
 }
 
-/// Whether this is a Version Negotiation packet: a long header with version 0. RFC 9000 §17.2.1.
+/// Returns true for a Version Negotiation packet: a long header with version 0 (RFC 9000 §17.2.1).
 ///
-/// They are never corrupted, as in the interop runner's simulator: nothing protects them, and a
-/// client that believes a changed one does right.
+/// They are never corrupted, as in the interop runner's simulator. Nothing protects them, so a client
+/// that believes a changed one is right to do so.
 pub(super) fn is_version_negotiation(payload: &[u8]) -> bool {
     matches!(payload, [first, 0, 0, 0, 0, ..] if first & 0x80 != 0)
 }
 
-/// Where corruption strikes: headers are more interesting than data.
+/// The bytes that corruption chooses from. Headers are more interesting than data.
 const CORRUPTED_REACH: usize = 50;
 
 const MAX_EXTENSION: u64 = 32;
 
-/// What fits into a datagram over IPv4.
+/// The largest payload of a datagram over IPv4.
 const MAX_PAYLOAD: usize = 65_507;
 
 #[cfg(test)]

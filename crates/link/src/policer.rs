@@ -4,11 +4,11 @@ use courser_base::Time;
 
 use crate::spec::Policer;
 
-/// Drops what it has no tokens for.
+/// A bucket that admits packets as long as it has tokens for them.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     rule: Policer,
-    /// In byte-nanoseconds per second, that is bytes times 10^9: no refill is ever rounded.
+    /// Tokens in bytes times 10^9, so that no refill is rounded.
     tokens: u64,
     filled: Time,
 }
@@ -22,7 +22,7 @@ impl Bucket {
         }
     }
 
-    /// Takes tokens for a packet of `size` bytes, if there are enough.
+    /// Takes tokens for a packet of `size` bytes. Returns false if there are not enough.
     pub(super) fn admits(&mut self, now: Time, size: u64) -> bool {
         let elapsed = u64::try_from((now - self.filled).as_nanos()).unwrap_or(u64::MAX);
         let earned = elapsed.saturating_mul(self.rule.rate.as_bytes_per_second());

@@ -1,4 +1,4 @@
-//! Numbers with units, read and written without rounding.
+//! Numbers with units as specifications have them, read and written without rounding.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use courser_base::Rate;
 
 use crate::probability::Probability;
 
-/// Reads `40ms`, `250us`, `1.5s`, `2min`. The unit is needed: 40 of what?
+/// Reads a duration such as `40ms`, `250us`, `1.5s`, `2min`. Only zero needs no unit.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text);
     let nanos = match unit {
@@ -16,7 +16,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         "s" => 1_000_000_000,
         "m" | "min" => 60_000_000_000,
         "h" => 3_600_000_000_000,
-        // Nothing is nothing in any unit.
+        // Zero is the same in every unit.
         "" if number == "0" => 1,
         _ => return None,
     };
@@ -25,7 +25,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         .filter(|duration| *duration <= MAX_DURATION)
 }
 
-/// Reads `20mbit`, `1.5gbit`, `64kbit/s`; whole bytes per second, more than nothing.
+/// Reads a rate such as `20mbit`, `1.5gbit`, `64kbit/s`, in whole bytes per second above zero.
 pub fn parse_rate(text: &str) -> Option<Rate> {
     let (number, unit) = split(text);
     let unit = unit.to_ascii_lowercase();
@@ -42,7 +42,7 @@ pub fn parse_rate(text: &str) -> Option<Rate> {
     is_allowed.then(|| Rate::from_bytes_per_second(bits / 8))
 }
 
-/// Reads `1%`, `0.01%`, or a share such as `0.5`.
+/// Reads a probability such as `1%`, `0.01%`, or a share such as `0.5`.
 pub(crate) fn parse_probability(text: &str) -> Option<Probability> {
     let parts = match text.strip_suffix('%') {
         Some(percent) => decimal(percent.trim(), PARTS_PER_PERCENT)?,
@@ -52,7 +52,7 @@ pub(crate) fn parse_probability(text: &str) -> Option<Probability> {
     (u64::from(parts) <= PARTS).then(|| Probability::from_parts_per_billion(parts))
 }
 
-/// Reads `64k` (powers of 1000) and `64KiB` (of 1024), with or without `B`.
+/// Reads a size such as `64k` (powers of 1000) and `64KiB` (of 1024), with or without `B`.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let (number, unit) = split(text);
     let unit = match unit.to_ascii_lowercase().trim_end_matches('b') {
@@ -94,7 +94,7 @@ pub(crate) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The shortest way to write a duration.
+/// Returns the shortest text of a duration.
 pub(crate) fn duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     for (unit, name) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
@@ -105,7 +105,7 @@ pub(crate) fn duration(duration: Duration) -> String {
     format!("{nanos}ns")
 }
 
-/// The shortest way to write a rate.
+/// Returns the shortest text of a rate.
 pub fn rate(rate: Rate) -> String {
     let bits = u128::from(rate.as_bytes_per_second()) * 8;
     let units = [
@@ -122,13 +122,13 @@ pub fn rate(rate: Rate) -> String {
     format!("{bits}bit")
 }
 
-/// A probability in percent.
+/// Returns a probability in percent.
 pub(crate) fn probability(probability: Probability) -> String {
     let parts = u64::from(probability.as_parts_per_billion());
     format!("{}%", fixed(parts, PARTS_PER_PERCENT, 7))
 }
 
-/// A number of bytes.
+/// Returns a size in bytes, kilobytes or megabytes.
 pub(crate) fn bytes(bytes: u64) -> String {
     for (unit, name) in [(1_000_000, "M"), (1_000, "k")] {
         if bytes > 0 && bytes.is_multiple_of(unit) {
@@ -138,19 +138,19 @@ pub(crate) fn bytes(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// Thousandths as a multiple.
+/// Returns thousandths as a multiple.
 pub(crate) fn thousandths(parts: u32) -> String {
     fixed(u64::from(parts), 1000, 3)
 }
 
-/// `parts / unit` with at most `places` decimals; `unit` is 10^`places`.
+/// Returns `parts / unit` with at most `places` decimals, where `unit` is 10^`places`.
 fn fixed(parts: u64, unit: u64, places: usize) -> String {
     let text = format!("{}.{:0places$}", parts / unit, parts % unit);
     let text = text.trim_end_matches('0');
     text.trim_end_matches('.').to_owned()
 }
 
-/// Divides `12.5ms` into number and unit.
+/// Splits `12.5ms` into number and unit.
 fn split(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -159,7 +159,7 @@ fn split(text: &str) -> (&str, &str) {
     (number, unit.trim())
 }
 
-/// `number` times `unit`, if that is whole and fits.
+/// Returns `number` times `unit` if the product is whole and fits.
 fn decimal(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let has_fraction = number.contains('.');
@@ -185,14 +185,15 @@ fn decimal(number: &str, unit: u64) -> Option<u64> {
 const PARTS: u64 = 1_000_000_000;
 const PARTS_PER_PERCENT: u64 = PARTS / 100;
 
-/// Some 115 days: longer than any round trip that was ever tested (14 weeks), and sums of
-/// many stay far from the end of `Time`.
+/// Some 115 days. Longer than any round trip in the tests (14 weeks), and sums of many stay far from
+/// the end of `Time`.
 pub(crate) const MAX_DURATION: Duration = Duration::from_secs(10_000_000);
 
-/// Serialisation of the largest packet stays above zero, in nanoseconds.
+/// The largest rate. The largest packet still takes more than a nanosecond.
 const MAX_BITS_PER_SECOND: u64 = 10_000_000_000_000;
 
-/// More than any queue; a token bucket counts in bytes times 10^9 and has to stay in 64 bits.
+/// The largest size, above that of any queue. A token bucket counts in bytes times 10^9, which must
+/// fit 64 bits.
 const MAX_BYTES: u64 = 10_000_000_000;
 
 const MAX_BDP_THOUSANDTHS: u32 = 1_000_000;

@@ -1,4 +1,4 @@
-//! Packets that wait for the rate, in order, up to a limit.
+//! A queue of packets with a limit.
 
 use std::collections::VecDeque;
 
@@ -6,21 +6,21 @@ use courser_base::Time;
 
 use crate::packet::Packet;
 
-/// A packet inside a link, with its number on this stretch.
+/// A packet inside a hop, with its number there.
 #[derive(Clone, Debug)]
 pub(super) struct Numbered {
     pub(super) index: u64,
     pub(super) packet: Packet,
 }
 
-/// What may wait.
+/// The limit of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Limit {
     Bytes(u64),
     Packets(u64),
 }
 
-/// First in, first out.
+/// A FIFO queue of packets.
 #[derive(Debug)]
 pub(super) struct Queue {
     waiting: VecDeque<Waiting>,
@@ -28,7 +28,7 @@ pub(super) struct Queue {
     limit: Limit,
 }
 
-/// A packet and since when it waits.
+/// A packet in the queue with the time of its arrival.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) since: Time,
@@ -49,7 +49,7 @@ impl Queue {
         self.limit = limit;
     }
 
-    /// Whether a packet of `size` bytes may wait too.
+    /// Returns true if the queue has room for a packet of `size` bytes.
     pub(super) fn has_room(&self, size: u64) -> bool {
         match self.limit {
             Limit::Bytes(limit) => self.bytes + size <= limit,
@@ -68,7 +68,7 @@ impl Queue {
         Some(head)
     }
 
-    /// Since when the head waits.
+    /// Returns the time at which the head entered the queue.
     pub(super) fn head_since(&self) -> Option<Time> {
         self.waiting.front().map(|head| head.since)
     }

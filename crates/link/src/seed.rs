@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_seeds_both_matter() {
+    fn derived_seed_depends_on_name_and_seed() {
         assert_ne!(derive(1, "client"), derive(1, "server"));
         assert_ne!(derive(1, "client"), derive(2, "client"));
         assert_eq!(derive(1, "client"), derive(1, "client"));
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_seed_repeats_nothing() {
+    fn wide_seed_does_not_repeat() {
         let wide = widen(7);
         assert_ne!(wide[..8], wide[8..16]);
         assert_ne!(wide[8..16], wide[16..24]);

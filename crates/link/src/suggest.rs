@@ -1,6 +1,6 @@
-//! Did you mean?
+//! Suggestions for misspelt names.
 
-/// The name nearest to what was written, if it is near enough to be meant.
+/// Returns the name that is most similar to `written`, if one is similar enough.
 pub fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Long text is no misspelt name, and the distance takes quadratic time.
     if written.len() > 32 {
@@ -15,7 +15,7 @@ pub fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Optio
         .map(|(_, name)| name)
 }
 
-/// How many letters to insert, leave out, replace or swap with the next.
+/// Returns the number of letters to insert, leave out, replace or swap with the next.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_names_are_found_and_far_ones_are_not() {
+    fn similar_names_are_found_and_others_are_not() {
         let names = ["rate", "delay", "duplicate", "every"];
         let find = |written| nearest(written, names.into_iter());
         assert_eq!(find("rtae"), Some("rate"));

@@ -1,17 +1,17 @@
-//! The rate: one packet after the other, exact over any time.
+//! The rate of a link, exact over any time.
 
 use courser_base::{Rate, Time};
 
 /// Serialises packets at a rate.
 ///
-/// A busy period never drifts: what is left of a nanosecond after one packet is carried over to
-/// the next, so that n bytes take n / rate, rounded down once.
+/// A busy period never drifts: the fraction of a nanosecond after one packet is carried over to the
+/// next, so that n bytes take n / rate, rounded down once.
 #[derive(Clone, Debug)]
 pub(super) struct Transmitter {
     rate: u64,
-    /// When the last packet has left.
+    /// The time at which the last packet has left.
     free_at: Time,
-    /// What that time leaves out, in nanoseconds times rate.
+    /// The fraction of a nanosecond that this time lacks, in nanoseconds times rate.
     remainder: u64,
 }
 
@@ -28,19 +28,19 @@ impl Transmitter {
         Rate::from_bytes_per_second(self.rate)
     }
 
-    /// From the next packet on; the one that is leaving keeps its time.
+    /// Sets the rate from the next packet on. The packet being transmitted keeps its time.
     pub(super) fn set_rate(&mut self, rate: Rate) {
         self.rate = clamped(rate);
         self.remainder = 0;
     }
 
-    /// When the next packet can begin to leave.
+    /// Returns the time at which the next transmission can start.
     pub(super) fn free_at(&self) -> Time {
         self.free_at
     }
 
-    /// Begins to send `size` bytes at `start`, not before [`Transmitter::free_at`], and returns
-    /// when the last of them leaves.
+    /// Starts to send `size` bytes at `start`, which is not before [`Transmitter::free_at`]. Returns
+    /// the time at which the last of them leaves.
     pub(super) fn send(&mut self, start: Time, size: u64) -> Time {
         if start > self.free_at {
             self.remainder = 0;
@@ -53,12 +53,13 @@ impl Transmitter {
     }
 }
 
-/// Neither a standstill nor so fast that the arithmetic of [`Transmitter::send`] overflows.
+/// Returns the rate in bytes per second, above zero and so low that [`Transmitter::send`] cannot
+/// overflow.
 fn clamped(rate: Rate) -> u64 {
     rate.as_bytes_per_second().clamp(1, MAX_RATE)
 }
 
-/// A byte in a picosecond: the largest datagram takes less than a nanosecond.
+/// A byte in a picosecond. The largest datagram takes less than a nanosecond.
 const MAX_RATE: u64 = 1_000_000_000_000_000;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;

@@ -7,7 +7,7 @@ fn at(millis: u64) -> Time {
 }
 
 #[test]
-fn once_means_from_its_beginning_to_just_before_its_end() {
+fn blackhole_covers_its_start_but_not_its_end() {
     let hole = Blackhole {
         from: Duration::from_secs(5),
         lasts: Duration::from_secs(2),
@@ -21,7 +21,7 @@ fn once_means_from_its_beginning_to_just_before_its_end() {
 }
 
 #[test]
-fn repeated_ones_open_again() {
+fn repeated_blackhole_opens_again() {
     let hole = Blackhole {
         from: Duration::from_secs(1),
         lasts: Duration::from_secs(1),

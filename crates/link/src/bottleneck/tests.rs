@@ -14,7 +14,7 @@ fn numbered(index: u64, ecn: Ecn) -> Numbered {
     Numbered { index, packet }
 }
 
-/// What became of a queue that is offered more than its rate.
+/// The result of a queue that is offered more than its rate.
 #[derive(Default, Debug)]
 struct Outcome {
     passed: u64,
@@ -51,11 +51,11 @@ fn overload(aqm: Aqm, ecn: Ecn, gap: Duration, seconds: u64) -> Outcome {
     outcome
 }
 
-/// Six percent more than the rate.
+/// The time between packets for 6 % more than the rate.
 const ABOVE: Duration = Duration::from_micros(94);
 
 #[test]
-fn drop_tail_fills_up_and_keeps_all_waiting() {
+fn drop_tail_fills_up_and_keeps_the_queue_full() {
     let outcome = overload(Aqm::DropTail, Ecn::NotEct, ABOVE, 10);
     assert!(outcome.full > 3_000, "{outcome:?}");
     assert_eq!(outcome.stats.dropped.aqm, 0);
@@ -87,7 +87,7 @@ fn codel_leaves_traffic_below_the_rate_alone() {
 }
 
 #[test]
-fn codel_with_ecn_marks_those_that_can_be_marked() {
+fn codel_with_ecn_marks_ecn_capable_packets() {
     let outcome = overload(Aqm::codel_ecn(), Ecn::Ect0, ABOVE, 3);
     assert_eq!(outcome.stats.dropped.aqm, 0);
     assert!(outcome.stats.marked > 20, "{outcome:?}");
@@ -98,7 +98,7 @@ fn codel_with_ecn_marks_those_that_can_be_marked() {
 }
 
 #[test]
-fn l4s_marks_ect1_from_the_step_on_and_ect0_as_codel_would() {
+fn l4s_marks_ect1_from_the_step_on_and_ect0_as_codel() {
     let scalable = overload(Aqm::l4s(), Ecn::Ect1, ABOVE, 1);
     // The queue grows by 6 us for each packet of 94 us, so it passes 1 ms after 16 ms.
     let unmarked = scalable.passed - scalable.stats.marked;
@@ -115,7 +115,7 @@ fn l4s_marks_ect1_from_the_step_on_and_ect0_as_codel_would() {
 }
 
 #[test]
-fn packet_limit_counts_those_that_wait() {
+fn packet_limit_counts_waiting_packets() {
     let rate = Rate::from_bytes_per_second(1_000);
     let mut bottleneck = Bottleneck::new(rate, Limit::Packets(2), Aqm::DropTail);
     let mut stats = LinkStats::default();

@@ -7,7 +7,7 @@ fn millis(millis: u64) -> Time {
     Time::ZERO + Duration::from_millis(millis)
 }
 
-/// Times in milliseconds at which a queue with this standing delay is signalled.
+/// Returns the times in milliseconds at which a queue with this standing delay is signalled.
 fn signals(codel: &mut CoDel, from: u64, to: u64, sojourn: Duration) -> Vec<u64> {
     (from..to)
         .filter(|&now| codel.judge(millis(now), sojourn, false) == Verdict::Signal)
@@ -39,7 +39,7 @@ fn short_bursts_below_an_interval_pass() {
 }
 
 #[test]
-fn queue_of_one_packet_is_left_alone() {
+fn queue_of_one_packet_is_not_signalled() {
     let mut codel = CoDel::new(TARGET, INTERVAL);
     let long = Duration::from_secs(1);
     let signalled = (0..1_000).any(|now| codel.judge(millis(now), long, true) == Verdict::Signal);
@@ -47,7 +47,7 @@ fn queue_of_one_packet_is_left_alone() {
 }
 
 #[test]
-fn soon_after_the_last_time_it_goes_on_at_the_rate_it_had() {
+fn dropping_resumes_at_its_previous_rate_after_a_short_pause() {
     let mut codel = CoDel::new(TARGET, INTERVAL);
     let high = Duration::from_millis(20);
     let before = signals(&mut codel, 0, 571, high).len();

@@ -21,7 +21,7 @@ fn index(packet: &Packet) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// Launches packets 1 to `count`, one each millisecond, and returns when each arrived.
+/// Launches packets 1 to `count`, one each millisecond, and returns the arrival of each.
 fn run(flight: &mut Flight, count: u64) -> Vec<(u64, Time)> {
     for index in 1..=count {
         flight.launch(Time::from_nanos(index * 1_000_000), numbered(index));
@@ -60,7 +60,7 @@ fn jitter_spreads_delays_and_keeps_order() {
 }
 
 #[test]
-fn late_packets_are_late_by_no_more_than_allowed_and_others_not_at_all() {
+fn late_packets_stay_below_the_limit_and_others_are_on_time() {
     let mut flight = Flight::new(1, 0);
     flight.set_delay(Duration::from_millis(10));
     flight.set_reorder(Some(Reorder {
@@ -80,7 +80,7 @@ fn late_packets_are_late_by_no_more_than_allowed_and_others_not_at_all() {
 }
 
 #[test]
-fn shorter_delay_lets_nobody_pass_those_before() {
+fn shorter_delay_causes_no_reordering() {
     let mut flight = Flight::new(1, 0);
     flight.set_delay(Duration::from_millis(100));
     flight.launch(Time::ZERO, numbered(1));

@@ -5,7 +5,7 @@ fn share(percent: u32) -> Probability {
     Probability::from_percent(percent)
 }
 
-/// Lost packets, number of bursts, longest burst.
+/// Returns the number of lost packets, the number of bursts and the length of the longest burst.
 fn run(rule: Gilbert, packets: u64) -> (u64, u64, u64) {
     let mut channel = Channel::new(rule, 9, 0);
     let (mut lost, mut bursts, mut row, mut longest) = (0, 0, 0, 0);
@@ -23,7 +23,7 @@ fn run(rule: Gilbert, packets: u64) -> (u64, u64, u64) {
 }
 
 #[test]
-fn bursts_last_as_long_as_the_way_back_is_unlikely() {
+fn burst_length_follows_the_probability_of_recovery() {
     let rule = Gilbert {
         to_bad: share(1),
         to_good: share(20),
@@ -40,7 +40,7 @@ fn bursts_last_as_long_as_the_way_back_is_unlikely() {
 }
 
 #[test]
-fn both_states_may_lose_some() {
+fn both_states_can_lose_packets() {
     let rule = Gilbert {
         to_bad: share(10),
         to_good: share(10),
@@ -53,7 +53,7 @@ fn both_states_may_lose_some() {
 }
 
 #[test]
-fn a_channel_that_stays_good_loses_nothing() {
+fn channel_that_stays_good_loses_nothing() {
     let rule = Gilbert {
         to_bad: Probability::NEVER,
         to_good: share(10),

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn nothing_counted_is_zero() {
+fn empty_histogram_is_zero() {
     let empty = Histogram::new();
     assert_eq!(
         (empty.median(), empty.max(), empty.mean()),
@@ -29,7 +29,7 @@ fn quantiles_are_within_three_percent() {
 }
 
 #[test]
-fn adding_counts_both() {
+fn added_histogram_counts_both() {
     let (mut a, mut b) = (Histogram::new(), Histogram::new());
     a.record(Duration::from_nanos(3));
     b.record(Duration::from_secs(3));

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn last_of_two_changes_at_the_same_time_holds() {
+fn last_of_two_changes_at_one_time_holds() {
     let spec: LinkSpec = "8mbit,rate@1s=16mbit,rate@1s=80mbit,rate@2s=8kbit"
         .parse()
         .expect("valid");

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A link and what was seen of it.
+/// A link and the packets that left it.
 struct Bench {
     link: Link,
     arrived: Vec<(Time, Packet)>,
@@ -56,7 +56,7 @@ impl Bench {
             .collect()
     }
 
-    /// The numbers up to `count` that did not arrive.
+    /// Returns the numbers up to `count` that did not arrive.
     fn missing(&self, count: u64) -> Vec<u64> {
         let seen: BTreeSet<u64> = self.numbers().into_iter().collect();
         (1..=count)
@@ -82,7 +82,7 @@ fn number(packet: &Packet) -> u64 {
 }
 
 #[test]
-fn link_without_effects_passes_everything_at_once() {
+fn link_without_effects_delivers_at_once() {
     let bench = Bench::new("none").run(100, 10);
     assert_eq!(bench.numbers(), (1..=100).collect::<Vec<_>>());
     assert!(
@@ -125,7 +125,7 @@ fn ipv6_headers_are_twenty_bytes_longer() {
 }
 
 #[test]
-fn random_loss_is_as_frequent_as_asked() {
+fn random_loss_matches_its_probability() {
     for (text, low, high) in [
         ("0.1%", 60, 145),
         ("1%", 880, 1_120),
@@ -151,7 +151,7 @@ fn listed_packets_are_lost_and_no_others() {
 }
 
 #[test]
-fn one_effect_more_leaves_what_others_decide_alone() {
+fn additional_effect_leaves_decisions_of_others_unchanged() {
     let lost = |spec: &str| Bench::new(spec).run(5_000, 1).missing(5_000);
     let alone = lost("5%");
     assert_eq!(
@@ -179,7 +179,7 @@ fn runs_replay_from_their_seed() {
 }
 
 #[test]
-fn polling_late_changes_nothing_but_when_packets_are_seen() {
+fn late_polls_change_no_departure() {
     let spec = "20mbit,10ms,2%,reorder=3%:5ms,queue=30p,codel | 15mbit,5ms,queue=20k";
     let prompt = Bench::new(spec).run(3_000, 400);
     let mut late = Bench::new(spec);
@@ -197,7 +197,7 @@ fn polling_late_changes_nothing_but_when_packets_are_seen() {
 }
 
 #[test]
-fn duplicates_are_whole_and_as_many_as_asked() {
+fn duplicates_are_complete_and_match_their_probability() {
     let bench = Bench::new("duplicate=10%").run(20_000, 1);
     let stats = bench.link.stats();
     assert!(
@@ -210,7 +210,7 @@ fn duplicates_are_whole_and_as_many_as_asked() {
 }
 
 #[test]
-fn corruption_strikes_its_share_but_never_version_negotiation() {
+fn corruption_changes_its_share_but_never_version_negotiation() {
     let bench = Bench::new("corrupt=30%:3").run(10_000, 1);
     let damaged = |(_, packet): &&(Time, Packet)| packet.payload[..50].iter().any(|&b| b != 0x40);
     let count = bench.arrived.iter().filter(damaged).count() as u64;
@@ -226,7 +226,7 @@ fn corruption_strikes_its_share_but_never_version_negotiation() {
 }
 
 #[test]
-fn cut_and_lengthened_packets_are_counted() {
+fn truncated_and_extended_packets_are_counted() {
     let stats = Bench::new("truncate=10%,extend=20%");
     let mut bench = stats;
     let (mut shorter, mut longer) = (0, 0);
@@ -251,7 +251,7 @@ fn cut_and_lengthened_packets_are_counted() {
 }
 
 #[test]
-fn larger_packets_than_the_mtu_vanish_from_when_it_falls() {
+fn packets_above_a_reduced_mtu_are_dropped() {
     assert_eq!(Bench::new("mtu=1000").run(10, 1).missing(10), [0_u64; 0]);
     assert_eq!(
         Bench::new("mtu=999").run(10, 1).link.stats().dropped.mtu,
@@ -261,7 +261,7 @@ fn larger_packets_than_the_mtu_vanish_from_when_it_falls() {
     assert_eq!(bench.missing(10), [6, 7, 8]);
 }
 
-/// All words to senders, with the times when they are there.
+/// Returns all reports to senders, with the times of their arrival.
 fn answers(link: &mut Link) -> Vec<(Time, TooBig)> {
     let mut all = Vec::new();
     while let Some(next) = link.next_time() {
@@ -274,7 +274,7 @@ fn answers(link: &mut Link) -> Vec<(Time, TooBig)> {
 }
 
 #[test]
-fn senders_are_told_once_word_has_come_back_from_the_stretch() {
+fn reports_reach_the_sender_after_the_delay_from_their_hop() {
     let spec = "20ms | 5ms | 1ms,mtu=999/icmp".parse().expect("valid");
     let mut link = Link::new(&spec, 1);
     link.send(Time::ZERO, packet(1, Ecn::Ect0));
@@ -290,7 +290,7 @@ fn senders_are_told_once_word_has_come_back_from_the_stretch() {
 }
 
 #[test]
-fn silent_limits_and_other_losses_are_not_told_of() {
+fn silent_mtu_and_other_losses_are_not_reported() {
     for spec in ["mtu=999", "mtu=1000/icmp", "mtu=999/icmp,blackhole=0s:1s"] {
         let mut link = Link::new(&spec.parse().expect("valid"), 1);
         link.send(Time::ZERO, packet(1, Ecn::Ect0));
@@ -300,7 +300,7 @@ fn silent_limits_and_other_losses_are_not_told_of() {
 }
 
 #[test]
-fn words_under_way_are_bounded() {
+fn reports_in_flight_are_bounded() {
     let spec = "20ms | mtu=999/icmp".parse().expect("valid");
     let mut link = Link::new(&spec, 1);
     for number in 0..1_000 {
@@ -312,9 +312,9 @@ fn words_under_way_are_bounded() {
     assert_eq!(answers(&mut link).len(), 1, "there is room again");
 }
 
-/// A link with a delay and no rate has no queue that could be full.
+/// A link with a delay and no rate has no queue that limits packets.
 #[test]
-fn bytes_under_way_are_bounded_and_what_is_beyond_is_counted() {
+fn bytes_in_flight_are_bounded_and_the_excess_is_counted() {
     for spec in ["10s", "8kbit,10s,queue=1000000p"] {
         let mut link = Link::new(&spec.parse().expect("valid"), 1);
         link.set_max_bytes(972 * 5);
@@ -336,7 +336,7 @@ fn bytes_under_way_are_bounded_and_what_is_beyond_is_counted() {
 }
 
 #[test]
-fn blackhole_swallows_what_arrives_and_lets_go_what_is_under_way() {
+fn blackhole_drops_arrivals_but_not_packets_in_flight() {
     let bench = Bench::new("20ms,blackhole=5ms:3ms").run(12, 1_000);
     assert_eq!(bench.missing(12), [6, 7, 8]);
     assert_eq!(bench.link.stats().dropped.blackhole, 3);
@@ -356,7 +356,7 @@ fn rate_steps_change_how_long_packets_take() {
 }
 
 #[test]
-fn queue_keeps_its_limit_in_every_unit() {
+fn queue_limit_holds_in_every_unit() {
     for (queue, waiting) in [("10k", 10), ("10p", 10), ("10ms", 10), ("0.5bdp", 20)] {
         let mut bench = Bench::new(&format!("8mbit,rtt=40ms,queue={queue}"));
         for number in 1..=100 {
@@ -377,7 +377,7 @@ fn queue_keeps_its_limit_in_every_unit() {
 }
 
 #[test]
-fn queue_delays_can_be_told_apart_by_when_they_were() {
+fn queue_delays_can_be_taken_by_period() {
     let mut bench = Bench::new("8mbit,queue=100p");
     for number in 1..=50 {
         bench.link.send(Time::ZERO, packet(number, Ecn::NotEct));
@@ -397,7 +397,7 @@ fn queue_delays_can_be_told_apart_by_when_they_were() {
 }
 
 #[test]
-fn policer_lets_its_burst_pass_and_then_its_rate() {
+fn policer_admits_its_burst_and_then_its_rate() {
     // One packet each 100 us is 80 Mbit/s; 8 Mbit/s pass.
     let bench = Bench::new("policer=8mbit:20k").run(10_000, 100);
     let stats = bench.link.stats();
@@ -416,7 +416,7 @@ fn policer_can_begin_later() {
 }
 
 #[test]
-fn marks_change_as_told() {
+fn ecn_marks_change_as_specified() {
     let bench = Bench::new("ecn=bleach@5ms").run(10, 1_000);
     let marks: Vec<Ecn> = bench.arrived.iter().map(|(_, packet)| packet.ecn).collect();
     assert_eq!(marks[..5], [Ecn::Ect0; 5]);
@@ -425,7 +425,7 @@ fn marks_change_as_told() {
 }
 
 #[test]
-fn second_stretch_sees_what_the_first_lets_through() {
+fn second_hop_sees_what_the_first_forwards() {
     let bench = Bench::new("drop=2,10ms | drop=2,8mbit,10ms,queue=1M").run(5, 1_000);
     // The second packet of the second stretch is the third of the first.
     assert_eq!(bench.missing(5), [2, 3]);
@@ -434,7 +434,7 @@ fn second_stretch_sees_what_the_first_lets_through() {
 }
 
 #[test]
-fn another_specification_takes_over_without_losing_packets() {
+fn new_specification_loses_no_packets() {
     let mut bench = Bench::new("8mbit,10ms,queue=1M");
     for number in 1..=10 {
         bench.link.send(Time::ZERO, packet(number, Ecn::NotEct));
@@ -445,7 +445,7 @@ fn another_specification_takes_over_without_losing_packets() {
     bench.link.set_spec(now, &faster);
     bench.poll_until(Time::MAX);
     assert_eq!(bench.numbers(), (1..=10).collect::<Vec<_>>());
-    // Those under way keep their arrival, so nobody overtakes; the sixth left at 6 ms.
+    // Packets in flight keep their arrival, so none overtakes. The sixth left at 6 ms.
     let (last, _) = bench.arrived[9];
     assert_eq!(last.as_nanos(), 18_000_000);
 
@@ -469,7 +469,7 @@ fn rate_can_be_set_while_packets_wait() {
 }
 
 #[test]
-fn directions_of_a_pair_decide_apart_and_queues_know_both_delays() {
+fn directions_decide_separately_and_bdp_queues_count_both_delays() {
     let spec: DuplexSpec = "8mbit,10ms,50%,queue=1bdp;8mbit,30ms,50%"
         .parse()
         .expect("valid");

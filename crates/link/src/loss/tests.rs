@@ -10,7 +10,7 @@ fn chance(percent: u32, burst: Option<u32>) -> Chance {
 }
 
 #[test]
-fn never_more_in_a_row_than_allowed() {
+fn hits_in_a_row_stay_below_the_limit() {
     let mut chance = chance(90, Some(3));
     let (mut row, mut longest, mut hits) = (0, 0, 0_u32);
     for index in 1..=10_000 {
@@ -24,14 +24,14 @@ fn never_more_in_a_row_than_allowed() {
 }
 
 #[test]
-fn always_with_a_limit_spares_each_next_one() {
+fn certain_event_with_a_limit_spares_one_packet_each_time() {
     let mut chance = chance(100, Some(2));
     let hits: Vec<bool> = (1..=6).map(|index| chance.hits(index)).collect();
     assert_eq!(hits, [true, true, false, true, true, false]);
 }
 
 #[test]
-fn without_limit_rows_are_as_long_as_chance_has_it() {
+fn hits_in_a_row_are_unlimited_by_default() {
     let mut chance = chance(50, None);
     let mut rows = Vec::new();
     let mut row = 0_u32;

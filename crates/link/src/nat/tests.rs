@@ -44,7 +44,7 @@ fn every_second(address: bool) -> NatSpec {
 }
 
 #[test]
-fn replies_find_back_and_those_to_an_old_port_are_lost() {
+fn replies_are_translated_and_those_to_an_old_port_are_dropped() {
     let mut nat = Nat::new(every_second(false), 1);
     let first = sent(&mut nat, at(0), client(1));
     assert_eq!(first, client(1));
@@ -112,7 +112,7 @@ fn flood_of_clients_is_bounded() {
 }
 
 #[test]
-fn mapping_that_nobody_uses_expires_and_the_next_packet_gets_another() {
+fn idle_mapping_expires_and_the_next_packet_gets_another() {
     let mut nat = Nat::new(NatSpec::idle(Duration::from_secs(1)), 1);
     let first = sent(&mut nat, at(0), client(1));
     assert_eq!(sent(&mut nat, at(900), client(1)), first);

@@ -26,7 +26,7 @@ fn short_payloads_change_within_their_length() {
 }
 
 #[test]
-fn truncation_leaves_a_beginning_that_is_shorter() {
+fn truncation_keeps_a_shorter_prefix() {
     let payload: Bytes = (0..200).collect::<Vec<u8>>().into();
     let mut lengths = std::collections::BTreeSet::new();
     for index in 0..5_000 {
@@ -53,7 +53,7 @@ fn extension_adds_up_to_32_bytes_but_not_beyond_a_datagram() {
 }
 
 #[test]
-fn version_negotiation_is_known_by_version_zero_in_a_long_header() {
+fn version_negotiation_has_version_zero_in_a_long_header() {
     assert!(is_version_negotiation(&[0x80, 0, 0, 0, 0, 8]));
     assert!(!is_version_negotiation(&[0x40, 0, 0, 0, 0, 8]));
     assert!(!is_version_negotiation(&[0xc0, 0, 0, 0, 1, 8]));

@@ -10,7 +10,7 @@ fn bucket(rate: u64, burst: u64) -> Bucket {
 }
 
 #[test]
-fn burst_passes_and_then_only_the_rate() {
+fn policer_admits_its_burst_and_then_only_the_rate() {
     let mut bucket = bucket(1_000_000, 10_000);
     let at_once = (0..20).filter(|_| bucket.admits(Time::ZERO, 1_000)).count();
     assert_eq!(at_once, 10);

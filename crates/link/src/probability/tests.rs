@@ -9,7 +9,7 @@ fn never_and_always_are_exact() {
 }
 
 #[test]
-fn chance_is_met_within_four_standard_deviations() {
+fn frequency_is_within_four_standard_deviations() {
     for parts in [1_000_000, 10_000_000, 300_000_000, 999_000_000] {
         let chance = Probability::from_parts_per_billion(parts);
         let numbers = Keyed::new(11, 0, Effect::Loss);
@@ -27,7 +27,7 @@ fn chance_is_met_within_four_standard_deviations() {
 }
 
 #[test]
-fn effects_and_stretches_and_seeds_decide_apart() {
+fn effects_hops_and_seeds_decide_independently() {
     let chance = Probability::from_percent(50);
     let outcome = |seed, hop, effect| -> u64 {
         let numbers = Keyed::new(seed, hop, effect);

@@ -16,7 +16,7 @@ fn remarker(to: RemarkTo, percent: u32, from: Duration) -> Remarker {
 }
 
 #[test]
-fn each_rule_maps_each_mark_as_it_says() {
+fn each_rule_maps_each_mark() {
     let table = [
         (
             RemarkTo::NotEct,
@@ -44,7 +44,7 @@ fn each_rule_maps_each_mark_as_it_says() {
 }
 
 #[test]
-fn it_begins_when_it_should_and_hits_its_share() {
+fn remarking_starts_on_time_and_changes_its_share() {
     let remarker = remarker(RemarkTo::Ce, 5, Duration::from_secs(1));
     let hits = |now| {
         let hit = |&index: &u64| remarker.apply(now, index, Ecn::Ect0) == Ecn::Ce;

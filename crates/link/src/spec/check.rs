@@ -1,15 +1,15 @@
-//! Fields that only make sense together.
+//! Checks of fields that depend on each other.
 
 use super::fields::{AqmName, Draft};
 use super::{Aqm, LinkSpec, NatSpec, QueueLimit, SpecError};
 
-/// Puts the parts together, or says what is missing.
+/// Assembles a specification, or returns an error for a missing or superfluous field.
 pub(super) fn finish(draft: Draft) -> Result<(LinkSpec, Option<NatSpec>), SpecError> {
     let aqm = aqm(&draft)?;
     let mut spec = draft.spec;
     spec.aqm = aqm;
     if spec.rate.is_none() {
-        // Without a rate nothing ever waits.
+        // Without a rate no packet waits.
         if spec.queue.is_some() {
             return Err(needs_rate("queue"));
         }
@@ -28,7 +28,10 @@ pub(super) fn finish(draft: Draft) -> Result<(LinkSpec, Option<NatSpec>), SpecEr
 fn aqm(draft: &Draft) -> Result<Aqm, SpecError> {
     let name = draft.aqm.unwrap_or(AqmName::DropTail);
     if draft.step.is_some() && name != AqmName::L4s {
-        return Err(SpecError::new("step", "is for aqm=l4s alone"));
+        return Err(SpecError::new(
+            "step",
+            "works with aqm=l4s only: add aqm=l4s or remove this field",
+        ));
     }
     let has_codel = draft.target.is_some() || draft.interval.is_some();
     if has_codel && name == AqmName::DropTail {
@@ -37,7 +40,8 @@ fn aqm(draft: &Draft) -> Result<Aqm, SpecError> {
         } else {
             "interval"
         };
-        let problem = "is for aqm=codel, aqm=codel-ecn and aqm=l4s alone";
+        let problem = "works with aqm=codel, aqm=codel-ecn and aqm=l4s only: add one of them or remove \
+                       this field";
         return Err(SpecError::new(field, problem));
     }
     let target = draft.target.unwrap_or(Aqm::TARGET);
@@ -58,5 +62,5 @@ fn aqm(draft: &Draft) -> Result<Aqm, SpecError> {
 }
 
 fn needs_rate(field: &str) -> SpecError {
-    SpecError::new(field, "needs a rate to wait for: add one, such as 20mbit")
+    SpecError::new(field, "needs a rate: add one, such as 20mbit")
 }

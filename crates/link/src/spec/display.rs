@@ -1,4 +1,4 @@
-//! Writes specifications so that they read back the same.
+//! Text of specifications, which parses back to the same specification.
 
 use std::fmt;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl fmt::Display for DuplexSpec {
     }
 }
 
-/// All that is not as it would be anyway; `none` if that is nothing.
+/// Returns the fields that differ from their defaults, or `none` if all are defaults.
 fn fields(spec: &LinkSpec) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     let mut put = |name: &str, value: Option<String>| {
@@ -44,7 +44,7 @@ fn fields(spec: &LinkSpec) -> Vec<String> {
     put("rate", spec.rate.map(rate));
     put("delay", spec.delay.map(duration));
     put("rtt", spec.rtt.map(duration));
-    put("jitter", longer_than_nothing(spec.jitter));
+    put("jitter", above_zero(spec.jitter));
     put("loss", spec.loss.map(repeated));
     put("gilbert", spec.gilbert.map(gilbert));
     put("drop", (!spec.drop.is_empty()).then(|| drop(spec)));
@@ -72,7 +72,7 @@ fn fields(spec: &LinkSpec) -> Vec<String> {
     texts
 }
 
-fn longer_than_nothing(time: Duration) -> Option<String> {
+fn above_zero(time: Duration) -> Option<String> {
     (!time.is_zero()).then(|| duration(time))
 }
 

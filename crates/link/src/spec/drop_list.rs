@@ -2,31 +2,31 @@
 
 use std::ops::RangeInclusive;
 
-/// Numbers of packets, counted from 1 in each direction, as ranges.
+/// Ranges of packet numbers, counted from 1 in each direction.
 ///
-/// At most [`DropList::MAX_RANGES`] ranges.
+/// A specification has at most [`DropList::MAX_RANGES`] of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DropList {
-    /// Sorted, apart from each other by at least one number.
+    /// The ranges, sorted and at least one number apart.
     ranges: Vec<RangeInclusive<u64>>,
 }
 
 impl DropList {
-    /// Most ranges of a list.
+    /// The largest number of ranges in a specification.
     pub const MAX_RANGES: usize = 10_000;
 
-    /// A list of nothing.
+    /// Creates an empty list.
     pub const fn new() -> Self {
         Self { ranges: Vec::new() }
     }
 
-    /// The numbers whose bits are set; the lowest bit is packet 1.
+    /// Creates a list of the set bits of a mask. The lowest bit is packet 1.
     pub fn from_mask(mask: u64) -> Self {
         let bits = (0..u64::from(u64::BITS)).filter(|bit| mask >> bit & 1 == 1);
         bits.map(|bit| bit + 1).collect()
     }
 
-    /// Adds the numbers of a range; 0 is no packet and left out.
+    /// Adds the numbers of a range, without 0, which is no packet.
     pub fn add(&mut self, range: RangeInclusive<u64>) {
         let (start, end) = (*range.start().max(&1), *range.end());
         if start > end {
@@ -46,7 +46,7 @@ impl DropList {
         self.ranges = merged;
     }
 
-    /// Whether this packet is in the list.
+    /// Returns true if the list contains this packet.
     pub fn contains(&self, number: u64) -> bool {
         let after = self
             .ranges
@@ -54,12 +54,12 @@ impl DropList {
         after > 0 && self.ranges[after - 1].contains(&number)
     }
 
-    /// Whether the list is empty.
+    /// Returns true if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// The ranges, in order.
+    /// Returns the ranges in order.
     pub fn ranges(&self) -> &[RangeInclusive<u64>] {
         &self.ranges
     }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_merge_and_zero_is_nobody() {
+    fn ranges_merge_and_zero_is_no_packet() {
         let mut list: DropList = [7, 3, 0, 1].into_iter().collect();
         assert_eq!(list.ranges(), [1..=1, 3..=3, 7..=7]);
         list.add(2..=2);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn last_number_of_all_does_not_overflow() {
+    fn largest_number_does_not_overflow() {
         let mut list = DropList::new();
         list.add(5..=u64::MAX);
         list.add(1..=u64::MAX);

@@ -1,27 +1,28 @@
-//! What both directions of a link do, as data.
+//! The specification of both directions of a link.
 
 use std::time::Duration;
 
 use super::link_spec::LinkSpec;
 use super::nat::NatSpec;
 
-/// What both directions of a link do.
+/// The specification of both directions of a link.
 ///
-/// As text: one [`LinkSpec`] for both, or two with a semicolon between: `20mbit,40ms;1mbit,40ms`.
-/// The first may hold `rebind=5s`, see [`NatSpec`]. In TOML a string, the table of one
-/// [`LinkSpec`] for both directions, or `{ forward = ..., back = ..., rebind = "5s" }`.
+/// As text, it is one [`LinkSpec`] for both directions, or two separated by a semicolon:
+/// `20mbit,40ms;1mbit,40ms`. The first may contain `rebind=5s`, see [`NatSpec`]. In TOML it is a
+/// string, the table of one [`LinkSpec`] for both directions, or
+/// `{ forward = ..., back = ..., rebind = "5s" }`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DuplexSpec {
-    /// From the client to the server.
+    /// The direction from the client to the server.
     pub forward: LinkSpec,
-    /// From the server to the client.
+    /// The direction from the server to the client.
     pub back: LinkSpec,
     /// The address translator at the client's end.
     pub nat: Option<NatSpec>,
 }
 
 impl DuplexSpec {
-    /// The same in both directions.
+    /// Creates a link with the same specification in both directions.
     pub fn symmetric(spec: LinkSpec) -> Self {
         Self {
             forward: spec.clone(),
@@ -30,7 +31,7 @@ impl DuplexSpec {
         }
     }
 
-    /// Time there and back on an empty link, the rates not counted.
+    /// Returns the round-trip time of an empty link, without transmission times.
     pub fn base_rtt(&self) -> Duration {
         self.forward.total_delay() + self.back.total_delay()
     }

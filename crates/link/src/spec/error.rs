@@ -1,8 +1,8 @@
-//! What is wrong with a specification.
+//! Errors of specifications.
 
 use std::fmt;
 
-/// A mistake in a link specification: which field, what was seen and what is allowed.
+/// An error in a link specification, with the field, its value and the allowed values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SpecError {
     field: String,
@@ -10,13 +10,13 @@ pub struct SpecError {
 }
 
 impl SpecError {
-    /// `value` is not what `field` takes; `allowed` says what it takes.
+    /// Creates an error for a value. `allowed` describes the allowed values.
     pub(super) fn value(field: &str, value: &str, allowed: &str) -> Self {
         let value = shortened(value);
         Self::new(field, format!("'{value}' is not {allowed}"))
     }
 
-    /// Something else is wrong with `field`.
+    /// Creates an error for any other problem with `field`.
     pub(super) fn new(field: &str, problem: impl Into<String>) -> Self {
         Self {
             field: shortened(field),
@@ -24,7 +24,7 @@ impl SpecError {
         }
     }
 
-    /// The field with the mistake; empty when no field was recognised.
+    /// Returns the name of the field, or an empty string if no field was recognised.
     pub fn field(&self) -> &str {
         &self.field
     }
@@ -41,7 +41,7 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// What was seen, as far as a line has room for it.
+/// Returns text of the user, shortened to fit a line and without control characters.
 pub(super) fn shortened(text: &str) -> String {
     const MAX: usize = 60;
     let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });

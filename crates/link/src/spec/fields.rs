@@ -1,4 +1,4 @@
-//! One row for each field: its name, what it takes, how it is read.
+//! The table of fields: name, allowed values and parser of each.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::quantity::{
     parse_rate, parse_thousandths,
 };
 
-/// A field that a specification may have.
+/// A field of a specification.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
-    /// What its value has to be, for the end of "'x' is not".
+    /// The allowed values, as the end of "'x' is not".
     pub(super) allowed: &'static str,
     pub(super) read: fn(&str, &mut Draft) -> Option<()>,
 }
 
-/// A specification while it is read: what depends on several fields is kept apart.
+/// A specification while it is parsed, with the fields that depend on each other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
     pub(super) spec: LinkSpec,
@@ -44,10 +44,10 @@ pub(super) fn find(name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.name == name)
 }
 
-/// What may follow `@`: a change of one of these at a time.
+/// The fields that can change at a time, with `@`.
 pub(super) const STEPPED: &[&str] = &["rate", "delay", "jitter", "loss", "mtu", "policer"];
 
-/// Reads the value of a change.
+/// Parses the value of a change.
 pub(super) fn read_change(name: &str, text: &str) -> Option<Change> {
     match name {
         "rate" => parse_rate(text).map(Change::Rate),
@@ -75,7 +75,7 @@ pub(super) const RATE: &str =
     "a rate of whole bytes from 8bit to 10tbit (bit, kbit, mbit, gbit, tbit), such as 20mbit";
 const SHARE: &str = "a probability from 0% to 100%, such as 1% or 0.01";
 const SHARE_BURST: &str =
-    "a probability from 0% to 100%, such as 1%, or with most in a row behind a colon: 30%:3";
+    "a probability from 0% to 100%, such as 1%, or with the largest number in a row: 30%:3";
 
 pub(super) const FIELDS: &[Field] = &[
     Field {
@@ -247,7 +247,7 @@ pub(super) const FIELDS: &[Field] = &[
     },
     Field {
         name: "ecn",
-        allowed: "bleach, ect0, ect1, ce or swap, with a share or a time from which on: ce:5%, \
+        allowed: "bleach, ect0, ect1, ce or swap, optionally with a share or a start: ce:5%, \
                   bleach@1s",
         read: |text, draft| {
             draft.spec.ecn = Some(parse_remark(text)?);
@@ -256,8 +256,8 @@ pub(super) const FIELDS: &[Field] = &[
     },
     Field {
         name: "mtu",
-        allowed: "a length of IP packets from 29 to 65575 bytes, such as 1280, or with word to the \
-                  sender 1280/icmp",
+        allowed: "a length of IP packets from 29 to 65575 bytes, such as 1280, or 1280/icmp \
+                  to report larger packets to their sender",
         read: |text, draft| {
             draft.spec.mtu = Some(parse_mtu(text)?);
             Some(())
@@ -334,7 +334,7 @@ fn parse_queue(text: &str) -> Option<QueueLimit> {
             return parse_count(count.trim()).map(QueueLimit::Packets);
         }
     }
-    // A bare 0 is no bytes, not no time.
+    // A bare 0 counts bytes, not time.
     parse_bytes(text)
         .map(QueueLimit::Bytes)
         .or_else(|| parse_duration(text).map(QueueLimit::Time))

@@ -1,6 +1,6 @@
-//! What a link does, as data.
+//! Specifications of links as data.
 //!
-//! One grammar serves command lines, scenario files and code; [`LinkSpec`] lists its fields.
+//! One grammar serves command lines, scenario files and code. [`LinkSpec`] lists its fields.
 
 mod check;
 mod display;

@@ -1,30 +1,30 @@
-//! Address translation that forgets.
+//! The specification of an address translator.
 
 use std::time::Duration;
 
 /// A NAT at the client's end whose mappings change at given times.
 ///
-/// At each of them every client gets another public port, and replies to the old one are
-/// dropped. As text: `rebind=5s` (after 5 s and every 5 s), `rebind=1s:5s` (after 1 s, then
-/// every 5 s), `rebind=1s:never` (once); `addr:` before it changes the address too.
+/// At each change every client gets another public port, and replies to the old one are dropped. As
+/// text: `rebind=5s` (after 5 s and every 5 s), `rebind=1s:5s` (after 1 s, then every 5 s),
+/// `rebind=1s:never` (once). The prefix `addr:` changes the address too.
 ///
-/// Or one whose mappings expire: `rebind=idle:30s` gives a client that has sent nothing for so
-/// long another port when it sends again, and until then drops what comes for it.
+/// With `rebind=idle:30s` mappings expire instead: a client that was idle for 30 s gets another port
+/// when it sends again. Until then packets to it are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NatSpec {
-    /// When the first change comes.
+    /// The time of the first change.
     pub first: Duration,
-    /// From one change to the next, more than nothing; `None`: there is only one.
+    /// The time from one change to the next, above zero; `None` if there is only one change.
     pub every: Option<Duration>,
-    /// The address changes as well, within the same /24 (IPv4) or /64 (IPv6).
+    /// True if the address changes as well, within the same /24 (IPv4) or /64 (IPv6).
     pub address: bool,
-    /// Mappings expire when nothing has left by them for so long, and at no given time: `first`
-    /// and `every` do not count then. What comes in keeps no mapping alive (RFC 4787 §4.3).
+    /// The time without outbound packets after which a mapping expires. If set, `first` and `every`
+    /// are ignored. Inbound packets keep no mapping alive (RFC 4787 §4.3).
     pub idle: Option<Duration>,
 }
 
 impl NatSpec {
-    /// Another port after `every`, and then each time `every` has passed.
+    /// Creates a NAT that changes ports with this period.
     pub const fn every(every: Duration) -> Self {
         Self {
             first: every,
@@ -34,7 +34,7 @@ impl NatSpec {
         }
     }
 
-    /// Mappings that expire after so long without a packet from inside.
+    /// Creates a NAT whose mappings expire after this time without outbound packets.
     pub const fn idle(after: Duration) -> Self {
         Self {
             first: after,
@@ -44,7 +44,7 @@ impl NatSpec {
         }
     }
 
-    /// The first change that is later than `elapsed`, and later than a change at `elapsed`.
+    /// Returns the time of the first change after `elapsed`, without one at `elapsed` itself.
     pub fn next_after(&self, elapsed: Duration) -> Option<Duration> {
         if elapsed < self.first {
             return Some(self.first);
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_come_at_first_and_then_every_period() {
+    fn changes_follow_the_first_time_and_the_period() {
         let seconds = Duration::from_secs;
         let nat = NatSpec {
             first: seconds(1),

@@ -1,4 +1,4 @@
-//! Reads specifications from text.
+//! Parses specifications.
 
 use std::str::FromStr;
 
@@ -30,7 +30,7 @@ impl FromStr for DuplexSpec {
             None => (text, None),
         };
         if back.is_some_and(|back| back.contains(';')) {
-            let problem = "';' stands twice, but a link has two directions only";
+            let problem = "more than one ';': a link has two directions, write FORWARD;BACK";
             return Err(SpecError::new("", problem));
         }
         let (forward, nat) = parse_hops(forward)?;
@@ -42,13 +42,13 @@ impl FromStr for DuplexSpec {
     }
 }
 
-/// Reads `a | b | c`.
+/// Parses hops: `a | b | c`.
 fn parse_hops(text: &str) -> Result<(LinkSpec, Option<NatSpec>), SpecError> {
     let mut nat = None;
     let mut hops = Vec::new();
     for hop in text.split('|') {
         if hops.len() == MAX_HOPS {
-            let problem = format!("more than {MAX_HOPS} links in a row");
+            let problem = format!("more than {MAX_HOPS} hops: remove some");
             return Err(SpecError::new("|", problem));
         }
         let mut draft = Reader::default();
@@ -62,7 +62,7 @@ fn parse_hops(text: &str) -> Result<(LinkSpec, Option<NatSpec>), SpecError> {
     Ok((chained(hops), nat))
 }
 
-/// Puts each link behind the one before.
+/// Links each hop to the next.
 fn chained(hops: Vec<LinkSpec>) -> LinkSpec {
     let mut chain: Option<LinkSpec> = None;
     for mut hop in hops.into_iter().rev() {
@@ -72,7 +72,7 @@ fn chained(hops: Vec<LinkSpec>) -> LinkSpec {
     chain.unwrap_or_default()
 }
 
-/// The fields between the commas; bare numbers belong to the list that began before them.
+/// Splits text at commas into fields. Bare numbers belong to the list before them.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -85,12 +85,12 @@ fn tokens(text: &str) -> Vec<String> {
             _ => tokens.push(part.to_owned()),
         }
     }
-    // Nothing at all is a link that does nothing, and a comma at the end does no harm.
+    // Empty text is a link without effects, and a comma at the end is allowed.
     tokens.retain(|token| !token.is_empty() && token != "none");
     tokens
 }
 
-/// Reads one link, field by field.
+/// A parser of one hop, field by field.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     draft: Draft,
@@ -98,7 +98,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// A field as text, with or without its name.
+    /// Parses a field with or without its name.
     fn token(&mut self, token: &str) -> Result<(), SpecError> {
         match token.split_once('=') {
             Some((name, value)) => self.field(name.trim(), value.trim()),
@@ -106,14 +106,14 @@ impl Reader {
         }
     }
 
-    /// A field with its name.
+    /// Parses the value of the field with this name.
     pub(super) fn field(&mut self, name: &str, value: &str) -> Result<(), SpecError> {
         if let Some((stepped, at)) = name.split_once('@') {
             return self.step(name, stepped.trim(), at.trim(), value);
         }
         let field = known(name)?;
         if self.seen.contains(&field.name) {
-            return Err(SpecError::new(field.name, "is given twice"));
+            return Err(SpecError::new(field.name, "is given twice: remove one"));
         }
         self.seen.push(field.name);
         (field.read)(value, &mut self.draft)
@@ -124,7 +124,7 @@ impl Reader {
         let field = known(stepped)?;
         if !STEPPED.contains(&field.name) {
             let allowed = STEPPED.join(", ");
-            let problem = format!("cannot change at a time, only {allowed} can");
+            let problem = format!("cannot change at a time: NAME@TIME works with {allowed}");
             return Err(SpecError::new(field.name, problem));
         }
         let at = parse_duration(at).ok_or_else(|| SpecError::value(name, at, fields::DURATION))?;
@@ -134,16 +134,16 @@ impl Reader {
         if steps.len() == MAX_STEPS {
             return Err(SpecError::new(
                 name,
-                format!("more than {MAX_STEPS} changes"),
+                format!("more than {MAX_STEPS} changes: remove some"),
             ));
         }
         steps.push(Step { at, change });
-        // Stable: of two at the same time the later one in the text comes later.
+        // The sort is stable: two changes at one time stay in the order of the text.
         steps.sort_by_key(|step| step.at);
         Ok(())
     }
 
-    /// What was read, if it makes sense together.
+    /// Returns the specification after checking its fields together.
     pub(super) fn finish(self) -> Result<(LinkSpec, Option<NatSpec>), SpecError> {
         finish(self.draft)
     }
@@ -153,7 +153,7 @@ impl Reader {
     }
 }
 
-/// The field with this name.
+/// Returns the field with this name.
 pub(super) fn known(name: &str) -> Result<&'static Field, SpecError> {
     fields::find(name).ok_or_else(|| {
         let names = || fields::FIELDS.iter().map(|field| field.name);
@@ -162,14 +162,14 @@ pub(super) fn known(name: &str) -> Result<&'static Field, SpecError> {
             Some(meant) => format!("unknown field '{shown}', did you mean '{meant}'?"),
             None => {
                 let all: Vec<&str> = names().collect();
-                format!("unknown field '{shown}', known are {}", all.join(", "))
+                format!("unknown field '{shown}': use one of {}", all.join(", "))
             }
         };
         SpecError::new("", problem)
     })
 }
 
-/// Which field a value without a name is for.
+/// Returns the name of the field that a value without a name is for.
 fn bare_name(token: &str) -> Result<&'static str, SpecError> {
     let share = token.split_once(':').map_or(token, |(share, _)| share);
     if parse_rate(token).is_some() {
@@ -183,20 +183,20 @@ fn bare_name(token: &str) -> Result<&'static str, SpecError> {
     } else {
         let token = shortened(token);
         let problem = format!(
-            "'{token}' is no rate (20mbit), delay (40ms), loss (1%) or queue discipline (codel), \
-             and has no name: write NAME=VALUE, such as queue=64k"
+            "'{token}' is not a rate (20mbit), delay (40ms), loss (1%) or queue discipline (codel): \
+             write other fields as NAME=VALUE, such as queue=64k"
         );
         Err(SpecError::new("", problem))
     }
 }
 
 pub(super) fn not_on_one_direction() -> SpecError {
-    let problem = "belongs to a link with both directions, not to one direction of it";
+    let problem = "applies to both directions: put it before the ';', or beside forward and back";
     SpecError::new("rebind", problem)
 }
 
-/// More are a mistake, and each costs time for each packet.
+/// The largest number of hops. More are a mistake, and each costs time for every packet.
 pub(super) const MAX_HOPS: usize = 16;
 
-/// Enough to follow a measured link for a while.
+/// The largest number of scheduled changes, enough to follow a measured link for a while.
 const MAX_STEPS: usize = 10_000;

@@ -1,4 +1,4 @@
-//! What the fields of a specification hold.
+//! Values of the fields of a specification.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use courser_base::Rate;
 
 use crate::probability::Probability;
 
-/// Something that happens by chance, but not more than so often in a row.
+/// A random event with an optional limit on how many follow each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Repeated {
-    /// How likely it is for each packet.
+    /// The probability for each packet.
     pub probability: Probability,
-    /// After so many in a row the next packet is spared; at least 1. `None`: no limit.
+    /// The number in a row after which the next packet is spared, at least 1; `None` is no limit.
     pub burst: Option<u32>,
 }
 
 impl Repeated {
-    /// So likely for each packet, whatever befell the one before.
+    /// Creates an event with this probability for each packet, independent of the previous one.
     pub const fn independent(probability: Probability) -> Self {
         Self {
             probability,
@@ -27,49 +27,49 @@ impl Repeated {
 
 /// Loss in bursts: a channel that is good or bad, and may change with each packet.
 ///
-/// The model of Gilbert and Elliott; bursts last `1 / to_good` packets on average.
+/// This is the model of Gilbert and Elliott. Bursts last `1 / to_good` packets on average.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gilbert {
-    /// How likely the channel turns bad.
+    /// The probability that the channel turns bad.
     pub to_bad: Probability,
-    /// How likely it turns good again; more than nothing.
+    /// The probability that it turns good again, above zero.
     pub to_good: Probability,
-    /// How likely a packet is lost while it is bad.
+    /// The probability of a loss while the channel is bad.
     pub loss_in_bad: Probability,
-    /// How likely a packet is lost while it is good.
+    /// The probability of a loss while the channel is good.
     pub loss_in_good: Probability,
 }
 
-/// Packets that are late, so that others pass them.
+/// Packets that arrive late, so that others overtake them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reorder {
-    /// How many.
+    /// The share of late packets.
     pub probability: Probability,
-    /// By how much at most; how much is random for each. More than nothing.
+    /// The largest additional delay, above zero. That of each packet is random.
     pub by: Duration,
 }
 
-/// How much may wait for the rate; the packet that is leaving does not count.
+/// The limit of a queue, without the packet that is being transmitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueLimit {
     /// Bytes, headers included.
     Bytes(u64),
     /// Packets of any size.
     Packets(u64),
-    /// What the first rate moves in this time.
+    /// The bytes that the first rate transmits in this time.
     Time(Duration),
-    /// Multiples of what the first rate moves in a round-trip time.
+    /// A multiple of the bytes that the first rate transmits in a round-trip time.
     Bdp {
-        /// 1000 is one bandwidth-delay product.
+        /// The multiple in thousandths: 1000 is one bandwidth-delay product.
         thousandths: u32,
     },
 }
 
 impl QueueLimit {
-    /// What holds where nothing is said.
+    /// The limit of a specification without one.
     pub const DEFAULT: Self = Self::Time(Duration::from_millis(100));
 
-    /// So many whole bandwidth-delay products.
+    /// Creates a limit of whole bandwidth-delay products.
     pub const fn bdp(multiple: u32) -> Self {
         Self::Bdp {
             thousandths: multiple.saturating_mul(1000),
@@ -77,44 +77,44 @@ impl QueueLimit {
     }
 }
 
-/// Active queue management: when to drop or mark before the queue is full.
+/// Active queue management, which drops or marks packets before the queue is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Aqm {
-    /// Never.
+    /// No management: packets are dropped when the queue is full.
     #[default]
     DropTail,
     /// CoDel, RFC 8289.
     CoDel {
-        /// Delay that may stand.
+        /// The acceptable standing delay.
         target: Duration,
-        /// How long more than that may stand.
+        /// The time for which the delay may exceed the target.
         interval: Duration,
-        /// Packets of ECN-capable senders are marked, not dropped.
+        /// True if packets of ECN-capable senders are marked instead of dropped.
         ecn: bool,
     },
-    /// Marks for L4S: ECT(1) from a step of delay on, all others as CoDel with marks would.
+    /// Marks for L4S: ECT(1) from a step of delay on, all other packets as CoDel with marks.
     ///
     /// Both kinds wait in one queue. RFC 9332 has two, so that L4S packets do not wait behind
-    /// classic ones; with one kind of flow at a time that makes no difference.
+    /// classic ones. With one kind of flow at a time that makes no difference.
     L4s {
-        /// From this delay on ECT(1) is marked.
+        /// The queueing delay from which ECT(1) is marked.
         step: Duration,
-        /// CoDel for all others: delay that may stand.
+        /// The acceptable standing delay of all other packets.
         target: Duration,
-        /// CoDel for all others: how long more than that may stand.
+        /// The time for which the delay of all other packets may exceed the target.
         interval: Duration,
     },
 }
 
 impl Aqm {
-    /// What CoDel lets stand. RFC 8289 §4.3.
+    /// The default target of CoDel (RFC 8289 §4.3).
     pub const TARGET: Duration = Duration::from_millis(5);
-    /// What CoDel takes for a round-trip time. RFC 8289 §4.3.
+    /// The default interval of CoDel, about a round-trip time (RFC 8289 §4.3).
     pub const INTERVAL: Duration = Duration::from_millis(100);
-    /// Where marks of L4S begin; RFC 9332 appendix A has about as much.
+    /// The default step of L4S. RFC 9332 appendix A has a similar one.
     pub const STEP: Duration = Duration::from_millis(1);
 
-    /// CoDel with the times of its RFC.
+    /// Creates CoDel with the times of its RFC.
     pub const fn codel() -> Self {
         Self::CoDel {
             target: Self::TARGET,
@@ -123,7 +123,7 @@ impl Aqm {
         }
     }
 
-    /// CoDel that marks where it can.
+    /// Creates CoDel that marks packets of ECN-capable senders.
     pub const fn codel_ecn() -> Self {
         Self::CoDel {
             target: Self::TARGET,
@@ -132,7 +132,7 @@ impl Aqm {
         }
     }
 
-    /// L4S with a step at 1 ms.
+    /// Creates L4S with a step at 1 ms.
     pub const fn l4s() -> Self {
         Self::L4s {
             step: Self::STEP,
@@ -142,17 +142,17 @@ impl Aqm {
     }
 }
 
-/// How long IP packets may be.
+/// The largest IP packets that pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mtu {
-    /// Bytes, headers included, from 29.
+    /// The size in bytes, headers included, at least 29.
     pub bytes: u32,
-    /// Senders of longer packets are told, as a router does by ICMP; otherwise these vanish.
+    /// True if senders of larger packets get a report, as from a router by ICMP.
     pub answers: bool,
 }
 
 impl Mtu {
-    /// Longer packets vanish.
+    /// Creates a limit that drops larger packets without a report.
     pub const fn silent(bytes: u32) -> Self {
         Self {
             bytes,
@@ -160,7 +160,7 @@ impl Mtu {
         }
     }
 
-    /// Longer packets are dropped and their senders told.
+    /// Creates a limit that drops larger packets and reports to their senders.
     pub const fn with_answer(bytes: u32) -> Self {
         Self {
             bytes,
@@ -169,30 +169,30 @@ impl Mtu {
     }
 }
 
-/// A token bucket that drops what comes faster.
+/// A token bucket that drops packets above its rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policer {
-    /// How fast tokens come; more than nothing.
+    /// The rate of tokens, above zero.
     pub rate: Rate,
-    /// How many bytes of tokens it holds; it starts full.
+    /// The capacity in bytes. The bucket starts full.
     pub burst: u64,
 }
 
 /// A change of ECN marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Remark {
-    /// What they become.
+    /// The new mark.
     pub to: RemarkTo,
-    /// How many packets.
+    /// The share of packets with a changed mark.
     pub probability: Probability,
-    /// From when on.
+    /// The time at which the change starts.
     pub from: Duration,
 }
 
-/// What becomes of the marks of ECN-capable packets. Others stay as they are.
+/// The new mark of ECN-capable packets. Other packets keep theirs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RemarkTo {
-    /// All marks are cleared.
+    /// Not-ECT: all marks are cleared.
     NotEct,
     /// ECT(0).
     Ect0,
@@ -200,43 +200,43 @@ pub enum RemarkTo {
     Ect1,
     /// Congestion experienced.
     Ce,
-    /// ECT(0) and ECT(1) change places.
+    /// ECT(0) and ECT(1) are swapped.
     Swapped,
 }
 
-/// When nothing passes.
+/// A time during which every packet is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blackhole {
-    /// When it begins.
+    /// The time at which it starts.
     pub from: Duration,
-    /// How long it lasts; more than nothing.
+    /// Its length, above zero.
     pub lasts: Duration,
-    /// From the beginning of one to that of the next, longer than one lasts; `None`: once.
+    /// The period, longer than the length; `None` is once.
     pub every: Option<Duration>,
 }
 
-/// A change at a point in time.
+/// A scheduled change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// When.
+    /// The time of the change.
     pub at: Duration,
-    /// What.
+    /// The change.
     pub change: Change,
 }
 
-/// What can change while packets are under way.
+/// A property that can change while packets are in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// The rate, from the next packet on; a queue keeps its limit in bytes.
+    /// The rate, from the next packet on. A queue keeps its limit in bytes.
     Rate(Rate),
-    /// The delay, for packets that leave from now on; none passes those before it.
+    /// The delay of packets that leave from now on. They do not overtake earlier ones.
     Delay(Duration),
     /// The jitter.
     Jitter(Duration),
     /// Random loss.
     Loss(Repeated),
-    /// The longest IP packet.
+    /// The largest IP packet.
     Mtu(Mtu),
-    /// A policer, in place of another or of none; its bucket is full.
+    /// The policer. Its bucket starts full.
     Policer(Policer),
 }

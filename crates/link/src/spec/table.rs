@@ -1,13 +1,14 @@
 //! Specifications in TOML and other formats: a string, or a table with a key for each field.
 //!
-//! Errors are raised while the key or value is read that they are about, so that the format
-//! can say on which line it stands.
+//! An error is returned while its key or value is read, so that the format can add the line.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::error::shortened;
+use super::fields::find;
 use super::parse::{Reader, known, not_on_one_direction};
 use super::{DuplexSpec, LinkSpec, NatSpec, SpecError};
 use crate::suggest::nearest;
@@ -96,7 +97,7 @@ impl<'de> Visitor<'de> for BothDirections {
     }
 }
 
-/// Either fields for both directions or a specification for one or each.
+/// Combines fields for both directions, or a specification for each.
 fn directions(
     spec: LinkSpec,
     nat: Option<NatSpec>,
@@ -104,7 +105,7 @@ fn directions(
     (forward, back): (Option<LinkSpec>, Option<LinkSpec>),
 ) -> Result<DuplexSpec, SpecError> {
     if has_fields && forward.is_some() {
-        let problem = "stands beside fields of a link: put them into forward and back";
+        let problem = "is given beside fields of a link: put them into forward and back";
         return Err(SpecError::new("forward", problem));
     }
     let forward = forward.unwrap_or(spec);
@@ -124,7 +125,7 @@ fn read_entry<'de, A: MapAccess<'de>>(
     map.next_value_seed(FieldValue { reader, name })
 }
 
-/// A key: the name of a field or one of the others given.
+/// A key: the name of a field, or one of the additional names.
 struct Name(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Name {
@@ -141,7 +142,7 @@ impl<'de> DeserializeSeed<'de> for Name {
             return Err(match other {
                 Some(meant) => D::Error::custom(format!(
                     "unknown field '{}', did you mean '{meant}'?",
-                    super::error::shortened(field)
+                    shortened(field)
                 )),
                 None => D::Error::custom(error),
             });
@@ -178,7 +179,7 @@ impl<'de> Visitor<'de> for FieldValue<'_> {
             .name
             .split_once('@')
             .map_or(self.name, |(name, _)| name);
-        match super::fields::find(field) {
+        match find(field) {
             Some(field) => write!(f, "{}", field.allowed),
             None => f.write_str("text or a number"),
         }
