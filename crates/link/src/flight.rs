@@ -1,4 +1,4 @@
-//! Packets in flight: delay, jitter and reordering.
+//! Packets in flight: delay, jitter, reordering and aggregation.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -19,6 +19,7 @@ pub(super) struct Flight {
     delay: Duration,
     jitter: Duration,
     reorder: Option<Reorder>,
+    aggregate: Option<Duration>,
     jitter_numbers: Keyed,
     reorder_numbers: Keyed,
     in_order: VecDeque<Arrival>,
@@ -44,6 +45,7 @@ impl Flight {
             delay: Duration::ZERO,
             jitter: Duration::ZERO,
             reorder: None,
+            aggregate: None,
             jitter_numbers: Keyed::new(seed, hop, Effect::Jitter),
             reorder_numbers: Keyed::new(seed, hop, Effect::Reorder),
             in_order: VecDeque::new(),
@@ -70,6 +72,10 @@ impl Flight {
         self.reorder = reorder;
     }
 
+    pub(super) fn set_aggregate(&mut self, aggregate: Option<Duration>) {
+        self.aggregate = aggregate;
+    }
+
     /// Takes a packet that left at `departure`. Returns true if others may overtake it.
     pub(super) fn launch(&mut self, departure: Time, numbered: Numbered) -> bool {
         let Numbered { index, packet } = numbered;
@@ -80,7 +86,7 @@ impl Flight {
         let sequence = self.launched;
         match lateness {
             Some(lateness) => {
-                let at = at + lateness;
+                let at = self.aggregated(at + lateness);
                 self.late.push(Arrival {
                     at,
                     sequence,
@@ -89,7 +95,7 @@ impl Flight {
                 true
             }
             None => {
-                self.last = self.last.max(at);
+                self.last = self.last.max(self.aggregated(at));
                 let at = self.last;
                 self.in_order.push_back(Arrival {
                     at,
@@ -139,6 +145,17 @@ impl Flight {
 
     pub(super) fn packets(&self) -> usize {
         self.in_order.len() + self.late.len()
+    }
+
+    /// Returns the time of the next aggregate, or the same time without aggregation.
+    fn aggregated(&self, at: Time) -> Time {
+        let period = self.aggregate.unwrap_or_default().as_nanos();
+        let period = u64::try_from(period).unwrap_or(u64::MAX);
+        if period == 0 {
+            return at;
+        }
+        let next = at.as_nanos().checked_next_multiple_of(period);
+        next.map_or(Time::MAX, Time::from_nanos)
     }
 
     fn jitter_of(&self, index: u64) -> Duration {

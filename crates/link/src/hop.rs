@@ -86,6 +86,7 @@ impl Hop {
         self.flight.set_delay(spec.one_way_delay());
         self.flight.set_jitter(spec.jitter);
         self.flight.set_reorder(spec.reorder);
+        self.flight.set_aggregate(spec.aggregate);
         self.steps = spec.steps.clone();
         self.steps.sort_by_key(|step| std::cmp::Reverse(step.at));
         // Of several changes at one time the last one in the specification holds.

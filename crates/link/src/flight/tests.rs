@@ -91,3 +91,24 @@ fn shorter_delay_causes_no_reordering() {
     assert_eq!(flight.pop(at).map(|(_, packet)| index(&packet)), Some(1));
     assert_eq!(flight.pop(at).map(|(_, packet)| index(&packet)), Some(2));
 }
+
+#[test]
+fn aggregated_packets_arrive_together_at_multiples_of_the_period() {
+    let mut flight = Flight::new(1, 0);
+    flight.set_delay(Duration::from_micros(500));
+    flight.set_aggregate(Some(Duration::from_millis(10)));
+    let arrived = run(&mut flight, 100);
+    assert!(arrived.is_sorted_by_key(|(index, _)| *index));
+    for (index, at) in arrived {
+        let sent = index * 1_000_000 + 500_000;
+        assert_eq!(at.as_nanos(), sent.next_multiple_of(10_000_000));
+    }
+}
+
+#[test]
+fn aggregates_beyond_the_end_of_time_do_not_overflow() {
+    let mut flight = Flight::new(1, 0);
+    flight.set_aggregate(Some(Duration::MAX));
+    flight.launch(Time::from_nanos(u64::MAX - 1), numbered(1));
+    assert_eq!(flight.next_time(), Some(Time::MAX));
+}

@@ -54,6 +54,7 @@ fn fields(spec: &LinkSpec) -> Vec<String> {
         "reorder",
         reorder.map(|late| format!("{}:{}", probability(late.probability), duration(late.by))),
     );
+    put("aggregate", spec.aggregate.map(duration));
     put("duplicate", likely(spec.duplicate));
     put("corrupt", spec.corrupt.map(repeated));
     put("truncate", likely(spec.truncate));

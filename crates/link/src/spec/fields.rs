@@ -173,6 +173,15 @@ pub(super) const FIELDS: &[Field] = &[
         },
     },
     Field {
+        name: "aggregate",
+        allowed: "a time above zero, such as 10ms",
+        read: |text, draft| {
+            let period = parse_duration(text).filter(|period| !period.is_zero())?;
+            draft.spec.aggregate = Some(period);
+            Some(())
+        },
+    },
+    Field {
         name: "duplicate",
         allowed: SHARE,
         read: |text, draft| read_share(text, &mut draft.spec.duplicate),

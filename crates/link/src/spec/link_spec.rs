@@ -29,6 +29,7 @@ use crate::probability::Probability;
 /// | `mask` | `0b101`, `0x5` | `drop` by bits, the lowest bit for packet 1 |
 /// | `every` | `100` | drops each 100th packet |
 /// | `reorder` | `5%:25ms` | delays these by up to 25 ms more, so that others overtake them |
+/// | `aggregate` | `10ms` | delivers packets together at multiples of this time |
 /// | `duplicate` | `1%` | delivers these twice |
 /// | `corrupt` | `2%`, `30%:3` | changes one of the first 50 bytes, never in Version Negotiation |
 /// | `truncate` | `1%` | cuts off a random part of the end |
@@ -46,8 +47,8 @@ use crate::probability::Probability;
 /// `|` adds another hop behind: `100mbit,queue=20p | 20mbit,40ms,aqm=codel`.
 ///
 /// A packet meets the effects in this order: blackhole, MTU, exact drops, loss, changed bytes,
-/// changed marks, duplication, policer, queue and rate, delay with jitter and
-/// reordering.
+/// changed marks, duplication, policer, queue and rate, delay with jitter, reordering
+/// and aggregation.
 /// The report about a packet that is too large comes from the entrance of the hop. It takes as long
 /// to the sender as packets take from the sender to there, without transmission times: no time from
 /// the first hop, 20 ms from the second in `20ms | 1ms,mtu=1400/icmp`.
@@ -72,6 +73,9 @@ pub struct LinkSpec {
     pub every: Option<u64>,
     /// Packets that arrive late, so that others overtake them.
     pub reorder: Option<Reorder>,
+    /// The period at which packets are delivered together, above zero. Wi-Fi and cable modems collect
+    /// packets like this, above all acknowledgements.
+    pub aggregate: Option<Duration>,
     /// The share of packets that arrive twice.
     pub duplicate: Probability,
     /// The share of packets with a changed byte.

@@ -40,7 +40,7 @@ fn rate_delay_and_loss_need_no_name() {
 fn every_field_is_read() {
     let spec = link(
         "1.5gbit,250us,rtt=1s,jitter=5ms,30%:3,gilbert=0.5%:20%:90%:1%,drop=1,3,7-9,first=2,\
-         mask=0b100000,every=100,reorder=5%:25ms,duplicate=1%,corrupt=2%:3,truncate=3%,extend=4%,\
+         mask=0b100000,every=100,reorder=5%:25ms,aggregate=10ms,duplicate=1%,corrupt=2%:3,truncate=3%,extend=4%,\
          queue=1.5bdp,l4s,target=6ms,interval=70ms,step=2ms,policer=10mbit:64k,ecn=ce:5%@1s,\
          mtu=1280,blackhole=5s:2s:30s,rate@10s=5mbit,delay@3s=1ms,loss@4s=2%,mtu@5s=1400,\
          jitter@6s=0",
@@ -67,6 +67,7 @@ fn every_field_is_read() {
             probability: share(5),
             by: Duration::from_millis(25),
         }),
+        aggregate: Some(Duration::from_millis(10)),
         duplicate: share(1),
         corrupt: Some(Repeated {
             probability: share(2),
@@ -222,6 +223,7 @@ fn errors_name_the_field_its_value_and_the_allowed_values() {
         ("drop=5-3", "drop: '5-3' is not"),
         ("every=0", "every: '0' is not a number of packets from 1"),
         ("gilbert=1%:0%", "gilbert: '1%:0%' is not TO_BAD:TO_GOOD"),
+        ("aggregate=0ms", "aggregate: '0ms' is not a time above zero"),
         ("reorder=5%", "reorder: '5%' is not PROBABILITY:TIME"),
         ("mtu=10", "mtu: '10' is not a length of IP packets from 29"),
         (
@@ -425,6 +427,7 @@ prop_compose! {
         truncate in probabilities(),
         extend in probabilities(),
         reorder in proptest::option::of((probabilities(), 1..1_000_000_u64)),
+        aggregate in proptest::option::of(1..1_000_000_000_u64),
         ecn in proptest::option::of((0..5_usize, probabilities(), durations())),
         policer in proptest::option::of((rates(), 1..10_000_000_000_u64)),
     ) -> LinkSpec {
@@ -440,6 +443,7 @@ prop_compose! {
                 probability,
                 by: Duration::from_nanos(by),
             }),
+            aggregate: aggregate.map(Duration::from_nanos),
             ecn: ecn.map(|(to, probability, from)| Remark { to: TO[to], probability, from }),
             policer: policer.map(|(rate, burst)| Policer { rate, burst }),
             ..base
