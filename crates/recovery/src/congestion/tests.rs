@@ -1,6 +1,7 @@
 mod invariants;
 mod links;
 pub(super) mod model;
+pub(super) mod network;
 mod response;
 mod undo;
 

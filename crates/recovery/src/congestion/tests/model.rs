@@ -1,7 +1,10 @@
-//! One bulk flow through one bottleneck, packet by packet. All randomness comes from a seed.
+//! One bulk flow over a link, packet by packet. All randomness comes from a seed.
 
 use std::collections::VecDeque;
 
+use courser_link::{Aqm, Histogram, LinkSpec, Probability, QueueLimit, Repeated};
+
+use super::network::{Arrival, Network};
 use super::*;
 use crate::Pacer;
 
@@ -11,7 +14,7 @@ pub(crate) struct Path {
     /// Bytes per second; `None` is infinitely fast.
     pub(crate) rate: Option<u64>,
     pub(crate) rtt: Duration,
-    /// Bytes that fit into the queue.
+    /// The size of the queue in bytes, with the packet that is being transmitted.
     pub(crate) queue: u64,
     /// Packets are marked CE when they would wait longer than this.
     pub(crate) mark_above: Option<Duration>,
@@ -34,6 +37,30 @@ pub(crate) enum Loss {
 }
 
 impl Path {
+    fn spec(&self) -> LinkSpec {
+        let random = |share: f64| Probability::from_parts_per_billion((share * 1e9) as u32);
+        let (every, loss) = match self.loss {
+            Loss::None => (None, None),
+            Loss::Periodic(every) => (Some(every), None),
+            Loss::Random(share) => (None, Some(Repeated::independent(random(share)))),
+        };
+        let step = |step| Aqm::L4s {
+            step,
+            target: Aqm::TARGET,
+            interval: Aqm::INTERVAL,
+        };
+        LinkSpec {
+            rate: self.rate.map(Rate::from_bytes_per_second),
+            delay: Some(self.rtt),
+            jitter: self.jitter,
+            loss,
+            every,
+            queue: Some(QueueLimit::Bytes(self.queue - u64::from(self.mtu))),
+            aqm: self.mark_above.map_or(Aqm::DropTail, step),
+            ..LinkSpec::default()
+        }
+    }
+
     /// Returns a link with this rate, and a queue of `bdps` times what the path holds.
     pub(crate) fn link(megabits: u64, rtt: Duration, bdps: f64) -> Self {
         let rate = megabits * 125_000;
@@ -64,8 +91,7 @@ impl Path {
 #[derive(Clone, Copy, Debug)]
 struct Flying {
     sent: Time,
-    /// The time at which its acknowledgement could arrive; `None` if it was dropped.
-    back: Option<Time>,
+    has_arrived: bool,
     is_marked: bool,
 }
 
@@ -78,8 +104,6 @@ pub(crate) struct Totals {
     pub(crate) sent: u64,
     /// The integral of the window, in bytes times seconds.
     pub(crate) window_seconds: f64,
-    /// The sum over packets of their seconds in the queue.
-    pub(crate) queue_seconds: f64,
     /// The time at which the first slow start ended.
     pub(crate) slow_start_end: Option<Time>,
     /// Packets lost until then.
@@ -93,20 +117,16 @@ pub(crate) struct Model {
     pub(crate) rtt: RttEstimator,
     pub(crate) now: Time,
     pub(crate) totals: Totals,
-    /// The time that each packet of the run waited in the queue.
-    pub(crate) delays: Vec<f32>,
+    network: Network,
     pacer: Pacer,
     flying: VecDeque<Flying>,
     /// The number of `flying[0]`.
     oldest: u64,
-    /// The offset into `flying` of the next packet to be acknowledged.
+    /// The offset into `flying` behind the last packet that arrived.
     next_back: usize,
     in_flight: u64,
-    link_free: Time,
     /// Packets that arrived and are not acknowledged: their number and the arrival of the first.
     pending: Option<(u64, Time)>,
-    back_before: Time,
-    random: u64,
 }
 
 impl Model {
@@ -118,26 +138,25 @@ impl Model {
             rtt: RttEstimator::default(),
             now,
             totals: Totals::default(),
-            delays: Vec::new(),
+            network: Network::new(&path.spec(), path.seed),
             pacer: Pacer::new(now, path.mtu),
             flying: VecDeque::new(),
             oldest: 0,
             next_back: 0,
             in_flight: 0,
-            link_free: now,
             pending: None,
-            back_before: now,
-            random: path.seed,
         }
     }
 
     /// Changes the rate of the link. The size of its queue in bytes stays the same.
     pub(crate) fn set_megabits(&mut self, megabits: u64) {
-        let wait = self.link_free - self.now;
-        let before = self.path.rate.replace(megabits * 125_000);
-        let before = before.expect("a link with a rate");
-        let stretched = wait.mul_f64(before as f64 / (megabits * 125_000) as f64);
-        self.link_free = self.now + stretched;
+        let rate = Rate::from_bytes_per_second(megabits * 125_000);
+        self.network.link.set_rate(self.now, rate);
+    }
+
+    /// Returns the delays in the queue since the last call.
+    pub(crate) fn take_queue_delays(&mut self) -> Histogram {
+        self.network.link.take_queue_delays()
     }
 
     /// Runs the flow for this time.
@@ -145,35 +164,27 @@ impl Model {
         let end = self.now + time;
         while self.now < end {
             let paced = self.send();
-            let back = self.skip_dropped().or_else(|| self.give_up_at());
             let ack = self.pending.map(|(_, since)| since + ms(25));
-            let next = [paced, back, ack].into_iter().flatten().min();
-            let next = next.expect("something is under way or may leave").min(end);
-            let step = (next - self.now).as_secs_f64();
-            self.totals.window_seconds += self.controller.window() as f64 * step;
-            self.now = self.now.max(next);
-            self.step(back, ack);
-        }
-    }
-
-    fn step(&mut self, back: Option<Time>, ack: Option<Time>) {
-        if back.is_some_and(|back| back <= self.now) {
-            if self.next_back < self.flying.len() {
-                self.arrive();
-            } else {
-                self.lose(self.flying.len());
+            let limit = [paced, ack].into_iter().flatten().fold(end, Time::min);
+            if let Some(arrival) = self.network.receive(limit) {
+                self.advance_to(arrival.at);
+                self.arrive(arrival);
+                continue;
             }
-        } else if ack.is_some_and(|ack| ack <= self.now) {
-            self.acknowledge();
+            let give_up = self.give_up_at().filter(|at| *at <= limit);
+            self.advance_to(give_up.unwrap_or(limit));
+            if give_up.is_some() {
+                self.lose(self.flying.len());
+            } else if ack.is_some_and(|ack| ack <= self.now) {
+                self.acknowledge();
+            }
         }
     }
 
-    fn chance(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.random;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    fn advance_to(&mut self, next: Time) {
+        let step = (next - self.now).as_secs_f64();
+        self.totals.window_seconds += self.controller.window() as f64 * step;
+        self.now = self.now.max(next);
     }
 
     /// Sends what may be sent. Returns the time at which the pacer permits more.
@@ -208,59 +219,26 @@ impl Model {
     fn transmit(&mut self, size: u64) {
         self.in_flight += size;
         self.totals.sent += 1;
-        let is_lost = match self.path.loss {
-            Loss::None => false,
-            Loss::Periodic(every) => self.totals.sent.is_multiple_of(every),
-            Loss::Random(p) => self.chance() < p,
-        };
-        let mut packet = Flying {
+        let number = self.oldest + self.flying.len() as u64;
+        self.network.send(self.now, 1, number, size);
+        self.flying.push_back(Flying {
             sent: self.now,
-            back: None,
+            has_arrived: false,
             is_marked: false,
-        };
-        let rate = self.path.rate.map(Rate::from_bytes_per_second);
-        let wait = self.link_free - self.now;
-        let fits = rate.is_none_or(|rate| rate.bytes_in(wait) + size <= self.path.queue.max(size));
-        if !is_lost && fits {
-            let leaves = self.now + wait + rate.map_or(Duration::ZERO, |rate| rate.time_for(size));
-            self.link_free = leaves;
-            self.totals.queue_seconds += wait.as_secs_f64();
-            self.delays.push(wait.as_secs_f32());
-            packet.is_marked = self.path.mark_above.is_some_and(|above| wait > above);
-            let jitter = self.path.jitter.mul_f64(self.chance());
-            // Delayed, but never reordered.
-            let back = (leaves + self.path.rtt + jitter).max(self.back_before);
-            self.back_before = back;
-            packet.back = Some(back);
-        }
-        self.flying.push_back(packet);
-    }
-
-    /// Returns the time at which the next packet is acknowledged.
-    fn skip_dropped(&mut self) -> Option<Time> {
-        while let Some(packet) = self.flying.get(self.next_back) {
-            if packet.back.is_some() {
-                return packet.back;
-            }
-            self.next_back += 1;
-        }
-        None
+        });
     }
 
     /// Returns the time at which missing packets are declared lost: a little more than a round trip
     /// after they were sent if later ones have arrived (RFC 9002 §6.1.2), otherwise by a probe.
     fn give_up_at(&self) -> Option<Time> {
-        if self.pending.is_some() {
+        if self.pending.is_some() || !self.network.is_empty() {
             return None;
         }
-        let missing = self
-            .flying
-            .iter()
-            .position(|packet| packet.back.is_none())?;
+        let missing = self.flying.iter().position(|packet| !packet.has_arrived)?;
         let was_overtaken = self
             .flying
             .range(missing..)
-            .any(|packet| packet.back.is_some());
+            .any(|packet| packet.has_arrived);
         let wait = if was_overtaken {
             self.time_threshold()
         } else {
@@ -273,9 +251,12 @@ impl Model {
         self.rtt.smoothed().max(self.rtt.latest()) * 9 / 8
     }
 
-    fn arrive(&mut self) {
-        let has_gap = self.next_back > 0 && self.flying[self.next_back - 1].back.is_none();
-        self.next_back += 1;
+    fn arrive(&mut self, arrival: Arrival) {
+        let at = (arrival.number - self.oldest) as usize;
+        let has_gap = at > 0 && !self.flying[at - 1].has_arrived;
+        self.flying[at].has_arrived = true;
+        self.flying[at].is_marked = arrival.is_marked;
+        self.next_back = at + 1;
         let (count, since) = self.pending.unwrap_or((0, self.now));
         self.pending = Some((count + 1, since));
         if count + 1 >= self.path.ack_every || has_gap {
@@ -287,12 +268,12 @@ impl Model {
     fn lose(&mut self, end: usize) -> u64 {
         let mut lost = (0, Time::ZERO);
         for packet in self.flying.drain(..end) {
-            if packet.back.is_none() {
+            if !packet.has_arrived {
                 lost = (lost.0 + 1, packet.sent);
             }
         }
         self.oldest += end as u64;
-        self.next_back -= end;
+        self.next_back = self.next_back.saturating_sub(end);
         let bytes = lost.0 * u64::from(self.path.mtu);
         self.in_flight -= bytes;
         self.totals.lost += lost.0;
@@ -323,7 +304,7 @@ impl Model {
             if acked == count {
                 break;
             }
-            if packet.back.is_some() {
+            if packet.has_arrived {
                 acked += 1;
                 marked += u64::from(packet.is_marked);
                 earliest = packet.sent;

@@ -1,12 +1,14 @@
-//! A simple path: one bottleneck with a tail-drop queue, a fixed delay, random loss. Senders are
-//! real, with controller, pacer, delivery rate and round-trip times.
+//! Flows that share one link. Senders are real, with controller, pacer, delivery rate and
+//! round-trip times.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::super::random::Random;
+use courser_link::{Change, Histogram, LinkSpec, Probability, QueueLimit, Repeated};
+
 use super::harness::{MTU, SIZE};
 use super::*;
+use crate::congestion::tests::network::{Arrival, Network};
 use crate::congestion::{AckSample, CongestionController, Controller, LossSample, LostPacket};
 use crate::{DeliveryRate, Pacer, RttEstimator};
 
@@ -19,7 +21,7 @@ pub(super) struct PathSpec {
     pub(super) rate: u64,
     /// The round-trip time without a queue.
     pub(super) rtt: Duration,
-    /// The size of the queue in bytes.
+    /// The size of the queue in bytes, with the packet that is being transmitted.
     pub(super) queue: u64,
     /// Lost packets in a million.
     pub(super) loss: u64,
@@ -53,6 +55,19 @@ impl PathSpec {
         Self {
             queue: (self.bdp() * tenths / 10).max(10 * SIZE),
             ..self
+        }
+    }
+
+    fn link(&self) -> LinkSpec {
+        let loss = Probability::from_parts_per_billion(self.loss as u32 * 1000);
+        LinkSpec {
+            rate: Some(Rate::from_bytes_per_second(self.rate)),
+            delay: Some(self.rtt),
+            jitter: self.jitter,
+            aggregate: self.lump,
+            loss: Some(Repeated::independent(loss)),
+            queue: Some(QueueLimit::Bytes(self.queue - SIZE)),
+            ..LinkSpec::default()
         }
     }
 
@@ -279,25 +294,15 @@ impl MaxByKey for Option<InFlight> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Event {
-    Acked { flow: usize, number: u64 },
-    Wake { flow: usize },
-}
-
 /// Flows that share a path.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) now: Time,
     pub(super) spec: PathSpec,
     pub(super) flows: Vec<Flow>,
-    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
-    sequence: u64,
-    link_free: Time,
-    back_before: Time,
-    random: Random,
-    /// The delay in the queue of each packet since the list was last cleared.
-    pub(super) queue_delays: Vec<Duration>,
+    network: Network,
+    /// The times at which flows may send again or give up, with the index of the flow.
+    wakes: BinaryHeap<Reverse<(Time, usize)>>,
 }
 
 impl World {
@@ -311,12 +316,8 @@ impl World {
             now: Time::ZERO + Duration::from_secs(100),
             spec,
             flows: Vec::new(),
-            events: BinaryHeap::new(),
-            sequence: 0,
-            link_free: Time::ZERO,
-            back_before: Time::ZERO,
-            random: Random::new(seed),
-            queue_delays: Vec::new(),
+            network: Network::new(&spec.link(), seed),
+            wakes: BinaryHeap::new(),
         }
     }
 
@@ -332,33 +333,51 @@ impl World {
         let start = self.now + after;
         let controller = CongestionController::new(algorithm, MTU, 11 + flow as u64);
         self.flows.push(Flow::new(controller, start));
-        self.push(start, Event::Wake { flow });
+        self.wakes.push(Reverse((start, flow)));
         flow
     }
 
     pub(super) fn set_megabits(&mut self, megabits: u64) {
         self.spec.rate = megabits * 125_000;
+        let rate = Rate::from_bytes_per_second(self.spec.rate);
+        self.network.link.set_rate(self.now, rate);
+    }
+
+    /// Loses every packet from now on, or as many as the path does.
+    pub(super) fn set_silent(&mut self, is_silent: bool) {
+        let usual = self.spec.link().loss;
+        let all = Repeated::independent(Probability::ALWAYS);
+        let loss = usual.filter(|_| !is_silent).unwrap_or(all);
+        self.network.link.change(self.now, Change::Loss(loss));
+    }
+
+    /// Returns the delays in the queue since the last call.
+    pub(super) fn take_queue_delays(&mut self) -> Histogram {
+        self.network.link.take_queue_delays()
     }
 
     pub(super) fn write(&mut self, flow: usize, bytes: u64) {
         *self.flows[flow].backlog.get_or_insert(0) += bytes;
-        self.push(self.now, Event::Wake { flow });
+        self.wakes.push(Reverse((self.now, flow)));
     }
 
     /// Runs for a time. Returns the bytes delivered for each flow.
     pub(super) fn run(&mut self, time: Duration) -> Vec<u64> {
         let before: Vec<u64> = self.flows.iter().map(Flow::delivered).collect();
         let end = self.now + time;
-        while let Some(Reverse((at, _, event))) = self.events.peek().copied() {
-            if at > end {
+        loop {
+            let wake = self.wakes.peek().map(|Reverse((at, _))| *at);
+            let limit = wake.map_or(end, |wake| wake.min(end));
+            if let Some(arrival) = self.network.receive(limit) {
+                self.on_arrivals(arrival);
+                continue;
+            }
+            let Some(at) = wake.filter(|wake| *wake <= end) else {
                 break;
-            }
-            self.events.pop();
+            };
             self.now = at;
-            match event {
-                Event::Acked { flow, number } => self.on_ack(flow, number),
-                Event::Wake { flow } => self.on_wake(flow),
-            }
+            let Reverse((_, flow)) = self.wakes.pop().expect("a flow wakes");
+            self.on_wake(flow);
         }
         self.now = end;
         let delivered = self.flows.iter().map(Flow::delivered);
@@ -375,30 +394,21 @@ impl World {
         self.run(time)[0] * 100 / possible.max(1)
     }
 
-    pub(super) fn median_queue_delay(&mut self) -> Duration {
-        self.queue_delays.sort_unstable();
-        let middle = self.queue_delays.len() / 2;
-        self.queue_delays[middle]
-    }
-
-    fn on_ack(&mut self, flow: usize, number: u64) {
-        let mut numbers = vec![number];
-        while let Some(Reverse((
-            at,
-            _,
-            Event::Acked {
-                flow: other,
-                number,
-            },
-        ))) = self.events.peek().copied()
-            && at == self.now
-            && other == flow
-        {
-            self.events.pop();
-            numbers.push(number);
+    /// Acknowledges all packets that arrive at the time of the first one, flow by flow.
+    fn on_arrivals(&mut self, first: Arrival) {
+        self.now = first.at;
+        let mut numbers = vec![Vec::new(); self.flows.len()];
+        let mut next = Some(first);
+        while let Some(arrival) = next {
+            numbers[usize::from(arrival.flow)].push(arrival.number);
+            next = self.network.receive(self.now);
         }
-        self.flows[flow].on_acks(self.now, &numbers);
-        self.pump(flow);
+        for (flow, numbers) in numbers.into_iter().enumerate() {
+            if !numbers.is_empty() {
+                self.flows[flow].on_acks(self.now, &numbers);
+                self.pump(flow);
+            }
+        }
     }
 
     fn on_wake(&mut self, flow: usize) {
@@ -423,7 +433,7 @@ impl World {
             match self.flows[flow].may_send(now) {
                 Ok(()) => {
                     let number = self.flows[flow].send(now);
-                    self.enter_link(flow, number);
+                    self.network.send(now, flow as u16, number, SIZE);
                 }
                 Err(again) => break again,
             }
@@ -435,38 +445,8 @@ impl World {
         };
         if state.wake.is_none_or(|wake| next < wake) {
             state.wake = Some(next);
-            self.push(next, Event::Wake { flow });
+            self.wakes.push(Reverse((next, flow)));
         }
-    }
-
-    fn enter_link(&mut self, flow: usize, number: u64) {
-        if self.random.below(1_000_000) < self.spec.loss || self.spec.rate == 0 {
-            return;
-        }
-        let rate = Rate::from_bytes_per_second(self.spec.rate);
-        let waits = self.link_free - self.now;
-        if rate.bytes_in(waits) + SIZE > self.spec.queue.max(2 * SIZE) {
-            return;
-        }
-        self.queue_delays.push(waits);
-        self.link_free = self.link_free.max(self.now) + rate.time_for(SIZE);
-        let mut back = self.link_free + self.spec.rtt;
-        if let Some(lump) = self.spec.lump {
-            let lump = lump.as_nanos() as u64;
-            back = Time::from_nanos(back.as_nanos().next_multiple_of(lump));
-        }
-        if self.spec.jitter > Duration::ZERO {
-            let most = self.spec.jitter.as_nanos() as u64;
-            back += Duration::from_nanos(self.random.below(most));
-            back = back.max(self.back_before);
-            self.back_before = back;
-        }
-        self.push(back, Event::Acked { flow, number });
-    }
-
-    fn push(&mut self, at: Time, event: Event) {
-        self.sequence += 1;
-        self.events.push(Reverse((at, self.sequence, event)));
     }
 }
 
