@@ -1,15 +1,14 @@
-//! A link with delay, loss, reordering and duplication, all derived from one seed.
+//! A link between two endpoints, with settings that tests change while it runs.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use courser_base::{Ecn, Time};
+use courser_base::{Ecn, Rate, Time};
+use courser_link::{DuplexSpec, LinkSpec, Packet, Probability, QueueLimit, Reorder, Repeated};
 
 use crate::build::transmit::Transmit;
-use crate::rng::Rng;
 
-/// A datagram on its way.
+/// A datagram between two endpoints.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Datagram {
     pub(crate) from: SocketAddr,
@@ -19,7 +18,7 @@ pub(crate) struct Datagram {
 }
 
 impl Datagram {
-    /// Splits a batch into datagrams.
+    /// Splits a batch into its datagrams.
     pub(crate) fn split(transmit: &Transmit, bytes: &[u8], from: SocketAddr) -> Vec<Self> {
         let size = transmit.segment_size.unwrap_or(transmit.len);
         let (to, ecn) = (transmit.destination, transmit.ecn);
@@ -35,32 +34,36 @@ impl Datagram {
     }
 }
 
-/// Decides the fate of each datagram: true lets it pass. It may change the datagram.
+/// Decides the fate of each datagram, which it may change. Returns false to drop it.
 pub(crate) type Filter = Box<dyn FnMut(usize, &mut Datagram) -> bool>;
 
-/// A link whose directions have equal properties.
+/// A link with the same effects in both directions, which tests may change at any time.
 pub(crate) struct Link {
+    /// The delay each way. Datagrams after a change take another route and may overtake earlier ones.
     pub(crate) delay: Duration,
-    /// Datagrams lost, in thousandths.
-    pub(crate) loss: u64,
-    /// Datagrams delayed by up to one delay more, in thousandths.
-    pub(crate) reorder: u64,
-    /// Datagrams that arrive twice, in thousandths.
-    pub(crate) duplicate: u64,
+    /// Lost datagrams in parts of a thousand.
+    pub(crate) loss: u32,
+    /// Datagrams that are delayed by up to one more delay, in parts of a thousand.
+    pub(crate) reorder: u32,
+    /// Datagrams that arrive twice, in parts of a thousand.
+    pub(crate) duplicate: u32,
     pub(crate) filter: Option<Filter>,
-    /// Bytes per second in each direction; `None` is unlimited.
+    /// Bytes per second each way, IP and UDP headers included; `None` is unlimited.
     pub(crate) rate: Option<u64>,
-    under_way: BTreeMap<(Time, u64), Datagram>,
-    busy_until: [Time; 2],
-    count: u64,
-    rng: Rng,
-    pub(crate) lost: u64,
+    /// The routes so far that still have datagrams, the current one last.
+    routes: Vec<Route>,
+    count: usize,
+    seed: u64,
+}
+
+/// The links of both directions, to the server first.
+struct Route {
+    spec: LinkSpec,
+    ways: [courser_link::Link; 2],
 }
 
 impl Link {
     pub(crate) fn new(delay: Duration, seed: u64) -> Self {
-        let mut key = [0; 32];
-        key[..8].copy_from_slice(&seed.to_be_bytes());
         Self {
             delay,
             loss: 0,
@@ -68,55 +71,103 @@ impl Link {
             duplicate: 0,
             filter: None,
             rate: None,
-            under_way: BTreeMap::new(),
-            busy_until: [Time::ZERO; 2],
+            routes: Vec::new(),
             count: 0,
-            rng: Rng::new(key),
-            lost: 0,
+            seed,
         }
     }
 
     pub(crate) fn send(&mut self, now: Time, mut datagram: Datagram) {
         self.count += 1;
-        let number = usize::try_from(self.count).expect("fits");
+        let number = self.count;
         if let Some(filter) = &mut self.filter
             && !filter(number, &mut datagram)
         {
-            self.lost += 1;
             return;
         }
-        if self.rng.below(1000) < self.loss {
-            self.lost += 1;
-            return;
-        }
-        let mut at = self.leave_at(now, &datagram) + self.delay;
-        if self.rng.below(1000) < self.reorder {
-            let nanos = u64::try_from(self.delay.as_nanos()).expect("short");
-            at += Duration::from_nanos(self.rng.below(nanos.max(1)));
-        }
-        if self.rng.below(1000) < self.duplicate {
-            self.count += 1;
-            self.under_way.insert((at, self.count), datagram.clone());
-        }
-        self.count += 1;
-        self.under_way.insert((at, self.count), datagram);
+        let direction = usize::from(datagram.from.port() == 4433);
+        let packet = Packet {
+            source: datagram.from,
+            destination: datagram.to,
+            ecn: datagram.ecn,
+            payload: datagram.bytes.into(),
+        };
+        self.route(now).ways[direction].send(now, packet);
     }
 
-    fn leave_at(&mut self, now: Time, datagram: &Datagram) -> Time {
-        let Some(rate) = self.rate else { return now };
-        let direction = usize::from(datagram.from.port() == 4433);
-        let nanos = datagram.bytes.len() as u64 * 1_000_000_000 / rate;
-        let start = self.busy_until[direction].max(now);
-        self.busy_until[direction] = start + Duration::from_nanos(nanos);
-        self.busy_until[direction]
+    /// Returns the route of the present settings.
+    fn route(&mut self, now: Time) -> &mut Route {
+        let spec = self.spec();
+        self.routes
+            .retain(|route| route.spec.delay == spec.delay || route.next_time().is_some());
+        let last = self.routes.last();
+        if last.is_none_or(|route| route.spec.delay != spec.delay) {
+            self.seed += 1;
+            self.routes.push(Route::new(&spec, self.seed));
+        }
+        let route = self.routes.last_mut().expect("a route");
+        if route.spec != spec {
+            route
+                .ways
+                .iter_mut()
+                .for_each(|way| way.set_spec(now, &spec));
+            route.spec = spec;
+        }
+        route
+    }
+
+    fn spec(&self) -> LinkSpec {
+        let reorder = Reorder {
+            probability: thousandths(self.reorder),
+            by: self.delay,
+        };
+        LinkSpec {
+            rate: self.rate.map(Rate::from_bytes_per_second),
+            queue: Some(QueueLimit::Bytes(u64::MAX)),
+            delay: Some(self.delay),
+            loss: Some(Repeated::independent(thousandths(self.loss))),
+            reorder: Some(reorder),
+            duplicate: thousandths(self.duplicate),
+            ..LinkSpec::default()
+        }
     }
 
     pub(crate) fn next_arrival(&self) -> Option<Time> {
-        self.under_way.first_key_value().map(|((at, _), _)| *at)
+        self.routes.iter().filter_map(Route::next_time).min()
     }
 
     pub(crate) fn receive(&mut self, now: Time) -> Option<Datagram> {
-        let first = self.under_way.first_entry()?;
-        (first.key().0 <= now).then(|| first.remove())
+        loop {
+            let next = self.next_arrival().filter(|next| *next <= now)?;
+            let mut ways = self.routes.iter_mut().flat_map(|route| &mut route.ways);
+            if let Some(packet) = ways.find_map(|way| way.poll(next)) {
+                return Some(Datagram {
+                    from: packet.source,
+                    to: packet.destination,
+                    ecn: packet.ecn,
+                    bytes: packet.payload.into(),
+                });
+            }
+        }
     }
+}
+
+impl Route {
+    fn new(spec: &LinkSpec, seed: u64) -> Self {
+        Self {
+            spec: spec.clone(),
+            ways: DuplexSpec::symmetric(spec.clone()).links(seed).into(),
+        }
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        self.ways
+            .iter()
+            .filter_map(courser_link::Link::next_time)
+            .min()
+    }
+}
+
+fn thousandths(parts: u32) -> Probability {
+    Probability::from_parts_per_billion(parts * 1_000_000)
 }

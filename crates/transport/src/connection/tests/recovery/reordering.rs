@@ -4,7 +4,7 @@ use super::*;
 
 /// Creates a pair at 1 MB/s whose path delays `reorder` of a thousand datagrams by up to half a
 /// round trip.
-fn reordering(reorder: u64) -> Pair {
+fn reordering(reorder: u32) -> Pair {
     let mut pair = connected(|_| {});
     pair.link.rate = Some(1_000_000);
     pair.link.reorder = reorder;
