@@ -1,14 +1,15 @@
-//! A relay between a client and a server: a NAT that can lose its mapping, a network that can lose
-//! packets.
+//! A relay between a client and a server: a NAT whose mappings change, and a link.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
+use courser_base::{Ecn, Time};
+use courser_link::{DuplexSpec, Link, Packet};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
-use super::{Random, loopback};
+use super::loopback;
 
 /// Forwards datagrams between one client and one server.
 pub struct Relay {
@@ -24,13 +25,8 @@ struct Shared {
     /// The socket that the server sees as the client.
     outside: Mutex<Arc<UdpSocket>>,
     client: Mutex<Option<SocketAddr>>,
-    loss: Mutex<Loss>,
-    dropped: [AtomicU64; 2],
-}
-
-struct Loss {
-    percent: u64,
-    random: Random,
+    /// The links to the server and back.
+    links: Mutex<[Link; 2]>,
 }
 
 #[derive(Clone, Copy)]
@@ -42,14 +38,17 @@ enum Direction {
 /// Larger than any datagram that the tests let through.
 const BUFFER_LEN: usize = 65_536;
 
+const SEED: u64 = 0x5eed;
+
 impl Relay {
-    /// Starts a relay in front of `server` that drops nothing.
+    /// Starts a relay in front of `server` with a link without effects.
     pub fn new(server: SocketAddr) -> Self {
-        Self::losing(server, 0)
+        Self::with_link(server, "none")
     }
 
-    /// Starts a relay that drops so many per cent in each direction.
-    pub fn losing(server: SocketAddr, percent: u64) -> Self {
+    /// Starts a relay with a link without delay: datagrams leave at once or never.
+    pub fn with_link(server: SocketAddr, link: &str) -> Self {
+        let link: DuplexSpec = link.parse().expect("a link");
         let inside = tokio_socket();
         let address = inside.local_addr().expect("bound");
         let outside = Arc::new(tokio_socket());
@@ -58,11 +57,7 @@ impl Relay {
             inside,
             outside: Mutex::new(outside.clone()),
             client: Mutex::new(None),
-            loss: Mutex::new(Loss {
-                percent,
-                random: Random(0x5eed),
-            }),
-            dropped: [AtomicU64::new(0), AtomicU64::new(0)],
+            links: Mutex::new(link.links(SEED).into()),
         });
         let tasks = vec![
             crate::common::spawn(shared.clone().up()),
@@ -75,8 +70,8 @@ impl Relay {
         }
     }
 
-    /// Changes the client's port like a NAT that has lost its mapping. The server sees the new one
-    /// from now on, and datagrams to the old one are lost.
+    /// Changes the client's port as a NAT does. The server sees another one from now on, and
+    /// datagrams to the old one are dropped.
     pub fn rebind(&mut self) -> u16 {
         let outside = Arc::new(tokio_socket());
         let port = outside.local_addr().expect("bound").port();
@@ -89,9 +84,10 @@ impl Relay {
         port
     }
 
-    /// Returns the datagrams dropped on purpose, those to the server first.
+    /// Returns the datagrams that the link dropped, those to the server first.
     pub fn dropped(&self) -> [u64; 2] {
-        [0, 1].map(|index| self.shared.dropped[index].load(Ordering::Relaxed))
+        let links = lock(&self.shared.links);
+        [0, 1].map(|index| links[index].stats().dropped.total())
     }
 }
 
@@ -105,16 +101,15 @@ impl Shared {
     async fn up(self: Arc<Self>) {
         let mut buffer = vec![0; BUFFER_LEN];
         loop {
-            // An asynchronous error from an earlier datagram that was undeliverable.
+            // An error reports an earlier datagram to a closed port.
             let Ok((len, from)) = self.inside.recv_from(&mut buffer).await else {
                 continue;
             };
             *lock(&self.client) = Some(from);
-            if self.loses(Direction::Up) {
-                continue;
+            for payload in self.pass(Direction::Up, &buffer[..len]) {
+                let outside = lock(&self.outside).clone();
+                let _ = outside.send_to(&payload, self.server).await;
             }
-            let outside = lock(&self.outside).clone();
-            let _ = outside.send_to(&buffer[..len], self.server).await;
         }
     }
 
@@ -125,21 +120,25 @@ impl Shared {
                 continue;
             };
             let client = *lock(&self.client);
-            if let Some(client) = client
-                && !self.loses(Direction::Down)
-            {
-                let _ = self.inside.send_to(&buffer[..len], client).await;
+            let Some(client) = client else { continue };
+            for payload in self.pass(Direction::Down, &buffer[..len]) {
+                let _ = self.inside.send_to(&payload, client).await;
             }
         }
     }
 
-    fn loses(&self, direction: Direction) -> bool {
-        let mut loss = lock(&self.loss);
-        let loses = loss.random.below(100) < loss.percent;
-        if loses {
-            self.dropped[direction as usize].fetch_add(1, Ordering::Relaxed);
-        }
-        loses
+    /// Sends a datagram over the link, and returns those that arrive.
+    fn pass(&self, direction: Direction, payload: &[u8]) -> Vec<Bytes> {
+        let link = &mut lock(&self.links)[direction as usize];
+        let packet = Packet {
+            source: self.server,
+            destination: self.server,
+            ecn: Ecn::NotEct,
+            payload: Bytes::copy_from_slice(payload),
+        };
+        link.send(Time::ZERO, packet);
+        let arrived = std::iter::from_fn(|| link.poll(Time::ZERO));
+        arrived.map(|packet| packet.payload).collect()
     }
 }
 

@@ -119,7 +119,7 @@ const LOSSY: Plan = Plan {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_percent_loss_with_a_courser_client() {
     let mut relay = None;
-    let route = |server| relay.insert(Relay::losing(server, 1)).address;
+    let route = |server| relay.insert(Relay::with_link(server, "1%")).address;
     let pair = within(20, World::default().courser_to_quinn_via(route)).await;
     within(60, exchange(&pair.client, &pair.server, LOSSY)).await;
     check_losses(
@@ -132,7 +132,7 @@ async fn one_percent_loss_with_a_courser_client() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_percent_loss_with_a_quinn_client() {
     let mut relay = None;
-    let route = |server| relay.insert(Relay::losing(server, 1)).address;
+    let route = |server| relay.insert(Relay::with_link(server, "1%")).address;
     let pair = within(20, World::default().quinn_to_courser_via(route)).await;
     within(60, exchange(&pair.client, &pair.server, LOSSY)).await;
     check_losses(
