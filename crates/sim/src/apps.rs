@@ -1,9 +1,8 @@
-//! Applications that are ready to run: bulk transfers, requests, pings, paced writers, and the
-//! server that all of them talk to.
+//! Ready-made applications: bulk transfers, requests, pings, paced writers, and the server that all
+//! of them connect to.
 //!
-//! They speak the format of `courser perf`: the first eight bytes of a client's stream are the
-//! length of the wanted response, big-endian. Everything behind is a pattern that the receiver
-//! checks byte by byte.
+//! They use the format of `courser perf`: the first eight bytes of a client's stream are the length
+//! of the wanted response, big-endian. The rest is a pattern that the receiver checks byte by byte.
 
 mod bulk;
 mod exchange;
@@ -20,10 +19,10 @@ pub use self::pattern::{check, piece};
 pub use self::serve::Serve;
 pub use self::tally::{Mismatch, Tally};
 
-/// The response length that asks for bytes without end.
+/// The response length that requests an endless response.
 pub const ENDLESS: u64 = u64::MAX;
 
-/// Bytes in front of the pattern on a client's stream.
+/// The bytes before the pattern on a client's stream.
 const HEADER_LEN: u64 = 8;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A machine of a world that runs a real endpoint, with an application on it.
+//! Hosts of a world: a real endpoint with an application.
 
 mod app;
 mod context;
@@ -25,29 +25,30 @@ pub use self::app::App;
 pub use self::context::Context;
 pub use self::identity::{SERVER_NAME, certificate, client_tls, server_tls};
 
-/// What a host is made with.
+/// The settings of a host.
 #[derive(Clone, Debug)]
 pub struct HostSpec {
-    /// Its address; packets are sent from there whatever they answer.
+    /// The address of the host. All packets are sent from it, even responses to another address.
     pub address: SocketAddr,
-    /// Where its connection IDs, keys and challenges come from, see
+    /// The seed of connection IDs, keys and challenges, see
     /// [`World::seed_for`](crate::World::seed_for).
     pub seed: u64,
-    /// Settings of its connections, whichever end it is. Unless replaced they search for an MTU
-    /// up to [`ETHERNET_PAYLOAD`], as hosts on Ethernet do: links have no MTU unless told. Its `sinks` record them.
+    /// The settings of connections of clients and servers. By default they search for an MTU up to
+    /// [`ETHERNET_PAYLOAD`], as hosts on Ethernet do: links have no MTU by default. Its `sinks`
+    /// record the connections.
     pub transport: TransportConfig,
-    /// It accepts connections.
+    /// True if the host accepts connections.
     pub is_server: bool,
-    /// When a server asks clients to prove their address.
+    /// The policy for address validation with Retry.
     pub retry: RetryPolicy,
-    /// Application protocol.
+    /// The application protocol.
     pub alpn: Vec<u8>,
-    /// Datagrams that it sends in one piece, as a system with segmentation offload does.
+    /// The largest number of datagrams sent in one batch, as on a system with segmentation offload.
     pub max_segments: usize,
 }
 
 impl HostSpec {
-    /// A client with default settings.
+    /// Creates a client with default settings.
     pub fn client(address: SocketAddr, seed: u64) -> Self {
         Self {
             address,
@@ -63,7 +64,7 @@ impl HostSpec {
         }
     }
 
-    /// A server with default settings; clients need not prove their address first.
+    /// Creates a server with default settings, without address validation by Retry.
     pub fn server(address: SocketAddr, seed: u64) -> Self {
         Self {
             is_server: true,
@@ -71,24 +72,23 @@ impl HostSpec {
         }
     }
 
-    /// The same with these settings of connections.
+    /// Replaces the settings of connections.
     #[must_use]
     pub fn with_transport(self, transport: TransportConfig) -> Self {
         Self { transport, ..self }
     }
 }
 
-/// UDP payload of an Ethernet frame with 1500 bytes of IPv4.
+/// The UDP payload of an Ethernet frame with 1500 bytes of IPv4.
 pub const ETHERNET_PAYLOAD: u16 = 1472;
 
-/// Datagrams in one batch unless told otherwise: as many as real drivers send at once.
+/// The default number of datagrams in a batch, as many as real drivers send at once.
 pub const DEFAULT_SEGMENTS: usize = 16;
 
-/// A real endpoint in a world, with an application on it.
+/// A host of a world: a real endpoint with an application.
 ///
-/// TLS is real too: keys and ciphertext differ from run to run, and nothing else does. All hosts
-/// show the same certificate, made for nothing but this, so that messages have the same sizes
-/// everywhere.
+/// TLS is real too, so keys and ciphertext differ between runs, but nothing else does. All hosts
+/// present the same test certificate, so that messages have the same sizes everywhere.
 pub struct Host {
     address: SocketAddr,
     endpoint: Endpoint,
@@ -102,7 +102,7 @@ pub struct Host {
     ended: BTreeMap<ConnectionHandle, ConnectionStats>,
 }
 
-/// Datagrams of one origin that have arrived at one time, as a system coalesces them.
+/// Datagrams from one origin that arrived at one time, as a system coalesces them.
 #[derive(Debug, Default)]
 struct Arrived {
     source: Option<(SocketAddr, Ecn)>,
@@ -110,20 +110,20 @@ struct Arrived {
     bytes: Vec<u8>,
 }
 
-/// Events that a host keeps; those of streams are not among them.
+/// The largest number of events that a host keeps, without those of streams.
 const MAX_LOG: usize = 10_000;
 
-/// Connections whose last counters a host keeps.
+/// The largest number of closed connections whose counters a host keeps.
 const MAX_ENDED: usize = 10_000;
 
-/// What one receive buffer holds.
+/// The size of a receive buffer.
 const MAX_ARRIVED: usize = 65_535;
 
 impl Host {
-    /// Makes a host.
+    /// Creates a host.
     ///
     /// # Panics
-    /// When a setting of `spec.transport` is outside its range.
+    /// If a setting of `spec.transport` is out of range.
     pub fn new(spec: HostSpec, app: impl App) -> Self {
         let valid = spec.transport.validate();
         assert!(valid.is_ok(), "{valid:?}");
@@ -154,28 +154,28 @@ impl Host {
         }
     }
 
-    /// Its address.
+    /// Returns the address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The application, if it is of this type.
+    /// Returns the application if it has this type.
     pub fn app<A: App>(&self) -> Option<&A> {
         let app: &dyn std::any::Any = &*self.app;
         app.downcast_ref()
     }
 
-    /// What its application has moved, if it counts that.
+    /// Returns the counters of the application if it has any.
     pub fn tally(&self) -> Option<&Tally> {
         self.app.tally()
     }
 
-    /// The endpoint.
+    /// Returns the endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Lets `act` do with application and endpoint what a callback may do.
+    /// Runs `act` with the application and the endpoint, as a callback does.
     pub fn act<T>(
         &mut self,
         now: Time,
@@ -184,13 +184,12 @@ impl Host {
         self.with_app(now, act)
     }
 
-    /// What its connections were told, streams apart, in order.
+    /// Returns the events of all connections in order, without those of streams.
     pub fn log(&self) -> &[(Time, ConnectionHandle, Event)] {
         &self.log
     }
 
-    /// Handles of all connections it has, and of those that have ended and are remembered, in the
-    /// order of handles.
+    /// Returns the handles of all connections, open and closed, in the order of handles.
     pub fn connections(&self) -> Vec<ConnectionHandle> {
         let mut all: Vec<_> = self.endpoint.handles().collect();
         all.extend(self.ended.keys());
@@ -199,8 +198,8 @@ impl Host {
         all
     }
 
-    /// Counters of a connection: as they are, or as they were when it ended. Those of ten
-    /// thousand ended connections are kept.
+    /// Returns the counters of a connection, or the final ones if it is closed. Those of ten
+    /// thousand closed connections are kept.
     pub fn stats(&self, handle: ConnectionHandle) -> Option<ConnectionStats> {
         match self.ended.get(&handle) {
             Some(stats) => Some(*stats),
@@ -221,7 +220,7 @@ impl Host {
         act(&mut *self.app, &mut context)
     }
 
-    /// Hands over what has been collected.
+    /// Passes the collected datagrams to the endpoint.
     fn flush(&mut self, now: Time) {
         let Some((source, ecn)) = self.arrived.source.take() else {
             return;
@@ -238,7 +237,7 @@ impl Host {
 
     fn accept_all(&mut self, now: Time) {
         while let Some(incoming) = self.endpoint.poll_incoming() {
-            // A client that is gone again, or that TLS refuses, has been answered by then.
+            // A client that has gone, or that TLS refuses, has been answered already.
             let _ = self.endpoint.accept(now, incoming, None);
         }
     }
@@ -344,8 +343,7 @@ impl Node for Host {
     }
 }
 
-/// What the calendar says at the beginning of a world: tokens carry it, and their lifetimes count
-/// from it.
+/// The calendar time at the start of a world. Tokens contain it, and their lifetimes count from it.
 const EPOCH: u64 = 1_700_000_000;
 
 impl std::fmt::Debug for Host {

@@ -2,18 +2,18 @@
 
 use courser::Identity;
 
-/// The name that the certificate is for.
+/// The name in the certificate.
 pub const SERVER_NAME: &str = "localhost";
 
-/// Valid from 2020 to 9999; an Ed25519 key.
+/// Valid from 2020 to 9999, with an Ed25519 key.
 const CERTIFICATE: &[u8] = include_bytes!("host/certificate.pem");
-/// Known to everybody, and good for nothing outside of a world.
+/// The private key is public and must not be used outside of a world.
 const KEY: &[u8] = include_bytes!("host/key.pem");
 
-/// A certificate for `localhost` and its key, the same in every run.
+/// Returns a certificate for `localhost` with its key, the same in every run.
 ///
-/// Its signatures have a fixed length, so that handshakes do not differ in size from run to run,
-/// as they do with [`Identity::dev`]. Everybody knows the key: it proves nothing.
+/// Its signatures have a fixed length, so that the sizes of handshakes do not differ between runs,
+/// as they do with [`Identity::dev`]. The key is public and proves nothing.
 ///
 /// ```
 /// use courser::{ClientConfig, ServerConfig};

@@ -1,4 +1,4 @@
-//! What takes part in a world.
+//! The interface of machines in a world.
 
 use std::any::Any;
 
@@ -6,23 +6,24 @@ use courser_base::Time;
 
 use crate::packet::{Packet, TooBig};
 
-/// A machine of the world: it takes packets, has timers, and sends packets.
+/// A machine of a world, which receives packets, has timers, and sends packets.
 ///
-/// The world calls it at one point in time as often as it likes: first [`receive`](Node::receive)
-/// for all that has arrived, then [`run`](Node::run), then [`transmit`](Node::transmit) until
-/// that returns `None`. It does so again when [`next_timeout`](Node::next_timeout) has come.
+/// The world may call it any number of times at one point in time: first [`receive`](Node::receive)
+/// for all packets that have arrived, then [`run`](Node::run), then [`transmit`](Node::transmit)
+/// until that returns `None`. It does so again at the time of [`next_timeout`](Node::next_timeout).
 ///
-/// It is [`Any`], so that a world can give back the machine that was put into it.
+/// It is [`Any`], so that a world can return the machine with its own type.
 pub trait Node: Any {
-    /// A packet has arrived.
+    /// Receives a packet.
     fn receive(&mut self, now: Time, packet: Packet);
-    /// A router has dropped a packet of this machine because it was too large, and says so.
-    /// Called as [`receive`](Node::receive) is. Who does not listen to ICMP does nothing.
+    /// Receives the report of a router that a packet of this machine was too large and dropped. The
+    /// world calls it as it calls [`receive`](Node::receive). The default ignores ICMP.
     fn packet_too_big(&mut self, _now: Time, _message: &TooBig) {}
     /// Runs timers that are due, and the application.
     fn run(&mut self, now: Time);
-    /// The next packet to send now.
+    /// Returns the next packet to send now.
     fn transmit(&mut self, now: Time) -> Option<Packet>;
-    /// When to call [`run`](Node::run) without a packet; not later than asked for by any part.
+    /// Returns the time of the next call of [`run`](Node::run) without a packet, the earliest that
+    /// any part needs.
     fn next_timeout(&self) -> Option<Time>;
 }

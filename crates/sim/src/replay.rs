@@ -1,16 +1,16 @@
-//! The same test over many seeds, and the one command that repeats a seed that failed.
+//! Tests over many seeds, with a command that repeats a failed seed.
 
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Runs `test` once for each of `count` seeds, which are 1, 2, 3 and so on.
+/// Runs `test` once for each of `count` seeds: 1, 2, 3 and so on.
 ///
-/// When one panics, the command that repeats just that run is printed before the panic goes on.
-/// Two variables change what is run: `COURSER_SEED=17` runs only seed 17, `COURSER_RUNS=5000`
-/// runs so many seeds instead of `count`.
+/// If the test panics, prints the command that repeats this run before the panic continues. Two
+/// variables change the runs: `COURSER_SEED=17` runs seed 17 only, and `COURSER_RUNS=5000` runs
+/// that many seeds instead of `count`.
 ///
 /// # Panics
-/// When `test` does, and when a variable holds anything but a number.
+/// If `test` does, and if a variable is not a number.
 pub fn for_each_seed(count: u64, mut test: impl FnMut(u64)) {
     if let Some(seed) = number_from("COURSER_SEED") {
         return test(seed);
@@ -24,10 +24,10 @@ pub fn for_each_seed(count: u64, mut test: impl FnMut(u64)) {
     }
 }
 
-/// The command that repeats the test which runs on this thread, with this seed.
+/// Returns the command that repeats the test on this thread with this seed.
 fn command(seed: u64) -> String {
     let package = env::var("CARGO_PKG_NAME").unwrap_or_else(|_| "PACKAGE".to_owned());
-    // The harness runs each test on a thread of its name.
+    // The harness runs each test on a thread with its name.
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("TEST");
     format!("COURSER_SEED={seed} cargo test -p {package} -- --exact {name} --nocapture")

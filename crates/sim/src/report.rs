@@ -1,7 +1,7 @@
-//! What a run leaves behind: plain data that tables, pages and tests read.
+//! The results of a run as plain data for tables, pages and tests.
 //!
-//! Times count from the beginning of the world. A report serialises with times as seconds and
-//! durations as seconds too, so that its JSON form needs no key to be read.
+//! Times count from the start of the world. A report serialises times and durations as seconds, so
+//! that its JSON form needs no explanation.
 
 mod measures;
 mod series;
@@ -17,119 +17,119 @@ pub use self::series::{Buckets, Point, Series};
 /// One run of one scenario with one seed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RunReport {
-    /// Name of the scenario.
+    /// The name of the scenario.
     pub scenario: String,
     /// The seed that repeats this run.
     pub seed: u64,
-    /// How long the world ran.
+    /// The duration of the run.
     #[serde(serialize_with = "as_seconds")]
     pub duration: Duration,
-    /// What is measured and compared with bounds begins here and ends with the run.
+    /// The start of the measured time, which ends with the run. Bounds apply to it.
     #[serde(serialize_with = "as_time")]
     pub measured_from: Time,
     /// Every flow, in the order of the scenario.
     pub flows: Vec<FlowReport>,
-    /// Every link and direction, in the order of the scenario, forward before back.
+    /// Every link and direction in the order of the scenario, forward before back.
     pub links: Vec<LinkReport>,
-    /// What was done to the world on the way: rate steps, rebindings, switches of controllers.
+    /// Changes to the world during the run: rate steps, rebindings, changes of controllers.
     pub marks: Vec<Mark>,
-    /// Digest of the trace: the same on every machine for the same scenario, seed and version.
+    /// The digest of the trace: the same on every machine for the same scenario, seed and version.
     pub digest: u64,
-    /// Virtual events that the world went through.
+    /// The number of virtual events of the world.
     pub steps: u64,
-    /// What the scenario's bounds are compared with.
+    /// The measures that bounds are compared with.
     pub measures: Measures,
 }
 
-/// Something that was done to the world at a time, for the eye of the reader of a chart.
+/// A change to the world, to be shown in charts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Mark {
-    /// When.
+    /// The time of the change.
     #[serde(serialize_with = "as_time")]
     pub at: Time,
-    /// What, in a few words.
+    /// A short description.
     pub label: String,
 }
 
-/// One flow: a connection and the transfer on it.
+/// One flow: a connection with the transfer on it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct FlowReport {
-    /// Its name, unique in the run: `bulk`, or `bulk-2` where a flow has a count.
+    /// The name, unique in the run: `bulk`, or `bulk-2` for a flow with a count.
     pub name: String,
-    /// The congestion controller of the sending end, at the end of the run.
+    /// The congestion controller of the sending end at the end of the run.
     pub controller: String,
-    /// When the client began the connection.
+    /// The time at which the client started the connection.
     #[serde(serialize_with = "as_time")]
     pub start: Time,
-    /// When the last byte arrived, the connection ended or the run did.
+    /// The time at which the last byte arrived, the connection closed or the run ended.
     #[serde(serialize_with = "as_time")]
     pub end: Time,
-    /// Payload bytes that the receiving application has read.
+    /// Payload bytes that the receiving application read.
     pub bytes_delivered: u64,
-    /// Payload bytes read in each piece of time.
+    /// Payload bytes read in each interval.
     pub delivered: Buckets,
-    /// Payload bits per second while it was measured, from `measured_from` or its own start to
-    /// its end.
+    /// Payload bits per second over the measured time of the flow, which starts at `measured_from`
+    /// or its own start, whichever is later.
     pub goodput: f64,
     /// Stream bytes sent for the first time, over time.
     pub sent: Series,
-    /// Stream bytes the receiving application has read, over time.
+    /// Stream bytes read by the receiving application, over time.
     pub received: Series,
     /// Stream bytes acknowledged without a gap before them, over time.
     pub acked: Series,
-    /// Congestion window in bytes.
+    /// The congestion window in bytes.
     pub congestion_window: Series,
     /// Bytes in flight.
     pub bytes_in_flight: Series,
-    /// Slow-start threshold in bytes; empty while there is none.
+    /// The slow-start threshold in bytes; empty while there is none.
     pub ssthresh: Series,
-    /// Pacing rate in bytes per second; empty while the controller gives none.
+    /// The pacing rate in bytes per second; empty while the controller has none.
     pub pacing_rate: Series,
-    /// Latest sample of the round-trip time, in nanoseconds.
+    /// The latest sample of the round-trip time, in nanoseconds.
     pub latest_rtt: Series,
-    /// Smoothed round-trip time, in nanoseconds.
+    /// The smoothed round-trip time, in nanoseconds.
     pub smoothed_rtt: Series,
-    /// Lowest round-trip time, in nanoseconds.
+    /// The lowest round-trip time, in nanoseconds.
     pub min_rtt: Series,
-    /// Packets that the sender took for lost: when, and their numbers. The first
-    /// [`MAX_LOSSES`] of them; `packets_lost` counts all.
+    /// The times and numbers of packets that the sender declared lost. Only the first
+    /// [`MAX_LOSSES`] are recorded, but `packets_lost` counts all.
     pub losses: Vec<Point>,
     /// Packets sent by the sending end.
     pub packets_sent: u64,
-    /// Packets that the sender took for lost.
+    /// Packets that the sender declared lost.
     pub packets_lost: u64,
-    /// Of these, packets that turned out to have arrived; none where the transport does not tell.
+    /// Lost packets that had arrived after all; none if the transport does not report them.
     pub spurious_losses: Option<u64>,
-    /// Stream bytes sent again.
+    /// Stream bytes that were retransmitted.
     pub retransmitted_bytes: u64,
-    /// Times the congestion window was cut.
+    /// The number of reductions of the congestion window.
     pub congestion_events: u64,
     /// Probe timeouts of the sender.
     pub ptos: u64,
-    /// From the client's first packet to the end of its handshake.
+    /// The time from the client's first packet to the end of its handshake.
     #[serde(serialize_with = "as_maybe_seconds")]
     pub handshake_time: Option<Duration>,
-    /// From the start of the connection to the last byte, for transfers of so many bytes.
+    /// The time from the start of the connection to the last byte, for transfers with a fixed size.
     #[serde(serialize_with = "as_maybe_seconds")]
     pub completion_time: Option<Duration>,
-    /// Round trips of requests or pings, in nanoseconds: when each ended, and how long it took.
+    /// Exchanges of requests or pings: the end and the duration in nanoseconds of each.
     pub exchanges: Series,
-    /// Why the connection ended before the run did, if it did otherwise than by our close.
+    /// The reason why the connection closed before the end of the run, unless it was our own close.
     pub failure: Option<String>,
 }
 
 /// One direction of one link.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct LinkReport {
-    /// Its name: `link forward`, `access-2 back`.
+    /// The name: `link forward`, `access-2 back`.
     pub name: String,
-    /// What the link may carry over time, in bits per second; empty without a limit.
+    /// The capacity of the link over time, in bits per second; empty without a limit.
     pub capacity: Series,
-    /// Bytes that left the link in each piece of time, headers of IP and UDP included.
+    /// Bytes that left the link in each interval, headers of IP and UDP included.
     pub carried: Buckets,
     /// Bytes in the queue over time.
     pub queue_bytes: Series,
-    /// Waiting time in the queue over time, in nanoseconds: what a packet that came now would
+    /// The queueing delay over time, in nanoseconds: the time that a packet arriving then would
     /// wait.
     pub queue_delay: Series,
     /// Packets dropped so far, over time.
@@ -140,34 +140,35 @@ pub struct LinkReport {
     pub packets_in: u64,
     /// Packets that left.
     pub packets_out: u64,
-    /// Packets dropped, by reason, in the link's own order and words; reasons without any are
+    /// Dropped packets by reason, in the order and words of the link. Reasons without drops are
     /// left out.
     pub dropped: Vec<(String, u64)>,
     /// Packets marked with CE.
     pub marked: u64,
-    /// Most bytes that were in the queue.
+    /// The largest number of bytes in the queue.
     pub queue_bytes_max: u64,
 }
 
 impl RunReport {
-    /// The flow with this name.
+    /// Returns the flow with this name.
     pub fn flow(&self, name: &str) -> Option<&FlowReport> {
         self.flows.iter().find(|flow| flow.name == name)
     }
 
-    /// The direction of a link with this name.
+    /// Returns the direction of a link with this name.
     pub fn link(&self, name: &str) -> Option<&LinkReport> {
         self.links.iter().find(|link| link.name == name)
     }
 }
 
-/// Losses that a flow keeps with their time and number. More than a chart can show.
+/// The largest number of losses that a flow records with their time and number, more than a chart
+/// can show.
 pub const MAX_LOSSES: usize = 20_000;
 
-/// Points that a series holds unless told otherwise: as many as a wide chart has pixels.
+/// The default number of points of a series: as many as a wide chart has pixels.
 pub const DEFAULT_POINTS: usize = 2000;
 
-/// Seconds as a number, for charts and JSON.
+/// Returns seconds as a number, for charts and JSON.
 #[expect(
     clippy::cast_precision_loss,
     reason = "fifteen digits of a second are finer than a nanosecond for eleven days"

@@ -1,8 +1,8 @@
-//! What happened in a world, one line for each event, and its digest.
+//! The trace of a world, one line for each event, and its digest.
 //!
-//! A line holds nothing that differs between machines or between runs of the same seed: no key,
-//! no ciphertext, no real time. Sizes, addresses, marks and connection IDs are all there is, and
-//! they follow from the seed alone.
+//! A line contains nothing that differs between machines or between runs of the same seed: no key,
+//! no ciphertext, no real time. It contains sizes, addresses, marks and connection IDs, which
+//! follow from the seed alone.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -12,37 +12,37 @@ use courser_base::Time;
 use crate::packet::Packet;
 use crate::seed::mix;
 
-/// What happened to a packet.
+/// An event of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Happening {
     /// A host sent it.
     Sent,
-    /// A host was given it.
+    /// A host received it.
     Delivered,
-    /// Nobody has its destination, or the sender has no way there.
+    /// No machine has its destination, or the sender has no route to it.
     Unroutable,
-    /// A NAT has no mapping for it, or not any more.
+    /// A NAT has no mapping for it, or no longer has one.
     Unmapped,
-    /// It was too large for a link, and its sender was told.
+    /// It was too large for a link, and its sender got a report.
     Refused,
 }
 
 /// One event of a world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceEvent {
-    /// When.
+    /// The time of the event.
     pub at: Time,
-    /// What.
+    /// The kind of the event.
     pub happening: Happening,
-    /// Sender as the receiver sees it at this place.
+    /// The source address at this place.
     pub source: SocketAddr,
-    /// Receiver as the sender sees it at this place.
+    /// The destination address at this place.
     pub destination: SocketAddr,
     /// The ECN field.
     pub ecn: courser_base::Ecn,
-    /// Bytes of UDP payload.
+    /// The length of the UDP payload.
     pub len: usize,
-    /// What can be read of a QUIC packet without keys, see [`visible`].
+    /// The header fields of a QUIC packet that are readable without keys, see [`visible`].
     pub id: u64,
 }
 
@@ -82,8 +82,9 @@ impl fmt::Display for TraceEvent {
     }
 }
 
-/// The part of a QUIC packet's header that no key hides and no machine changes: form and type,
-/// and up to seven bytes of the Destination Connection ID (RFC 8999 §5). Zero for what is shorter.
+/// Returns the part of a QUIC packet's header that is neither protected nor different between
+/// machines: form and type, and up to seven bytes of the Destination Connection ID (RFC 8999 §5).
+/// Missing bytes are zero.
 pub fn visible(payload: &[u8]) -> u64 {
     let (Some(first), is_long) = (
         payload.first(),
@@ -91,8 +92,8 @@ pub fn visible(payload: &[u8]) -> u64 {
     ) else {
         return 0;
     };
-    // The low four bits of a long header are protected, and the low six of a short one, whose
-    // spin bit is kept out too.
+    // The low four bits of a long header and the low six of a short one are protected. The spin bit
+    // is excluded too.
     let (kind, offset) = if is_long {
         (first & 0xf0, LONG_ID)
     } else {
@@ -106,12 +107,12 @@ pub fn visible(payload: &[u8]) -> u64 {
     u64::from_be_bytes(id)
 }
 
-/// Where the Destination Connection ID begins: behind flags, version and length.
+/// The offset of the Destination Connection ID in a long header, behind flags, version and length.
 const LONG_ID: usize = 6;
-/// Behind the flags.
+/// Its offset in a short header, behind the flags.
 const SHORT_ID: usize = 1;
 
-/// The digest of a world's events, and where their lines go.
+/// The digest of the events of a world, and the listener of its lines.
 #[derive(Default)]
 pub(crate) struct Trace {
     digest: u64,
@@ -119,7 +120,7 @@ pub(crate) struct Trace {
     listener: Option<Listener>,
 }
 
-/// Takes every event as it happens.
+/// Records an event.
 pub type Listener = Box<dyn FnMut(&TraceEvent)>;
 
 impl Trace {

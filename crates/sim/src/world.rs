@@ -27,8 +27,8 @@ use self::timetable::Timetable;
 
 /// Hosts and links in virtual time.
 ///
-/// Everything that happens follows from the seed and from the order in which the world was built.
-/// Events of one point in time happen in the order in which they were scheduled.
+/// Everything follows from the seed and from the order in which the world was built. Events at one
+/// point in time happen in the order in which they were scheduled.
 #[derive(Debug)]
 pub struct World {
     seed: u64,
@@ -41,9 +41,9 @@ pub struct World {
     nats: Vec<Nat>,
     roads: Roads,
     timetable: Timetable<Place>,
-    /// Machines that were given something at this point in time and have not run since.
+    /// Machines that received something at this point in time and have not run since.
     ready: Vec<NodeId>,
-    /// Machines of which a task was woken by somebody else's.
+    /// Machines with a task that another machine's task woke.
     bells: Bells,
     trace: Trace,
     steps: u64,
@@ -60,26 +60,26 @@ struct Machine {
 struct Wire {
     name: String,
     link: Link,
-    /// What leaves this link enters the inside of this NAT.
+    /// The NAT whose inside the packets from this link enter.
     nat_in: Option<usize>,
-    /// What enters this link comes out of this NAT.
+    /// The NAT whose outside the packets for this link come from.
     nat_out: Option<usize>,
     spins: Spins,
 }
 
-/// How often something was called at one point in time.
+/// The number of calls at one point in time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spins {
     at: Time,
     count: u32,
 }
 
-/// Calls at one point in time after which the world gives up. The busiest instant that means
-/// something is a jumbo batch of a few thousand packets through a link without a rate.
+/// The number of calls at one point in time after which the world gives up. The busiest legitimate
+/// instant is a jumbo batch of a few thousand packets through a link without a rate.
 const MAX_SPINS: u32 = 100_000;
 
 impl World {
-    /// An empty world at time zero.
+    /// Creates an empty world at time zero.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -98,28 +98,28 @@ impl World {
         }
     }
 
-    /// The seed that everything follows from.
+    /// Returns the seed that everything follows from.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// A seed for one part of this world, by the part's name.
+    /// Returns a seed for one part of this world, by the name of the part.
     pub fn seed_for(&self, name: &str) -> u64 {
         derive(self.seed, name)
     }
 
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Adds a machine. It runs for the first time when the world does.
+    /// Adds a machine. It first runs when the world does.
     ///
-    /// A machine behind a NAT belongs in a network (/24, or /64) of its own: the NAT takes other
-    /// addresses of it.
+    /// A machine behind a NAT needs a network (/24 or /64) of its own, from which the NAT takes
+    /// other addresses.
     ///
     /// # Panics
-    /// When another machine has this address.
+    /// If another machine has this address.
     pub fn add(&mut self, name: &str, address: IpAddr, node: impl Node) -> NodeId {
         let id = NodeId(self.machines.len());
         let before = self.addresses.insert(address, id);
@@ -134,10 +134,10 @@ impl World {
         id
     }
 
-    /// Gives a machine another address: what is sent there arrives at it, on the same roads.
+    /// Gives a machine another address. Packets to it take the same routes as before.
     ///
     /// # Panics
-    /// When another machine has this address.
+    /// If another machine has this address.
     pub fn add_address(&mut self, id: NodeId, address: IpAddr) {
         let before = self.addresses.insert(address, id);
         assert!(
@@ -146,7 +146,8 @@ impl World {
         );
     }
 
-    /// Adds one direction of a link. It leads nowhere until it is part of a [route](World::route).
+    /// Adds one direction of a link, which carries no packets until it is part of a
+    /// [route](World::route).
     pub fn add_link(&mut self, name: &str, spec: &LinkSpec) -> LinkId {
         let link = Link::new(spec, self.seed_for(name));
         self.add_wire(name.to_owned(), link)
@@ -164,7 +165,7 @@ impl World {
         id
     }
 
-    /// Adds a link with both its directions, and its NAT if the specification has one.
+    /// Adds a link with both directions, and its NAT if the specification has one.
     pub fn add_duplex(&mut self, name: &str, spec: &DuplexSpec) -> LinkPair {
         let (forward, back) = spec.links(self.seed_for(name));
         let pair = LinkPair {
@@ -181,14 +182,14 @@ impl World {
         pair
     }
 
-    /// How often the NAT of a link has changed its mappings; zero without one.
+    /// Returns the number of changes of mappings of a link's NAT, or zero without a NAT.
     pub fn rebindings(&self, pair: LinkPair) -> u64 {
         let nat = self.wires[pair.forward.0].nat_out;
         nat.and_then(|index| self.nats.get(index))
             .map_or(0, Nat::changes)
     }
 
-    /// Joins two machines by a link of their own; `forward` leads from `a` to `b`.
+    /// Connects two machines by a new link. Its `forward` direction leads from `a` to `b`.
     pub fn connect(&mut self, a: NodeId, b: NodeId, spec: &DuplexSpec) -> LinkPair {
         let name = format!("{}-{}", self.machines[a.0].name, self.machines[b.0].name);
         let pair = self.add_duplex(&name, spec);
@@ -196,8 +197,8 @@ impl World {
         pair
     }
 
-    /// Joins every machine on the left with every machine on the right through one link that
-    /// they share; `forward` leads from left to right.
+    /// Connects every machine on the left with every machine on the right through one shared link.
+    /// Its `forward` direction leads from left to right.
     pub fn bottleneck(&mut self, left: &[NodeId], right: &[NodeId], spec: &DuplexSpec) -> LinkPair {
         let pair = self.add_duplex("bottleneck", spec);
         for a in left {
@@ -208,7 +209,7 @@ impl World {
         pair
     }
 
-    /// Joins two machines through links that exist, in their order from `a` to `b`.
+    /// Connects two machines through existing links, in their order from `a` to `b`.
     pub fn join(&mut self, a: NodeId, b: NodeId, pairs: &[LinkPair]) {
         let there: Vec<LinkId> = pairs.iter().map(|pair| pair.forward).collect();
         let back: Vec<LinkId> = pairs.iter().rev().map(|pair| pair.back).collect();
@@ -222,81 +223,82 @@ impl World {
         }
     }
 
-    /// Whatever address of its network a machine behind a NAT gets, packets to it go its way.
+    /// Packets to any address in the network of a machine behind a NAT take its route.
     fn hide(&mut self, id: NodeId) {
         let of_machine = self.addresses.iter().filter(|(_, of)| **of == id);
         let networks: Vec<_> = of_machine.map(|(ip, _)| network(*ip)).collect();
         self.hidden.extend(networks.into_iter().map(|it| (it, id)));
     }
 
-    /// Leads packets of `from` to `to` through these links. Without links they arrive at once.
+    /// Routes packets of `from` to `to` through these links. Without links they arrive at once.
     pub fn route(&mut self, from: NodeId, to: NodeId, links: &[LinkId]) {
         self.roads.lead(from, to, links);
     }
 
-    /// The link as it is now.
+    /// Returns a link.
     pub fn link(&self, id: LinkId) -> &Link {
         &self.wires[id.0].link
     }
 
-    /// The link, to be changed. When its next event moves, the world notices.
+    /// Changes a link. The world updates the time of its next event.
     pub fn change_link<T>(&mut self, id: LinkId, change: impl FnOnce(&mut Link) -> T) -> T {
         let result = change(&mut self.wires[id.0].link);
         self.schedule_link(id);
         result
     }
 
-    /// The name of a link's direction.
+    /// Returns the name of a link's direction.
     pub fn link_name(&self, id: LinkId) -> &str {
         &self.wires[id.0].name
     }
 
-    /// A machine, if it is of this type.
+    /// Returns a machine if it has this type.
     pub fn node<N: Node>(&self, id: NodeId) -> Option<&N> {
         let node: &dyn std::any::Any = &*self.machines[id.0].node;
         node.downcast_ref()
     }
 
-    /// A machine, if it is of this type; it runs again at this point in time.
+    /// Returns a machine if it has this type. It runs again at this point in time.
     pub fn node_mut<N: Node>(&mut self, id: NodeId) -> Option<&mut N> {
         self.make_ready(id);
         let node: &mut dyn std::any::Any = &mut *self.machines[id.0].node;
         node.downcast_mut()
     }
 
-    /// Digest of all that was sent and delivered so far: the same on every machine.
+    /// Returns the digest of all packets sent and delivered so far, which is the same on every
+    /// machine.
     pub fn digest(&self) -> u64 {
         self.trace.digest()
     }
 
-    /// Events in the trace so far.
+    /// Returns the number of events in the trace so far.
     pub fn events(&self) -> u64 {
         self.trace.events()
     }
 
-    /// Steps that the world took so far: runs of machines and packets out of links.
+    /// Returns the number of steps so far: runs of machines and packets out of links.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Hands every event of the trace to `listener` from now on.
+    /// Passes every event of the trace to `listener` from now on.
     pub fn on_trace(&mut self, listener: Listener) {
         self.trace.listen(listener);
     }
 
-    /// Lets time pass.
+    /// Runs the world for a time.
     ///
     /// # Errors
-    /// [`Stall`] when time stands still because somebody has always more to do.
+    /// [`Stall`] if time stands still because a machine or link never stops at one point in time.
     pub fn run_for(&mut self, time: Duration) -> Result<(), Stall> {
         self.run_until(time, |_| false).map(|_| ())
     }
 
-    /// Lets time pass until `done`, which is asked after every point in time at which something
-    /// happened, but no longer than `limit`. Tells whether it is done.
+    /// Runs the world until `done` returns true, but no longer than `limit`. The world calls `done`
+    /// after every point in time with events. Returns the last result of `done`.
     ///
     /// # Errors
-    /// As [`World::run_for`].
+    /// As for [`World::run_for`].
     pub fn run_until(
         &mut self,
         limit: Duration,
@@ -318,7 +320,7 @@ impl World {
         }
     }
 
-    /// Does all that is due at `at`, up to the runs of machines.
+    /// Processes everything that is due at `at`, without running machines.
     fn advance_to(&mut self, at: Time) -> Result<(), Stall> {
         self.now = self.now.max(at);
         while let Some(place) = self.timetable.take(at) {
@@ -341,14 +343,14 @@ impl World {
         next.is_some_and(|at| at <= self.now)
     }
 
-    /// Runs all machines that are ready, and those that they make ready, until none is.
+    /// Runs all ready machines, and those that they make ready, until none is ready.
     fn run_ready(&mut self) -> Result<(), Stall> {
         self.answer_bells();
         while !self.ready.is_empty() {
             for id in std::mem::take(&mut self.ready) {
                 self.run_node(id)?;
             }
-            // A link without delay gives back at once what was put in.
+            // A link without delay delivers packets at once.
             while self.timetable.next_time().is_some_and(|at| at <= self.now) {
                 self.advance_to(self.now)?;
             }
@@ -374,7 +376,7 @@ impl World {
         Ok(())
     }
 
-    /// Takes all packets out of a link that leave by now.
+    /// Takes out all packets that leave a link by now.
     fn empty_link(&mut self, id: LinkId) -> Result<(), Stall> {
         let now = self.now;
         while let Some(packet) = self.wires[id.0].link.poll(now) {
@@ -395,7 +397,7 @@ impl World {
         Ok(())
     }
 
-    /// Tells whoever sent a packet that it was too large, behind whatever NAT.
+    /// Reports to the sender of a packet that it was too large, through any NATs.
     fn answer(&mut self, mut message: TooBig) {
         let now = self.now;
         self.trace.record(now, Happening::Refused, &message.packet);
@@ -425,7 +427,7 @@ impl World {
         }
     }
 
-    /// Sends a packet on its way from where it is.
+    /// Forwards a packet from its present place.
     fn forward(&mut self, from: Place, mut packet: Packet) {
         let now = self.now;
         let ip = packet.destination.ip();
@@ -470,7 +472,7 @@ impl World {
     }
 }
 
-/// The network of an address, /24 or /64: within it a NAT gives out addresses.
+/// Returns the network of an address, /24 or /64. A NAT chooses addresses within it.
 fn network(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & !0xff).into(),

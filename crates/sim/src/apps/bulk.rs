@@ -1,4 +1,4 @@
-//! As many bytes as possible.
+//! A bulk transfer.
 
 use std::net::SocketAddr;
 
@@ -10,28 +10,28 @@ use super::transfer::{Read, Reading, Writing, Wrote};
 use super::{ENDLESS, Tally};
 use crate::host::{App, Context};
 
-/// Which end sends.
+/// The end that sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Way {
-    /// The client.
+    /// The client sends.
     #[default]
     Up,
-    /// The server.
+    /// The server sends.
     Down,
 }
 
-/// How much is sent.
+/// The amount of data to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Amount {
-    /// So many bytes; then the client closes.
+    /// A number of bytes, after which the client closes.
     Bytes(u64),
-    /// As many as go until then; then the client closes.
+    /// As many bytes as possible until a time, at which the client closes.
     Until(Time),
-    /// As many as go.
+    /// As many bytes as possible, without an end.
     Endless,
 }
 
-/// A client that connects at a time, moves bytes one way on one stream, and closes.
+/// A client that connects at a time, sends bytes one way on one stream, and closes.
 #[derive(Debug)]
 pub struct Bulk {
     server: SocketAddr,
@@ -46,7 +46,7 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// A client that has not begun.
+    /// Creates a client that connects at the start of the world.
     pub fn new(server: SocketAddr, way: Way, amount: Amount) -> Self {
         Self {
             server,
@@ -61,18 +61,18 @@ impl Bulk {
         }
     }
 
-    /// The same, beginning at this time.
+    /// Sets the time at which the client connects.
     #[must_use]
     pub fn starting_at(self, start: Time) -> Self {
         Self { start, ..self }
     }
 
-    /// The connection, once it was begun.
+    /// Returns the connection once it has been started.
     pub fn connection(&self) -> Option<ConnectionHandle> {
         self.connection
     }
 
-    /// Opens the stream when the handshake allows it.
+    /// Opens the stream once the handshake allows it.
     fn begin(&mut self, context: &mut Context<'_>, connection: ConnectionHandle) {
         let opened = context
             .streams(connection)
@@ -101,7 +101,7 @@ impl Bulk {
         };
         match writing.step(streams, &mut self.tally) {
             Wrote::Blocked => return,
-            // It was stopped in between; then there is nothing to finish.
+            // A stream that was stopped in between cannot be finished.
             Wrote::All => {
                 let _ = streams.finish(writing.id);
             }

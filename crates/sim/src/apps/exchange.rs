@@ -1,4 +1,4 @@
-//! Requests and responses, one at a time; small ones are pings.
+//! Requests and responses, one at a time. Small ones are pings.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use super::Tally;
 use super::transfer::{Read, Reading, Writing, Wrote};
 use crate::host::{App, Context};
 
-/// A client that sends requests and reads responses, each on a stream of its own, and closes
-/// after the last.
+/// A client that sends requests and reads responses, each on its own stream, and closes after the
+/// last one.
 #[derive(Debug)]
 pub struct Exchange {
     server: SocketAddr,
     request: u64,
     response: u64,
-    /// Exchanges that are still to begin; none means without end.
+    /// The exchanges that have not started; `None` is without end.
     remaining: Option<u64>,
     interval: Duration,
     start: Time,
     connection: Option<ConnectionHandle>,
-    /// When the next one begins, while none is under way.
+    /// The start of the next exchange, while none is in progress.
     next: Option<Time>,
     current: Option<Current>,
     tally: Tally,
@@ -37,7 +37,8 @@ struct Current {
 }
 
 impl Exchange {
-    /// `count` exchanges of this size, each as soon as the one before has ended.
+    /// Creates a client with `count` exchanges of this size, each starting when the previous one
+    /// has ended.
     pub fn new(server: SocketAddr, request: u64, response: u64, count: Option<u64>) -> Self {
         Self {
             server,
@@ -53,24 +54,24 @@ impl Exchange {
         }
     }
 
-    /// A byte each way every `interval`.
+    /// Creates a client that exchanges a byte each way every `interval`.
     pub fn ping(server: SocketAddr, interval: Duration, count: Option<u64>) -> Self {
         Self::new(server, 1, 1, count).every(interval)
     }
 
-    /// The same, each beginning not earlier than `interval` after the one before.
+    /// Sets the shortest time between the starts of two exchanges.
     #[must_use]
     pub fn every(self, interval: Duration) -> Self {
         Self { interval, ..self }
     }
 
-    /// The same, beginning at this time.
+    /// Sets the time at which the client connects.
     #[must_use]
     pub fn starting_at(self, start: Time) -> Self {
         Self { start, ..self }
     }
 
-    /// The connection, once it was begun.
+    /// Returns the connection once it has been started.
     pub fn connection(&self) -> Option<ConnectionHandle> {
         self.connection
     }
@@ -87,7 +88,7 @@ impl Exchange {
         let Some(streams) = context.streams(connection) else {
             return;
         };
-        // At the peer's limit of streams: the event that there are more begins it.
+        // At the peer's stream limit the exchange starts with the event that raises it.
         let Some(id) = streams.open(Direction::Bidirectional) else {
             return;
         };
@@ -100,7 +101,7 @@ impl Exchange {
         self.step(context);
     }
 
-    /// Writes and reads what is possible.
+    /// Writes and reads as much as possible.
     fn step(&mut self, context: &mut Context<'_>) {
         let (Some(current), Some(connection)) = (&mut self.current, self.connection) else {
             return;
@@ -112,7 +113,7 @@ impl Exchange {
         if let Some(writing) = &mut current.writing {
             let wrote = writing.step(streams, &mut self.tally);
             if wrote == Wrote::All {
-                // It was stopped in between; then there is nothing to finish.
+                // A stream that was stopped in between cannot be finished.
                 let _ = streams.finish(writing.id);
             }
             if wrote != Wrote::Blocked {

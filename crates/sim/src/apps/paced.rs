@@ -1,4 +1,4 @@
-//! A writer with a rate of its own: speech, video, telemetry.
+//! A writer with a fixed rate, such as speech, video or telemetry.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use super::Tally;
 use super::transfer::{Writing, Wrote};
 use crate::host::{App, Context};
 
-/// A client that writes so many bytes every so often, on one stream, whatever the network does:
-/// what does not fit waits in the application.
+/// A client that writes a fixed number of bytes at a fixed interval on one stream, regardless of
+/// the network. Bytes beyond the send window wait in the application.
 #[derive(Debug)]
 pub struct Paced {
     server: SocketAddr,
@@ -28,7 +28,7 @@ pub struct Paced {
 }
 
 impl Paced {
-    /// `size` bytes every `interval`, which is not zero.
+    /// Creates a client that writes `size` bytes every `interval`.
     ///
     /// # Panics
     /// When `interval` is zero.
@@ -48,13 +48,13 @@ impl Paced {
         }
     }
 
-    /// The same, connecting and closing at these times.
+    /// Sets the times at which the client connects and closes.
     #[must_use]
     pub fn between(self, start: Time, end: Time) -> Self {
         Self { start, end, ..self }
     }
 
-    /// The connection, once it was begun.
+    /// Returns the connection once it has been started.
     pub fn connection(&self) -> Option<ConnectionHandle> {
         self.connection
     }

@@ -1,4 +1,4 @@
-//! Bytes that tell where they belong.
+//! A pattern of bytes that identify their own offset.
 
 use std::sync::OnceLock;
 
@@ -6,12 +6,12 @@ use bytes::Bytes;
 
 use crate::seed::mix;
 
-/// A prime, so that no shift by a packet, a buffer or a window goes unnoticed.
+/// The period: a prime, so that every shift by a packet, a buffer or a window is detected.
 const PERIOD: usize = 65_521;
-/// The longest piece that is given out at once.
+/// The longest piece of the pattern.
 const LONGEST: usize = 64 * 1024;
 
-/// One period, and as much again as a piece may reach beyond its end.
+/// One period, and the longest piece that may start at its end.
 fn pattern() -> &'static Bytes {
     static MADE: OnceLock<Bytes> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -27,14 +27,14 @@ fn phase(offset: u64) -> usize {
     usize::try_from(offset % PERIOD as u64).expect("below the period")
 }
 
-/// Up to `len` bytes of the pattern from `offset` on, at most 64 KiB, without a copy.
+/// Returns up to `len` bytes of the pattern at `offset`, at most 64 KiB, without a copy.
 pub fn piece(offset: u64, len: u64) -> Bytes {
     let start = phase(offset);
     let len = usize::try_from(len).unwrap_or(LONGEST).min(LONGEST);
     pattern().slice(start..start + len)
 }
 
-/// True when `bytes` are the pattern from `offset` on.
+/// Returns true if `bytes` are the pattern at `offset`.
 pub fn check(offset: u64, bytes: &[u8]) -> bool {
     let mut offset = offset;
     bytes.chunks(LONGEST).all(|part| {

@@ -9,7 +9,8 @@ use super::Tally;
 use super::transfer::{Read, Reading, Writing, Wrote};
 use crate::host::{App, Context};
 
-/// Reads and checks what clients send, and then sends them what they asked for.
+/// A server that reads and checks the requests of clients and sends the responses that they ask
+/// for.
 #[derive(Debug, Default)]
 pub struct Serve {
     reading: BTreeMap<(ConnectionHandle, StreamId), Reading>,
@@ -18,7 +19,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// A server that has not heard of anybody.
+    /// Creates a server without connections.
     pub fn new() -> Self {
         Self::default()
     }
@@ -56,7 +57,7 @@ impl Serve {
         };
         match writing.step(streams, &mut self.tally) {
             Wrote::Blocked => return,
-            // It was stopped in between; then there is nothing to finish.
+            // A stream that was stopped in between cannot be finished.
             Wrote::All => {
                 let _ = streams.finish(id);
             }
@@ -83,7 +84,7 @@ impl App for Serve {
     }
 
     fn on_connected(&mut self, context: &mut Context<'_>, connection: ConnectionHandle) {
-        // Streams are told of only after somebody has asked for them in vain.
+        // An event about new streams comes only after `accept` has returned none.
         self.on_opened(context, connection, Direction::Bidirectional);
         self.on_opened(context, connection, Direction::Unidirectional);
     }

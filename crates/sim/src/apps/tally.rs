@@ -1,42 +1,42 @@
-//! What an application has moved.
+//! Counters of an application.
 
 use std::time::Duration;
 
 use courser_base::Time;
 use courser_wire::StreamId;
 
-/// What an application has moved so far.
+/// Counters of an application.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Pattern bytes handed to the transport.
+    /// Bytes of the pattern passed to the transport.
     pub written: u64,
-    /// Pattern bytes read, all of them checked.
+    /// Bytes of the pattern that were read and checked.
     pub received: u64,
-    /// Streams read to their end.
+    /// Streams that were read to their end.
     pub streams: u64,
-    /// When the end of a stream was read last.
+    /// The time at which the end of a stream was last read.
     pub finished_at: Option<Time>,
-    /// The first bytes that were wrong.
+    /// The first bytes that differ from the pattern.
     pub mismatch: Option<Mismatch>,
-    /// Exchanges: when each ended, and how long it took; the first `MAX_EXCHANGES`.
+    /// The end and duration of each exchange, for the first `MAX_EXCHANGES`.
     pub exchanges: Vec<(Time, Duration)>,
-    /// Why connections ended, other than by our own close or the peer's with code 0.
+    /// The reasons why connections ended, without our own close and closes of the peer with code 0.
     pub failures: Vec<String>,
 }
 
-/// Bytes that are not what was sent.
+/// Received bytes that differ from the pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mismatch {
-    /// On which stream.
+    /// The stream.
     pub stream: StreamId,
-    /// In the piece that begins here.
+    /// The offset of the piece that contains them.
     pub offset: u64,
 }
 
-/// Exchanges that are kept.
+/// The largest number of exchanges that are recorded.
 pub const MAX_EXCHANGES: usize = 1_000_000;
 
-/// Failures that are kept.
+/// The largest number of failures that are recorded.
 const MAX_FAILURES: usize = 16;
 
 impl Tally {

@@ -7,7 +7,7 @@ use courser_wire::StreamId;
 
 use super::{HEADER_LEN, Mismatch, Tally, check, piece};
 
-/// Writes a header, if any, and the pattern.
+/// The sending end of a stream: an optional header, and then the pattern.
 #[derive(Debug)]
 pub(super) struct Writing {
     pub(super) id: StreamId,
@@ -16,19 +16,19 @@ pub(super) struct Writing {
     end: u64,
 }
 
-/// What a step of writing came to.
+/// The result of writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wrote {
-    /// There is no room; it goes on when the stream is writable.
+    /// The stream is blocked until it is writable again.
     Blocked,
     /// Everything up to the end was written.
     All,
-    /// The peer does not want it, or the stream is gone.
+    /// The peer stopped the stream, or the stream is closed.
     Unwanted,
 }
 
 impl Writing {
-    /// A client's stream that asks for `response` bytes.
+    /// Creates the end of a client that requests `response` bytes.
     pub(super) fn request(id: StreamId, response: u64, len: u64) -> Self {
         Self {
             header: Bytes::copy_from_slice(&response.to_be_bytes()),
@@ -45,12 +45,12 @@ impl Writing {
         }
     }
 
-    /// There are more bytes to write, up to `end` in all.
+    /// Extends the bytes to write to `end` in total.
     pub(super) fn extend_to(&mut self, end: u64) {
         self.end = self.end.max(end);
     }
 
-    /// Writes what there is room for.
+    /// Writes as much as the stream has room for.
     pub(super) fn step(&mut self, streams: &mut Streams, tally: &mut Tally) -> Wrote {
         while !self.header.is_empty() {
             if let Err(error) = streams.write_chunk(self.id, &mut self.header) {
@@ -78,24 +78,24 @@ fn ended(error: WriteError) -> Wrote {
     }
 }
 
-/// Reads a header, if any, and checks the pattern behind it.
+/// The receiving end of a stream: an optional header, and then the pattern, which it checks.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) id: StreamId,
     header: [u8; 8],
     header_len: u64,
-    /// Bytes read, the header among them.
+    /// The bytes read so far, header included.
     offset: u64,
 }
 
-/// What a step of reading came to.
+/// The result of reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Read {
-    /// Nothing more for now; it goes on when the stream is readable.
+    /// The stream is blocked until it is readable again.
     Blocked,
-    /// The end; what the header asked for, zero without one.
+    /// The end of the stream, with the value of the header or zero without one.
     End(u64),
-    /// The peer gave up, or the stream is gone.
+    /// The peer reset the stream, or the stream is closed.
     Broken,
 }
 
@@ -116,7 +116,7 @@ impl Reading {
         }
     }
 
-    /// Reads what is there.
+    /// Reads everything that is available.
     pub(super) fn step(&mut self, now: Time, streams: &mut Streams, tally: &mut Tally) -> Read {
         loop {
             match streams.read_chunk(self.id, usize::MAX) {

@@ -9,22 +9,23 @@ use courser_wire::{Direction, StreamId};
 use super::Context;
 use crate::apps::Tally;
 
-/// An application on a [`Host`](super::Host): it is called when something happens, and acts
-/// through the [`Context`].
+/// An application on a [`Host`](super::Host), which receives events and acts through the
+/// [`Context`].
 ///
-/// Stream events are edges, see [`StreamEvent`]: read until [`ReadError::Blocked`], write until
-/// [`WriteError::Blocked`], open and accept until there is nothing, and the next call follows.
+/// Stream events are edges, see [`StreamEvent`]. After reading until [`ReadError::Blocked`],
+/// writing until [`WriteError::Blocked`], or opening and accepting until none is left, the next
+/// event follows.
 ///
 /// [`ReadError::Blocked`]: courser_transport::ReadError::Blocked
 /// [`WriteError::Blocked`]: courser_transport::WriteError::Blocked
 pub trait App: Any {
-    /// The world has begun.
+    /// Called at the start of the world.
     fn on_start(&mut self, _context: &mut Context<'_>) {}
 
-    /// A handshake is complete, at either end.
+    /// Called at the end of a handshake, on both sides.
     fn on_connected(&mut self, _context: &mut Context<'_>, _connection: ConnectionHandle) {}
 
-    /// The peer opened streams.
+    /// Called after the peer opened streams.
     fn on_opened(
         &mut self,
         _context: &mut Context<'_>,
@@ -33,7 +34,7 @@ pub trait App: Any {
     ) {
     }
 
-    /// A stream that had nothing to read has something.
+    /// Called when a blocked stream becomes readable.
     fn on_readable(
         &mut self,
         _context: &mut Context<'_>,
@@ -42,7 +43,7 @@ pub trait App: Any {
     ) {
     }
 
-    /// A stream that had no room has room.
+    /// Called when a blocked stream becomes writable.
     fn on_writable(
         &mut self,
         _context: &mut Context<'_>,
@@ -51,7 +52,7 @@ pub trait App: Any {
     ) {
     }
 
-    /// The peer has everything that was written to a finished stream.
+    /// Called when the peer has acknowledged all data of a finished stream.
     fn on_finished(
         &mut self,
         _context: &mut Context<'_>,
@@ -60,7 +61,7 @@ pub trait App: Any {
     ) {
     }
 
-    /// Any other event of streams: stopped by the peer, more may be opened.
+    /// Called for every other event of streams: the peer stopped one, or more may be opened.
     fn on_stream_event(
         &mut self,
         _context: &mut Context<'_>,
@@ -69,7 +70,7 @@ pub trait App: Any {
     ) {
     }
 
-    /// A connection is over.
+    /// Called when a connection is closed.
     fn on_closed(
         &mut self,
         _context: &mut Context<'_>,
@@ -78,15 +79,16 @@ pub trait App: Any {
     ) {
     }
 
-    /// The time of [`App::next_timer`] has come.
+    /// Called at the time of [`App::next_timer`].
     fn on_timer(&mut self, _context: &mut Context<'_>) {}
 
-    /// When to call [`App::on_timer`]. A time that stays in the past makes the world stall.
+    /// Returns the time of the next call of [`App::on_timer`]. A time that stays in the past stalls
+    /// the world.
     fn next_timer(&self) -> Option<Time> {
         None
     }
 
-    /// What it has moved so far, if it counts that.
+    /// Returns the counters of the application, if it has any.
     fn tally(&self) -> Option<&Tally> {
         None
     }
@@ -108,7 +110,7 @@ pub(super) fn dispatch(
         Event::Stream(StreamEvent::Writable { id }) => app.on_writable(context, connection, *id),
         Event::Stream(StreamEvent::Finished { id }) => app.on_finished(context, connection, *id),
         Event::Stream(event) => app.on_stream_event(context, connection, *event),
-        // Apps that send datagrams ask the connection for them.
+        // Applications that send datagrams ask the connection for these events.
         Event::Datagram(_)
         | Event::HandshakeDataReady
         | Event::Confirmed

@@ -1,4 +1,4 @@
-//! What an application may do.
+//! The interface between an application and its host.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use courser_transport::{
 
 use super::SERVER_NAME;
 
-/// The host, as its application sees it during a callback.
+/// The host, as seen by its application during a callback.
 pub struct Context<'a> {
     pub(super) now: Time,
     pub(super) endpoint: &'a mut Endpoint,
@@ -17,7 +17,7 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -31,14 +31,14 @@ impl Context<'_> {
             .connect(self.now, self.client, peer, SERVER_NAME)
     }
 
-    /// A connection that is not forgotten yet. Whatever is done with it, it gets to send
-    /// afterwards.
+    /// Returns a connection unless it has been removed. It sends after the callback, whatever was
+    /// changed.
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.endpoint.touched(handle);
         self.endpoint.connection_mut(handle)
     }
 
-    /// The streams of a connection that is not forgotten yet.
+    /// Returns the streams of a connection unless it has been removed.
     pub fn streams(&mut self, handle: ConnectionHandle) -> Option<&mut Streams> {
         self.connection(handle).map(Connection::streams)
     }

@@ -1,4 +1,4 @@
-//! One certificate for all hosts of all worlds.
+//! TLS of all hosts of all worlds, with one certificate.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,33 +10,33 @@ use courser_tls::{
     server_config,
 };
 
-/// The name that the certificate is for.
+/// The name in the certificate.
 pub const SERVER_NAME: &str = "localhost";
 
-/// Valid from 2020 to 9999, Ed25519, whose signatures all have the same length.
+/// Valid from 2020 to 9999. Signatures of Ed25519 all have the same length.
 const CERTIFICATE: &[u8] = include_bytes!("certificate.pem");
-/// Known to everybody, and good for nothing outside of a world.
+/// The private key is public and must not be used outside of a world.
 const KEY: &[u8] = include_bytes!("key.pem");
 
 fn identity() -> Identity {
     Identity::from_pem(CERTIFICATE, KEY).expect("the files in this directory are PEM")
 }
 
-/// The certificate that all hosts show.
+/// Returns the certificate that all hosts present.
 pub fn certificate() -> &'static CertificateDer<'static> {
     static READ: OnceLock<CertificateDer<'static>> = OnceLock::new();
     READ.get_or_init(|| identity().chain.swap_remove(0))
 }
 
-/// TLS of a server in a world.
+/// Returns TLS of a server in a world.
 pub fn server_tls(alpn: &[u8]) -> Arc<dyn ServerTls> {
     let options = ServerOptions::new(identity(), vec![alpn.to_vec()]);
     let config = server_config(options).expect("certificate and key fit together");
     Arc::new(TlsServer::new(config).expect("our own configurations fit QUIC"))
 }
 
-/// TLS of a client in a world, which trusts the servers there. It remembers nothing of earlier
-/// clients: a resumed handshake has other sizes.
+/// Returns TLS of a client in a world, which trusts the servers there. It remembers no earlier
+/// clients, because a resumed handshake has other sizes.
 pub fn client_tls(alpn: &[u8]) -> Arc<dyn ClientTls> {
     let mut roots = RootCertStore::empty();
     roots

@@ -8,12 +8,12 @@ use serde::{Serialize, Serializer};
 
 use super::{DEFAULT_POINTS, seconds};
 
-/// A value at a time. Serialises as `[seconds, value]`.
+/// A value with its time. It serialises as `[seconds, value]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point {
-    /// When.
+    /// The time.
     pub at: Time,
-    /// How much, in the unit of the series.
+    /// The value in the unit of the series.
     pub value: u64,
 }
 
@@ -26,21 +26,21 @@ impl Serialize for Point {
     }
 }
 
-/// Values over time, in the order of time, at most so many of them.
+/// A limited number of values over time, in the order of time.
 ///
-/// When it is full, every other point goes and new ones are taken half as often: a series of any
-/// length stays evenly spread. Serialises as a list of `[seconds, value]`.
+/// A full series drops every other point and keeps new ones half as often, so that a series of any
+/// length is evenly spread. It serialises as a list of `[seconds, value]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Series {
     points: Vec<Point>,
     limit: usize,
-    /// Every so many-th value offered is kept.
+    /// The number of offered values for each that is kept.
     stride: u64,
     offered: u64,
 }
 
 impl Series {
-    /// A series of at most `limit` points, 2 at least.
+    /// Creates a series of at most `limit` points, at least 2.
     pub fn new(limit: usize) -> Self {
         Self {
             points: Vec::new(),
@@ -50,7 +50,7 @@ impl Series {
         }
     }
 
-    /// Adds a value; it may be passed over when the series has been thinned out.
+    /// Adds a value, unless a thinned series skips it.
     pub fn push(&mut self, at: Time, value: u64) {
         let is_wanted = self.offered.is_multiple_of(self.stride);
         self.offered += 1;
@@ -71,22 +71,22 @@ impl Series {
         self.points.push(Point { at, value });
     }
 
-    /// The points, in the order of time.
+    /// Returns the points in the order of time.
     pub fn points(&self) -> &[Point] {
         &self.points
     }
 
-    /// True without any point.
+    /// Returns true if there is no point.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// The last value, if there is any.
+    /// Returns the last value.
     pub fn last(&self) -> Option<u64> {
         self.points.last().map(|point| point.value)
     }
 
-    /// The values from `from` on, smallest first.
+    /// Returns the values from `from` on, smallest first.
     pub fn sorted_from(&self, from: Time) -> Vec<u64> {
         let mut values: Vec<u64> = self
             .points
@@ -98,7 +98,7 @@ impl Series {
         values
     }
 
-    /// The value below which `percent` of the values from `from` on lie.
+    /// Returns the value below which `percent` of the values from `from` on lie.
     pub fn percentile(&self, from: Time, percent: u64) -> Option<u64> {
         let values = self.sorted_from(from);
         let last = values.len().checked_sub(1)?;
@@ -119,12 +119,12 @@ impl Serialize for Series {
     }
 }
 
-/// Sums in pieces of time of equal length, the first of which begins at zero.
+/// Sums over intervals of equal length, the first of which starts at zero.
 ///
-/// When there are too many pieces, neighbours are merged and the pieces become twice as long.
+/// If there are too many intervals, neighbours are merged and the intervals become twice as long.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Buckets {
-    /// Length of a piece.
+    /// The length of an interval.
     #[serde(serialize_with = "super::as_seconds")]
     width: Duration,
     /// The sums.
@@ -134,7 +134,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Pieces of `width` (1 ns at least), at most `limit` of them (2 at least).
+    /// Creates at most `limit` intervals (at least 2) of `width` (at least 1 ns).
     pub fn new(width: Duration, limit: usize) -> Self {
         Self {
             width: width.max(Duration::from_nanos(1)),
@@ -143,7 +143,7 @@ impl Buckets {
         }
     }
 
-    /// Adds to the piece that `at` lies in.
+    /// Adds to the interval that contains `at`.
     pub fn add(&mut self, at: Time, amount: u64) {
         let mut index = self.index(at);
         while index >= self.limit as u64 {
@@ -167,23 +167,22 @@ impl Buckets {
         self.width *= 2;
     }
 
-    /// Length of a piece.
+    /// Returns the length of an interval.
     pub fn width(&self) -> Duration {
         self.width
     }
 
-    /// The sums, in the order of time.
+    /// Returns the sums in the order of time.
     pub fn sums(&self) -> &[u64] {
         &self.sums
     }
 
-    /// Everything together.
+    /// Returns the sum of all intervals.
     pub fn total(&self) -> u64 {
         self.sums.iter().sum()
     }
 
-    /// What was added from `from` to `to`; pieces that lie partly outside count for the part
-    /// that lies inside.
+    /// Returns the sum from `from` to `to`. Intervals that lie partly outside count in proportion.
     pub fn between(&self, from: Time, to: Time) -> u64 {
         let width = self.width.as_nanos();
         let (from, to) = (u128::from(from.as_nanos()), u128::from(to.as_nanos()));
@@ -196,7 +195,7 @@ impl Buckets {
         u64::try_from(sum).unwrap_or(u64::MAX)
     }
 
-    /// The sums as rates: the middle of each piece, and its sum in units per second.
+    /// Returns the middle of each interval with its sum in units per second.
     pub fn rates(&self) -> Vec<Point> {
         let nanos = self.width.as_nanos().max(1);
         let rate = |sum: u64| u128::from(sum) * 1_000_000_000 / nanos;

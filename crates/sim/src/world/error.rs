@@ -1,17 +1,17 @@
-//! What can go wrong with time itself.
+//! Errors of virtual time.
 
 use std::fmt;
 
 use courser_base::Time;
 
-/// Time stands still: somebody has always more to do at one point in time.
+/// Time stands still, because a machine or link never stops at one point in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stall {
-    /// Since when.
+    /// The time that does not pass.
     pub at: Time,
-    /// The machine or link that never comes to rest.
+    /// The machine or link that never stops.
     pub who: String,
-    /// How often it was called at this point in time.
+    /// The number of calls at this point in time.
     pub steps: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Machines of a world that run tasks, and waiting for those.
+//! Machines that run tasks, and waiting for their tasks.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,16 +11,16 @@ use super::{LinkPair, NodeId, Stall, World};
 use crate::link::DuplexSpec;
 use crate::machine::{Machine, result_of};
 
-/// How long [`World::run_until_done`] waits, in virtual time.
+/// The limit of [`World::run_until_done`] in virtual time.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 impl World {
     /// Adds a machine that runs tasks, see [`machine`](crate::machine).
     ///
-    /// Its seed follows from the world's and from `name`.
+    /// Its seed follows from that of the world and from `name`.
     ///
     /// # Panics
-    /// When another machine has this address.
+    /// If another machine has this address.
     pub fn machine(&mut self, name: &str, address: impl Into<IpAddr>) -> Machine {
         let address = address.into();
         let machine = Machine::new([address], self.seed_for(name))
@@ -31,20 +31,20 @@ impl World {
         machine
     }
 
-    /// Joins two machines by a link of their own; `forward` leads from `a` to `b`. Both directions
-    /// do what `spec` says, such as `"50ms,5%"`.
+    /// Connects two machines by a new link. Its `forward` direction leads from `a` to `b`. Both
+    /// directions have the effects of `spec`, such as `"50ms,5%"`.
     ///
     /// # Panics
-    /// When one of them is not of this world.
+    /// If one of them does not belong to this world.
     pub fn join_machines(&mut self, a: &Machine, b: &Machine, spec: &DuplexSpec) -> LinkPair {
         let (a, b) = (self.id_of(a), self.id_of(b));
         self.connect(a, b, spec)
     }
 
-    /// The place of a machine in this world, for links that it shares with others.
+    /// Returns the ID of a machine in this world, for links that it shares with others.
     ///
     /// # Panics
-    /// When it is not of this world.
+    /// If it does not belong to this world.
     pub fn id_of(&self, machine: &Machine) -> NodeId {
         let address = machine.addresses().first().copied();
         let id = address.and_then(|address| self.addresses.get(&address));
@@ -55,20 +55,20 @@ impl World {
         id.unwrap_or_else(|| panic!("{} is not of this world", machine.name()))
     }
 
-    /// Lets time pass until a task is over, and returns its result. Other tasks go on later, when
-    /// time passes again.
+    /// Runs the world until a task has ended, and returns its result. Other tasks continue when the
+    /// world runs again.
     ///
     /// # Errors
-    /// [`NotDone`] when it cannot end any more, when it takes longer than an hour of virtual time,
-    /// or when it was aborted.
+    /// [`NotDone`] if the task can no longer end, takes more than an hour of virtual time, or was
+    /// aborted.
     ///
     /// # Panics
-    /// When a task panics, this one or another; the message names it and the seed.
+    /// If any task panics. The message names the task and the seed.
     pub fn run_until_done<T>(&mut self, handle: JoinHandle<T>) -> Result<T, NotDone> {
         self.run_until_done_within(PATIENCE, handle)
     }
 
-    /// [`World::run_until_done`] with a limit of its own, in virtual time from now.
+    /// Runs the world as [`World::run_until_done`] does, with a limit in virtual time from now.
     ///
     /// # Errors
     /// As there.
@@ -93,10 +93,10 @@ impl World {
         }))
     }
 
-    /// Makes machines ready of which a task has become so.
+    /// Makes machines ready with a task that has become ready.
     pub(super) fn answer_bells(&mut self) {
         for id in self.bells.take() {
-            // One that was called since has nothing left to do.
+            // A machine that was called since then has nothing left to do.
             if self.is_due(id) {
                 self.make_ready(id);
             }
@@ -125,7 +125,7 @@ impl World {
     }
 }
 
-/// A task has not come to its end; says why, and which tasks wait.
+/// A task that has not ended, with the reason and the tasks that wait.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NotDone {
     cause: Cause,
@@ -143,24 +143,24 @@ enum Cause {
 }
 
 impl NotDone {
-    /// True if nothing is left that could happen: no packet is under way, no timer is set, and
+    /// Returns true if nothing can happen any more: no packet is in flight, no timer is set, and
     /// every task waits.
     pub fn is_deadlock(&self) -> bool {
         self.cause == Cause::Deadlock
     }
 
-    /// True if things happen still, but the limit of time was reached.
+    /// Returns true if the limit of time was reached although events continue.
     pub fn is_timeout(&self) -> bool {
         matches!(self.cause, Cause::Limit(_))
     }
 
-    /// When a machine did something last.
+    /// Returns the time of the last event of a machine.
     pub fn last_event(&self) -> Time {
         self.last_event
     }
 
-    /// The tasks that are not over, each with its machine, the line that spawned it and the time
-    /// since which it waits.
+    /// Returns the tasks that have not ended, each with its machine, the line that spawned it and
+    /// the time since which it waits.
     pub fn pending(&self) -> &[String] {
         &self.pending
     }
@@ -193,7 +193,7 @@ impl fmt::Display for NotDone {
     }
 }
 
-/// The same as [`Display`](fmt::Display), for those who `unwrap`.
+/// Prints the same as [`Display`](fmt::Display), for `unwrap`.
 impl fmt::Debug for NotDone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

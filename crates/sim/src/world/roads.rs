@@ -1,32 +1,32 @@
-//! Which way packets go.
+//! Routes of packets.
 
 use std::collections::BTreeMap;
 
-/// A machine of a world.
+/// The ID of a machine in a world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub(super) usize);
 
-/// One direction of a link of a world.
+/// The ID of one direction of a link in a world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub(super) usize);
 
-/// Both directions of a link.
+/// The IDs of both directions of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkPair {
-    /// From the left to the right, or from the first to the second.
+    /// The direction from left to right, or from the first machine to the second.
     pub forward: LinkId,
-    /// The other way.
+    /// The opposite direction.
     pub back: LinkId,
 }
 
-/// Where a packet is, or goes next.
+/// The present or next place of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Place {
     Link(LinkId),
     Node(NodeId),
 }
 
-/// For each place and destination, the next place.
+/// The next place for each place and destination.
 #[derive(Debug, Default)]
 pub(super) struct Roads {
     next: BTreeMap<(Place, NodeId), Place>,

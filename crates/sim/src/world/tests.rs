@@ -41,7 +41,7 @@ fn tally(world: &World, id: NodeId) -> &crate::apps::Tally {
     host.tally().expect("it counts")
 }
 
-/// A client that sends 1 MB over a link with a bit of everything.
+/// Runs a client that sends 1 MB over a link with many effects.
 fn eventful(seed: u64) -> (u64, u64, u64) {
     let mut world = World::new(seed);
     let amount = Amount::Bytes(1_000_000);
@@ -65,8 +65,8 @@ fn same_seed_same_digest_and_it_is_the_one_of_every_machine() {
     assert_eq!(first.0, GOLDEN, "events: {}", first.1);
 }
 
-/// Digest of `eventful(7)`. It changes with whatever changes what is sent or when: look at the
-/// trace before you write down another one.
+/// The digest of `eventful(7)`. It changes with every change to the packets or their times. Compare
+/// the traces before writing down a new one.
 const GOLDEN: u64 = 2_033_868_220_362_099_555;
 
 #[test]
@@ -151,7 +151,7 @@ fn paced_writer_sends_what_is_due_and_no_more() {
     let server = add_server(&mut world, 1);
     world.connect(client, server, &duplex("100mbit,20ms"));
     world.run_for(Duration::from_secs(4)).expect("time goes on");
-    // The handshake takes 40 ms; what is written within the last delay may be cut off.
+    // The handshake takes 40 ms. Data written within the last delay may be cut off.
     let received = tally(&world, server).received / 5000;
     assert!((145..=148).contains(&received), "{received} frames");
 }
@@ -179,7 +179,7 @@ fn run_until_stops_when_it_is_done() {
     assert_eq!(never, Ok(false));
 }
 
-/// Answers every packet, and begins with one.
+/// A machine that answers every packet, and sends the first one.
 struct Echo {
     address: SocketAddr,
     peer: SocketAddr,

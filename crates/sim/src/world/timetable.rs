@@ -1,14 +1,14 @@
-//! Who wants to be called when.
+//! The schedule of calls.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use courser_base::Time;
 
-/// Calls in the order of their times, and of their scheduling where times are the same.
+/// Calls in the order of their times, and in the order of scheduling for equal times.
 ///
-/// Each caller has one appointment, its earliest. One that moves to later is noticed when the
-/// earlier time comes: the caller is then asked again.
+/// Each caller has one entry, its earliest time. A later time takes effect when the earlier one
+/// comes: the caller is then asked again.
 #[derive(Debug)]
 pub(super) struct Timetable<K> {
     heap: BinaryHeap<Reverse<(Time, u64, K)>>,
@@ -17,7 +17,7 @@ pub(super) struct Timetable<K> {
 }
 
 impl<K: Ord + Copy> Timetable<K> {
-    /// Asks to be called at `at`, or earlier if that was asked before.
+    /// Schedules a call at `at`, or keeps an earlier time.
     pub(super) fn put(&mut self, at: Time, who: K) {
         if self
             .appointments
@@ -31,7 +31,7 @@ impl<K: Ord + Copy> Timetable<K> {
         self.heap.push(Reverse((at, self.sequence, who)));
     }
 
-    /// When somebody wants to be called next.
+    /// Returns the time of the next call.
     pub(super) fn next_time(&mut self) -> Option<Time> {
         while let Some(Reverse((at, sequence, who))) = self.heap.peek() {
             if self.appointments.get(who) == Some(&(*at, *sequence)) {
@@ -42,7 +42,7 @@ impl<K: Ord + Copy> Timetable<K> {
         None
     }
 
-    /// Takes out the next appointment that is due.
+    /// Takes out the next call that is due.
     pub(super) fn take(&mut self, now: Time) -> Option<K> {
         if self.next_time()? > now {
             return None;

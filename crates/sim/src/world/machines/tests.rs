@@ -18,7 +18,7 @@ fn pair(seed: u64, spec: &str) -> (World, Machine, Machine) {
     (world, client, server)
 }
 
-/// Sends back what it gets on streams of one connection.
+/// Echoes everything on the streams of one connection.
 async fn serve() {
     let config = ServerConfig::with_identity(&identity()).expect("our own");
     let address = "10.0.0.2:4433".parse().expect("an address");
@@ -39,7 +39,7 @@ async fn ask() -> Duration {
     time
 }
 
-/// How long it took, and the size of datagrams at its end.
+/// The duration, and the size of datagrams at the end.
 async fn ask_and_look() -> (Duration, u16) {
     let begin = now();
     let address = "10.0.0.1:0".parse().expect("an address");
@@ -57,7 +57,7 @@ async fn ask_and_look() -> (Duration, u16) {
     (now() - begin, connection.stats().path.mtu)
 }
 
-/// The async API's sockets hear of it too.
+/// Sockets of the async API receive ICMP reports too.
 #[test]
 fn connection_of_a_machine_takes_the_size_that_a_router_names() {
     let link = "20ms | 5ms,mtu=1400/icmp;20ms";
@@ -88,7 +88,7 @@ fn answer_without_loss_takes_the_round_trips_it_should() {
     let (mut world, client, server) = pair(1, "20ms");
     server.spawn(serve());
     let time = world.run_until_done(client.spawn(ask())).expect("an end");
-    // One for the handshake, and for 50 000 bytes three windows in slow start each way.
+    // One for the handshake, and three windows in slow start each way for 50 000 bytes.
     let rtt = Duration::from_millis(40);
     assert!(time >= 6 * rtt && time <= 7 * rtt, "{time:?}");
 }
