@@ -1,6 +1,6 @@
 //! Machines that run applications written for courser's async API.
 //!
-//! A [`Machine`] is a [`Node`] of a world: it polls tasks, and whatever they do through
+//! A [`Machine`] is a [`Node`] of a world that polls tasks. Everything that they do through
 //! [`courser::runtime`] or an [`Endpoint`](courser::Endpoint) happens in virtual time and on
 //! virtual sockets. The application is the same that runs on tokio:
 //!
@@ -17,7 +17,7 @@
 //!     courser::runtime::now() - begin
 //! });
 //!
-//! // What a world does; nobody waits for an hour here.
+//! // As a world does. Real time does not pass.
 //! let mut node = machine.clone();
 //! while let Some(now) = node.next_timeout() {
 //!     node.run(now);
@@ -26,25 +26,25 @@
 //! assert_eq!(slept, Ok(Duration::from_secs(3600)));
 //! ```
 //!
-//! # What decides
+//! # Decisions
 //!
-//! Of the tasks that are ready, the seed draws the one to poll next. So it does for whatever
-//! [`random_seed`](courser::runtime::random_seed) gives, the keys and connection IDs of endpoints
-//! among it. Time stands still while tasks run. The same seed with the same calls gives the same
-//! order of polls and the same packets at the same nanosecond, which
-//! [`Machine::fingerprint`] tells.
+//! The seed determines which of the ready tasks is polled next. It also determines the results of
+//! [`random_seed`](courser::runtime::random_seed), including the keys and connection IDs of
+//! endpoints. Time stands still while tasks run. The same seed with the same calls gives the same
+//! order of polls and the same packets at the same nanosecond, which [`Machine::fingerprint`]
+//! reflects.
 //!
-//! TLS draws from the system's random numbers, so bytes of packets differ between runs; their
-//! lengths do not, with an Ed25519 key such as that of [`identity`](fn@crate::identity::identity).
-//! (A P-256 signature is some bytes longer or shorter, by chance.)
+//! TLS uses random numbers of the system, so the bytes of packets differ between runs. Their
+//! lengths do not if the key is an Ed25519 key, such as that of
+//! [`identity`](fn@crate::identity::identity). (P-256 signatures vary by some bytes.)
 //!
-//! # What a task may use
+//! # Restrictions on tasks
 //!
-//! Anything that knows no runtime: `tokio::sync`, `tokio::select!`, `tokio::io` on courser's
-//! streams, `futures`. Not `tokio::time`, `tokio::net`, `tokio::spawn` or `tokio::fs`, which panic
-//! for want of a tokio; [`courser::runtime`] has what replaces them. What a thread of the user's
-//! own wakes is polled, but at a point that no seed knows. `HashMap`'s order and
-//! `SystemTime::now()` differ from run to run here as elsewhere.
+//! Tasks may use everything that needs no runtime: `tokio::sync`, `tokio::select!`, `tokio::io` on
+//! courser's streams, `futures`. They must not use `tokio::time`, `tokio::net`, `tokio::spawn` or
+//! `tokio::fs`, which panic without a tokio runtime. [`courser::runtime`] has replacements. A task
+//! woken by a thread of the user is polled too, but at a time that does not follow from the seed.
+//! The order of a `HashMap` and `SystemTime::now()` differ between runs here as elsewhere.
 
 mod bell;
 mod bound;
@@ -75,13 +75,14 @@ use self::core::Core;
 use crate::node::Node;
 use crate::packet::{Packet, TooBig};
 
-/// A computer with addresses, a clock and tasks. Clones are the same machine.
+/// A computer with addresses, a clock and tasks. Clones are handles to the same machine.
 ///
-/// When the last clone is gone, its tasks are dropped.
+/// Its tasks are dropped with the last handle.
 #[derive(Clone, Debug)]
 pub struct Machine(Arc<Owner>);
 
-/// Ends the tasks with the last handle: their endpoints hold the core, so it would never end.
+/// Ends the tasks with the last handle. Their endpoints hold the core, so it would never be
+/// dropped.
 #[derive(Debug)]
 struct Owner(Arc<Core>);
 
@@ -92,51 +93,51 @@ impl Drop for Owner {
 }
 
 impl Machine {
-    /// A machine with these addresses, whose decisions come from `seed`.
+    /// Creates a machine with these addresses, whose decisions follow from `seed`.
     ///
-    /// It has `127.0.0.1` and `::1` too. Machines with the same seed and different addresses
-    /// decide differently.
+    /// It also has `127.0.0.1` and `::1`. Machines with the same seed and different addresses make
+    /// different decisions.
     pub fn new(addresses: impl IntoIterator<Item = IpAddr>, seed: u64) -> Self {
         let addresses = addresses.into_iter().collect();
         Self(Arc::new(Owner(Core::new(addresses, seed))))
     }
 
-    /// Says how a run is repeated, for messages about a task that panicked. Default
-    /// `seed 0x...` with the machine's own seed.
+    /// Sets the text that explains how to repeat a run, for messages about a panicked task. The
+    /// default is `seed 0x...` with the seed of the machine.
     #[must_use]
     pub fn with_replay_hint(self, hint: impl Into<String>) -> Self {
         self.core().set_replay_hint(hint.into());
         self
     }
 
-    /// Gives it a name for messages. Default is its first address.
+    /// Sets the name for messages. The default is the first address.
     #[must_use]
     pub fn with_name(self, name: impl Into<String>) -> Self {
         self.core().set_name(name.into());
         self
     }
 
-    /// Sets how many bytes each socket bound from now on holds until they are read, each
-    /// datagram with 256 bytes more for its own upkeep. Default 7 MiB.
+    /// Sets the number of bytes that each socket bound from now on holds until they are read. Each
+    /// datagram counts 256 bytes more for its bookkeeping. The default is 7 MiB.
     #[must_use]
     pub fn with_receive_buffer(self, bytes: usize) -> Self {
         self.core().set_receive_buffer(bytes);
         self
     }
 
-    /// Has its sockets do this wrong. Default nothing.
+    /// Sets the faults of its sockets. The default is none.
     #[must_use]
     pub fn with_socket_faults(self, faults: SocketFaults) -> Self {
         self.set_socket_faults(faults);
         self
     }
 
-    /// The same for a machine that runs.
+    /// Sets the faults of the sockets of a running machine.
     pub fn set_socket_faults(&self, faults: SocketFaults) {
         self.core().set_socket_faults(faults);
     }
 
-    /// Starts a task. It runs when the world next comes to this machine.
+    /// Spawns a task. It runs when the world next runs this machine.
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -148,57 +149,57 @@ impl Machine {
         runtime::spawn(future)
     }
 
-    /// Calls `f` as if from a task, so that it may bind endpoints, spawn and read the clock.
+    /// Calls `f` as if from a task, so that it may bind endpoints, spawn tasks and read the clock.
     pub fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
         let _entered = runtime::enter(self.core().clone());
         f()
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> String {
         self.core().name()
     }
 
-    /// True for clones of one machine.
+    /// Returns true for clones of one machine.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The addresses given to [`Machine::new`].
+    /// Returns the addresses given to [`Machine::new`].
     pub fn addresses(&self) -> Vec<IpAddr> {
         self.core().addresses()
     }
 
-    /// The virtual time of the last call by the world.
+    /// Returns the virtual time of the last call by the world.
     pub fn time(&self) -> Time {
         self.core().time()
     }
 
-    /// Tasks that are not over, in the order in which they were spawned. Endpoints have one each.
+    /// Returns the tasks that have not ended, in the order of spawning. Endpoints have one each.
     pub fn pending_tasks(&self) -> Vec<PendingTask> {
         self.core().pending_tasks()
     }
 
-    /// How many times a task was polled.
+    /// Returns the number of polls of tasks.
     pub fn polls(&self) -> u64 {
         self.core().polls()
     }
 
-    /// A number that stands for everything the machine did: which task it polled when, and which
-    /// packets it received and sent when, with their addresses, marks and lengths.
+    /// Returns a hash of everything the machine did: the task and time of each poll, and the time
+    /// of each packet sent or received with its addresses, mark and length.
     ///
-    /// Two runs that differ anywhere in these have different numbers, but for a chance of
-    /// 1 in 2^64.
+    /// Two runs that differ in any of these have different hashes, except with a probability of 1
+    /// in 2^64.
     pub fn fingerprint(&self) -> u64 {
         self.core().fingerprint()
     }
 
-    /// What became of packets on this machine.
+    /// Returns the counters of packets on this machine.
     pub fn network_counters(&self) -> NetworkCounters {
         self.core().network_counters()
     }
 
-    /// Rings when a task becomes ready while nobody runs the machine.
+    /// Sets the bell that rings when a task becomes ready while the machine does not run.
     pub(crate) fn set_bell(&self, bell: Bell) {
         self.core().set_bell(bell);
     }
@@ -220,8 +221,8 @@ impl Node for Machine {
     /// Polls tasks until all wait.
     ///
     /// # Panics
-    /// When a task panics, or when tasks wake each other for ever without time passing. The
-    /// message names the task by the line that spawned it, and the seed.
+    /// If a task panics, or if tasks wake each other endlessly without time passing. The message
+    /// names the seed and the line that spawned the task.
     fn run(&mut self, now: Time) {
         self.core().run(now);
     }
@@ -235,10 +236,10 @@ impl Node for Machine {
     }
 }
 
-/// The result of a task, if it is over; `None` while it is not.
+/// Returns the result of a task, or `None` if it has not ended.
 ///
 /// # Panics
-/// When the result was taken before.
+/// If the result was taken before.
 pub fn result_of<T>(handle: &mut JoinHandle<T>) -> Option<Result<T, JoinError>> {
     match Pin::new(handle).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => Some(result),

@@ -1,4 +1,4 @@
-//! Runs a scenario with a seed and reports what happened.
+//! Runs a scenario with a seed and reports the results.
 
 mod capacity;
 mod ideal;
@@ -19,11 +19,11 @@ use crate::world::Stall;
 use self::sampler::Sampler;
 use self::stage::Stage;
 
-/// How a scenario is run.
+/// The options of a run.
 pub struct RunOptions {
-    /// Points in each series of the report.
+    /// The number of points in each series of the report.
     pub points: usize,
-    /// Makes sinks for the records of both ends of all connections.
+    /// A factory of sinks for the records of both ends of all connections.
     pub sinks: Option<Arc<dyn SinkFactory>>,
 }
 
@@ -44,10 +44,10 @@ impl std::fmt::Debug for RunOptions {
     }
 }
 
-/// Runs a scenario. The same scenario, seed and version give the same report everywhere.
+/// Runs a scenario. The same scenario, seed and version give the same report on every machine.
 ///
 /// # Errors
-/// [`Stall`] when time stands still, which is a bug of an endpoint or of the world.
+/// [`Stall`] if time stands still, which is a bug of an endpoint or of the world.
 pub fn run(scenario: &Scenario, seed: u64, options: RunOptions) -> Result<RunReport, Stall> {
     let mut stage = Stage::build(scenario, seed, options.sinks.as_ref());
     let points = u32::try_from(options.points.max(2)).unwrap_or(u32::MAX);

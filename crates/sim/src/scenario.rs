@@ -1,4 +1,4 @@
-//! Scenarios: a link, flows on it, things that happen, and bounds for what is measured.
+//! Scenarios: a link, flows on it, events, and bounds for the measures.
 //!
 //! A scenario is a TOML file:
 //!
@@ -24,9 +24,9 @@
 //! queue_delay_p95 = "<1rtt"
 //! ```
 //!
-//! Every flow has a client and a server of its own; all of them share the link, whose grammar is
-//! that of [`LinkSpec`](crate::link::LinkSpec) and [`DuplexSpec`]:
-//! `forward` leads from clients to servers. Times have a unit, sizes may have one (`64k`, `1MiB`).
+//! Every flow has its own client and server. All of them share the link, with the grammar of
+//! [`LinkSpec`](crate::link::LinkSpec) and [`DuplexSpec`]. Its direction `forward` leads from
+//! clients to servers. Times have a unit, sizes may have one (`64k`, `1MiB`).
 //!
 //! | key of a flow | of kind | meaning |
 //! |---|---|---|
@@ -41,11 +41,11 @@
 //! | `size`, `interval`, `end` | `paced` | so many bytes from the client so often, until when |
 //!
 //! An event has a time `at` and one or more of `rate`, `delay` (of both directions), `blackhole`
-//! (for how long), `rebind` (`port` or `address`), `key_update` and `close` (a flow's name).
-//! What is given about the link in events may as well stand in the link.
+//! (its length), `rebind` (`port` or `address`), `key_update` and `close` (a flow's name). Changes
+//! of the link can also be written in the link itself.
 //!
-//! A file may stand for a family of scenarios: each `[[matrix]]` has variables with one value or
-//! a list of them, and every combination replaces `{variable}` wherever it stands in the file.
+//! A file may describe a family of scenarios: each `[[matrix]]` has variables with one value or a
+//! list of values, and every combination replaces `{variable}` everywhere in the file.
 //!
 //! ```toml
 //! name = "bulk-{rate}-{rtt}"
@@ -56,9 +56,9 @@
 //! rtt = ["10ms", "50ms"]
 //! ```
 //!
-//! A bound stands beside one of the [`MEASURES`](crate::report::MEASURES). It is about the median
-//! of the runs, about all of them with `all` in front (and for what is counted), or about a share
-//! of them: `">=0.95"`, `"all <2ms"`, `"90% <=1.5rtt"`, `"==0"`. `rtt` is that of the empty link.
+//! A bound applies to one of the [`MEASURES`](crate::report::MEASURES): to the median of the runs,
+//! to all runs with `all` in front (the default for counts), or to a share of them: `">=0.95"`,
+//! `"all <2ms"`, `"90% <=1.5rtt"`, `"==0"`. `rtt` is that of the empty link.
 
 mod bounds;
 mod error;
@@ -79,54 +79,54 @@ pub use self::bounds::{Bound, BoundsFile, Quantifier, Verdict};
 pub use self::error::ScenarioError;
 pub use self::flow::{Flow, Kind};
 
-/// What a scenario file says.
+/// A scenario as its file describes it.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its name, for reports and bounds.
+    /// The name, for reports and bounds.
     pub name: String,
-    /// What it is about, in a line; may be empty.
+    /// A description of one line, which may be empty.
     pub about: String,
-    /// How long it runs; it ends earlier when all flows have reached their ends.
+    /// The duration of the run, which ends earlier if all flows have reached their ends.
     pub duration: Duration,
-    /// What is measured begins here.
+    /// The start of the measured time.
     pub measured_from: Time,
-    /// The link that all flows share, with all that the events change about it.
+    /// The link that all flows share, with all changes by events.
     pub link: DuplexSpec,
-    /// Settings of all connections.
+    /// The settings of all connections.
     pub transport: TransportConfig,
-    /// The flows, each connection apart.
+    /// The flows, one for each connection.
     pub flows: Vec<Flow>,
-    /// What is done to connections, in the order of time.
+    /// The actions on connections, in the order of time.
     pub actions: Vec<Action>,
-    /// What has to be true of the measures.
+    /// The bounds of the measures.
     pub bounds: Vec<Bound>,
 }
 
-/// Something that is done to connections at a time.
+/// A scheduled action on connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Action {
-    /// When.
+    /// The time of the action.
     pub at: Time,
-    /// Name of the flow; all its connections if it has a count.
+    /// The name of the flow. The action applies to all its connections if it has a count.
     pub flow: String,
-    /// What.
+    /// The action.
     pub what: ActionKind,
 }
 
-/// What can be done to a connection.
+/// An action on a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ActionKind {
     /// The client updates its keys.
     KeyUpdate,
-    /// The client closes.
+    /// The client closes the connection.
     Close,
 }
 
 impl Scenario {
-    /// Reads a scenario file.
+    /// Parses a scenario file.
     ///
     /// # Errors
-    /// [`ScenarioError`] says where, what was seen and what is allowed.
+    /// [`ScenarioError`] with the place, the value and the allowed values.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         let mut all = file::parse(text)?;
         let count = all.len();
@@ -139,21 +139,20 @@ impl Scenario {
         }
     }
 
-    /// Reads a file that may stand for several scenarios: all that its matrix makes, in its
-    /// order.
+    /// Parses a file that may describe several scenarios. Returns those of its matrix in order.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse); with the values of the variables where only some are wrong.
+    /// As for [`parse`](Self::parse), with the values of the variables if only some are wrong.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, ScenarioError> {
         file::parse(text)
     }
 
-    /// Round-trip time of the empty link, access links apart.
+    /// Returns the round-trip time of the empty link, without access links.
     pub fn base_rtt(&self) -> Duration {
         self.link.base_rtt()
     }
 
-    /// What happens when, for charts, in the order of time.
+    /// Returns the times and descriptions of changes for charts, in the order of time.
     pub fn marks(&self) -> Vec<Mark> {
         let mut marks = link_marks(&self.link);
         marks.extend(self.actions.iter().map(|action| Mark {
@@ -169,7 +168,7 @@ impl Scenario {
         marks
     }
 
-    /// When the link changes for better or worse; recovery is measured from there.
+    /// Returns the times of changes of the link after which recovery is measured.
     pub(crate) fn upheavals(&self) -> Vec<Time> {
         let mut times = Vec::new();
         for spec in self.link.forward.hops().chain(self.link.back.hops()) {
@@ -187,7 +186,7 @@ impl Scenario {
         times
     }
 
-    /// When the NAT changes its mind, while the scenario runs.
+    /// Returns the times at which the NAT changes its mappings during the scenario.
     fn rebindings(&self) -> Vec<Time> {
         let mut times = Vec::new();
         let Some(nat) = self.link.nat else {
@@ -249,7 +248,7 @@ fn change_label(change: &Change) -> String {
     }
 }
 
-/// More would hide the chart that they are drawn on.
+/// The largest number of changes in a chart. More would hide its data.
 const MAX_MARKS: usize = 1000;
 
 #[cfg(test)]

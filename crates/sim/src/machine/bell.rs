@@ -1,19 +1,19 @@
-//! Word from a machine at rest that a task of it is ready.
+//! Notifications of tasks that become ready while their machine rests.
 //!
-//! A world calls a machine when a packet has come or a timer is due. Tasks of two machines may
-//! share a channel too, as tests do to agree on something: then one machine's task makes
-//! another machine's task ready, and the world has to hear of it.
+//! A world runs a machine when a packet arrives or a timer is due. Tasks of two machines may also
+//! share a channel, as tests do to synchronise. Then a task of one machine makes a task of another
+//! one ready, and the world has to be notified.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::world::NodeId;
 
-/// All bells of a world: which machines have rung.
+/// The bells of a world: the machines that have rung.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bells(Arc<Mutex<Vec<NodeId>>>);
 
 impl Bells {
-    /// The bell of one machine.
+    /// Returns the bell of one machine.
     pub(crate) fn bell(&self, id: NodeId) -> Bell {
         Bell {
             id,
@@ -21,8 +21,8 @@ impl Bells {
         }
     }
 
-    /// Takes those who have rung, in order. One may be there more than once, and one whose tasks
-    /// were polled since.
+    /// Takes the machines that have rung, in order. A machine may be listed more than once, or
+    /// although its tasks have been polled since.
     pub(crate) fn take(&self) -> Vec<NodeId> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

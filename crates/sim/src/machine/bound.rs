@@ -1,4 +1,4 @@
-//! One virtual socket: what it has received, and who waits for it.
+//! A virtual socket: the datagrams it has received, and the tasks that wait for it.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -9,14 +9,14 @@ use courser::runtime::{PacketTooBig, Received};
 
 use crate::packet::Packet;
 
-/// Bytes that a waiting datagram counts on top of its payload, much as kernels do: a flood of
-/// empty ones is bounded too.
+/// The bytes that a waiting datagram counts on top of its payload, similar to kernels, so that a
+/// flood of empty ones is bounded too.
 pub(super) const UPKEEP: usize = 256;
 
-/// Most datagrams that are handed out as one batch, as Linux does.
+/// The largest number of datagrams in one batch, as on Linux.
 const MAX_BATCH: usize = 64;
 
-/// Words of routers that a socket keeps, as on Linux.
+/// The largest number of ICMP reports in the error queue of a socket, as on Linux.
 const MAX_NEWS: usize = 64;
 
 /// A bound socket.
@@ -50,7 +50,7 @@ impl Bound {
         !self.queue.is_empty()
     }
 
-    /// Keeps what a router said; the newest push out the oldest.
+    /// Stores an ICMP report. The newest replace the oldest.
     pub(super) fn hear(&mut self, news: PacketTooBig) {
         if self.news.len() >= MAX_NEWS {
             self.news.pop_front();
@@ -62,7 +62,7 @@ impl Bound {
         self.news.pop_front()
     }
 
-    /// Keeps a datagram until it is read. False when there is no room for it.
+    /// Stores a datagram until it is read. Returns false if there is no room.
     #[must_use]
     pub(super) fn keep(&mut self, packet: Packet) -> bool {
         let cost = packet.payload.len() + UPKEEP;
@@ -74,8 +74,8 @@ impl Bound {
         true
     }
 
-    /// Moves the next batch into `buffer`: datagrams that arrived one after the other, alike in
-    /// addresses, mark and length, the last one shorter perhaps. That is how kernels merge them.
+    /// Moves the next batch into `buffer`: consecutive datagrams with equal addresses, mark and
+    /// length, of which the last one may be shorter. Kernels merge datagrams in the same way.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Option<Received> {
         let first = self.pop()?;
         let segment_size = first.payload.len();
@@ -107,7 +107,7 @@ impl Bound {
         Some(received)
     }
 
-    /// The next datagram, if it continues a batch that began with `first`.
+    /// Returns the next datagram if it continues a batch that starts with `first`.
     fn pop_like(&mut self, first: &Packet, max_len: usize) -> Option<Packet> {
         let next = self.queue.front()?;
         let is_alike = next.source == first.source

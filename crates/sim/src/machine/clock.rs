@@ -1,24 +1,24 @@
-//! Virtual time under the standard library's names.
+//! Virtual time as types of the standard library.
 //!
-//! Applications count in [`Instant`]s, of which only differences can be seen. Virtual ones are
-//! counted from one anchor per process, so that those of several machines can be compared.
+//! Applications use [`Instant`]s, of which only differences are visible. Virtual ones count from
+//! one anchor per process, so that those of several machines are comparable.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use courser_base::Time;
 
-/// The standard library's name for a point in virtual time.
+/// Returns a point in virtual time as an [`Instant`].
 pub(super) fn instant_of(time: Time) -> Instant {
     anchor() + Duration::from_nanos(time.as_nanos())
 }
 
-/// The point in virtual time that an application means.
+/// Returns the virtual time of an [`Instant`].
 pub(super) fn time_of(instant: Instant) -> Time {
     Time::ZERO + instant.saturating_duration_since(anchor())
 }
 
-/// The time of day at `time`. Worlds begin on 1 January 2026, each of them.
+/// Returns the calendar time at `time`. All worlds start on 1 January 2026.
 pub(super) fn unix_time(time: Time) -> Duration {
     const BEGIN: Duration = Duration::from_secs(1_767_225_600);
     BEGIN + Duration::from_nanos(time.as_nanos())

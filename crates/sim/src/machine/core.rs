@@ -1,7 +1,7 @@
-//! What all handles, tasks and sockets of a machine share.
+//! The state that all handles, tasks and sockets of a machine share.
 //!
 //! Nothing that belongs to a user (a task, a waker, a value in them) is polled, woken or dropped
-//! under the lock: it may call back.
+//! under the lock, because it may call back.
 
 use std::any::Any;
 use std::io;
@@ -25,27 +25,28 @@ use super::tasks::{PendingTask, Ready, ReadyQueue, Tasks};
 use super::timers::{Key, Timers};
 use crate::packet::{Packet, TooBig};
 
-/// Polls without time passing after which tasks are taken to wake each other for ever. A burst
-/// of a thousand connections takes some ten thousand.
+/// The number of polls without time passing after which tasks are assumed to wake each other
+/// endlessly. A burst of a thousand connections takes some ten thousand.
 const POLLS_AT_ONE_TIME: u64 = 1_000_000;
 
-/// A machine, shared.
+/// The shared core of a machine.
 pub(super) struct Core {
     state: Mutex<State>,
     ready: Arc<ReadyQueue>,
-    /// For what outlives the call that makes it, such as a socket.
+    /// A weak reference for objects that outlive the call that creates them, such as sockets.
     this: Weak<Self>,
 }
 
-/// What the lock guards.
+/// The state under the lock.
 pub(super) struct State {
     pub(super) now: Time,
     pub(super) network: Network,
     timers: Timers,
     tasks: Tasks,
-    /// Draws the tasks to poll.
+    /// Chooses the tasks to poll.
     schedule: Rng,
-    /// Gives tasks their random numbers; apart, so that these do not shift the schedule.
+    /// Supplies random numbers to tasks. A separate generator, so that these do not change the
+    /// schedule.
     entropy: Rng,
     fingerprint: Fingerprint,
     polls: u64,
@@ -82,11 +83,11 @@ impl Core {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing of the user's runs under the lock, so a panic leaves it whole.
+        // No code of the user runs under the lock, so a panic leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A packet has arrived.
+    /// Receives a packet.
     pub(super) fn receive(&self, now: Time, packet: Packet) {
         let mut state = self.lock();
         state.set_now(now);
@@ -97,7 +98,7 @@ impl Core {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// A router has dropped a packet.
+    /// Receives the report of a router that a packet was too large.
     pub(super) fn packet_too_big(&self, now: Time, message: &TooBig) {
         let mut state = self.lock();
         state.set_now(now);
@@ -106,7 +107,7 @@ impl Core {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Polls all tasks that are ready, and those that become so.
+    /// Polls all ready tasks, and those that become ready.
     pub(super) fn run(self: &Arc<Self>, now: Time) {
         self.ready.set_running(true);
         self.advance(now);
@@ -115,7 +116,7 @@ impl Core {
         self.ready.set_running(false);
     }
 
-    /// Lets time pass and wakes those who waited for it.
+    /// Advances the time and wakes the tasks that wait for it.
     fn advance(&self, now: Time) {
         let mut state = self.lock();
         state.set_now(now);
@@ -132,7 +133,7 @@ impl Core {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Polls one of the tasks that are ready. False when all wait.
+    /// Polls one ready task. Returns false if all wait.
     fn poll_next(&self) -> bool {
         let mut state = self.lock();
         let State {
@@ -161,7 +162,7 @@ impl Core {
             waker,
         } = ready;
         let mut cx = Context::from_waker(&waker);
-        // Whoever catches the panic below sees neither the task nor what it left half-done here.
+        // Code that catches the panic below sees neither the task nor its incomplete changes here.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let poll = task.as_mut().poll(&mut cx);
             (poll, task)
@@ -209,7 +210,7 @@ impl Core {
         panic!("{message}");
     }
 
-    /// Takes the next packet for the world.
+    /// Returns the next packet for the world.
     pub(super) fn transmit(&self, now: Time) -> Option<Packet> {
         let mut state = self.lock();
         state.set_now(now);
@@ -241,7 +242,7 @@ impl Core {
         let tasks = state.tasks.take_all();
         drop(state);
         drop(tasks);
-        // Their end may have set timers and sent packets, which nobody will see.
+        // Dropped tasks may have set timers and sent packets, which have no effect any more.
         let mut state = self.lock();
         let rest = (state.timers.take_all(), state.network.take_all());
         drop(state);
@@ -298,7 +299,7 @@ impl Core {
 }
 
 impl State {
-    /// Time never goes back, whatever the caller says.
+    /// Advances the time, which never goes back.
     fn set_now(&mut self, now: Time) {
         if now > self.now {
             self.now = now;
@@ -312,15 +313,15 @@ impl State {
         self.polls_at_this_time += 1;
     }
 
-    /// Which machine, when, and how to come here again.
+    /// Describes the machine, the time, and how to repeat the run.
     fn situation(&self) -> String {
         let at = Duration::from_nanos(self.now.as_nanos());
         format!("machine {} at {at:?} ({})", self.name, self.replay_hint)
     }
 }
 
-/// The key of a machine's generators: machines with one seed differ by their addresses, since
-/// two that draw the same connection IDs are no test of anything.
+/// Returns the key of a machine's generators. Machines with one seed differ by their addresses:
+/// equal connection IDs on two machines would hide faults.
 fn key_of(addresses: &[IpAddr], seed: u64) -> [u8; 32] {
     let mut hash = Fingerprint::default();
     addresses.iter().for_each(|ip| hash.add_address(*ip));
@@ -388,7 +389,7 @@ impl std::fmt::Debug for Core {
     }
 }
 
-/// A timer of a machine; taken back when it is dropped.
+/// A timer of a machine, cancelled when it is dropped.
 struct VirtualTimer {
     core: Arc<Core>,
     key: Option<Key>,

@@ -1,4 +1,4 @@
-//! One number for everything that happened.
+//! A hash of everything that happened on a machine.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,11 +6,11 @@ use courser_base::Time;
 
 use crate::packet::Packet;
 
-/// A running hash (FNV-1a, 64 bits): small, fast, and the same in every version of everything.
+/// A running hash (FNV-1a, 64 bits): small, fast, and stable across versions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fingerprint(u64);
 
-/// What happened.
+/// The kinds of events.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     Poll = 1,

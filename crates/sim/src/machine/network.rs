@@ -1,4 +1,4 @@
-//! The machine's network stack: which socket a packet belongs to, and what waits to leave.
+//! The network stack of a machine: the sockets that packets belong to, and packets to be sent.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -15,32 +15,32 @@ use super::bound::{Bound, UPKEEP};
 use super::socket_faults::{Sending, SocketFaults, Trouble};
 use crate::packet::{Packet, TooBig};
 
-/// Most datagrams in one send call, as on Linux.
+/// The largest number of datagrams in one send call, as on Linux.
 pub(super) const GSO_SEGMENTS: usize = 64;
-/// Bytes that a socket holds until they are read, and that the machine holds until the world
-/// takes them: what courser asks systems for.
+/// The bytes that a socket holds until they are read, and that the machine holds until the world
+/// takes them. Courser requests as much from systems.
 pub(super) const DEFAULT_BUFFER: usize = 7 << 20;
-/// Ports that are given to those who ask for port 0: the range of RFC 6335 §6.
+/// The ports for sockets bound to port 0: the range of RFC 6335 §6.
 const EPHEMERAL_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
-/// How long a packet of the machine to itself is under way. More than nothing, so that two ends
-/// on one machine cannot talk for ever at one point in time.
+/// The delay of packets of a machine to itself. It is above zero, so that two ends on one machine
+/// cannot exchange packets endlessly at one point in time.
 const LOOPBACK_DELAY: Duration = Duration::from_micros(10);
 
-/// What became of packets on a machine.
+/// Counters of packets on a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct NetworkCounters {
-    /// Datagrams that sockets have sent, those to the machine itself included.
+    /// Datagrams that sockets have sent, including those to the machine itself.
     pub sent: u64,
-    /// Datagrams that came to a socket.
+    /// Datagrams delivered to a socket.
     pub received: u64,
     /// Datagrams dropped because a socket's receive buffer was full.
     pub dropped_buffer_full: u64,
-    /// Datagrams dropped because no socket is bound where they were sent.
+    /// Datagrams dropped because no socket is bound to their destination.
     pub dropped_no_socket: u64,
 }
 
-/// Names a bound socket; never used twice.
+/// The ID of a bound socket, which is never reused.
 pub(super) type SocketId = u64;
 
 /// The sockets of a machine.
@@ -56,7 +56,7 @@ pub(super) struct Network {
     outgoing: VecDeque<Packet>,
     outgoing_held: usize,
     pub(super) trouble: Trouble,
-    /// Ordered by time, since all take the same time.
+    /// Ordered by time, since all have the same delay.
     loopback: VecDeque<(Time, Packet)>,
 }
 
@@ -94,7 +94,8 @@ impl Network {
         Ok(self.opened)
     }
 
-    /// Forgets a socket and what it had received. The result is to be dropped outside of locks.
+    /// Removes a socket with its received datagrams. The caller must drop the result outside of
+    /// locks.
     #[must_use]
     pub(super) fn close(&mut self, id: SocketId) -> Option<Bound> {
         let socket = self.sockets.remove(&id)?;
@@ -108,7 +109,7 @@ impl Network {
             .ok_or_else(|| io::Error::new(ErrorKind::NotConnected, "the socket's machine is gone"))
     }
 
-    /// Hands a packet to its socket. Whoever waits there is to be woken, outside of locks.
+    /// Delivers a packet to its socket. The caller must wake the returned wakers outside of locks.
     #[must_use]
     pub(super) fn deliver(&mut self, now: Time, packet: Packet) -> Option<Waker> {
         if self.trouble.is_deaf(now) {
@@ -128,8 +129,8 @@ impl Network {
         socket.receiver.take()
     }
 
-    /// Hands a router's word to the socket that sent the packet. Whoever waits there is to be
-    /// woken, outside of locks.
+    /// Delivers a router's report to the socket that sent the packet. The caller must wake the
+    /// returned wakers outside of locks.
     #[must_use]
     pub(super) fn hear(&mut self, message: &TooBig) -> Option<Waker> {
         let id = self.receiver_of(message.packet.source)?;
@@ -140,7 +141,7 @@ impl Network {
         socket.receiver.take()
     }
 
-    /// Takes what the machine has sent to itself and is there by `now`.
+    /// Takes the next packet of the machine to itself that arrives by `now`.
     pub(super) fn take_loopback(&mut self, now: Time) -> Option<Packet> {
         self.loopback
             .pop_front_if(|(due, _)| *due <= now)
@@ -151,7 +152,7 @@ impl Network {
         self.loopback.front().map(|(due, _)| *due)
     }
 
-    /// Cuts a batch into packets on their way out. Returns the bytes that were taken.
+    /// Splits a batch into packets. Returns the number of bytes taken.
     pub(super) fn send(
         &mut self,
         id: SocketId,
@@ -203,14 +204,15 @@ impl Network {
         self.outgoing_held < DEFAULT_BUFFER && !self.trouble.is_full(now)
     }
 
-    /// Takes the next packet for the world.
+    /// Returns the next packet for the world.
     pub(super) fn transmit(&mut self) -> Option<Packet> {
         let packet = self.outgoing.pop_front()?;
         self.outgoing_held -= packet.payload.len() + UPKEEP;
         Some(packet)
     }
 
-    /// Takes those who wait to send, in the order of their sockets, once there is room.
+    /// Takes the wakers of tasks that wait to send, in the order of their sockets, once there is
+    /// room.
     pub(super) fn take_senders(&mut self, now: Time) -> Vec<Waker> {
         if !self.is_writable(now) {
             return Vec::new();
@@ -219,7 +221,7 @@ impl Network {
         sockets.filter_map(|socket| socket.sender.take()).collect()
     }
 
-    /// Forgets everything, to be dropped outside of locks.
+    /// Removes everything. The caller must drop the result outside of locks.
     #[must_use]
     pub(super) fn take_all(&mut self) -> Self {
         let addresses = self.addresses.clone();
@@ -240,7 +242,7 @@ impl Network {
         ip.is_loopback() || self.addresses.contains(&ip)
     }
 
-    /// The socket bound closest to this address.
+    /// Returns the socket with the most specific binding for this address.
     fn receiver_of(&self, destination: SocketAddr) -> Option<SocketId> {
         let ip = destination.ip().to_canonical();
         if !self.is_own(ip) {
@@ -258,7 +260,7 @@ impl Network {
         candidates.into_iter().flatten().find_map(find)
     }
 
-    /// The address that a socket sends from.
+    /// Returns the source address of a socket.
     fn source_of(
         &self,
         local: SocketAddr,
@@ -300,7 +302,7 @@ impl Network {
         Ok(SocketAddr::new(ip, local.port()))
     }
 
-    /// The port that was asked for, or for port 0 one that nobody has.
+    /// Returns the requested port, or for port 0 one that is free.
     fn free_port(&mut self, ip: IpAddr, wanted: u16) -> io::Result<u16> {
         if wanted != 0 {
             return if self.is_free(ip, wanted) {
@@ -321,7 +323,8 @@ impl Network {
         Err(io::Error::new(ErrorKind::AddrInUse, text))
     }
 
-    /// A wildcard and an address that it covers cannot share a port.
+    /// Returns true if a socket may bind the port. A wildcard and an address that it covers cannot
+    /// share one.
     fn is_free(&self, ip: IpAddr, port: u16) -> bool {
         let covers = |one: IpAddr, other: IpAddr| match one {
             IpAddr::V4(one) => one.is_unspecified() && other.is_ipv4(),

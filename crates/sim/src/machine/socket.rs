@@ -1,4 +1,4 @@
-//! The virtual socket as endpoints see it.
+//! The virtual socket as endpoints use it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use courser::{Capabilities, Counters};
 use super::core::Core;
 use super::network::{DEFAULT_BUFFER, GSO_SEGMENTS, SocketId};
 
-/// A socket of a machine; closed when it is dropped.
+/// A socket of a machine, closed when it is dropped.
 #[derive(Debug)]
 pub(super) struct VirtualSocket {
     core: Arc<Core>,
@@ -44,7 +44,7 @@ impl UdpSocket for VirtualSocket {
 
     fn is_readable(&self, cx: &mut Context<'_>) -> bool {
         let mut state = self.core.lock();
-        // Who asks a dead socket is told so by the call that follows.
+        // A call on a closed socket returns the error.
         let Ok(socket) = state.network.socket(self.id) else {
             return true;
         };

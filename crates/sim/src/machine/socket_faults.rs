@@ -1,4 +1,4 @@
-//! What sockets of a machine do wrong: errors, short sends, no room, an address that is gone.
+//! Faults of the sockets of a machine: errors, partial sends, full buffers, a lost address.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use courser_crypto::Rng;
 
 use crate::link::Probability;
 
-/// What all sockets of a machine do wrong for a while, each time by chance; the machine's seed
-/// decides.
+/// Faults of all sockets of a machine for a time. Each occurs at random, as the seed of the machine
+/// determines.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,56 +27,57 @@ use crate::link::Probability;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct SocketFaults {
-    /// When they begin, from the beginning of the world.
+    /// The start of the faults, from the start of the world.
     pub begins: Duration,
-    /// When they are over; `None`: never.
+    /// The end of the faults; `None` is never.
     pub ends: Option<Duration>,
-    /// Send calls that fail with one of `send_errors`: the datagrams are lost.
+    /// The share of send calls that fail with one of `send_errors`. Their datagrams are lost.
     pub failing_sends: Probability,
-    /// What those say, one as often as the other; nothing fails without any.
+    /// The errors of send calls, all equally likely. Without any, no call fails.
     pub send_errors: Vec<SocketError>,
-    /// Send calls that find no room (`WouldBlock`) ...
+    /// The share of send calls that find the buffer full (`WouldBlock`).
     pub full_sends: Probability,
-    /// ... which stays so for this time.
+    /// The time for which the buffer stays full.
     pub full_for: Duration,
-    /// Send calls with several datagrams that take only some of them.
+    /// The share of send calls with several datagrams that take only some of them.
     pub short_sends: Probability,
-    /// Largest datagram that leaves; calls with larger ones fail with [`SocketError::TooLarge`].
+    /// The largest datagram that can be sent. Larger ones fail with [`SocketError::TooLarge`].
     pub largest: Option<usize>,
-    /// Receive calls that fail with one of `receive_errors` before they give what is there.
+    /// The share of receive calls that fail with one of `receive_errors` before they return
+    /// datagrams.
     pub failing_receives: Probability,
-    /// What those say: news of earlier sends, as ICMP messages bring them.
+    /// The errors of receive calls, which report earlier sends as ICMP messages do.
     pub receive_errors: Vec<SocketError>,
-    /// The machine's addresses are gone: nothing leaves, with
-    /// [`SocketError::AddressNotAvailable`], and nothing arrives.
+    /// True if the machine has lost its addresses: sends fail with
+    /// [`SocketError::AddressNotAvailable`], and no packet arrives.
     pub address_is_gone: bool,
 }
 
-/// An error that systems report about datagrams, not about the socket.
+/// An error that a system reports about datagrams rather than the socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SocketError {
-    /// `EPERM`: a firewall.
+    /// `EPERM`: a firewall refused it.
     NotPermitted,
-    /// `ENOBUFS`: the device's queue is full.
+    /// `ENOBUFS`: the queue of the device is full.
     NoBuffers,
-    /// `EMSGSIZE`: larger than the path or the device takes.
+    /// `EMSGSIZE`: the datagram exceeds the limit of the path or device.
     TooLarge,
-    /// `EIO`: a device that cannot do what it was asked for.
+    /// `EIO`: the device does not support the operation.
     Device,
-    /// `EADDRNOTAVAIL`: the source address went away.
+    /// `EADDRNOTAVAIL`: the source address is gone.
     AddressNotAvailable,
     /// `ECONNREFUSED`: an ICMP message "port unreachable".
     Refused,
     /// `EHOSTUNREACH`: an ICMP message "host unreachable".
     HostUnreachable,
-    /// `ENETUNREACH`: no route.
+    /// `ENETUNREACH`: there is no route.
     NetworkUnreachable,
-    /// `EINTR`: a signal came first.
+    /// `EINTR`: a signal interrupted the call.
     Interrupted,
 }
 
 impl SocketError {
-    /// All of them.
+    /// All errors.
     pub const ALL: [Self; 9] = [
         Self::NotPermitted,
         Self::NoBuffers,
@@ -89,7 +90,7 @@ impl SocketError {
         Self::Interrupted,
     ];
 
-    /// As the system that this runs on reports it.
+    /// Returns the error of the present system.
     pub fn to_io(self) -> io::Error {
         match self {
             Self::NotPermitted => ErrorKind::PermissionDenied.into(),
@@ -105,7 +106,8 @@ impl SocketError {
     }
 }
 
-/// Codes for which the standard library has no name: `ENOBUFS`, `EMSGSIZE` and `EIO`.
+/// The codes of errors that have no name in the standard library: `ENOBUFS`, `EMSGSIZE`,
+/// `EIO`.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const CODES: [i32; 3] = [105, 90, 5];
 #[cfg(windows)]
@@ -117,23 +119,23 @@ const NO_BUFFERS: i32 = CODES[0];
 const TOO_LARGE: i32 = CODES[1];
 const DEVICE: i32 = CODES[2];
 
-/// What a send call comes to.
+/// The effect of faults on a send call.
 #[derive(Debug)]
 pub(super) enum Sending {
-    /// So many datagrams go at the most.
+    /// At most this number of datagrams is sent.
     Up(usize),
     Fails(io::Error),
 }
 
-/// The faults of a machine, and what they have drawn so far.
+/// The faults of a machine with their state.
 #[derive(Debug)]
 pub(super) struct Trouble {
     faults: SocketFaults,
     rng: Rng,
-    /// There is no room until then.
+    /// The time until which the buffer stays full.
     full_until: Option<Time>,
-    /// A receive call has failed: the next one gives what is there, or a driver that reads until
-    /// there is nothing would never see the end.
+    /// True after a failed receive call. The next one succeeds, because a driver that reads until
+    /// the socket is empty would otherwise never finish.
     has_failed: bool,
 }
 
@@ -161,7 +163,7 @@ impl Trouble {
             && self.rng.below(WHOLE) < u64::from(chance.as_parts_per_billion())
     }
 
-    /// `datagrams` of up to `size` bytes are to leave.
+    /// Decides about a call that sends `datagrams` of up to `size` bytes.
     pub(super) fn on_send(&mut self, now: Time, datagrams: usize, size: usize) -> Sending {
         if self.is_full(now) {
             return Sending::Fails(ErrorKind::WouldBlock.into());
@@ -191,7 +193,7 @@ impl Trouble {
         Sending::Up(usize::MAX)
     }
 
-    /// The error that a receive call returns in place of what has arrived.
+    /// Returns the error of a receive call, if it fails.
     pub(super) fn on_receive(&mut self, now: Time) -> Option<io::Error> {
         if std::mem::take(&mut self.has_failed) || !self.is_on(now) {
             return None;
@@ -202,7 +204,7 @@ impl Trouble {
         error.flatten().map(SocketError::to_io)
     }
 
-    /// Nothing reaches the machine.
+    /// Returns true if no packet reaches the machine.
     pub(super) fn is_deaf(&self, now: Time) -> bool {
         self.faults.address_is_gone && self.is_on(now)
     }
@@ -211,12 +213,12 @@ impl Trouble {
         self.full_until.is_some_and(|until| now < until)
     }
 
-    /// When there is room again, if there is none.
+    /// Returns the time at which a full buffer has room again.
     pub(super) fn next_room(&self) -> Option<Time> {
         self.full_until
     }
 
-    /// True once, when there is room again.
+    /// Returns true once when the buffer has room again.
     pub(super) fn take_room(&mut self, now: Time) -> bool {
         let is_over = self.full_until.is_some_and(|until| now >= until);
         if is_over {
@@ -231,5 +233,5 @@ fn pick(rng: &mut Rng, errors: &[SocketError]) -> Option<SocketError> {
     errors.get(usize::try_from(at).ok()?).copied()
 }
 
-/// Parts of a [`Probability`].
+/// A share in parts of a [`Probability`].
 const WHOLE: u64 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! Tasks, and which of them is polled next.
+//! Tasks, and the choice of the next one to poll.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,31 +13,31 @@ use courser_crypto::Rng;
 
 use super::bell::Bell;
 
-/// All tasks of a machine that are not over.
+/// All tasks of a machine that have not ended.
 #[derive(Default)]
 pub(super) struct Tasks {
     known: BTreeMap<u64, Entry>,
     spawned: u64,
 }
 
-/// One task.
+/// A task.
 struct Entry {
-    /// Away while it is being polled.
+    /// The future; `None` while it is polled.
     task: Option<Task>,
     waker: Arc<TaskWaker>,
     pending: PendingTask,
 }
 
-/// A task that is not over.
+/// A task that has not ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PendingTask {
-    /// Counts from 1 in the order of spawning.
+    /// Its number, counted from 1 in the order of spawning.
     pub number: u64,
-    /// The line that spawned it; for the task of an endpoint the line that bound that.
+    /// The line that spawned it, or that bound the endpoint it belongs to.
     pub origin: &'static Location<'static>,
-    /// How many times it was polled.
+    /// The number of its polls.
     pub polls: u64,
-    /// When it was polled last; its birth if never.
+    /// The time of its last poll, or of its creation.
     pub last_poll: Time,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for PendingTask {
     }
 }
 
-/// A task on its way to a poll.
+/// A task that is about to be polled.
 pub(super) struct Ready {
     pub(super) number: u64,
     pub(super) task: Task,
@@ -55,7 +55,7 @@ pub(super) struct Ready {
 }
 
 impl Tasks {
-    /// Takes a task, ready to be polled.
+    /// Adds a ready task.
     pub(super) fn insert(
         &mut self,
         task: Task,
@@ -84,7 +84,7 @@ impl Tasks {
         self.known.insert(number, entry);
     }
 
-    /// Draws one of the tasks that are ready, for its poll.
+    /// Chooses and takes one of the ready tasks.
     pub(super) fn take_next(
         &mut self,
         queue: &ReadyQueue,
@@ -93,7 +93,7 @@ impl Tasks {
     ) -> Option<Ready> {
         loop {
             let number = queue.draw(rng)?;
-            // One that is over may have been woken before.
+            // An ended task may have been woken earlier.
             let Some(entry) = self.known.get_mut(&number) else {
                 continue;
             };
@@ -111,7 +111,7 @@ impl Tasks {
         }
     }
 
-    /// Takes back a task that waits again. `Err` gives back one that is not known any more.
+    /// Takes back a task that waits again. Returns it as `Err` if it has been removed.
     pub(super) fn put_back(&mut self, number: u64, task: Task) -> Result<(), Task> {
         match self.known.get_mut(&number) {
             Some(entry) => {
@@ -122,7 +122,7 @@ impl Tasks {
         }
     }
 
-    /// Forgets a task that is over.
+    /// Removes a task that has ended.
     pub(super) fn forget(&mut self, number: u64) -> Option<PendingTask> {
         self.known.remove(&number).map(|entry| entry.pending)
     }
@@ -131,7 +131,7 @@ impl Tasks {
         self.known.values().map(|entry| &entry.pending)
     }
 
-    /// Forgets all; they are for the caller to drop, outside of any lock.
+    /// Removes all tasks. The caller must drop them outside of locks.
     #[must_use]
     pub(super) fn take_all(&mut self) -> Vec<Task> {
         let known = std::mem::take(&mut self.known);
@@ -145,15 +145,15 @@ impl fmt::Debug for Tasks {
     }
 }
 
-/// Numbers of the tasks that are ready. Apart from everything else, since a waker may be called
-/// from anywhere.
+/// The numbers of ready tasks. They have a lock of their own, since wakers may be called from
+/// anywhere.
 #[derive(Debug, Default)]
 pub(super) struct ReadyQueue(Mutex<ReadyList>);
 
 #[derive(Debug, Default)]
 struct ReadyList {
     numbers: Vec<u64>,
-    /// Rung when a task becomes ready while the machine rests.
+    /// The bell that rings when a task becomes ready while the machine rests.
     bell: Option<Bell>,
     is_running: bool,
 }
@@ -163,7 +163,7 @@ impl ReadyQueue {
         self.lock().numbers.is_empty()
     }
 
-    /// Rings `bell` from now on, and now if somebody is ready.
+    /// Sets the bell, and rings it if a task is ready.
     pub(super) fn set_bell(&self, bell: Bell) {
         let mut list = self.lock();
         if !list.numbers.is_empty() {
@@ -172,7 +172,7 @@ impl ReadyQueue {
         list.bell = Some(bell);
     }
 
-    /// The machine begins to poll, or has polled all.
+    /// Records that the machine starts or stops polling.
     pub(super) fn set_running(&self, is_running: bool) {
         self.lock().is_running = is_running;
     }
@@ -203,7 +203,7 @@ impl ReadyQueue {
     }
 }
 
-/// Puts its task among those that are ready, once until it is polled.
+/// Adds the task to the ready ones, once until it is polled.
 #[derive(Debug)]
 struct TaskWaker {
     number: u64,
@@ -217,7 +217,7 @@ impl Wake for TaskWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Relaxed: the queue's lock orders what matters.
+        // Relaxed: the lock of the queue provides the ordering.
         if !self.is_queued.swap(true, Ordering::Relaxed) {
             self.queue.push(self.number);
         }

@@ -1,4 +1,4 @@
-//! Two machines and a wire with a fixed delay, no world: what a machine does is seen alone.
+//! Two machines and a wire with a fixed delay, without a world, to test machines alone.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -21,10 +21,10 @@ fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// One packet as an observer at its sender sees it.
+/// A packet as an observer at its sender sees it.
 type Seen = (u64, SocketAddr, SocketAddr, u8, usize);
 
-/// A client and a server joined by a wire that loses every `loses`th packet.
+/// A client and a server connected by a wire that loses every `loses`th packet.
 struct Pair {
     client: Machine,
     server: Machine,
@@ -51,7 +51,7 @@ impl Pair {
         self
     }
 
-    /// Lets everything happen that happens now, and returns when there is more.
+    /// Runs everything that is due now, and returns the time of the next event.
     fn step(&mut self) -> Option<Time> {
         while let Some((due, _)) = self.wire.front()
             && *due <= self.now
@@ -104,7 +104,7 @@ impl Pair {
         machine.clone()
     }
 
-    /// Runs until nothing is left to happen, or for an hour.
+    /// Runs until no event is left, or for an hour.
     fn run(&mut self) {
         let end = Time::ZERO + Duration::from_secs(3600);
         while let Some(next) = self.step()
@@ -152,7 +152,7 @@ async fn connect(client: &Endpoint) -> Connection {
     connecting.expect("configured").await.expect("a handshake")
 }
 
-/// Sends back what it gets, on every stream of every connection.
+/// Echoes every stream of every connection.
 async fn serve_echo() {
     let endpoint = server_endpoint();
     while let Some(incoming) = endpoint.accept().await {

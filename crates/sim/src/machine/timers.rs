@@ -12,7 +12,7 @@ pub(super) struct Timers {
     set_so_far: u64,
 }
 
-/// One timer that is set. Of equal deadlines, the one set first rings first.
+/// The key of a timer. Of equal deadlines, the one set first fires first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Key {
     deadline: Time,
@@ -20,7 +20,7 @@ pub(super) struct Key {
 }
 
 impl Timers {
-    /// Sets one that rings at `deadline`.
+    /// Sets a timer that fires at `deadline`.
     pub(super) fn set(&mut self, deadline: Time, waker: Waker) -> Key {
         self.set_so_far += 1;
         let key = Key {
@@ -31,13 +31,13 @@ impl Timers {
         key
     }
 
-    /// Takes one back. The waker is for the caller to drop, outside of any lock.
+    /// Cancels a timer. The caller must drop the waker outside of locks.
     #[must_use]
     pub(super) fn cancel(&mut self, key: Key) -> Option<Waker> {
         self.waiting.remove(&key)
     }
 
-    /// True while it has not rung.
+    /// Returns true while the timer has not fired.
     pub(super) fn is_waiting(&self, key: Key) -> bool {
         self.waiting.contains_key(&key)
     }
@@ -46,7 +46,7 @@ impl Timers {
         self.waiting.keys().next().map(|key| key.deadline)
     }
 
-    /// Takes those that ring by `now`, in order.
+    /// Takes the timers that fire by `now`, in order.
     pub(super) fn take_due(&mut self, now: Time) -> Vec<Waker> {
         let later = self.waiting.split_off(&Key {
             deadline: Time::from_nanos(now.as_nanos().saturating_add(1)),
@@ -56,7 +56,7 @@ impl Timers {
         due.into_values().collect()
     }
 
-    /// Takes all, never to ring.
+    /// Cancels all timers.
     pub(super) fn take_all(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.waiting).into_values().collect()
     }

@@ -1,4 +1,4 @@
-//! What a link could carry.
+//! The capacity of links.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use courser_base::{Rate, Time};
 
 use crate::link::{Change, LinkSpec};
 
-/// The rate of a link at a time: that of its slowest stretch, policers among them. `None`
-/// without any.
+/// Returns the rate of a link at a time: that of its slowest hop, including policers. Returns
+/// `None` without any rate.
 pub(super) fn rate_at(spec: &LinkSpec, at: Time) -> Option<Rate> {
     let elapsed = at - Time::ZERO;
     let of_hop = |hop: &LinkSpec| {
@@ -25,7 +25,7 @@ pub(super) fn rate_at(spec: &LinkSpec, at: Time) -> Option<Rate> {
     spec.hops().filter_map(of_hop).min()
 }
 
-/// Bytes that a link could carry between two times; `None` when it has no rate.
+/// Returns the bytes that a link can carry between two times, or `None` if it has no rate.
 pub(super) fn bytes_between(spec: &LinkSpec, from: Time, to: Time) -> Option<u64> {
     let mut edges: Vec<Time> = spec
         .hops()

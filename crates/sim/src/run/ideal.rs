@@ -1,4 +1,4 @@
-//! What a flow could do at best, for comparison.
+//! The best possible results of a flow, for comparison.
 
 use std::time::Duration;
 
@@ -13,26 +13,26 @@ use crate::apps::Way;
 pub(super) struct Path {
     pub(super) rate: Rate,
     pub(super) rtt: Duration,
-    /// Payload of UDP.
+    /// The UDP payload of a full datagram.
     pub(super) mtu: u64,
-    /// Bytes on the wire for each byte of a stream, at least one.
+    /// The bytes on the wire for each byte of a stream, at least one.
     pub(super) expansion: f64,
 }
 
 impl Path {
-    /// From the first packet of the client to the end of a slow start that fills the pipe: the
-    /// handshake, the doublings from the initial window to the bandwidth-delay product, and two
-    /// round trips more, one for the packets on the way and one to find out.
+    /// Returns the time from the client's first packet to the end of a slow start that fills the
+    /// pipe: the handshake, the doublings from the initial window to the bandwidth-delay product,
+    /// and two more round trips, one for the packets in flight and one to detect the end.
     pub(super) fn ideal_start(&self) -> Duration {
         let doublings = (self.product() / self.initial()).log2().ceil().max(0.0);
         self.rtt.mul_f64(3.0 + doublings)
     }
 
-    /// From the first packet of the client to the last byte at the receiver, if the window
-    /// doubles with each round trip until the link is full.
+    /// Returns the time from the client's first packet to the last byte at the receiver if the
+    /// window doubles with each round trip until the link is full.
     pub(super) fn ideal_completion(&self, bytes: u64, way: Way) -> Duration {
         let mut rest = to_f64(bytes) * self.expansion;
-        // The server sends when the request is there, half a round trip after the handshake.
+        // The server sends when the request arrives, half a round trip after the handshake.
         let mut time = match way {
             Way::Up => self.rtt.mul_f64(1.5),
             Way::Down => self.rtt * 2,
@@ -46,7 +46,7 @@ impl Path {
         time + Duration::from_secs_f64(rest / to_f64(self.rate.as_bytes_per_second()))
     }
 
-    /// Bandwidth-delay product in bytes.
+    /// Returns the bandwidth-delay product in bytes.
     pub(super) fn product(&self) -> f64 {
         to_f64(self.rate.as_bytes_per_second()) * self.rtt.as_secs_f64()
     }
@@ -56,8 +56,8 @@ impl Path {
     }
 }
 
-/// Average window of CUBIC in packets on a path that loses this share of packets: the larger of
-/// that of the cubic function and that of the Reno-friendly one. RFC 9438 §5.1.
+/// Returns the average window of CUBIC in packets on a path that loses this share of packets: the
+/// larger one of the cubic function and the Reno-friendly region (RFC 9438 §5.1).
 pub(super) fn cubic_window(rtt: Duration, loss: f64) -> f64 {
     const C: f64 = 0.4;
     const BETA: f64 = 0.7;
@@ -68,7 +68,7 @@ pub(super) fn cubic_window(rtt: Duration, loss: f64) -> f64 {
     cubic.max(reno)
 }
 
-/// When a run is past its start, seen from a time at which measuring was to begin.
+/// Returns the end of an ideal slow start, or `measured_from` if that is later.
 pub(super) fn steady_from(path: &Path, measured_from: Time) -> Time {
     measured_from.max(Time::ZERO + path.ideal_start())
 }
@@ -98,7 +98,7 @@ mod tests {
     fn completion_is_rounds_and_what_the_link_takes() {
         let path = path(1_200_000, 100);
         let way = Way::Down;
-        // One window: connection, request and answer, and ten milliseconds of link.
+        // One window: connection, request and response, and ten milliseconds of link.
         let one = path.ideal_completion(12_000, way);
         assert_eq!(one, Duration::from_millis(210));
         // 12 + 24 + 24 kB: two more rounds.
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn window_is_that_of_the_tables_of_the_rfc() {
-        // RFC 9438 §5.1, table 1 and 2: RTT 0.1 s, p = 10^-4, Reno 120, CUBIC 187 with C = 0.4;
-        // and p = 10^-2, where the Reno-friendly region has 12.
+        // RFC 9438 §5.1, table 1 and 2: RTT 0.1 s, p = 10^-4, Reno 120, CUBIC 187 with C = 0.4.
+        // With p = 10^-2 the Reno-friendly region has 12.
         let rtt = Duration::from_millis(100);
         let window = cubic_window(rtt, 1e-4);
         assert!((window - 187.0).abs() < 1.0, "{window}");

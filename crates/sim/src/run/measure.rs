@@ -1,4 +1,4 @@
-//! From what was seen to the numbers that bounds are about.
+//! Computes the measures of a run from its observations.
 
 use std::time::Duration;
 
@@ -15,11 +15,12 @@ use crate::report::{Buckets, FlowReport, Measures, jain, quantile};
 use crate::scenario::{Kind, Scenario};
 use crate::world::LinkId;
 
-/// Bytes of a full datagram that are not payload: flags, connection ID of eight bytes, packet
+/// The bytes of a full datagram that are not payload: flags, connection ID of eight bytes, packet
 /// number of two, tag, and a STREAM frame's type, stream ID and offset of four. A share may still
-/// be a little above one: what waited in the queue when measuring began counts when it arrives.
+/// be a little above one: data in the queue at the start of the measured time counts when it
+/// arrives.
 const PACKET_OVERHEAD: u64 = 1 + 8 + 2 + 16 + 1 + 1 + 4;
-/// IPv4 and UDP.
+/// The headers of IPv4 and UDP.
 const HEADERS: u64 = 28;
 
 pub(super) fn measures(scenario: &Scenario, stage: &Stage, seen: &Sampler) -> Measures {
@@ -63,7 +64,7 @@ pub(super) fn measures(scenario: &Scenario, stage: &Stage, seen: &Sampler) -> Me
     measures
 }
 
-/// What a time of measuring could have carried.
+/// The capacity of the link during the measured time.
 struct Window<'a> {
     spec: &'a LinkSpec,
     from: Time,
@@ -78,7 +79,7 @@ impl Window<'_> {
     }
 }
 
-/// The direction that the payload goes.
+/// Returns the direction of the payload.
 fn main_way(scenario: &Scenario) -> Way {
     let is_bulk = |kind: &Kind| matches!(kind, Kind::Bulk { .. });
     let bulk = scenario.flows.iter().find(|flow| is_bulk(&flow.kind));
@@ -93,13 +94,13 @@ fn main_link(scenario: &Scenario) -> &LinkSpec {
     }
 }
 
-/// Payload as a share of bytes on the wire, at best.
+/// Returns the largest possible share of payload in the bytes on the wire.
 fn efficiency(stage: &Stage) -> f64 {
     let mtu = mtu(stage);
     to_f64(mtu - PACKET_OVERHEAD) / to_f64(mtu + HEADERS)
 }
 
-/// Largest payload of UDP among the senders.
+/// Returns the largest UDP payload of the senders.
 fn mtu(stage: &Stage) -> u64 {
     let senders = stage.actors.iter().map(|actor| stage.sender(actor));
     senders
@@ -143,9 +144,9 @@ fn unfinished(scenario: &Scenario, stage: &Stage) -> usize {
         .count()
 }
 
-/// For each upheaval the time to nine tenths of what the link carries from then on, over a round
-/// trip and at least four samples; the longest. `None` when there is no upheaval, or no recovery
-/// before the next.
+/// Returns the longest time from a change of the link to nine tenths of its new capacity, over a
+/// round trip and at least four samples. Returns `None` without a change, or if the flow does not
+/// recover before the next one.
 fn recovery_time(scenario: &Scenario, flows: &[FlowReport], window: &Window<'_>) -> Option<f64> {
     let upheavals = scenario.upheavals();
     let width = flows.first()?.delivered.width();
@@ -184,7 +185,7 @@ fn main_id(scenario: &Scenario, stage: &Stage) -> LinkId {
     }
 }
 
-/// Bytes that left a link as a share of what it could carry, from a time on.
+/// Returns the bytes that left a link as a share of its capacity, from a time on.
 fn utilization(id: LinkId, seen: &Sampler, window: &Window<'_>, from: Time) -> Option<f64> {
     let watched = seen.links.iter().find(|link| link.id == id)?;
     let carried = watched.report.carried.between(from, window.end);
@@ -210,7 +211,7 @@ fn link_measures(
     }
 }
 
-/// What is compared with a flow that does all it can, or all that its model allows.
+/// Adds the measures that compare with an ideal flow or with a model.
 fn ideal_measures(
     measures: &mut Measures,
     scenario: &Scenario,
@@ -236,8 +237,8 @@ fn ideal_measures(
     measures.completion_excess = completion_excess(scenario, &seen.flows, &path);
 }
 
-/// The first flow's average window over the one that random or regular loss leaves CUBIC with,
-/// and over the one that goes with the cuts that it had.
+/// Returns the first flow's average window relative to the one that CUBIC has with this random or
+/// regular loss, and relative to the one for the observed reductions.
 fn window_measures(
     measures: &mut Measures,
     stage: &Stage,
@@ -249,7 +250,7 @@ fn window_measures(
     if loss <= 0.0 || model > path.product() {
         return;
     }
-    // Samples are equally far apart.
+    // The samples are evenly spaced.
     let samples = seen
         .flows
         .first()
@@ -268,7 +269,7 @@ fn window_measures(
     measures.event_window_error = measures.event_window_ratio.map(error);
 }
 
-/// The share of packets that a link loses without a reason.
+/// Returns the share of packets that a link loses at random or regularly.
 fn loss_probability(spec: &LinkSpec) -> f64 {
     let mut passes = 1.0;
     for hop in spec.hops() {
@@ -281,7 +282,7 @@ fn loss_probability(spec: &LinkSpec) -> f64 {
     1.0 - passes
 }
 
-/// Cuts of the first flow's window for each packet that it sent, since measuring began.
+/// Returns the reductions of the first flow's window per packet that it sent, in the measured time.
 fn event_rate(stage: &Stage, seen: &Sampler) -> Option<f64> {
     let stats = stage.stats(stage.sender(stage.actors.first()?))?;
     let before = seen.before.first()?;
@@ -294,7 +295,7 @@ fn event_rate(stage: &Stage, seen: &Sampler) -> Option<f64> {
     (events > 0 && sent > 0).then(|| to_f64(events) / to_f64(sent))
 }
 
-/// Drops of the queue when the first flow got a slow-start threshold.
+/// Returns the drops of the queue at the time at which the first flow got a slow-start threshold.
 fn start_drops(seen: &Sampler, id: LinkId) -> Option<f64> {
     let left = seen.flows.first()?.ssthresh.points().first()?.at;
     let watched = seen.links.iter().find(|link| link.id == id)?;

@@ -1,4 +1,4 @@
-//! Looks at flows and links again and again, and writes down what it sees.
+//! Samples flows and links at regular intervals.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::report::{Buckets, FlowReport, LinkReport, RunReport, Series};
 use crate::scenario::{Kind, Scenario};
 use crate::world::LinkId;
 
-/// What has been seen so far.
+/// The samples so far.
 pub(super) struct Sampler {
     pub(super) flows: Vec<FlowReport>,
-    /// Counters of the senders when measuring began.
+    /// The counters of the senders at the start of the measured time.
     pub(super) before: Vec<ConnectionStats>,
     pub(super) links: Vec<Watched>,
 }
@@ -39,7 +39,7 @@ impl Sampler {
             name: actor.flow.name.clone(),
             controller: actor.flow.controller.to_string(),
             start: actor.flow.start,
-            // Two more than there are samples: the last may be a piece of an interval.
+            // Two more than the number of samples: the last interval may be incomplete.
             delivered: Buckets::new(interval, points + 2),
             sent: Series::new(points + 2),
             ..FlowReport::default()
@@ -69,7 +69,7 @@ impl Sampler {
         }
     }
 
-    /// Measuring begins.
+    /// Starts the measured time.
     pub(super) fn begin(&mut self, stage: &mut Stage) {
         for (before, actor) in self.before.iter_mut().zip(&stage.actors) {
             *before = stage.stats(stage.sender(actor)).unwrap_or_default();
@@ -119,7 +119,7 @@ fn sample_flow(report: &mut FlowReport, stage: &Stage, actor: &Actor, now: Time)
     let received = stage.tally(stage.receiver(actor)).received;
     let new = received - report.bytes_delivered;
     report.bytes_delivered = received;
-    // The piece of time that ends now is the one before the one that begins now.
+    // The interval that ends now is the one before the one that starts now.
     let just_before = now.saturating_sub(Duration::from_nanos(1));
     report.delivered.add(just_before, new);
     let Some(stats) = stage.stats(stage.sender(actor)) else {

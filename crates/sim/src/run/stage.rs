@@ -1,4 +1,4 @@
-//! The world of a scenario: a client and a server for each flow, the shared link between.
+//! The world of a scenario: a client and a server for each flow, and the shared link.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::report::{MAX_LOSSES, Point};
 use crate::scenario::{Action, ActionKind, Flow, Kind, Scenario};
 use crate::world::{LinkPair, NodeId};
 
-/// The world of a scenario, and where its parts are.
+/// The world of a scenario with the IDs of its parts.
 pub(super) struct Stage {
     pub(super) world: World,
     pub(super) link: LinkPair,
@@ -101,7 +101,7 @@ impl Stage {
         });
     }
 
-    /// True when every flow has reached its end, or cannot any more.
+    /// Returns true if every flow has reached its end, or no longer can.
     pub(super) fn is_over(&self) -> bool {
         self.actors.iter().all(|actor| {
             let has_failed = !self.tally(actor.client).failures.is_empty();
@@ -109,7 +109,7 @@ impl Stage {
         })
     }
 
-    /// When the flow reached the end that it has by itself.
+    /// Returns the time at which the flow reached its own end, if it has one.
     pub(super) fn finished_at(&self, actor: &Actor) -> Option<Time> {
         let tally = self.tally(self.receiver(actor));
         let is_finished = match actor.flow.kind {
@@ -146,14 +146,14 @@ impl Stage {
         tally.expect("all the applications here count")
     }
 
-    /// Counters of the connection at one end, once there is one.
+    /// Returns the counters of the connection at one end, once it exists.
     pub(super) fn stats(&self, id: NodeId) -> Option<ConnectionStats> {
         let host = self.host(id);
         let handle = *host.connections().first()?;
         host.stats(handle)
     }
 
-    /// Does what the scenario wants done.
+    /// Performs an action of the scenario.
     pub(super) fn act(&mut self, action: &Action) {
         let now = self.world.now();
         let wanted = |flow: &Flow| flow.name == action.flow || flow.group == action.flow;
@@ -169,7 +169,8 @@ impl Stage {
                     ActionKind::Close => context.close(handle, 0, b"the scenario says so"),
                     ActionKind::KeyUpdate => {
                         if let Some(connection) = context.connection(handle) {
-                            // Too early for the rules: then the counter shows that there was none.
+                            // Key updates that come too early are refused. The counter shows that
+                            // none happened.
                             let _ = connection.initiate_key_update(now);
                         }
                     }
@@ -179,7 +180,7 @@ impl Stage {
     }
 }
 
-/// Flows have a network of their own, where a NAT may find other addresses.
+/// Flows have separate networks, in which a NAT can choose other addresses.
 fn address(side: u8, index: usize, port: u16) -> SocketAddr {
     let index = u16::try_from(index).expect("scenarios have a thousand flows at most");
     let [high, low] = index.to_be_bytes();
@@ -211,7 +212,7 @@ fn client(spec: HostSpec, server: SocketAddr, flow: &Flow) -> Host {
     }
 }
 
-/// Notes the losses of the sending end, and hands all records on to whoever else wants them.
+/// Records the losses of the sending end, and forwards all records to the other sinks.
 #[derive(Debug)]
 struct Recorder {
     sender: Side,
@@ -233,7 +234,7 @@ impl SinkFactory for Recorder {
     }
 }
 
-/// Notes when which packet was taken for lost.
+/// Records the time and number of each lost packet.
 struct Losses {
     points: Arc<Mutex<Vec<Point>>>,
     other: Option<Box<dyn Sink>>,

@@ -32,12 +32,12 @@ fn bulk_fills_the_link_and_the_numbers_agree() {
     let report = report(BULK, 1);
     let measures = &report.measures;
     let share = measures.goodput_share.expect("the link has a rate");
-    // What arrived before and waited for a gap counts when it is read.
+    // Data that arrived earlier behind a gap counts when it is read.
     assert!((0.9..=1.01).contains(&share), "{measures:?}");
     let used = measures.utilization.expect("the link has a rate");
     assert!((0.93..=1.001).contains(&used), "{measures:?}");
     assert_eq!(measures.failures, Some(0.0));
-    // A queue of one product delays by one round trip at most.
+    // A queue of one BDP delays by one round trip at most.
     let median = measures.queue_delay_median.expect("packets waited");
     assert!((0.001..=0.041).contains(&median), "{measures:?}");
     let ping = measures.exchange_median.expect("pings");
@@ -53,7 +53,8 @@ fn bulk_fills_the_link_and_the_numbers_agree() {
     assert!(flow.packets_lost > 0, "slow start overshoots this queue");
     let back = report.link("link back").expect("it has this name");
     let dropped: u64 = back.dropped.iter().map(|(_, count)| count).sum();
-    // An acknowledgement alone that finds the queue full is dropped, and lost to nobody.
+    // A packet with only an acknowledgement that finds the queue full is dropped without being
+    // lost.
     let lost = flow.packets_lost - flow.spurious_losses.unwrap_or(0);
     assert!((lost..=lost + 2).contains(&dropped), "{dropped} of {lost}");
     assert!(
@@ -195,7 +196,7 @@ close = "a"
     assert_eq!(report.measures.failures, Some(0.0), "{:?}", flow.failure);
 }
 
-/// Counts records by end.
+/// Counts the records of each end.
 #[derive(Debug, Default)]
 struct Counts(Arc<Mutex<[u64; 2]>>);
 
@@ -252,7 +253,7 @@ fn quantifiers_say_in_how_many_runs_a_bound_has_to_hold() {
 
 #[test]
 fn loss_in_a_short_queue_is_repaired_without_a_burst() {
-    // Some 17 packets fit into this path and its queue: a burst upon the first loss would lose
+    // Some 17 packets fit into this path and its queue: a burst after the first loss would lose
     // most of itself.
     let text = r#"
 name = "short-queue"

@@ -1,4 +1,4 @@
-//! Bounds: what has to be true of the measures of some runs.
+//! Bounds of the measures of runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,26 +11,26 @@ use crate::report::{MEASURES, Measure, RunReport, Unit, quantile};
 use courser_link::quantity::{parse_duration, parse_rate};
 use courser_link::suggest::nearest;
 
-/// What has to be true of one measure: `>=0.95`, `<2ms`, `<1.5rtt`, `all <1%`, `90% <20ms`.
+/// A bound of one measure: `>=0.95`, `<2ms`, `<1.5rtt`, `all <1%`, `90% <20ms`.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// What is measured.
+    /// The measure.
     pub measure: &'static Measure,
-    /// In how many of the runs it has to be true.
+    /// The runs that have to satisfy the bound.
     pub quantifier: Quantifier,
     relation: Relation,
     limit: Limit,
     text: String,
 }
 
-/// In how many runs a bound has to hold.
+/// The runs that have to satisfy a bound.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Quantifier {
-    /// In the median of the runs; the rule unless something is counted.
+    /// The median of the runs, which is the default unless the measure is a count.
     Median,
-    /// In every run; the rule for what is counted, such as failures.
+    /// Every run, which is the default for counts such as failures.
     All,
-    /// In this share of the runs at least.
+    /// At least this share of the runs.
     Share(f64),
 }
 
@@ -45,28 +45,29 @@ enum Relation {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Limit {
-    /// In the unit of the measure.
+    /// A value in the unit of the measure.
     Plain(f64),
-    /// In round-trip times of the empty link.
+    /// A multiple of the round-trip time of the empty link.
     Rtts(f64),
 }
 
-/// What became of a bound.
+/// The result of a comparison with a bound.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verdict {
-    /// It holds.
+    /// True if the bound holds.
     pub holds: bool,
-    /// The value that was compared: the median, or that of the worst run that had to hold.
+    /// The value that was compared: the median, or that of the worst run that has to satisfy the
+    /// bound.
     pub value: Option<f64>,
-    /// The seed of a run in which it does not hold, the worst one; none if all runs hold.
+    /// The seed of the worst run that violates the bound; `None` if all runs satisfy it.
     pub worst_seed: Option<u64>,
 }
 
 impl Bound {
-    /// Reads a bound of a measure.
+    /// Parses a bound of a measure.
     ///
     /// # Errors
-    /// Says what was seen and how a bound is written.
+    /// A message with the text and the form of a bound.
     pub fn parse(measure: &'static Measure, text: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             let example = example(measure.unit);
@@ -96,8 +97,8 @@ impl Bound {
         })
     }
 
-    /// Compares with runs of one scenario, whose empty link has this round-trip time. A run that
-    /// does not have the measure does not hold.
+    /// Compares with runs of one scenario, whose empty link has this round-trip time. A run without
+    /// the measure violates the bound.
     pub fn check(&self, runs: &[RunReport], rtt: Duration) -> Verdict {
         let limit = match self.limit {
             Limit::Plain(limit) => limit,
@@ -267,23 +268,23 @@ impl<'de> DeserializeSeed<'de> for Text {
     }
 }
 
-/// Bounds of several scenarios: a table for each, by the scenario's name.
+/// The bounds of several scenarios: a table for each, by the name of the scenario.
 #[derive(Clone, Debug, Default)]
 pub struct BoundsFile(BTreeMap<String, BoundsTable>);
 
 impl BoundsFile {
-    /// Reads a file of bounds.
+    /// Parses a file of bounds.
     ///
     /// # Errors
-    /// As [`Scenario::parse`](super::Scenario::parse).
+    /// As for [`Scenario::parse`](super::Scenario::parse).
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         toml::from_str(text)
             .map(Self)
             .map_err(|error| ScenarioError::from_toml(text, &error))
     }
 
-    /// Replaces the bounds of a scenario for the measures that the file has bounds for. Tells
-    /// whether it has any.
+    /// Replaces the bounds of a scenario for the measures that the file contains. Returns true if
+    /// there are any.
     pub fn apply(&self, scenario: &str, bounds: &mut Vec<Bound>) -> bool {
         let Some(BoundsTable(new)) = self.0.get(scenario) else {
             return false;

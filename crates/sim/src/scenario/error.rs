@@ -1,20 +1,20 @@
-//! What is wrong with a file, and where.
+//! Errors in files, with their place.
 
 use std::fmt;
 use std::ops::Range;
 
 use courser_link::suggest::nearest;
 
-/// A mistake in a file: where, what was seen and what is allowed.
+/// An error in a file, with its place, the value and the allowed values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScenarioError {
-    /// Line, from 1 on.
+    /// The line, counted from 1.
     pub line: usize,
-    /// Column in characters, from 1 on.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// The key that the mistake stands at, where there is one.
+    /// The key at the place of the error, if there is one.
     pub field: Option<String>,
-    /// What was seen, what is allowed, what to do.
+    /// The value, the allowed values, and a suggestion.
     pub message: String,
 }
 
@@ -32,14 +32,14 @@ impl ScenarioError {
         }
     }
 
-    /// What the TOML reader says, with a guess what was meant.
+    /// Converts an error of the TOML parser, with a suggestion for misspelt names.
     pub(super) fn from_toml(text: &str, error: &toml::de::Error) -> Self {
         let message = error.message();
         let message = match guess(message) {
             Some(meant) => format!("{message}; did you mean `{meant}`?"),
             None => message.to_owned(),
         };
-        // What is missing is missing everywhere.
+        // A missing key has no place.
         let span = error.span().unwrap_or(0..0);
         let mut error = Self::at(text, &span, message);
         if span.is_empty() && span.start == 0 {
@@ -49,7 +49,7 @@ impl ScenarioError {
     }
 }
 
-/// The key in front of the equals sign of a line.
+/// Returns the key before the equals sign of a line.
 fn key_of(line: &str) -> Option<String> {
     let (key, _) = line.split_once('=')?;
     let key = key.trim();
@@ -57,15 +57,15 @@ fn key_of(line: &str) -> Option<String> {
     (!key.is_empty() && key.chars().all(is_key)).then(|| key.to_owned())
 }
 
-/// Takes `unknown field` messages apart: the names between backticks are what was written and
-/// what is allowed.
+/// Splits `unknown field` messages: the names between backticks are the written one and the allowed
+/// ones.
 fn guess(message: &str) -> Option<&str> {
     if !message.starts_with("unknown field") && !message.starts_with("unknown variant") {
         return None;
     }
     let mut names = message.split('`').skip(1).step_by(2);
     let written = names.next()?;
-    // The guesser writes names with hyphens; TOML keys of ours have underscores.
+    // The suggestion uses names with hyphens, but our TOML keys have underscores.
     let names: Vec<&str> = names.collect();
     let hyphenated: Vec<String> = names.iter().map(|name| name.replace('_', "-")).collect();
     let found = nearest(written, hyphenated.iter().map(String::as_str))?;

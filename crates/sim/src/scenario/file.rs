@@ -32,12 +32,12 @@ struct File {
     event: Vec<Spanned<EventTable>>,
     #[serde(default)]
     bounds: BoundsTable,
-    /// [`matrix::expand`] has read it.
+    /// Parsed by [`matrix::expand`].
     #[serde(rename = "matrix", default)]
     _matrix: Option<IgnoredAny>,
 }
 
-/// Settings of connections; what is absent keeps its default.
+/// Settings of connections. Absent ones keep their defaults.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 struct TransportTable {
@@ -59,7 +59,7 @@ struct TransportTable {
     key_update_after: Option<u64>,
 }
 
-/// One thing that happens at a time.
+/// An event at a time.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 struct EventTable {
@@ -79,10 +79,10 @@ enum RebindName {
     Address,
 }
 
-/// A day: a mistyped unit shall not run for a year.
+/// A day. The limit detects a mistyped unit before it runs for a year.
 const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
-/// Connections in one scenario.
+/// The largest number of connections in one scenario.
 const MAX_FLOWS: usize = 1000;
 
 pub(super) fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
@@ -108,7 +108,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
     Ok(all)
 }
 
-/// A scenario, and where its name stands.
+/// A scenario with the place of its name.
 fn parse_one(text: &str) -> Result<(Scenario, Range<usize>), ScenarioError> {
     let file: File =
         toml::from_str(text).map_err(|error| ScenarioError::from_toml(text, &error))?;
@@ -164,7 +164,8 @@ impl File {
 }
 
 fn transport(table: Option<Spanned<TransportTable>>) -> Result<TransportConfig, Mistake> {
-    // Hosts have the MTU of Ethernet, or links without one would carry the largest datagrams.
+    // Hosts have the MTU of Ethernet. Otherwise links without one would carry the largest
+    // datagrams.
     let mut config = TransportConfig {
         mtu_max: ETHERNET_PAYLOAD,
         ..TransportConfig::default()

@@ -1,4 +1,4 @@
-//! Flows: what the two ends of a connection do.
+//! Flows: the traffic of connections.
 
 use std::time::Duration;
 
@@ -11,57 +11,57 @@ use super::units::{Count, Lasting, Size};
 use crate::apps::{Amount, Way};
 use crate::link::DuplexSpec;
 
-/// One connection and what happens on it.
+/// A connection with its traffic.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Unique in the scenario.
+    /// The name, unique in the scenario.
     pub name: String,
-    /// Name of the entry in the file; several flows share it when that has a count.
+    /// The name of the entry in the file, which several flows share if it has a count.
     pub group: String,
-    /// Congestion controller at both ends.
+    /// The congestion controller at both ends.
     pub controller: Algorithm,
-    /// What is sent.
+    /// The traffic.
     pub kind: Kind,
-    /// When the client connects.
+    /// The time at which the client connects.
     pub start: Time,
-    /// A link of its own, between the client and the shared one.
+    /// The access link between the client and the shared link.
     pub access: Option<DuplexSpec>,
 }
 
-/// What is sent on a flow.
+/// The traffic of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// As much as possible, one way.
+    /// A bulk transfer in one direction.
     Bulk {
-        /// Which end sends.
+        /// The end that sends.
         way: Way,
-        /// How much.
+        /// The amount of data.
         amount: Amount,
     },
     /// Requests and responses, one at a time.
     Requests {
-        /// Bytes of a request.
+        /// The size of a request in bytes.
         request: u64,
-        /// Bytes of a response.
+        /// The size of a response in bytes.
         response: u64,
-        /// How many; none means until the end of the run.
+        /// The number of exchanges; `None` is until the end of the run.
         repeat: Option<u64>,
-        /// From the beginning of one to that of the next, at least.
+        /// The shortest time between the starts of two exchanges.
         interval: Duration,
     },
-    /// So many bytes every so often, from the client.
+    /// A fixed number of bytes from the client at a fixed interval.
     Paced {
-        /// Bytes at a time.
+        /// The bytes of each write.
         size: u64,
-        /// How often.
+        /// The interval between writes.
         interval: Duration,
-        /// When the client closes.
+        /// The time at which the client closes.
         end: Time,
     },
 }
 
 impl Kind {
-    /// Which end sends the payload that counts.
+    /// Returns the end that sends the payload.
     pub fn way(&self) -> Way {
         match self {
             Self::Bulk { way, .. } => *way,
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// True when the flow reaches an end by itself, if the network lets it.
+    /// Returns true if the flow has an end of its own, as far as the network lets it.
     pub fn is_finite(&self) -> bool {
         match self {
             Self::Bulk { amount, .. } => matches!(amount, Amount::Bytes(_)),
@@ -121,17 +121,17 @@ pub(super) struct FlowTable {
     size: Option<Spanned<Size>>,
 }
 
-/// A mistake and where it stands.
+/// An error with its place.
 pub(super) type Mistake = (Span, String);
 
-/// A piece of the file.
+/// A range of the file.
 type Span = std::ops::Range<usize>;
 
-/// Connections of one entry; two hundred and fifty networks have room in an address.
+/// The largest number of connections of one entry: 250 networks fit into the addresses.
 const MAX_COUNT: u64 = 250;
 
 impl FlowTable {
-    /// The flows of this entry, which begins at `span`.
+    /// Returns the flows of this entry, which starts at `span`.
     pub(super) fn flows(self, span: &Span) -> Result<Vec<Flow>, Mistake> {
         let controller = match &self.controller {
             None => Algorithm::default(),
@@ -219,7 +219,7 @@ impl FlowTable {
         })
     }
 
-    /// A key that has no meaning for this kind is a mistake, not a decoration.
+    /// A key without a meaning for this kind is an error.
     fn refuse_what_does_not_apply(&self) -> Result<(), Mistake> {
         use KindName::{Bulk, Paced, Ping, Requests};
         let size = |size: &Option<Spanned<Size>>| size.as_ref().map(Spanned::span);
@@ -270,5 +270,5 @@ fn kind_name(kind: &Kind) -> &'static str {
     }
 }
 
-/// Often enough to see a queue breathe, too seldom to fill it.
+/// Frequent enough to observe a queue, and too rare to fill it.
 const PING_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! One file for a family of scenarios that differ in a few words.
+//! Families of scenarios in one file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,14 +8,14 @@ use toml::Spanned;
 
 use super::ScenarioError;
 
-/// The part of a file that is read before everything else.
+/// The part of a file that is parsed first.
 #[derive(Deserialize, Debug)]
 struct Family {
     #[serde(default)]
     matrix: Vec<Spanned<BTreeMap<Spanned<String>, Values>>>,
 }
 
-/// What a variable may be.
+/// The type of a variable.
 #[derive(Deserialize, Clone, Debug)]
 #[serde(untagged, expecting = "expected a text or a list of texts")]
 enum Values {
@@ -32,19 +32,19 @@ impl Values {
     }
 }
 
-/// One member of a family.
+/// A member of a family.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Variant {
     /// The file with its variables replaced.
     pub(super) text: String,
-    /// `rate = 10mbit, rtt = 50ms`; empty in a file without a matrix.
+    /// The values of the variables: `rate = 10mbit, rtt = 50ms`; empty in a file without a matrix.
     pub(super) values: String,
 }
 
-/// All members, the values of the last variable changing first. A file without a matrix has one.
+/// Returns all members. The last variable changes fastest. A file without a matrix has one member.
 ///
 /// # Errors
-/// When a variable has no value or is not used, or when there are too many members.
+/// If a variable has no value or is not used, or if there are too many members.
 pub(super) fn expand(text: &str) -> Result<Vec<Variant>, ScenarioError> {
     let family: Family =
         toml::from_str(text).map_err(|error| ScenarioError::from_toml(text, &error))?;
@@ -72,7 +72,7 @@ pub(super) fn expand(text: &str) -> Result<Vec<Variant>, ScenarioError> {
     Ok(all)
 }
 
-/// The member with this index, counted like the digits of a number.
+/// Returns the member with this index, counted like the digits of a number.
 fn variant(text: &str, keys: &[(&Spanned<String>, &Values)], index: usize) -> Variant {
     let (mut text, mut rest) = (text.to_owned(), index);
     let mut values = Vec::new();
@@ -125,8 +125,8 @@ fn check(
     }
 }
 
-/// Names in braces without blanks, which is never an inline table of TOML, and where they stand.
-/// Comments do not count.
+/// Returns names in braces without blanks, which are never inline tables of TOML, with their
+/// places. Comments are ignored.
 fn variables(text: &str) -> Vec<(&str, Range<usize>)> {
     let mut found = Vec::new();
     let mut line_start = 0;
@@ -149,7 +149,7 @@ fn variables(text: &str) -> Vec<(&str, Range<usize>)> {
     found
 }
 
-/// More is a typing error, or should be several files.
+/// The largest number of members. More are a typing error, or should be several files.
 const MAX_VARIANTS: usize = 1000;
 
 #[cfg(test)]

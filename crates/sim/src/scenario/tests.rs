@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::apps::{Amount, Way};
 
-/// A scenario that is right, to be made wrong in one place.
+/// A valid scenario, in which tests change one place.
 const GOOD: &str = r#"name = "good"
 duration = "30s"
 measure_from = "3s"
@@ -65,7 +65,7 @@ fn unknown_field_is_told_with_its_place_and_what_was_meant() {
     assert!(error.contains("did you mean `receive_window`?"), "{error}");
 }
 
-/// What stands in the good scenario, what takes its place, and what is said about it.
+/// The text in the valid scenario, its replacement, and the expected message.
 const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "\"30s\"",

@@ -20,7 +20,7 @@ pub(super) struct Size(pub(super) u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Speed(pub(super) Rate);
 
-/// A number such as 8, or `"8"` where a variable of a matrix stands.
+/// A number such as 8, or `"8"` from a variable of a matrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Count(pub(super) u64);
 

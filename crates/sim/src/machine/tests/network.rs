@@ -136,7 +136,7 @@ fn sender_waits_for_room_and_is_woken() {
     assert!(machine.transmit(Time::ZERO).is_some());
     assert_eq!(machine.next_timeout(), Some(Time::ZERO));
     machine.run(Time::ZERO);
-    // 7 MiB, 60 256 bytes each; the last one may stand out.
+    // 7 MiB, 60 256 bytes each. The last one may exceed the limit.
     assert_eq!(
         result_of(&mut handle),
         Some(Ok((ErrorKind::WouldBlock, 122)))

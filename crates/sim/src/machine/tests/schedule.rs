@@ -7,7 +7,7 @@ use courser::runtime::{Elapsed, JoinError, now, sleep, sleep_until, spawn, timeo
 
 use super::*;
 
-/// Runs a machine that nobody talks to until nothing is left to happen.
+/// Runs a machine without a network until no event is left.
 fn run(machine: &Machine) {
     let mut node = machine.clone();
     while let Some(now) = node.next_timeout() {
@@ -31,7 +31,7 @@ async fn yield_now() {
     .await;
 }
 
-/// The order in which ten tasks that never wait for time got their turns.
+/// Returns the order in which ten tasks that never wait for time were polled.
 fn order(seed: u64) -> (Vec<usize>, u64) {
     let machine = alone(seed);
     let turns = Arc::new(Mutex::new(Vec::new()));
@@ -106,7 +106,7 @@ fn timeout_ends_at_its_time_and_takes_its_timer_back() {
     run(&machine);
     let results = result_of(&mut handle).expect("over").expect("a result");
     assert_eq!(results, (Err(Elapsed), Ok(())));
-    // A timer left behind would have moved the clock further.
+    // A timer left behind would have advanced the clock further.
     assert_eq!(machine.time().as_nanos(), 39_999_999);
 }
 

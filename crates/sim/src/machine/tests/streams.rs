@@ -9,7 +9,7 @@ fn question(number: usize) -> Vec<u8> {
         .collect()
 }
 
-/// What an echo of several streams over a lossy wire looked like.
+/// The result of an echo of several streams over a lossy wire.
 fn echo_run(seed: u64) -> (Vec<Seen>, [u64; 2]) {
     let mut pair = Pair::new(seed).losing_every(11);
     pair.server.spawn(serve_echo());
@@ -64,7 +64,7 @@ fn handshake_and_answer_take_the_round_trips_they_should() {
         echo(&connection, b"here?").await;
         (connected - begin, courser::runtime::now() - connected)
     });
-    // Nothing but the wire takes time.
+    // Only the wire takes time.
     assert_eq!((handshake, answer), (2 * DELAY, 2 * DELAY));
 }
 
@@ -115,7 +115,7 @@ fn dropped_endpoint_leaves_no_task_and_no_port_behind() {
     });
     pair.run();
     assert_eq!(pair.client.pending_tasks(), []);
-    // The server's endpoint and the task that accepts on it, each known by a line in tests.rs.
+    // The server's endpoint and the task that accepts on it, each identified by a line in tests.rs.
     let left = pair.server.pending_tasks();
     assert_eq!(left.len(), 2, "{left:?}");
     for task in left {
