@@ -5,14 +5,17 @@
 
 mod measures;
 mod series;
+mod times;
 
 use std::time::Duration;
 
 use courser_base::Time;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 pub use self::measures::{MEASURES, Measure, Measures, Unit, jain, quantile};
-pub use self::series::{Buckets, Point, Series};
+pub use self::series::{Buckets, DEFAULT_POINTS, Point, Series};
+pub use self::times::seconds;
+use self::times::{as_maybe_seconds, as_seconds, as_time};
 
 /// One run of one scenario with one seed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -164,37 +167,6 @@ impl RunReport {
 /// The largest number of losses that a flow records with their time and number, more than a chart
 /// can show.
 pub const MAX_LOSSES: usize = 20_000;
-
-/// The default number of points of a series: as many as a wide chart has pixels.
-pub const DEFAULT_POINTS: usize = 2000;
-
-/// Returns seconds as a number, for charts and JSON.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "fifteen digits of a second are finer than a nanosecond for eleven days"
-)]
-pub fn seconds(at: Time) -> f64 {
-    at.as_nanos() as f64 / 1e9
-}
-
-fn as_time<S: Serializer>(at: &Time, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(seconds(*at))
-}
-
-fn as_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(time.as_secs_f64())
-}
-
-#[expect(clippy::ref_option, reason = "the signature is serde's")]
-fn as_maybe_seconds<S: Serializer>(
-    time: &Option<Duration>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => serializer.serialize_some(&time.as_secs_f64()),
-        None => serializer.serialize_none(),
-    }
-}
 
 #[cfg(test)]
 mod tests;

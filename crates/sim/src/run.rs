@@ -16,6 +16,7 @@ use crate::report::{DEFAULT_POINTS, RunReport};
 use crate::scenario::Scenario;
 use crate::world::Stall;
 
+use self::measure::measures;
 use self::sampler::Sampler;
 use self::stage::Stage;
 
@@ -78,7 +79,21 @@ pub fn run(scenario: &Scenario, seed: u64, options: RunOptions) -> Result<RunRep
             next_sample += interval;
         }
     }
-    Ok(sampler.report(scenario, seed, &mut stage))
+    sampler.sample(&stage);
+    sampler.finish(scenario, &stage);
+    let measures = measures(scenario, &stage, &sampler);
+    Ok(RunReport {
+        scenario: scenario.name.clone(),
+        seed,
+        duration: stage.world.now() - Time::ZERO,
+        measured_from: scenario.measured_from,
+        flows: std::mem::take(&mut sampler.flows),
+        links: sampler.into_links(),
+        marks: scenario.marks(),
+        digest: stage.world.digest(),
+        steps: stage.world.steps(),
+        measures,
+    })
 }
 
 #[cfg(test)]

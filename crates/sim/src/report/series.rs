@@ -6,7 +6,10 @@ use courser_base::Time;
 use serde::ser::SerializeTuple;
 use serde::{Serialize, Serializer};
 
-use super::{DEFAULT_POINTS, seconds};
+use super::times::{as_seconds, seconds};
+
+/// The default number of points of a series: as many as a wide chart has pixels.
+pub const DEFAULT_POINTS: usize = 2000;
 
 /// A value with its time. It serialises as `[seconds, value]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,7 +128,7 @@ impl Serialize for Series {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Buckets {
     /// The length of an interval.
-    #[serde(serialize_with = "super::as_seconds")]
+    #[serde(serialize_with = "as_seconds")]
     width: Duration,
     /// The sums.
     sums: Vec<u64>,

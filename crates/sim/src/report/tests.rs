@@ -1,3 +1,7 @@
+use std::time::Duration;
+
+use courser_base::Time;
+
 use super::*;
 
 fn at(millis: u64) -> Time {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use courser_base::{Rate, Time};
 use courser_recovery::initial_window;
+use courser_units::to_f64;
 
-use super::measure::to_f64;
 use crate::apps::Way;
 
 /// A path as an ideal sender sees it.

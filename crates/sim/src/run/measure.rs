@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_transport::ConnectionStats;
+use courser_units::to_f64;
 
 use super::capacity::{bytes_between, rate_at};
 use super::ideal::{self, Path};
@@ -358,12 +359,4 @@ fn exchange_measures(measures: &mut Measures, stage: &Stage, from: Time) {
 
 fn count(number: usize) -> f64 {
     to_f64(number as u64)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "fifteen digits are plenty for shares and rates"
-)]
-pub(super) fn to_f64(value: u64) -> f64 {
-    value as f64
 }

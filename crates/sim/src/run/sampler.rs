@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_transport::ConnectionStats;
+use courser_units::to_f64;
 
 use super::capacity::rate_at;
-use super::measure;
 use super::stage::{Actor, Stage};
 use crate::link::{LinkSpec, LinkStats};
-use crate::report::{Buckets, FlowReport, LinkReport, RunReport, Series};
+use crate::report::{Buckets, FlowReport, LinkReport, Series};
 use crate::scenario::{Kind, Scenario};
 use crate::world::LinkId;
 
@@ -91,27 +91,19 @@ impl Sampler {
         }
     }
 
-    pub(super) fn report(mut self, scenario: &Scenario, seed: u64, stage: &mut Stage) -> RunReport {
-        self.sample(stage);
+    /// Completes the reports of all flows and links at the end of the run.
+    pub(super) fn finish(&mut self, scenario: &Scenario, stage: &Stage) {
         for (report, actor) in self.flows.iter_mut().zip(&stage.actors) {
             finish_flow(report, scenario, stage, actor);
         }
         for watched in &mut self.links {
             watched.finish(stage);
         }
-        let measures = measure::measures(scenario, stage, &self);
-        RunReport {
-            scenario: scenario.name.clone(),
-            seed,
-            duration: stage.world.now() - Time::ZERO,
-            measured_from: scenario.measured_from,
-            flows: self.flows,
-            links: self.links.into_iter().map(|link| link.report).collect(),
-            marks: scenario.marks(),
-            digest: stage.world.digest(),
-            steps: stage.world.steps(),
-            measures,
-        }
+    }
+
+    /// Returns the reports of all links.
+    pub(super) fn into_links(self) -> Vec<LinkReport> {
+        self.links.into_iter().map(|link| link.report).collect()
     }
 }
 
@@ -151,7 +143,7 @@ fn finish_flow(report: &mut FlowReport, scenario: &Scenario, stage: &Stage, acto
     let time = (report.end - from).as_secs_f64();
     if time > 0.0 {
         let bytes = report.delivered.between(from, report.end);
-        report.goodput = measure::to_f64(bytes) * 8.0 / time;
+        report.goodput = to_f64(bytes) * 8.0 / time;
     }
     if matches!(actor.flow.kind, Kind::Bulk { .. }) {
         report.completion_time = finished.map(|at| at - report.start);

@@ -85,7 +85,33 @@ const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 /// The largest number of connections in one scenario.
 const MAX_FLOWS: usize = 1000;
 
-pub(super) fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
+impl Scenario {
+    /// Parses a scenario file.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] with the place, the value and the allowed values.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let mut all = parse(text)?;
+        let count = all.len();
+        match all.pop() {
+            Some(only) if count == 1 => Ok(only),
+            _ => {
+                let message = format!("the matrix makes {count} scenarios, here it has to be one");
+                Err(ScenarioError::at(text, &(0..0), message))
+            }
+        }
+    }
+
+    /// Parses a file that may describe several scenarios. Returns those of its matrix in order.
+    ///
+    /// # Errors
+    /// As for [`parse`](Self::parse), with the values of the variables if only some are wrong.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, ScenarioError> {
+        parse(text)
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
     let mut all: Vec<Scenario> = Vec::new();
     for variant in matrix::expand(text)? {
         let in_variant = |mut error: ScenarioError| {

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use courser_base::Time;
+
 use super::*;
 use crate::apps::{Amount, Way};
 
