@@ -1,8 +1,8 @@
-//! Random operations of two applications over random faults: whatever they do, in whatever
-//! network, what must be true is true.
+//! Random operations of two applications over random faults: the invariants hold regardless of
+//! operations and network.
 //!
-//! Faults are numbered as in the list of those to survive. What each run draws of them, and where
-//! it is injected; what is not drawn has scenarios of its own:
+//! Faults have the numbers of `docs/FAULTS.md`. The table shows the faults that each run draws and
+//! where they are injected. Faults that are not drawn have scenarios of their own:
 //!
 //! | faults | what | where | scenarios |
 //! |---|---|---|---|
@@ -15,21 +15,21 @@
 //! | F14, F15 | queues, policer | link: `queue`, `policer` | `queues.rs`, `congestion.rs` |
 //! | F16 | ECN | link: `ecn` | `ecn.rs` |
 //! | F17, F18 | MTU that drops, below 1200 | link: `mtu`, `mtu@` | `mtu.rs` |
-//! | F19 | ICMP | not drawn: an endpoint hears none; socket of an async machine: `SocketFaults::receive_errors` | `sockets.rs` |
+//! | F19 | ICMP | not drawn: an endpoint gets none; socket of an async machine: `SocketFaults::receive_errors` | `sockets.rs` |
 //! | F20, F21 | NAT rebinding | link: `rebind`, `rebind=addr:` | `migration.rs` |
 //! | F22 | NAT mappings that expire | link: `rebind=idle:` | `attacks.rs` |
 //! | F23 | client that moves to and fro | machine: `Trouble::hops`, at a second address of the world | `attacks.rs` |
-//! | F24 | preferred address where nobody is | not drawn: no setting offers one; transport parameters changed under way | `unreachable_preferred_address_costs_nothing` of the transport |
-//! | F25 | copies that race | `Attack::race`, from an address that is somebody else's | `attacks.rs` |
+//! | F24 | preferred address without a machine | not drawn: no setting offers one; transport parameters are changed on their way | `unreachable_preferred_address_costs_nothing` of the transport |
+//! | F25 | copies that race | `Attack::race`, from the address of a third machine | `attacks.rs` |
 //! | F26 | forged packets | `Attack::forge`, such as must be ignored | `attacks.rs`, those that need not be too |
 //! | F27 | replays | `Attack::replay`, from either address | `attacks.rs`, of whole sessions too |
 //! | F28 | clocks forward, back, frozen | machine: `Trouble::clock` | `attacks.rs`; in steps `faults.rs` |
 //! | F29 to F31 | late timers, no processor, a machine that sleeps | machine: `Trouble::lateness`, `sleep` | `faults.rs` |
 //! | F33 to F39, F44 | sockets that are full, refuse, take a part, lose their address | machine: `Trouble::socket`; socket of an async machine: `SocketFaults` | `attacks.rs`, `sockets.rs` |
 //!
-//! `COURSER_RUNS=100000` runs so many seeds, `COURSER_SEED=17` runs one, and
-//! `COURSER_SHOW=1` tells what each has chosen and done, and with `COURSER_SHOW=packets` what was
-//! sent and what arrived.
+//! `COURSER_RUNS=100000` runs that many seeds, and `COURSER_SEED=17` runs one. `COURSER_SHOW=1`
+//! prints the choices and operations of each run, and `COURSER_SHOW=packets` also the packets sent
+//! and received.
 
 mod actor;
 mod book;

@@ -1,5 +1,5 @@
-//! Somebody beside the client who reads everything and may send anything (RFC 9000 §21.1.1):
-//! copies that race, forged packets, replays. The packets themselves pass.
+//! An attacker beside the client who reads every packet and may send any (RFC 9000 §21.1.1): copies
+//! that race, forged packets, replays. The original packets pass.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,16 +12,16 @@ use courser_wire::packet::{self, PacketKind};
 use super::dice::Dice;
 use super::forged::{self, Ids};
 
-/// What it does, in per cent of the datagrams that pass.
+/// The attacks, in per cent of the datagrams that pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attack {
-    /// A copy of what the client sends arrives first, from another address (F25).
+    /// A copy of a datagram of the client arrives first, from another address (F25).
     pub race: u64,
-    /// A forged packet arrives before it (F26). Only such as must be ignored: Retry, Version
-    /// Negotiation and Initials with CONNECTION_CLOSE once the client has Handshake keys, what
-    /// looks like a stateless reset, and packets that are no packets, at any time.
+    /// A forged packet arrives first (F26). Only kinds that must be ignored: Retry, Version
+    /// Negotiation and Initials with CONNECTION_CLOSE once the client has Handshake keys, and at
+    /// any time packets like a stateless reset and invalid packets.
     pub forge: u64,
-    /// One from earlier comes again (F27), from where it came then or from another address.
+    /// An earlier datagram arrives again (F27), from its original address or from another one.
     pub replay: u64,
 }
 
@@ -31,7 +31,8 @@ impl Attack {
     }
 }
 
-/// A packet that arrives at the client before the server's first one, and that it must believe.
+/// A packet that arrives at the client before the first one of the server, and that the client must
+/// accept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Early {
     Close,
@@ -39,32 +40,32 @@ pub enum Early {
     Retry,
 }
 
-/// Somebody on the path, at the client's end.
+/// An attacker on the path, at the client's end.
 pub struct Attacker {
     pub attack: Attack,
     pub early: Option<Early>,
     dice: Dice,
     known: BTreeMap<ConnectionId, Known>,
-    /// Of the datagrams that have passed to the server, some.
+    /// Some of the datagrams that have passed to the server.
     kept: Vec<Packet>,
-    /// Bytes that were sent from its address.
+    /// Bytes that the attacker sent from its own address.
     pub sent: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
     ids: Ids,
-    /// The client has sent a Handshake packet: it has heard the server and needs no Initials.
+    /// True once the client has sent a Handshake packet: it has keys and ignores Initials.
     has_handshake_keys: bool,
 }
 
-/// The address that the attacker sends from when it is not somebody else's.
+/// The address that the attacker sends from unless it forges the source.
 pub const ATTACKER: SocketAddr = SocketAddr::new(
     std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 66, 0, 6)),
     6666,
 );
 
-/// Datagrams that it remembers.
+/// The number of datagrams that it remembers.
 const MAX_KEPT: usize = 300;
 
 impl Attacker {
@@ -79,7 +80,7 @@ impl Attacker {
         }
     }
 
-    /// All that it has kept comes again, from there if that is said.
+    /// Replays all recorded datagrams, from `from` if that is given.
     pub fn replay_all(&mut self, from: Option<SocketAddr>) -> Vec<Packet> {
         let mut all = self.kept.clone();
         if from.is_some() {
@@ -89,12 +90,12 @@ impl Attacker {
         all
     }
 
-    /// The client sends: what goes towards the server in its place.
+    /// Returns the datagrams that travel to the server in place of one from the client.
     pub fn pass_out(&mut self, packet: Packet, out: &mut impl Extend<Packet>) {
         self.learn(&packet);
         let mut first = Vec::new();
-        // Whoever wins the race of the first datagram has the connection, such as it is: the
-        // server follows nobody before the handshake is confirmed (RFC 9000 §9).
+        // The winner of the race of the first datagram owns the connection: the server accepts no
+        // migration before the handshake is confirmed (RFC 9000 §9).
         let is_short = packet.payload.first().is_some_and(|byte| byte & 0x80 == 0);
         if self.dice.percent(self.attack.race) && is_short {
             first.push(from_attacker(packet.clone()));
@@ -123,7 +124,7 @@ impl Attacker {
         out.extend(first.into_iter().chain([packet]));
     }
 
-    /// Something arrives at the client: what comes before it.
+    /// Returns the datagrams that arrive at the client before this one.
     pub fn pass_in(&mut self, packet: &Packet) -> Option<Packet> {
         if let Some(early) = self.early.take() {
             let ids = self.known_to(packet)?.ids;
@@ -168,7 +169,7 @@ impl Attacker {
     fn forge_to_server(&mut self, packet: &Packet) -> Option<Vec<u8>> {
         let known = *self.known.values().next_back()?;
         Some(match self.dice.below(4) {
-            // A server takes neither.
+            // A server accepts neither.
             0 => forged::versions_to_client(&known.ids),
             1 => forged::retry_to_client(&known.ids, &known.ids.server),
             2 => self.garbage(packet),
@@ -176,7 +177,7 @@ impl Attacker {
         })
     }
 
-    /// The header of what passes, and other bytes behind it.
+    /// Returns the header of a passing packet with other bytes behind it.
     fn garbage(&mut self, packet: &Packet) -> Vec<u8> {
         let mut bytes = packet.payload.to_vec();
         for byte in bytes.iter_mut().skip(30) {
@@ -188,7 +189,7 @@ impl Attacker {
     fn reset(&mut self, destination: &ConnectionId) -> Vec<u8> {
         let len = usize::try_from(self.dice.between(43, 1200)).expect("a length");
         let mut bytes = forged::reset_of(|| self.dice.draw(), len);
-        // To one that lives, or to nobody.
+        // For an existing connection, or for none.
         if self.dice.percent(50) {
             let end = 1 + destination.len();
             bytes[1..end].copy_from_slice(destination);
@@ -202,7 +203,7 @@ impl Attacker {
         found.or_else(|| self.known.values().next_back())
     }
 
-    /// Reads what the client sends.
+    /// Records a datagram of the client.
     fn learn(&mut self, packet: &Packet) {
         for packet in packet::Packets::new(&packet.payload, CID_LEN).flatten() {
             match packet.kind {
@@ -235,5 +236,5 @@ fn from_attacker(packet: Packet) -> Packet {
     }
 }
 
-/// Length of the IDs that hosts give out.
+/// The length of the connection IDs of hosts.
 const CID_LEN: usize = 8;

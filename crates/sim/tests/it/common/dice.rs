@@ -1,4 +1,4 @@
-//! Everything random of a run, from one seed.
+//! All random numbers of a run, from one seed.
 
 use std::time::Duration;
 
@@ -24,17 +24,18 @@ impl Dice {
         mix(self.seed ^ mix(self.drawn))
     }
 
-    /// From 0 to `end - 1`.
+    /// Returns a number from 0 to `end - 1`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.draw() % end.max(1)
     }
 
-    /// From `least` to `most`, both included.
+    /// Returns a number from `least` to `most`, both included.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most - least + 1)
     }
 
-    /// The same, and half of all draws are in the lower half of the orders of magnitude.
+    /// Returns a number from `least` to `most`, with half of all draws in the lower half of the
+    /// orders of magnitude.
     pub fn magnitude(&mut self, least: u64, most: u64) -> u64 {
         let top = self.between(least.max(1).ilog2().into(), most.ilog2().into());
         self.between(1 << top, (1 << top) * 2 - 1)

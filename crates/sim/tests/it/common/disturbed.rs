@@ -1,5 +1,5 @@
-//! A host whose machine misbehaves: timers ring late, the processor is away, the clock jumps, the
-//! socket fails, the address changes; and somebody beside it who means no good.
+//! A host on a faulty machine: late timers, a busy processor, a clock that jumps, a failing socket,
+//! changes of address, and an attacker beside it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -15,29 +15,31 @@ use super::Watched;
 use super::attacker::{Attacker, Early};
 use super::dice::Dice;
 
-/// What is wrong with a machine until its network is calm.
+/// The faults of a machine until its network is calm.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trouble {
-    /// Timers ring up to so much late (F29).
+    /// The largest delay of timers (F29).
     pub lateness: Duration,
-    /// Of each period the machine runs only the rest (F30), or it sleeps once (F31).
+    /// A period and the part of it in which the machine is stopped (F30), or one long stop (F31).
     pub sleep: Option<Sleep>,
     pub clock: Clock,
-    /// So many per cent of datagrams are joined with the next, and as many are split (F10).
+    /// The share of datagrams in per cent that are joined with the next. The same share is split
+    /// (F10).
     pub recut: u64,
     pub socket: Socket,
-    /// From time to time what it sends comes from another address of it, and back (F23).
+    /// The interval at which it changes between two source addresses (F23).
     pub hops: Option<Hops>,
 }
 
-/// What a socket does wrong (F33 to F38), as a driver that follows the rules passes it on.
+/// The faults of a socket (F33 to F38), as a correct driver reports them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Socket {
-    /// Per cent of datagrams that are refused: EPERM, ENOBUFS, EHOSTUNREACH.
+    /// The share of datagrams in per cent that are refused: EPERM, ENOBUFS, EHOSTUNREACH.
     pub refuses: u64,
-    /// Larger datagrams are refused with EMSGSIZE.
+    /// The size above which datagrams are refused with EMSGSIZE.
     pub largest: Option<usize>,
-    /// Per cent of turns after which there is no room (EAGAIN) for up to this time.
+    /// The share of turns in per cent after which the socket is full (EAGAIN), and the longest
+    /// time.
     pub stalls: Option<(u64, Duration)>,
 }
 
@@ -54,15 +56,15 @@ pub struct Sleep {
     pub every: Option<Duration>,
 }
 
-/// What the host's clock shows (F28).
+/// The fault of the host's clock (F28).
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Clock {
     #[default]
     True,
-    /// At some time it leaps, and is ahead from then on.
+    /// It leaps forward once and stays ahead.
     Leap { at: Time, by: Duration },
-    /// At some time it goes back, and is behind from then on. No driver's clock does so; one that
-    /// did must do no more harm than to make timers late.
+    /// It goes back once and stays behind. Drivers do not have such clocks. One that did must do no
+    /// more harm than to delay timers.
     Back { at: Time, by: Duration },
     /// It stands still, and then catches up.
     Freeze { at: Time, lasts: Duration },
@@ -80,14 +82,14 @@ impl Clock {
         }
     }
 
-    /// When it will show `time` or more.
+    /// Returns the time at which it shows at least `time`.
     fn when(self, now: Time, time: Time) -> Time {
         match self {
             Self::Leap { at, by } if time >= at => {
                 let gone = time - at;
                 at + gone.saturating_sub(by)
             }
-            // What it showed before it went back comes again.
+            // The readings before the step back come again.
             Self::Back { at, by } if time > at || now >= at => time + by,
             Self::Freeze { at, lasts } if time > at => time.max(at + lasts),
             _ => time,
@@ -157,14 +159,14 @@ impl Trouble {
 }
 
 impl Trouble {
-    /// The clock goes forward all of a sudden, or too little for long.
+    /// Returns true if the clock leaps forward, or stays behind for long.
     pub fn leaps(&self) -> bool {
         !matches!(self.clock, Clock::True)
     }
 }
 
 impl Sleep {
-    /// When the machine wakes, if it sleeps now.
+    /// Returns the time at which the machine wakes, if it sleeps now.
     fn wakes(&self, now: Time) -> Option<Time> {
         if now < self.first {
             return None;
@@ -180,10 +182,10 @@ impl Sleep {
     }
 }
 
-/// When a connection was last heard, by the host's clock.
+/// The last receive times of connections, by the host's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Signs {
-    /// When it was first known.
+    /// The time at which it was first known.
     pub since: Time,
     pub heard: Time,
     heard_count: u64,
@@ -193,15 +195,15 @@ pub struct Disturbed {
     inner: Watched,
     trouble: Trouble,
     dice: Dice,
-    /// How late the next timer rings.
+    /// The delay of the next timer.
     late: Duration,
     waiting: VecDeque<Packet>,
     outgoing: VecDeque<Packet>,
-    /// The socket has no room until then.
+    /// The time until which the socket is full.
     stalled: Option<Time>,
     pub attacker: Option<Attacker>,
     signs: BTreeMap<ConnectionHandle, Signs>,
-    /// When the world last looked.
+    /// The time of the last call by the world.
     now: Time,
 }
 
@@ -225,7 +227,7 @@ impl Disturbed {
         &self.inner.host
     }
 
-    /// All is well again; what the clock shows stays.
+    /// Ends all faults. The offset of the clock stays.
     pub fn calm(&mut self) {
         self.trouble.lateness = Duration::ZERO;
         self.trouble.recut = 0;
@@ -239,20 +241,20 @@ impl Disturbed {
         self.late = Duration::ZERO;
     }
 
-    /// Somebody answers the client before the server does.
+    /// Adds an attacker who answers the client before the server.
     pub fn attack_early(&mut self, early: Early) {
         let attacker = self.attacker.as_mut();
         attacker.expect("somebody beside it").early = Some(early);
     }
 
-    /// Somebody sends again what the client has sent.
+    /// Replays all recorded datagrams of the client.
     pub fn replay_all(&mut self, from: Option<SocketAddr>) {
         if let Some(attacker) = &mut self.attacker {
             self.outgoing.extend(attacker.replay_all(from));
         }
     }
 
-    /// When a connection was last heard, or first known.
+    /// Returns the time of the last packet of a connection, or of its creation.
     pub fn signs(&self, handle: ConnectionHandle) -> Option<Signs> {
         self.signs.get(&handle).copied()
     }
@@ -290,7 +292,7 @@ impl Disturbed {
         }
     }
 
-    /// What the host has sent goes through socket, network card and whoever stands beside it.
+    /// Passes a batch of the host through socket, network card and attacker.
     fn leave(&mut self, now: Time, shown: Time) {
         let mut cut = VecDeque::new();
         while let Some(mut packet) = self.inner.transmit(shown) {
@@ -325,7 +327,7 @@ impl Disturbed {
         self.dice.percent(socket.refuses) || socket.largest.is_some_and(is_large)
     }
 
-    /// Datagrams on their way may be cut and put together anew.
+    /// Splits and joins datagrams on their way.
     fn recut(&mut self, packet: Packet, out: &mut VecDeque<Packet>) {
         let len = packet.payload.len();
         if len > 1 && self.dice.percent(self.trouble.recut) {
@@ -393,10 +395,10 @@ impl Node for Disturbed {
         let room = self.stalled.filter(|_| !self.outgoing.is_empty());
         let room = room.map(|at| at.max(self.now));
         let rings = rings.into_iter().chain(room).min()?;
-        // Asleep at that time, it runs when it wakes.
+        // A timer that fires while the machine sleeps runs when it wakes.
         Some(self.wakes(rings).unwrap_or(rings))
     }
 }
 
-/// What one UDP datagram holds.
+/// The largest payload of a UDP datagram.
 const MAX_PAYLOAD: usize = 65_507;

@@ -1,5 +1,4 @@
-//! Packets that anybody could make who reads what is on the wire: their keys are no secret, or
-//! they have none.
+//! Packets that every observer of the wire can forge: their keys are not secret, or they have none.
 
 use courser_base::Side;
 use courser_crypto::{TAG_LEN, header_protection, initial, retry_integrity};
@@ -7,17 +6,18 @@ use courser_wire::packet::{LongHeader, PacketKind, encode_retry, patch_length, r
 use courser_wire::version::VERSION_1;
 use courser_wire::{ConnectionId, Writer, packet_number};
 
-/// What has been seen of a connection.
+/// The observed values of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Ids {
-    /// Destination of the client's Initials before the server chose one: their keys come from it.
+    /// The destination ID of the client's Initials before the server chose one, from which their
+    /// keys follow.
     pub first: ConnectionId,
     pub client: ConnectionId,
-    /// Where the client sends now.
+    /// The present destination ID of the client.
     pub server: ConnectionId,
 }
 
-/// An Initial with these frames, under the keys that follow from the first destination ID.
+/// Returns an Initial with these frames, with the keys of the first destination ID.
 pub fn initial_of(sender: Side, ids: &Ids, number: u64, frames: &[u8]) -> Vec<u8> {
     const NUMBER_LEN: usize = 4;
     let (destination, source) = match sender {
@@ -49,12 +49,12 @@ pub fn initial_of(sender: Side, ids: &Ids, number: u64, frames: &[u8]) -> Vec<u8
     bytes
 }
 
-/// CONNECTION_CLOSE with INTERNAL_ERROR, in an Initial.
+/// Returns CONNECTION_CLOSE with INTERNAL_ERROR in an Initial.
 pub fn initial_close(sender: Side, ids: &Ids, number: u64) -> Vec<u8> {
     initial_of(sender, ids, number, &[0x1c, 1, 0, 0])
 }
 
-/// A Retry to the client whose tag is the right one.
+/// Returns a Retry to the client with the correct tag.
 pub fn retry_to_client(ids: &Ids, source: &ConnectionId) -> Vec<u8> {
     let token = [0x77; 24];
     let len = retry::encoded_retry_len(&ids.client, source, &token);
@@ -68,7 +68,7 @@ pub fn retry_to_client(ids: &Ids, source: &ConnectionId) -> Vec<u8> {
     bytes
 }
 
-/// A Version Negotiation packet to the client that lists one version, not ours.
+/// Returns a Version Negotiation packet to the client with one version, not ours.
 pub fn versions_to_client(ids: &Ids) -> Vec<u8> {
     let mut bytes = vec![0xc5, 0, 0, 0, 0];
     for id in [&ids.client, &ids.first] {
@@ -79,7 +79,7 @@ pub fn versions_to_client(ids: &Ids) -> Vec<u8> {
     bytes
 }
 
-/// What looks like a stateless reset: a short header and random bytes.
+/// Returns a datagram like a stateless reset: a short header and random bytes.
 pub fn reset_of(mut random: impl FnMut() -> u64, len: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len).map(|_| random().to_le_bytes()[0]).collect();
     bytes[0] = bytes[0] & 0x3f | 0x40;

@@ -1,4 +1,4 @@
-//! Transfers over links, and the figures that bounds are made of.
+//! Transfers over links, and the values that bounds are derived from.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{SERVER, Scene, Setup};
 pub const MS: Duration = Duration::from_millis(1);
 pub const SECOND: Duration = Duration::from_secs(1);
 
-/// All controllers that come with the product.
+/// All controllers of the product.
 pub const CONTROLLERS: [Algorithm; 4] = [
     Algorithm::NewReno,
     Algorithm::Cubic,
@@ -22,32 +22,32 @@ pub const CONTROLLERS: [Algorithm; 4] = [
     Algorithm::Bbr,
 ];
 
-/// A link between hosts that send Ethernet frames.
+/// Creates a link between hosts that send Ethernet frames.
 pub fn ethernet(link: &str) -> Setup {
     Setup::on(link).both(|config| config.mtu_max = ETHERNET_PAYLOAD)
 }
 
-/// The same with this controller at both ends.
+/// Creates a link with this controller at both ends.
 pub fn controlled(link: &str, algorithm: Algorithm) -> Setup {
     ethernet(link).both(|config| config.congestion = algorithm)
 }
 
-/// A client that sends so many bytes and closes.
+/// Creates a client that sends this number of bytes and closes.
 pub fn up(bytes: u64) -> Bulk {
     Bulk::new(SERVER, Way::Up, Amount::Bytes(bytes))
 }
 
-/// A client that receives so many bytes and closes.
+/// Creates a client that receives this number of bytes and closes.
 pub fn down(bytes: u64) -> Bulk {
     Bulk::new(SERVER, Way::Down, Amount::Bytes(bytes))
 }
 
-/// A client that sends without end.
+/// Creates a client that sends without end.
 pub fn endless() -> Bulk {
     Bulk::new(SERVER, Way::Up, Amount::Endless)
 }
 
-/// Runs an [`up`] to its end; when the server had the last byte.
+/// Runs an [`up`] to its end. Returns the time at which the server received the last byte.
 pub fn finish_up(scene: &mut Scene, bytes: u64, limit: Duration) -> Duration {
     scene.run_until(limit, "end of the transfer", |scene| {
         scene.server_tally().streams == 1 && scene.tally().streams == 1
@@ -57,7 +57,7 @@ pub fn finish_up(scene: &mut Scene, bytes: u64, limit: Duration) -> Duration {
     finished(scene.server_tally())
 }
 
-/// Runs a [`down`] to its end; when the client had the last byte.
+/// Runs a [`down`] to its end. Returns the time at which the client received the last byte.
 pub fn finish_down(scene: &mut Scene, bytes: u64, limit: Duration) -> Duration {
     scene.run_until(limit, "end of the transfer", |scene| {
         scene.tally().streams == 1
@@ -67,21 +67,21 @@ pub fn finish_down(scene: &mut Scene, bytes: u64, limit: Duration) -> Duration {
     finished(scene.tally())
 }
 
-/// One transfer up, on a seed; the scene afterwards and the time it took.
+/// Runs one transfer up with a seed. Returns the scene and the duration.
 pub fn transfer_up(seed: u64, setup: Setup, bytes: u64, limit: Duration) -> (Scene, Duration) {
     let mut scene = Scene::new(seed, setup, up(bytes));
     let time = finish_up(&mut scene, bytes, limit);
     (scene, time)
 }
 
-/// One transfer down, on a seed; the scene afterwards and the time it took.
+/// Runs one transfer down with a seed. Returns the scene and the duration.
 pub fn transfer_down(seed: u64, setup: Setup, bytes: u64, limit: Duration) -> (Scene, Duration) {
     let mut scene = Scene::new(seed, setup, down(bytes));
     let time = finish_down(&mut scene, bytes, limit);
     (scene, time)
 }
 
-/// Runs an app of exchanges until `count` of them are over.
+/// Runs an application of exchanges until `count` of them have ended.
 pub fn finish_exchanges(scene: &mut Scene, count: usize, limit: Duration) {
     scene.run_until(limit, "last exchange", |scene| {
         scene.tally().exchanges.len() == count
@@ -93,7 +93,7 @@ fn finished(tally: &Tally) -> Duration {
     tally.finished_at.expect("a stream has ended") - Time::ZERO
 }
 
-/// All that arrived was what had been sent, and nobody was told of a failure.
+/// Asserts that all received bytes are correct and no failure was reported.
 pub fn assert_clean(scene: &Scene) {
     for tally in [scene.tally(), scene.server_tally()] {
         assert_eq!(tally.mismatch, None);
@@ -101,17 +101,17 @@ pub fn assert_clean(scene: &Scene) {
     }
 }
 
-/// What the link did to packets of the client.
+/// Returns the counters of the link for packets of the client.
 pub fn there(scene: &Scene) -> LinkStats {
     scene.world.link(scene.link.forward).stats()
 }
 
-/// What the link did to packets of the server.
+/// Returns the counters of the link for packets of the server.
 pub fn back(scene: &Scene) -> LinkStats {
     scene.world.link(scene.link.back).stats()
 }
 
-/// Lets time pass and calls `look` with the client's counters after each `step`.
+/// Runs for a time and calls `look` with the client's counters after each `step`.
 pub fn watch(
     scene: &mut Scene,
     time: Duration,
@@ -125,9 +125,9 @@ pub fn watch(
     }
 }
 
-/// How long a transfer takes that does nothing but slow start from ten datagrams of 1200 bytes
-/// until it fills the link: a round trip of handshake, a window each round trip, twice as much
-/// each time, then the rest at the rate, and the way of the last byte.
+/// Returns the duration of a transfer with slow start alone, from ten datagrams of 1200 bytes until
+/// it fills the link: a round trip for the handshake, a window each round trip that doubles each
+/// time, then the rest at the rate, and the delay of the last byte.
 pub fn ideal(bytes: u64, megabits: u64, rtt: Duration) -> Duration {
     let rate = (megabits * 125_000) as f64 * 1372.0 / 1500.0;
     let bdp = rate * rtt.as_secs_f64();
@@ -140,7 +140,7 @@ pub fn ideal(bytes: u64, megabits: u64, rtt: Duration) -> Duration {
     Duration::from_secs_f64(time + left / rate + rtt.as_secs_f64() / 2.0)
 }
 
-/// The first connection of a host, for what an operator would do to it.
+/// Returns the first connection of a host, for interventions.
 pub fn with_connection<T>(
     scene: &mut Scene,
     act: impl FnOnce(Time, &mut courser_transport::Connection) -> T,

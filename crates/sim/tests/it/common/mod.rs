@@ -1,4 +1,5 @@
-//! What scenarios share: a client and a server on a link, with eyes on everything that must hold.
+//! The parts that scenarios share: a client and a server on a link, with checks of everything that
+//! must hold.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -28,32 +29,33 @@ use courser_transport::{ConnectionStats, Event, RetryPolicy, TransportConfig};
 pub use courser_sim::replay::for_each_seed;
 pub use watch::{Watched, Watcher};
 
-/// The client's address.
+/// Returns the client's address.
 pub const CLIENT: SocketAddr = SocketAddr::new(
     std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)),
     50_000,
 );
-/// The server's address.
+/// Returns the server's address.
 pub const SERVER: SocketAddr = SocketAddr::new(
     std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)),
     4433,
 );
 
-/// What a scene is made with.
+/// The settings of a scene.
 pub struct Setup {
-    /// As in scenario files and on the command line.
+    /// The link, in the grammar of scenario files and the command line.
     pub link: String,
     pub client: TransportConfig,
     pub server: TransportConfig,
     pub retry: RetryPolicy,
-    /// Datagrams to lose, by their number among all that leave either host, from 1.
+    /// The datagrams to lose, by their number among all datagrams of both hosts, counted from 1.
     pub lost: Vec<u64>,
-    /// Datagrams to change a byte of, by the same numbers, and which byte; past the end: the last.
+    /// The datagrams to corrupt, by the same numbers, with the offset of the byte. Past the end it
+    /// is the last byte.
     pub damaged: Vec<(u64, usize)>,
 }
 
 impl Setup {
-    /// A link, and defaults for everything else.
+    /// Creates settings with this link and defaults for everything else.
     pub fn on(link: &str) -> Self {
         Self {
             link: link.to_owned(),
@@ -73,8 +75,8 @@ impl Setup {
     }
 }
 
-/// A client and a server in a world. Every datagram of the server is held against the
-/// three-times limit (RFC 9000 §8.1), in every scenario.
+/// A client and a server in a world. Every datagram of the server is checked against the
+/// three-times limit (RFC 9000 §8.1) in every scenario.
 pub struct Scene {
     pub world: World,
     pub client: NodeId,
@@ -83,12 +85,12 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// `app` runs on the client; the server answers what it is asked.
+    /// Creates a scene with `app` on the client. The server answers its requests.
     pub fn new(seed: u64, setup: Setup, app: impl App) -> Self {
         Self::with(seed, setup, app, Serve::new())
     }
 
-    /// Both applications chosen.
+    /// Creates a scene with both applications.
     pub fn with(seed: u64, setup: Setup, app: impl App, serve: impl App) -> Self {
         let mut world = World::new(seed);
         let watcher = Watcher::new(SERVER, setup.lost, setup.damaged);
@@ -136,32 +138,32 @@ impl Scene {
         &mut watched.host
     }
 
-    /// What the client's application has moved.
+    /// Returns the counters of the client's application.
     pub fn tally(&self) -> &Tally {
         self.client().tally().expect("it counts")
     }
 
-    /// What the server's application has moved.
+    /// Returns the counters of the server's application.
     pub fn server_tally(&self) -> &Tally {
         self.server().tally().expect("it counts")
     }
 
-    /// Counters of the first connection of the client.
+    /// Returns the counters of the client's first connection.
     pub fn stats(&self) -> ConnectionStats {
         first_stats(self.client())
     }
 
-    /// Counters of the first connection of the server.
+    /// Returns the counters of the server's first connection.
     pub fn server_stats(&self) -> ConnectionStats {
         first_stats(self.server())
     }
 
-    /// When the client was first told of something.
+    /// Returns the time of the client's first event of this kind.
     pub fn when(&self, wanted: impl Fn(&Event) -> bool) -> Option<Time> {
         when(self.client(), wanted)
     }
 
-    /// When the server was first told of something.
+    /// Returns the time of the server's first event of this kind.
     pub fn when_server(&self, wanted: impl Fn(&Event) -> bool) -> Option<Time> {
         when(self.server(), wanted)
     }
@@ -172,10 +174,10 @@ impl Scene {
         }
     }
 
-    /// Runs until `done`; how long that took from now on.
+    /// Runs until `done`. Returns the duration from now on.
     ///
     /// # Panics
-    /// When it takes longer than `limit`.
+    /// If it takes longer than `limit`.
     pub fn run_until(
         &mut self,
         limit: Duration,
@@ -183,7 +185,8 @@ impl Scene {
         done: impl Fn(&Self) -> bool,
     ) -> Duration {
         let begun = self.world.now();
-        // The world cannot hand itself to a closure that wants the scene, so time goes in steps.
+        // The world cannot lend itself to a closure that takes the scene, so time advances in
+        // steps.
         while !done(self) {
             let gone = self.world.now() - begun;
             assert!(
@@ -198,7 +201,7 @@ impl Scene {
         self.world.now() - begun
     }
 
-    /// Runs until both ends know that the handshake is confirmed.
+    /// Runs until the handshake is confirmed at both ends.
     pub fn confirm(&mut self, limit: Duration) -> Duration {
         self.run_until(limit, "handshake", |scene| {
             let confirmed = |event: &Event| *event == Event::Confirmed;

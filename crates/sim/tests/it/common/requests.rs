@@ -1,4 +1,4 @@
-//! Clients that do what the ready ones do not: many streams at once, given up, read slowly.
+//! Clients beyond the ready-made ones: many streams at once, aborted, read slowly.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,27 +12,28 @@ use courser_transport::{
 };
 use courser_wire::{Direction, StreamId};
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate {
-    /// It is sent whole, and the answer is read whole.
+    /// It is sent completely, and the response is read completely.
     Finish,
-    /// The client resets it when so many bytes are written.
+    /// The client resets it after this number of written bytes.
     ResetAfter(u64),
-    /// The client stops the answer when so many bytes are read.
+    /// The client stops the response after this number of read bytes.
     StopAfter(u64),
 }
 
-/// As many requests at once as the server lets it open, until all are done; then it closes.
+/// A client that opens as many requests at once as the server allows until all are done, and then
+/// closes.
 pub struct Requests {
     server: SocketAddr,
     count: u64,
     request: u64,
     response: u64,
     fate: fn(u64) -> Fate,
-    /// When the first is sent.
+    /// The time of the first request.
     begin: Time,
-    /// How long after the last byte the end of a request comes.
+    /// The delay between the last byte and the end of each request.
     finish_after: Duration,
     connection: Option<ConnectionHandle>,
     opened: u64,
@@ -45,16 +46,16 @@ pub struct Requests {
 #[derive(Clone, Copy)]
 struct Request {
     fate: Fate,
-    /// Bytes of the header and the pattern behind it.
+    /// The length of the header and the pattern behind it.
     written: u64,
     read: u64,
-    /// When it is finished, once all is written.
+    /// The time at which the request is finished after all bytes are written.
     finish_at: Option<Time>,
     is_sent: bool,
 }
 
 impl Requests {
-    /// `count` requests of so many bytes, each for a response of so many.
+    /// Creates `count` requests of this size, each for a response of this size.
     pub fn new(server: SocketAddr, count: u64, request: u64, response: u64) -> Self {
         Self {
             server,
@@ -73,12 +74,12 @@ impl Requests {
         }
     }
 
-    /// The same, with fates by index.
+    /// Sets fates by index.
     pub fn with_fate(self, fate: fn(u64) -> Fate) -> Self {
         Self { fate, ..self }
     }
 
-    /// The same, with the first request at this time, long after the handshake.
+    /// Sets the time of the first request, long after the handshake.
     pub fn beginning_at(self, begin: Duration) -> Self {
         Self {
             begin: Time::ZERO + begin,
@@ -86,7 +87,7 @@ impl Requests {
         }
     }
 
-    /// The same, with the end of each stream so long after its last byte.
+    /// Sets the delay between the last byte and the end of each stream.
     pub fn finishing_after(self, finish_after: Duration) -> Self {
         Self {
             finish_after,
@@ -94,12 +95,12 @@ impl Requests {
         }
     }
 
-    /// Every request has met its fate.
+    /// Returns true if every request has met its fate.
     pub fn is_done(&self) -> bool {
         self.opened == self.count && self.open.is_empty()
     }
 
-    /// Most requests that were open at once.
+    /// Returns the largest number of requests that were open at once.
     pub fn most_open(&self) -> usize {
         self.most_open
     }
@@ -191,7 +192,7 @@ impl Requests {
         }
     }
 
-    /// True when the request is over.
+    /// Returns true if the request is over.
     fn read(
         &mut self,
         now: Time,
@@ -200,7 +201,7 @@ impl Requests {
         request: &mut Request,
     ) -> bool {
         match request.fate {
-            // Nobody answers half of a request.
+            // An incomplete request has no response.
             Fate::ResetAfter(_) if request.is_sent => {
                 streams.stop(id, 7).expect("it is open");
                 return true;
@@ -302,7 +303,7 @@ impl App for Requests {
     }
 }
 
-/// A client that asks for bytes and reads so many of them every so often, and no more.
+/// A client that requests bytes and reads a fixed number of them at a fixed interval.
 pub struct SlowReader {
     server: SocketAddr,
     response: u64,
@@ -315,7 +316,7 @@ pub struct SlowReader {
 }
 
 impl SlowReader {
-    /// Asks for `response` bytes, and reads `each` of them every `interval`.
+    /// Creates a client that requests `response` bytes, and reads `each` of them every `interval`.
     pub fn new(server: SocketAddr, response: u64, each: usize, interval: Duration) -> Self {
         Self {
             server,

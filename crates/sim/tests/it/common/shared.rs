@@ -11,7 +11,7 @@ use courser_transport::TransportConfig;
 
 use super::SERVER;
 
-/// Flows that share a link, each with a client of its own.
+/// Flows that share a link, each with its own client.
 pub struct Shared {
     pub world: World,
     pub clients: Vec<NodeId>,
@@ -20,7 +20,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// One endless flow up for each controller.
+    /// Creates an endless flow up for each controller.
     pub fn new(seed: u64, link: &str, controllers: &[Algorithm]) -> Self {
         let mut world = World::new(seed);
         let mut clients = Vec::new();
@@ -45,7 +45,7 @@ impl Shared {
         }
     }
 
-    /// Bytes of each flow that were acknowledged so far.
+    /// Returns the acknowledged bytes of each flow so far.
     pub fn acked(&self) -> Vec<u64> {
         let clients = self.clients.iter();
         clients
@@ -57,7 +57,7 @@ impl Shared {
             .collect()
     }
 
-    /// The server has seen nothing but what was sent, and nobody has failed.
+    /// Asserts that the server received correct bytes only, and no connection has failed.
     pub fn assert_clean(&self) {
         for id in self.clients.iter().chain([&self.server]) {
             let host: &Host = self.world.node(*id).expect("a host");
@@ -76,7 +76,7 @@ fn transport(congestion: Algorithm) -> TransportConfig {
     }
 }
 
-/// Jain's index: 1 when all have the same, `1 / n` when one has all.
+/// Returns Jain's index: 1 if all shares are equal, `1 / n` if one has everything.
 pub fn fairness(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|it| *it as f64).sum();
     let squares: f64 = shares.iter().map(|it| (*it as f64).powi(2)).sum();

@@ -1,4 +1,4 @@
-//! Machines that do not run when they should: stopped, starved, with late or coarse clocks.
+//! Machines that do not run in time: stopped, busy, with late timers or coarse clocks.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use courser_transport::ConnectionStats;
 
 use super::{CLIENT, SERVER, Setup};
 
-/// What is wrong with a machine.
+/// The fault of a machine.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
     /// Nothing.
     None,
-    /// It does not run from then for so long; what arrives waits for it.
+    /// It is stopped from a time on for a time. Packets wait for it.
     Stopped { from: Time, lasts: Duration },
-    /// It runs for so long out of each period.
+    /// It runs for a part of each period.
     Starved { runs: Duration, period: Duration },
-    /// Its timers go off so much late.
+    /// Its timers fire late by this time.
     LateTimers(Duration),
-    /// Its clock moves in steps of so much.
+    /// Its clock advances in steps of this time.
     CoarseClock(Duration),
 }
 
-/// A host on a machine that has a fault.
+/// A host on a machine with a fault.
 pub struct Slow {
     pub host: Host,
     fault: Fault,
@@ -46,7 +46,7 @@ impl Slow {
         }
     }
 
-    /// When it can run first, from `at` on.
+    /// Returns the first time from `at` on at which it can run.
     fn awake(&self, at: Time) -> Time {
         match self.fault {
             Fault::Stopped { from, lasts } if at >= from => at.max(from + lasts),
@@ -63,7 +63,7 @@ impl Slow {
         }
     }
 
-    /// What its clock shows.
+    /// Returns the time that its clock shows.
     fn clock(&self, now: Time) -> Time {
         match self.fault {
             Fault::CoarseClock(step) => {
@@ -73,7 +73,7 @@ impl Slow {
         }
     }
 
-    /// When a timer for `at` goes off.
+    /// Returns the time at which a timer for `at` fires.
     fn alarm(&self, at: Time) -> Time {
         match self.fault {
             Fault::LateTimers(late) => at + late,
@@ -119,7 +119,7 @@ impl Node for Slow {
     }
 }
 
-/// A client and a server with such machines.
+/// A client and a server on such machines.
 pub struct SlowScene {
     pub world: World,
     pub client: NodeId,
@@ -128,7 +128,7 @@ pub struct SlowScene {
 }
 
 impl SlowScene {
-    /// As [`super::Scene::new`], with the fault of each machine.
+    /// Creates a scene as [`super::Scene::new`] does, with the fault of each machine.
     pub fn new(seed: u64, setup: Setup, app: impl App, faults: [Fault; 2]) -> Self {
         let mut world = World::new(seed);
         let spec = HostSpec::client(CLIENT, world.seed_for("client")).with_transport(setup.client);
@@ -159,7 +159,7 @@ impl SlowScene {
         self.host(self.server)
     }
 
-    /// Counters of the client's connection.
+    /// Returns the counters of the client's connection.
     pub fn stats(&self) -> ConnectionStats {
         let host = self.client();
         host.stats(host.connections()[0]).expect("counters")
@@ -169,7 +169,7 @@ impl SlowScene {
         [self.client(), self.server()].map(|host| host.tally().expect("it counts"))
     }
 
-    /// Runs a transfer up to its end; how long it took from now on.
+    /// Runs a transfer up to its end. Returns the duration from now on.
     pub fn finish_up(&mut self, bytes: u64, limit: Duration) -> Duration {
         let begun = self.world.now();
         loop {

@@ -1,4 +1,4 @@
-//! What scenarios do and check again and again.
+//! Steps and checks that many scenarios use.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use courser_transport::{ConnectionError, ConnectionHandle, Event, KeyUpdateBlock
 
 use super::Scene;
 
-/// One direction of a link, from text.
+/// Parses one direction of a link.
 fn parsed(spec: &str) -> LinkSpec {
     match spec.parse() {
         Ok(spec) => spec,
@@ -19,32 +19,32 @@ fn parsed(spec: &str) -> LinkSpec {
 }
 
 impl Scene {
-    /// What the link from client to server did.
+    /// Returns the counters of the link from client to server.
     pub fn forward(&self) -> LinkStats {
         self.world.link(self.link.forward).stats()
     }
 
-    /// What the link from server to client did.
+    /// Returns the counters of the link from server to client.
     pub fn back(&self) -> LinkStats {
         self.world.link(self.link.back).stats()
     }
 
-    /// Why packets were dropped on both links together, counted by `reason`.
+    /// Returns the drops of both links together, as `reason` counts them.
     pub fn dropped(&self, reason: impl Fn(&Dropped) -> u64) -> u64 {
         reason(&self.forward().dropped) + reason(&self.back().dropped)
     }
 
-    /// From now on the link to the server is this one.
+    /// Replaces the link to the server from now on.
     pub fn set_forward(&mut self, spec: &str) {
         self.set_link(self.link.forward, &parsed(spec));
     }
 
-    /// From now on the link to the client is this one.
+    /// Replaces the link to the client from now on.
     pub fn set_back(&mut self, spec: &str) {
         self.set_link(self.link.back, &parsed(spec));
     }
 
-    /// From now on both directions are like this.
+    /// Replaces both directions from now on.
     pub fn set_links(&mut self, spec: &str) {
         self.set_forward(spec);
         self.set_back(spec);
@@ -55,7 +55,7 @@ impl Scene {
         self.world.change_link(id, |link| link.set_spec(now, spec));
     }
 
-    /// The next `count` datagrams to the server are lost; `spec` is what the link does besides.
+    /// Loses the next `count` datagrams to the server. `spec` has the other effects of the link.
     pub fn lose_forward(&mut self, count: u64, spec: &str) {
         let mut spec = parsed(spec);
         let first = self.forward().packets_in + 1;
@@ -63,7 +63,7 @@ impl Scene {
         self.set_link(self.link.forward, &spec);
     }
 
-    /// The next `count` datagrams to the client are lost; `spec` is what the link does besides.
+    /// Loses the next `count` datagrams to the client. `spec` has the other effects of the link.
     pub fn lose_back(&mut self, count: u64, spec: &str) {
         let mut spec = parsed(spec);
         let first = self.back().packets_in + 1;
@@ -71,58 +71,58 @@ impl Scene {
         self.set_link(self.link.back, &spec);
     }
 
-    /// The client's first connection.
+    /// Returns the client's first connection.
     pub fn client_handle(&self) -> ConnectionHandle {
         first(self.client())
     }
 
-    /// The server's first connection.
+    /// Returns the server's first connection.
     pub fn server_handle(&self) -> ConnectionHandle {
         first(self.server())
     }
 
-    /// The client's application closes its connection.
+    /// Closes the connection at the client.
     pub fn close_client(&mut self, code: u64) {
         let (now, handle) = (self.world.now(), self.client_handle());
         self.client_mut()
             .act(now, |_, context| context.close(handle, code, b"client"));
     }
 
-    /// The server's application closes its connection.
+    /// Closes the connection at the server.
     pub fn close_server(&mut self, code: u64) {
         let (now, handle) = (self.world.now(), self.server_handle());
         self.server_mut()
             .act(now, |_, context| context.close(handle, code, b"server"));
     }
 
-    /// The client updates its keys, if the rules allow it.
+    /// Updates the client's keys if the rules allow it.
     pub fn update_client_keys(&mut self) -> Result<(), KeyUpdateBlocked> {
         let (now, handle) = (self.world.now(), self.client_handle());
         update_keys(self.client_mut(), now, handle)
     }
 
-    /// The server updates its keys, if the rules allow it.
+    /// Updates the server's keys if the rules allow it.
     pub fn update_server_keys(&mut self) -> Result<(), KeyUpdateBlocked> {
         let (now, handle) = (self.world.now(), self.server_handle());
         update_keys(self.server_mut(), now, handle)
     }
 
-    /// When and why the client's connection ended.
+    /// Returns the time and reason of the end of the client's connection.
     pub fn end(&self) -> Option<(Time, ConnectionError)> {
         end(self.client())
     }
 
-    /// When and why the server's connection ended.
+    /// Returns the time and reason of the end of the server's connection.
     pub fn server_end(&self) -> Option<(Time, ConnectionError)> {
         end(self.server())
     }
 
-    /// Runs until the client's application has read so many streams to their ends.
+    /// Runs until the client's application has read this number of streams to their ends.
     pub fn finish(&mut self, limit: Duration, streams: u64) -> Duration {
         self.run_until(limit, "transfer", |scene| scene.tally().streams == streams)
     }
 
-    /// Every byte that arrived was the right one, and no connection failed.
+    /// Asserts that every received byte was correct and no connection failed.
     pub fn assert_clean(&self) {
         for (who, tally) in [("client", self.tally()), ("server", self.server_tally())] {
             assert_eq!(tally.mismatch, None, "{who}");

@@ -1,4 +1,4 @@
-//! A client and a server on machines with troubles, and somebody beside the client.
+//! A client and a server on faulty machines, and an attacker beside the client.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use super::dice::Dice;
 use super::disturbed::{Disturbed, Trouble};
 use super::{CLIENT, SERVER, Setup, Watched, Watcher};
 
-/// As [`super::Scene`], with troubles. Who has the attacker's address is a victim: a machine that
-/// answers nothing and counts.
+/// A scene as [`super::Scene`], with faults. The attacker's address belongs to a victim, a machine
+/// that answers nothing and counts.
 pub struct Troubled {
     pub world: World,
     pub nodes: [NodeId; 2],
@@ -102,7 +102,8 @@ impl Troubled {
         self.host(at).tally().expect("it counts")
     }
 
-    /// Bytes that the attacker has sent from its address, and that have come there.
+    /// Returns the bytes that the attacker sent from its address, and those that the victim
+    /// received.
     pub fn attackers_account(&self) -> (usize, usize) {
         let victim: &Victim = self.world.node(self.victim).expect("a victim");
         let attacker = self.node(0).attacker.as_ref();
@@ -113,14 +114,14 @@ impl Troubled {
         self.world.rebindings(self.link)
     }
 
-    /// How often the server was told that the client has moved.
+    /// Returns the number of the server's events that the client has moved.
     pub fn moves(&self) -> usize {
         let log = self.host(1).log().iter();
         log.filter(|(_, _, event)| matches!(event, Event::PathChanged { .. }))
             .count()
     }
 
-    /// Why the first connection of an end is over.
+    /// Returns the reason why the first connection of an end is over.
     pub fn end(&self, at: usize) -> Option<&ConnectionError> {
         self.host(at)
             .log()
@@ -135,7 +136,7 @@ impl Troubled {
         self.world.run_for(time).expect("it does not spin");
     }
 
-    /// Runs until `done`; how long that took.
+    /// Runs until `done`. Returns the duration.
     pub fn run_until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) -> Duration {
         let begun = self.world.now();
         while !done(self) {
@@ -151,7 +152,8 @@ impl Troubled {
         self.world.now() - begun
     }
 
-    /// Runs a transfer up to its end: every byte once, and nobody has failed.
+    /// Runs a transfer up to its end. Asserts that every byte arrives once and no connection has
+    /// failed.
     pub fn finish_up(&mut self, bytes: u64, limit: Duration) -> Duration {
         let time = self.run_until(limit, |scene| {
             [0, 1].iter().all(|at| scene.tally(*at).streams == 1)

@@ -12,7 +12,7 @@ use courser_sim::node::Node;
 use courser_sim::packet::{Packet, TooBig};
 use courser_wire::packet::{self, PacketKind};
 
-/// What the watchers of both hosts know together.
+/// The observations of the watchers of both hosts.
 #[derive(Clone)]
 pub struct Watcher(Rc<RefCell<Seen>>);
 
@@ -43,7 +43,7 @@ impl Watcher {
     }
 }
 
-/// A host and the one who watches it.
+/// A host with its watcher.
 pub struct Watched {
     pub host: Host,
     watcher: Watcher,
@@ -56,8 +56,8 @@ impl Watched {
 }
 
 impl Seen {
-    /// RFC 9000 §8.1, seen from outside: before anything came that only one who receives at an
-    /// address could have made, three times what came from there may be sent there.
+    /// Checks RFC 9000 §8.1 from outside: before a packet arrives that only a receiver at an
+    /// address could have sent, three times the received bytes may be sent there.
     fn on_sent(&mut self, packet: &Packet) {
         if packet.source != self.server {
             return;
@@ -93,7 +93,7 @@ impl Seen {
         account.received += packet.payload.len();
         let mut rest = &packet.payload[..];
         while let Ok(packet) = packet::decode(rest, 0, 8) {
-            // One who only sends what it has copied proves nothing.
+            // A sender that only repeats copied packets proves nothing.
             account.is_proven |= source != ATTACKER
                 && match packet.kind {
                     PacketKind::Initial => !packet.token.is_empty(),

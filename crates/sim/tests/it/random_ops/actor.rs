@@ -1,4 +1,4 @@
-//! An application that does anything at any time, and checks all that comes back.
+//! An application that performs random operations and checks all results.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,24 +13,24 @@ use super::book::{Key, Shared};
 use super::stream::{Hands, Own};
 use crate::common::dice::Dice;
 
-/// What an application does.
+/// The behaviour of an application.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where a client connects to, and how often.
+    /// The destination of a client, and the number of its connections.
     pub connect: Option<(SocketAddr, u64)>,
-    /// Time between operations, on average.
+    /// The average time between operations.
     pub pause: Duration,
-    /// From when on it only brings to an end what it has begun.
+    /// The time from which it only completes what it has started.
     pub settle_at: Time,
-    /// Bytes that it writes on each connection.
+    /// The bytes that it writes on each connection.
     pub bytes: u64,
-    /// Most bytes in one write and in one read.
+    /// The largest number of bytes of one write and one read.
     pub piece: u64,
-    /// How many in a thousand operations close a connection.
+    /// The share of operations in a thousand that close a connection.
     pub closes: u64,
-    /// Streams that the peer may have open: both ways, one way.
+    /// The streams that the peer may have open: bidirectional, unidirectional.
     pub limits: [u64; 2],
-    /// What the interface is said to take.
+    /// The largest datagrams of the interface.
     pub interface_mtu: Option<u32>,
 }
 
@@ -51,12 +51,12 @@ struct Linked {
     key: Key,
     streams: BTreeMap<StreamId, Own>,
     left: u64,
-    /// Streams taken from the peer.
+    /// Streams accepted from the peer.
     accepted: [u64; 2],
-    /// There may be more of them.
+    /// True if there may be more of them.
     has_opened: [bool; 2],
-    /// What was said about the sending part of a stream before it was accepted: the code with
-    /// which the peer stopped it, and whether it is over.
+    /// The events of the sending part of a stream before it was accepted: the code with which the
+    /// peer stopped it, and true if it is over.
     early: BTreeMap<StreamId, (u64, bool)>,
 }
 
@@ -95,7 +95,7 @@ impl Actor {
         }
     }
 
-    /// Does something with an established connection.
+    /// Performs an operation on an established connection.
     fn with<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -183,7 +183,7 @@ impl Actor {
 
 fn update_keys(hands: &mut Hands<'_, '_>) {
     let now = hands.context.now();
-    // It may be too early, as the rules have it.
+    // It may be too early for the rules.
     if let Some(connection) = hands.context.connection(hands.handle)
         && connection.initiate_key_update(now).is_ok()
     {
@@ -191,7 +191,7 @@ fn update_keys(hands: &mut Hands<'_, '_>) {
     }
 }
 
-/// A connection while it is worked on.
+/// A connection during an operation.
 struct Working<'a> {
     streams: &'a mut BTreeMap<StreamId, Own>,
     accepted: &'a mut [u64; 2],
@@ -209,7 +209,7 @@ impl Working<'_> {
         }
     }
 
-    /// The peer may have given up a stream before this end has accepted it.
+    /// Returns true if the peer may have aborted a stream before this end has accepted it.
     fn on_stopped(&mut self, hands: &mut Hands<'_, '_>, id: StreamId, code: u64) {
         let is_new = id.index() >= self.accepted[index(id.direction())];
         if is_new && id.initiator() != hands.side {
@@ -256,7 +256,7 @@ impl Working<'_> {
             .insert(id, Own::new(id, hands.side, hands.dice));
     }
 
-    /// Something with one of the streams.
+    /// Performs an operation on one of the streams.
     fn operate(&mut self, hands: &mut Hands<'_, '_>) {
         for direction in DIRECTIONS {
             if self.has_opened[index(direction)] && hands.dice.percent(30) {
@@ -271,7 +271,7 @@ impl Working<'_> {
         }
     }
 
-    /// Takes all streams that the peer has opened.
+    /// Accepts all streams that the peer has opened.
     fn accept(&mut self, hands: &mut Hands<'_, '_>, direction: Direction) {
         let kind = index(direction);
         self.has_opened[kind] = false;
@@ -305,7 +305,7 @@ impl Working<'_> {
         }
     }
 
-    /// The connection is over: what had arrived is there still, and is what was sent.
+    /// Reads the data that arrived before the end of the connection, which must be correct.
     fn read_rest(&mut self, hands: &mut Hands<'_, '_>) {
         for direction in DIRECTIONS {
             self.accept(hands, direction);
@@ -334,7 +334,7 @@ const fn index(direction: Direction) -> usize {
     }
 }
 
-/// Who sends on a stream.
+/// Returns the end that sends on a stream.
 fn senders(id: StreamId) -> impl Iterator<Item = Side> {
     let both = id.direction() == Direction::Bidirectional;
     let peer = both.then(|| id.initiator().peer());

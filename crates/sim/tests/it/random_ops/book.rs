@@ -1,4 +1,4 @@
-//! What both applications did and saw, and what must be true of it.
+//! A record of the operations and results of both applications, with their invariants.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,31 +11,31 @@ use courser_sim::seed::mix;
 use courser_transport::{ConnectionError, ConnectionHandle};
 use courser_wire::StreamId;
 
-/// A connection as both ends know it: keying material that only they can derive.
+/// A connection as both ends identify it: keying material that only they can derive.
 pub type Key = [u8; 16];
 
 /// One direction of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flow {
-    /// Bytes that the sender's transport took.
+    /// Bytes that the sender's transport accepted.
     pub written: u64,
-    /// What the sender said about the end.
+    /// The end that the sender chose.
     pub finished: bool,
     pub reset: Option<u64>,
-    /// The sender's transport said that the peer has everything.
+    /// True if the sender's transport reported that the peer has everything.
     pub is_acknowledged: bool,
-    /// What the sender was told that the reader had said.
+    /// The code that the sender was given for the reader's stop.
     pub told_stopped: Option<u64>,
-    /// Bytes that the reader got.
+    /// Bytes that the reader received.
     pub read: u64,
-    /// The reader saw the end, or a reset.
+    /// True if the reader received the end, or a reset.
     pub is_read: bool,
-    /// The reader gave up.
+    /// True if the reader stopped the stream.
     pub stopped: Option<u64>,
 }
 
 impl Flow {
-    /// Nothing more will happen at either end.
+    /// Returns true if neither end will change any more.
     pub fn is_over(&self) -> bool {
         self.is_acknowledged && (self.is_read || self.stopped.is_some())
     }
@@ -45,25 +45,25 @@ impl Flow {
 #[derive(Clone, Debug)]
 pub struct End {
     pub key: Option<Key>,
-    /// With what the application closed it, and what it was told at the end.
+    /// The code with which the application closed it, and the reason it was given at the end.
     pub closed: Option<u64>,
     pub lost: Option<(Time, ConnectionError)>,
 }
 
-/// Everything, over all connections.
+/// The record of all connections.
 #[derive(Debug, Default)]
 pub struct Book {
-    /// By connection, stream and who sends.
+    /// The flows by connection, stream and sender.
     pub flows: BTreeMap<(Key, StreamId, bool), Flow>,
-    /// By who it is (true: the server) and its handle.
+    /// The ends by side (true: the server) and handle.
     pub ends: BTreeMap<(bool, ConnectionHandle), End>,
-    /// Who was refused a stream of which kind and waits to be allowed one.
+    /// The ends that were refused a stream of a kind and wait for credit.
     pub owed: BTreeSet<(bool, ConnectionHandle, usize)>,
-    /// Operations done, by name.
+    /// The number of operations by name.
     pub done: BTreeMap<&'static str, u64>,
 }
 
-/// Shared by the applications and the judge of a run.
+/// The record that the applications and the judge of a run share.
 pub type Shared = Rc<RefCell<Book>>;
 
 impl Book {
@@ -80,14 +80,14 @@ impl Book {
         self.ends.entry((side.is_server(), handle)).or_insert(begin)
     }
 
-    /// The other end of a connection, if it got that far.
+    /// Returns the other end of a connection, if it has been established.
     pub fn other(&self, is_server: bool, key: Key) -> Option<(ConnectionHandle, &End)> {
         let mut ends = self.ends.iter();
         ends.find(|((of, _), end)| *of != is_server && end.key == Some(key))
             .map(|((_, handle), end)| (*handle, end))
     }
 
-    /// Flow of a stream that must exist.
+    /// Returns the flow of a stream that must exist.
     pub fn flow(&mut self, key: Key, id: StreamId, sender: Side) -> &mut Flow {
         match self.flows.get_mut(&(key, id, sender.is_server())) {
             Some(flow) => flow,
@@ -95,7 +95,7 @@ impl Book {
         }
     }
 
-    /// Bytes arrived in order: they must be those that were written there.
+    /// Records bytes that arrived in order, which must be those that were written there.
     pub fn on_read(&mut self, key: Key, id: StreamId, sender: Side, bytes: &[u8]) {
         let flow = self.flow(key, id, sender);
         assert!(!flow.is_read, "{id:?} goes on behind its end");
@@ -113,7 +113,7 @@ impl Book {
         flow.read = to;
     }
 
-    /// The reader is told that this was all.
+    /// Records that the reader received the end of the stream.
     pub fn on_end(&mut self, key: Key, id: StreamId, sender: Side) {
         let flow = self.flow(key, id, sender);
         assert!(
@@ -123,7 +123,7 @@ impl Book {
         flow.is_read = true;
     }
 
-    /// The reader is told that the sender gave up.
+    /// Records that the reader received a reset.
     pub fn on_reset(&mut self, key: Key, id: StreamId, sender: Side, code: u64) {
         let flow = self.flow(key, id, sender);
         assert_eq!(
@@ -134,7 +134,7 @@ impl Book {
         flow.is_read = true;
     }
 
-    /// The sender is told that the reader gave up.
+    /// Records that the sender was notified of the reader's stop.
     pub fn on_stopped(&mut self, key: Key, id: StreamId, sender: Side, code: u64) {
         let flow = self.flow(key, id, sender);
         assert_eq!(
@@ -145,7 +145,7 @@ impl Book {
         flow.told_stopped = Some(code);
     }
 
-    /// The sender is told that the peer has all.
+    /// Records that the peer has acknowledged everything.
     pub fn on_acknowledged(&mut self, key: Key, id: StreamId, sender: Side) {
         let flow = self.flow(key, id, sender);
         let was_ended = flow.finished || flow.reset.is_some() || flow.stopped.is_some();
@@ -154,7 +154,7 @@ impl Book {
         flow.is_acknowledged = true;
     }
 
-    /// Every connection is over at both ends, or all its streams are.
+    /// Returns true if every connection is over at both ends, or all its streams are.
     pub fn is_settled(&self) -> bool {
         let is_lost = |end: &End| end.lost.is_some();
         let known = self.ends.iter().all(|((is_server, _), end)| {
@@ -162,13 +162,13 @@ impl Book {
                 return is_lost(end);
             };
             let other = self.other(*is_server, key);
-            // A server knows of the client's end of the handshake only later.
+            // A server learns of the client's end of the handshake later.
             other.map_or(is_lost(end), |(_, other)| is_lost(end) == is_lost(other))
         });
         known && self.unsettled().next().is_none()
     }
 
-    /// Flows of living connections that are not over.
+    /// Returns the flows of open connections that are not over.
     pub fn unsettled(&self) -> impl Iterator<Item = (StreamId, &Flow)> {
         let flows = self.flows.iter().filter(|(_, flow)| !flow.is_over());
         flows
@@ -182,13 +182,14 @@ impl Book {
     }
 }
 
-/// Where in the pattern a flow begins: what is read elsewhere does not fit.
+/// Returns the offset in the pattern at which a flow starts, so that bytes of other flows do not
+/// match.
 fn phase(key: Key, id: StreamId, sender: Side) -> u64 {
     let of = u64::from_le_bytes(key[..8].try_into().expect("eight bytes"));
     mix(of ^ mix(id.value() * 2 + u64::from(sender.is_server()))) >> 16
 }
 
-/// Up to `len` bytes to write at `offset` of a flow.
+/// Returns up to `len` bytes to write at `offset` of a flow.
 pub fn bytes_at(key: Key, id: StreamId, sender: Side, offset: u64, len: u64) -> Bytes {
     apps::piece(phase(key, id, sender) + offset, len)
 }

@@ -1,4 +1,4 @@
-//! What must be true of every connection when all is over.
+//! The invariants of every connection at the end of a run.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::book::{Book, End};
 use super::run::{Ending, Run, WORST_RTT};
 use crate::common::disturbed::Signs;
 
-/// Judges a run that is over.
+/// Checks a run that is over.
 ///
 /// # Panics
-/// When something is not as it must be.
+/// If an invariant does not hold.
 pub fn judge(run: &Run, ended_at: Time) {
     let book = run.book.borrow();
     for ((is_server, handle), end) in &book.ends {
@@ -60,7 +60,7 @@ impl Judged<'_> {
         other.map(|(handle, _)| handle)
     }
 
-    /// The application was told once, and the truth.
+    /// Checks that the application received one event about the end, with the correct reason.
     fn reason(&self) {
         let name = self.name();
         let Some((_, error)) = &self.end.lost else {
@@ -106,12 +106,12 @@ impl Judged<'_> {
                     "{name} was reset, and the peer knows the connection"
                 );
             }
-            // When, is judged below.
+            // The time is checked below.
             ConnectionError::TimedOut => {}
             ConnectionError::HandshakeTimedOut => {
                 assert!(self.end.key.is_none(), "{name}: its handshake was complete");
             }
-            // Tokens of a Retry are good for ten seconds, at one address.
+            // Tokens of a Retry are valid for ten seconds, at one address.
             ConnectionError::ConnectionClosed(close)
                 if close.code == TransportErrorCode::INVALID_TOKEN =>
             {
@@ -128,7 +128,7 @@ impl Judged<'_> {
         node.signs(self.handle)
     }
 
-    /// A connection dies of silence after the idle timeout: not sooner, and not much later.
+    /// Checks that a silent connection ends at the idle timeout: not sooner, and not much later.
     fn silence(&self, ended_at: Time) {
         let Some((lost_at, ConnectionError::TimedOut)) = &self.end.lost else {
             return;
@@ -144,7 +144,7 @@ impl Judged<'_> {
             silence + slack >= idle,
             "{name} gave up after {silence:?} of {idle:?}"
         );
-        // What was sent first after the last sign of life starts the time anew.
+        // The first packet sent after the last one received restarts the timeout.
         let calm_from = self.run.node(at).shows(ended_at);
         if choices.ending == Ending::Idle && signs.heard >= calm_from && self.end.key.is_some() {
             let most = idle.mul_f64(1.1).max(3 * choices.pto(WORST_RTT));
@@ -158,17 +158,17 @@ impl Judged<'_> {
         }
     }
 
-    /// A connection with something left to do does not fall silent by itself: one of its ends has
-    /// heard nothing since the faults were over. Unless the other end's probe was not due yet: it
-    /// waits for some round trips as it saw them last, or for as long again as it had waited when
-    /// the faults ended, since probe timeouts double.
+    /// Checks that a connection with work to do was not silent without a cause: one of its ends has
+    /// received nothing since the faults ended. The exception is a probe of the other end that was
+    /// not due yet: it waits for some of its last round trips, or for as long again as it had
+    /// waited when the faults ended, since probe timeouts double.
     fn was_cut_off(&self, silence: Duration) {
         let (run, name) = (self.run, self.name());
         let Some((other, key)) = self.other_handle().zip(self.end.key) else {
             return;
         };
-        // Behind a NAT that goes on an end that only listens hears nothing; where a clock jumped,
-        // the ends have other notions of when the faults were over.
+        // Behind a NAT that continues to rebind, an end that only receives gets nothing. After a
+        // jump of the clock the ends differ about the time at which the faults ended.
         let is_strange = |at: usize| run.choices.troubles[at].leaps();
         if run.choices.network.has_nat || is_strange(0) || is_strange(1) {
             return;
@@ -193,8 +193,8 @@ impl Judged<'_> {
         );
     }
 
-    /// A handshake has ten seconds, and at a server that is not sure of the client's address five
-    /// in which nothing comes (limit K12).
+    /// A handshake has ten seconds, and at a server that has not validated the client's address
+    /// five seconds without packets (limit K12).
     fn handshake(&self) {
         let Some((lost_at, ConnectionError::HandshakeTimedOut)) = &self.end.lost else {
             return;
@@ -218,7 +218,7 @@ impl Judged<'_> {
             .expect("ended connections are remembered")
     }
 
-    /// Counters fit each other and what the applications did.
+    /// Checks that the counters fit each other and the operations of the applications.
     fn counters(&self) {
         let (name, stats) = (self.name(), self.stats());
         assert_eq!(
@@ -276,7 +276,7 @@ impl Judged<'_> {
     }
 }
 
-/// On a calm network with both ends alive, a close is seen by the other end at once.
+/// Checks that on a calm network with both ends alive a close reaches the other end at once.
 fn close_arrives(run: &Run, book: &Book, ended_at: Time) {
     let Ending::Close { client, server } = run.choices.ending else {
         return;
@@ -298,8 +298,8 @@ fn close_arrives(run: &Run, book: &Book, ended_at: Time) {
             .as_ref()
             .is_some_and(|(at, _)| *at == run.node(usize::from(!*is_server)).shows(ended_at));
         if closed_now {
-            // It may have given up in the time that the news takes, behind packets that a delay of
-            // the chaos holds up still.
+            // It may have given up before the close arrived, behind packets that a delay of the
+            // chaos still holds up.
             let held_up = Time::ZERO + run.choices.chaos + Duration::from_secs(3) - ended_at;
             let on_the_way = run.choices.network.delay + Duration::from_millis(20) + held_up;
             let is_early = *at <= run.node(usize::from(*is_server)).shows(ended_at) + on_the_way;

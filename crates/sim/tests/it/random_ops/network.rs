@@ -1,4 +1,4 @@
-//! A network with one to five faults, and the same one after they have cleared.
+//! A network with one to five faults, and the same one without them.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use courser_sim::link::DuplexSpec;
 
 use crate::common::dice::Dice;
 
-/// What the two hosts are joined by.
+/// The network between the two hosts.
 #[derive(Debug)]
 pub struct Network {
-    /// With its faults, as on a command line.
+    /// The link with its faults, in the grammar of the command line.
     pub faulty: String,
-    /// Without them, but for a NAT.
+    /// The link without them, except for a NAT.
     pub calm: String,
-    /// Some datagrams of ordinary size never pass.
+    /// True if some datagrams of ordinary size never pass.
     pub has_mtu: bool,
     pub has_nat: bool,
     /// Bits per second.
@@ -22,7 +22,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Faults begin within `chaos`.
+    /// Draws a network whose faults start within `chaos`.
     pub fn new(dice: &mut Dice, chaos: Duration) -> Self {
         let rate = dice.pick(&[1_000, 5_000, 20_000, 100_000, 1_000_000]) * 1000;
         let delay = Duration::from_micros(dice.magnitude(50, 150_000));
@@ -42,7 +42,7 @@ impl Network {
                 nat = Some(rebinding(dice));
                 continue;
             }
-            // A fault in one direction, in the other, or alike in both.
+            // A fault in one direction, in the other, or in both.
             let way = dice.below(3);
             let (field, value) = fault(dice, kind, rate, chaos);
             made.has_mtu |= field.starts_with("mtu");
@@ -75,7 +75,7 @@ fn read(text: &str) -> DuplexSpec {
     }
 }
 
-/// Each field at most once: the last one counts.
+/// Sets each field at most once: the last one counts.
 #[derive(Default)]
 struct Fields(std::collections::BTreeMap<String, String>);
 
@@ -95,7 +95,8 @@ impl Fields {
 const KINDS: u64 = 22;
 const NAT: u64 = 0;
 
-/// NAT rebinding, of the port or of the address too (F20, F21), or mappings that expire (F22).
+/// Draws NAT rebinding, of the port or of the address too (F20, F21), or mappings that expire
+/// (F22).
 fn rebinding(dice: &mut Dice) -> String {
     let addr = dice.pick(&["", "addr:"]);
     let first = dice.between(1, 4000);
@@ -109,7 +110,7 @@ fn rebinding(dice: &mut Dice) -> String {
     }
 }
 
-/// One of the others: a field and its value.
+/// Draws another fault: a field and its value.
 fn fault(dice: &mut Dice, kind: u64, rate: u64, chaos: Duration) -> (String, String) {
     let chaos = u64::try_from(chaos.as_millis()).expect("some seconds");
     let at = dice.below(chaos);
@@ -123,7 +124,7 @@ fn fault(dice: &mut Dice, kind: u64, rate: u64, chaos: Duration) -> (String, Str
         // F03.
         4 => ("mask", format!("{:#x}", dice.below(1 << 16) | 1)),
         5 => ("every", dice.between(2, 20).to_string()),
-        // F04, F05: shorter and longer than idle timeouts; once, and again and again.
+        // F04, F05: shorter and longer than idle timeouts, once or repeatedly.
         6 => {
             let lasts = dice.magnitude(100, 20_000);
             ("blackhole", format!("{at}ms:{lasts}ms"))

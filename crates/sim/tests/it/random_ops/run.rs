@@ -1,4 +1,4 @@
-//! One run: everything chosen from its seed, chaos, calm, an end, and a judgement.
+//! One run: choices from its seed, chaos, calm, an end, and the checks.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -19,16 +19,16 @@ use crate::common::dice::Dice;
 use crate::common::disturbed::{Disturbed, Hops, Trouble};
 use crate::common::{SERVER, Watched, Watcher};
 
-/// Apart from the server's network: a NAT gives out addresses of it.
+/// Separate from the server's network: a NAT chooses addresses within it.
 const CLIENT: std::net::SocketAddr = std::net::SocketAddr::new(
     std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 9, 0, 1)),
     50_000,
 );
 
-/// Where the client is too.
+/// The second address of the client.
 const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 9, 0, 2));
 
-/// How a run ends when both ends are still there.
+/// The end of a run if both ends are still there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     Idle,
@@ -38,7 +38,7 @@ pub enum Ending {
     },
 }
 
-/// What follows from a seed.
+/// The choices that follow from a seed.
 #[derive(Debug)]
 pub struct Choices {
     pub network: Network,
@@ -126,28 +126,30 @@ impl Choices {
         choices
     }
 
-    /// The server may see the client at more than one address, or sees somebody else there.
+    /// Returns true if the server may see the client at more than one address, or an attacker
+    /// there.
     pub fn moves(&self) -> bool {
         self.network.has_nat || self.troubles[0].hops.is_some() || self.attack.race > 0
     }
 
-    /// The shorter of both idle timeouts: it counts for both ends.
+    /// Returns the shorter of both idle timeouts, which counts for both ends.
     pub fn idle(&self) -> Duration {
         let timeouts = self.settings.iter().filter_map(|it| it.max_idle_timeout);
         timeouts.min().expect("one is set")
     }
 
-    /// No probe timeout of a calm network is longer: the smoothed round-trip time, four times
-    /// its variation, which the first sample or the wildest of the chaos have made, and delay.
+    /// Returns an upper bound of probe timeouts on a calm network: the smoothed round-trip time and
+    /// four times its variation, as the first sample or the worst of the chaos may have made them,
+    /// and the delay.
     pub fn pto(&self, worst_rtt: Duration) -> Duration {
         let delays = self.settings.iter().map(|it| it.max_ack_delay).max();
         5 * worst_rtt.max(Duration::from_millis(333)) + delays.unwrap_or_default()
     }
 
-    /// How long it may take, once all is calm, until everything begun has ended.
+    /// Returns the longest time from the start of the calm until everything has ended.
     ///
-    /// A connection that lives has been heard within its idle timeout, so its next probe, which
-    /// comes after as much again at most, is answered. Then windows open once per round trip,
+    /// An open connection has received a packet within its idle timeout, so its next probe, which
+    /// comes after at most the same time again, is answered. Then windows open once per round trip,
     /// and each byte passes a few times.
     fn settling(&self) -> Duration {
         let [client, server] = &self.plans;
@@ -162,7 +164,7 @@ impl Choices {
     }
 }
 
-/// In one run of four somebody stands beside the client.
+/// Draws an attacker beside the client, in one run of four.
 fn attack(dice: &mut Dice) -> Attack {
     let mut attack = Attack::default();
     if dice.percent(25) {
@@ -183,7 +185,7 @@ fn attack(dice: &mut Dice) -> Attack {
     attack
 }
 
-/// The smallest amount that may be under way.
+/// The smallest limit of bytes in flight.
 fn least_window(config: &TransportConfig) -> u64 {
     let windows = [
         config.stream_receive_window,
@@ -193,7 +195,7 @@ fn least_window(config: &TransportConfig) -> u64 {
     windows.into_iter().min().unwrap_or(1)
 }
 
-/// A run under way.
+/// A run in progress.
 pub struct Run {
     pub choices: Choices,
     pub world: World,
@@ -260,7 +262,7 @@ impl Run {
         }
     }
 
-    /// Runs until `done`, which it returns, but not longer than `limit`.
+    /// Runs until `done`, but not longer than `limit`. Returns the last result of `done`.
     fn pass_until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) -> bool {
         let end = self.world.now() + limit;
         let mut step = Duration::from_millis(5);
@@ -274,15 +276,15 @@ impl Run {
         true
     }
 
-    /// The faults do what they do.
+    /// Runs the time of the faults.
     pub fn chaos(&mut self) {
         self.pass(self.choices.chaos);
     }
 
-    /// The faults are over: everything comes to an end.
+    /// Ends the faults and runs until everything has ended.
     ///
     /// # Panics
-    /// When it does not.
+    /// If it does not end in time.
     pub fn calm(&mut self) {
         let calm = self.choices.network.calm();
         let now = self.world.now();
@@ -307,7 +309,7 @@ impl Run {
     fn is_settled(&self) -> bool {
         let (now, from) = (self.world.now(), Time::ZERO + self.choices.chaos);
         if (0..2).any(|at| self.node(at).shows(now) <= from) {
-            // By its clock the chaos goes on, and it may begin something yet.
+            // By its clock the chaos continues, and it may start something.
             return false;
         }
         let book = self.book.borrow();
@@ -319,7 +321,7 @@ impl Run {
         book.is_settled() && !book.owed.iter().any(is_owed)
     }
 
-    /// What is still there ends as it was chosen, and is forgotten.
+    /// Ends the remaining connections as chosen, and runs until they are removed.
     pub fn end(&mut self) -> Time {
         let now = self.world.now();
         if let Ending::Close { client, server } = self.choices.ending {
@@ -370,5 +372,5 @@ impl Run {
     }
 }
 
-/// What delay jumps, late timers and full queues can make of a round trip.
+/// The largest round-trip time that delay jumps, late timers and full queues can cause.
 pub const WORST_RTT: Duration = Duration::from_secs(12);

@@ -1,4 +1,4 @@
-//! Settings of a connection at random, each in its range.
+//! Random settings of a connection, each within its range.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const ALGORITHMS: [Algorithm; 4] = [
     Algorithm::Bbr,
 ];
 
-/// For paths that carry full datagrams of `mtu` bytes.
+/// Draws settings for paths that carry full datagrams of `mtu` bytes.
 pub fn settings(dice: &mut Dice, mtu: u16) -> TransportConfig {
     let stream_window = dice.pick(&[700, 5_000, 60_000, 256 << 10, 4 << 20]);
     let window = dice.pick(&[700, 5_000, 60_000, 1 << 20, 16 << 20]);

@@ -1,4 +1,4 @@
-//! One end of a stream: what the application does with it, every answer checked.
+//! One end of a stream: the operations of the application, with a check of every result.
 
 use bytes::Bytes;
 use courser_base::Side;
@@ -9,7 +9,7 @@ use courser_wire::{Direction, StreamId};
 use super::book::{Flow, Key, Shared, bytes_at};
 use crate::common::dice::Dice;
 
-/// What one needs to do something on a connection.
+/// The context of an operation on a connection.
 pub struct Hands<'a, 'b> {
     pub context: &'a mut Context<'b>,
     pub handle: ConnectionHandle,
@@ -17,9 +17,9 @@ pub struct Hands<'a, 'b> {
     pub key: Key,
     pub book: &'a Shared,
     pub dice: &'a mut Dice,
-    /// Most bytes in one go.
+    /// The largest number of bytes of one operation.
     pub piece: u64,
-    /// Bytes that may yet be written on the connection.
+    /// The bytes that may still be written on the connection.
     pub left: &'a mut u64,
 }
 
@@ -37,8 +37,8 @@ impl Hands<'_, '_> {
         change(self.book.borrow_mut().flow(self.key, id, sender))
     }
 
-    /// A stream that is open here is closed there only if the connection is: the application
-    /// hears of that next.
+    /// A stream that is open here is closed there only if the connection is. The application is
+    /// notified of that next.
     fn assert_over(&mut self, id: StreamId, what: &str) {
         let connection = self.context.connection(self.handle);
         let is_closed = connection.is_none_or(|it| it.is_closed());
@@ -52,26 +52,26 @@ pub struct Own {
     pub id: StreamId,
     pub send: Option<Sending>,
     pub receive: Option<Receiving>,
-    /// Reads at once what there is.
+    /// True if it reads all data at once.
     is_eager: bool,
 }
 
-/// What this end sends.
+/// The part of a stream that this end sends.
 #[derive(Debug)]
 pub struct Sending {
-    /// Bytes that it writes before it finishes, when all is brought to an end.
+    /// The bytes that it writes before it finishes in the calm.
     goal: u64,
-    /// Finished, reset, or stopped.
+    /// True if it was finished, reset, or stopped.
     pub is_over: bool,
     is_acknowledged: bool,
 }
 
-/// What this end receives.
+/// The part of a stream that this end receives.
 #[derive(Debug)]
 pub struct Receiving {
-    /// There may be something to read.
+    /// True if there may be data to read.
     is_ready: bool,
-    /// The end was seen, or it gave up.
+    /// True if the end was received, or the stream was stopped.
     pub is_over: bool,
 }
 
@@ -94,13 +94,13 @@ impl Own {
         }
     }
 
-    /// The application has nothing more to do with it, and its transport neither.
+    /// Returns true if neither the application nor its transport has work left on it.
     pub fn is_over(&self) -> bool {
         self.send.as_ref().is_none_or(|it| it.is_acknowledged)
             && self.receive.as_ref().is_none_or(|it| it.is_over)
     }
 
-    /// Something at random.
+    /// Performs a random operation.
     pub fn operate(&mut self, hands: &mut Hands<'_, '_>) {
         let _ = match hands.dice.below(40) {
             0..=21 => self.write(hands),
@@ -114,7 +114,7 @@ impl Own {
                         .expect("four"),
                 );
                 let result = hands.streams().set_priority(self.id, priority);
-                // What this end has said may be over before it hears so.
+                // A part that this end has ended may be over before its event arrives.
                 let is_open = |send: &Sending| !send.is_over;
                 if result.is_err() && self.send.as_ref().is_some_and(is_open) {
                     hands.assert_over(self.id, "priority");
@@ -125,7 +125,7 @@ impl Own {
         };
     }
 
-    /// Writes some; false when nothing more goes in now.
+    /// Writes some bytes. Returns false if the stream is blocked.
     pub fn write(&mut self, hands: &mut Hands<'_, '_>) -> bool {
         let Some(send) = self.send.as_mut().filter(|send| !send.is_over) else {
             return false;
@@ -173,7 +173,7 @@ impl Own {
         true
     }
 
-    /// Also after finishing: then the peer may have all, or not.
+    /// A reset is possible after finishing too. Then the peer may have all data, or not.
     pub fn reset(&mut self, hands: &mut Hands<'_, '_>) -> bool {
         let code = hands.dice.below(1 << 62);
         let Some(send) = self.send.as_mut().filter(|send| !send.is_acknowledged) else {
@@ -182,7 +182,7 @@ impl Own {
         let flow = hands.flow(self.id, hands.side, |flow| *flow);
         match hands.streams().reset(self.id, code) {
             Ok(()) => {
-                // Of a stream that the peer stopped, all that is asked was done already.
+                // A stream that the peer stopped needs no further operation.
                 let is_first = flow.reset.is_none() || flow.stopped.is_some();
                 assert!(is_first, "{:?} reset twice", self.id);
                 hands.flow(self.id, hands.side, |flow| flow.reset = Some(code));
@@ -211,7 +211,7 @@ impl Own {
         true
     }
 
-    /// Reads one piece; false when there is nothing more now.
+    /// Reads one piece. Returns false if the stream is blocked.
     pub fn read(&mut self, hands: &mut Hands<'_, '_>) -> bool {
         let Some(receive) = self
             .receive
@@ -256,7 +256,7 @@ impl Own {
         false
     }
 
-    /// As [`Own::read`], when nobody will say any more that there is something.
+    /// Reads as [`Own::read`] does, when no further event will announce data.
     pub fn read_rest(&mut self, hands: &mut Hands<'_, '_>) -> bool {
         if let Some(receive) = &mut self.receive {
             receive.is_ready = true;
@@ -303,7 +303,7 @@ impl Own {
         book.on_acknowledged(hands.key, self.id, hands.side);
     }
 
-    /// Brings it to an end: reads all, writes what it had meant to, finishes.
+    /// Brings it to an end: reads everything, writes the remaining bytes, finishes.
     pub fn settle(&mut self, hands: &mut Hands<'_, '_>) {
         while self.read(hands) {}
         while self
