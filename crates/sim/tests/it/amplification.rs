@@ -1,6 +1,6 @@
-//! The three-times limit before an address is proven. RFC 9000 §8.1.
+//! The three-times limit before an address is validated. RFC 9000 §8.1.
 //!
-//! The scene itself holds every datagram of the server against the limit, in every scenario.
+//! The scene checks every datagram of the server against the limit in every scenario.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ fn small() -> Bulk {
     Bulk::new(SERVER, Way::Up, Amount::Bytes(1000))
 }
 
-/// What the server may have sent by the limit, and what it has sent.
+/// Returns the bytes that the limit permits the server to send, and those that it sent.
 fn limit_and_sent(scene: &Scene) -> (u64, u64) {
     (3 * scene.forward().bytes_out, scene.back().bytes_in)
 }
@@ -39,7 +39,7 @@ fn one_half_of_the_hello_gets_no_more_than_three_times_its_bytes() {
     }
 }
 
-/// The server probes for its lost flight until the limit, and not a byte more.
+/// The server probes for its lost flight up to the limit, and sends no byte more.
 #[test]
 fn vanished_client_gets_no_more_than_three_times_its_hello() {
     let mut scene = Scene::new(1, Setup::on("rtt=50ms,drop=3-1000;rtt=50ms"), small());
@@ -55,14 +55,14 @@ fn vanished_client_gets_no_more_than_three_times_its_hello() {
     );
 }
 
-/// Whatever is lost of what the server sends to a client that then is silent.
+/// Everything that the server sends to a client that is then silent may be lost.
 #[test]
 fn limit_holds_for_every_subset_of_the_first_eight_datagrams_of_the_server() {
     for_each_seed(1 << 8, |seed| {
         let mask = seed - 1;
         let link = format!("rtt=50ms,drop=3-6;rtt=50ms,mask={mask:#b}");
         let setup = Setup::on(&link).both(|config| {
-            // Whatever it takes: that is not what is at stake here.
+            // The result does not matter here.
             config.handshake_timeout = Duration::from_secs(200);
             config.max_idle_timeout = Some(Duration::from_secs(200));
         });
@@ -72,11 +72,10 @@ fn limit_holds_for_every_subset_of_the_first_eight_datagrams_of_the_server() {
     });
 }
 
-/// A server at its limit cannot say anything: the client's probes must give it room
-/// (RFC 9002 §6.2.2.1).
+/// A server at its limit cannot send. The client's probes must raise the limit (RFC 9002 §6.2.2.1).
 #[test]
 fn server_at_its_limit_is_freed_by_the_clients_probe() {
-    // Nothing of the first 7000 bytes arrives, and all the server hears is the hello.
+    // The first 7000 bytes are lost, and the server receives the ClientHello only.
     let mut scene = Scene::new(1, Setup::on("rtt=50ms;rtt=50ms,first=6"), small());
     let time = scene.finish(Duration::from_secs(10), 1);
     assert!(scene.stats().ptos >= 1);
@@ -86,14 +85,14 @@ fn server_at_its_limit_is_freed_by_the_clients_probe() {
     scene.assert_clean();
 }
 
-/// The client has all it needs, but the server does not know: both probe, neither waits forever.
+/// The client has everything, but the server does not know: both probe, and neither waits forever.
 #[test]
 fn lost_answer_to_the_servers_flight_is_no_deadlock() {
     for lost in 1..=8 {
         let link = format!("rtt=50ms,drop=3-{};rtt=50ms", 2 + lost);
         let mut scene = Scene::new(lost, Setup::on(&link), small());
-        // Probes of a client that has a sample come every 150 ms, twice as long each time, and
-        // each has two datagrams.
+        // Probes of a client with a sample come after 150 ms, which doubles each time, with two
+        // datagrams each.
         scene.finish(Duration::from_secs(5), 1);
         assert_eq!(scene.forward().dropped.listed, lost);
         scene.assert_clean();
@@ -102,7 +101,7 @@ fn lost_answer_to_the_servers_flight_is_no_deadlock() {
 
 type Lens = Rc<RefCell<Vec<(bool, usize)>>>;
 
-/// Lengths of all datagrams sent, and whether the client sent them.
+/// Returns the lengths of all datagrams sent, and true for those of the client.
 fn listen(scene: &mut Scene) -> Lens {
     let lens = Lens::default();
     let to = Rc::clone(&lens);
@@ -114,7 +113,7 @@ fn listen(scene: &mut Scene) -> Lens {
     lens
 }
 
-/// RFC 9000 §14.1: whatever carries an Initial of the client has 1200 bytes, probes as well.
+/// RFC 9000 §14.1: every datagram with an Initial of the client has 1200 bytes, probes included.
 #[test]
 fn client_pads_every_hello_and_every_probe() {
     let link = "rtt=50ms;rtt=50ms,blackhole=0s:60s";
@@ -135,7 +134,7 @@ fn of(lens: &Lens, client: bool) -> Vec<usize> {
     those.map(|(_, len)| *len).collect()
 }
 
-/// RFC 9000 §14.1: the server pads what carries an ack-eliciting Initial.
+/// RFC 9000 §14.1: the server pads datagrams with ack-eliciting Initials.
 #[test]
 fn server_pads_the_datagram_of_its_hello() {
     let mut scene = Scene::new(1, Setup::on("rtt=50ms,drop=3-1000;rtt=50ms"), small());
@@ -148,7 +147,7 @@ fn server_pads_the_datagram_of_its_hello() {
     );
 }
 
-/// A Retry is shorter than what asks for it, however often it is asked for.
+/// A Retry is shorter than the datagram it answers, however often that is repeated.
 #[test]
 fn retries_are_shorter_than_the_hellos() {
     let mut setup = Setup::on("rtt=50ms;rtt=50ms,blackhole=0s:60s");
@@ -161,8 +160,8 @@ fn retries_are_shorter_than_the_hellos() {
     assert!(from_server.iter().all(|len| *len < 300), "{from_server:?}");
 }
 
-/// Copies of datagrams are bytes that were received; more than three times all of them is never
-/// sent, whatever else happens to them.
+/// Copies of datagrams count as received bytes. The server never sends more than three times their
+/// sum.
 #[test]
 fn limit_holds_with_loss_copies_and_damage_together() {
     let mut faults = 0;

@@ -1,5 +1,5 @@
-//! Machines that misbehave and people on the path who mean no good: the faults that a link alone
-//! cannot make. Numbers as F10 are those of the table in `random_ops.rs`.
+//! Faulty machines and attackers on the path: the faults that a link alone cannot cause. Numbers
+//! such as F10 are those of `docs/FAULTS.md`.
 
 use std::time::Duration;
 
@@ -23,16 +23,16 @@ fn attacked(seed: u64, bytes: u64, attack: Attack) -> Troubled {
     Troubled::new(seed, ethernet(LINK), up(bytes), Default::default(), attack)
 }
 
-/// The three-times limit from the victim's point of view (RFC 9000 §8): whatever is sent with its
-/// address, it gets no more than three times as many bytes.
+/// Checks the three-times limit at the victim (RFC 9000 §8): it receives no more than three times
+/// the bytes that are sent with its address.
 fn assert_not_amplified(scene: &Troubled) -> (usize, usize) {
     let (sent, got) = scene.attackers_account();
     assert!(got <= 3 * sent, "{got} bytes for {sent}");
     (sent, got)
 }
 
-/// F10. A part of a datagram is no packet, and two in one are read as coalesced ones, of which
-/// the first has a short header that ends where the datagram does.
+/// F10. A part of a datagram is not a valid packet. Two joined datagrams are read as coalesced
+/// packets, of which the first has a short header and ends with the datagram.
 #[test]
 fn datagrams_split_and_joined_are_lost_at_most() {
     for_each_seed(10, |seed| {
@@ -59,8 +59,8 @@ fn datagrams_split_and_joined_are_lost_at_most() {
     });
 }
 
-/// F22. The client pauses for longer than its NAT remembers it: each exchange is its first packet
-/// from another port.
+/// F22. The client pauses for longer than its NAT keeps the mapping, so each exchange starts with a
+/// packet from another port.
 #[test]
 fn mapping_expired_in_a_pause_costs_a_validation_and_no_connection() {
     let setup = ethernet("20mbit,rtt=50ms,rebind=idle:2s");
@@ -92,7 +92,7 @@ fn keep_alive_keeps_the_mapping() {
     assert_eq!((scene.rebindings(), scene.moves()), (0, 0));
 }
 
-/// F22. Nobody speaks any more: both ends are told of the silence in their time.
+/// F22. Neither end sends any more, and both end by the idle timeout.
 #[test]
 fn mapping_expired_for_good_is_an_idle_timeout() {
     let setup = ethernet("20mbit,rtt=50ms,rebind=idle:1s")
@@ -123,7 +123,7 @@ fn hopping(every: Duration, link: &str, limit: Duration) {
     });
 }
 
-/// F23. Between two networks and back, under load, once per round trip.
+/// F23. The client changes between two networks under load, once per round trip.
 #[test]
 fn client_that_moves_to_and_fro_each_round_trip() {
     hopping(MS * 40, LINK, SECOND * 20);
@@ -139,9 +139,9 @@ fn client_that_moves_to_and_fro_with_loss() {
     hopping(MS * 300, "20mbit,rtt=40ms,queue=2bdp,1%", SECOND * 30);
 }
 
-/// F25. Copies of every packet arrive first, from an address that is somebody else's, for as long
-/// as that lasts; then the connection goes on (RFC 9000 §9.3.3), and the other one got no more
-/// than three times what it is said to have sent.
+/// F25. Copies of every packet arrive first, from another machine's address, for a time. Then the
+/// connection continues (RFC 9000 §9.3.3), and that machine received no more than three times the
+/// bytes sent in its name.
 #[test]
 fn copies_that_race_for_three_seconds_end_no_connection() {
     for_each_seed(5, |seed| {
@@ -161,7 +161,7 @@ fn copies_that_race_for_three_seconds_end_no_connection() {
     });
 }
 
-/// F25. Now and then a copy, all the time: the path goes to and fro.
+/// F25. Copies arrive first from time to time, so the path changes back and forth.
 #[test]
 fn copies_that_race_now_and_then_cost_time_only() {
     for_each_seed(10, |seed| {
@@ -177,7 +177,7 @@ fn copies_that_race_now_and_then_cost_time_only() {
     });
 }
 
-/// F26. Once the client has Handshake keys nothing that an onlooker can make is believed.
+/// F26. Once the client has Handshake keys, it accepts nothing that an observer can forge.
 #[test]
 fn forged_packets_after_the_first_flight_are_ignored() {
     for_each_seed(20, |seed| {
@@ -194,8 +194,8 @@ fn forged_packets_after_the_first_flight_are_ignored() {
     });
 }
 
-/// F26. Before the first answer an onlooker can end the attempt, since nothing is secret yet
-/// (RFC 9000 §21.2): then it ends at once, with the reason, and nothing is left anywhere.
+/// F26. Before the first response an observer can end the attempt, since nothing is secret yet (RFC
+/// 9000 §21.2). It then ends at once, with the reason, and leaves no state.
 #[test]
 fn forged_first_answers_end_the_attempt_at_once() {
     let is_expected = |early, error: &ConnectionError| match error {
@@ -224,9 +224,9 @@ fn forged_first_answers_end_the_attempt_at_once() {
     }
 }
 
-/// F26. A Retry that the server did not send: its connection ID is not in the server's parameters
-/// (RFC 9000 §7.3), or the server does not know the token and asks for one again, which a client
-/// heeds once. Either way the attempt ends.
+/// F26. A forged Retry: its connection ID is not in the server's parameters (RFC 9000 §7.3), or the
+/// server does not accept the token and sends a Retry, which a client follows only once. Either way
+/// the attempt ends.
 #[test]
 fn forged_retry_is_found_out() {
     for retry in [RetryPolicy::Never, RetryPolicy::Always] {
@@ -249,7 +249,7 @@ fn forged_retry_is_found_out() {
     }
 }
 
-/// F27. Everything that the client sent comes again while it sends, and when it is gone.
+/// F27. Everything that the client sent is replayed while it sends, and after it has gone.
 #[test]
 fn replayed_session_is_heard_once() {
     for_each_seed(5, |seed| {
@@ -292,8 +292,8 @@ fn back(seed: u64, by: Duration) -> Clock {
     Clock::Back { at, by }
 }
 
-/// Each end is done, or was told that nobody is there: by its own clock, or by a stateless reset
-/// of a peer whose clock has said so.
+/// Checks that each end is done, or that the peer's absence was detected: by its own clock, or by a
+/// stateless reset of a peer whose clock detected it.
 fn assert_silent_at_worst(scene: &Troubled, is_done: bool) {
     for at in 0..2 {
         let ended = scene.end(at);
@@ -304,7 +304,7 @@ fn assert_silent_at_worst(scene: &Troubled, is_done: bool) {
     }
 }
 
-/// F28. What was due comes a second late, and nothing else is wrong.
+/// F28. Timers fire a second late, and nothing else is wrong.
 #[test]
 fn clock_that_goes_back_a_second_ends_nothing() {
     for_each_seed(5, |seed| {
@@ -316,8 +316,8 @@ fn clock_that_goes_back_a_second_ends_nothing() {
     });
 }
 
-/// F28. The pacer lets nothing go for an hour, and timers ring as late: the other end has been
-/// alone for long by then.
+/// F28. The pacer blocks for an hour, and timers fire as late. The other end has been alone for
+/// long by then.
 #[test]
 fn clock_that_goes_back_an_hour_is_silence_at_worst() {
     for_each_seed(5, |seed| {
@@ -330,7 +330,7 @@ fn clock_that_goes_back_an_hour_is_silence_at_worst() {
     });
 }
 
-/// F28. A second forward, or standing still for ten: no timeout of thirty is reached.
+/// F28. A second forward, or a stop of ten seconds: no timeout of thirty is reached.
 #[test]
 fn clock_that_leaps_a_second_or_stands_still_for_ten_ends_nothing() {
     let from = Time::ZERO + MS * 500;
@@ -351,8 +351,8 @@ fn clock_that_leaps_a_second_or_stands_still_for_ten_ends_nothing() {
     }
 }
 
-/// F28. A day forward is a day of silence: the connection goes on if the peer's next packet is
-/// there first, and otherwise ends by the idle timeout; nothing else, and the peer hears no lie.
+/// F28. A day forward is a day of silence. The connection continues if the peer's next packet
+/// arrives first, and otherwise ends by the idle timeout. The peer gets no wrong reason.
 #[test]
 fn clock_that_leaps_a_day_is_idle_at_worst() {
     for_each_seed(10, |seed| {
@@ -369,7 +369,8 @@ fn clock_that_leaps_a_day_is_idle_at_worst() {
     });
 }
 
-/// F33 to F38, as a driver hands them on: what is refused is lost, what finds no room waits.
+/// F33 to F38, as a driver reports them: refused datagrams are lost, and datagrams that find the
+/// buffer full wait.
 #[test]
 fn sockets_that_refuse_and_stall_cost_time_only() {
     let refuses = Socket {

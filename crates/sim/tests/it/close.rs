@@ -1,4 +1,4 @@
-//! The end of connections: who hears of it, when, and what remains. RFC 9000 §10.2.
+//! The end of connections: notifications, their time, and the remaining state. RFC 9000 §10.2.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use courser_wire::TransportErrorCode;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A connection on which nothing happens by itself for a minute, handshake confirmed.
+/// Returns a connection after the handshake that sends nothing on its own for a minute.
 fn quiet(seed: u64, link: &str) -> Scene {
     let app = Exchange::ping(SERVER, Duration::from_secs(60), None);
     let mut scene = Scene::new(seed, Setup::on(link), app);
     scene.confirm(Duration::from_secs(10));
-    // What the handshake left over, new IDs and tokens, and the search for the MTU, is over.
+    // New IDs, tokens and the search for the MTU have finished.
     scene.run_for(Duration::from_secs(5));
     assert_eq!(scene.tally().exchanges.len(), 1);
     scene
 }
 
-/// The client's stream never ends by itself.
+/// Returns a client whose stream does not end on its own.
 fn busy(seed: u64, link: &str) -> Scene {
     let app = Bulk::new(SERVER, Way::Up, Amount::Endless);
     let mut scene = Scene::new(seed, Setup::on(link), app);
@@ -37,10 +37,10 @@ fn code_of(error: &ConnectionError) -> u64 {
     }
 }
 
-/// Three probe timeouts of a connection, after which nothing is left of it.
+/// Returns three probe timeouts of a connection, after which no state is left.
 fn drain_time(scene: &Scene) -> Duration {
     let path = scene.stats().path;
-    // The variation is at most half of a first sample; the peer may hold ACKs back for 25 ms.
+    // The variation is at most half of a first sample. The peer may delay ACKs by 25 ms.
     (path.rtt * 3 + MS * 25) * 3
 }
 
@@ -86,15 +86,15 @@ fn both_ends_forget_the_connection_within_three_probe_timeouts() {
     let drain = drain_time(&scene);
     scene.close_client(0);
     scene.run_for(MS * 60);
-    // Closing and draining go on for late packets.
+    // Closing and draining continue for late packets.
     assert_eq!(scene.server().endpoint().connections(), 1);
     scene.run_for(drain);
     assert_eq!(scene.client().endpoint().connections(), 0);
     assert_eq!(scene.server().endpoint().connections(), 0);
 }
 
-/// An idle peer has no reason to send, so nothing asks the closer to say it again: the peer ends
-/// by its idle timeout, with no packet in between.
+/// An idle peer has no reason to send, so the closing end has no reason to repeat the close. The
+/// peer ends by its idle timeout, with no packet in between.
 #[test]
 fn lost_close_leaves_an_idle_peer_to_its_timeout() {
     let app = Exchange::ping(SERVER, Duration::from_secs(60), None);
@@ -114,7 +114,7 @@ fn lost_close_leaves_an_idle_peer_to_its_timeout() {
     assert!(at - Time::ZERO <= Duration::from_secs(7), "{at:?}");
 }
 
-/// A busy peer goes on sending, and each of its packets may be answered by the close again.
+/// A busy peer continues to send, and each of its packets may be answered by the close again.
 #[test]
 fn lost_close_is_said_again_to_a_peer_that_sends() {
     let mut scene = busy(1, "20mbit,rtt=50ms,queue=100p");
@@ -125,21 +125,21 @@ fn lost_close_is_said_again_to_a_peer_that_sends() {
     assert_eq!(scene.back().dropped.listed, 1);
     let (at, error) = scene.end().expect("it was told");
     assert_eq!(code_of(&error), 9);
-    // The next packet was under way already.
+    // The next packet was in flight already.
     assert!(at - now < MS * 50, "{:?}", at - now);
 }
 
-/// RFC 9000 §10.2.1: answers become rarer, so that two ends cannot keep each other busy.
+/// RFC 9000 §10.2.1: responses become rarer, so that two ends cannot keep each other busy.
 #[test]
 fn close_is_repeated_less_and_less_often() {
     let mut scene = busy(1, "20mbit,rtt=50ms,queue=100p");
     let before = scene.back().packets_in;
-    // Half of a round trip of packets arrives after the close, and none of the answers.
+    // Half of a round trip of packets arrives after the close, and all responses are lost.
     scene.set_back("20mbit,rtt=50ms,blackhole=0s:60s");
     let arrived = scene.forward().packets_out;
     scene.close_server(9);
-    // Three probe timeouts of a round trip each are more than this: later there is no connection to
-    // answer for, and stateless resets count too.
+    // Three probe timeouts of a round trip each are longer. Later there is no connection to answer
+    // for, and stateless resets count too.
     scene.run_for(MS * 150);
     let arrived = scene.forward().packets_out - arrived;
     let answers = scene.back().packets_in - before;
@@ -157,12 +157,12 @@ fn close_with_half_of_the_data_unread_takes_everything_down() {
     let received = scene.server_tally().received;
     assert!(received > 0);
     scene.close_client(3);
-    // Three probe timeouts, each with the delay of a full queue in it.
+    // Three probe timeouts, each with the delay of a full queue.
     scene.run_for(MS * 1000);
     assert_eq!(code_of(&scene.server_end().expect("it knows").1), 3);
     assert_eq!(scene.server_tally().mismatch, None);
     assert_eq!(scene.server().endpoint().connections(), 0);
-    // No packet is left that asks for another.
+    // No packet is left that causes another.
     let (there, back) = (scene.forward().packets_in, scene.back().packets_in);
     scene.run_for(Duration::from_secs(60));
     assert_eq!(
@@ -171,7 +171,7 @@ fn close_with_half_of_the_data_unread_takes_everything_down() {
     );
 }
 
-/// Before the handshake is done an application's code stays secret (RFC 9000 §10.2.3).
+/// Before the end of the handshake an application's code stays secret (RFC 9000 §10.2.3).
 #[test]
 fn client_that_closes_during_the_handshake_says_application_error() {
     let mut scene = Scene::new(
@@ -210,7 +210,8 @@ fn server_that_closes_during_the_handshake_says_application_error() {
     assert_eq!(scene.client().endpoint().connections(), 0);
 }
 
-/// Nothing was heard of the server: it may not even exist, and is not left with half a state.
+/// Nothing was received from the server. It may not exist, and must not be left with incomplete
+/// state.
 #[test]
 fn client_that_closes_before_any_answer_is_gone() {
     let mut scene = Scene::new(
@@ -238,15 +239,15 @@ fn closing_twice_changes_nothing() {
     assert_eq!(code_of(&scene.server_end().expect("closed").1), 1);
 }
 
-/// A server that closes in the middle of many packets under way, with a third of all lost.
+/// The server closes with many packets in flight, while a third of all packets is lost.
 #[test]
 fn close_gets_through_to_a_busy_peer_whatever_is_lost() {
     let mut lost = 0;
     for_each_seed(30, |seed| {
         let mut scene = busy(seed, "20mbit,rtt=50ms,loss=30%,queue=100p");
         scene.close_server(5);
-        // Its packets under way and its probes ask again, and while the server is closing
-        // it answers: a third of all attempts fail, so not all of them do.
+        // Its packets in flight and its probes cause further responses while the server is closing.
+        // A third of all attempts fail, so not all of them do.
         scene.run_for(Duration::from_secs(31));
         let (_, error) = scene.end().expect("it is over");
         let told = matches!(&error, ConnectionError::ApplicationClosed { code, .. } if code.0 == 5);
@@ -259,8 +260,8 @@ fn close_gets_through_to_a_busy_peer_whatever_is_lost() {
     assert!(lost > 300, "{lost}");
 }
 
-/// The server forgets by its idle timeout while the client hears nothing; then the client speaks
-/// again and is told so by a stateless reset (RFC 9000 §10.3).
+/// The server ends by its idle timeout while the client receives nothing. When the client sends
+/// again, it gets a stateless reset (RFC 9000 §10.3).
 #[test]
 fn client_of_a_server_that_has_forgotten_is_reset() {
     let app = Exchange::ping(SERVER, Duration::from_secs(6), None);
@@ -270,7 +271,7 @@ fn client_of_a_server_that_has_forgotten_is_reset() {
     let mut scene = Scene::new(1, setup, app);
     scene.confirm(Duration::from_secs(1));
     scene.run_for(Duration::from_secs(1));
-    // The server's close, and whatever it says again, is lost; then it has forgotten.
+    // The server's close and its repetitions are lost. Then its state is gone.
     scene.set_back("rtt=50ms,blackhole=0s:3s");
     scene.close_server(1);
     scene.run_for(Duration::from_secs(3));
@@ -282,7 +283,7 @@ fn client_of_a_server_that_has_forgotten_is_reset() {
     assert_eq!(scene.server().endpoint().stats().resets_sent, 1);
 }
 
-/// Longest reason that is said (512 bytes), and a peer gets it whole.
+/// The longest reason that is sent (512 bytes) reaches the peer completely.
 #[test]
 fn long_reason_is_cut_and_arrives() {
     let mut scene = quiet(1, "rtt=100ms");

@@ -1,4 +1,4 @@
-//! Controllers on links of many kinds: how much they use, how they back off and come back.
+//! Controllers on many kinds of links: utilisation, reduction and recovery.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use courser_recovery::{
 };
 use courser_sim::apps::Paced;
 
-/// A transfer over a link with a queue of one BDP takes at most `share` times as long as one that
-/// does nothing but slow start; the queue is really used. Where the BDP is eight packets, a batch of
-/// two or three overflows the queue early and the window saws below the BDP: up to a quarter more.
+/// A transfer over a link with a queue of one BDP takes at most `share` times as long as one with
+/// slow start alone, and uses the queue. With a BDP of eight packets, a batch of two or three
+/// overflows the queue early and the window stays below the BDP: up to a quarter more.
 fn fills(algorithm: Algorithm, megabits: u64, rtt: Duration, bytes: u64, share: f64) {
     let link = format!("{megabits}mbit,rtt={}ms,queue=1bdp", rtt.as_millis());
     let (scene, time) = transfer_up(1, controlled(&link, algorithm), bytes, SECOND * 60);
@@ -79,7 +79,7 @@ fn bbr_fills_100_mbit_over_200_ms() {
 }
 
 /// With 1 % of random loss, window-based controllers must back off (the formula of Mathis gives
-/// `1.2 MSS / (RTT sqrt p)`, 2.8 Mbit/s here), BBR need not.
+/// `1.2 MSS / (RTT sqrt p)`, 2.8 Mbit/s here), but BBR need not.
 #[test]
 fn bbr_fills_a_link_that_loses_one_percent() {
     let bytes = 5_000_000;
@@ -90,8 +90,8 @@ fn bbr_fills_a_link_that_loses_one_percent() {
     assert!(time < limit, "{time:?}, at most {limit:?}");
 }
 
-/// `1.2 MSS / (RTT sqrt p)` bytes per second; half of it must be reached, since the formula
-/// knows of no timeouts and no slow start.
+/// `1.2 MSS / (RTT sqrt p)` bytes per second. Half of it must be reached, since the formula ignores
+/// timeouts and slow start.
 #[test]
 fn newreno_with_loss_gets_what_the_formula_of_mathis_says() {
     for_each_seed(5, |seed| {
@@ -102,7 +102,7 @@ fn newreno_with_loss_gets_what_the_formula_of_mathis_says() {
         let formula = 1.2 * 1432.0 / (0.05 * 0.1);
         let rate = bytes as f64 / time.as_secs_f64();
         assert!(rate > formula / 2.0, "{rate}, formula {formula}");
-        // Not much more either, or it does not back off.
+        // A much higher rate would mean that it does not back off.
         assert!(rate < formula * 2.0, "{rate}, formula {formula}");
     });
 }
@@ -141,8 +141,8 @@ fn prague_doubles_its_window_each_round_trip_of_slow_start() {
     doubles(Algorithm::Prague);
 }
 
-/// One round trip may be lost against perfect slow start: for acknowledgements that are held
-/// back and for the pacer that spreads each window.
+/// One round trip may be lost against ideal slow start: for delayed acknowledgements, and for the
+/// pacer that spreads each window.
 #[test]
 fn short_transfers_take_a_round_trip_more_than_slow_start_at_most() {
     let rtt = MS * 50;
@@ -150,7 +150,7 @@ fn short_transfers_take_a_round_trip_more_than_slow_start_at_most() {
         for bytes in [10_000, 30_000, 100_000, 300_000, 1_000_000] {
             let setup = controlled("100mbit,rtt=50ms", algorithm);
             let (_, time) = transfer_down(1, setup, bytes, SECOND * 5);
-            // A request has to go there first.
+            // The request takes half a round trip first.
             let mut limit = ideal(bytes, 100, rtt) + rtt / 2 + rtt;
             if algorithm == Algorithm::Bbr {
                 // Its STARTUP paces at 2.77 times the rate measured so far, not at the window.
@@ -164,7 +164,7 @@ fn short_transfers_take_a_round_trip_more_than_slow_start_at_most() {
     }
 }
 
-/// Three losses in one window are one sign of congestion (RFC 9002 §7.3.1).
+/// Three losses in one window are one congestion event (RFC 9002 §7.3.1).
 #[test]
 fn losses_within_a_round_trip_cut_the_window_once() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
@@ -180,8 +180,8 @@ fn losses_within_a_round_trip_cut_the_window_once() {
     }
 }
 
-/// While it recovers there is never more in flight than when the loss was noticed, and in the end
-/// the window is the threshold (RFC 9937).
+/// In recovery there is never more in flight than at the detection of the loss, and at the end the
+/// window equals the threshold (RFC 9937).
 #[test]
 fn recovery_never_has_more_in_flight_than_when_it_began() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
@@ -193,7 +193,7 @@ fn recovery_never_has_more_in_flight_than_when_it_began() {
         let begun = scene.stats();
         let threshold = begun.path.ssthresh.expect("a loss sets it");
         let mut most = 0;
-        // A round trip with the queue that slow start has made.
+        // A round trip with the queue of slow start.
         watch(&mut scene, MS * 140, MS, |_, stats| {
             most = most.max(stats.path.bytes_in_flight);
         });
@@ -210,8 +210,8 @@ fn recovery_never_has_more_in_flight_than_when_it_began() {
     }
 }
 
-/// Nothing for three seconds: all that is sent from the first lost packet on is lost, far more
-/// than three probe timeouts, so that the window falls to its minimum (RFC 9002 §7.6).
+/// Everything is lost for three seconds, far more than three probe timeouts, so that the window
+/// falls to its minimum (RFC 9002 §7.6).
 #[test]
 fn long_outage_is_persistent_congestion_and_is_left_again() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
@@ -239,7 +239,7 @@ fn long_outage_is_persistent_congestion_and_is_left_again() {
 #[test]
 fn short_outage_is_not_persistent_congestion() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
-        // One way only: the acknowledgements that come back all the time keep the sender going.
+        // One way only: the acknowledgements that still arrive keep the sender active.
         let link = "10mbit,rtt=40ms,blackhole=2s:80ms;10mbit,rtt=40ms";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
         let mut least = u64::MAX;
@@ -264,7 +264,7 @@ fn application_limited_flow_does_not_grow_its_window() {
         scene.run_for(MS * 9900);
         let stats = scene.stats();
         assert!(stats.data_acked > 450_000, "{stats:?}");
-        // Ten datagrams, of the size that was found since.
+        // Ten datagrams of the size that was found since then.
         assert!(
             stats.path.congestion_window <= 3 * 14_720,
             "{algorithm}: {stats:?}"
@@ -285,8 +285,8 @@ fn shares(seed: u64, controllers: &[Algorithm]) -> (Vec<u64>, f64) {
     (shares, used)
 }
 
-/// Two flows of a kind: after three seconds neither has more than twice the other's rate for
-/// long (index of Jain above 0.9), and together they use the link but for headers and back-off.
+/// Two flows of a kind: after three seconds neither has more than twice the other's rate for long
+/// (index of Jain above 0.9), and together they use the link except for headers and reductions.
 #[test]
 fn two_newreno_flows_share() {
     let (shares, used) = shares(1, &[Algorithm::NewReno; 2]);
@@ -314,7 +314,7 @@ fn cubic_and_newreno_live_side_by_side() {
 #[test]
 fn bbr_does_not_starve_cubic_nor_cubic_bbr() {
     let (shares, used) = shares(1, &[Algorithm::Bbr, Algorithm::Cubic]);
-    // A fifth each at least.
+    // At least a fifth each.
     assert!(
         shares.iter().all(|it| *it > 4_000_000) && used > 0.85,
         "{shares:?} {used}"
@@ -341,7 +341,7 @@ fn rate_that_quadruples_is_used() {
     }
 }
 
-/// A quarter of the rate: no stall, and the queue is worked off.
+/// A quarter of the rate: no stall, and the queue drains.
 #[test]
 fn rate_that_falls_to_a_quarter_is_followed() {
     for algorithm in CONTROLLERS {
@@ -368,8 +368,8 @@ fn policer_leaves_sixty_percent_of_its_rate() {
     }
 }
 
-/// BBR's window is two BDP and a bit, so that a BDP and a bit waits at most once it has found the
-/// rate, where others fill whatever queue there is.
+/// BBR's window is little more than two BDP, so little more than a BDP waits once it has found the
+/// rate. Other controllers fill every queue.
 #[test]
 fn bbr_leaves_most_of_a_huge_queue_empty() {
     let mut scene = Scene::new(
@@ -388,7 +388,7 @@ fn bbr_leaves_most_of_a_huge_queue_empty() {
     assert_clean(&scene);
 }
 
-/// Goes from each controller to each other one in the middle of a transfer; the window goes on
+/// Changes from each controller to each other one in the middle of a transfer. The window stays,
 /// and the transfer ends in time.
 #[test]
 fn controllers_change_while_data_flows() {
@@ -452,8 +452,8 @@ impl ControllerFactory for FixedFactory {
     }
 }
 
-/// 50 000 bytes per 100 ms: 1 MB takes 20 round trips and the handshake, each longer by the 25 ms
-/// for which the last acknowledgement may be held back at most.
+/// 50 000 bytes per 100 ms: 1 MB takes 20 round trips and the handshake, each longer by at most the
+/// 25 ms for which the last acknowledgement may be delayed.
 #[test]
 fn controller_of_the_users_own_sets_the_pace() {
     let setup = ethernet("100mbit,rtt=100ms").both(|config| {
@@ -470,7 +470,7 @@ fn controller_of_the_users_own_sets_the_pace() {
     assert!((MS * 2000..MS * 2800).contains(&time), "{time:?}");
 }
 
-/// And can be given up for one of ours.
+/// A custom controller can be replaced by one of ours.
 #[test]
 fn controller_of_the_users_own_is_replaced() {
     let bytes = 3_000_000;
@@ -486,12 +486,12 @@ fn controller_of_the_users_own_is_replaced() {
     });
     let time = finish_up(&mut scene, bytes, SECOND * 10) - SECOND;
     assert_eq!(scene.stats().path.controller, "cubic");
-    // Past slow start the window grows by CUBIC from 5000 bytes. At those it would take 23 s.
+    // Beyond slow start the window grows by CUBIC from 5000 bytes. Constant, it would take 23 s.
     assert!(time < SECOND * 6, "{time:?}");
 }
 
-/// 6 MB in the five seconds at 10 Mbit/s, and 14 MB at 40 Mbit/s in three more. Without the way back
-/// to slow start it takes as long as CUBIC's curve does.
+/// 6 MB in the five seconds at 10 Mbit/s, and 14 MB at 40 Mbit/s in three more. Without a return to
+/// slow start it takes as long as CUBIC's curve.
 #[test]
 fn cubic_finds_out_that_a_link_has_become_wider() {
     let time = |capacity_rise: bool| {

@@ -1,5 +1,5 @@
-//! Datagrams (RFC 9221) across links that lose, reorder, fill up and become narrower: the code of
-//! the facade, in virtual time.
+//! Datagrams (RFC 9221) over links that lose, reorder, overflow and become narrower: the facade in
+//! virtual time.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + 
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What a server saw: the numbers in the datagrams, when each came, bytes of its stream.
+/// The observations of a server: the numbers and arrival times of datagrams, and bytes of its
+/// stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Seen {
     datagrams: Vec<(u32, Duration)>,
@@ -67,7 +68,7 @@ fn numbered(number: u32, len: usize) -> Bytes {
     data.into()
 }
 
-/// Writes without end on a stream of its own.
+/// Writes without end on its own stream.
 fn bulk(connection: Connection) {
     runtime::spawn(async move {
         let mut send = connection.open_uni().await?;
@@ -79,7 +80,7 @@ fn bulk(connection: Connection) {
     });
 }
 
-/// Runs a client on a link: what it tells, and what the server saw.
+/// Runs a client on a link. Returns its result and the observations of the server.
 fn run<F, T>(seed: u64, link: &str, client: impl FnOnce(Connection) -> F) -> (T, Seen)
 where
     F: Future<Output = Result<T>> + Send + 'static,
@@ -106,7 +107,7 @@ where
     (result.expect("the client"), seen.expect("the server"))
 }
 
-/// A datagram each 10 ms, followed to its end.
+/// Sends a datagram each 10 ms and follows each to its end.
 async fn tick(
     connection: Connection,
     count: u32,
@@ -145,7 +146,7 @@ fn what_is_told_of_each_is_what_happened_to_it() {
             let arrived = seen.datagrams.iter().filter(|(seen, _)| *seen == number);
             match (fate, arrived.count()) {
                 (DatagramFate::Acked, 1) | (DatagramFate::Lost, 0) => {}
-                // Nothing is ever sent twice; all else would be a lie.
+                // Datagrams are never retransmitted.
                 other => panic!("{number}: {other:?}"),
             }
         }
@@ -165,12 +166,12 @@ fn reordering_and_copies_give_each_at_most_once() {
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), 200);
-        // Late ones may have been called lost.
+        // Late ones may have been declared lost.
         assert!(count(&fates, DatagramFate::Acked) > 150);
     });
 }
 
-/// Both take what they get, on a link that is too narrow.
+/// Datagrams and a stream share a link that is too narrow for both.
 #[test]
 fn a_bulk_stream_beside_neither_starves_nor_is_starved() {
     let (sent, seen) = run(1, "8mbit,40ms,queue=100ms", |connection| async move {
@@ -193,8 +194,8 @@ fn a_bulk_stream_beside_neither_starves_nor_is_starved() {
     assert!((0.4..0.6).contains(&share), "{share}");
 }
 
-/// A voice call beside an upload waits for the link's queue, but not for what the upload has
-/// waiting here.
+/// A voice call beside an upload waits in the queue of the link, but not behind the upload's data
+/// in the send buffer.
 #[test]
 fn few_datagrams_pass_the_stream_that_waits() {
     let (fates, seen) = run(1, "8mbit,40ms,queue=50ms", |connection| async move {
@@ -209,7 +210,7 @@ fn few_datagrams_pass_the_stream_that_waits() {
     assert!(longest < 150 * MS, "{longest:?}");
 }
 
-/// 16 times what the link carries, each of use for 30 ms.
+/// 16 times the capacity of the link, each datagram useful for 30 ms.
 #[test]
 fn on_a_link_that_is_too_narrow_old_ones_expire_and_new_ones_are_sent() {
     let (fates, seen) = run(1, "1mbit,20ms,queue=20ms", |connection| async move {
@@ -251,7 +252,7 @@ fn a_queue_that_is_full_drops_what_waits_longest() {
     assert!(numbers.ends_with(&last), "{numbers:?}");
 }
 
-/// RFC 9221 §5: what fits today may not fit tomorrow.
+/// RFC 9221 §5: a datagram that fits now may not fit later.
 #[test]
 fn the_largest_size_follows_the_path_down() {
     let link = "20mbit,20ms,mtu=1500,mtu@3s=1280";

@@ -1,4 +1,4 @@
-//! Marks of congestion: carried, cleared, changed, all there is.
+//! ECN marks: carried, cleared, changed, or on all packets.
 
 use crate::common;
 use crate::common::lab::{
@@ -8,7 +8,7 @@ use crate::common::lab::{
 use crate::common::{Scene, for_each_seed};
 use courser_recovery::Algorithm;
 
-/// CoDel marks instead of dropping: the window is cut and nothing is sent twice.
+/// CoDel marks instead of dropping: the window is reduced, and nothing is retransmitted.
 #[test]
 fn codel_marks_and_nothing_is_lost() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
@@ -28,7 +28,7 @@ fn codel_marks_and_nothing_is_lost() {
     }
 }
 
-/// The same queue for hosts that do not mark drops.
+/// The same queue drops packets of hosts without ECN.
 #[test]
 fn codel_drops_what_is_not_capable() {
     let setup = ethernet("20mbit,rtt=40ms,queue=1s,aqm=codel-ecn").both(|it| it.ecn = false);
@@ -40,8 +40,8 @@ fn codel_drops_what_is_not_capable() {
     );
 }
 
-/// A path that clears all marks: validation fails (RFC 9000 §13.4.2.1), and after the packets
-/// under way nothing is marked any more.
+/// A path clears all marks: validation fails (RFC 9000 §13.4.2.1), and after the packets in flight
+/// no packet is marked any more.
 #[test]
 fn bleached_path_is_given_up_for_ecn() {
     let link = "20mbit,rtt=40ms,ecn=bleach";
@@ -56,7 +56,7 @@ fn bleached_path_is_given_up_for_ecn() {
     assert_clean(&scene);
 }
 
-/// Cleared from the second second on: marks that go missing later are noticed too.
+/// Marks are cleared from the second second on: later failures are detected too.
 #[test]
 fn path_that_begins_to_bleach_is_given_up_for_ecn() {
     let mut scene = Scene::new(1, ethernet("20mbit,rtt=40ms,ecn=bleach@2s"), endless());
@@ -68,7 +68,7 @@ fn path_that_begins_to_bleach_is_given_up_for_ecn() {
     assert_clean(&scene);
 }
 
-/// ECT(0) that arrives as ECT(1) fails validation too: the path does not carry what was sent.
+/// ECT(0) that arrives as ECT(1) fails validation too.
 #[test]
 fn remarked_path_is_given_up_for_ecn() {
     let mut scene = Scene::new(1, ethernet("20mbit,rtt=40ms,ecn=ect1"), endless());
@@ -92,8 +92,8 @@ fn swapped_marks_are_given_up_by_prague_too() {
     assert_clean(&scene);
 }
 
-/// Every packet comes marked CE: either that is believed and the window stays small, or ECN is
-/// turned off; in any case everything arrives.
+/// Every packet is marked CE: either the window stays small, or ECN is turned off. In any case
+/// everything arrives.
 #[test]
 fn all_packets_marked_ce_end_in_completion() {
     for algorithm in common::lab::CONTROLLERS {
@@ -101,13 +101,13 @@ fn all_packets_marked_ce_end_in_completion() {
         let (scene, time) = transfer_up(1, setup, 500_000, SECOND * 60);
         assert!(there(&scene).remarked > 0);
         assert_eq!(scene.stats().packets_lost, 0);
-        // Two datagrams of 1200 bytes per 40 ms are the least window there is.
+        // Two datagrams of 1200 bytes per 40 ms are the smallest window.
         assert!(time < SECOND * 9, "{algorithm}: {time:?}");
     }
 }
 
-/// A share of the packets is marked: window-based controllers back off as for as much loss, but
-/// send nothing twice.
+/// A share of the packets is marked: window-based controllers back off as for equal loss, but
+/// retransmit nothing.
 #[test]
 fn random_marks_slow_down_and_lose_nothing() {
     for_each_seed(5, |seed| {
@@ -120,7 +120,7 @@ fn random_marks_slow_down_and_lose_nothing() {
     });
 }
 
-/// A CE mark is at most one back-off per round trip.
+/// CE marks cause at most one reduction per round trip.
 #[test]
 fn marks_of_one_round_trip_cut_once() {
     let setup = controlled("100mbit,rtt=100ms,ecn=ce:20%", Algorithm::NewReno);
@@ -171,7 +171,7 @@ fn classic_marks_of_the_same_queue_let_it_stand_longer() {
     assert!(prague < cubic, "{prague:?} {cubic:?}");
 }
 
-/// ECT(0) becomes ECT(1) in the middle of a connection, which validation takes for what it is.
+/// ECT(0) becomes ECT(1) in the middle of a connection, and validation accepts it.
 #[test]
 fn changing_to_prague_changes_the_marks_and_keeps_ecn() {
     let bytes = 6_000_000;
@@ -190,7 +190,7 @@ fn changing_to_prague_changes_the_marks_and_keeps_ecn() {
     assert_eq!(scene.stats().packets_lost, 0);
 }
 
-/// And back.
+/// The same in the other direction.
 #[test]
 fn changing_from_prague_changes_the_marks_and_keeps_ecn() {
     let bytes = 6_000_000;
@@ -208,7 +208,7 @@ fn changing_from_prague_changes_the_marks_and_keeps_ecn() {
     assert_eq!(late.dropped.total(), 0, "{late:?}");
 }
 
-/// Marks cleared on the way back do not matter to the client's data.
+/// Marks cleared on the way back do not affect the client's data.
 #[test]
 fn marks_cleared_on_the_way_back_leave_the_way_there_alone() {
     let link = "20mbit,rtt=40ms,queue=1s,aqm=codel-ecn;20mbit,rtt=40ms,ecn=bleach";

@@ -1,5 +1,4 @@
-//! Networks and machines that do what they should not. Whatever it was, once it is over everything
-//! arrives, or both ends are told.
+//! Faulty networks and machines. After the fault everything arrives, or both ends report an error.
 
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use courser_recovery::Algorithm;
 use courser_sim::apps::Exchange;
 use courser_transport::Event;
 
-/// A transfer over a link that loses this share each way ends within `limit`, whatever the seed.
+/// A transfer over a link that loses this share each way ends within `limit` with every seed.
 fn loses(share: &str, seeds: u64, bytes: u64, limit: Duration) {
     for_each_seed(seeds, |seed| {
         let setup = ethernet(&format!("20mbit,rtt=20ms,loss={share}")).both(|it| {
@@ -43,13 +42,13 @@ fn twenty_percent_lost() {
     loses("20%", 10, 100_000, SECOND * 20);
 }
 
-/// Each way, so that hardly one round trip in three succeeds.
+/// Each way, so that only about one round trip in three succeeds.
 #[test]
 fn forty_percent_lost() {
     loses("40%", 20, 20_000, SECOND * 100);
 }
 
-/// Probe timeouts that double, with two packets each: slow, but it ends.
+/// Probe timeouts that double, with two packets each: slow, but the transfer ends.
 #[test]
 fn half_lost_one_way() {
     for_each_seed(20, |seed| {
@@ -63,14 +62,14 @@ fn half_lost_one_way() {
     });
 }
 
-/// A whole flight of 200 packets: in a transfer that has hundreds under way.
+/// A whole flight of 200 packets is lost in a transfer with hundreds in flight.
 #[test]
 fn burst_of_200_packets_lost() {
     for algorithm in CONTROLLERS {
         let link = "50mbit,rtt=100ms,drop=600-799;50mbit,rtt=100ms";
         let (scene, time) = transfer_up(1, controlled(link, algorithm), 4_000_000, SECOND * 30);
         assert_eq!(there(&scene).dropped.listed, 200);
-        // As if it had been two transfers, each with a slow start of its own, and a timeout.
+        // As two transfers, each with its own slow start, and a timeout.
         let limit = ideal(4_000_000, 50, MS * 100) * 2 + SECOND;
         assert!(time < limit, "{algorithm}: {time:?}, at most {limit:?}");
     }
@@ -87,7 +86,7 @@ fn bursts_of_loss() {
     });
 }
 
-/// The last packet of the data, and its first copies.
+/// The last packet of the data is lost, and its first retransmissions.
 #[test]
 fn any_packet_near_the_end_lost() {
     for_each_seed(20, |seed| {
@@ -95,13 +94,13 @@ fn any_packet_near_the_end_lost() {
         let link = format!("20mbit,rtt=40ms,drop={from}-{};20mbit,rtt=40ms", from + 2);
         let (scene, time) = transfer_up(seed, ethernet(&link), 30_000, SECOND * 20);
         assert!(there(&scene).dropped.listed > 0);
-        // Two doublings of a probe timeout of three round trips at the most.
+        // Two doublings of a probe timeout of at most three round trips.
         assert!(time < SECOND, "{time:?}");
     });
 }
 
-/// A hole in one direction for so long; the transfer goes on within twice as long after it
-/// began, since probe timeouts double, and a second of recovery.
+/// Everything is lost in one direction for a time. The transfer continues within twice that time
+/// after the start of the hole, since probe timeouts double, and a second of recovery.
 fn hole(there_only: bool, millis: u64) {
     let hole = format!("20mbit,rtt=40ms,blackhole=1s:{millis}ms");
     let plain = "20mbit,rtt=40ms";
@@ -152,7 +151,7 @@ fn hole_of_10_seconds_back() {
     hole(false, 10_000);
 }
 
-/// Below the idle timeout of 30 s, with probe timeouts that double up to its length.
+/// Below the idle timeout of 30 s, with probe timeouts that double up to the length of the hole.
 #[test]
 fn hole_of_14_seconds_both_ways() {
     let bytes = 4_000_000;
@@ -166,14 +165,14 @@ fn hole_of_14_seconds_both_ways() {
     assert!(time < SECOND * 33, "{time:?}");
 }
 
-/// When each end was told that it is over.
+/// Returns the times at which each end reported the end of the connection.
 fn ends(scene: &Scene) -> [Duration; 2] {
     let is_lost = |event: &Event| matches!(event, Event::Lost(_));
     [scene.when(is_lost), scene.when_server(is_lost)].map(|at| at.expect("it is over") - Time::ZERO)
 }
 
-/// Nothing any more from the second second on, and an idle timeout of five: both ends are told
-/// within 1.1 times that, counted from the last packet that either got or sent first after it.
+/// Everything is lost from the second second on, with an idle timeout of five: both ends report it
+/// within 1.1 times that, counted from the last packet that they received or sent first after it.
 #[test]
 fn hole_beyond_the_idle_timeout_is_told_to_both() {
     for_each_seed(5, |seed| {
@@ -189,7 +188,7 @@ fn hole_beyond_the_idle_timeout_is_told_to_both() {
     });
 }
 
-/// Only one direction: the other end hears probes but its answers are lost.
+/// Only one direction is lost: the other end receives probes, but its responses are lost.
 #[test]
 fn hole_back_beyond_the_idle_timeout_is_told_to_the_sender() {
     let setup = ethernet("20mbit,rtt=40ms;20mbit,rtt=40ms,blackhole=2s:1000s")
@@ -198,11 +197,11 @@ fn hole_back_beyond_the_idle_timeout_is_told_to_the_sender() {
     scene.run_for(SECOND * 60);
     let [client, server] = ends(&scene);
     assert!((MS * 6900..MS * 7600).contains(&client), "{client:?}");
-    // It heard of the client up to its last probe.
+    // It received packets of the client up to the last probe.
     assert!(server < client + SECOND * 6, "{server:?}");
 }
 
-/// Holes that come back each second.
+/// Holes that repeat each second.
 #[test]
 fn periodic_holes() {
     // More than slow start can put into the queue before the first hole.
@@ -215,7 +214,7 @@ fn periodic_holes() {
     }
 }
 
-/// Everything twice.
+/// Every packet arrives twice.
 #[test]
 fn everything_duplicated_is_delivered_once() {
     for_each_seed(5, |seed| {
@@ -246,7 +245,7 @@ fn ten_percent_duplicated_is_delivered_once() {
     });
 }
 
-/// A third of all packets has a wrong byte: none of it gets through, all the rest does.
+/// A third of all packets is corrupted: all of those are dropped, and the others arrive.
 #[test]
 fn thirty_percent_corrupted() {
     for_each_seed(10, |seed| {
@@ -295,7 +294,7 @@ fn extended_packets_are_dropped() {
     });
 }
 
-/// Wrong in all ways at once.
+/// All kinds of damage at once.
 #[test]
 fn five_faults_at_once() {
     for_each_seed(20, |seed| {
@@ -310,7 +309,8 @@ fn five_faults_at_once() {
     });
 }
 
-/// From 10 ms to 2 s and back: nobody gives up, and once it is back the rate comes back.
+/// The delay changes from 10 ms to 2 s and back: the connection stays open, and afterwards the rate
+/// recovers.
 #[test]
 fn delay_jumps_from_10_ms_to_2_seconds_and_back() {
     for algorithm in CONTROLLERS {
@@ -327,7 +327,7 @@ fn delay_jumps_from_10_ms_to_2_seconds_and_back() {
     }
 }
 
-/// Each packet up to 200 ms late, in order.
+/// Each packet is up to 200 ms late, in order.
 #[test]
 fn jitter_of_200_ms() {
     for_each_seed(5, |seed| {
@@ -338,8 +338,8 @@ fn jitter_of_200_ms() {
             SECOND * 60,
         );
         assert_eq!(scene.stats().data_retransmitted, 0, "{:?}", scene.stats());
-        // As a link of 420 ms at worst; how soon slow start takes jitter for a queue is a matter of
-        // luck, and one run in ten needs half as long again.
+        // As a link of 420 ms at worst. It depends on the seed how soon slow start mistakes jitter
+        // for a queue, and one run in ten needs half as long again.
         assert!(
             time < ideal(1_000_000, 20, MS * 420).mul_f64(1.75),
             "{time:?}"
@@ -347,7 +347,7 @@ fn jitter_of_200_ms() {
     });
 }
 
-/// A hundredth of the rate for five seconds: no more than three seconds of stall after it.
+/// A hundredth of the rate for five seconds: at most three seconds of stall afterwards.
 #[test]
 fn rate_drops_to_a_hundredth_and_comes_back() {
     for algorithm in CONTROLLERS {
@@ -364,8 +364,8 @@ fn rate_drops_to_a_hundredth_and_comes_back() {
     }
 }
 
-/// Exchanges through a hole: the one that was under way takes as long as the hole and a probe
-/// timeout that has doubled up to its length, the others take what they took.
+/// Exchanges through a hole: the one in progress takes as long as the hole and a probe timeout that
+/// has doubled up to its length, and the others take their usual time.
 #[test]
 fn exchange_goes_on_after_a_hole() {
     for_each_seed(10, |seed| {
@@ -396,7 +396,7 @@ fn machine(fault: Fault, bytes: u64, limit: Duration) {
     }
 }
 
-/// A process stopped for two seconds goes on where it was.
+/// A process that is stopped for two seconds continues afterwards.
 #[test]
 fn machine_stopped_for_2_seconds() {
     let from = Time::ZERO + MS * 700;
@@ -447,10 +447,10 @@ fn clock_that_moves_in_steps_of_16_ms() {
     machine(Fault::CoarseClock(MS * 16), 2_000_000, SECOND * 4);
 }
 
-/// A peer that is stopped beyond the idle timeout: the other end is told, and the stopped one
-/// when it wakes: its round-trip samples of then are as long as the stop, one for each frame of credit
-/// that was under way, so that it waits for three probe timeouts of up to a minute each
-/// (RFC 9000 §10.1).
+/// A peer that is stopped beyond the idle timeout: the other end reports the timeout. The stopped
+/// one does so after it wakes: its round-trip samples are then as long as the stop, one for each
+/// frame of credit in flight, so that it waits for three probe timeouts of up to a minute each (RFC
+/// 9000 §10.1).
 #[test]
 fn machine_stopped_beyond_the_idle_timeout_is_told_to_both() {
     let setup = ethernet("20mbit,rtt=40ms").both(|it| it.max_idle_timeout = Some(SECOND * 5));
@@ -477,7 +477,7 @@ fn machine_stopped_beyond_the_idle_timeout_is_told_to_both() {
     }
 }
 
-/// The server is slow to begin with: a hole from the first packet on.
+/// The server starts late: a hole from the first packet on.
 #[test]
 fn hole_during_the_handshake() {
     for_each_seed(20, |seed| {

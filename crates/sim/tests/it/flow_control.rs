@@ -25,8 +25,8 @@ fn connection_window(config: &mut TransportConfig, bytes: u64) {
     config.receive_window_max = bytes;
 }
 
-/// With a window that does not grow, at most a window per round trip arrives, and at least half
-/// of that: an update leaves when half of it was read.
+/// With a constant window, at most a window per round trip arrives, and at least half of that: an
+/// update leaves when half of the window was read.
 fn limited_by(window: u64, setup: Setup, bytes: u64, rtt: Duration) {
     let (_, time) = transfer_up(1, setup, bytes, SECOND * 100);
     let rounds = bytes as f64 / window as f64;
@@ -52,7 +52,7 @@ fn connection_window_of_16_kb_gives_a_window_per_round_trip() {
     limited_by(16_384, setup, 300_000, MS * 50);
 }
 
-/// A window of one byte: as slow as it gets, and it ends.
+/// A window of one byte: the slowest transfer, which still ends.
 #[test]
 fn stream_window_of_one_byte_still_delivers() {
     let setup = ethernet("100mbit,rtt=10ms").both(|it| stream_window(it, 1));
@@ -85,7 +85,7 @@ fn receive_windows_grow_on_long_fat_links() {
     assert!(time < limit, "{time:?}, at most {limit:?}");
 }
 
-/// The same the other way, where the send buffer of the server has to grow as well.
+/// The same in the other direction, where the send buffer of the server has to grow as well.
 #[test]
 fn send_buffer_grows_on_long_fat_links() {
     let bytes = 30_000_000;
@@ -102,9 +102,9 @@ fn send_buffer_grows_on_long_fat_links() {
     assert!(time < ideal(bytes, 200, MS * 200) + SECOND, "{time:?}");
 }
 
-/// Slow start doubles from round trip to round trip, and in each something is lost that keeps the
-/// client from reading for another one, or two. Windows and the server's buffer grow nevertheless:
-/// when they grew only by what was read, this took 14 to 20 s.
+/// Slow start doubles each round trip, and in each a packet is lost that blocks the client's
+/// reading for another one, or two. Windows and the server's buffer grow nevertheless: when they
+/// grew only with bytes read, this took 14 to 20 s.
 #[test]
 fn windows_grow_on_long_fat_links_that_lose_packets() {
     let bytes = 30_000_000;
@@ -118,7 +118,7 @@ fn windows_grow_on_long_fat_links_that_lose_packets() {
     });
 }
 
-/// Windows that cannot grow and are four times what the path holds.
+/// Windows that cannot grow and are four times the BDP.
 #[test]
 fn fixed_windows_of_four_bdp_are_enough() {
     let setup = ethernet("20mbit,rtt=40ms,queue=1bdp").both(|it| stream_window(it, 400_000));
@@ -129,8 +129,8 @@ fn fixed_windows_of_four_bdp_are_enough() {
     );
 }
 
-/// All that the receiver sends is lost for a second, updates too, while the sender waits for
-/// them: it has to go on by itself when they are sent again.
+/// All packets of the receiver are lost for a second, updates too, while the sender waits for them.
+/// The transfer must continue without help when they are sent again.
 #[test]
 fn blocked_sender_goes_on_when_updates_were_lost() {
     for_each_seed(20, |seed| {
@@ -146,7 +146,7 @@ fn blocked_sender_goes_on_when_updates_were_lost() {
     });
 }
 
-/// Every third packet back is lost: updates among them.
+/// Every third packet back is lost, among them updates.
 #[test]
 fn lost_updates_are_sent_again() {
     for_each_seed(10, |seed| {
@@ -158,7 +158,7 @@ fn lost_updates_are_sent_again() {
     });
 }
 
-/// Reads streams of the client at most so many bytes each so often.
+/// Reads streams of the client, a limited number of bytes at a fixed interval.
 #[derive(Debug)]
 struct SlowReader {
     step: usize,
@@ -240,7 +240,7 @@ impl App for SlowReader {
     }
 }
 
-/// Sends so many bytes on each of so many streams, all at once.
+/// Sends bytes on several streams at once.
 #[derive(Debug)]
 struct ManyStreams {
     len: u64,
@@ -333,8 +333,8 @@ fn many(
     (scene, time)
 }
 
-/// Fifty streams, each with a window of its own as large as that of the connection: nobody
-/// starves, and the sum is what the connection allows.
+/// Fifty streams, each with a window as large as that of the connection: none starves, and the sum
+/// is the limit of the connection.
 #[test]
 fn fifty_streams_share_a_connection_window() {
     let setup = ethernet("100mbit,rtt=40ms").both(|it| connection_window(it, 64_000));
@@ -361,8 +361,8 @@ fn fifty_streams_share_a_connection_window_with_loss() {
     });
 }
 
-/// The reader is the limit: 20 000 bytes each 10 ms. What was not read stays within the window
-/// that was given, and the sender waits.
+/// The reader is the limit: 20 000 bytes each 10 ms. Unread bytes stay within the granted window,
+/// and the sender waits.
 #[test]
 fn slow_reader_holds_the_sender_back() {
     let setup = ethernet("100mbit,rtt=20ms").both(|it| stream_window(it, 100_000));
@@ -381,8 +381,8 @@ fn slow_reader_holds_the_sender_back() {
     common::lab::assert_clean(&scene);
 }
 
-/// A window that may grow does not when the reader is slow: growth is for readers that read a
-/// window within two round trips.
+/// A window that may grow does not if the reader is slow: growth is for readers that read a window
+/// within two round trips.
 #[test]
 fn window_does_not_grow_for_a_slow_reader() {
     let setup = ethernet("100mbit,rtt=20ms").both(|it| {
@@ -397,7 +397,7 @@ fn window_does_not_grow_for_a_slow_reader() {
         let unread = scene.server_stats().data_received - scene.server_tally().received;
         most = most.max(unread);
     }
-    // One growth at the beginning, when all was new, is allowed.
+    // One growth at the beginning is allowed.
     assert!(most <= 100_000, "{most}");
     common::lab::assert_clean(&scene);
 }
@@ -414,9 +414,9 @@ fn window_of_one_datagram_carries_a_download() {
     assert!((MS * 500..MS * 1100).contains(&time), "{time:?}");
 }
 
-/// The mapping of the client changes at any moment while it waits for credit: the update goes to
-/// the old address, nothing of the client is in flight, and only by asking again (RFC 9000 §4.1)
-/// does it show where it is now.
+/// The mapping of the client changes while it waits for credit. The update goes to the old address,
+/// and no packet of the client is in flight. Only a new request for credit (RFC 9000 §4.1) reveals
+/// its new address.
 #[test]
 fn blocked_sender_asks_again_when_the_update_went_to_its_old_address() {
     for_each_seed(40, |seed| {

@@ -1,4 +1,4 @@
-//! Handshakes over networks that lose, delay, copy and damage them.
+//! Handshakes over networks that lose, delay, copy and corrupt packets.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn survives_every_subset_of_the_first_twelve_datagrams_lost() {
     for_each_seed(1 << 12, |seed| {
         let mask = seed - 1;
         let mut setup = Setup::on("rtt=20ms").both(|config| {
-            // Twelve lost in a row take six probe timeouts, which double.
+            // Twelve losses in a row take six probe timeouts, which double.
             config.initial_rtt = MS * 100;
             config.handshake_timeout = Duration::from_secs(60);
             config.max_idle_timeout = Some(Duration::from_secs(60));
@@ -52,7 +52,8 @@ fn survives_every_subset_of_the_first_twelve_datagrams_lost() {
 /// The probe timeout before there is a sample: RFC 9002 §6.2.2, 333 ms and four times its half.
 const FIRST_PTO: Duration = Duration::from_millis(999);
 
-/// Sends 1000 bytes over `setup`, and sees them arrive and the connection end well.
+/// Sends 1000 bytes over `setup`, and checks that they arrive and the connection closes without
+/// error.
 fn transfer(seed: u64, setup: Setup, limit: Duration) -> Scene {
     let mut scene = Scene::new(seed, setup, small());
     scene.finish(limit, 1);
@@ -65,8 +66,8 @@ fn handshake_time(scene: &Scene) -> Duration {
     scene.stats().handshake_time.expect("it is over")
 }
 
-/// One loss costs the sender of it a probe timeout at most, and both ends may wait for each
-/// other once: after two timeouts and three round trips all is said.
+/// One loss costs its sender at most a probe timeout, and both ends may wait for each other once:
+/// two timeouts and three round trips are enough.
 const AFTER_ONE_LOSS: Duration = Duration::from_millis(2 * 999 + 3 * 50);
 
 #[test]
@@ -91,7 +92,7 @@ fn any_one_of_the_first_twelve_datagrams_to_the_client_lost_costs_a_probe_timeou
     assert!(hits >= 4, "the server sends no less: {hits}");
 }
 
-/// Two losses at the same end cost at most two timeouts in a row, the second twice as long.
+/// Two losses at the same end cost at most two consecutive timeouts, the second twice as long.
 const AFTER_TWO_LOSSES: Duration = Duration::from_millis((1 + 2 + 1) * 999 + 4 * 50);
 
 #[test]
@@ -130,7 +131,7 @@ fn any_datagram_lost_in_each_direction_is_survived() {
 #[test]
 fn round_trip_longer_than_the_first_probe_timeout_costs_nothing() {
     let scene = transfer(1, Setup::on("rtt=1500ms"), Duration::from_secs(4));
-    // What the probes repeat was under way all the time.
+    // The packets that the probes repeat were in flight all the time.
     assert!(scene.stats().ptos >= 1);
     assert!(handshake_time(&scene) < MS * 1510);
 }
@@ -179,7 +180,7 @@ fn server_confirms_within_one_and_a_half_round_trips_and_the_client_within_two()
     assert!(client >= MS * 200 && client < MS * 202, "{client:?}");
 }
 
-/// A changed datagram is as good as a lost one, whichever byte it is: first byte, version,
+/// A corrupted datagram is equivalent to a lost one, for every byte: first byte, version,
 /// connection IDs, token length, packet number, ciphertext, tag.
 #[test]
 fn one_damaged_byte_in_any_of_the_first_ten_datagrams_is_survived() {
@@ -205,7 +206,7 @@ fn finished(mut scene: Scene, limit: Duration, what: &str) -> Scene {
     scene
 }
 
-/// RFC 9000 §6.2: a list with the version that the client chose is no reason to leave.
+/// RFC 9000 §6.2: a list with the version that the client chose does not end the attempt.
 #[test]
 fn version_negotiation_that_lists_our_version_is_ignored() {
     let mut setup = Setup::on("rtt=50ms");
@@ -225,8 +226,8 @@ fn every_datagram_twice_costs_no_time() {
     assert_eq!(scene.tally().received + scene.server_tally().received, 1000);
 }
 
-/// RFC 9001 §4.1.2: only a server that has the client's Finished acknowledges its data. It does
-/// so every 25 ms at least, while HANDSHAKE_DONE would come again after a probe timeout of the
+/// RFC 9001 §4.1.2: only a server that has the client's Finished acknowledges its data. It does so
+/// at least every 25 ms, while HANDSHAKE_DONE would be repeated after a probe timeout of the
 /// server: 50 ms, four times 25 ms and 25 ms after the 75 ms at which it was lost.
 #[test]
 fn acknowledged_data_confirms_the_handshake_when_handshake_done_is_lost() {
@@ -242,8 +243,8 @@ fn acknowledged_data_confirms_the_handshake_when_handshake_done_is_lost() {
     scene.assert_clean();
 }
 
-/// Whatever overtakes what within a flight, keys or bytes come 30 ms later at the most, and
-/// what came too early was kept: no probe is needed.
+/// Packets of a flight may arrive in any order. Keys or bytes are at most 30 ms late, and early
+/// packets are kept, so no probe is needed.
 #[test]
 fn reordered_flights_cost_no_more_than_the_delay_of_the_late_ones() {
     let mut reordered = 0;
@@ -293,7 +294,7 @@ fn both_halves_of_the_hello_lost_are_sent_again() {
 
 #[test]
 fn halves_of_the_hello_seconds_apart_make_one_connection() {
-    // Only every other datagram passes, at first the second half.
+    // Only every other datagram passes, starting with the second half.
     let setup = Setup::on("rtt=50ms,drop=1,3,5;rtt=50ms,first=2");
     let scene = transfer(1, setup, Duration::from_secs(8));
     assert_eq!(scene.server().endpoint().stats().accepted, 1);
@@ -301,8 +302,8 @@ fn halves_of_the_hello_seconds_apart_make_one_connection() {
     assert_eq!(scene.back().dropped.listed, 2);
 }
 
-/// The server knows only from the client's ACK that its first datagram arrived. When that ACK
-/// is lost, the client's next probe says so again.
+/// Only the client's ACK shows the server that its first datagram arrived. If that ACK is lost, the
+/// client's next probe repeats it.
 #[test]
 fn probe_repeats_an_acknowledgement_that_was_lost() {
     let setup = Setup::on("rtt=50ms,drop=3;rtt=50ms,drop=2");
@@ -317,8 +318,8 @@ fn probe_repeats_an_acknowledgement_that_was_lost() {
     finished(scene, AFTER_TWO_LOSSES, "transfer");
 }
 
-/// Silence ends the attempt when its time is over. The client probes with two datagrams each
-/// time, twice as long after each: at 1, 3 and 7 seconds of the ten.
+/// Silence ends the attempt at the handshake timeout. The client probes with two datagrams each
+/// time, at intervals that double: at 1, 3 and 7 seconds of the ten.
 #[test]
 fn silent_server_ends_the_attempt_in_its_time() {
     let mut scene = Scene::new(1, Setup::on("rtt=50ms;rtt=50ms,blackhole=0s:60s"), small());
@@ -345,7 +346,7 @@ fn nobody_at_the_address_ends_the_attempt_in_its_time() {
     assert_eq!(scene.server().endpoint().stats().accepted, 0);
 }
 
-/// A server keeps what it made for a client that is gone for half of the handshake's time.
+/// A server keeps the state of a client that is gone for half of the handshake timeout.
 #[test]
 fn client_that_vanishes_after_its_hello_is_forgotten() {
     let link = "rtt=50ms,drop=3-1000;rtt=50ms";
@@ -359,9 +360,9 @@ fn client_that_vanishes_after_its_hello_is_forgotten() {
     assert_eq!(scene.server().endpoint().stats().half_open, 0);
 }
 
-/// The rule of the interop runner's `handshakeloss`: 30 %, at most three in a row, 50 times.
-/// Half of the attempts have no more than two timeouts to wait for, and all end in thirty seconds:
-/// after some losses in a row probes are six seconds apart.
+/// The rule of the interop runner's `handshakeloss`: 30 %, at most three in a row, 50 times. Half
+/// of the attempts wait for at most two timeouts, and all end within thirty seconds: after some
+/// losses in a row probes are six seconds apart.
 #[test]
 fn thirty_percent_loss_fails_no_handshake_of_a_hundred() {
     let mut times = Vec::new();
@@ -387,8 +388,8 @@ fn thirty_percent_damaged_fails_no_handshake_of_fifty() {
         let setup = Setup::on("rtt=30ms,corrupt=30%:3");
         let mut scene = Scene::new(seed, setup, small());
         scene.finish(Duration::from_secs(20), 1);
-        // The server may have given up an attempt of which it heard nothing for five seconds;
-        // the client began anew without noticing.
+        // The server may have dropped an attempt without packets for five seconds, and the client
+        // started again.
         assert_eq!(scene.server_tally().received, 1000);
         assert_eq!(scene.tally().failures, [""; 0]);
         assert_eq!(scene.tally().mismatch, None);
@@ -408,8 +409,8 @@ fn cut_datagrams_are_as_good_as_lost() {
     assert!(cut > 50, "{cut}");
 }
 
-/// RFC 9000 §12.2: what follows the last packet of a datagram is no reason to drop that packet;
-/// a datagram with a short header has no such end and is lost.
+/// RFC 9000 §12.2: bytes behind the last packet of a datagram are no reason to drop that packet. A
+/// datagram with a short header has no such end and is lost.
 #[test]
 fn bytes_behind_the_hello_cost_nothing() {
     let link = "rtt=50ms,extend=100%;rtt=50ms";
@@ -433,8 +434,8 @@ fn three_seconds_without_a_network_at_first_are_survived() {
     assert!(scene.dropped(|dropped| dropped.blackhole) >= 6);
 }
 
-/// All bytes pass one after the other at 64 kbit/s, and nothing is sent twice but what the
-/// probes repeat before there is a sample.
+/// All bytes pass at 64 kbit/s, and nothing is sent twice except for the probes before there is a
+/// sample.
 #[test]
 fn slow_link_takes_the_time_of_the_bytes() {
     let scene = transfer(
@@ -452,7 +453,7 @@ fn slow_link_takes_the_time_of_the_bytes() {
     assert_eq!(scene.dropped(Dropped::total), 0);
 }
 
-/// Twenty clients at the same moment through one link that loses a tenth.
+/// Twenty clients connect at the same time through one link that loses a tenth.
 #[test]
 fn clients_do_not_disturb_each_other() {
     for_each_seed(10, |seed| {
@@ -470,7 +471,7 @@ fn clients_do_not_disturb_each_other() {
     });
 }
 
-/// `count` clients of one server on one link, each with a transfer, after thirty seconds.
+/// Runs `count` clients of one server on one link, each with a transfer, for thirty seconds.
 fn crowd(seed: u64, count: u8, link: &str) -> (World, Vec<NodeId>, NodeId) {
     let mut world = World::new(seed);
     let clients: Vec<NodeId> = (0..count)

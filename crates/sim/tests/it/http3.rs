@@ -1,4 +1,4 @@
-//! HTTP/3 across links that lose, reorder and copy: the code of the facade, in virtual time.
+//! HTTP/3 over links that lose, reorder and copy: the facade in virtual time.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn server() -> Result {
     Ok(())
 }
 
-/// A second of the link.
+/// The bytes of a second of the link.
 const LARGE: usize = 2_400_000;
 
 async fn client() -> Result<h3::Client> {
@@ -82,7 +82,7 @@ fn run(seed: u64, link: &str) -> Result<(Duration, u64)> {
     Ok((time, world.digest()))
 }
 
-/// Sections that arrive before the entries they refer to wait for them, and for nothing else.
+/// Blocked streams wait for the entries that they refer to, and for nothing else.
 #[test]
 fn requests_are_answered_on_links_that_lose_and_reorder() {
     for_each_seed(20, |seed| {
@@ -98,7 +98,7 @@ fn requests_are_answered_on_links_that_lose_and_reorder() {
     });
 }
 
-/// When each of these responses is there, asked for at once in this order.
+/// Returns the arrival times of these responses, requested at once in this order.
 async fn responses(priorities: Vec<h3::Priority>) -> Result<Vec<Duration>> {
     let client = client().await?;
     let begun = runtime::now();
@@ -142,8 +142,8 @@ fn times(priorities: &[(u8, bool)]) -> Vec<Duration> {
         .expect("answered")
 }
 
-/// RFC 9218 §10: the more urgent first; what is of use only as a whole in the order of asking;
-/// what is of use in parts in turns.
+/// RFC 9218 §10: more urgent responses come first. Non-incremental ones come in the order of
+/// requests, and incremental ones share the rate.
 #[test]
 fn responses_come_by_priority() {
     let second = Duration::from_secs(1);
@@ -154,7 +154,7 @@ fn responses_come_by_priority() {
         "{by_urgency:?}"
     );
     assert!(at(by_urgency[0], 3.2), "{by_urgency:?}");
-    // Which of the three tasks asks first is drawn from the seed.
+    // The seed determines which of the three tasks sends its request first.
     let mut by_order = times(&[(3, false); 3]);
     by_order.sort();
     assert!(by_order[1] > by_order[0] + second / 2, "{by_order:?}");

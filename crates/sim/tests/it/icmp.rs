@@ -1,5 +1,5 @@
-//! Links that tell senders which packets are too large, and liars who pretend to be such a link.
-//! RFC 9000 §14.2.1.
+//! Links that report packets that are too large, and attackers who forge such reports. RFC 9000
+//! §14.2.1.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use courser_sim::node::Node;
 use courser_sim::packet::{Packet, TooBig};
 use courser_transport::ConnectionStats;
 
-/// A transfer of 6 MB over a link that shrinks after a second, with and without a word; how long
-/// it took, and the client's counters.
+/// Runs a transfer of 6 MB over a link that shrinks after a second, with and without a report.
+/// Returns the duration and the client's counters.
 fn shrinking(seed: u64, suffix: &str) -> (Duration, ConnectionStats) {
     let bytes = 6_000_000;
     let setup = Setup::on(&format!(
@@ -37,8 +37,9 @@ fn link_that_shrinks_and_says_so_costs_no_pause() {
         let (silent, _) = shrinking(seed, "");
         let (told, stats) = shrinking(seed, "/icmp");
         assert_eq!(stats.path.mtu, 1252, "exactly what was said");
-        // 6 MB are 2.5 s at this rate, a handshake and slow start 0.4 s; what is in queue and
-        // flight at each step goes twice, up to 0.28 s. The search begins when slow start is over.
+        // 6 MB take 2.5 s at this rate, the handshake and slow start 0.4 s. Packets in the queue
+        // and in flight at each step are sent twice, up to 0.28 s. The search starts when slow
+        // start is over.
         assert!(told < MS * 3_600, "{told:?}");
         assert!(silent > told + MS * 150, "{silent:?} {told:?}");
         assert_eq!(stats.ptos, 0, "{stats:?}");
@@ -58,7 +59,7 @@ fn search_needs_one_probe_more_than_it_is_told() {
     assert_clean(&scene);
 }
 
-/// The server hears of its own datagrams, not of the client's.
+/// The server gets reports about its own datagrams only.
 #[test]
 fn each_direction_is_told_of_its_own() {
     let setup = Setup::on("20mbit,40ms;20mbit,20ms | 20ms,mtu=1500/icmp,mtu@1s=1300/icmp");
@@ -71,7 +72,7 @@ fn each_direction_is_told_of_its_own() {
     assert_eq!(there(&scene).answered, 0);
 }
 
-/// Address and port that the router saw are not those of the client.
+/// The router saw another address and port than the client's.
 #[test]
 fn client_behind_a_nat_is_told() {
     let setup =
@@ -83,7 +84,7 @@ fn client_behind_a_nat_is_told() {
     assert!(there(&scene).answered > 0);
 }
 
-/// What a liar sends to the client about a packet of the client's.
+/// Returns the forged report about a packet of the client.
 fn lie(scene: &mut Scene, mtu: u32, payload: &[u8]) {
     let message = TooBig {
         packet: Packet {
@@ -100,8 +101,8 @@ fn lie(scene: &mut Scene, mtu: u32, payload: &[u8]) {
     watched.packet_too_big(now, &message);
 }
 
-/// A flood of forged messages in the middle of a transfer, with every kind of quote that somebody
-/// can make up who does not see the packets, and impossible claims.
+/// A flood of forged reports in the middle of a transfer, with every kind of quote that an attacker
+/// can forge without seeing the packets, and impossible sizes.
 #[test]
 fn liars_change_nothing() {
     let run = |lies: bool| {
@@ -135,7 +136,7 @@ fn liars_change_nothing() {
     assert_eq!(run(true), run(false));
 }
 
-/// Real quotes with claims that no link of QUIC's can make.
+/// Correct quotes with sizes that no link for QUIC can have.
 #[test]
 fn link_that_claims_68_bytes_is_not_believed_and_a_black_hole_all_the_same() {
     let setup = Setup::on("20mbit,20ms | 20ms,mtu=1500/icmp,mtu@1s=68/icmp;20mbit,40ms")

@@ -1,4 +1,4 @@
-//! Silence: when it ends a connection, and what keeps one alive. RFC 9000 §10.1.
+//! Silence: the end of idle connections, and keep-alives. RFC 9000 §10.1.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn once() -> Exchange {
     Exchange::ping(SERVER, Duration::from_secs(3600), None)
 }
 
-/// No search for the MTU, whose probes are a life sign too.
+/// Disables the search for the MTU, whose probes keep a connection alive too.
 fn idle_after(link: &str, client: Option<Duration>, server: Option<Duration>) -> Setup {
     let mut setup = Setup::on(link).both(|config| config.mtu_discovery = false);
     setup.client.max_idle_timeout = client;
@@ -23,8 +23,8 @@ fn idle_after(link: &str, client: Option<Duration>, server: Option<Duration>) ->
     setup
 }
 
-/// Runs until both ends are gone; when that was. The last packet arrives one second after the
-/// beginning at the latest.
+/// Runs until both ends have closed, and returns the times. The last packet arrives one second
+/// after the start at the latest.
 fn ends(scene: &mut Scene, limit: Duration) -> (Time, Time) {
     scene.run_until(limit, "end", |scene| {
         scene.end().is_some() && scene.server_end().is_some()
@@ -51,7 +51,7 @@ fn silence_ends_both_ends_within_a_tenth_of_the_timeout() {
         let setup = idle_after("rtt=40ms", Some(timeout), Some(timeout));
         let mut scene = Scene::new(1, setup, once());
         let (client, server) = ends(&mut scene, timeout + SECOND);
-        // All is said after three round trips and the delay of an ACK.
+        // All packets have been sent after three round trips and the delay of an ACK.
         let most = timeout + timeout / 10 + MS * 150;
         assert_within(client, timeout, most);
         assert_within(server, timeout, most);
@@ -93,7 +93,7 @@ fn without_any_timeout_a_day_of_silence_is_survived() {
     scene.assert_clean();
 }
 
-/// Never less than three probe timeouts: a short timeout must not end what is only slow.
+/// Never less than three probe timeouts: a short timeout must not end a slow connection.
 #[test]
 fn timeout_shorter_than_the_round_trip_is_stretched() {
     let setup = idle_after("rtt=800ms", Some(MS * 100), Some(MS * 100));
@@ -140,8 +140,8 @@ fn keep_alive_survives_twenty_percent_loss() {
     });
 }
 
-/// A mapping that is forgotten while idle: the server's packets go nowhere until the client has
-/// sent again, which its keep-alive does.
+/// A mapping expires while idle: packets of the server are dropped until the client has sent again,
+/// which its keep-alive does.
 #[test]
 fn keep_alive_tells_the_server_of_a_new_mapping() {
     let mut setup = idle_after(
@@ -164,9 +164,9 @@ fn keep_alive_tells_the_server_of_a_new_mapping() {
     scene.assert_clean();
 }
 
-/// F04: nothing passes for less than the idle timeout, in one direction or both, and then the
-/// transfer goes on. It ends within the doubling of the probe timeout: at most as long after
-/// the hole as the hole was, and what the transfer takes.
+/// F04: everything is lost for less than the idle timeout, in one direction or both, and then the
+/// transfer continues. It ends within the doubling of the probe timeout: after the hole at most its
+/// length, and the duration of the transfer.
 fn survives_hole(hole: &str, forward: bool, back: bool) {
     let lasts: Duration = duration(hole);
     let link = |holed: bool| match holed {
@@ -226,7 +226,7 @@ fn one_second_of_every_three_without_a_network_is_survived() {
     assert!(scene.dropped(|dropped| dropped.blackhole) > 10);
 }
 
-/// F05: both ends find out on their own, each within a tenth of the timeout after it last heard.
+/// F05: both ends detect it on their own, each within a tenth of the timeout after its last packet.
 #[test]
 fn blackhole_longer_than_the_timeout_ends_both_ends() {
     let link = "10mbit,rtt=40ms,queue=100p,blackhole=2s:600s";
@@ -236,8 +236,8 @@ fn blackhole_longer_than_the_timeout_ends_both_ends() {
         });
         let mut scene = Scene::new(1, setup, Bulk::new(SERVER, way, Amount::Endless));
         let (client, server) = ends(&mut scene, SECOND * 20);
-        // What was under way arrives up to a queue of 100 packets after two seconds, and an end that
-        // gets nothing but acknowledgements had the last one up to a quarter of a round trip before.
+        // Packets in flight arrive up to a queue of 100 packets after two seconds. An end that
+        // receives only acknowledgements got the last one up to a quarter of a round trip before.
         assert_within(client, SECOND * 12 - MS * 40, SECOND * 13);
         assert_within(server, SECOND * 12 - MS * 40, SECOND * 13);
         let probes = scene.stats().ptos + scene.server_stats().ptos;
@@ -245,8 +245,8 @@ fn blackhole_longer_than_the_timeout_ends_both_ends() {
     }
 }
 
-/// The end that sends has its probes, the other does not know that anything is wrong: sending
-/// into the void does not keep a connection alive (RFC 9000 §10.1).
+/// The sending end has its probes, and the other one does not notice: sending without responses
+/// does not keep a connection alive (RFC 9000 §10.1).
 #[test]
 fn one_way_blackhole_longer_than_the_timeout_ends_both_ends() {
     let link = "10mbit,rtt=40ms,queue=100p";
@@ -264,14 +264,14 @@ fn one_way_blackhole_longer_than_the_timeout_ends_both_ends() {
         assert_eq!(error, ConnectionError::TimedOut);
         let (server, error) = scene.server_end().expect("ended");
         assert_eq!(error, ConnectionError::TimedOut);
-        // One end hears the other's last probes, for at most another timeout; its own first probe
-        // after that starts the time anew (RFC 9000 §10.1).
+        // One end receives the other's last probes, for at most another timeout. Its own first
+        // probe after that restarts the timeout (RFC 9000 §10.1).
         assert_within(client.min(server), SECOND * 7 - MS * 40, MS * 7600);
         assert_within(client.max(server), SECOND * 7, MS * 17_600);
     }
 }
 
-/// A peer that vanishes while nothing is under way costs no packet.
+/// A peer that disappears while nothing is in flight costs no packet.
 #[test]
 fn vanished_idle_peer_is_noticed_without_a_packet() {
     let setup = idle_after("rtt=40ms", Some(SECOND * 10), Some(SECOND * 10));

@@ -1,4 +1,4 @@
-//! New 1-RTT keys, whoever wants them and whatever happens meanwhile. RFC 9001 §6.
+//! Updates of 1-RTT keys by either end, with faults at the same time. RFC 9001 §6.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn setup(link: &str) -> Setup {
     Setup::on(link).both(|config| config.mtu_discovery = false)
 }
 
-/// One megabyte of the client is under way: 0.8 s at 10 Mbit/s.
+/// Starts a transfer of one megabyte of the client: 0.8 s at 10 Mbit/s.
 fn under_way(seed: u64, link: &str) -> Scene {
     let mut scene = Scene::new(seed, setup(link), up());
     scene.confirm(SECOND * 2);
@@ -65,7 +65,7 @@ fn both_ends_update_at_once_and_agree_on_one_update() {
     scene.update_client_keys().expect("allowed");
     scene.update_server_keys().expect("allowed");
     finish(&mut scene, SECOND * 2);
-    // Each meets the other's packets in the phase that it has gone to itself.
+    // Each receives the other's packets in the phase that it has entered itself.
     assert_eq!(updates(&scene), (1, 1));
     assert_eq!(scene.stats().packets_lost, 0);
 }
@@ -75,8 +75,8 @@ fn idle_ends_update_too() {
     let app = Exchange::ping(SERVER, SECOND, Some(5));
     let mut scene = Scene::new(1, setup("rtt=40ms"), app);
     scene.run_for(MS * 500);
-    // An exchange between two updates: an end that only acknowledged in the new phase knows
-    // nothing of its own packets yet.
+    // An exchange between two updates: an end that only sent acknowledgements in the new phase does
+    // not know whether its own packets arrived.
     for _ in 0..2 {
         scene.update_client_keys().expect("allowed");
         scene.run_for(SECOND);
@@ -110,7 +110,7 @@ fn update_too_early_is_refused_and_harmless() {
     assert_eq!(updates(&scene), (1, 1));
 }
 
-/// The application asks as often as it can; the rules allow about one in a round trip.
+/// The application requests updates as often as it can. The rules allow about one per round trip.
 #[test]
 fn updates_without_end_do_not_disturb_a_transfer() {
     let mut scene = under_way(1, LINK);
@@ -126,8 +126,7 @@ fn updates_without_end_do_not_disturb_a_transfer() {
     assert!(allowed >= 4, "{allowed}");
 }
 
-/// Some 800 packets of the client, and an update after each 50: the end that sends no data
-/// follows.
+/// Some 800 packets of the client, and an update after each 50. The end that sends no data follows.
 #[test]
 fn updates_every_fifty_packets_by_themselves() {
     let mut setup = setup(LINK);
@@ -152,7 +151,7 @@ fn updates_of_both_ends_by_themselves() {
     );
 }
 
-/// Which packets are lost around the update does not matter.
+/// The result does not depend on the packets that are lost around the update.
 #[test]
 fn updates_are_survived_with_ten_percent_loss() {
     let mut done = 0;
@@ -183,7 +182,7 @@ fn packets_of_the_old_phase_that_are_late_are_read() {
         finish(&mut scene, SECOND * 30);
         late += scene.forward().reordered;
         assert!(scene.stats().key_updates >= 1);
-        // What was wrongly taken for lost was sent again, but in packets of other numbers.
+        // Data wrongly declared lost was retransmitted, but in packets with other numbers.
         assert_eq!(scene.server_stats().packets_dropped, dropped, "seed {seed}");
     });
     assert!(late > 1000, "{late}");
@@ -201,7 +200,7 @@ fn damaged_packets_during_updates_are_no_reason_to_close() {
     });
 }
 
-/// The update itself is lost, and so are all probes for two seconds: afterwards the ends agree.
+/// The update itself is lost, and so are all probes for two seconds. Afterwards the ends agree.
 #[test]
 fn update_into_a_blackhole_is_agreed_on_afterwards() {
     for both in [false, true] {

@@ -1,4 +1,4 @@
-//! Lost packets of transfers: found, sent again, in time. RFC 9002.
+//! Lost packets of transfers: detected and retransmitted in time. RFC 9002.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn bulk(way: Way, bytes: u64) -> Bulk {
     Bulk::new(SERVER, way, Amount::Bytes(bytes))
 }
 
-/// Moves `bytes` up; how long it took, and the scene.
+/// Moves `bytes` up. Returns the duration and the scene.
 fn upload(seed: u64, link: &str, bytes: u64, limit: Duration) -> (Duration, Scene) {
     let mut scene = Scene::new(seed, patient(link), bulk(Way::Up, bytes));
     let time = scene.finish(limit, 1);
@@ -30,8 +30,8 @@ fn download(seed: u64, link: &str, bytes: u64, limit: Duration) -> (Duration, Sc
     (time, scene)
 }
 
-/// What is lost here may be the handshake too, which has its own scenarios. Packets of 1200 bytes
-/// all the time: these links have no MTU, and would be crossed in few packets.
+/// The handshake may be lost here too, which has its own scenarios. All packets have 1200 bytes:
+/// these links have no MTU, and larger packets would be few.
 fn patient(link: &str) -> Setup {
     Setup::on(link).both(|config| {
         config.mtu_discovery = false;
@@ -40,9 +40,9 @@ fn patient(link: &str) -> Setup {
     })
 }
 
-/// Time of `bytes` at a tenth of what Mathis et al. give for loss `p`: segments of 1.2 kB,
-/// 1.22 / sqrt(p) of them per round trip. A transfer this short is ruled by its few losses, so a
-/// tenth; and the handshake may take some seconds.
+/// Returns the time of `bytes` at a tenth of the rate that Mathis et al. give for loss `p`:
+/// segments of 1.2 kB, 1.22 / sqrt(p) of them per round trip. A tenth, since few losses dominate so
+/// short a transfer. The handshake may take some seconds.
 fn mathis_bound(bytes: u64, rtt: Duration, p: f64) -> Duration {
     let per_round_trip = 1200.0 * 1.22 / p.sqrt();
     let bytes = f64::from(u32::try_from(bytes).expect("small"));
@@ -87,7 +87,7 @@ fn twenty_percent_lost_is_survived() {
     survives_random_loss(20.0, 100_000, 30);
 }
 
-/// Beyond the model: each round of a probe and its answer fails in 84 of 100 cases at 60 %, and
+/// Beyond the model: each round of a probe and its response fails in 84 of 100 cases at 60 %, and
 /// each failure doubles the wait.
 #[test]
 fn forty_and_sixty_percent_lost_are_survived_in_the_end() {
@@ -100,7 +100,7 @@ fn forty_and_sixty_percent_lost_are_survived_in_the_end() {
             });
             let mut scene = Scene::new(seed, setup, bulk(Way::Up, bytes));
             let done = |scene: &Scene| scene.tally().streams == 1;
-            // Whole seconds: virtual time is long here.
+            // Whole seconds, because virtual time is long here.
             for _ in 0..2500 {
                 if done(&scene) {
                     break;
@@ -127,8 +127,8 @@ fn bursts_of_five_are_survived() {
     assert!(dropped > 200, "{dropped}");
 }
 
-/// Forty packets in a row, wherever in the transfer that is: a good part of a window, and at the
-/// end all of it, where each probe timeout takes two of them.
+/// Forty packets in a row are lost at any place of the transfer: a large part of a window, and at
+/// the end all of it, where each probe timeout takes two of them.
 #[test]
 fn burst_of_forty_packets_is_survived_wherever_it_is() {
     for first in (120..500).step_by(20) {
@@ -136,14 +136,14 @@ fn burst_of_forty_packets_is_survived_wherever_it_is() {
         let link = format!("20mbit,rtt=30ms,drop={first}-{last},queue=100p;20mbit,rtt=30ms");
         let (time, scene) = upload(first, &link, 600_000, SECOND * 20);
         assert!(scene.forward().dropped.listed > 20, "from {first}");
-        // The rest after a timeout or two, with a window that has to grow again.
+        // The rest follows after one or two timeouts, with a window that has to grow again.
         assert!(time < SECOND * 5, "{time:?} from {first}");
     }
 }
 
-/// Ten answers fill a window; the last three packets are lost, and so is whatever the client
-/// says. Two packets for each timeout of 145 ms, 290 ms, ... reach the last of ten at the fifth,
-/// after four and a half seconds: those that the client has are not all that is repeated.
+/// Ten responses fill a window. The last three packets are lost, and so are all packets of the
+/// client. Two packets for each timeout of 145 ms, 290 ms, ... reach the last of ten at the fifth,
+/// after four and a half seconds: probes repeat more than the packets that the client has.
 #[test]
 fn probes_reach_what_was_lost_while_no_acknowledgement_comes_through() {
     let app = Requests::new(SERVER, 10, 10, 1000).beginning_at(SECOND);
@@ -151,7 +151,7 @@ fn probes_reach_what_was_lost_while_no_acknowledgement_comes_through() {
     scene.run_for(SECOND - MS);
     let first = scene.back().packets_in + 1;
     scene.set_back(&format!("rtt=40ms,drop={}-{}", first + 6, first + 9));
-    // The requests are under way, and nothing follows them.
+    // The requests are in flight, and nothing follows them.
     scene.run_for(MS * 2);
     scene.set_forward("rtt=40ms,blackhole=0s:60s");
     scene.run_for(MS * 50);
@@ -172,7 +172,8 @@ fn every_hundredth_lost_is_sent_again_and_nothing_else() {
     );
     let (lost, stats) = (scene.forward().dropped.every, scene.stats());
     assert!(lost >= 16, "{lost}");
-    // The last one may be an ACK of the client, and a lost probe of the MTU is no loss.
+    // The last one may be an ACK of the client, and a lost probe of the MTU does not count as a
+    // loss.
     assert!(
         stats.packets_lost >= lost - 3,
         "{} {lost}",
@@ -191,8 +192,8 @@ fn every_third_lost_is_survived_both_ways() {
     assert!(scene.back().dropped.every > 30);
 }
 
-/// One packet in the middle of many: found by the packets behind it, without a timeout, in one
-/// round trip and an eighth (RFC 9002 §6.1).
+/// One packet in the middle of many is lost. The packets behind it reveal the loss without a
+/// timeout, within one round trip and an eighth (RFC 9002 §6.1).
 #[test]
 fn one_lost_packet_in_the_middle_costs_no_timeout() {
     let setup = Setup::on("10mbit,rtt=40ms,queue=200p").both(|config| config.mtu_discovery = false);
@@ -213,8 +214,8 @@ fn one_lost_packet_in_the_middle_costs_no_timeout() {
     assert!(time < MS * 700, "{time:?}");
 }
 
-/// The request is lost: the probe timeout of the client is all that helps. A second one, twice
-/// as long, is not needed.
+/// The request is lost: only the probe timeout of the client helps. A second one, twice as long, is
+/// not needed.
 #[test]
 fn lost_tail_costs_one_probe_timeout() {
     let app = Exchange::ping(SERVER, SECOND, Some(4));
@@ -254,7 +255,7 @@ fn lost_answer_costs_one_probe_timeout() {
     assert_eq!(scene.back().dropped.listed, 1);
 }
 
-/// Each number of packets lost at the end of a window: two, three, ... of the last.
+/// Each number of packets is lost at the end of a window: two, three, ... of the last.
 #[test]
 fn lost_ends_of_any_length_cost_at_most_two_probe_timeouts() {
     for lost in 1..=8 {
@@ -276,8 +277,7 @@ fn lost_ends_of_any_length_cost_at_most_two_probe_timeouts() {
     }
 }
 
-/// ACKs count everything that came before: half of them may be lost without one packet sent
-/// twice by loss detection.
+/// ACKs are cumulative: half of them may be lost without a retransmission by loss detection.
 #[test]
 fn half_of_the_acknowledgements_lost_costs_little() {
     for_each_seed(10, |seed| {
@@ -293,7 +293,7 @@ fn half_of_the_acknowledgements_lost_costs_little() {
     });
 }
 
-/// Nothing but ACKs is lost for half a second.
+/// Only ACKs are lost for half a second.
 #[test]
 fn all_acknowledgements_lost_for_a_while_are_made_up_for() {
     let link = "20mbit,rtt=30ms,queue=400p;20mbit,rtt=30ms,blackhole=200ms:500ms";
@@ -343,8 +343,8 @@ fn losses_on_the_way_to_the_server_do_not_disturb_a_download() {
     });
 }
 
-/// A steady trickle: what is lost arrives a probe timeout later at most, or as soon as three
-/// packets behind it have, and the writer never falls behind.
+/// A steady flow: lost data arrives at most a probe timeout later, because later packets have
+/// arrived, and the writer never falls behind.
 #[test]
 fn paced_writer_keeps_up_with_ten_percent_loss() {
     for_each_seed(20, |seed| {
@@ -354,7 +354,7 @@ fn paced_writer_keeps_up_with_ten_percent_loss() {
         scene.run_for(SECOND * 10);
         let (sent, received) = (scene.tally().written, scene.server_tally().received);
         assert!(sent >= 245_000, "{sent}");
-        // What was written in the last second may be under way.
+        // Data written in the last second may be in flight.
         assert!(received + 25_000 >= sent, "{received} of {sent}");
         scene.assert_clean();
         assert!(scene.forward().dropped.loss > 20);

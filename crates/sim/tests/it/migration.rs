@@ -1,4 +1,4 @@
-//! Clients whose address changes under them.
+//! Clients whose address changes.
 
 use crate::common::lab::{
     MS, SECOND, assert_clean, controlled, endless, ethernet, finish_exchanges, finish_up,
@@ -13,15 +13,15 @@ fn rebindings(scene: &Scene) -> u64 {
     scene.world.rebindings(scene.link)
 }
 
-/// How often the server was told that the client moved.
+/// Returns the number of the server's events that the client moved.
 fn moves(scene: &Scene) -> usize {
     let log = scene.server().log().iter();
     log.filter(|(_, _, event)| matches!(event, Event::PathChanged { .. }))
         .count()
 }
 
-/// A transfer up that takes `seconds` at 10 Mbit/s: every change of mapping is noticed by the
-/// next packet of the client, so none costs more than the acknowledgements under way.
+/// A transfer up that takes `seconds` at 10 Mbit/s. The next packet of the client reveals every
+/// change of mapping, so each costs at most the acknowledgements in flight.
 fn moves_while_sending(rebind: &str, seconds: u64) {
     let bytes = seconds * 1_250_000;
     let setup = ethernet(&format!("10mbit,rtt=40ms,rebind={rebind}"));
@@ -36,7 +36,7 @@ fn moves_while_sending(rebind: &str, seconds: u64) {
     assert!(time < limit, "{time:?}, at most {limit:?}");
 }
 
-/// An answer takes up to 60 ms, so that a third of them goes to an address that is gone.
+/// A response takes up to 60 ms, so that a third of them goes to an old address.
 #[test]
 fn port_changes_every_200_ms_while_the_client_sends() {
     let bytes = 4_000_000;
@@ -66,9 +66,9 @@ fn address_changes_every_5_seconds_while_the_client_sends() {
     moves_while_sending("addr:2s:5s", 10);
 }
 
-/// A client that only receives is found again by its acknowledgements: those go out for packets
-/// under way, and after that by nothing until its own probe. It must not take longer than a few
-/// probe timeouts of the server.
+/// The acknowledgements of a client that only receives reveal its address. They answer packets in
+/// flight. After that only its own probe does, which must come within a few probe timeouts of the
+/// server.
 #[test]
 fn port_changes_every_second_while_the_server_sends() {
     let bytes = 3_000_000;
@@ -87,9 +87,9 @@ fn address_changes_every_second_while_the_server_sends() {
     assert!(time < SECOND * 6, "{time:?}");
 }
 
-/// At any moment from when the client has finished its handshake. What confirms it may go to the old
-/// port, and the server has no keys for the handshake any more: only a 1-RTT packet of the client
-/// tells where it is now (RFC 9002 §6.2.4).
+/// The mapping changes at any time after the client has finished its handshake. HANDSHAKE_DONE may
+/// go to the old port, and the server has no keys for the handshake any more: only a 1-RTT packet
+/// of the client reveals its address (RFC 9002 §6.2.4).
 #[test]
 fn port_changes_at_any_moment_after_the_handshake() {
     for_each_seed(40, |seed| {
@@ -101,7 +101,7 @@ fn port_changes_at_any_moment_after_the_handshake() {
     });
 }
 
-/// The mapping changes while nothing is sent, as it does most often.
+/// The mapping changes while nothing is sent, which is the most frequent case.
 #[test]
 fn port_changes_while_idle() {
     let app = Exchange::new(SERVER, 1000, 50_000, Some(4)).every(SECOND * 10);
@@ -110,8 +110,8 @@ fn port_changes_while_idle() {
     assert!(rebindings(&scene) >= 3);
     assert_eq!(moves(&scene), 3);
     for (at, took) in &scene.tally().exchanges {
-        // Request and response, a round trip for the validation, and for the address's
-        // three-fold budget.
+        // Request and response, and a round trip for the validation and for the three-times limit
+        // of the address.
         assert!(*took < MS * 350, "{at:?}: {took:?}");
     }
 }
@@ -127,7 +127,7 @@ fn address_changes_while_idle() {
     }
 }
 
-/// Keep-alives are enough for the server to learn the new address before there is data.
+/// Keep-alives reveal the new address to the server before there is data.
 #[test]
 fn keep_alive_tells_the_new_port_before_data_does() {
     let setup = ethernet("20mbit,rtt=50ms,rebind=3s:never");
@@ -163,8 +163,8 @@ fn address_changes_with_loss_and_reordering() {
     });
 }
 
-/// Runs a download up to the change at 2 s; the server's window shortly before and the least
-/// within a second after it.
+/// Runs a download up to the change at 2 s. Returns the server's window shortly before, and the
+/// smallest within a second after it.
 fn windows(rebind: &str) -> (u64, u64) {
     let mut scene = Scene::new(
         1,
@@ -188,7 +188,7 @@ fn windows(rebind: &str) -> (u64, u64) {
     (before.congestion_window, least)
 }
 
-/// The route is most likely the same (RFC 9000 §9.4).
+/// The route is probably the same (RFC 9000 §9.4).
 #[test]
 fn new_port_keeps_the_window() {
     let (before, least) = windows("2s:never");
@@ -196,7 +196,7 @@ fn new_port_keeps_the_window() {
     assert!(least >= before / 2, "{before}, {least}");
 }
 
-/// Nothing is known about the new path (RFC 9000 §9.4): ten datagrams at most.
+/// The new path is unknown (RFC 9000 §9.4): ten datagrams at most.
 #[test]
 fn new_address_starts_with_a_new_window() {
     let (before, least) = windows("addr:2s:never");
@@ -204,8 +204,8 @@ fn new_address_starts_with_a_new_window() {
     assert!(least <= 14_720, "{before}, {least}");
 }
 
-/// A mapping that lives for no more than four round trips: every fourth answer goes to an address
-/// that is gone, and still the connection lives.
+/// A mapping lives for at most four round trips: every fourth response goes to an old address, and
+/// still the connection continues.
 #[test]
 fn mapping_that_changes_ten_times_a_second_costs_no_connection() {
     let setup =
@@ -217,8 +217,8 @@ fn mapping_that_changes_ten_times_a_second_costs_no_connection() {
     assert!(time > SECOND, "{time:?}");
 }
 
-/// Idle beyond the mapping's life and no keep-alive: the next request is what moves the path,
-/// and if nothing ever comes both ends give up at the idle timeout.
+/// The connection is idle beyond the mapping's life without keep-alive: the next request moves the
+/// path. Without one both ends close at the idle timeout.
 #[test]
 fn idle_client_behind_a_changed_mapping_times_out_cleanly() {
     let app = Exchange::ping(SERVER, SECOND * 100, Some(2));
@@ -237,9 +237,9 @@ fn idle_client_behind_a_changed_mapping_times_out_cleanly() {
     }
 }
 
-/// Each path is validated before more than three times what came from it goes there; the
-/// watcher in every scene checks the first, here the challenge is seen to be answered: after
-/// the move data flows at full rate.
+/// Each path is validated before more than three times its received bytes are sent there. The
+/// watcher in every scene checks that. This test checks that the challenge is answered: after the
+/// move data flows at full rate.
 #[test]
 fn new_address_is_validated_and_then_used_in_full() {
     let setup = controlled("20mbit,rtt=40ms,rebind=addr:2s:never", Algorithm::Bbr);

@@ -1,4 +1,4 @@
-//! Links that carry datagrams of other sizes than hosts hope.
+//! Links with other limits of datagram size than hosts expect.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use courser_base::Time;
 use courser_sim::apps::Exchange;
 use courser_transport::Event;
 
-/// UDP payload that fits a link: 20 bytes of IPv4 and 8 of UDP go off.
+/// Returns the UDP payload that fits a link, without 20 bytes of IPv4 and 8 of UDP.
 fn payload(mtu: u64) -> u64 {
     mtu - 28
 }
 
-/// The search ends within 20 bytes of what the link carries, and never above.
+/// Asserts that the search ends within 20 bytes of the limit of the link, and never above.
 fn finds(mtu: u64) -> Scene {
     let setup = Setup::on(&format!("50mbit,rtt=20ms,queue=200ms,mtu={mtu}"));
     let mut scene = Scene::new(1, setup, endless());
@@ -28,7 +28,7 @@ fn finds(mtu: u64) -> Scene {
         payload(mtu)
     );
     assert!(there(&scene).dropped.mtu > 0, "no probe was too large");
-    // Probes that vanish are no sign of congestion (RFC 9000 §14.4).
+    // Lost probes are not a sign of congestion (RFC 9000 §14.4).
     assert!(scene.stats().congestion_events <= there(&scene).dropped.queue_full);
     assert_clean(&scene);
     scene
@@ -54,7 +54,7 @@ fn search_finds_9000() {
     finds(9000);
 }
 
-/// Without a limit the largest that UDP has is used.
+/// Without a limit the largest datagram of UDP is used.
 #[test]
 fn search_goes_up_to_the_largest_datagram_there_is() {
     let mut scene = Scene::new(1, Setup::on("1gbit,rtt=10ms,queue=100ms"), endless());
@@ -77,7 +77,7 @@ fn directions_find_their_own_sizes() {
     assert_clean(&scene);
 }
 
-/// A link exactly as small as QUIC allows: every probe vanishes, nothing else does.
+/// A link exactly as small as QUIC allows: every probe is lost, and nothing else.
 #[test]
 fn link_of_1228_bytes_carries_a_transfer() {
     for_each_seed(5, |seed| {
@@ -89,8 +89,8 @@ fn link_of_1228_bytes_carries_a_transfer() {
     });
 }
 
-/// The link shrinks twice in the middle of a transfer: each time the black hole is noticed and
-/// the datagrams get smaller (RFC 8899 §4.3). Two probe timeouts and their back-off per step.
+/// The link shrinks twice in the middle of a transfer: each time the black hole is detected and the
+/// datagrams become smaller (RFC 8899 §4.3). Two probe timeouts and their back-off per step.
 #[test]
 fn link_that_shrinks_to_1280_and_to_1228_only_costs_a_pause() {
     for_each_seed(5, |seed| {
@@ -131,8 +131,8 @@ fn jumbo_link_that_becomes_ethernet_only_costs_a_pause() {
     assert!(scene.stats().path.mtu <= 1472);
 }
 
-/// QUIC cannot be spoken here: the client says so at its handshake timeout, and sends no more
-/// than its probe timeouts in between.
+/// QUIC is impossible here: the client reports it at its handshake timeout, and sends only at its
+/// probe timeouts until then.
 #[test]
 fn link_below_1228_bytes_ends_in_the_documented_error_without_a_spin() {
     let mut scene = Scene::new(1, Setup::on("20mbit,rtt=40ms,mtu=1227"), up(1000));
@@ -147,7 +147,7 @@ fn link_below_1228_bytes_ends_in_the_documented_error_without_a_spin() {
     assert!(scene.world.steps() < 200, "{}", scene.world.steps());
 }
 
-/// The link shrinks below what QUIC needs after the handshake: both ends give up at the idle
+/// The link shrinks below the minimum of QUIC after the handshake: both ends close at the idle
 /// timeout, and do not spin until then.
 #[test]
 fn link_that_shrinks_below_1228_bytes_times_out_without_a_spin() {
@@ -165,8 +165,8 @@ fn link_that_shrinks_below_1228_bytes_times_out_without_a_spin() {
     assert!(scene.world.steps() - steps < 3000);
 }
 
-/// The path grows after the search was done: found again within the ten minutes of the raise
-/// timer (RFC 8899 §5.1.1).
+/// The path grows after the end of the search: the new limit is found within the ten minutes of the
+/// raise timer (RFC 8899 §5.1.1).
 #[test]
 fn link_that_grows_is_noticed_by_the_raise_timer() {
     let setup = Setup::on("1mbit,rtt=40ms,mtu=1300,mtu@30s=1500;1mbit,rtt=40ms")

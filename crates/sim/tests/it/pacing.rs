@@ -1,4 +1,4 @@
-//! How packets are spread over time.
+//! The distribution of packets over time.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::common::{SERVER, Scene};
 use courser_recovery::Algorithm;
 use courser_sim::apps::Exchange;
 
-/// A link that is ten times faster than the bottleneck behind it hands bursts on; what waits at
-/// most in the bottleneck's queue while the window is below a BDP is one burst. 1472-byte
-/// datagrams with headers, sixteen to a batch.
+/// A link ten times faster than the bottleneck behind it forwards bursts. While the window is below
+/// a BDP, the longest queue of the bottleneck is one burst. Datagrams of 1472 bytes with headers,
+/// sixteen in a batch.
 const BURST: u64 = 16 * 1500;
 
-/// One window each request, a second apart: after a pause the window is still there, and it does
-/// not leave in one burst (RFC 9002 §7.7, §7.8).
+/// One window per request, a second apart: after a pause the window is unchanged, and it does not
+/// leave in one burst (RFC 9002 §7.7, §7.8).
 #[test]
 fn window_is_not_sent_at_once_after_idle() {
     for algorithm in CONTROLLERS {
@@ -31,7 +31,7 @@ fn window_is_not_sent_at_once_after_idle() {
     }
 }
 
-/// Ten seconds of silence: the first flight is no larger than the initial window or it is paced.
+/// Ten seconds of silence: the first flight is at most the initial window, or it is paced.
 #[test]
 fn long_idle_ends_without_a_burst() {
     for algorithm in CONTROLLERS {
@@ -54,7 +54,7 @@ fn first_window_is_spread_over_the_round_trip() {
     assert_eq!(scene.server_stats().packets_lost, 0);
 }
 
-/// Loses nothing at a queue of twenty packets before the window is over the BDP.
+/// Loses nothing with a queue of twenty packets before the window exceeds the BDP.
 #[test]
 fn short_transfer_fits_a_short_queue() {
     for algorithm in CONTROLLERS {
@@ -73,7 +73,7 @@ fn paced_by_late_timers(late: Duration) -> Duration {
     scene.finish_up(3_000_000, SECOND * 20)
 }
 
-/// Timers a millisecond late are what systems do: the pacer makes up for it.
+/// Timers are a millisecond late, as on real systems, and the pacer compensates.
 #[test]
 fn release_one_millisecond_late_costs_nothing() {
     let (on_time, late) = (
@@ -93,8 +93,7 @@ fn release_ten_milliseconds_late_leaves_half_the_rate() {
     assert!(late < on_time * 2, "{on_time:?} {late:?}");
 }
 
-/// Requests that follow each other at once are not held back by the pacer: 50 round trips and
-/// little more.
+/// Consecutive requests are not delayed by the pacer: 50 round trips and little more.
 #[test]
 fn pings_are_not_paced() {
     let app = Exchange::ping(SERVER, Duration::ZERO, Some(50));
@@ -105,9 +104,9 @@ fn pings_are_not_paced() {
     assert_clean(&scene);
 }
 
-/// An answer of an initial window on a connection that was idle does not wait for its own tail:
-/// one round trip and what the link takes to carry it, whatever the window was before. Not so with
-/// Prague: L4S queues mark bursts.
+/// A response of an initial window on an idle connection does not wait for its own tail: one round
+/// trip and its transmission time, whatever the window was before. Prague differs: L4S queues mark
+/// bursts.
 #[test]
 fn short_answers_after_idle_take_one_round_trip() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
@@ -127,8 +126,8 @@ fn short_answers_after_idle_take_one_round_trip() {
     }
 }
 
-/// The end of a message comes a millisecond behind what took all that might leave at once and most of
-/// the window: it waits neither for a quantum, here 5 ms, nor for room for a whole datagram.
+/// The end of a message comes a millisecond after data that used the quantum and most of the
+/// window. It waits neither for a quantum, here 5 ms, nor for room for a whole datagram.
 #[test]
 fn the_end_of_a_message_is_not_held_back() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
@@ -145,8 +144,8 @@ fn the_end_of_a_message_is_not_held_back() {
     }
 }
 
-/// What a client sends together with the end of its handshake fills the window, which grows by it:
-/// 30 kB take the handshake, a flight of ten packets and one of twenty.
+/// Data that a client sends together with the end of its handshake fills the window, which grows
+/// with it: 30 kB take the handshake, a flight of ten packets and one of twenty.
 #[test]
 fn the_first_flight_of_a_client_makes_its_window_grow() {
     let setup = controlled("rtt=50ms", Algorithm::Cubic);

@@ -1,4 +1,4 @@
-//! Queues far too short, far too long, and well kept.
+//! Queues: far too short, far too long, and managed.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use courser_sim::World;
 use courser_sim::apps::{Amount, Bulk, Exchange, Serve, Way};
 use courser_sim::host::{Host, HostSpec};
 
-/// Two packets: a window of two and the one that is leaving keep the link busy for a part of the
-/// round trip only. The link carries three packets besides what is under way, so a tenth of the
-/// rate is what a controller gets that backs off at each loss.
+/// Two packets: a window of two and the one being transmitted keep the link busy for a part of the
+/// round trip only. The link holds three packets besides those in flight, so a controller that
+/// backs off at each loss gets a tenth of the rate.
 #[test]
 fn queue_of_two_packets_is_enough_to_complete() {
     for algorithm in CONTROLLERS {
@@ -40,7 +40,7 @@ fn shallow_queue_leaves_half_the_rate() {
     }
 }
 
-/// 10 000 packets, 12 s of queue at 10 Mbit/s: nobody times out, whatever the round trip grows to.
+/// 10 000 packets, 12 s of queue at 10 Mbit/s: no connection times out at any round-trip time.
 #[test]
 fn queue_of_ten_thousand_packets_confuses_nobody() {
     for algorithm in CONTROLLERS {
@@ -96,7 +96,7 @@ fn ping_beside_download(link: &str, algorithm: Algorithm) -> (Duration, Duration
     (idle, busy[busy.len() / 2])
 }
 
-/// Drop-tail with 500 ms: the queue stands, and pings wait in it, but never longer than it is.
+/// Drop-tail with 500 ms: the queue stands, and pings wait in it, but never longer than its limit.
 #[test]
 fn bufferbloat_delays_pings_by_the_queue_at_most() {
     let (idle, busy) = ping_beside_download("10mbit,rtt=40ms,queue=500ms", Algorithm::Cubic);
@@ -104,7 +104,7 @@ fn bufferbloat_delays_pings_by_the_queue_at_most() {
     assert!((MS * 80..MS * 560).contains(&busy), "{busy:?}");
 }
 
-/// CoDel holds the same link near its target of 5 ms.
+/// CoDel keeps the same link near its target of 5 ms.
 #[test]
 fn codel_keeps_pings_fast() {
     let (idle, busy) =
@@ -120,7 +120,7 @@ fn bbr_keeps_pings_fast_without_a_managed_queue() {
     assert!(busy < MS * 100, "{busy:?}");
 }
 
-/// The median stays within three times the target, and the link is used.
+/// The median stays within three times the target, with the link in use.
 #[test]
 fn codel_holds_its_target_and_the_rate() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
@@ -161,7 +161,7 @@ fn exchanges_through_a_short_queue_do_not_hang() {
     });
 }
 
-/// A queue on the way of the acknowledgements that is always full: 1 Mbit/s back for 50 there.
+/// A queue for acknowledgements that is always full: 1 Mbit/s back for 50 in the other direction.
 #[test]
 fn slow_way_back_does_not_limit_the_way_there() {
     let setup = controlled(

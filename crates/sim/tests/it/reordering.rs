@@ -1,4 +1,4 @@
-//! Packets that pass each other: what is late is not lost.
+//! Reordering: late packets are not lost.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::common::lab::{MS, SECOND, assert_clean, controlled, endless, there, t
 use crate::common::{Scene, Setup};
 use courser_recovery::Algorithm;
 
-/// Packets that counted as lost and were not, per packet sent after the first second.
+/// Returns the spurious losses per packet sent after the first second.
 fn spurious_rate(scene: &mut Scene, time: Duration) -> f64 {
     scene.run_for(SECOND);
     let early = scene.stats();
@@ -22,8 +22,8 @@ fn spurious_rate(scene: &mut Scene, time: Duration) -> f64 {
     spurious as f64 / sent as f64
 }
 
-/// `share` of the packets is late by up to `by`, at a round-trip time of 40 ms; after the first
-/// second the thresholds know it.
+/// `share` of the packets is late by up to `by`, at a round-trip time of 40 ms. After the first
+/// second the thresholds have adapted.
 fn hardly_ever_mistaken(share: &str, by: Duration) {
     for_each_seed(3, |seed| {
         let link = format!(
@@ -65,7 +65,7 @@ fn time_with(link: &str, algorithm: Algorithm) -> (Scene, Duration) {
     transfer_up(2, controlled(link, algorithm), 2_000_000, SECOND * 60)
 }
 
-/// Windows that were cut for nothing are restored: reordering costs at most half again as much
+/// Windows that were reduced needlessly are restored: reordering costs at most half again as much
 /// time.
 #[test]
 fn late_packets_cost_no_window() {
@@ -81,17 +81,17 @@ fn late_packets_cost_no_window() {
     }
 }
 
-/// The first mistake of a connection: counted, undone.
+/// The first spurious loss of a connection is counted and undone.
 #[test]
 fn spurious_loss_is_counted_and_the_window_comes_back() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
-        // No queue to overflow, so that every loss is a mistake.
+        // No queue overflows, so every loss is spurious.
         let link = "50mbit,rtt=40ms,queue=100bdp,reorder=0.2%:30ms;50mbit,rtt=40ms";
         let (scene, _) = time_with(link, algorithm);
         let stats = scene.stats();
         assert_eq!(there(&scene).dropped.total(), 0);
         assert!(stats.packets_spuriously_lost > 0, "{algorithm}: {stats:?}");
-        // What was lost and not acknowledged before its memory faded may stay lost.
+        // Lost packets that were not acknowledged before their records were removed may stay lost.
         assert!(
             stats.packets_spuriously_lost * 10 >= stats.packets_lost * 9,
             "{stats:?}"
@@ -103,19 +103,19 @@ fn spurious_loss_is_counted_and_the_window_comes_back() {
     }
 }
 
-/// Every second packet is late: neighbours change places all the time. Only those that leave at once
-/// in the beginning may be passed by three others.
+/// Every second packet is late, so neighbours change places all the time. Only packets that leave
+/// at once at the start may be overtaken by three others.
 #[test]
 fn neighbours_that_change_places_are_hardly_ever_lost() {
-    // No queue to overflow, so that every loss is a mistake.
+    // No queue overflows, so every loss is spurious.
     let link = "10mbit,rtt=40ms,queue=40bdp,reorder=50%:1ms;10mbit,rtt=40ms";
     let (scene, _) = time_with(link, Algorithm::Cubic);
-    // 1.2 ms each at 10 Mbit/s, up to 1 ms late: only short ones are passed by more than one.
+    // 1.2 ms each at 10 Mbit/s, up to 1 ms late: more than one packet overtakes only short ones.
     assert!(there(&scene).reordered > 500);
     assert!(scene.stats().packets_lost <= 1);
 }
 
-/// Late by more than a round trip: every such packet counts as lost first, and that is right.
+/// Packets that are late by more than a round trip count as lost first, which is right.
 #[test]
 fn packets_late_by_two_round_trips_are_sent_again_and_delivered_once() {
     for_each_seed(5, |seed| {
@@ -132,7 +132,7 @@ fn packets_late_by_two_round_trips_are_sent_again_and_delivered_once() {
     });
 }
 
-/// Acknowledgements that pass each other: nothing is lost at all.
+/// Acknowledgements overtake each other, and nothing is lost.
 #[test]
 fn late_acknowledgements_alone_lose_nothing() {
     let link = "20mbit,rtt=40ms,queue=20bdp;20mbit,rtt=40ms,reorder=30%:20ms";
@@ -141,7 +141,7 @@ fn late_acknowledgements_alone_lose_nothing() {
     assert_eq!(scene.stats().packets_lost, 0);
 }
 
-/// A handshake of packets that pass each other.
+/// A handshake with reordered packets.
 #[test]
 fn handshake_survives_reordering_of_half_its_packets() {
     for_each_seed(50, |seed| {

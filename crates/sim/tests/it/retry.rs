@@ -1,4 +1,4 @@
-//! Servers that ask clients to prove their address first. RFC 9000 §8.1.2.
+//! Servers that validate addresses with Retry first. RFC 9000 §8.1.2.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn takes_two_round_trips() {
     assert_eq!(scene.server().endpoint().stats().accepted, 1);
 }
 
-/// The client repeats its hello after a probe timeout and is asked again.
+/// The client repeats its ClientHello after a probe timeout and gets another Retry.
 #[test]
 fn lost_retry_is_sent_again() {
     let scene = transfer(
@@ -74,8 +74,8 @@ fn second_copy_of_a_retry_is_ignored() {
     assert!(scene.back().duplicated >= 1);
 }
 
-/// By the time the first Retry is there, the client has repeated its hello and another Retry is
-/// on its way: a client follows only one (RFC 9000 §17.2.5.2).
+/// When the first Retry arrives, the client has repeated its ClientHello and another Retry is in
+/// flight: a client follows only one (RFC 9000 §17.2.5.2).
 #[test]
 fn second_retry_for_a_repeated_hello_is_ignored() {
     let scene = transfer(1, always("rtt=1600ms"), Duration::from_secs(6));
@@ -97,7 +97,7 @@ fn hello_with_the_token_lost_is_sent_again_with_it() {
     assert_eq!(scene.server().endpoint().stats().accepted, 1);
 }
 
-/// The token that the client repeats was made for the address it had before (RFC 9000 §8.1.4).
+/// The token of the client was issued for its previous address (RFC 9000 §8.1.4).
 #[test]
 fn token_of_another_address_is_refused() {
     let link = "rtt=50ms,drop=3-4,rebind=addr:500ms:never;rtt=50ms";
@@ -109,12 +109,12 @@ fn token_of_another_address_is_refused() {
         panic!("{error}");
     };
     assert_eq!(close.code, TransportErrorCode::INVALID_TOKEN);
-    // As soon as the repeated hello is answered.
+    // As soon as the repeated ClientHello is answered.
     assert!(at.as_nanos() < u64::try_from((FIRST_PTO + MS * 110).as_nanos()).expect("fits"));
     assert_eq!(scene.server().endpoint().stats().connected, 0);
 }
 
-/// Tokens of a Retry prove the address for ten seconds (limit K23).
+/// Tokens of a Retry validate the address for ten seconds (limit K23).
 #[test]
 fn token_that_is_too_old_is_refused() {
     let setup = always("rtt=50ms,drop=3-10;rtt=50ms").both(|config| {
@@ -131,13 +131,13 @@ fn token_that_is_too_old_is_refused() {
     assert_eq!(scene.forward().dropped.listed, 8);
 }
 
-/// Whatever byte of the hello with the token is damaged, the token too: it is sent again, and
-/// nobody is told that the token was wrong (RFC 9000 §8.1.2).
+/// Any byte of the ClientHello with the token is corrupted, the token included: it is sent again,
+/// and no INVALID_TOKEN is sent (RFC 9000 §8.1.2).
 #[test]
 fn token_that_was_damaged_on_its_way_is_sent_again() {
     for byte in [26, 30, 50, 80, 110] {
         let mut setup = always("rtt=50ms;rtt=50ms,drop=2");
-        // Two datagrams of the hello, a Retry for each, and the hello again.
+        // Two datagrams of the ClientHello, a Retry for each, and the ClientHello again.
         setup.damaged = vec![(5, byte), (6, byte)];
         let scene = transfer(1, setup, Duration::from_secs(3));
         let time = handshake_time(&scene);
@@ -171,7 +171,7 @@ fn thirty_percent_damaged_fails_none_of_fifty() {
     assert!(damaged > 150, "{damaged}");
 }
 
-/// The two datagrams of the hello overtake each other, with the token and without it.
+/// The two datagrams of the ClientHello are reordered, with the token and without it.
 #[test]
 fn reordered_hellos_make_one_connection() {
     for_each_seed(50, |seed| {
@@ -195,8 +195,8 @@ fn every_subset_of_the_first_ten_datagrams_lost_is_survived() {
             .filter(|number| mask >> (number - 1) & 1 == 1)
             .collect();
         let mut scene = Scene::new(seed, setup, small());
-        // Ten lost in a row take five probe timeouts of 300 ms, doubled each time: 9.3 s; a
-        // token is good for ten seconds.
+        // Ten losses in a row take five probe timeouts of 300 ms, doubled each time: 9.3 s. A token
+        // is valid for ten seconds.
         scene.run_until(Duration::from_secs(25), "transfer", |scene| {
             scene.server_tally().received == 1000 && scene.tally().streams == 1
         });

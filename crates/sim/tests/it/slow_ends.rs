@@ -37,7 +37,7 @@ async fn read_slowly_written() -> Result<Vec<u8>, Failure> {
     Ok(read)
 }
 
-/// Writes a byte a second and returns the packets that this took.
+/// Writes a byte a second. Returns the number of packets.
 async fn write_slowly() -> Result<u64, Failure> {
     let (_endpoint, connection) = connect().await?;
     let mut stream = connection.open_uni().await?;

@@ -1,5 +1,5 @@
-//! Programs written for the async API on machines whose sockets fail: what systems report about
-//! datagrams must end no connection and spin no task.
+//! Programs for the async API on machines with faulty sockets: errors about datagrams must end no
+//! connection and spin no task.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn percent(percent: u32) -> Probability {
     Probability::from_percent(percent)
 }
 
-/// From the first packet of the handshake on, for so long.
+/// The faults last from the first packet of the handshake on for this time.
 fn lasting(seconds: u64) -> SocketFaults {
     SocketFaults {
         ends: Some(Duration::from_secs(seconds)),
@@ -35,7 +35,7 @@ fn pattern() -> Vec<u8> {
     (0..BYTES).map(|at| (at * 31 % 251) as u8).collect()
 }
 
-/// Sends back each stream.
+/// Echoes each stream.
 async fn serve() -> Result<(), Failure> {
     let config = ServerConfig::with_identity(&identity())?.alpn(["echo"]);
     let endpoint = Endpoint::server(config, (SERVER, 4433).into())?;
@@ -63,7 +63,7 @@ async fn ask(connection: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Two echoes, a while apart; how long they took with the handshake.
+/// Runs two echoes with a pause between them. Returns their duration with the handshake.
 async fn client() -> Result<Duration, Failure> {
     let begin = runtime::now();
     let config = ClientConfig::with_roots([identity().certificate()])?.alpn(["echo"]);
@@ -79,7 +79,7 @@ async fn client() -> Result<Duration, Failure> {
     Ok(took)
 }
 
-/// What a run with faulty sockets at one end came to.
+/// The result of a run with faulty sockets at one end.
 struct Outcome {
     took: Duration,
     /// Polls of tasks on both machines.
@@ -115,7 +115,7 @@ fn anywhere(seed: u64, faults: &SocketFaults, limit: Duration) {
     ] {
         let Outcome { took, polls } = run(seed, LINK, faults.clone());
         assert!(took < limit, "{faults:?}: {took:?}, at most {limit:?}");
-        // A loop that waits for nothing would show: packets are some hundreds.
+        // A busy loop would be visible: there are some hundreds of packets.
         assert!(polls < 20_000, "{faults:?}: {polls} polls");
     }
 }
@@ -133,7 +133,7 @@ fn without_faults_it_takes_a_second() {
 }
 
 /// EPERM of a firewall, ENOBUFS of a device, EHOSTUNREACH, ENETUNREACH and ECONNREFUSED of ICMP,
-/// EIO, EINTR (F19, F34, F37 to F39): lost, one batch or another.
+/// EIO, EINTR (F19, F34, F37 to F39): some batches are lost.
 #[test]
 fn send_errors_are_losses() {
     for error in SocketError::ALL {
@@ -148,7 +148,7 @@ fn send_errors_are_losses() {
     }
 }
 
-/// F38: for two seconds nothing is let out, then all is well.
+/// F38: for two seconds all sends are refused, and then none.
 #[test]
 fn firewall_that_opens_after_two_seconds_is_waited_for() {
     let faults = SocketFaults {
@@ -159,8 +159,8 @@ fn firewall_that_opens_after_two_seconds_is_waited_for() {
     anywhere(1, &faults, seconds(9));
 }
 
-/// F33, from a microsecond to five seconds. Not from the first packet on: several of the longest
-/// in a row are as good as a client that vanished during the handshake (limit K12).
+/// F33, from a microsecond to five seconds. Not from the first packet on: several of the longest in
+/// a row are equivalent to a client that vanished during the handshake (limit K12).
 #[test]
 fn full_sockets_are_waited_for_without_a_spin() {
     for micros in [1, 100, 10_000, 1_000_000, 5_000_000] {
@@ -174,7 +174,7 @@ fn full_sockets_are_waited_for_without_a_spin() {
     }
 }
 
-/// F39, F41: of a batch some datagrams are taken, and the rest leaves with the next call.
+/// F39, F41: some datagrams of a batch are sent, and the rest leaves with the next call.
 #[test]
 fn short_sends_lose_nothing() {
     for_each_seed(3, |seed| {
@@ -186,7 +186,7 @@ fn short_sends_lose_nothing() {
     });
 }
 
-/// F36: the search for a larger MTU fails, the connection does not.
+/// F36: the search for a larger MTU fails, but not the connection.
 #[test]
 fn too_large_datagrams_are_lost_probes() {
     let faults = SocketFaults {
@@ -196,7 +196,7 @@ fn too_large_datagrams_are_lost_probes() {
     anywhere(1, &faults, seconds(2));
 }
 
-/// F19, F40: ICMP messages come back as errors of receive calls, true or forged.
+/// F19, F40: ICMP messages are returned as errors of receive calls, correct or forged.
 #[test]
 fn news_of_icmp_is_no_reason_to_stop() {
     for error in SocketError::ALL {
@@ -228,7 +228,7 @@ fn address_that_vanishes_and_comes_back_costs_its_time() {
     }
 }
 
-/// F64: everything at once, and a link that loses on top.
+/// F64: all faults at once, on a link that also loses packets.
 #[test]
 fn all_socket_faults_at_once() {
     for_each_seed(10, |seed| {
@@ -248,7 +248,7 @@ fn all_socket_faults_at_once() {
     });
 }
 
-/// What the machine draws follows from its seed: a run repeats.
+/// The decisions of the machine follow from its seed: a run repeats.
 #[test]
 fn faults_repeat_with_their_seed() {
     let fingerprint = |seed| {

@@ -1,4 +1,4 @@
-//! Streams over networks that lose: many, large, empty, given up. RFC 9000 §2 to §4.
+//! Streams over networks that lose: many, large, empty, aborted. RFC 9000 §2 to §4.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn thousand_streams_one_after_the_other() {
     let time = finish(&mut scene, SECOND * 10);
     assert_eq!(scene.tally().streams, 1000);
     assert_eq!(scene.tally().received, 10_000);
-    // A hundred at a time: ten round trips, and what credit for the next ones takes.
+    // A hundred at a time: ten round trips, and the credit for the next ones.
     assert!(time < MS * 20 * (2 + 10 * 4), "{time:?}");
 }
 
@@ -73,8 +73,8 @@ fn parallel_requests_all_end_with_ten_percent_loss() {
     });
 }
 
-/// A loss on one stream holds up no other: of ten answers, which fill a first window, those
-/// without a part in the lost packet are there after the round trip.
+/// A loss on one stream blocks no other: of ten responses, which fill a first window, those without
+/// a part in the lost packet arrive after the round trip.
 #[test]
 fn lost_packet_holds_up_only_its_own_streams() {
     for lost in 1..=8 {
@@ -85,7 +85,7 @@ fn lost_packet_holds_up_only_its_own_streams() {
         scene.set_back(&format!("rtt=40ms,drop={number}"));
         scene.run_for(MS * 60);
         assert_eq!(scene.back().dropped.listed, 1, "packet {lost}");
-        // A packet has parts of two answers, and with small ones at its end of three.
+        // A packet has parts of two responses, or of three if it ends with small ones.
         let there = scene.tally().streams;
         assert!((7..10).contains(&there), "packet {lost}: {there}");
         finish(&mut scene, SECOND);
@@ -106,7 +106,7 @@ fn stream_without_a_byte_ends_like_any_other() {
     assert!(lost > 40, "{lost}");
 }
 
-/// The end of the stream is in a packet of its own, which is lost.
+/// The end of the stream is in a separate packet, which is lost.
 #[test]
 fn lost_end_is_sent_again() {
     let app = Requests::new(SERVER, 1, 1000, 10).finishing_after(MS * 300);
@@ -118,7 +118,7 @@ fn lost_end_is_sent_again() {
     scene.lose_forward(1, "rtt=40ms");
     let time = finish(&mut scene, SECOND * 2);
     assert_eq!(scene.forward().dropped.listed, 1);
-    // It left 340 ms after the beginning; a probe timeout is 145 ms at most.
+    // It left 340 ms after the start. A probe timeout is 145 ms at most.
     assert!(time < MS * (40 + 40 + 145 + 10), "{time:?}");
 }
 
@@ -153,8 +153,8 @@ fn stops_of_every_second_answer_leave_the_others_whole() {
     });
 }
 
-/// Places and credit of streams that were given up come back: five hundred of them, a hundred
-/// at a time, and then a transfer larger than all windows.
+/// The limits and credit of aborted streams are released: five hundred of them, a hundred at a
+/// time, and then a transfer larger than all windows.
 #[test]
 fn credit_of_given_up_streams_comes_back() {
     let app = Requests::new(SERVER, 500, 4000, 4000).with_fate(|index| match index % 5 {
@@ -174,7 +174,8 @@ fn credit_of_given_up_streams_comes_back() {
     assert!(scene.tally().received > 1_200_000);
 }
 
-/// A window of two kilobytes: a round trip for each two kilobytes, lost credit is granted again.
+/// A window of two kilobytes: a round trip for each two kilobytes, and lost credit is granted
+/// again.
 #[test]
 fn tiny_windows_with_loss_never_get_stuck() {
     for_each_seed(20, |seed| {
@@ -186,7 +187,7 @@ fn tiny_windows_with_loss_never_get_stuck() {
         });
         let app = Bulk::new(SERVER, Way::Up, Amount::Bytes(60_000));
         let mut scene = Scene::new(seed, setup, app);
-        // Thirty windows and more, of which a fifth waits for a probe or two.
+        // More than thirty windows, of which a fifth waits for one or two probes.
         scene.finish(SECOND * 30, 1);
         assert_eq!(scene.server_tally().received, 60_000);
         scene.assert_clean();
@@ -209,7 +210,7 @@ fn windows_of_a_single_byte_move_a_byte_each_round_trip() {
     assert!(time >= MS * 20 * 57 && time <= MS * 20 * 64, "{time:?}");
 }
 
-/// The reader takes 100 kB each second, and nothing is buffered beyond the window.
+/// The reader takes 100 kB each second, and no data is buffered beyond the window.
 #[test]
 fn slow_reader_slows_the_sender_down() {
     let setup = setup("20mbit,rtt=20ms,queue=200p").both(|config| {
@@ -244,7 +245,7 @@ fn slow_reader_with_loss_gets_every_byte() {
     });
 }
 
-/// The reader sleeps for longer than the idle timeout: probes for credit keep both ends.
+/// The reader sleeps for longer than the idle timeout: probes for credit keep both ends alive.
 #[test]
 fn reader_that_sleeps_past_the_idle_timeout_keeps_its_connection() {
     let setup = setup("20mbit,rtt=20ms,queue=200p").both(|config| {
