@@ -14,7 +14,7 @@ fn pattern_is_the_same_at_every_cut() {
 }
 
 #[test]
-fn shifted_or_changed_bytes_are_noticed() {
+fn shifted_or_changed_bytes_are_detected() {
     let bytes = piece(1200, 1200);
     for shift in [1, 1200, 65_536, 256 * 1024] {
         assert!(!check(1200 + shift, &bytes), "{shift}");

@@ -88,7 +88,7 @@ impl SinkFactory for Counts {
 }
 
 #[test]
-fn sinks_hear_of_both_ends() {
+fn sinks_get_records_of_both_ends() {
     let counts = Arc::new(Counts::default());
     let transport = TransportConfig {
         sinks: Some(Arc::clone(&counts) as Arc<dyn SinkFactory>),

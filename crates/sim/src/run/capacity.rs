@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn slowest_stretch_counts() {
+    fn slowest_hop_counts() {
         let spec: LinkSpec = "100mbit,1ms,policer=8mbit:64k".parse().expect("a link");
         assert_eq!(bytes_between(&spec, Time::ZERO, second(1)), Some(1_000_000));
         let later: LinkSpec = "100mbit,1ms,policer@1s=8mbit:64k".parse().expect("a link");

@@ -117,7 +117,7 @@ repeat = 5
 }
 
 #[test]
-fn transfer_that_does_not_finish_is_told() {
+fn unfinished_transfer_is_reported() {
     let report = report(
         "name = \"slow\"\nduration = \"2s\"\nlink = \"1mbit,20ms\"\n[[flow]]\nbytes = \"1M\"\n",
         1,
@@ -228,7 +228,7 @@ fn bound(text: &str) -> Bound {
 }
 
 #[test]
-fn quantifiers_say_in_how_many_runs_a_bound_has_to_hold() {
+fn quantifiers_select_the_runs_that_must_satisfy_a_bound() {
     let mut runs: Vec<RunReport> = Vec::new();
     let empty = report(BULK, 1);
     for (seed, jain) in (1..).zip([0.5, 0.8, 0.9, 0.95, 1.0]) {

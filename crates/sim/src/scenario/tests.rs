@@ -57,7 +57,7 @@ fn everything_is_read() {
 }
 
 #[test]
-fn unknown_field_is_told_with_its_place_and_what_was_meant() {
+fn unknown_field_is_reported_with_its_place_and_a_suggestion() {
     let error = mistake("duration =", "durtion =");
     assert!(error.starts_with("line 2, column 1: "), "{error}");
     assert!(error.contains("unknown field `durtion`"), "{error}");
@@ -165,7 +165,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn wrong_values_are_told_with_field_value_and_what_is_allowed() {
+fn wrong_values_are_reported_with_field_value_and_allowed_values() {
     for (from, to, line, message) in WRONG {
         let error = mistake(from, to);
         assert!(
@@ -187,7 +187,7 @@ fn missing_parts_are_named() {
 }
 
 #[test]
-fn text_that_is_no_toml_is_told_with_its_place() {
+fn text_that_is_not_toml_is_reported_with_its_place() {
     let error = mistake("duration = \"30s\"", "duration = 30s");
     assert!(error.starts_with("line 2, column "), "{error}");
 }
@@ -215,7 +215,7 @@ fn bounds_file_replaces_bounds_by_measure() {
 }
 
 #[test]
-fn files_of_the_repository_are_right() {
+fn scenario_files_of_the_repository_are_valid() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
     let mut names = std::collections::BTreeSet::new();
     for entry in std::fs::read_dir(directory).expect("the directory is there") {

@@ -239,7 +239,7 @@ fn time_that_stands_still_is_an_error_with_a_name() {
 }
 
 #[test]
-fn packet_for_nobody_is_noted() {
+fn unroutable_packet_is_traced() {
     let mut world = World::new(1);
     let (a, b) = (client_address(1), server_address(1));
     world.add("left", a.ip(), echo(a, b, true));

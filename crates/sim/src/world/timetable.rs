@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn same_time_is_first_come_first_served() {
+    fn calls_at_the_same_time_keep_their_order() {
         let mut table = Timetable::default();
         table.put(at(5), 'b');
         table.put(at(5), 'a');
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_appointment_replaces_a_later_one() {
+    fn earlier_call_replaces_a_later_one() {
         let mut table = Timetable::default();
         table.put(at(9), 'a');
         table.put(at(3), 'a');

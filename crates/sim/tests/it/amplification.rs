@@ -74,7 +74,7 @@ fn limit_holds_for_every_subset_of_the_first_eight_datagrams_of_the_server() {
 
 /// A server at its limit cannot send. The client's probes must raise the limit (RFC 9002 §6.2.2.1).
 #[test]
-fn server_at_its_limit_is_freed_by_the_clients_probe() {
+fn clients_probe_unblocks_a_server_at_its_limit() {
     // The first 7000 bytes are lost, and the server receives the ClientHello only.
     let mut scene = Scene::new(1, Setup::on("rtt=50ms;rtt=50ms,first=6"), small());
     let time = scene.finish(Duration::from_secs(10), 1);
@@ -87,7 +87,7 @@ fn server_at_its_limit_is_freed_by_the_clients_probe() {
 
 /// The client has everything, but the server does not know: both probe, and neither waits forever.
 #[test]
-fn lost_answer_to_the_servers_flight_is_no_deadlock() {
+fn lost_response_to_the_servers_flight_causes_no_deadlock() {
     for lost in 1..=8 {
         let link = format!("rtt=50ms,drop=3-{};rtt=50ms", 2 + lost);
         let mut scene = Scene::new(lost, Setup::on(&link), small());

@@ -94,7 +94,7 @@ fn keep_alive_keeps_the_mapping() {
 
 /// F22. Neither end sends any more, and both end by the idle timeout.
 #[test]
-fn mapping_expired_for_good_is_an_idle_timeout() {
+fn mapping_that_stays_expired_causes_an_idle_timeout() {
     let setup = ethernet("20mbit,rtt=50ms,rebind=idle:1s")
         .both(|it| it.max_idle_timeout = Some(SECOND * 5));
     let app = Exchange::new(SERVER, 1000, 1000, None).every(SECOND * 100);
@@ -125,17 +125,17 @@ fn hopping(every: Duration, link: &str, limit: Duration) {
 
 /// F23. The client changes between two networks under load, once per round trip.
 #[test]
-fn client_that_moves_to_and_fro_each_round_trip() {
+fn client_that_moves_back_and_forth_each_round_trip() {
     hopping(MS * 40, LINK, SECOND * 20);
 }
 
 #[test]
-fn client_that_moves_to_and_fro_each_second() {
+fn client_that_moves_back_and_forth_each_second() {
     hopping(MS * 500, LINK, SECOND * 8);
 }
 
 #[test]
-fn client_that_moves_to_and_fro_with_loss() {
+fn client_that_moves_back_and_forth_with_loss() {
     hopping(MS * 300, "20mbit,rtt=40ms,queue=2bdp,1%", SECOND * 30);
 }
 
@@ -228,7 +228,7 @@ fn forged_first_answers_end_the_attempt_at_once() {
 /// server does not accept the token and sends a Retry, which a client follows only once. Either way
 /// the attempt ends.
 #[test]
-fn forged_retry_is_found_out() {
+fn forged_retry_is_detected() {
     for retry in [RetryPolicy::Never, RetryPolicy::Always] {
         let setup = Setup {
             retry,
@@ -251,7 +251,7 @@ fn forged_retry_is_found_out() {
 
 /// F27. Everything that the client sent is replayed while it sends, and after it has gone.
 #[test]
-fn replayed_session_is_heard_once() {
+fn replayed_session_is_delivered_once() {
     for_each_seed(5, |seed| {
         for from in [None, Some(ATTACKER)] {
             let replay = Attack {
@@ -319,7 +319,7 @@ fn clock_that_goes_back_a_second_ends_nothing() {
 /// F28. The pacer blocks for an hour, and timers fire as late. The other end has been alone for
 /// long by then.
 #[test]
-fn clock_that_goes_back_an_hour_is_silence_at_worst() {
+fn clock_that_goes_back_an_hour_causes_an_idle_timeout_at_worst() {
     for_each_seed(5, |seed| {
         for at in 0..2 {
             let mut scene = with_clock(seed, at, back(seed, SECOND * 3600));
@@ -354,7 +354,7 @@ fn clock_that_leaps_a_second_or_stands_still_for_ten_ends_nothing() {
 /// F28. A day forward is a day of silence. The connection continues if the peer's next packet
 /// arrives first, and otherwise ends by the idle timeout. The peer gets no wrong reason.
 #[test]
-fn clock_that_leaps_a_day_is_idle_at_worst() {
+fn clock_that_leaps_a_day_causes_an_idle_timeout_at_worst() {
     for_each_seed(10, |seed| {
         for at in 0..2 {
             let clock = Clock::Leap {

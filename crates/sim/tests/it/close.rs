@@ -45,7 +45,7 @@ fn drain_time(scene: &Scene) -> Duration {
 }
 
 #[test]
-fn client_closes_and_the_server_knows_half_a_round_trip_later() {
+fn close_of_the_client_reaches_the_server_half_a_round_trip_later() {
     let mut scene = quiet(1, "rtt=100ms");
     let now = scene.world.now();
     scene.close_client(7);
@@ -56,7 +56,7 @@ fn client_closes_and_the_server_knows_half_a_round_trip_later() {
 }
 
 #[test]
-fn server_closes_and_the_client_knows_half_a_round_trip_later() {
+fn close_of_the_server_reaches_the_client_half_a_round_trip_later() {
     let mut scene = quiet(1, "rtt=100ms");
     let now = scene.world.now();
     scene.close_server((1 << 62) - 1);
@@ -116,7 +116,7 @@ fn lost_close_leaves_an_idle_peer_to_its_timeout() {
 
 /// A busy peer continues to send, and each of its packets may be answered by the close again.
 #[test]
-fn lost_close_is_said_again_to_a_peer_that_sends() {
+fn lost_close_is_repeated_to_a_peer_that_sends() {
     let mut scene = busy(1, "20mbit,rtt=50ms,queue=100p");
     let now = scene.world.now();
     scene.lose_back(1, "20mbit,rtt=50ms,queue=100p");
@@ -131,7 +131,7 @@ fn lost_close_is_said_again_to_a_peer_that_sends() {
 
 /// RFC 9000 §10.2.1: responses become rarer, so that two ends cannot keep each other busy.
 #[test]
-fn close_is_repeated_less_and_less_often() {
+fn repeated_closes_become_rarer() {
     let mut scene = busy(1, "20mbit,rtt=50ms,queue=100p");
     let before = scene.back().packets_in;
     // Half of a round trip of packets arrives after the close, and all responses are lost.
@@ -173,7 +173,7 @@ fn close_with_half_of_the_data_unread_takes_everything_down() {
 
 /// Before the end of the handshake an application's code stays secret (RFC 9000 §10.2.3).
 #[test]
-fn client_that_closes_during_the_handshake_says_application_error() {
+fn client_that_closes_during_the_handshake_sends_application_error() {
     let mut scene = Scene::new(
         1,
         Setup::on("rtt=100ms"),
@@ -192,7 +192,7 @@ fn client_that_closes_during_the_handshake_says_application_error() {
 }
 
 #[test]
-fn server_that_closes_during_the_handshake_says_application_error() {
+fn server_that_closes_during_the_handshake_sends_application_error() {
     let mut scene = Scene::new(
         1,
         Setup::on("rtt=100ms"),

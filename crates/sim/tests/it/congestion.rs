@@ -93,7 +93,7 @@ fn bbr_fills_a_link_that_loses_one_percent() {
 /// `1.2 MSS / (RTT sqrt p)` bytes per second. Half of it must be reached, since the formula ignores
 /// timeouts and slow start.
 #[test]
-fn newreno_with_loss_gets_what_the_formula_of_mathis_says() {
+fn newreno_with_loss_reaches_the_rate_of_the_mathis_formula() {
     for_each_seed(5, |seed| {
         let bytes = 3_000_000;
         let setup = controlled("100mbit,rtt=50ms,loss=1%", Algorithm::NewReno);
@@ -166,7 +166,7 @@ fn short_transfers_take_a_round_trip_more_than_slow_start_at_most() {
 
 /// Three losses in one window are one congestion event (RFC 9002 §7.3.1).
 #[test]
-fn losses_within_a_round_trip_cut_the_window_once() {
+fn losses_within_a_round_trip_reduce_the_window_once() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
         let link = "20mbit,rtt=50ms,queue=4bdp,drop=150,155,160;20mbit,rtt=50ms";
         let (scene, _) = transfer_up(1, controlled(link, algorithm), 1_000_000, SECOND * 10);
@@ -343,7 +343,7 @@ fn rate_that_quadruples_is_used() {
 
 /// A quarter of the rate: no stall, and the queue drains.
 #[test]
-fn rate_that_falls_to_a_quarter_is_followed() {
+fn rate_that_falls_to_a_quarter_causes_no_stall() {
     for algorithm in CONTROLLERS {
         let link = "20mbit,rtt=40ms,queue=50ms,rate@3s=5mbit";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
@@ -455,7 +455,7 @@ impl ControllerFactory for FixedFactory {
 /// 50 000 bytes per 100 ms: 1 MB takes 20 round trips and the handshake, each longer by at most the
 /// 25 ms for which the last acknowledgement may be delayed.
 #[test]
-fn controller_of_the_users_own_sets_the_pace() {
+fn custom_controller_sets_the_pace() {
     let setup = ethernet("100mbit,rtt=100ms").both(|config| {
         config.controller_factory = Some(Arc::new(FixedFactory(50_000)));
     });
@@ -472,7 +472,7 @@ fn controller_of_the_users_own_sets_the_pace() {
 
 /// A custom controller can be replaced by one of ours.
 #[test]
-fn controller_of_the_users_own_is_replaced() {
+fn custom_controller_is_replaced() {
     let bytes = 3_000_000;
     let setup = ethernet("20mbit,rtt=40ms").both(|config| {
         config.controller_factory = Some(Arc::new(FixedFactory(5_000)));
@@ -493,7 +493,7 @@ fn controller_of_the_users_own_is_replaced() {
 /// 6 MB in the five seconds at 10 Mbit/s, and 14 MB at 40 Mbit/s in three more. Without a return to
 /// slow start it takes as long as CUBIC's curve.
 #[test]
-fn cubic_finds_out_that_a_link_has_become_wider() {
+fn cubic_uses_a_link_that_has_become_wider() {
     let time = |capacity_rise: bool| {
         let setup = controlled(
             "10mbit,rtt=50ms,queue=1bdp,rate@5s=40mbit",

@@ -131,7 +131,7 @@ fn count(fates: &[DatagramFate], fate: DatagramFate) -> usize {
 }
 
 #[test]
-fn what_is_told_of_each_is_what_happened_to_it() {
+fn reported_fate_of_each_datagram_is_correct() {
     for_each_seed(10, |seed| {
         let (fates, seen) = run(seed, "10mbit,30ms,5%", |connection| {
             tick(connection, 200, DatagramOptions::new())
@@ -235,7 +235,7 @@ fn on_a_link_that_is_too_narrow_old_ones_expire_and_new_ones_are_sent() {
 }
 
 #[test]
-fn a_queue_that_is_full_drops_what_waits_longest() {
+fn full_queue_drops_the_oldest_datagram() {
     let (stats, seen) = run(1, "1mbit,20ms,queue=1000ms", |connection| async move {
         for number in 0..1000 {
             connection.send_datagram(numbered(number, 1000))?;
@@ -282,7 +282,7 @@ fn the_largest_size_follows_the_path_down() {
 }
 
 #[test]
-fn one_seed_is_one_run() {
+fn equal_seeds_give_equal_runs() {
     let once = || {
         run(3, "10mbit,30ms,5%,reorder=5%:10ms", |connection| {
             tick(connection, 100, DatagramOptions::new())

@@ -30,7 +30,7 @@ fn codel_marks_and_nothing_is_lost() {
 
 /// The same queue drops packets of hosts without ECN.
 #[test]
-fn codel_drops_what_is_not_capable() {
+fn codel_drops_packets_without_ecn() {
     let setup = ethernet("20mbit,rtt=40ms,queue=1s,aqm=codel-ecn").both(|it| it.ecn = false);
     let (scene, _) = transfer_up(1, setup, 5_000_000, SECOND * 20);
     assert!(there(&scene).dropped.aqm > 0);
@@ -43,7 +43,7 @@ fn codel_drops_what_is_not_capable() {
 /// A path clears all marks: validation fails (RFC 9000 §13.4.2.1), and after the packets in flight
 /// no packet is marked any more.
 #[test]
-fn bleached_path_is_given_up_for_ecn() {
+fn bleached_path_disables_ecn() {
     let link = "20mbit,rtt=40ms,ecn=bleach";
     let mut scene = Scene::new(1, ethernet(link), endless());
     scene.run_for(SECOND);
@@ -58,7 +58,7 @@ fn bleached_path_is_given_up_for_ecn() {
 
 /// Marks are cleared from the second second on: later failures are detected too.
 #[test]
-fn path_that_begins_to_bleach_is_given_up_for_ecn() {
+fn path_that_starts_to_bleach_disables_ecn() {
     let mut scene = Scene::new(1, ethernet("20mbit,rtt=40ms,ecn=bleach@2s"), endless());
     scene.run_for(SECOND * 3);
     let early = there(&scene);
@@ -70,7 +70,7 @@ fn path_that_begins_to_bleach_is_given_up_for_ecn() {
 
 /// ECT(0) that arrives as ECT(1) fails validation too.
 #[test]
-fn remarked_path_is_given_up_for_ecn() {
+fn remarked_path_disables_ecn() {
     let mut scene = Scene::new(1, ethernet("20mbit,rtt=40ms,ecn=ect1"), endless());
     scene.run_for(SECOND);
     let early = there(&scene);
@@ -81,7 +81,7 @@ fn remarked_path_is_given_up_for_ecn() {
 }
 
 #[test]
-fn swapped_marks_are_given_up_by_prague_too() {
+fn swapped_marks_disable_ecn_for_prague_too() {
     let setup = controlled("20mbit,rtt=40ms,ecn=swap", Algorithm::Prague);
     let mut scene = Scene::new(1, setup, endless());
     scene.run_for(SECOND);
@@ -122,7 +122,7 @@ fn random_marks_slow_down_and_lose_nothing() {
 
 /// CE marks cause at most one reduction per round trip.
 #[test]
-fn marks_of_one_round_trip_cut_once() {
+fn marks_of_one_round_trip_reduce_the_window_once() {
     let setup = controlled("100mbit,rtt=100ms,ecn=ce:20%", Algorithm::NewReno);
     let mut scene = Scene::new(1, setup, endless());
     scene.run_for(SECOND * 5);
@@ -153,7 +153,7 @@ fn prague_keeps_the_queue_of_l4s_below_2_ms() {
 
 /// The step is for ECT(1) only: with ECT(0) the same queue stands at CoDel's target and more.
 #[test]
-fn classic_marks_of_the_same_queue_let_it_stand_longer() {
+fn classic_marks_keep_the_same_queue_longer() {
     let median = |algorithm| {
         let setup = controlled("40mbit,rtt=20ms,queue=200ms,aqm=l4s", algorithm);
         let mut scene = Scene::new(1, setup, endless());
@@ -210,7 +210,7 @@ fn changing_from_prague_changes_the_marks_and_keeps_ecn() {
 
 /// Marks cleared on the way back do not affect the client's data.
 #[test]
-fn marks_cleared_on_the_way_back_leave_the_way_there_alone() {
+fn marks_cleared_on_the_way_back_do_not_affect_the_way_there() {
     let link = "20mbit,rtt=40ms,queue=1s,aqm=codel-ecn;20mbit,rtt=40ms,ecn=bleach";
     let (scene, _) = transfer_up(1, ethernet(link), 4_000_000, SECOND * 20);
     assert!(there(&scene).marked > 0 && there(&scene).dropped.total() == 0);

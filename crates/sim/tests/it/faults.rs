@@ -174,7 +174,7 @@ fn ends(scene: &Scene) -> [Duration; 2] {
 /// Everything is lost from the second second on, with an idle timeout of five: both ends report it
 /// within 1.1 times that, counted from the last packet that they received or sent first after it.
 #[test]
-fn hole_beyond_the_idle_timeout_is_told_to_both() {
+fn hole_beyond_the_idle_timeout_is_reported_to_both() {
     for_each_seed(5, |seed| {
         let setup = ethernet("20mbit,rtt=40ms,blackhole=2s:1000s")
             .both(|it| it.max_idle_timeout = Some(SECOND * 5));
@@ -190,7 +190,7 @@ fn hole_beyond_the_idle_timeout_is_told_to_both() {
 
 /// Only one direction is lost: the other end receives probes, but its responses are lost.
 #[test]
-fn hole_back_beyond_the_idle_timeout_is_told_to_the_sender() {
+fn hole_back_beyond_the_idle_timeout_is_reported_to_the_sender() {
     let setup = ethernet("20mbit,rtt=40ms;20mbit,rtt=40ms,blackhole=2s:1000s")
         .both(|it| it.max_idle_timeout = Some(SECOND * 5));
     let mut scene = Scene::new(1, setup, endless());
@@ -452,7 +452,7 @@ fn clock_that_moves_in_steps_of_16_ms() {
 /// frame of credit in flight, so that it waits for three probe timeouts of up to a minute each (RFC
 /// 9000 §10.1).
 #[test]
-fn machine_stopped_beyond_the_idle_timeout_is_told_to_both() {
+fn machine_stopped_beyond_the_idle_timeout_is_reported_to_both() {
     let setup = ethernet("20mbit,rtt=40ms").both(|it| it.max_idle_timeout = Some(SECOND * 5));
     let fault = Fault::Stopped {
         from: Time::ZERO + SECOND,

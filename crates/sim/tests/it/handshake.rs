@@ -336,7 +336,7 @@ fn silent_server_ends_the_attempt_in_its_time() {
 }
 
 #[test]
-fn nobody_at_the_address_ends_the_attempt_in_its_time() {
+fn address_without_a_machine_ends_the_attempt_in_time() {
     let link = "rtt=50ms,blackhole=0s:60s;rtt=50ms";
     let mut scene = Scene::new(1, Setup::on(link), small());
     scene.run_for(Duration::from_secs(11));
@@ -399,7 +399,7 @@ fn thirty_percent_damaged_fails_no_handshake_of_fifty() {
 }
 
 #[test]
-fn cut_datagrams_are_as_good_as_lost() {
+fn truncated_datagrams_are_equivalent_to_lost_ones() {
     let mut cut = 0;
     for_each_seed(50, |seed| {
         let setup = Setup::on("rtt=30ms,truncate=20%");

@@ -164,7 +164,7 @@ fn responses_come_by_priority() {
 }
 
 #[test]
-fn one_seed_is_one_run() {
+fn equal_seeds_give_equal_runs() {
     let link = "20mbit,20ms,2%";
     assert_eq!(
         run(3, link).expect("answered"),

@@ -32,7 +32,7 @@ fn shrinking(seed: u64, suffix: &str) -> (Duration, ConnectionStats) {
 }
 
 #[test]
-fn link_that_shrinks_and_says_so_costs_no_pause() {
+fn link_that_shrinks_with_reports_costs_no_pause() {
     for_each_seed(5, |seed| {
         let (silent, _) = shrinking(seed, "");
         let (told, stats) = shrinking(seed, "/icmp");
@@ -48,7 +48,7 @@ fn link_that_shrinks_and_says_so_costs_no_pause() {
 }
 
 #[test]
-fn search_needs_one_probe_more_than_it_is_told() {
+fn search_sends_one_probe_beyond_the_limit() {
     let setup = Setup::on("50mbit,10ms,queue=200ms | 10ms,mtu=1400/icmp;50mbit,20ms");
     let mut scene = Scene::new(1, setup, endless());
     scene.run_for(SECOND * 2);
@@ -61,7 +61,7 @@ fn search_needs_one_probe_more_than_it_is_told() {
 
 /// The server gets reports about its own datagrams only.
 #[test]
-fn each_direction_is_told_of_its_own() {
+fn each_direction_gets_its_own_reports() {
     let setup = Setup::on("20mbit,40ms;20mbit,20ms | 20ms,mtu=1500/icmp,mtu@1s=1300/icmp");
     let bytes = 4_000_000;
     let mut scene = Scene::new(1, setup, common::lab::down(bytes));
@@ -74,7 +74,7 @@ fn each_direction_is_told_of_its_own() {
 
 /// The router saw another address and port than the client's.
 #[test]
-fn client_behind_a_nat_is_told() {
+fn client_behind_a_nat_gets_the_report() {
     let setup =
         Setup::on("20mbit,20ms,rebind=500ms | 20ms,mtu=1500/icmp,mtu@1700ms=1300/icmp;20mbit,40ms");
     let mut scene = Scene::new(1, setup, endless());
@@ -104,7 +104,7 @@ fn lie(scene: &mut Scene, mtu: u32, payload: &[u8]) {
 /// A flood of forged reports in the middle of a transfer, with every kind of quote that an attacker
 /// can forge without seeing the packets, and impossible sizes.
 #[test]
-fn liars_change_nothing() {
+fn forged_reports_change_nothing() {
     let run = |lies: bool| {
         let bytes = 3_000_000;
         let setup = Setup::on("20mbit,40ms,queue=200ms,mtu=1500;20mbit,40ms");
@@ -138,7 +138,7 @@ fn liars_change_nothing() {
 
 /// Correct quotes with sizes that no link for QUIC can have.
 #[test]
-fn link_that_claims_68_bytes_is_not_believed_and_a_black_hole_all_the_same() {
+fn report_of_68_bytes_is_ignored_and_the_black_hole_is_detected() {
     let setup = Setup::on("20mbit,20ms | 20ms,mtu=1500/icmp,mtu@1s=68/icmp;20mbit,40ms")
         .both(|it| it.max_idle_timeout = Some(SECOND * 10));
     let mut scene = Scene::new(1, setup, endless());

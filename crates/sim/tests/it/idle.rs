@@ -143,7 +143,7 @@ fn keep_alive_survives_twenty_percent_loss() {
 /// A mapping expires while idle: packets of the server are dropped until the client has sent again,
 /// which its keep-alive does.
 #[test]
-fn keep_alive_tells_the_server_of_a_new_mapping() {
+fn keep_alive_reveals_a_new_mapping_to_the_server() {
     let mut setup = idle_after(
         "rtt=40ms,rebind=5s:never;rtt=40ms",
         Some(SECOND * 30),
@@ -273,7 +273,7 @@ fn one_way_blackhole_longer_than_the_timeout_ends_both_ends() {
 
 /// A peer that disappears while nothing is in flight costs no packet.
 #[test]
-fn vanished_idle_peer_is_noticed_without_a_packet() {
+fn vanished_idle_peer_is_detected_without_a_packet() {
     let setup = idle_after("rtt=40ms", Some(SECOND * 10), Some(SECOND * 10));
     let mut scene = Scene::new(1, setup, once());
     scene.run_for(SECOND * 2);

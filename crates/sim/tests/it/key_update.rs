@@ -128,7 +128,7 @@ fn updates_without_end_do_not_disturb_a_transfer() {
 
 /// Some 800 packets of the client, and an update after each 50. The end that sends no data follows.
 #[test]
-fn updates_every_fifty_packets_by_themselves() {
+fn automatic_updates_every_fifty_packets() {
     let mut setup = setup(LINK);
     setup.client.key_update_after = 50;
     let mut scene = Scene::new(1, setup, up());
@@ -140,7 +140,7 @@ fn updates_every_fifty_packets_by_themselves() {
 }
 
 #[test]
-fn updates_of_both_ends_by_themselves() {
+fn automatic_updates_of_both_ends() {
     let setup = setup(LINK).both(|config| config.key_update_after = 20);
     let mut scene = Scene::new(1, setup, up());
     finish(&mut scene, SECOND * 3);
@@ -189,7 +189,7 @@ fn packets_of_the_old_phase_that_are_late_are_read() {
 }
 
 #[test]
-fn damaged_packets_during_updates_are_no_reason_to_close() {
+fn damaged_packets_during_updates_do_not_close() {
     for_each_seed(20, |seed| {
         let link = "10mbit,rtt=40ms,corrupt=5%,queue=100p";
         let setup = setup(link).both(|config| config.key_update_after = 30);

@@ -295,7 +295,7 @@ fn half_of_the_acknowledgements_lost_costs_little() {
 
 /// Only ACKs are lost for half a second.
 #[test]
-fn all_acknowledgements_lost_for_a_while_are_made_up_for() {
+fn acknowledgements_lost_for_a_while_are_compensated() {
     let link = "20mbit,rtt=30ms,queue=400p;20mbit,rtt=30ms,blackhole=200ms:500ms";
     let (time, scene) = upload(1, link, 2_000_000, SECOND * 10);
     assert!(scene.back().dropped.blackhole > 2);

@@ -129,7 +129,7 @@ fn address_changes_while_idle() {
 
 /// Keep-alives reveal the new address to the server before there is data.
 #[test]
-fn keep_alive_tells_the_new_port_before_data_does() {
+fn keep_alive_reveals_the_new_port_before_data() {
     let setup = ethernet("20mbit,rtt=50ms,rebind=3s:never");
     let mut setup = setup;
     setup.client.keep_alive_interval = Some(SECOND);

@@ -56,7 +56,7 @@ fn search_finds_9000() {
 
 /// Without a limit the largest datagram of UDP is used.
 #[test]
-fn search_goes_up_to_the_largest_datagram_there_is() {
+fn search_reaches_the_largest_datagram() {
     let mut scene = Scene::new(1, Setup::on("1gbit,rtt=10ms,queue=100ms"), endless());
     scene.run_for(MS * 500);
     assert_eq!(scene.stats().path.mtu, 65_507);
@@ -65,7 +65,7 @@ fn search_goes_up_to_the_largest_datagram_there_is() {
 
 /// Each direction searches for itself.
 #[test]
-fn directions_find_their_own_sizes() {
+fn directions_find_separate_sizes() {
     let setup = Setup::on("50mbit,rtt=20ms,mtu=1500;50mbit,rtt=20ms,mtu=1300");
     let app = Exchange::new(SERVER, 100_000, 100_000, Some(30)).every(MS * 100);
     let mut scene = Scene::new(1, setup, app);
@@ -168,7 +168,7 @@ fn link_that_shrinks_below_1228_bytes_times_out_without_a_spin() {
 /// The path grows after the end of the search: the new limit is found within the ten minutes of the
 /// raise timer (RFC 8899 §5.1.1).
 #[test]
-fn link_that_grows_is_noticed_by_the_raise_timer() {
+fn raise_timer_detects_a_link_that_grows() {
     let setup = Setup::on("1mbit,rtt=40ms,mtu=1300,mtu@30s=1500;1mbit,rtt=40ms")
         .both(|it| it.mtu_max = 1472);
     let app = Exchange::new(SERVER, 20_000, 10, None).every(SECOND * 5);

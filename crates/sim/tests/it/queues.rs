@@ -42,7 +42,7 @@ fn shallow_queue_leaves_half_the_rate() {
 
 /// 10 000 packets, 12 s of queue at 10 Mbit/s: no connection times out at any round-trip time.
 #[test]
-fn queue_of_ten_thousand_packets_confuses_nobody() {
+fn queue_of_ten_thousand_packets_causes_no_timeout() {
     for algorithm in CONTROLLERS {
         let setup = controlled("10mbit,rtt=20ms,queue=10000p", algorithm);
         let (scene, time) = transfer_up(1, setup, 6_000_000, SECOND * 60);

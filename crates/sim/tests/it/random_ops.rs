@@ -47,7 +47,7 @@ use judge::judge;
 use run::Run;
 
 #[test]
-fn whatever_applications_and_networks_do() {
+fn invariants_hold_for_random_operations_and_faults() {
     let mut done = BTreeMap::new();
     common::for_each_seed(2000, |seed| {
         let mut run = Run::new(seed);

@@ -24,7 +24,7 @@ fn spurious_rate(scene: &mut Scene, time: Duration) -> f64 {
 
 /// `share` of the packets is late by up to `by`, at a round-trip time of 40 ms. After the first
 /// second the thresholds have adapted.
-fn hardly_ever_mistaken(share: &str, by: Duration) {
+fn assert_few_spurious_losses(share: &str, by: Duration) {
     for_each_seed(3, |seed| {
         let link = format!(
             "10mbit,rtt=40ms,queue=4bdp,reorder={share}:{}ms;10mbit,rtt=40ms",
@@ -38,27 +38,27 @@ fn hardly_ever_mistaken(share: &str, by: Duration) {
 
 #[test]
 fn one_percent_late_by_up_to_half_a_round_trip() {
-    hardly_ever_mistaken("1%", MS * 20);
+    assert_few_spurious_losses("1%", MS * 20);
 }
 
 #[test]
 fn five_percent_late_by_up_to_half_a_round_trip() {
-    hardly_ever_mistaken("5%", MS * 20);
+    assert_few_spurious_losses("5%", MS * 20);
 }
 
 #[test]
 fn ten_percent_late_by_up_to_a_quarter_of_a_round_trip() {
-    hardly_ever_mistaken("10%", MS * 10);
+    assert_few_spurious_losses("10%", MS * 10);
 }
 
 #[test]
 fn thirty_percent_late_by_up_to_an_eighth_of_a_round_trip() {
-    hardly_ever_mistaken("30%", MS * 5);
+    assert_few_spurious_losses("30%", MS * 5);
 }
 
 #[test]
 fn thirty_percent_late_by_up_to_half_a_round_trip() {
-    hardly_ever_mistaken("30%", MS * 20);
+    assert_few_spurious_losses("30%", MS * 20);
 }
 
 fn time_with(link: &str, algorithm: Algorithm) -> (Scene, Duration) {
@@ -106,7 +106,7 @@ fn spurious_loss_is_counted_and_the_window_comes_back() {
 /// Every second packet is late, so neighbours change places all the time. Only packets that leave
 /// at once at the start may be overtaken by three others.
 #[test]
-fn neighbours_that_change_places_are_hardly_ever_lost() {
+fn reordered_neighbours_are_rarely_declared_lost() {
     // No queue overflows, so every loss is spurious.
     let link = "10mbit,rtt=40ms,queue=40bdp,reorder=50%:1ms;10mbit,rtt=40ms";
     let (scene, _) = time_with(link, Algorithm::Cubic);

@@ -56,7 +56,7 @@ async fn write_slowly() -> Result<u64, Failure> {
 
 /// F49: no timeout, and no more packets than bytes and a few probes of the path.
 #[test]
-fn a_byte_a_second_is_no_silence() {
+fn a_byte_a_second_keeps_the_connection_alive() {
     let mut world = World::new(1);
     let near = world.machine("client", CLIENT);
     let far = world.machine("server", SERVER);

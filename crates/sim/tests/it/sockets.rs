@@ -125,7 +125,7 @@ fn seconds(count: u64) -> Duration {
 }
 
 #[test]
-fn without_faults_it_takes_a_second() {
+fn transfer_without_faults_takes_a_second() {
     let none = SocketFaults::default;
     let Outcome { took, polls } = run(1, LINK, [none(), none()]);
     assert!(took < seconds(1), "{took:?}");
@@ -150,7 +150,7 @@ fn send_errors_are_losses() {
 
 /// F38: for two seconds all sends are refused, and then none.
 #[test]
-fn firewall_that_opens_after_two_seconds_is_waited_for() {
+fn connection_survives_a_firewall_that_opens_after_two_seconds() {
     let faults = SocketFaults {
         failing_sends: percent(100),
         send_errors: vec![SocketError::NotPermitted],
@@ -162,7 +162,7 @@ fn firewall_that_opens_after_two_seconds_is_waited_for() {
 /// F33, from a microsecond to five seconds. Not from the first packet on: several of the longest in
 /// a row are equivalent to a client that vanished during the handshake (limit K12).
 #[test]
-fn full_sockets_are_waited_for_without_a_spin() {
+fn senders_wait_for_full_sockets_without_a_spin() {
     for micros in [1, 100, 10_000, 1_000_000, 5_000_000] {
         let faults = SocketFaults {
             full_sends: percent(20),
@@ -198,7 +198,7 @@ fn too_large_datagrams_are_lost_probes() {
 
 /// F19, F40: ICMP messages are returned as errors of receive calls, correct or forged.
 #[test]
-fn news_of_icmp_is_no_reason_to_stop() {
+fn icmp_messages_do_not_end_a_connection() {
     for error in SocketError::ALL {
         let faults = SocketFaults {
             failing_receives: percent(30),

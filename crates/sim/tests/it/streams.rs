@@ -156,7 +156,7 @@ fn stops_of_every_second_answer_leave_the_others_whole() {
 /// The limits and credit of aborted streams are released: five hundred of them, a hundred at a
 /// time, and then a transfer larger than all windows.
 #[test]
-fn credit_of_given_up_streams_comes_back() {
+fn credit_of_aborted_streams_is_released() {
     let app = Requests::new(SERVER, 500, 4000, 4000).with_fate(|index| match index % 5 {
         0 => Fate::ResetAfter(2000),
         1 => Fate::StopAfter(1000),

@@ -168,7 +168,7 @@ fn packets_go_to_the_closest_socket() {
 }
 
 #[test]
-fn binding_tells_what_is_wrong() {
+fn binding_errors_name_the_cause() {
     let machine = Machine::new([CLIENT], 1);
     let first = bind(&machine, "10.0.0.1:9");
     for (address, kind, text) in [
@@ -210,7 +210,7 @@ fn ephemeral_ports_come_back_and_run_out() {
 }
 
 #[test]
-fn destination_that_cannot_be_is_refused_for_itself_only() {
+fn impossible_destination_fails_only_its_own_datagrams() {
     let machine = Machine::new([CLIENT], 1);
     let wildcard = bind(&machine, "0.0.0.0:1");
     let loopback = bind(&machine, "127.0.0.1:2");

@@ -159,7 +159,7 @@ fn channels_of_others_work() {
 }
 
 #[test]
-fn aborted_task_drops_what_it_holds_and_says_cancelled() {
+fn aborted_task_drops_its_values_and_is_cancelled() {
     let machine = alone(1);
     let held = Arc::new(());
     let copy = held.clone();
@@ -212,7 +212,7 @@ fn panic_repeats_the_hint_it_was_given() {
 }
 
 #[test]
-fn tasks_that_wake_each_other_for_ever_are_reported() {
+fn tasks_that_wake_each_other_endlessly_are_reported() {
     let machine = alone(0xdef);
     machine.spawn(async {
         loop {
@@ -226,7 +226,7 @@ fn tasks_that_wake_each_other_for_ever_are_reported() {
 }
 
 #[test]
-fn who_waits_for_nothing_is_listed_and_nothing_is_due() {
+fn task_that_waits_forever_is_listed_and_no_event_is_due() {
     let machine = alone(1);
     machine.spawn(pending::<()>());
     let line = line!() - 1;

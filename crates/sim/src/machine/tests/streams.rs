@@ -162,7 +162,7 @@ fn identity_made_on_a_machine_is_repeatable_and_good() {
 }
 
 #[test]
-fn silent_peer_is_given_up_at_the_handshake_timeout() {
+fn silent_peer_ends_the_attempt_at_the_handshake_timeout() {
     let mut pair = Pair::new(5).losing_every(1);
     let waited = pair.run_client(async {
         let begin = courser::runtime::now();

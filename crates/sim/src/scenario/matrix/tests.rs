@@ -47,7 +47,7 @@ fn family_is_not_one_scenario() {
 }
 
 #[test]
-fn variable_without_values_is_told_with_its_place() {
+fn variable_without_values_is_reported_with_its_place() {
     let error = mistake("{rtt}", "{delay}");
     assert!(error.starts_with("line 7, column 1"), "{error}");
     assert!(error.contains("rtt is not used"), "{error}");
@@ -64,7 +64,7 @@ fn variable_without_values_is_told_with_its_place() {
 }
 
 #[test]
-fn wrong_value_is_told_with_the_variant() {
+fn wrong_value_is_reported_with_the_variant() {
     let error = mistake(r#""100mbit""#, r#""fast""#);
     assert!(error.starts_with("line 3"), "{error}");
     assert!(error.contains("rate = fast, rtt = 50ms"), "{error}");

@@ -70,7 +70,7 @@ fn connection_of_a_machine_takes_the_size_that_a_router_names() {
 }
 
 #[test]
-fn one_seed_is_one_trace_and_another_one_is_another() {
+fn equal_seeds_give_equal_traces_and_others_differ() {
     let run = |seed| {
         let (mut world, client, server) = pair(seed, "20ms,3%");
         server.spawn(serve());
@@ -94,7 +94,7 @@ fn answer_without_loss_takes_the_round_trips_it_should() {
 }
 
 #[test]
-fn deadlock_is_told_with_tasks_and_seed() {
+fn deadlock_report_names_tasks_and_seed() {
     let (mut world, client, server) = pair(0x77, "20ms");
     server.spawn(async {
         sleep(Duration::from_secs(2)).await;
@@ -119,7 +119,7 @@ fn deadlock_is_told_with_tasks_and_seed() {
 }
 
 #[test]
-fn limit_of_time_is_no_deadlock() {
+fn time_limit_is_not_a_deadlock() {
     let (mut world, client, _server) = pair(1, "20ms");
     let busy = client.spawn(async {
         loop {
@@ -135,7 +135,7 @@ fn limit_of_time_is_no_deadlock() {
 }
 
 #[test]
-fn aborted_task_is_told() {
+fn aborted_task_reports_it() {
     let (mut world, client, _server) = pair(1, "20ms");
     let handle = client.spawn(pending::<()>());
     handle.abort();
