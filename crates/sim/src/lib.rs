@@ -2,7 +2,8 @@
 //!
 //! A [`World`] holds machines and the links between them. A [`Host`](host::Host) is a machine that
 //! runs a real endpoint, with a real handshake and real packets, and an [`App`](host::App) on it.
-//! What happens follows from the seed alone, on every machine.
+//! Everything follows from the seed alone, on every machine. The links are those of
+//! [`courser_link`].
 //!
 //! ```
 //! use std::net::SocketAddr;
@@ -31,13 +32,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`scenario`] reads the same from files and [`run`](mod@run) measures it; `courser sim run` does
-//! both.
+//! [`scenario`] reads such worlds from files and [`run`](mod@run) measures them. `courser sim run`
+//! does both.
 //!
-//! # A protocol of one's own under test
+//! # Testing a protocol
 //!
-//! A [`Machine`](machine::Machine) runs async code that is written against `courser`, unchanged:
-//! endpoints bind virtual sockets there, and [`courser::runtime`] has virtual time.
+//! A [`Machine`](machine::Machine) runs async code that is written for `courser`, unchanged: its
+//! endpoints bind virtual sockets, and [`courser::runtime`] has virtual time.
 //!
 //! ```
 //! use courser::{ClientConfig, Endpoint, ServerConfig, runtime};
@@ -78,14 +79,13 @@
 //! far.spawn(server());
 //! let (answer, time) = world.run_until_done(near.spawn(client()))??;
 //! assert_eq!(answer, b"hello, world");
-//! // One round trip to connect and one to ask, and what the server slept.
+//! // One round trip to connect, one for the request, and the sleep of the server.
 //! assert_eq!(time, Duration::from_millis(205));
 //! # Ok(()) }
 //! ```
 //!
-//! `examples/sim_my_protocol.rs` does the same with loss and a hundred seeds. Make configurations
-//! anew for each run: TLS sessions and tokens that they remember from the run before change the
-//! next one.
+//! `examples/sim_my_protocol.rs` does the same with loss and a hundred seeds. Create configurations
+//! for each run, because TLS sessions and tokens from a previous run change the next one.
 
 pub mod apps;
 pub mod host;
