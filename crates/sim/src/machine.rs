@@ -50,6 +50,7 @@ mod bell;
 mod bound;
 mod clock;
 mod core;
+mod environment;
 mod fingerprint;
 mod network;
 mod socket;

@@ -4,25 +4,21 @@
 //! under the lock, because it may call back.
 
 use std::any::Any;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use courser::runtime::{Runtime, Task, Timer, UdpSocket};
 use courser_base::Time;
 use courser_crypto::Rng;
 
 use super::bell::Bell;
-use super::clock;
 use super::fingerprint::{Fingerprint, What};
 use super::network::{Network, NetworkCounters};
-use super::socket::VirtualSocket;
 use super::socket_faults::{SocketFaults, Trouble};
 use super::tasks::{PendingTask, Ready, ReadyQueue, Tasks};
-use super::timers::{Key, Timers};
+use super::timers::Timers;
 use crate::packet::{Packet, TooBig};
 
 /// The number of polls without time passing after which tasks are assumed to wake each other
@@ -32,7 +28,7 @@ const POLLS_AT_ONE_TIME: u64 = 1_000_000;
 /// The shared core of a machine.
 pub(super) struct Core {
     state: Mutex<State>,
-    ready: Arc<ReadyQueue>,
+    pub(super) ready: Arc<ReadyQueue>,
     /// A weak reference for objects that outlive the call that creates them, such as sockets.
     this: Weak<Self>,
 }
@@ -41,19 +37,19 @@ pub(super) struct Core {
 pub(super) struct State {
     pub(super) now: Time,
     pub(super) network: Network,
-    timers: Timers,
-    tasks: Tasks,
+    pub(super) timers: Timers,
+    pub(super) tasks: Tasks,
     /// Chooses the tasks to poll.
     schedule: Rng,
     /// Supplies random numbers to tasks. A separate generator, so that these do not change the
     /// schedule.
-    entropy: Rng,
+    pub(super) entropy: Rng,
     fingerprint: Fingerprint,
     polls: u64,
     polls_at_this_time: u64,
     name: String,
     replay_hint: String,
-    is_over: bool,
+    pub(super) is_over: bool,
 }
 
 impl Core {
@@ -85,6 +81,11 @@ impl Core {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         // No code of the user runs under the lock, so a panic leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a handle for an object that outlives the call that creates it.
+    pub(super) fn shared(&self) -> Arc<Self> {
+        self.this.upgrade().expect("it is being borrowed")
     }
 
     /// Receives a packet.
@@ -331,53 +332,6 @@ fn key_of(addresses: &[IpAddr], seed: u64) -> [u8; 32] {
     key
 }
 
-impl Runtime for Core {
-    fn now(&self) -> Instant {
-        clock::instant_of(self.time())
-    }
-
-    fn unix_time(&self) -> Duration {
-        clock::unix_time(self.time())
-    }
-
-    fn spawn(&self, task: Task, origin: &'static Location<'static>) {
-        let mut state = self.lock();
-        if state.is_over {
-            drop(state);
-            drop(task);
-            return;
-        }
-        let now = state.now;
-        state.tasks.insert(task, origin, (now, &self.ready));
-    }
-
-    fn timer(&self) -> Box<dyn Timer> {
-        Box::new(VirtualTimer {
-            core: self.this.upgrade().expect("it is being borrowed"),
-            key: None,
-        })
-    }
-
-    fn bind(&self, address: SocketAddr) -> io::Result<Box<dyn UdpSocket>> {
-        let core = self.this.upgrade().expect("it is being borrowed");
-        let mut state = self.lock();
-        if state.is_over {
-            return Err(io::Error::other("the machine is gone"));
-        }
-        let id = state.network.bind(address)?;
-        drop(state);
-        Ok(Box::new(VirtualSocket::new(core, id)))
-    }
-
-    fn random_seed(&self) -> io::Result<[u8; 32]> {
-        Ok(self.lock().entropy.array())
-    }
-
-    fn is_repeatable(&self) -> bool {
-        true
-    }
-}
-
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = self.lock();
@@ -386,50 +340,5 @@ impl std::fmt::Debug for Core {
             .field("now", &state.now)
             .field("tasks", &state.tasks)
             .finish_non_exhaustive()
-    }
-}
-
-/// A timer of a machine, cancelled when it is dropped.
-struct VirtualTimer {
-    core: Arc<Core>,
-    key: Option<Key>,
-}
-
-impl VirtualTimer {
-    fn cancel(&mut self) {
-        if let Some(key) = self.key.take() {
-            let waker = self.core.lock().timers.cancel(key);
-            drop(waker);
-        }
-    }
-}
-
-impl Timer for VirtualTimer {
-    fn set(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
-        self.cancel();
-        let deadline = clock::time_of(deadline);
-        let mut state = self.core.lock();
-        if deadline <= state.now {
-            return Poll::Ready(());
-        }
-        self.key = Some(state.timers.set(deadline, cx.waker().clone()));
-        Poll::Pending
-    }
-
-    fn is_elapsed(&self) -> bool {
-        let state = self.core.lock();
-        self.key.is_none_or(|key| !state.timers.is_waiting(key))
-    }
-}
-
-impl Drop for VirtualTimer {
-    fn drop(&mut self) {
-        self.cancel();
-    }
-}
-
-impl std::fmt::Debug for VirtualTimer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("VirtualTimer").finish_non_exhaustive()
     }
 }
