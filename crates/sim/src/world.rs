@@ -2,7 +2,7 @@
 
 mod error;
 mod machines;
-mod roads;
+mod routes;
 mod timetable;
 
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use crate::trace::{Happening, Listener, Trace};
 
 pub use self::error::Stall;
 pub use self::machines::NotDone;
-pub use self::roads::{LinkId, LinkPair, NodeId};
+pub use self::routes::{LinkId, LinkPair, NodeId};
 
-use self::roads::{Place, Roads};
+use self::routes::{Place, Routes};
 use self::timetable::Timetable;
 
 /// Hosts and links in virtual time.
@@ -39,7 +39,7 @@ pub struct World {
     /// Machines behind NATs, by their networks.
     hidden: BTreeMap<IpAddr, NodeId>,
     nats: Vec<Nat>,
-    roads: Roads,
+    routes: Routes,
     timetable: Timetable<Place>,
     /// Machines that received something at this point in time and have not run since.
     ready: Vec<NodeId>,
@@ -89,7 +89,7 @@ impl World {
             addresses: BTreeMap::new(),
             hidden: BTreeMap::new(),
             nats: Vec::new(),
-            roads: Roads::default(),
+            routes: Routes::default(),
             timetable: Timetable::default(),
             ready: Vec::new(),
             bells: Bells::default(),
@@ -232,7 +232,7 @@ impl World {
 
     /// Routes packets of `from` to `to` through these links. Without links they arrive at once.
     pub fn route(&mut self, from: NodeId, to: NodeId, links: &[LinkId]) {
-        self.roads.lead(from, to, links);
+        self.routes.add(from, to, links);
     }
 
     /// Returns a link.
@@ -434,7 +434,7 @@ impl World {
         let owner = self.addresses.get(&ip);
         let next = owner
             .or_else(|| self.hidden.get(&network(ip)))
-            .and_then(|to| self.roads.next(from, *to));
+            .and_then(|to| self.routes.next(from, *to));
         match next {
             None => self.trace.record(now, Happening::Unroutable, &packet),
             Some(Place::Node(to)) => {

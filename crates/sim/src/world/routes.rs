@@ -28,12 +28,12 @@ pub(super) enum Place {
 
 /// The next place for each place and destination.
 #[derive(Debug, Default)]
-pub(super) struct Roads {
+pub(super) struct Routes {
     next: BTreeMap<(Place, NodeId), Place>,
 }
 
-impl Roads {
-    pub(super) fn lead(&mut self, from: NodeId, to: NodeId, links: &[LinkId]) {
+impl Routes {
+    pub(super) fn add(&mut self, from: NodeId, to: NodeId, links: &[LinkId]) {
         let mut place = Place::Node(from);
         for link in links {
             self.next.insert((place, to), Place::Link(*link));
