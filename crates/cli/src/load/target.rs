@@ -9,7 +9,6 @@ use http::Uri;
 use rustls::pki_types::ServerName;
 
 use super::args::Flags;
-use crate::values::DEFAULT_PORT;
 
 /// The server of a run and its URLs, as the flags name them.
 #[derive(Clone, Debug)]
@@ -119,7 +118,8 @@ fn origin(url: &Uri) -> (bool, String, u16) {
     (is_secure(url), host.to_ascii_lowercase(), port)
 }
 
-/// `HOST[:PORT]` as h2load has it, or oha's `host:port:to-host:to-port`.
+/// Reads `HOST[:PORT]` as h2load does, or oha's `host:port:to-host:to-port`. Without a port it is that
+/// of the URL.
 fn connect_to(text: &str, host: &str, port: u16) -> Result<(String, u16), Failure> {
     let prefix = format!("{host}:{port}:");
     let bracketed = format!("[{host}]:{port}:");
@@ -127,9 +127,7 @@ fn connect_to(text: &str, host: &str, port: u16) -> Result<(String, u16), Failur
         .strip_prefix(&prefix)
         .or_else(|| text.strip_prefix(&bracketed))
         .unwrap_or(text);
-    let is_without_port = rest.ends_with(']') || !rest.contains(':');
-    let (to_host, to_port) = split_target(rest, DEFAULT_PORT)?;
-    let to_port = if is_without_port { port } else { to_port };
+    let (to_host, to_port) = split_target(rest, port)?;
     Ok((to_host.to_owned(), to_port))
 }
 

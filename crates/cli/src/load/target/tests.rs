@@ -31,6 +31,7 @@ fn connect_to_is_read_as_both_tools_write_it() {
     assert_eq!(read("127.0.0.1"), ("127.0.0.1".to_owned(), 443));
     assert_eq!(read("[::1]"), ("::1".to_owned(), 443));
     assert_eq!(read("[::1]:1"), ("::1".to_owned(), 1));
+    assert_eq!(read("::1"), ("::1".to_owned(), 443));
     assert_eq!(
         read("example.org:443:localhost:5000"),
         ("localhost".to_owned(), 5000)
