@@ -17,27 +17,8 @@ use url::{Host, Url};
 
 use super::args::Arguments;
 use super::content;
+use super::cookie_argument::CookieArgument;
 use super::verbose;
-
-/// What a `--cookie` is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Argument<'a> {
-    /// Sent as it is.
-    Pairs(&'a str),
-    /// Read before the first transfer. An empty name is no file, but begins to keep cookies.
-    File(&'a str),
-}
-
-impl<'a> Argument<'a> {
-    /// As curl tells them apart: by the `=`, or the `@` of a file with one in its name.
-    pub(crate) fn of(text: &'a str) -> Self {
-        match text.strip_prefix('@') {
-            Some(name) => Self::File(name),
-            None if text.contains('=') => Self::Pairs(text),
-            None => Self::File(text),
-        }
-    }
-}
 
 /// The cookies of all transfers, if any are kept.
 #[derive(Debug)]
@@ -57,9 +38,9 @@ impl Cookies {
         let files: Vec<_> = request
             .cookie
             .iter()
-            .filter_map(|text| match Argument::of(text) {
-                Argument::File(name) => Some(name),
-                Argument::Pairs(_) => None,
+            .filter_map(|text| match CookieArgument::of(text) {
+                CookieArgument::File(name) => Some(name),
+                CookieArgument::Pairs(_) => None,
             })
             .collect();
         let keeps = !files.is_empty() || request.cookie_jar.is_some();

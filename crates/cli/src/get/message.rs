@@ -6,10 +6,11 @@ use http::{Method, Uri};
 use url::Url;
 
 use super::args::{Arguments, RequestArguments};
-use super::content::{self, Content, Prepared};
-use super::cookies::Argument;
+use super::content::{self, Content};
+use super::cookie_argument::CookieArgument;
 use super::encoding::{base64, percent_decode};
 use super::exit::{FAILED_INIT, Failed, URL_MALFORMED};
+use super::prepared::Prepared;
 
 /// A request without its body.
 #[derive(Clone, Debug)]
@@ -174,9 +175,9 @@ fn simple_fields(headers: &mut HeaderMap, request: &RequestArguments) -> Result<
     }
     let pairs = request.cookie.iter();
     let pairs: Vec<_> = pairs
-        .filter_map(|text| match Argument::of(text) {
-            Argument::Pairs(pairs) => Some(pairs),
-            Argument::File(_) => None,
+        .filter_map(|text| match CookieArgument::of(text) {
+            CookieArgument::Pairs(pairs) => Some(pairs),
+            CookieArgument::File(_) => None,
         })
         .collect();
     if !pairs.is_empty() {

@@ -11,7 +11,6 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
 use super::args::Arguments;
-use super::content::Prepared;
 use super::cookies::Cookies;
 use super::dump::Dump;
 use super::exit::{
@@ -20,6 +19,7 @@ use super::exit::{
 };
 use super::facts::Facts;
 use super::message::Message;
+use super::prepared::Prepared;
 use super::progress::Bar;
 use super::sink::Target;
 use super::verbose;

@@ -20,20 +20,6 @@ fn refusal(from: &str, field: &str) -> String {
 }
 
 #[test]
-fn arguments_are_told_apart_by_their_equals_sign() {
-    for (text, argument) in [
-        ("a=b", Argument::Pairs("a=b")),
-        ("a=b; c=d", Argument::Pairs("a=b; c=d")),
-        ("jar.txt", Argument::File("jar.txt")),
-        ("@a=b.txt", Argument::File("a=b.txt")),
-        ("-", Argument::File("-")),
-        ("", Argument::File("")),
-    ] {
-        assert_eq!(Argument::of(text), argument, "{text}");
-    }
-}
-
-#[test]
 fn domains_match_themselves_and_what_is_below() {
     let table = [
         ("https://a.b.test/", "x=1", "https://a.b.test/", true),

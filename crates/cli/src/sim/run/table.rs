@@ -3,7 +3,8 @@
 use courser_report::scenarios::{Judged, Outcome, shown};
 use courser_sim::report::{MEASURES, Measure, quantile};
 
-use super::{RunArguments, replay};
+use super::args::RunArguments;
+use super::replay::replay;
 use crate::output::line;
 
 /// One row: a measure over all runs.

@@ -1,0 +1,40 @@
+//! The argument of `--cookie`: cookies, or a file of them.
+
+/// An argument of `--cookie`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CookieArgument<'a> {
+    /// Sent as it is.
+    Pairs(&'a str),
+    /// Read before the first transfer. An empty name is no file, but begins to keep cookies.
+    File(&'a str),
+}
+
+impl<'a> CookieArgument<'a> {
+    /// As curl tells them apart: by the `=`, or the `@` of a file with one in its name.
+    pub(crate) fn of(text: &'a str) -> Self {
+        match text.strip_prefix('@') {
+            Some(name) => Self::File(name),
+            None if text.contains('=') => Self::Pairs(text),
+            None => Self::File(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_told_apart_by_their_equals_sign() {
+        for (text, argument) in [
+            ("a=b", CookieArgument::Pairs("a=b")),
+            ("a=b; c=d", CookieArgument::Pairs("a=b; c=d")),
+            ("jar.txt", CookieArgument::File("jar.txt")),
+            ("@a=b.txt", CookieArgument::File("a=b.txt")),
+            ("-", CookieArgument::File("-")),
+            ("", CookieArgument::File("")),
+        ] {
+            assert_eq!(CookieArgument::of(text), argument, "{text}");
+        }
+    }
+}
