@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use courser_units::binary_size;
 use http::{HeaderValue, Request, Response, StatusCode, header};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::Serialize;
 
 use crate::body::{Body, plain, typed};
@@ -50,7 +51,7 @@ enum Key {
 /// are left out without `with_hidden`.
 pub async fn answer<B>(folder: &Path, request: &Request<B>, with_hidden: bool) -> Response<Body> {
     let order = order(request.uri().query().unwrap_or_default());
-    let path = percent_encoding::percent_decode_str(request.uri().path())
+    let path = percent_decode_str(request.uri().path())
         .decode_utf8_lossy()
         .into_owned();
     let wants_json = request
@@ -269,16 +270,14 @@ fn escape(text: &str) -> String {
 
 /// Percent-encodes all but unreserved characters (RFC 3986 §2.3).
 fn percent_encode(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    utf8_percent_encode(name, &RESERVED).to_string()
 }
+
+const RESERVED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// Largest number of entries; a page with more is not usable, and would take long to make.
 const MOST_ENTRIES: usize = 10_000;

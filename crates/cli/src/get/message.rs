@@ -1,5 +1,6 @@
 //! Requests as the flags want them.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::client::Redirect;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
@@ -8,7 +9,7 @@ use url::Url;
 use super::args::{Arguments, RequestArguments};
 use super::content::{self, Content};
 use super::cookie_argument::CookieArgument;
-use super::encoding::{base64, percent_decode};
+use super::encoding::percent_decode;
 use super::exit::{FAILED_INIT, Failed, URL_MALFORMED};
 use super::prepared::Prepared;
 
@@ -157,7 +158,7 @@ fn credentials(
         } else {
             format!("{user}:")
         };
-        let coded = format!("Basic {}", base64(user.as_bytes()));
+        let coded = format!("Basic {}", BASE64_STANDARD.encode(user));
         headers.insert(header::AUTHORIZATION, value("--user", &coded)?);
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::{Ipv6Addr, SocketAddr};
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::server::{CertificateFacts, Drained, ServerHandle};
 use courser_services::rfc3339;
 use serde_json::json;
@@ -53,7 +54,7 @@ impl Announcement<'_> {
             "certificate": certificate.as_ref().map(|it| json!({
                 "names": it.names,
                 "not_after": rfc3339(it.not_after),
-                "spki_sha256": base64(&it.spki_sha256),
+                "spki_sha256": BASE64_STANDARD.encode(it.spki_sha256),
                 "sha256": hex(&it.sha256),
             })),
             "chrome": certificate.as_ref().map(|it| self.chrome(it)),
@@ -82,7 +83,7 @@ impl Announcement<'_> {
                 "certificate",
                 &format!("{kind}{names}, valid until {until}"),
             );
-            row("spki sha256", &base64(&certificate.spki_sha256));
+            row("spki sha256", &BASE64_STANDARD.encode(certificate.spki_sha256));
             if self.is_dev && self.has_quic {
                 row("chrome", &self.chrome(&certificate));
             }
@@ -146,7 +147,7 @@ impl Announcement<'_> {
         format!(
             "google-chrome --origin-to-force-quic-on={} --ignore-certificate-errors-spki-list={} {}",
             self.authority(),
-            base64(&certificate.spki_sha256),
+            BASE64_STANDARD.encode(certificate.spki_sha256),
             self.url()
         )
     }
@@ -174,42 +175,4 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-/// RFC 4648 §4.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let byte = |index| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let index = bits >> (18 - 6 * place) & 63;
-            let letter = char::from(LETTERS[index as usize]);
-            text.push(if place <= chunk.len() { letter } else { '=' });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// RFC 4648 §10.
-    #[test]
-    fn base64_is_that_of_the_rfc() {
-        let known = [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="),
-            ("foobar", "Zm9vYmFy"),
-        ];
-        for (bytes, text) in known {
-            assert_eq!(base64(bytes.as_bytes()), text, "{bytes}");
-        }
-    }
 }
