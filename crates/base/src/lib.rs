@@ -1,10 +1,11 @@
-//! Time, rates, sides, ECN and range sets: the types at the base of every courser crate.
+//! Time, rates, sides, ECN, range sets and locks: the types at the base of every courser crate.
 //!
 //! A type belongs here if at least two crates need it. Nothing in this crate reads a clock or a
 //! socket: [`Time`] is a number that the caller supplies.
 
 mod ecn;
 mod four_tuple;
+mod lock;
 mod range_set;
 mod rate;
 mod side;
@@ -12,6 +13,7 @@ mod time;
 
 pub use ecn::{Ecn, EcnCounts};
 pub use four_tuple::FourTuple;
+pub use lock::{Mutex, RwLock};
 pub use range_set::RangeSet;
 pub use rate::Rate;
 pub use side::Side;

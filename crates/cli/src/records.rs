@@ -2,10 +2,11 @@
 //! a disk. Here is told what became of them.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use courser::QueuedKeyLog;
 use courser::telemetry::SinkFactory;
+use courser_base::Mutex;
 use courser_qlog::QlogDirectory;
 
 use crate::error::Failure;
@@ -23,7 +24,7 @@ pub(crate) fn traces(path: &Path, title: Option<&str>) -> Result<Arc<QlogDirecto
         directory = directory.title(title);
     }
     let directory = Arc::new(directory);
-    all().push(directory.clone());
+    TRACES.lock().push(directory.clone());
     Ok(directory)
 }
 
@@ -41,7 +42,7 @@ pub(crate) fn sinks(
 
 /// Returns a warning if records were dropped so far.
 pub(crate) fn gaps() -> Option<String> {
-    let directories = all().clone();
+    let directories = TRACES.lock().clone();
     let traces = directories.iter().find_map(|directory| gaps_of(directory));
     traces.or_else(gaps_of_keys)
 }
@@ -50,7 +51,7 @@ pub(crate) fn gaps() -> Option<String> {
 /// connections are gone.
 pub(crate) fn finish() -> Vec<String> {
     let mut missing = Vec::new();
-    for directory in all().drain(..) {
+    for directory in TRACES.lock().drain(..) {
         let path = directory.path().display();
         if !directory.flush() {
             missing.push(format!(
@@ -87,8 +88,4 @@ fn gaps_of_keys() -> Option<String> {
     let dropped = QueuedKeyLog::environment().dropped();
     let text = format!("the key log lacks {dropped} lines: the disk is too slow");
     (dropped > 0).then_some(text)
-}
-
-fn all() -> std::sync::MutexGuard<'static, Vec<Arc<QlogDirectory>>> {
-    TRACES.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,7 @@
 //! Reusable memory for reading files.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use bytes::Bytes;
+use courser_base::Mutex;
 
 /// Size of the largest buffer in bytes: the amount that one send of a batch of datagrams takes.
 pub(crate) const SIZE: usize = 64 * 1024;
@@ -36,17 +35,13 @@ impl Class {
     }
 
     fn take(&'static self) -> Buffer {
-        let free = self.free().pop();
+        let free = self.free.lock().pop();
         let bytes = free.unwrap_or_else(|| vec![0; self.size].into_boxed_slice());
         Buffer {
             bytes: Some(bytes),
             len: 0,
             class: self,
         }
-    }
-
-    fn free(&self) -> MutexGuard<'_, Vec<Box<[u8]>>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -90,7 +85,7 @@ impl AsRef<[u8]> for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut free = self.class.free();
+        let mut free = self.class.free.lock();
         if let Some(bytes) = self.bytes.take()
             && free.len() < self.class.most_free
         {
@@ -109,7 +104,7 @@ mod tests {
         let mut buffer = CLASS.take();
         buffer.room()[..3].copy_from_slice(b"abc");
         assert_eq!(buffer.into_bytes(3), b"abc"[..]);
-        assert_eq!(CLASS.free().len(), 1);
+        assert_eq!(CLASS.free.lock().len(), 1);
     }
 
     #[test]
@@ -135,6 +130,6 @@ mod tests {
         static CLASS: Class = Class::new(16, 3);
         let many: Vec<_> = (0..=CLASS.most_free).map(|_| CLASS.take()).collect();
         drop(many);
-        assert_eq!(CLASS.free().len(), 3);
+        assert_eq!(CLASS.free.lock().len(), 3);
     }
 }

@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
+
+use courser_base::RwLock;
 
 use crate::age::Moment;
 use crate::disk::{self, Access, Folder};
@@ -91,7 +93,7 @@ impl Root {
     }
 
     fn current(&self, now: Moment, patience: Patience) -> Result<Arc<Current>, Trouble> {
-        let lock = || self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.current.read();
         if now.is_within(Moment::of(self.checked.load(Relaxed)), LOOK_AT_ROOT_EVERY) {
             return lock().clone().ok_or(Trouble::NotFound);
         }
@@ -109,7 +111,7 @@ impl Root {
         {
             return Ok(before.clone());
         }
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         // A root that is gone is dropped, but its generation is not reused, so the files kept from
         // it stay outdated.
         let generation = GENERATIONS.fetch_add(1, Relaxed);

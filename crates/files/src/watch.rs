@@ -11,9 +11,10 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use courser_base::{Mutex, RwLock};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
 use crate::age::{Moment, NOTICED_AFTER};
@@ -66,7 +67,7 @@ impl Watcher {
     /// of them are watched. Call this before opening the file.
     pub(crate) fn watched(&self, relative: &Path) -> Option<Watched> {
         let reports = self.reports.load(SeqCst);
-        let known = self.folders.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.folders.read();
         let mut folders = Vec::new();
         for folder in parents(relative) {
             let folder = known.get(folder)?.clone();
@@ -90,8 +91,8 @@ impl Watcher {
     }
 
     fn add(&self, root: &Path, folder: &Path) -> bool {
-        let mut by_number = self.numbers();
-        let known = || self.folders.read().unwrap_or_else(PoisonError::into_inner);
+        let mut by_number = self.by_number.lock();
+        let known = || self.folders.read();
         if known().contains_key(folder) {
             return true;
         }
@@ -108,7 +109,7 @@ impl Watcher {
         }
         let watched = Arc::new(Folder::default());
         by_number.insert(number, (folder.to_owned(), watched.clone()));
-        let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
+        let mut folders = self.folders.write();
         folders.insert(folder.to_owned(), watched);
         true
     }
@@ -142,7 +143,7 @@ impl Watcher {
         if what.contains(ReadFlags::QUEUE_OVERFLOW) {
             return self.invalidate_all();
         }
-        let mut by_number = self.numbers();
+        let mut by_number = self.by_number.lock();
         let Some((path, folder)) = by_number.get(&number) else {
             return;
         };
@@ -153,14 +154,14 @@ impl Watcher {
             folder.names.fetch_add(1, SeqCst);
         }
         if what.contains(ReadFlags::IGNORED) {
-            let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
+            let mut folders = self.folders.write();
             folders.remove(path);
             by_number.remove(&number);
         }
     }
 
     fn invalidate_all(&self) {
-        for (_, folder) in self.numbers().values() {
+        for (_, folder) in self.by_number.lock().values() {
             folder.names.fetch_add(1, SeqCst);
         }
         self.reports.fetch_add(1, SeqCst);
@@ -169,20 +170,14 @@ impl Watcher {
     /// Forgets all folders, because another root is at their paths.
     pub(crate) fn forget_all(&self) {
         self.invalidate_all();
-        let mut by_number = self.numbers();
+        let mut by_number = self.by_number.lock();
         for number in by_number.keys() {
             // The kernel has already forgotten folders that are gone.
             let _ = inotify::remove_watch(&self.inotify, *number);
         }
         by_number.clear();
-        let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
+        let mut folders = self.folders.write();
         folders.clear();
-    }
-
-    fn numbers(&self) -> MutexGuard<'_, HashMap<i32, (PathBuf, Arc<Folder>)>> {
-        self.by_number
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use courser_base::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 /// Wakes tasks at given times; each thread has one.
@@ -30,7 +30,7 @@ impl Alarm {
     pub(crate) async fn wait(&self, due: Instant) {
         let (bell, rung) = oneshot::channel();
         let is_first = {
-            let mut sleepers = self.lock();
+            let mut sleepers = self.sleepers.lock();
             let is_first = sleepers.peek().is_none_or(|first| due < first.0.due);
             sleepers.push(Reverse(Sleeper { due, bell }));
             is_first
@@ -58,7 +58,7 @@ impl Alarm {
 
     /// Wakes the tasks that are due and returns the time of the next one.
     fn ring(&self, now: Instant) -> Option<Instant> {
-        let mut sleepers = self.lock();
+        let mut sleepers = self.sleepers.lock();
         while let Some(Reverse(first)) = sleepers.peek() {
             if first.due > now {
                 return Some(first.due);
@@ -69,10 +69,6 @@ impl Alarm {
             }
         }
         None
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BinaryHeap<Reverse<Sleeper>>> {
-        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

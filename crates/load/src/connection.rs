@@ -10,7 +10,6 @@ use tokio::task::JoinSet;
 
 use crate::connect::{CannotConnect, Link};
 use crate::label::REFUSED;
-use crate::lock::lock;
 use crate::request::Spoken;
 use crate::slot::{self, Lane, SlotEnd};
 use crate::tally::ConnectionRecord;
@@ -42,7 +41,7 @@ pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Recei
                 }
                 worker.tally().lost += 1;
                 let was_used = lane.was_used.load(Relaxed);
-                if lock(&lane.first_byte).is_some() {
+                if lane.first_byte.lock().is_some() {
                     patience = Patience::new();
                 }
                 lane = Arc::new(lane.successor());
@@ -139,7 +138,7 @@ async fn load(
     }
     let (received, sent, quic) = carrier.counters();
     let measured_from = worker.schedule.measured_from().max(began);
-    let first_byte = *lock(&lane.first_byte);
+    let first_byte = *lane.first_byte.lock();
     worker.tally().connections.push(ConnectionRecord {
         connect: connected - began,
         first_byte: first_byte.map(|at| at - began),
@@ -150,7 +149,7 @@ async fn load(
         quic,
     });
     carrier.close().await;
-    let has_more = !lock(&lane.left_behind).is_empty();
+    let has_more = !lane.left_behind.lock().is_empty();
     if end == SlotEnd::Lost && !has_more && worker.schedule.is_exhausted(Instant::now()) {
         // The server closed the connection after the last request.
         return SlotEnd::Finished;

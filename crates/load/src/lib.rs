@@ -70,7 +70,6 @@ mod connect;
 mod connection;
 mod json;
 mod label;
-mod lock;
 mod metered;
 mod pattern;
 mod plan;

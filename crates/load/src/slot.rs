@@ -1,13 +1,13 @@
 //! One stream of requests on a connection, each sent after the answer to the last one.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
+use courser_base::Mutex;
 use tokio::sync::Notify;
 
-use crate::lock::lock;
 use crate::schedule::Ticket;
 use crate::sender::{Answer, Sender, Trouble};
 use crate::tally::Times;
@@ -46,20 +46,20 @@ impl Lane {
     }
 
     fn keep(&self, ticket: Ticket) {
-        lock(&self.left_behind).push(ticket);
+        self.left_behind.lock().push(ticket);
     }
 
     /// Returns the state of the next connection, which sends what this one did not complete.
     pub(crate) fn successor(&self) -> Self {
         Self {
-            left_behind: Mutex::new(std::mem::take(&mut *lock(&self.left_behind))),
+            left_behind: Mutex::new(std::mem::take(&mut *self.left_behind.lock())),
             ..Self::default()
         }
     }
 
     /// Returns the next request to send, if one is left.
     pub(crate) fn next(&self, worker: &Worker) -> Option<Ticket> {
-        let left = lock(&self.left_behind).pop();
+        let left = self.left_behind.lock().pop();
         left.or_else(|| worker.schedule.draw())
     }
 }
@@ -125,7 +125,7 @@ async fn serve(worker: &Worker, lane: &Lane, sender: &mut Sender) -> SlotEnd {
         match result {
             Ok(answer) => {
                 if std::mem::take(&mut is_first) {
-                    lock(&lane.first_byte).get_or_insert(answer.head);
+                    lane.first_byte.lock().get_or_insert(answer.head);
                 }
                 on_answer(worker, lane, times, &answer);
             }

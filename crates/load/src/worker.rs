@@ -2,14 +2,14 @@
 
 use std::io::{BufWriter, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
+use courser_base::Mutex;
 use courser_measure::Failure;
 
 use crate::alarm::Alarm;
 use crate::connect::Connector;
-use crate::lock::lock;
 use crate::plan::Plan;
 use crate::schedule::Schedule;
 use crate::tally::{Agreed, Tally};
@@ -47,11 +47,12 @@ impl Log {
 
     pub(crate) fn write(&self, line: &str) {
         // A full disk is reported when the log is flushed.
-        let _ = lock(&self.0).write_all(line.as_bytes());
+        let _ = self.0.lock().write_all(line.as_bytes());
     }
 
     pub(crate) fn finish(&self) -> Result<(), Failure> {
-        lock(&self.0)
+        self.0
+            .lock()
             .flush()
             .map_err(|error| Failure::new(format!("cannot write the log: {error}")))
     }
@@ -77,7 +78,7 @@ impl Worker {
     }
 
     pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {
-        lock(&self.tally)
+        self.tally.lock()
     }
 
     pub(crate) fn on_sent(&self, at: Instant) {

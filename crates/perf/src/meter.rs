@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use courser_base::Mutex;
 use courser_measure::Failure;
 use courser_units::{bits_per_second, ratio, to_f64};
 use hdrhistogram::Histogram;
@@ -46,10 +47,7 @@ impl Meter {
     pub(crate) fn on_done(&self, took: Duration) {
         self.count.fetch_add(1, Relaxed);
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.latency
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .saturating_record(nanos);
+        self.latency.lock().saturating_record(nanos);
     }
 
     pub(crate) fn sent(&self) -> u64 {
@@ -66,7 +64,7 @@ impl Meter {
 
     /// Returns the distribution of times; `None` when nothing was timed.
     pub(crate) fn latency(&self) -> Option<Latency> {
-        let latency = self.latency.lock().unwrap_or_else(PoisonError::into_inner);
+        let latency = self.latency.lock();
         (!latency.is_empty()).then(|| Latency::from(&*latency))
     }
 }

@@ -1,9 +1,10 @@
 //! Requests and responses, many or one at a time.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use courser_base::Mutex;
 use courser_measure::Failure;
 
 use crate::bench::{Bench, Outcome, Quota, all};
@@ -78,9 +79,9 @@ async fn ask_uni(
     (meter, waiting): (&Meter, &Waiting),
 ) -> Result<(), Failure> {
     while quota.take() {
-        lock(waiting).push_back(Instant::now());
+        waiting.lock().push_back(Instant::now());
         lane.exchange_uni(request, meter).await?;
-        let began = lock(waiting).pop_front();
+        let began = waiting.lock().pop_front();
         meter.on_done(began.map_or(Duration::ZERO, |began| began.elapsed()));
     }
     Ok(())
@@ -88,7 +89,3 @@ async fn ask_uni(
 
 /// The times at which unanswered requests began.
 type Waiting = Mutex<VecDeque<Instant>>;
-
-fn lock(waiting: &Waiting) -> MutexGuard<'_, VecDeque<Instant>> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -1,8 +1,10 @@
 //! The outcome of writing traces: errors and dropped records.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use courser_base::Mutex;
 
 /// Errors and drops of one or more traces. Clones share the same state.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +32,7 @@ pub struct Dropped {
 impl Outcome {
     /// Takes the error that ended a trace, if there was one.
     pub fn take_error(&self) -> Option<io::Error> {
-        let mut kept = self.0.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.error.lock();
         kept.take()
     }
 
@@ -44,7 +46,7 @@ impl Outcome {
     }
 
     pub(crate) fn keep(&self, error: io::Error) {
-        let mut kept = self.0.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.error.lock();
         kept.get_or_insert(error);
     }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use courser::server::ServerHandle;
 use courser::{AddressFilter, AddressPrefix};
+use courser_base::Mutex;
 use tokio::task::JoinHandle;
 
 /// A list of blocked addresses and a list of exceptions from it, each in a file.
@@ -202,7 +203,7 @@ impl ListWatch {
     }
 
     fn reload_if(&self, condition: impl Fn(&AddressLists) -> bool) {
-        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = self.lists.lock();
         if lists.is_empty() || !condition(&lists) {
             return;
         }

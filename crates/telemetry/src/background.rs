@@ -4,8 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 use std::time::Duration;
+
+use courser_base::Mutex;
 
 /// Writes files on a background thread, so that producers of data never wait for a disk.
 ///
@@ -92,7 +94,7 @@ impl BackgroundWriter {
     /// was too short.
     pub fn flush(&self, within: Duration) -> bool {
         let shared = &self.0.0;
-        let queue = shared.lock();
+        let queue = shared.queue.lock();
         let target = queue.accepted;
         let is_pending = |queue: &mut Queue| queue.performed < target && !queue.is_abandoned;
         let (queue, _) = shared
@@ -151,7 +153,7 @@ impl Write for Output {
         let shared = &self.writer.0.0;
         // Allocated before the lock is taken, so that the lock is held briefly.
         let copy = bytes.to_vec();
-        let mut queue = shared.lock();
+        let mut queue = shared.queue.lock();
         let cost = cost_of(bytes.len());
         if queue.is_abandoned || queue.bytes.saturating_add(cost) > shared.capacity {
             drop(queue);
@@ -189,7 +191,7 @@ impl Drop for Output {
         // entry too: there are at most as many of them as open files.
         if let Place::Opened(file) = self.place {
             let shared = &self.writer.0.0;
-            shared.lock().push(file, Work::Close);
+            shared.queue.lock().push(file, Work::Close);
             shared.has_work.notify_one();
         }
     }
@@ -201,7 +203,7 @@ struct Handle(Arc<Shared>);
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.lock().is_over = true;
+        self.0.queue.lock().is_over = true;
         self.0.has_work.notify_one();
     }
 }
@@ -218,15 +220,11 @@ struct Shared {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for the next entry of the queue. Returns `None` if the queue is empty and all handles
     /// are gone.
     fn next(&self) -> Option<(u64, Work)> {
         let waits = |queue: &mut Queue| queue.entries.is_empty() && !queue.is_over;
-        let queue = self.has_work.wait_while(self.lock(), waits);
+        let queue = self.has_work.wait_while(self.queue.lock(), waits);
         queue
             .unwrap_or_else(PoisonError::into_inner)
             .entries
@@ -234,7 +232,7 @@ impl Shared {
     }
 
     fn on_performed(&self, cost: usize) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         queue.bytes -= cost;
         queue.performed += 1;
         drop(queue);
@@ -360,7 +358,7 @@ struct AbandonOnDrop<'a>(&'a Shared);
 
 impl Drop for AbandonOnDrop<'_> {
     fn drop(&mut self) {
-        let mut queue = self.0.lock();
+        let mut queue = self.0.queue.lock();
         queue.is_abandoned = true;
         queue.entries.clear();
         drop(queue);

@@ -5,9 +5,10 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use courser_base::Mutex;
 use courser_telemetry::{BackgroundWriter, Output};
 use rustls::KeyLog;
 
@@ -67,7 +68,7 @@ impl QueuedKeyLog {
         let error = Arc::new(Mutex::new(None));
         let kept = error.clone();
         let output = writer.output(open, move |error| {
-            *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            *kept.lock() = Some(error);
         });
         let output = Mutex::new(Pending { output, missing: 0 });
         Self {
@@ -108,7 +109,7 @@ impl QueuedKeyLog {
 
     /// Returns the error of opening or writing the file, if there was one, and clears it.
     pub fn take_error(&self) -> Option<io::Error> {
-        let mut kept = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.error.lock();
         kept.take()
     }
 }
@@ -116,7 +117,7 @@ impl QueuedKeyLog {
 impl KeyLog for QueuedKeyLog {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
         let Some(file) = &self.file else { return };
-        let mut pending = file.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = file.output.lock();
         let mut line = Vec::with_capacity(256);
         // Writing into memory cannot fail.
         if pending.missing > 0 {

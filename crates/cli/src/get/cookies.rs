@@ -8,9 +8,10 @@ mod file;
 
 use std::cmp::Reverse;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use cookie_store::{CookieDomain, CookieStore, RawCookie, StoreAction};
+use courser_base::Mutex;
 use http::Uri;
 use http::header::{self, HeaderMap, HeaderValue};
 use url::{Host, Url};
@@ -123,7 +124,7 @@ impl Cookies {
 
     fn lock(&self) -> Option<MutexGuard<'_, Known>> {
         let known = self.known.as_ref()?;
-        Some(known.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(known.lock())
     }
 
     fn note(&self, text: impl FnOnce() -> String) {

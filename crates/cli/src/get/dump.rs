@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::sync::{Mutex, PoisonError};
+
+use courser_base::Mutex;
 
 use super::exit::{Failed, WRITE_ERROR};
 
@@ -31,7 +32,7 @@ impl Dump {
             Self::Nowhere => return Ok(()),
             Self::Stdout => std::io::stdout().write_all(head.as_bytes()),
             Self::File(file, _) => {
-                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut file = file.lock();
                 file.write_all(head.as_bytes())
             }
         };

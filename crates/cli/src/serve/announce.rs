@@ -83,7 +83,10 @@ impl Announcement<'_> {
                 "certificate",
                 &format!("{kind}{names}, valid until {until}"),
             );
-            row("spki sha256", &BASE64_STANDARD.encode(certificate.spki_sha256));
+            row(
+                "spki sha256",
+                &BASE64_STANDARD.encode(certificate.spki_sha256),
+            );
             if self.is_dev && self.has_quic {
                 row("chrome", &self.chrome(&certificate));
             }

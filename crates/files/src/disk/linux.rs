@@ -6,8 +6,9 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::sync::LazyLock;
 
+use courser_base::RwLock;
 use foldhash::fast::RandomState;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstatfs, openat, openat2};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -195,7 +196,7 @@ static DEVICES: LazyLock<RwLock<HashMap<u64, Reading, RandomState>>> =
 impl Reading {
     pub(crate) fn of(file: &File, version: &Version, patience: Patience) -> Result<Self, Trouble> {
         let device = version.device();
-        let known = DEVICES.read().unwrap_or_else(PoisonError::into_inner);
+        let known = DEVICES.read();
         match (known.get(&device), patience) {
             // Even an open file may require a response from another machine.
             (Some(Self::Remote) | None, Patience::Never) => return Err(Trouble::WouldBlock),
@@ -210,7 +211,7 @@ impl Reading {
             | 0x00c3_6400 | 0x6b41_4653 | 0x7375_7245 => Self::Remote,
             _ => Self::Local,
         };
-        let mut known = DEVICES.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = DEVICES.write();
         if known.len() >= MOST_DEVICES {
             known.clear();
         }

@@ -27,7 +27,7 @@ struct Disk {
 
 impl Write for Disk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut written = self.written.lock().expect("not poisoned");
+        let mut written = self.written.lock();
         if written.len() + bytes.len() > self.room {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "disk is full"));
         }
@@ -80,7 +80,7 @@ fn full_disk_ends_the_trace_and_is_reported_once() {
     }
     assert!(sink.buffer.capacity() == 0, "nothing is buffered any more");
     drop(sink);
-    assert!(written.lock().expect("not poisoned").is_empty());
+    assert!(written.lock().is_empty());
     let error = outcome.take_error().expect("an error");
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert!(outcome.take_error().is_none());
@@ -95,7 +95,7 @@ fn close_is_on_disk_before_the_sink_is_dropped() {
     let written = Arc::clone(&disk.written);
     let mut sink = QlogSink::new(disk, &header());
     sink.record(Time::ZERO, &state());
-    assert!(written.lock().expect("not poisoned").is_empty());
+    assert!(written.lock().is_empty());
     sink.record(
         Time::ZERO,
         &Record::ConnectionClosed(ConnectionClosed {
@@ -104,10 +104,10 @@ fn close_is_on_disk_before_the_sink_is_dropped() {
             reason: String::new(),
         }),
     );
-    let text = String::from_utf8(written.lock().expect("not poisoned").clone()).expect("text");
+    let text = String::from_utf8(written.lock().clone()).expect("text");
     assert!(text.ends_with("\"trigger\":\"idle_timeout\"}}\n"), "{text}");
     sink.record(Time::ZERO, &state());
-    let len = written.lock().expect("not poisoned").len();
+    let len = written.lock().len();
     assert!(len > text.len(), "later records are written at once");
 }
 
@@ -124,7 +124,7 @@ impl Write for Queue {
         if self.refuses.contains(&(self.writes - 1)) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        self.written.lock().expect("not poisoned").extend(bytes);
+        self.written.lock().extend(bytes);
         Ok(bytes.len())
     }
 
@@ -151,7 +151,7 @@ fn through_queue(refuses: std::ops::Range<usize>, buffers: usize) -> (Dropped, S
     }
     drop(sink);
     assert!(outcome.take_error().is_none(), "a gap is not an error");
-    let written = written.lock().expect("not poisoned").clone();
+    let written = written.lock().clone();
     let reader = Reader::new(&written[..]).expect("the header is there");
     (outcome.dropped(), Summary::of(reader), recorded)
 }

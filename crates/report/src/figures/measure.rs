@@ -2,10 +2,10 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use courser_base::Mutex;
 use courser_sim::report::{MEASURES, Measure, RunReport, quantile};
 use courser_sim::run::{RunOptions, run};
 use courser_sim::scenario::Scenario;
@@ -88,7 +88,7 @@ fn all(
                 seed,
                 stall: stall.to_string(),
             });
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut done = done.lock();
             done.push((seed, result));
         }
     };
@@ -97,7 +97,7 @@ fn all(
             scope.spawn(work);
         }
     });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut done = done.into_inner();
     done.sort_by_key(|(seed, _)| *seed);
     done.into_iter().map(|(_, result)| result).collect()
 }

@@ -2,11 +2,12 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use courser::telemetry::SinkFactory;
+use courser_base::Mutex;
 use courser_sim::report::{DEFAULT_POINTS, RunReport};
 use courser_sim::run::{RunOptions, run};
 use courser_units::to_f64;
@@ -68,7 +69,7 @@ pub fn run_all(
                 // The other runs need not begin.
                 next.store(total, Ordering::Relaxed);
             }
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut done = done.lock();
             done.push((index, result));
             progress(to_f64(done.len() as u64) / to_f64(total as u64));
         }
@@ -78,7 +79,7 @@ pub fn run_all(
             scope.spawn(work);
         }
     });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut done = done.into_inner();
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
 }

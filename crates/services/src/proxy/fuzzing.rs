@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use courser::server;
+use courser_base::Mutex;
 use http::{HeaderMap, Request, Response, Uri};
 use http_body_util::BodyExt as _;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -75,12 +76,11 @@ pub fn pass_bytes(client: &[u8], answer: &[u8]) -> Exchange {
                 let (proxy, passed) = (proxy.clone(), passed.clone());
                 async move {
                     let request = request.map(server::Body::from);
-                    let lock = || passed.lock().unwrap_or_else(PoisonError::into_inner);
                     // Before the first wait, because hyper drops this future when the client closes.
-                    let index = lock().len();
-                    lock().push(Passed::new(&request));
+                    let index = passed.lock().len();
+                    passed.lock().push(Passed::new(&request));
                     let (answered, response) = pass(&proxy, request).await;
-                    lock()[index].response = Some(answered);
+                    passed.lock()[index].response = Some(answered);
                     Ok::<_, std::convert::Infallible>(response)
                 }
             })
@@ -100,7 +100,7 @@ pub fn pass_bytes(client: &[u8], answer: &[u8]) -> Exchange {
             let _ = tokio::join!(writing, reading);
         };
         let _ = tokio::join!(serving, speaking);
-        let passed = std::mem::take(&mut *passed.lock().unwrap_or_else(PoisonError::into_inner));
+        let passed = std::mem::take(&mut *passed.lock());
         Exchange {
             sent: upstream.sent().await,
             passed,
@@ -199,12 +199,7 @@ impl Upstream {
 
     /// Returns the bytes sent on each connection, once all have ended.
     async fn sent(self) -> Vec<Vec<u8>> {
-        let connections = std::mem::take(
-            &mut *self
-                .connections
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        let connections = std::mem::take(&mut *self.connections.lock());
         let mut sent = Vec::new();
         for connection in connections {
             sent.push(connection.await.expect("no panic"));
@@ -232,10 +227,7 @@ impl tower::Service<Uri> for Connector {
     fn call(&mut self, _uri: Uri) -> Self::Future {
         let (near, far) = tokio::io::duplex(PIPE);
         let serving = tokio::spawn(serve(far, self.answer.clone()));
-        let mut connections = self
-            .connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.connections.lock();
         connections.push(serving);
         std::future::ready(Ok(TokioIo::new(Pipe(near))))
     }

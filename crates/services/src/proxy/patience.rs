@@ -2,11 +2,12 @@
 
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use courser_base::Mutex;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
@@ -59,11 +60,11 @@ impl Turn {
     }
 
     fn since(&self) -> Option<Instant> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 
     fn set(&self, since: Option<Instant>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = since;
+        *self.0.lock() = since;
     }
 }
 

@@ -7,7 +7,8 @@
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use courser_base::Mutex;
 
 use super::super::address::canonical;
 use super::cmsg::{Control, ControlBuffer};
@@ -49,7 +50,7 @@ impl ErrorQueue {
 
     /// Keeps the newest messages; a flood displaces older ones.
     fn keep(&self, message: PacketTooBig) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if kept.len() >= MAX_KEPT {
             kept.pop_front();
         }
@@ -65,7 +66,7 @@ impl ErrorQueue {
         if !self.has_messages() {
             return None;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let message = kept.pop_front();
         self.has_messages.store(!kept.is_empty(), Ordering::Release);
         message
