@@ -19,11 +19,7 @@
 //! let urls: [http::Uri; 1] = ["https://localhost:4433/".parse()?];
 //! let protocols = Protocols::Quic;
 //! let plan = Plan {
-//!     target: Target {
-//!         url: urls[0].to_string(),
-//!         addresses: vec!["127.0.0.1:4433".parse()?],
-//!         server_name: "localhost".to_owned(),
-//!     },
+//!     target: Target::of(&urls, None)?,
 //!     requests: Requests::new(&urls, RequestParts::default(), None)?,
 //!     tls: protocols.tls_config(&Trust::Anybody)?,
 //!     protocols,
@@ -81,13 +77,15 @@ mod slot;
 mod stats;
 mod summary;
 mod tally;
+mod target;
 mod worker;
 
 pub use self::json::{PERCENTILES, document};
 pub use self::pattern::Pattern;
-pub use self::plan::{Amount, Plan, Protocols, Target};
+pub use self::plan::{Amount, Plan, Protocols};
 pub use self::request::{RequestParts, Requests, Spoken};
 pub use self::run::{Progress, run};
 pub use self::stats::{Stats, classes, seconds};
 pub use self::summary::Summary;
 pub use self::tally::{Agreed, AgreedTls, ConnectionRecord, QuicRecord};
+pub use self::target::Target;

@@ -1,16 +1,16 @@
 //! The settings of a run.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use courser::CertificateRequests;
 use courser::telemetry::SinkFactory;
+use courser_measure::Failure;
 use courser_measure::tls::{self, Trust, Versions};
-use courser_measure::{Failure, Peer};
 
 use crate::request::Requests;
+use crate::target::Target;
 
 /// The settings of a run.
 #[derive(Debug)]
@@ -59,17 +59,6 @@ pub struct Plan {
     pub log_file: Option<PathBuf>,
 }
 
-/// The server that a run loads.
-#[derive(Clone, Debug)]
-pub struct Target {
-    /// The first URL, for messages.
-    pub url: String,
-    /// The addresses of the server in order of preference; at least one.
-    pub addresses: Vec<SocketAddr>,
-    /// The server name in the TLS handshake, which the certificate has to be for.
-    pub server_name: String,
-}
-
 /// The end of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Amount {
@@ -97,16 +86,6 @@ pub enum Protocols {
     Clear1,
     /// HTTP/2 over TCP without TLS, by prior knowledge (RFC 9113 §3.3).
     Clear2,
-}
-
-impl Target {
-    /// Returns the server at one of its addresses, for messages.
-    pub(crate) fn peer(&self, address: SocketAddr) -> Peer<'_> {
-        Peer {
-            address,
-            name: &self.server_name,
-        }
-    }
 }
 
 impl Protocols {

@@ -6,18 +6,16 @@ use courser_measure::tls::Trust;
 use http::Uri;
 
 use super::args::{Arguments, Flags, Style, Version};
-use super::target::Site;
+use super::target;
 use crate::error::Failure;
 use crate::records;
 
+/// Makes the plan of a run from the flags.
 pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     let flags = &arguments.flags;
     let pattern = pattern(flags)?;
-    let Site {
-        target,
-        urls,
-        is_secure,
-    } = Site::read(flags, pattern.as_ref())?;
+    let (target, urls) = target::read(flags, pattern.as_ref())?;
+    let is_secure = urls.iter().all(|url| url.scheme_str() == Some("https"));
     let protocols = protocols(arguments.style, flags, is_secure)?;
     let (clients, count, threads) = defaults(arguments.style);
     let connections = flags.clients.unwrap_or(clients);

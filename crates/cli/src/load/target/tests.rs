@@ -23,18 +23,3 @@ fn fragments_stay_here() {
         "https://x/a?b"
     );
 }
-
-#[test]
-fn connect_to_is_read_as_both_tools_write_it() {
-    let read = |text: &str| connect_to(text, "example.org", 443).expect(text);
-    assert_eq!(read("127.0.0.1:8443"), ("127.0.0.1".to_owned(), 8443));
-    assert_eq!(read("127.0.0.1"), ("127.0.0.1".to_owned(), 443));
-    assert_eq!(read("[::1]"), ("::1".to_owned(), 443));
-    assert_eq!(read("[::1]:1"), ("::1".to_owned(), 1));
-    assert_eq!(read("::1"), ("::1".to_owned(), 443));
-    assert_eq!(
-        read("example.org:443:localhost:5000"),
-        ("localhost".to_owned(), 5000)
-    );
-    assert!(connect_to("x:y", "example.org", 443).is_err());
-}
