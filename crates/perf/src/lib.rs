@@ -53,10 +53,12 @@
 //! ```
 
 mod bench;
+mod comparison;
 mod context;
 mod counters;
 mod event;
 mod link;
+mod loopback;
 mod measure;
 mod meter;
 mod plan;
@@ -74,8 +76,10 @@ mod transfer;
 mod wire;
 
 pub use self::bench::{Outcome, Side};
+pub use self::comparison::{Both, Comparison};
 pub use self::counters::{ConnectionCounters, IoCounters};
 pub use self::event::{Event, Moved};
+pub use self::loopback::Loopback;
 pub use self::measure::{measure, reachable};
 pub use self::meter::{Amount, Interval, Latency, Watch};
 pub use self::plan::{Direction, Plan, Scenario};

@@ -1,17 +1,15 @@
-//! What `courser` does without a command: shows, on this machine alone, what it can do.
+//! The demonstration, which `courser` runs without a command.
 
-mod pair;
 mod stages;
 
-use std::cell::Cell;
+use courser_perf::Loopback;
 
 use crate::error::Failure;
 use crate::machine;
 use crate::output::Progress;
-use pair::{MTU, Pair};
 use stages::Stages;
 
-/// Runs the demonstration. Nothing is left behind: no file, no listening socket.
+/// Runs the demonstration. It writes no file and leaves no listening socket.
 pub(crate) fn run() -> Result<(), Failure> {
     let progress = Progress::new();
     progress.line(format!(
@@ -19,32 +17,23 @@ pub(crate) fn run() -> Result<(), Failure> {
         env!("CARGO_PKG_VERSION"),
         machine::name()
     ));
-    let pair = Pair::start()?;
+    let server = Loopback::start(MTU)?;
     let stages = Stages {
-        pair: &pair,
+        server: &server,
         progress: &progress,
-        kernel_drops: Cell::default(),
     };
     introduce(&stages);
-    let shown = crate::process::runtime()?.block_on(async {
-        stages.handshakes().await?;
-        stages.bulk().await?;
-        stages.requests().await?;
-        stages.closes().await
-    });
-    if shown.is_ok() {
-        stages.warn_of_drops();
-    }
-    let stopped = pair.stop();
+    let shown = crate::process::runtime()?.block_on(stages.run());
+    let stopped = server.stop();
     shown.and(stopped)?;
     what_next().iter().for_each(|line| progress.line(line));
     Ok(())
 }
 
 fn introduce(stages: &Stages<'_>) {
-    let pair = stages.pair;
-    stages.say("machine", &machine::describe(&pair.capabilities));
-    for warning in &pair.capabilities.warnings {
+    let server = stages.server;
+    stages.say("machine", &machine::describe(&server.capabilities));
+    for warning in &server.capabilities.warnings {
         stages.say("  warning", warning);
     }
     if cfg!(debug_assertions) {
@@ -53,7 +42,7 @@ fn introduce(stages: &Stages<'_>) {
             "this is a debug build and far slower: use --release",
         );
     }
-    let threads = match pair.cores {
+    let threads = match server.cores {
         Some((server, client)) => format!("server on core {server}, client on core {client}"),
         None => "one thread each".to_owned(),
     };
@@ -84,3 +73,6 @@ fn what_next() -> Vec<String> {
     .map(|(label, text)| format!("{label:<12}{text}"))
     .to_vec()
 }
+
+/// UDP payload that Ethernet carries over IPv4 and IPv6, without a tunnel.
+const MTU: u16 = 1452;

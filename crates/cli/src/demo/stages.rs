@@ -1,12 +1,8 @@
-//! What the demonstration measures, one after the other.
-
-use std::cell::Cell;
-use std::time::Duration;
+//! The measurements of the demonstration, one after the other.
 
 use courser_measure::sockets;
-use courser_perf::{Amount, Direction, Outcome, Plan, Remote, Scenario, Watch, measure};
+use courser_perf::{Comparison, Direction, Loopback, Outcome};
 
-use super::pair::Pair;
 use crate::error::Failure;
 use crate::output::{self, Progress};
 use crate::perf::{describe_agreed, micros};
@@ -14,78 +10,51 @@ use crate::perf::{describe_agreed, micros};
 /// One demonstration.
 #[derive(Debug)]
 pub(crate) struct Stages<'a> {
-    pub(crate) pair: &'a Pair,
+    pub(crate) server: &'a Loopback,
     pub(crate) progress: &'a Progress,
-    /// Received datagrams that the kernel dropped so far, at both ends.
-    pub(crate) kernel_drops: Cell<u64>,
 }
 
 impl Stages<'_> {
-    pub(crate) async fn handshakes(&self) -> Result<(), Failure> {
-        let plan = |resume| {
-            plan(
-                Scenario::Handshake {
-                    parallel: 1,
-                    resume,
-                },
-                HANDSHAKE_TIME,
-            )
-        };
-        let full = self.run("handshakes", &self.pair.quic, plan(false)).await?;
-        let resumed = self
-            .run("handshakes, resumed", &self.pair.quic, plan(true))
-            .await?;
-        let tcp = self
-            .run("handshakes over TCP", &self.pair.tcp, plan(false))
-            .await?;
-        self.say(
-            "handshake",
-            &format!(
-                "full {}, resumed {} (medians of {} and {}; {})",
-                median(&full),
-                median(&resumed),
-                full.count,
-                resumed.count,
-                describe_agreed(&full.handshake.agreed),
-            ),
-        );
-        self.say("  over TCP", &format!("full {}", median(&tcp)));
-        Ok(())
-    }
-
-    /// Bulk transfer both ways, QUIC and TCP in turn so that a busy moment of the machine hits
-    /// both alike.
-    pub(crate) async fn bulk(&self) -> Result<(), Failure> {
-        let bytes = self.fitting_size().await?;
+    /// Runs all measurements and prints their figures.
+    pub(crate) async fn run(&self) -> Result<(), Failure> {
+        let on_begin = |what: &str| self.progress.begin(what);
+        let progress = |share| self.progress.at(share);
+        let comparison = Comparison::new(self.server, &on_begin, &progress);
+        self.handshakes(&comparison).await?;
+        let bytes = comparison.fitting_size().await?;
         for direction in [Direction::Upload, Direction::Download] {
-            let (mut quic, mut tcp) = (Vec::new(), Vec::new());
-            for _ in 0..ROUNDS {
-                let name = direction.name();
-                let plan = bulk_plan(direction, Amount::Number(bytes));
-                quic.push(self.run(name, &self.pair.quic, plan).await?);
-                tcp.push(
-                    self.run(&format!("{name} over TCP"), &self.pair.tcp, plan)
-                        .await?,
-                );
-            }
-            self.say_bulk(direction.name(), &middle(quic));
-            self.say_bulk("  over TCP", &middle(tcp));
+            let both = comparison.bulk(direction, bytes).await?;
+            self.say_bulk(direction.name(), &both.quic);
+            self.say_bulk("  over TCP", &both.tcp);
+        }
+        self.requests(&comparison).await?;
+        let closes = comparison.closes().await?;
+        let until_closed = format!("{} until both ends have closed", percentiles(&closes.quic));
+        self.say("close", &until_closed);
+        self.say("  over TCP", &percentiles(&closes.tcp));
+        // Dropped datagrams explain low figures.
+        let drops = comparison.kernel_drops();
+        if let Some(warning) = sockets::describe_drops(drops, &self.server.capabilities) {
+            self.say("warning", &warning);
         }
         Ok(())
     }
 
-    /// As many bytes as take a while, but not long, on this machine.
-    async fn fitting_size(&self) -> Result<u64, Failure> {
-        let plan = bulk_plan(Direction::Upload, Amount::Time(TRIAL_TIME));
-        let trial = self.run("trial", &self.pair.quic, plan).await?;
-        let share = ROUND_TIME.as_secs_f64() / trial.seconds.max(1e-3);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive, and a float too large becomes the largest number"
-        )]
-        let bytes = (output::to_f64(trial.sent) * share) as u64;
-        Ok((bytes / GRAIN * GRAIN).clamp(GRAIN, MOST_BYTES))
+    async fn handshakes(&self, comparison: &Comparison<'_>) -> Result<(), Failure> {
+        let (full, resumed) = comparison.handshakes().await?;
+        self.say(
+            "handshake",
+            &format!(
+                "full {}, resumed {} (medians of {} and {}; {})",
+                median(&full.quic),
+                median(&resumed),
+                full.quic.count,
+                resumed.count,
+                describe_agreed(&full.quic.handshake.agreed),
+            ),
+        );
+        self.say("  over TCP", &format!("full {}", median(&full.tcp)));
+        Ok(())
     }
 
     fn say_bulk(&self, label: &str, outcome: &Outcome) {
@@ -110,40 +79,19 @@ impl Stages<'_> {
         self.say(label, &text);
     }
 
-    pub(crate) async fn requests(&self) -> Result<(), Failure> {
-        let many = plan(
-            Scenario::Rr {
-                connections: 1,
-                in_flight: IN_FLIGHT,
-                request_size: REQUEST,
-                response_size: REQUEST,
-                uni: false,
-            },
-            REQUEST_TIME,
-        );
-        let one = plan(
-            Scenario::Latency {
-                request_size: REQUEST,
-                response_size: REQUEST,
-                uni: false,
-            },
-            LATENCY_TIME,
-        );
-        let quic = self.run("requests", &self.pair.quic, many).await?;
-        let tcp = self.run("requests over TCP", &self.pair.tcp, many).await?;
-        let single = self.run("single requests", &self.pair.quic, one).await?;
-        let single_tcp = self
-            .run("single requests over TCP", &self.pair.tcp, one)
-            .await?;
+    async fn requests(&self, comparison: &Comparison<'_>) -> Result<(), Failure> {
+        let (many, single) = comparison.requests().await?;
         for (label, many, single) in [
-            ("requests", &quic, &single),
-            ("  over TCP", &tcp, &single_tcp),
+            ("requests", &many.quic, &single.quic),
+            ("  over TCP", &many.tcp, &single.tcp),
         ] {
+            let rate = output::to_f64(many.count) / many.seconds.max(1e-9);
             self.say(
                 label,
                 &format!(
-                    "{} with {IN_FLIGHT} in flight, {}; one at a time {}",
-                    output::per_second(output::to_f64(many.count) / many.seconds.max(1e-9)),
+                    "{} with {} in flight, {}; one at a time {}",
+                    output::per_second(rate),
+                    Comparison::IN_FLIGHT,
                     percentiles(many),
                     percentiles(single),
                 ),
@@ -152,75 +100,10 @@ impl Stages<'_> {
         Ok(())
     }
 
-    pub(crate) async fn closes(&self) -> Result<(), Failure> {
-        let plan = Plan {
-            scenario: Scenario::Close,
-            amount: Amount::Number(CLOSES),
-            interval: None,
-        };
-        let quic = self.run("closes", &self.pair.quic, plan).await?;
-        let tcp = self.run("closes over TCP", &self.pair.tcp, plan).await?;
-        self.say(
-            "close",
-            &format!("{} until both ends have closed", percentiles(&quic)),
-        );
-        self.say("  over TCP", &percentiles(&tcp));
-        Ok(())
-    }
-
-    async fn run(&self, what: &str, remote: &Remote, plan: Plan) -> Result<Outcome, Failure> {
-        self.progress.begin(what);
-        let watch = Watch {
-            progress: &|share| self.progress.at(share),
-            interval: None,
-            on_interval: &|_| {},
-        };
-        let outcome = measure(remote, &plan, watch).await?;
-        let sides = outcome.server.iter().chain([&outcome.client]);
-        let drops = sides.filter_map(|side| side.io.kernel_drops).sum::<u64>();
-        self.kernel_drops.set(self.kernel_drops.get() + drops);
-        Ok(outcome)
-    }
-
-    /// Warns if the kernel dropped datagrams of any stage: they explain low figures.
-    pub(crate) fn warn_of_drops(&self) {
-        let drops = self.kernel_drops.get();
-        if let Some(warning) = sockets::describe_drops(drops, &self.pair.capabilities) {
-            self.say("warning", &warning);
-        }
-    }
-
+    /// Prints a line.
     pub(crate) fn say(&self, label: &str, text: &str) {
         self.progress.line(format!("{label:<12}{text}"));
     }
-}
-
-fn plan(scenario: Scenario, time: Duration) -> Plan {
-    Plan {
-        scenario,
-        amount: Amount::Time(time),
-        interval: None,
-    }
-}
-
-fn bulk_plan(direction: Direction, amount: Amount) -> Plan {
-    let scenario = Scenario::Bulk {
-        direction,
-        connections: 1,
-        streams: 1,
-    };
-    Plan {
-        scenario,
-        amount,
-        interval: None,
-    }
-}
-
-/// The one of median duration.
-fn middle(mut outcomes: Vec<Outcome>) -> Outcome {
-    outcomes.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
-    let middle = outcomes.len() / 2;
-    outcomes.swap_remove(middle)
 }
 
 fn median(outcome: &Outcome) -> String {
@@ -239,19 +122,3 @@ fn percentiles(outcome: &Outcome) -> String {
         None => "?".to_owned(),
     }
 }
-
-// All together stay below ten seconds.
-const HANDSHAKE_TIME: Duration = Duration::from_millis(400);
-const TRIAL_TIME: Duration = Duration::from_millis(250);
-const ROUND_TIME: Duration = Duration::from_millis(400);
-const REQUEST_TIME: Duration = Duration::from_millis(800);
-const LATENCY_TIME: Duration = Duration::from_millis(400);
-const CLOSES: u64 = 100;
-
-const ROUNDS: usize = 3;
-const GRAIN: u64 = 50_000_000;
-const MOST_BYTES: u64 = 1_000_000_000;
-
-const IN_FLIGHT: u64 = 100;
-/// Bytes of a request and of its response.
-const REQUEST: u64 = 64;

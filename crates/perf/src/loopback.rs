@@ -1,4 +1,4 @@
-//! A server and a client in one process, on threads of their own.
+//! A server in the process of its client.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, mpsc};
@@ -8,25 +8,32 @@ use std::time::Duration;
 use courser::{Algorithm, Capabilities};
 use courser_measure::target::transport;
 use courser_measure::tls::{self, Identity, Trust};
-use courser_measure::{CpuClock, allowed_cores, pin_to};
-use courser_perf::{Over, PROTOCOL, Remote, Server, ServerOptions};
+use courser_measure::{CpuClock, Failure, allowed_cores, pin_to};
 use tokio::sync::oneshot;
 
-use crate::error::Failure;
+use crate::remote::{Over, Remote};
+use crate::server::{Server, ServerOptions};
+use crate::wire::PROTOCOL;
 
-/// A server on its own thread, and what a client has to know of it.
+/// A server on a thread of this process, for comparisons without a network.
+///
+/// It listens on 127.0.0.1 for QUIC and for TLS over TCP, with a certificate in memory that only its
+/// clients trust.
 #[derive(Debug)]
-pub(crate) struct Pair {
-    pub(crate) quic: Remote,
-    pub(crate) tcp: Remote,
-    pub(crate) capabilities: Capabilities,
-    /// The cores that server and client run on, if they were told.
-    pub(crate) cores: Option<(usize, usize)>,
+pub struct Loopback {
+    /// The server over QUIC.
+    pub quic: Remote,
+    /// The server over TLS on TCP.
+    pub tcp: Remote,
+    /// The capabilities of the server's UDP socket.
+    pub capabilities: Capabilities,
+    /// The cores of server and client, if this machine has two.
+    pub cores: Option<(usize, usize)>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<Result<(), Failure>>,
 }
 
-/// What the server's thread tells once it listens.
+/// The sockets of the server.
 #[derive(Debug)]
 struct Ready {
     quic: SocketAddr,
@@ -34,12 +41,15 @@ struct Ready {
     capabilities: Capabilities,
 }
 
-/// UDP payload that Ethernet carries over IPv4 and IPv6, tunnels aside.
-pub(crate) const MTU: u16 = 1452;
-
-impl Pair {
-    /// Starts the server. The calling thread becomes the client's.
-    pub(crate) fn start() -> Result<Self, Failure> {
+impl Loopback {
+    /// Starts the server. `mtu` is the UDP payload of full packets.
+    ///
+    /// With two cores or more, the server's thread and the calling thread are pinned to one each, so
+    /// that neither is moved while it is measured.
+    ///
+    /// # Errors
+    /// When the server cannot be started.
+    pub fn start(mtu: u16) -> Result<Self, Failure> {
         let identity = Identity::in_memory()?;
         let trust = identity
             .certificate()
@@ -47,10 +57,17 @@ impl Pair {
         let cores = two_cores();
         let (ready_sender, ready) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
+        let options = ServerOptions {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            identity,
+            transport: transport(Algorithm::Cubic, Some(mtu)),
+            tcp: true,
+            clock: CpuClock::Thread,
+        };
         let thread = std::thread::Builder::new()
             .name("server".to_owned())
-            .spawn(move || serve(identity, cores, &ready_sender, stopped))?;
-        // The channel ends with the thread: then the thread knows why.
+            .spawn(move || serve(options, cores, &ready_sender, stopped))?;
+        // The channel is closed when the thread ends, whose result is then the reason.
         let Ok(ready) = ready.recv() else {
             return Err(join(thread)
                 .err()
@@ -66,7 +83,7 @@ impl Pair {
             name: "localhost".to_owned(),
             over,
             congestion: Algorithm::Cubic,
-            mtu: Some(MTU),
+            mtu: Some(mtu),
             segmentation_offload: true,
             connect_timeout: Duration::from_secs(5),
             clock: CpuClock::Thread,
@@ -83,9 +100,12 @@ impl Pair {
         })
     }
 
-    /// Stops the server: nothing listens afterwards.
-    pub(crate) fn stop(self) -> Result<(), Failure> {
-        // Gone already: joining tells why.
+    /// Stops the server and closes its sockets.
+    ///
+    /// # Errors
+    /// When the server has failed.
+    pub fn stop(self) -> Result<(), Failure> {
+        // A server that has ended already has no receiver.
         let _ = self.stop.send(());
         join(self.thread)
     }
@@ -98,7 +118,7 @@ fn join(thread: JoinHandle<Result<(), Failure>>) -> Result<(), Failure> {
 }
 
 fn serve(
-    identity: Identity,
+    options: ServerOptions,
     cores: Option<(usize, usize)>,
     ready: &mpsc::Sender<Ready>,
     stopped: oneshot::Receiver<()>,
@@ -106,19 +126,15 @@ fn serve(
     if let Some((server, _)) = cores {
         pin_to(server).map_err(Failure::new)?;
     }
-    crate::process::runtime()?.block_on(async {
-        let options = ServerOptions {
-            listen: (Ipv4Addr::LOCALHOST, 0).into(),
-            identity,
-            transport: transport(Algorithm::Cubic, Some(MTU)),
-            tcp: true,
-            clock: CpuClock::Thread,
-        };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
         let server = Server::bind(options, |_| {}).await?;
         let (quic, tcp) = server.addresses()?;
         let tcp = tcp.ok_or_else(|| Failure::new("the server does not serve TCP"))?;
         let capabilities = server.endpoint().capabilities();
-        // Nobody waits any more only if the client has failed.
+        // A client that has failed no longer receives.
         let _ = ready.send(Ready {
             quic,
             tcp,
@@ -129,7 +145,7 @@ fn serve(
     })
 }
 
-/// A core for each end, so that neither is moved about while it is measured.
+/// Returns a core for each end, as far apart as possible.
 fn two_cores() -> Option<(usize, usize)> {
     match allowed_cores()[..] {
         [first, .., last] => Some((first, last)),

@@ -1,0 +1,223 @@
+//! The same measurements over QUIC and over TLS on TCP.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use courser_measure::Failure;
+use courser_units::to_f64;
+
+use crate::bench::Outcome;
+use crate::loopback::Loopback;
+use crate::measure::measure;
+use crate::meter::{Amount, Watch};
+use crate::plan::{Direction, Plan, Scenario};
+use crate::remote::Remote;
+
+/// Short measurements over QUIC and over TLS on TCP against a server in this process.
+///
+/// All of them together take less than ten seconds.
+pub struct Comparison<'a> {
+    server: &'a Loopback,
+    on_begin: &'a dyn Fn(&str),
+    progress: &'a dyn Fn(f64),
+    kernel_drops: Cell<u64>,
+}
+
+/// One measurement over both protocols.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Both {
+    /// The figures over QUIC.
+    pub quic: Outcome,
+    /// The figures over TLS on TCP.
+    pub tcp: Outcome,
+}
+
+impl<'a> Comparison<'a> {
+    /// Requests in flight in [`requests`](Self::requests).
+    pub const IN_FLIGHT: u64 = 100;
+
+    /// Makes a comparison. `on_begin` is called with the name of each measurement, and `progress` with
+    /// the share of it that is done.
+    pub fn new(
+        server: &'a Loopback,
+        on_begin: &'a dyn Fn(&str),
+        progress: &'a dyn Fn(f64),
+    ) -> Self {
+        Self {
+            server,
+            on_begin,
+            progress,
+            kernel_drops: Cell::default(),
+        }
+    }
+
+    /// Measures full handshakes over both protocols, and resumed ones over QUIC, which come second.
+    ///
+    /// # Errors
+    /// When a connection breaks.
+    pub async fn handshakes(&self) -> Result<(Both, Outcome), Failure> {
+        let plan = |resume| {
+            let parallel = 1;
+            timed(Scenario::Handshake { parallel, resume }, HANDSHAKE_TIME)
+        };
+        let quic = self
+            .run("handshakes", &self.server.quic, plan(false))
+            .await?;
+        let resumed = "handshakes, resumed";
+        let resumed = self.run(resumed, &self.server.quic, plan(true)).await?;
+        let tcp = "handshakes over TCP";
+        let tcp = self.run(tcp, &self.server.tcp, plan(false)).await?;
+        Ok((Both { quic, tcp }, resumed))
+    }
+
+    /// Returns a number of bytes that takes some tenths of a second over QUIC on this machine.
+    ///
+    /// # Errors
+    /// When a connection breaks.
+    pub async fn fitting_size(&self) -> Result<u64, Failure> {
+        let plan = bulk(Direction::Upload, Amount::Time(TRIAL_TIME));
+        let trial = self.run("trial", &self.server.quic, plan).await?;
+        let share = ROUND_TIME.as_secs_f64() / trial.seconds.max(1e-3);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive, and a float too large becomes the largest number"
+        )]
+        let bytes = (to_f64(trial.sent) * share) as u64;
+        Ok((bytes / GRAIN * GRAIN).clamp(GRAIN, MOST_BYTES))
+    }
+
+    /// Transfers bytes over both protocols in turn, so that other load on the machine hits both alike.
+    /// Returns the transfers of median duration.
+    ///
+    /// # Errors
+    /// When a connection breaks.
+    pub async fn bulk(&self, direction: Direction, bytes: u64) -> Result<Both, Failure> {
+        let (mut quic, mut tcp) = (Vec::new(), Vec::new());
+        let name = direction.name();
+        let over_tcp = format!("{name} over TCP");
+        let plan = bulk(direction, Amount::Number(bytes));
+        for _ in 0..ROUNDS {
+            quic.push(self.run(name, &self.server.quic, plan).await?);
+            tcp.push(self.run(&over_tcp, &self.server.tcp, plan).await?);
+        }
+        Ok(Both {
+            quic: median(quic),
+            tcp: median(tcp),
+        })
+    }
+
+    /// Measures small requests: many in flight, then one at a time.
+    ///
+    /// # Errors
+    /// When a connection breaks.
+    pub async fn requests(&self) -> Result<(Both, Both), Failure> {
+        let many = Scenario::Rr {
+            connections: 1,
+            in_flight: Self::IN_FLIGHT,
+            request_size: REQUEST,
+            response_size: REQUEST,
+            uni: false,
+        };
+        let single = Scenario::Latency {
+            request_size: REQUEST,
+            response_size: REQUEST,
+            uni: false,
+        };
+        let many = self.both("requests", timed(many, REQUEST_TIME)).await?;
+        let single = timed(single, LATENCY_TIME);
+        Ok((many, self.both("single requests", single).await?))
+    }
+
+    /// Measures the time until both ends have closed a connection.
+    ///
+    /// # Errors
+    /// When a connection breaks.
+    pub async fn closes(&self) -> Result<Both, Failure> {
+        let plan = Plan {
+            scenario: Scenario::Close,
+            amount: Amount::Number(CLOSES),
+            interval: None,
+        };
+        self.both("closes", plan).await
+    }
+
+    /// Returns the received datagrams that the kernel dropped at both ends so far.
+    pub fn kernel_drops(&self) -> u64 {
+        self.kernel_drops.get()
+    }
+
+    async fn both(&self, what: &str, plan: Plan) -> Result<Both, Failure> {
+        let quic = self.run(what, &self.server.quic, plan).await?;
+        let over_tcp = format!("{what} over TCP");
+        let tcp = self.run(&over_tcp, &self.server.tcp, plan).await?;
+        Ok(Both { quic, tcp })
+    }
+
+    async fn run(&self, what: &str, remote: &Remote, plan: Plan) -> Result<Outcome, Failure> {
+        (self.on_begin)(what);
+        let watch = Watch {
+            progress: self.progress,
+            interval: None,
+            on_interval: &|_| {},
+        };
+        let outcome = measure(remote, &plan, watch).await?;
+        let sides = outcome.server.iter().chain([&outcome.client]);
+        let drops = sides.filter_map(|side| side.io.kernel_drops).sum::<u64>();
+        self.kernel_drops.set(self.kernel_drops.get() + drops);
+        Ok(outcome)
+    }
+}
+
+impl std::fmt::Debug for Comparison<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Comparison")
+            .field("server", &self.server)
+            .field("kernel_drops", &self.kernel_drops)
+            .finish_non_exhaustive()
+    }
+}
+
+fn timed(scenario: Scenario, time: Duration) -> Plan {
+    Plan {
+        scenario,
+        amount: Amount::Time(time),
+        interval: None,
+    }
+}
+
+fn bulk(direction: Direction, amount: Amount) -> Plan {
+    let scenario = Scenario::Bulk {
+        direction,
+        connections: 1,
+        streams: 1,
+    };
+    Plan {
+        scenario,
+        amount,
+        interval: None,
+    }
+}
+
+/// Returns the outcome of median duration; there is at least one.
+fn median(mut outcomes: Vec<Outcome>) -> Outcome {
+    outcomes.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let middle = outcomes.len() / 2;
+    outcomes.swap_remove(middle)
+}
+
+const HANDSHAKE_TIME: Duration = Duration::from_millis(400);
+const TRIAL_TIME: Duration = Duration::from_millis(250);
+const ROUND_TIME: Duration = Duration::from_millis(400);
+const REQUEST_TIME: Duration = Duration::from_millis(800);
+const LATENCY_TIME: Duration = Duration::from_millis(400);
+const CLOSES: u64 = 100;
+
+/// Transfers in each direction over each protocol.
+const ROUNDS: usize = 3;
+/// Sizes of transfers are multiples of this.
+const GRAIN: u64 = 50_000_000;
+const MOST_BYTES: u64 = 1_000_000_000;
+
+/// Bytes of a request and of its response.
+const REQUEST: u64 = 64;
