@@ -17,7 +17,6 @@ mod output;
 mod perf;
 mod process;
 mod qlog;
-mod records;
 mod serve;
 mod sim;
 mod values;
@@ -40,7 +39,7 @@ pub fn main() -> ExitCode {
         eprintln!("courser: {failure}");
         ExitCode::FAILURE
     });
-    let missing = records::finish();
+    let missing = process::RECORDS.finish();
     if !is_silent {
         missing.iter().for_each(output::note);
     }

@@ -1,6 +1,11 @@
-//! What commands set of their process: the runtime, the core, signals.
+//! The process of a command: its runtime, its core, its signals, its traces and key log.
+
+use courser_measure::Records;
 
 use crate::error::Failure;
+
+/// The traces and the key log of this process.
+pub(crate) static RECORDS: Records = Records::new();
 
 /// Makes a runtime on the calling thread alone: one endpoint is one task, and a thread's CPU clock
 /// then shows what that end costs.

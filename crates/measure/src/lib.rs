@@ -6,16 +6,21 @@
 //!   compared.
 //! - [`target`] finds a server, and [`Peer`] describes what went wrong when a connection to it fails.
 //! - [`sockets`] reports what makes the UDP sockets of this machine slow.
+//! - [`Records`] keeps traces and key logs, and [`Watch`] warns while a program runs.
 //! - [`Failure`] is the reason why a tool ends without success: one line for humans, and a [`Cause`]
 //!   for the program that knows which flag helps.
 
 mod cpu;
 mod failure;
 mod peer;
+mod records;
 pub mod sockets;
 pub mod target;
 pub mod tls;
+mod watch;
 
 pub use self::cpu::{CpuClock, allowed_cores, pin_to};
 pub use self::failure::{Cause, Failure};
 pub use self::peer::Peer;
+pub use self::records::Records;
+pub use self::watch::Watch;

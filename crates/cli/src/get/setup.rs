@@ -40,7 +40,7 @@ pub(crate) fn client(arguments: &Arguments) -> Result<Client, Failed> {
         builder = builder.alt_svc_file(path);
     }
     if let Some(directory) = &arguments.output.qlog {
-        let traces = crate::records::traces(directory, None);
+        let traces = crate::process::RECORDS.traces(directory, None);
         let traces = traces.map_err(|failure| Failed::new(WRITE_ERROR, failure.to_string()))?;
         builder = builder.sinks(traces);
     }

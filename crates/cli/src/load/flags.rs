@@ -8,7 +8,7 @@ use http::Uri;
 use super::args::{Arguments, Flags, Style, Version};
 use super::target;
 use crate::error::Failure;
-use crate::records;
+use crate::process::RECORDS;
 
 /// Makes the plan of a run from the flags.
 pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
@@ -50,7 +50,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         mtu: flags.max_udp_payload_size,
         segmentation_offload: !flags.no_udp_gso,
         tls: protocols.tls_config(&trust(flags))?,
-        sinks: records::sinks(flags.qlog_file_base.as_deref(), "courser load")?,
+        sinks: RECORDS.sinks(flags.qlog_file_base.as_deref(), "courser load")?,
         log_file: flags.log_file.clone(),
         target,
         protocols,

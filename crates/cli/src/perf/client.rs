@@ -12,13 +12,13 @@ use super::{flags, report_text};
 use crate::args::ClientArguments;
 use crate::error::Failure;
 use crate::output::{self, Progress};
-use crate::records;
+use crate::process::RECORDS;
 use crate::values::DEFAULT_PORT;
 
 /// `courser perf client`, inside a runtime.
 pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
     let plan = flags::plan(arguments)?;
-    let traces = records::sinks(arguments.common.qlog.as_deref(), "courser perf")?;
+    let traces = RECORDS.sinks(arguments.common.qlog.as_deref(), "courser perf")?;
     let remotes = remotes(arguments, traces.as_ref())?;
     let json = arguments.common.json;
     let mut remote = reachable(remotes).await?;

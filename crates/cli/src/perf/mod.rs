@@ -17,8 +17,7 @@ use self::log::Log;
 use crate::args::{ClientArguments, ServerArguments};
 use crate::error::Failure;
 use crate::output;
-use crate::process::{pin, runtime, stop_signal};
-use crate::records;
+use crate::process::{RECORDS, pin, runtime, stop_signal};
 use crate::values::DEFAULT_PORT;
 use courser_measure::target::transport;
 use courser_measure::tls::Identity;
@@ -38,7 +37,7 @@ pub(crate) fn server_main(arguments: &ServerArguments) -> Result<(), Failure> {
 }
 
 async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
-    let traces = records::sinks(arguments.common.qlog.as_deref(), "courser perf")?;
+    let traces = RECORDS.sinks(arguments.common.qlog.as_deref(), "courser perf")?;
     let log = if arguments.common.json {
         Log::Json
     } else {

@@ -3,7 +3,6 @@
 mod announce;
 pub(crate) mod args;
 mod files;
-mod sockets;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,6 +15,7 @@ use courser::server::{
     BodyRate, Bound, Certificates, Event, Limits, ReadRate, Server, ServerHandle, shutdown_signal,
 };
 use courser::{Identity, QueuedKeyLog, ReplyLimits, TransportConfig};
+use courser_measure::Watch;
 use courser_services::admin::{self, Admin, Advice, Guard};
 use courser_services::{
     AccessLog, AddressLists, ListError, ListEvent, ListWatch, Metrics, Proxy, Recorder, Site,
@@ -26,9 +26,9 @@ use tokio::net::TcpListener;
 
 use self::announce::Announcement;
 use self::args::{Arguments, CertificateArguments};
-use self::sockets::SocketWatch;
 use crate::error::Failure;
 use crate::output;
+use crate::process::RECORDS;
 
 /// Serves until a signal ends it.
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
@@ -96,7 +96,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     announcement.say(arguments.json);
     // Programs read the address from the first line.
-    let sockets = SocketWatch::begin(handle.endpoints(), arguments.json);
+    let sockets = Watch::begin(handle.endpoints(), &RECORDS, warning(arguments.json));
     let recorder = Recorder {
         log: log.clone(),
         metrics,
@@ -121,10 +121,7 @@ fn open_log(arguments: &Arguments) -> Result<Option<(AccessLog, Writer)>, Failur
         return Ok(None);
     };
     let path = arguments.access_log_file.as_deref();
-    let as_json = arguments.json;
-    let opened = AccessLog::open(format.into(), path, move |text| {
-        sockets::warn(text, as_json)
-    });
+    let opened = AccessLog::open(format.into(), path, warning(arguments.json));
     opened.map(Some).map_err(|error| {
         let name = path.unwrap_or(Path::new("standard output")).display();
         Failure::new(format!("cannot write the access log to {name}: {error}"))
@@ -273,7 +270,7 @@ fn transport(arguments: &Arguments) -> Result<TransportConfig, Failure> {
         ..TransportConfig::default()
     };
     if let Some(folder) = &arguments.qlog {
-        transport.sinks = Some(crate::records::traces(folder, None)?);
+        transport.sinks = Some(RECORDS.traces(folder, None)?);
     }
     Ok(transport)
 }
@@ -362,6 +359,14 @@ fn say(event: &Event, as_json: bool) {
             output::line(json!({"event": kind, "text": event.to_string()}).to_string());
         }
         (event, false) => output::note(event.to_string()),
+    }
+}
+
+/// Returns a function that prints warnings.
+fn warning(as_json: bool) -> impl Fn(&str) + Send + Sync + 'static {
+    move |text| match as_json {
+        true => output::line(json!({"event": "warning", "text": text}).to_string()),
+        false => output::note(text),
     }
 }
 

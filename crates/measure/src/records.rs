@@ -1,0 +1,108 @@
+//! Traces and key logs of a process.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use courser::QueuedKeyLog;
+use courser::telemetry::SinkFactory;
+use courser_base::Mutex;
+use courser_qlog::QlogDirectory;
+
+use crate::failure::Failure;
+
+/// The traces and the key log of a process.
+///
+/// Threads of their own write them, so that no packet waits for a disk. A disk that is too slow makes
+/// them incomplete, which is reported here.
+#[derive(Debug, Default)]
+pub struct Records(Mutex<Vec<Arc<QlogDirectory>>>);
+
+impl Records {
+    /// Makes records without a directory for traces.
+    pub const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// Makes a directory for traces.
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub fn traces(&self, path: &Path, title: Option<&str>) -> Result<Arc<QlogDirectory>, Failure> {
+        let mut directory = QlogDirectory::create(path).map_err(|error| {
+            let path = path.display();
+            Failure::new(format!("cannot write traces to {path}: {error}"))
+        })?;
+        if let Some(title) = title {
+            directory = directory.title(title);
+        }
+        let directory = Arc::new(directory);
+        self.0.lock().push(directory.clone());
+        Ok(directory)
+    }
+
+    /// Makes a directory for traces if there is a path, and returns it as a receiver of records.
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub fn sinks(
+        &self,
+        path: Option<&Path>,
+        title: &str,
+    ) -> Result<Option<Arc<dyn SinkFactory>>, Failure> {
+        let Some(path) = path else {
+            return Ok(None);
+        };
+        let traces = self.traces(path, Some(title))?;
+        Ok(Some(traces as Arc<dyn SinkFactory>))
+    }
+
+    /// Returns a warning if records have been dropped.
+    pub fn gaps(&self) -> Option<String> {
+        let directories = self.0.lock().clone();
+        let traces = directories.iter().find_map(|directory| gaps_of(directory));
+        traces.or_else(gaps_of_keys)
+    }
+
+    /// Writes what is queued, which takes some seconds at most, and returns what is missing. Call this
+    /// after the end of all connections.
+    pub fn finish(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        for directory in self.0.lock().drain(..) {
+            let path = directory.path().display();
+            if !directory.flush() {
+                missing.push(format!(
+                    "traces in {path} are incomplete: the disk is too slow"
+                ));
+            }
+            if let Some(error) = directory.take_error() {
+                missing.push(format!("traces in {path} are incomplete: {error}"));
+            }
+            missing.extend(gaps_of(&directory));
+        }
+        let keys = QueuedKeyLog::environment();
+        if !keys.flush() {
+            missing.push("the key log is incomplete: the disk is too slow".to_owned());
+        }
+        if let Some(error) = keys.take_error() {
+            missing.push(format!("the key log is incomplete: {error}"));
+        }
+        missing.extend(gaps_of_keys());
+        missing
+    }
+}
+
+fn gaps_of(directory: &QlogDirectory) -> Option<String> {
+    let dropped = directory.dropped();
+    let text = format!(
+        "traces in {} have gaps: {} records were dropped because the disk is too slow",
+        directory.path().display(),
+        dropped.records
+    );
+    (dropped.records > 0).then_some(text)
+}
+
+fn gaps_of_keys() -> Option<String> {
+    let dropped = QueuedKeyLog::environment().dropped();
+    let text = format!("the key log lacks {dropped} lines: the disk is too slow");
+    (dropped > 0).then_some(text)
+}

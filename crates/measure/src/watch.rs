@@ -1,0 +1,90 @@
+//! Warnings while a program runs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use courser::Endpoint;
+use tokio::task::JoinHandle;
+
+use crate::records::Records;
+use crate::sockets;
+
+/// Watches UDP sockets, traces and key logs while a program runs.
+pub struct Watch {
+    endpoints: Vec<Endpoint>,
+    warner: Arc<Warner>,
+    task: JoinHandle<()>,
+}
+
+/// The receiver of warnings.
+struct Warner {
+    warn: Box<dyn Fn(&str) + Send + Sync>,
+    /// True once dropped datagrams were reported.
+    has_warned: AtomicBool,
+}
+
+impl Watch {
+    /// Begins to watch, on the current tokio runtime.
+    ///
+    /// Calls `warn` for each reason why the sockets are slow, once when the kernel begins to drop
+    /// datagrams, and once when records are dropped.
+    pub fn begin(
+        endpoints: Vec<Endpoint>,
+        records: &'static Records,
+        warn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        let slow = sockets::warnings(&endpoints);
+        slow.iter().for_each(|text| warn(text));
+        let warner = Arc::new(Warner {
+            warn: Box::new(warn),
+            has_warned: AtomicBool::new(false),
+        });
+        let (watched, shared) = (endpoints.clone(), warner.clone());
+        let task = tokio::spawn(async move {
+            let mut has_gaps = false;
+            while !shared.has_warned.load(Relaxed) || !has_gaps {
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+                shared.look(&watched);
+                if !has_gaps && let Some(text) = records.gaps() {
+                    has_gaps = true;
+                    (shared.warn)(&text);
+                }
+            }
+        });
+        Self {
+            endpoints,
+            warner,
+            task,
+        }
+    }
+
+    /// Looks for dropped datagrams a last time, and ends.
+    pub fn end(self) {
+        self.task.abort();
+        self.warner.look(&self.endpoints);
+    }
+}
+
+impl Warner {
+    /// Warns if datagrams were dropped, unless that was reported before.
+    fn look(&self, endpoints: &[Endpoint]) {
+        if let Some(text) = sockets::drop_warning(endpoints)
+            && !self.has_warned.swap(true, Relaxed)
+        {
+            (self.warn)(&text);
+        }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("endpoints", &self.endpoints)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The time between two looks, each of which costs a system call for each socket.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
