@@ -1,8 +1,10 @@
 //! A trace as charts.
 
+use std::io::BufRead;
+
 use courser_plot::page::{Cell, Page, Section, Table};
 use courser_plot::{Axis, Chart, Colour, Grid, Marker, Marks, Series as Line, Unit};
-use courser_qlog::{About, Point, Samples, Series, Summary};
+use courser_qlog::{About, Point, Reader, Samples, Series, Summary};
 use courser_units::seconds;
 
 use super::text;
@@ -20,28 +22,52 @@ pub enum TraceChart {
     Throughput,
 }
 
-/// A trace to be drawn.
+/// A trace that can be drawn.
 #[derive(Clone, Debug)]
-pub struct TraceView<'a> {
+pub struct Trace {
     /// The name of the trace, for titles.
     pub name: String,
-    /// The head of the trace.
-    pub about: &'a About,
+    /// The header of the trace.
+    pub about: About,
     /// The series of the trace.
-    pub series: &'a Series,
+    pub series: Series,
     /// The summary of the trace.
-    pub summary: &'a Summary,
-    /// Seconds that a rate is taken over.
-    pub rate_width: f64,
+    pub summary: Summary,
+    /// The time over which rates are averaged, in seconds.
+    rate_width: f64,
 }
 
-/// Returns the seconds that rates are taken over: two hundred points over the trace, but none over less
-/// than a millisecond.
-pub fn rate_width(duration: f64) -> f64 {
+/// Returns the time over which rates are averaged, in seconds: 200 points over the trace, but at least a
+/// millisecond.
+fn rate_width(duration: f64) -> f64 {
     (duration / 200.0).max(1e-3)
 }
 
-impl TraceView<'_> {
+impl Trace {
+    /// Reads a trace.
+    ///
+    /// `open` is called twice, because the time over which rates are averaged depends on the duration of
+    /// the trace, which is known at its end.
+    ///
+    /// # Errors
+    /// The error of `open`.
+    pub fn read<R: BufRead, E>(
+        name: String,
+        open: impl Fn() -> Result<Reader<R>, E>,
+    ) -> Result<Self, E> {
+        let rate_width = rate_width(Summary::of(open()?).duration);
+        let reader = open()?;
+        let about = reader.about().clone();
+        let (series, summary) = Series::of(reader, rate_width);
+        Ok(Self {
+            name,
+            about,
+            series,
+            summary,
+            rate_width,
+        })
+    }
+
     /// Draws one chart, or all of them in one image, as SVG.
     pub fn image(&self, which: Option<TraceChart>) -> String {
         let charts = self.charts(which);
@@ -54,7 +80,7 @@ impl TraceView<'_> {
 
     /// Draws one chart, or all of them, and the summary below, as an HTML page.
     pub fn page(&self, which: Option<TraceChart>) -> String {
-        let rows = text::rows(self.summary);
+        let rows = text::rows(&self.summary);
         let table = rows.into_iter().fold(
             Table::new("Connection", ["measure", "value"]),
             |table, (name, value)| table.row([Cell::text(name), Cell::text(value)]),
@@ -62,7 +88,7 @@ impl TraceView<'_> {
         let section = Section::new("Charts");
         let section = self.charts(which).into_iter().fold(section, Section::chart);
         Page::new(self.title())
-            .line(text::origin(self.about))
+            .line(text::origin(&self.about))
             .section(section)
             .section(Section::new("Summary").table(table))
             .to_html()
@@ -91,7 +117,7 @@ impl TraceView<'_> {
     }
 
     fn time_sequence(&self) -> Chart {
-        let series = self.series;
+        let series = &self.series;
         let axis = Axis::new("bytes sent", Unit::Bytes);
         let chart = Chart::new("Packets", Axis::time(), axis);
         if series.sent.as_slice().len() < series.received.as_slice().len() / 2 {
@@ -112,7 +138,7 @@ impl TraceView<'_> {
     }
 
     fn window(&self) -> Chart {
-        let series = self.series;
+        let series = &self.series;
         let axis = Axis::new("bytes", Unit::Bytes);
         let mut chart = Chart::new("Congestion window", Axis::time(), axis)
             .subtitle(self.name.clone())
@@ -126,7 +152,7 @@ impl TraceView<'_> {
     }
 
     fn rtt(&self) -> Chart {
-        let series = self.series;
+        let series = &self.series;
         Chart::new(
             "Round-trip time",
             Axis::time(),
@@ -139,7 +165,7 @@ impl TraceView<'_> {
     }
 
     fn throughput(&self) -> Chart {
-        let series = self.series;
+        let series = &self.series;
         let over = seconds(self.rate_width);
         let axis = Axis::new("rate", Unit::BitsPerSecond);
         let mut chart = Chart::new("Throughput", Axis::time(), axis)

@@ -60,6 +60,29 @@ pub fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// Returns what is missing in the summary of a trace.
+pub fn warnings(about: &About, summary: &Summary) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if summary.unreadable_lines > 0 {
+        let (count, first) = (summary.unreadable_lines, summary.unreadable.first());
+        let first = first.map_or("", String::as_str);
+        warnings.push(format!(
+            "skipped {count} unreadable lines, the first: {first}"
+        ));
+    }
+    if summary.records_dropped > 0 {
+        let count = summary.records_dropped;
+        warnings.push(format!(
+            "{count} records are missing because its writer was too slow: counts are too low"
+        ));
+    }
+    if about.other_traces > 0 {
+        let count = about.other_traces;
+        warnings.push(format!("ignored {count} further traces in the file"));
+    }
+    warnings
+}
+
 fn recovery(summary: &Summary) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     let sizes = [

@@ -1,0 +1,31 @@
+//! The summary of a trace as JSON.
+
+use std::path::Path;
+
+use courser_qlog::{About, Summary};
+use serde::Serialize;
+
+/// The summary of one file.
+#[derive(Serialize)]
+struct FileSummary<'a> {
+    file: String,
+    format: &'a str,
+    loss_share: Option<f64>,
+    repeated_share: Option<f64>,
+    #[serde(flatten)]
+    summary: &'a Summary,
+}
+
+/// Returns the summary of a file as a JSON object.
+///
+/// # Errors
+/// When a number in the summary cannot be written as JSON.
+pub fn document(file: &Path, about: &About, summary: &Summary) -> serde_json::Result<String> {
+    serde_json::to_string(&FileSummary {
+        file: file.display().to_string(),
+        format: about.format,
+        loss_share: summary.loss_share(),
+        repeated_share: summary.repeated_share(),
+        summary,
+    })
+}
