@@ -200,7 +200,11 @@ fn read(what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
         .map_err(|error| Failure::new(format!("cannot read {what} {}: {error}", path.display())))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+/// Reads the certificates in a PEM file; at least one.
+///
+/// # Errors
+/// When the file cannot be read or has no certificate in it.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let text = read("certificate", path)?;
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
@@ -219,7 +223,11 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     Ok(chain)
 }
 
-fn roots(
+/// Makes a store of certificates that are trusted; `path` is where they come from, for the error.
+///
+/// # Errors
+/// When a certificate cannot be used.
+pub fn roots(
     certificates: Vec<CertificateDer<'static>>,
     path: &Path,
 ) -> Result<RootCertStore, Failure> {

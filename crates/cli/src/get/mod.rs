@@ -5,6 +5,7 @@ pub(crate) mod config;
 mod content;
 mod cookie_argument;
 pub(crate) mod cookies;
+mod destination;
 mod dump;
 mod encoding;
 mod exit;
@@ -16,7 +17,6 @@ mod prepared;
 mod progress;
 mod report;
 mod setup;
-mod sink;
 mod transfer;
 mod verbose;
 mod write_out;
@@ -26,18 +26,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser_measure::sockets;
+use courser_transfer::Backoff;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use self::args::Arguments;
 use self::cookies::Cookies;
+use self::destination::destination;
 use self::dump::Dump;
 use self::exit::{Failed, NO_CONNECTION, TIMED_OUT};
 use self::facts::Facts;
 use self::glob::Expanded;
 use self::prepared::Prepared;
 use self::progress::{Bar, Bars};
-use self::sink::Target;
 use self::transfer::{Context, Done, Job};
 
 /// Runs it. What goes wrong is told here, and ends with an exit code of curl.
@@ -118,11 +119,11 @@ fn jobs(arguments: &Arguments) -> Result<Vec<Job>, Failed> {
         for expanded in all {
             let path = path_of(&expanded.url);
             let name = |template: &str| expanded.name(template);
-            let target = Target::of(&arguments.output, index, path, name)?;
+            let destination = destination(&arguments.output, index, path, name)?;
             jobs.push(Job {
                 number: jobs.len(),
                 url: expanded.url.clone(),
-                target,
+                destination,
             });
         }
     }
@@ -143,7 +144,7 @@ async fn run(context: &Arc<Context>, jobs: Vec<Job>, format: Option<String>) -> 
     let mut code = 0;
     if !transfer.parallel {
         for job in jobs {
-            let bar = bars.bar(&job.target);
+            let bar = bars.bar(&job.destination);
             code = one(context, &job, &bar, format.as_deref()).await;
             if code != 0 && transfer.fail_early {
                 break;
@@ -163,7 +164,7 @@ async fn run(context: &Arc<Context>, jobs: Vec<Job>, format: Option<String>) -> 
         running.spawn(async move {
             // It is never closed.
             let _place = places.acquire().await.ok();
-            let bar = bars.bar(&job.target);
+            let bar = bars.bar(&job.destination);
             one(&context, &job, &bar, format.as_deref()).await
         });
     }
@@ -184,7 +185,7 @@ async fn run(context: &Arc<Context>, jobs: Vec<Job>, format: Option<String>) -> 
 async fn one(context: &Context, job: &Job, bar: &Bar, format: Option<&str>) -> u8 {
     let output = &context.arguments.output;
     let mut facts = repeat(context, job, bar).await;
-    facts.is_on_stdout = job.target.is_stdout();
+    facts.is_on_stdout = job.destination.is_stdout();
     if let Some(failed) = &facts.failed
         && (!output.silent || output.show_error)
     {
@@ -205,7 +206,7 @@ async fn one(context: &Context, job: &Job, bar: &Bar, format: Option<&str>) -> u
 async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
     let flags = &context.arguments.transfer;
     let began = Instant::now();
-    let mut delay = FIRST_DELAY;
+    let mut backoff = Backoff::new(flags.retry_delay);
     let mut retries = 0;
     loop {
         let mut facts = Facts {
@@ -237,11 +238,8 @@ async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
                 (failed.to_string(), None)
             }
         };
-        let wait = flags
-            .retry_delay
-            .unwrap_or_else(|| asked.unwrap_or(delay).min(LONGEST_DELAY));
+        let wait = backoff.next(asked);
         retries += 1;
-        delay = (delay * 2).min(LONGEST_DELAY);
         if !context.arguments.output.silent {
             let left = flags.retry - retries;
             eprintln!("courser: {why}; retrying in {wait:?}, {left} retries left");
@@ -250,8 +248,5 @@ async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
     }
 }
 
-/// As curl has them.
-const FIRST_DELAY: Duration = Duration::from_secs(1);
-const LONGEST_DELAY: Duration = Duration::from_secs(600);
 /// For the last datagram to each server, and a repetition.
 const FAREWELL: Duration = Duration::from_millis(500);

@@ -2,10 +2,10 @@
 
 use std::io::IsTerminal as _;
 
+use courser_transfer::Destination;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::args::OutputArguments;
-use super::sink::Target;
 
 /// All bars.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ impl Bars {
     }
 
     /// The bar of a transfer; none where the body itself is shown.
-    pub(crate) fn bar(&self, target: &Target) -> Bar {
-        let is_in_the_way = target.is_stdout() && std::io::stdout().is_terminal();
+    pub(crate) fn bar(&self, destination: &Destination) -> Bar {
+        let is_in_the_way = destination.is_stdout() && std::io::stdout().is_terminal();
         Bar((self.is_shown && !is_in_the_way).then(|| self.all.add(ProgressBar::no_length())))
     }
 }

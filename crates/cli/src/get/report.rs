@@ -4,58 +4,14 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use courser::client::{Attempt, Outcome, Timing, Transport};
+use courser::client::{Outcome, Transport};
+use courser_transfer::{Course, Step};
 use serde_json::{Value, json};
 
 use super::facts::Facts;
 use super::verbose::milliseconds;
 use super::write_out;
 use crate::output;
-
-/// A step, from when to when, counted from when the client began to be made.
-struct Step {
-    name: &'static str,
-    from: Duration,
-    to: Duration,
-    note: String,
-    /// Something else is waited for meanwhile.
-    is_aside: bool,
-}
-
-/// Steps that follow each other without gaps, so that they add up to the total, and what went on
-/// beside them.
-#[derive(Default)]
-struct Steps {
-    steps: Vec<Step>,
-    at: Duration,
-}
-
-impl Steps {
-    /// What went on since the step before.
-    fn until(&mut self, to: Duration, name: &'static str, note: impl Into<String>) {
-        if to > self.at {
-            let from = std::mem::replace(&mut self.at, to);
-            let (note, is_aside) = (note.into(), false);
-            self.steps.push(Step {
-                name,
-                from,
-                to,
-                note,
-                is_aside,
-            });
-        }
-    }
-
-    fn aside(&mut self, (from, to): (Duration, Duration), name: &'static str, note: String) {
-        self.steps.push(Step {
-            name,
-            from,
-            to,
-            note,
-            is_aside: true,
-        });
-    }
-}
 
 /// Shows the steps of a transfer, or writes them as a line of JSON: where the body does not go.
 pub(crate) fn show(facts: &Facts, is_json: bool) {
@@ -73,79 +29,15 @@ pub(crate) fn show(facts: &Facts, is_json: bool) {
 }
 
 fn steps(facts: &Facts) -> Vec<Step> {
-    let mut steps = Steps::default();
-    let base = facts.set_up + facts.last_began;
-    let total = facts.set_up + facts.total;
-    if facts.redirects > 0 {
-        steps.until(facts.set_up, "set-up", "");
-        let note = format!("{} of them", facts.redirects);
-        steps.until(base, "redirects", note);
-    } else {
-        steps.until(base, "set-up", "");
-    }
-    if let Some(timing) = &facts.timing {
-        let at = |step: Option<Duration>| step.map_or(Duration::ZERO, |step| base + step);
-        steps.until(at(timing.name_lookup), "name lookup", "");
-        connections(&mut steps, timing, base);
-        let note = match timing.is_reused {
-            true => "connection reused",
-            false => "",
-        };
-        steps.until(at(timing.request_started), "HTTP", note);
-        steps.until(at(timing.first_byte), "server", "");
-    }
-    match facts.failed {
-        Some(_) => steps.until(total, "failed", ""),
-        None => steps.until(total, "content", output::size(facts.size_download)),
-    }
-    steps.steps
-}
-
-/// The connection that won, and beside it those that did not.
-fn connections(steps: &mut Steps, timing: &Timing, base: Duration) {
-    for attempt in &timing.attempts {
-        let from = base + attempt.began;
-        let ended = attempt.ended.or(timing.request_started);
-        let ended = ended.map_or(from, |ended| base + ended);
-        let transport = match attempt.transport {
-            Transport::Quic => "QUIC",
-            _ => "TCP",
-        };
-        let address = attempt.address;
-        match &attempt.outcome {
-            Outcome::Failed(why) => {
-                let note = format!("{address} failed: {why}");
-                steps.aside((from, ended), transport, note);
-            }
-            Outcome::Won => {}
-            _ => steps.aside((from, ended), transport, format!("{address} abandoned")),
-        }
-    }
-    let won = |attempt: &&Attempt| attempt.outcome == Outcome::Won;
-    let Some(attempt) = timing.attempts.iter().find(won) else {
-        return;
-    };
-    let (address, resumed) = (attempt.address, resumed(timing.is_resumed));
-    steps.until(base + attempt.began, "waiting", "");
-    match (timing.tcp_connect, timing.quic_handshake) {
-        (Some(connected), _) => {
-            steps.until(base + connected, "TCP", address.to_string());
-            let secure = timing.tls_handshake.unwrap_or_default();
-            steps.until(base + secure, "TLS", resumed);
-        }
-        (None, Some(done)) => {
-            let note = format!("{address}{resumed}");
-            steps.until(base + done, "QUIC and TLS", note);
-        }
-        (None, None) => {}
-    }
-}
-
-const fn resumed(is_resumed: bool) -> &'static str {
-    match is_resumed {
-        true => " session resumed",
-        false => "",
-    }
+    courser_transfer::steps(&Course {
+        set_up: facts.set_up,
+        last_began: facts.last_began,
+        total: facts.total,
+        redirects: facts.redirects,
+        timing: facts.timing.as_ref(),
+        has_failed: facts.failed.is_some(),
+        received: facts.size_download,
+    })
 }
 
 fn chart(facts: &Facts) -> String {

@@ -1,13 +1,11 @@
 //! A client as the flags want it.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::time::Duration;
 
 use courser::client::{ClientBuilder, ErrorKind, Family, Proxy};
 use courser::{Client, Identity};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
+use courser_measure::tls;
 
 use super::args::{Arguments, ConnectionArguments};
 use super::exit::{
@@ -59,7 +57,10 @@ fn trust(
         builder = builder.dangerous_insecure();
     } else if let Some(path) = &connection.cacert {
         builder = builder.platform_roots(false);
-        for certificate in certificates(path)? {
+        let certificates = tls::certificates(path);
+        let certificates =
+            certificates.map_err(|failure| Failed::new(CA_FILE, failure.to_string()))?;
+        for certificate in certificates {
             builder = builder.root(certificate);
         }
     }
@@ -74,19 +75,6 @@ fn trust(
         builder = builder.identity(identity);
     }
     Ok(builder)
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failed> {
-    let shown = path.display();
-    let wrong = |why: String| Failed::new(CA_FILE, format!("cannot use {shown}: {why}"));
-    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&text)
-        .collect::<Result<_, _>>()
-        .map_err(|error| wrong(error.to_string()))?;
-    if certificates.is_empty() {
-        return Err(wrong("it contains no PEM certificate".to_owned()));
-    }
-    Ok(certificates)
 }
 
 fn places(

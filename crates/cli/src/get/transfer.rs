@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use courser::Client;
 use courser::client::{Body, Error, Redirect, Timing};
 use courser::h3::OnInterim;
+use courser_transfer::{Destination, Sink, has_rest, is_transient, retry_after};
 use http::header::{self, HeaderValue};
 use http::response::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -14,14 +15,13 @@ use super::args::Arguments;
 use super::cookies::Cookies;
 use super::dump::Dump;
 use super::exit::{
-    BAD_CODING, FAILED_INIT, Failed, HTTP_STATUS, RANGE_ERROR, TIMED_OUT, TOO_LARGE,
-    TOO_MANY_REDIRECTS, UNSUPPORTED_PROTOCOL,
+    BAD_CODING, FAILED_INIT, Failed, HTTP_STATUS, TIMED_OUT, TOO_LARGE, TOO_MANY_REDIRECTS,
+    UNSUPPORTED_PROTOCOL,
 };
 use super::facts::Facts;
 use super::message::Message;
 use super::prepared::Prepared;
 use super::progress::Bar;
-use super::sink::Target;
 use super::verbose;
 use crate::features::missing;
 
@@ -41,7 +41,7 @@ pub(crate) struct Context {
 pub(crate) struct Job {
     pub(crate) number: usize,
     pub(crate) url: String,
-    pub(crate) target: Target,
+    pub(crate) destination: Destination,
 }
 
 /// What came of it when nothing failed.
@@ -228,7 +228,7 @@ impl Transfer<'_> {
             Some(response) => (response.status, response.headers.clone()),
             None => return Ok(Done::Done),
         };
-        if self.may_retry && RETRIED.contains(&status.as_u16()) {
+        if self.may_retry && is_transient(status) {
             return Ok(Done::Later(status, retry_after(&headers)));
         }
         let is_refused = status.is_client_error() || status.is_server_error();
@@ -239,7 +239,7 @@ impl Transfer<'_> {
         if arguments.request.compressed && !http_body::Body::is_end_stream(&body) {
             check_coding(&headers)?;
         }
-        if offset > 0 && !is_resumable(status, &headers, offset)? {
+        if offset > 0 && !has_rest(status, &headers, offset)? {
             // It is complete already.
             return Ok(Done::Done);
         }
@@ -247,7 +247,10 @@ impl Transfer<'_> {
             return Err(failed());
         }
         let creates_folders = arguments.output.create_dirs;
-        let mut sink = self.job.target.open(&headers, offset, creates_folders)?;
+        let mut sink = self
+            .job
+            .destination
+            .open(&headers, offset, creates_folders)?;
         facts.file_name = sink.name();
         if self.shows_heads() {
             sink.write(head.as_bytes())?;
@@ -263,7 +266,7 @@ impl Transfer<'_> {
         &self,
         facts: &mut Facts,
         mut body: Body,
-        sink: &mut super::sink::Sink,
+        sink: &mut Sink,
     ) -> Result<(), Failed> {
         let limit = self
             .context
@@ -307,7 +310,7 @@ impl Transfer<'_> {
         let offset = match self.context.arguments.transfer.continue_at.as_deref() {
             None => return Ok(0),
             Some("-") => {
-                let file = self.job.target.known_file();
+                let file = self.job.destination.known_file();
                 // There is none yet: all of it is asked for.
                 file.and_then(|path| path.metadata().ok())
                     .map_or(0, |file| file.len())
@@ -332,52 +335,11 @@ impl Transfer<'_> {
 
     /// Of a redirect that is followed: where the body will go.
     fn show_head(&self, text: &str) -> Result<(), Failed> {
-        if self.job.target.is_stdout() {
-            let mut sink = Target::ForcedStdout.open(&HeaderMap::new(), 0, false)?;
+        if self.job.destination.is_stdout() {
+            let mut sink = Destination::ForcedStdout.open(&HeaderMap::new(), 0, false)?;
             sink.write(text.as_bytes())?;
         }
         Ok(())
-    }
-}
-
-/// Whether the rest of a file is coming; false when there is no rest.
-fn is_resumable(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<bool, Failed> {
-    let range = headers.get(header::CONTENT_RANGE);
-    let range = range
-        .and_then(|range| range.to_str().ok())
-        .unwrap_or_default();
-    let range = range.trim_start_matches("bytes").trim();
-    match status {
-        StatusCode::PARTIAL_CONTENT => {
-            let start = range.split('-').next().and_then(|start| start.parse().ok());
-            if start == Some(offset) {
-                return Ok(true);
-            }
-            let text =
-                format!("requested the rest from byte {offset}, but the server sent '{range}'");
-            Err(Failed::new(RANGE_ERROR, text))
-        }
-        StatusCode::RANGE_NOT_SATISFIABLE => {
-            let size = range
-                .rsplit('/')
-                .next()
-                .and_then(|size| size.parse::<u64>().ok());
-            match size {
-                Some(size) if size != offset => {
-                    let text = format!(
-                        "the local file has {offset} bytes, the server's has {size}: they differ"
-                    );
-                    Err(Failed::new(RANGE_ERROR, text))
-                }
-                _ => Ok(false),
-            }
-        }
-        status if status.is_success() => {
-            let text =
-                "the server does not support ranges: download the whole file without --continue-at";
-            Err(Failed::new(RANGE_ERROR, text))
-        }
-        _ => Ok(true),
     }
 }
 
@@ -417,36 +379,5 @@ fn message_size(message: &Message) -> u64 {
     (line + fields) as u64
 }
 
-/// In seconds; dates are for caches.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
-    Some(Duration::from_secs(value.trim().parse().ok()?))
-}
-
-/// Statuses that may be others soon, as curl has them.
-const RETRIED: [u16; 6] = [408, 429, 500, 502, 503, 504];
 const MAX_DRAINED: usize = 64 * 1024;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resumable(status: u16, range: &'static str) -> Result<bool, u8> {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_RANGE, HeaderValue::from_static(range));
-        let status = StatusCode::from_u16(status).expect("a status");
-        is_resumable(status, &headers, 100).map_err(|failed| failed.code)
-    }
-
-    #[test]
-    fn rest_of_a_file_is_checked() {
-        assert_eq!(resumable(206, "bytes 100-199/200"), Ok(true));
-        assert_eq!(resumable(206, "bytes 0-199/200"), Err(RANGE_ERROR));
-        assert_eq!(resumable(206, "garbage"), Err(RANGE_ERROR));
-        assert_eq!(resumable(416, "bytes */100"), Ok(false));
-        assert_eq!(resumable(416, "bytes */50"), Err(RANGE_ERROR));
-        assert_eq!(resumable(200, ""), Err(RANGE_ERROR));
-        assert_eq!(resumable(404, ""), Ok(true), "says itself what is wrong");
-    }
-}

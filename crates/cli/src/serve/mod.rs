@@ -9,8 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-#[cfg(feature = "acme")]
-use courser::rustls;
 use courser::server::{
     BodyRate, Bound, Certificates, Event, Limits, ReadRate, Server, ServerHandle, shutdown_signal,
 };
@@ -312,6 +310,7 @@ fn acme(_: &CertificateArguments, _: &[String]) -> Result<Certificates, Failure>
 #[cfg(feature = "acme")]
 fn acme(arguments: &CertificateArguments, domains: &[String]) -> Result<Certificates, Failure> {
     use courser::server::Acme;
+    use courser_measure::tls;
     let mut acme = Acme::new(domains, &arguments.acme_dir);
     if let Some(email) = &arguments.email {
         acme = acme.contact(email);
@@ -320,30 +319,9 @@ fn acme(arguments: &CertificateArguments, domains: &[String]) -> Result<Certific
         acme = acme.directory(url);
     }
     if let Some(path) = &arguments.acme_ca {
-        acme = acme.roots(roots(path)?);
+        acme = acme.roots(tls::roots(tls::certificates(path)?, path)?);
     }
     Ok(Certificates::acme(acme)?)
-}
-
-#[cfg(feature = "acme")]
-fn roots(path: &Path) -> Result<rustls::RootCertStore, Failure> {
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject as _;
-    let wrong = |error: &dyn std::fmt::Display| {
-        Failure::new(format!(
-            "cannot read certificates from {}: {error}",
-            path.display()
-        ))
-    };
-    let mut roots = rustls::RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
-        let certificate = certificate.map_err(|error| wrong(&error))?;
-        roots.add(certificate).map_err(|error| wrong(&error))?;
-    }
-    if roots.is_empty() {
-        return Err(wrong(&"the file contains no certificate"));
-    }
-    Ok(roots)
 }
 
 fn say(event: &Event, as_json: bool) {

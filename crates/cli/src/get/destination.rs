@@ -1,0 +1,106 @@
+//! The destinations of bodies, from the flags.
+
+use std::io::ErrorKind;
+
+use courser_transfer::{Destination, RestError, SinkError, file_name};
+
+use super::args::OutputArguments;
+use super::exit::{Failed, RANGE_ERROR, WRITE_ERROR};
+
+/// Returns the destination for the URL with this index among those of the command line. `name` puts the
+/// parts of a pattern into names.
+pub(crate) fn destination(
+    output: &OutputArguments,
+    index: usize,
+    path: &str,
+    name: impl Fn(&str) -> String,
+) -> Result<Destination, Failed> {
+    let folder = output.output_dir.clone().unwrap_or_default();
+    if let Some(file) = output.output.get(index) {
+        return Ok(match name(file).as_str() {
+            "-" => Destination::ForcedStdout,
+            file => Destination::file(&folder, file),
+        });
+    }
+    let is_remote = index < output.output.len() + usize::from(output.remote_name);
+    if !is_remote && !output.remote_name_all {
+        return Ok(Destination::Stdout);
+    }
+    match (file_name(path), output.remote_header_name) {
+        (Some(last), false) => Ok(Destination::File(folder.join(last))),
+        (last, true) => Ok(Destination::Named {
+            fallback: last.unwrap_or_default().to_owned(),
+            folder,
+        }),
+        (None, false) => Err(no_name(path)),
+    }
+}
+
+fn no_name(path: &str) -> Failed {
+    let text = format!("'{path}' does not end in a file name: use --output FILE");
+    Failed::new(WRITE_ERROR, text)
+}
+
+impl From<SinkError> for Failed {
+    fn from(error: SinkError) -> Self {
+        let remedy = match &error {
+            SinkError::NoName => return no_name(""),
+            SinkError::ServerNamed(_) => ": use --output FILE to resume a download",
+            SinkError::Binary => {
+                ": use '--output -' to have it there all the same, or '--output FILE'"
+            }
+            SinkError::Write { error, .. } => match error.kind() {
+                ErrorKind::NotFound => ": use --create-dirs to create its directory",
+                ErrorKind::AlreadyExists => ": --remote-header-name does not overwrite files",
+                _ => "",
+            },
+        };
+        Self::new(WRITE_ERROR, format!("{error}{remedy}"))
+    }
+}
+
+impl From<RestError> for Failed {
+    fn from(error: RestError) -> Self {
+        let remedy = match error {
+            RestError::Unsupported => ": download the whole file without --continue-at",
+            _ => "",
+        };
+        Self::new(RANGE_ERROR, format!("{error}{remedy}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_belong_to_urls_in_their_order() {
+        let output = OutputArguments {
+            output: vec!["a#1".to_owned(), "-".to_owned()],
+            remote_name: 1,
+            ..OutputArguments::default()
+        };
+        let target = |index| destination(&output, index, "/x/y", |name| name.replace("#1", "1"));
+        assert_eq!(target(0), Ok(Destination::File("a1".into())));
+        assert_eq!(target(1), Ok(Destination::ForcedStdout));
+        assert_eq!(target(2), Ok(Destination::File("y".into())));
+        assert_eq!(target(3), Ok(Destination::Stdout));
+        let nameless = destination(&output, 2, "/x/", str::to_owned);
+        assert_eq!(nameless.expect_err("no name").code, WRITE_ERROR);
+    }
+
+    #[test]
+    fn errors_have_codes_of_curl_and_name_the_flags_that_help() {
+        let resumed = Failed::from(SinkError::ServerNamed("kept".into()));
+        assert_eq!(resumed.code, WRITE_ERROR);
+        assert!(resumed.text.contains("--output FILE"), "{resumed}");
+        let missing = SinkError::Write {
+            path: "a/b".into(),
+            error: ErrorKind::NotFound.into(),
+        };
+        assert!(Failed::from(missing).text.contains("--create-dirs"));
+        let whole = Failed::from(RestError::Unsupported);
+        assert_eq!(whole.code, RANGE_ERROR);
+        assert!(whole.text.contains("--continue-at"), "{whole}");
+    }
+}

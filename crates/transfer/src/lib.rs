@@ -1,0 +1,36 @@
+//! The parts of a transfer that follow from a response, for programs that save responses to files.
+//!
+//! - [`Destination`] is the place of a body: standard output, a file, or a file that the server names.
+//!   [`Destination::open`] returns a [`Sink`].
+//! - [`has_rest`] checks that a response continues a download, and [`Backoff`] decides when a transfer is
+//!   tried again.
+//! - [`steps`] divides the time of a transfer into steps that add up to it.
+//!
+//! ```no_run
+//! use courser_transfer::Destination;
+//! use http::HeaderMap;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let destination = Destination::file("downloads".as_ref(), "page.html");
+//! let mut sink = destination.open(&HeaderMap::new(), 0, true)?;
+//! sink.write(b"<p>Hello")?;
+//! sink.finish()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Servers choose neither folders nor files that exist: a name in a Content-Disposition field is reduced to
+//! its last part, hidden files and names with a meaning for the system are refused, and such a file is
+//! always a new one.
+
+mod destination;
+mod file_name;
+mod rest;
+mod retry;
+mod steps;
+
+pub use self::destination::{Destination, Sink, SinkError};
+pub use self::file_name::file_name;
+pub use self::rest::{RestError, has_rest};
+pub use self::retry::{Backoff, is_transient, retry_after};
+pub use self::steps::{Course, Step, steps};
