@@ -1,5 +1,5 @@
-//! `--config FILE`: flags from a file in the format of curl's, put into the command line where the
-//! file is named.
+//! `--config FILE`: flags from a file in curl's format, which take the place of the flag on the command
+//! line.
 
 use std::ffi::{OsStr, OsString};
 use std::vec::IntoIter;
@@ -9,11 +9,11 @@ use clap::{Arg, Command};
 use super::content;
 use super::exit::{FAILED_INIT, Failed};
 
-/// The words of a command line with the content of files in their place; of other commands than
-/// `get` as they are.
+/// Replaces `--config FILE` in the arguments of `get` by the flags in the file. Arguments of other
+/// commands are returned unchanged.
 ///
 /// # Errors
-/// When a file cannot be read, or a line of it not be understood.
+/// When a file cannot be read, or a line of it is not a flag.
 pub(crate) fn expand(words: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, Failed> {
     let command = command.find_subcommand("get");
     let Some(command) = command.filter(|_| words.get(1).is_some_and(|word| word == "get")) else {
@@ -31,7 +31,7 @@ pub(crate) fn expand(words: Vec<OsString>, command: &Command) -> Result<Vec<OsSt
             None => all.push(word),
             Some((head, Flag::Config(glued))) => {
                 all.extend(head);
-                // Without a name clap says what is missing.
+                // clap reports that the name is missing.
                 match glued.map(OsString::from).or_else(|| words.next()) {
                     Some(name) => all.extend(read(&name, command)?),
                     None => all.push(word),
@@ -46,15 +46,16 @@ pub(crate) fn expand(words: Vec<OsString>, command: &Command) -> Result<Vec<OsSt
     Ok(all)
 }
 
-/// What a word has to do with the one behind it.
+/// The effect of an argument on the next one.
 enum Flag {
-    /// --config, and the name of the file if it is in the same word.
+    /// `--config`, with the file name if it is part of the same argument.
     Config(Option<String>),
-    /// The next word is its value, whatever it looks like.
+    /// A flag whose value is the next argument.
     WithValue,
 }
 
-/// The flag that a word ends with, if it is one of those, and flags without values before it.
+/// Returns the flag at the end of an argument if it takes a value, and the flags without values before
+/// it.
 fn flag(word: &OsStr, command: &Command) -> Option<(Option<OsString>, Flag)> {
     let text = word.to_str()?;
     if let Some(long) = text.strip_prefix("--") {
@@ -103,7 +104,7 @@ fn read(name: &OsStr, command: &Command) -> Result<IntoIter<OsString>, Failed> {
     parse(&shown, &String::from_utf8_lossy(&bytes), command)
 }
 
-/// The words of the text of a file that is shown by this name.
+/// Reads the text of a file. `shown` is its name in errors.
 pub(crate) fn parse(
     shown: &str,
     text: &str,
@@ -124,7 +125,7 @@ pub(crate) fn parse(
     Ok(words.into_iter())
 }
 
-/// A line as one word of a command line.
+/// Reads a line as one argument.
 fn word(line: &str, command: &Command) -> Result<String, String> {
     let is_dashed = line.starts_with('-');
     let is_separator =
@@ -154,7 +155,7 @@ fn word(line: &str, command: &Command) -> Result<String, String> {
     }
 }
 
-/// A value, in quotes if there are blanks in it; `None` when there is none.
+/// Reads a value, which has quotes if it contains spaces. Returns `None` if there is none.
 fn value(text: &str) -> Result<Option<String>, String> {
     let Some(quoted) = text.strip_prefix('"') else {
         let value = text.split_whitespace().next();

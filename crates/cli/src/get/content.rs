@@ -1,4 +1,4 @@
-//! What is sent: forms, files, standard input.
+//! The content of requests: bytes, files, standard input.
 
 use std::io::Read as _;
 
@@ -12,7 +12,7 @@ use super::exit::{Failed, READ_ERROR};
 
 pub(crate) type RequestBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// The content of a request, which may be sent several times.
+/// The content of a request, which can be sent several times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     None,
@@ -20,17 +20,17 @@ pub(crate) enum Content {
         bytes: Bytes,
         kind: Option<String>,
     },
-    /// Read while it is sent.
+    /// A file, which is read while it is sent.
     File {
         path: String,
         len: u64,
     },
-    /// Read while it is sent, once.
+    /// Standard input, which is read while it is sent, and only once.
     Stdin,
 }
 
 impl Content {
-    /// Opens it for sending.
+    /// Opens the content for sending.
     pub(crate) async fn open(&self) -> Result<RequestBody, Failed> {
         let whole = |bytes: Bytes| {
             Full::new(bytes)
@@ -44,14 +44,14 @@ impl Content {
                 let file = tokio::fs::File::open(path)
                     .await
                     .map_err(|error| unreadable(path, &error))?;
-                // No more than was announced, should it grow.
+                // A file that grows is cut at the announced length.
                 Ok(stream(file.take(*len)))
             }
             Self::Stdin => Ok(stream(tokio::io::stdin())),
         }
     }
 
-    /// How long it is, if that is known.
+    /// Returns the length if it is known.
     pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::None => Some(0),
@@ -61,7 +61,7 @@ impl Content {
         }
     }
 
-    /// The media type, if there is one to name.
+    /// Returns the media type if there is one.
     pub(crate) fn kind(&self) -> Option<&str> {
         match self {
             Self::Bytes { kind, .. } => kind.as_deref(),
@@ -70,12 +70,12 @@ impl Content {
     }
 }
 
-/// A file, or standard input for `-`.
+/// Reads a file, or standard input for `-`.
 pub(super) fn read(path: &str) -> Result<Vec<u8>, Failed> {
     read_bytes(path).map_err(|error| unreadable(path, &error))
 }
 
-/// The same, for those who can do without.
+/// Reads a file, or standard input for `-`, for callers that can do without it.
 pub(super) fn read_bytes(path: &str) -> std::io::Result<Vec<u8>> {
     if path != "-" {
         return std::fs::read(path);

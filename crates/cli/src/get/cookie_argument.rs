@@ -3,14 +3,14 @@
 /// An argument of `--cookie`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CookieArgument<'a> {
-    /// Sent as it is.
+    /// Cookies that are sent with every request.
     Pairs(&'a str),
-    /// Read before the first transfer. An empty name is no file, but begins to keep cookies.
+    /// A file that is read before the first transfer. An empty name only turns on the cookie engine.
     File(&'a str),
 }
 
 impl<'a> CookieArgument<'a> {
-    /// As curl tells them apart: by the `=`, or the `@` of a file with one in its name.
+    /// Reads an argument as curl does: cookies contain `=`. `@` marks a file whose name contains one.
     pub(crate) fn of(text: &'a str) -> Self {
         match text.strip_prefix('@') {
             Some(name) => Self::File(name),

@@ -1,8 +1,8 @@
-//! `--cookie`, `--cookie-jar`: what servers want to be remembered by (RFC 6265).
+//! `--cookie` and `--cookie-jar`: the cookie engine (RFC 6265).
 //!
-//! A crate keeps the cookies and knows which belong to a URL. Here is what is refused before, by
-//! the rules that browsers and curl have added to those of the RFC (draft-ietf-httpbis-rfc6265bis):
-//! cookies for all of `co.uk`, secure ones over connections that are not, and too many.
+//! The crate `cookie_store` stores cookies and finds those of a URL. This module refuses cookies by the
+//! rules that browsers and curl have added to the RFC (draft-ietf-httpbis-rfc6265bis): cookies for all
+//! of `co.uk`, secure cookies over insecure connections, and too many cookies.
 
 mod file;
 
@@ -21,19 +21,19 @@ use super::content;
 use super::cookie_argument::CookieArgument;
 use super::verbose;
 
-/// The cookies of all transfers, if any are kept.
+/// The cookies of all transfers, if the cookie engine is on.
 #[derive(Debug)]
 pub(crate) struct Cookies {
     known: Option<Mutex<Known>>,
-    /// --cookie-jar.
+    /// The file of `--cookie-jar`.
     jar: Option<String>,
     is_verbose: bool,
     is_told: bool,
 }
 
 impl Cookies {
-    /// Reads the files of `--cookie`. One that cannot be read is told of and otherwise empty, as
-    /// with curl: at the first run there is none yet.
+    /// Reads the files of `--cookie`. A file that cannot be read is reported and counts as empty, as
+    /// with curl: before the first run it does not exist.
     pub(crate) fn load(arguments: &Arguments) -> Self {
         let request = &arguments.request;
         let files: Vec<_> = request
@@ -70,7 +70,7 @@ impl Cookies {
         }
     }
 
-    /// Puts the cookies for a URL into the fields of a request, before those that are there.
+    /// Adds the cookies for a URL to the header of a request, before the cookies that it has.
     pub(crate) fn apply(&self, uri: &Uri, headers: &mut HeaderMap) {
         let Some(known) = self.lock() else {
             return;
@@ -82,7 +82,7 @@ impl Cookies {
         if value.is_empty() {
             return;
         }
-        // RFC 6265 §5.4: one field and no more.
+        // A request has one field only (RFC 6265 §5.4).
         for own in headers.get_all(header::COOKIE) {
             value.extend_from_slice(b"; ");
             value.extend_from_slice(own.as_bytes());
@@ -93,7 +93,7 @@ impl Cookies {
         }
     }
 
-    /// Takes what a response sets. `asked` are the fields of the request.
+    /// Stores the cookies of a response. `asked` is the header of its request.
     pub(crate) fn on_response(&self, uri: &Uri, asked: &HeaderMap, answered: &HeaderMap) {
         let Some(mut known) = self.lock() else {
             return;
@@ -110,8 +110,8 @@ impl Cookies {
         }
     }
 
-    /// Writes the jar, if one was named. That it cannot be written is told and, as with curl, no
-    /// failure of the transfers.
+    /// Writes the file of `--cookie-jar`. An error is reported but is not a failure of the transfers,
+    /// as with curl.
     pub(crate) fn save(&self) {
         let (Some(name), Some(known)) = (&self.jar, self.lock()) else {
             return;
@@ -140,11 +140,11 @@ impl Cookies {
     }
 }
 
-/// The cookies that are kept. Bounded, whatever servers send.
+/// The stored cookies, whose number is limited.
 #[derive(Default, Debug)]
 struct Known(CookieStore);
 
-/// Reads a file of cookies, and returns the file that they are saved in. For the fuzz targets.
+/// Reads a file of cookies and returns the file that would be saved. For the fuzz targets.
 pub(crate) fn rewrite(text: &str) -> String {
     let mut known = Known::default();
     known.read(text, false);
@@ -152,21 +152,22 @@ pub(crate) fn rewrite(text: &str) -> String {
 }
 
 impl Known {
-    /// Takes the cookies of a file.
+    /// Stores the cookies of a file.
     fn read(&mut self, text: &str, drops_sessions: bool) {
         for (cookie, url) in file::read(text) {
             let is_session = cookie.expires().is_none() && cookie.max_age().is_none();
             if !(drops_sessions && is_session) {
-                // Those that have expired meanwhile, mostly.
+                // Most errors are cookies that have expired.
                 let _ = self.insert(&cookie, &url);
             }
         }
     }
 
-    /// Takes a `set-cookie` field of a response from `url`; says what became of it.
+    /// Stores the cookie of a Set-Cookie field in a response from `url`. Returns a description of the
+    /// change.
     ///
     /// # Errors
-    /// Why it is not kept.
+    /// The reason why the cookie is refused.
     fn set(&mut self, field: &[u8], url: &Url) -> Result<String, String> {
         let text = std::str::from_utf8(field).map_err(|_| "it is not UTF-8".to_owned())?;
         let cookie = RawCookie::parse(text).map_err(|error| error.to_string())?;
@@ -182,7 +183,7 @@ impl Known {
         self.insert(&cookie, url)
     }
 
-    /// Keeps a cookie, if its size, its characters and its domain are in order.
+    /// Stores a cookie if its size, its characters and its domain are valid.
     fn insert(&mut self, raw: &RawCookie<'_>, url: &Url) -> Result<String, String> {
         let (name, value) = raw.name_value();
         if name.len() + value.len() > MAX_COOKIE {
@@ -199,7 +200,7 @@ impl Known {
         if let CookieDomain::Suffix(domain) = &cookie.domain
             && courser_suffix::is_public(domain)
         {
-            // RFC 6265 §5.3 step 5: the host itself may have cookies of its own.
+            // The host itself may have cookies (RFC 6265 §5.3 step 5).
             if url.host_str() != Some(domain) {
                 return Err(format!("'{domain}' is a public suffix"));
             }
@@ -219,10 +220,10 @@ impl Known {
         Ok(format!("{done} cookie {name} for {domain}, path {path}"))
     }
 
-    /// The value of the field for a request.
+    /// Returns the value of the Cookie field for a request.
     fn field(&self, url: &Url) -> String {
         let mut cookies = self.0.matches(url);
-        // RFC 6265 §5.4: longer paths first, older ones first among equals.
+        // Longer paths come first, then older cookies (RFC 6265 §5.4).
         cookies.sort_by_key(|cookie| Reverse(cookie.path.len()));
         let mut field = String::new();
         for cookie in cookies.into_iter().take(MAX_SENT) {
@@ -239,8 +240,8 @@ impl Known {
         field
     }
 
-    /// True if a secure cookie would be found no more behind this one, which somebody in the path
-    /// may have put there (draft-ietf-httpbis-rfc6265bis §5.7).
+    /// Returns true if this cookie would hide a secure one. An attacker on the path may have set it
+    /// (draft-ietf-httpbis-rfc6265bis §5.7).
     fn hides_secure(&self, cookie: &RawCookie<'_>, url: &Url) -> bool {
         let path = cookie.path().unwrap_or_else(|| url.path());
         self.0.iter_unexpired().any(|known| {
@@ -258,7 +259,7 @@ impl Known {
         })
     }
 
-    /// Forgets what has expired, then what is oldest, where there are too many.
+    /// Removes a cookie if there are too many: an expired one, or else the oldest.
     fn make_room(&mut self, domain: &str) {
         let of_domain = |cookie: &cookie_store::Cookie<'_>| {
             cookie.domain.as_cow().is_some_and(|known| known == domain)
@@ -292,7 +293,7 @@ fn key_of(cookie: &cookie_store::Cookie<'_>) -> (String, String, String) {
     )
 }
 
-/// The URL that cookies belong to. Whoever sets the host of a request means that one.
+/// Returns the URL whose cookies a request has. A Host field replaces the host of the URL.
 fn url_of(uri: &Uri, headers: &HeaderMap) -> Option<Url> {
     let mut url = Url::parse(&uri.to_string()).ok()?;
     let told = headers
@@ -305,7 +306,7 @@ fn url_of(uri: &Uri, headers: &HeaderMap) -> Option<Url> {
     Some(url)
 }
 
-/// Nobody else reads what goes there: TLS, or this machine itself.
+/// Returns true if no attacker can read the connection: over TLS, and on this machine.
 fn is_secure(url: &Url) -> bool {
     url.scheme() == "https"
         || match url.host() {
@@ -316,7 +317,8 @@ fn is_secure(url: &Url) -> bool {
         }
 }
 
-/// Names that promise how a cookie was set (draft-ietf-httpbis-rfc6265bis §4.1.3).
+/// Checks names with a prefix, which promise how a cookie was set (draft-ietf-httpbis-rfc6265bis
+/// §4.1.3).
 fn check_prefix(cookie: &RawCookie<'_>) -> Result<(), String> {
     let name = cookie.name();
     let begins = |prefix: &str| {
@@ -336,17 +338,18 @@ fn check_prefix(cookie: &RawCookie<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes of a name and its value: what RFC 6265 §6.1 asks for at least, and curl has at most.
+/// The largest size of name and value in bytes: the least that RFC 6265 §6.1 asks for, and the limit of
+/// curl.
 const MAX_COOKIE: usize = 4096;
-/// As browsers have it; RFC 6265 §6.1 asks for 50 at least.
+/// The largest number of cookies of one domain, as in browsers; RFC 6265 §6.1 asks for at least 50.
 const MAX_OF_DOMAIN: usize = 180;
-/// RFC 6265 §6.1 asks for as many at least.
+/// The largest number of cookies, the least that RFC 6265 §6.1 asks for.
 const MAX_COOKIES: usize = 3000;
-/// Of one response, as curl has it.
+/// The largest number of cookies that one response sets, as in curl.
 const MAX_SET_AT_ONCE: usize = 50;
-/// In one request, as curl has it.
+/// The largest number of cookies in one request, as in curl.
 const MAX_SENT: usize = 150;
-/// Bytes of the field in a request, as curl has it: servers refuse more.
+/// The largest size of the Cookie field in bytes, as in curl. Servers refuse longer fields.
 const MAX_FIELD: usize = 8190;
 
 #[cfg(test)]

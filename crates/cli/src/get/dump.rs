@@ -1,4 +1,4 @@
-//! `--dump-header`.
+//! The file of `--dump-header`.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use courser_base::Mutex;
 
 use super::exit::{Failed, WRITE_ERROR};
 
-/// Where the heads of responses go, if anywhere.
+/// The destination of response headers.
 #[derive(Debug)]
 pub(crate) enum Dump {
     Nowhere,

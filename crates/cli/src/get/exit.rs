@@ -1,4 +1,4 @@
-//! Failures, with the exit codes of curl.
+//! Failures and the exit codes of curl.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use courser::client::{Error, ErrorKind, HttpVersion};
 
 use crate::handshake::{self, Tool};
 
-/// Why a transfer failed.
+/// The reason why a transfer failed, and its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
     pub(crate) code: u8,
@@ -15,7 +15,7 @@ pub(crate) struct Failed {
 
 impl Failed {
     pub(crate) fn new(code: u8, text: impl Into<String>) -> Self {
-        // Text of a peer or of a library may have several lines.
+        // Text from a peer or a library may have several lines.
         let text: String = text.into();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         Self { code, text }
@@ -36,7 +36,7 @@ impl fmt::Display for Failed {
     }
 }
 
-/// What curl ends with for the same mistake.
+/// Returns the exit code of curl for the same error.
 fn code_of(error: &Error) -> u8 {
     match error.kind() {
         ErrorKind::Unsupported => UNSUPPORTED_PROTOCOL,
@@ -59,12 +59,12 @@ fn code_of(error: &Error) -> u8 {
         ErrorKind::ConnectQuic => QUIC,
         ErrorKind::Socks => PROXY_HANDSHAKE,
         ErrorKind::Protocol => WEIRD_ANSWER,
-        // ErrorKind::Proxy, ErrorKind::Receive, and what comes to be.
+        // ErrorKind::Proxy, ErrorKind::Receive, and kinds that may be added.
         _ => RECEIVE_ERROR,
     }
 }
 
-/// The number that curl and its variables use for a version.
+/// Returns the number of a version in the output of curl.
 pub(crate) const fn version_number(version: Option<http::Version>) -> &'static str {
     match version {
         Some(http::Version::HTTP_3) => "3",
@@ -75,7 +75,7 @@ pub(crate) const fn version_number(version: Option<http::Version>) -> &'static s
     }
 }
 
-/// What the flags choose.
+/// Returns the version that flags choose: `--http3`, `--http3-only`, `--http2`, `--http1.1`.
 pub(crate) const fn chosen_version(flags: [bool; 4]) -> HttpVersion {
     match flags {
         [true, ..] => HttpVersion::Http3,

@@ -1,4 +1,4 @@
-//! What is known of a transfer when it is over.
+//! The figures of a transfer.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use http::{Method, StatusCode, Uri};
 
 use super::exit::Failed;
 
-/// What -w and --timing tell of.
+/// The figures of a transfer, which --write-out and --timing show.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) url: String,
     pub(crate) number: usize,
     pub(crate) method: Method,
     pub(crate) effective: Option<Uri>,
-    /// The head of the last response.
+    /// The status and header of the last response.
     pub(crate) response: Option<Parts>,
-    /// Of the last request.
+    /// The times of the last request.
     pub(crate) timing: Option<Timing>,
-    /// When the last request began: what was before are redirects, if there were any.
+    /// The start of the last request. Time before it was spent on redirects.
     pub(crate) last_began: Duration,
     pub(crate) total: Duration,
-    /// What the first transfer had to wait for before it began: the client was made. Not in
-    /// `total`, nor in the steps, which count as curl does.
+    /// The time to make the client, before the first transfer. It is not part of `total` and of the
+    /// steps, which count as in curl.
     pub(crate) set_up: Duration,
     pub(crate) redirects: u64,
     pub(crate) retries: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Facts {
     pub(crate) file_name: String,
     pub(crate) redirect_url: Option<Uri>,
     pub(crate) failed: Option<Failed>,
-    /// True when the body went to standard output.
+    /// True if the body was written to standard output.
     pub(crate) is_on_stdout: bool,
 }
 
@@ -49,20 +49,21 @@ impl Facts {
         value.to_str().ok()
     }
 
-    /// Bytes per second.
+    /// Returns a rate in bytes per second.
     pub(crate) fn speed(&self, bytes: u64) -> u64 {
         let micros = self.total.as_micros().max(1);
         u64::try_from(u128::from(bytes) * 1_000_000 / micros).unwrap_or(u64::MAX)
     }
 
-    /// A step of the last request, counted from the beginning of the transfer; 0 if it was not
-    /// taken.
+    /// Returns the end of a step of the last request, counted from the start of the transfer; 0 for a
+    /// step that was not taken.
     pub(crate) fn step(&self, step: impl FnOnce(&Timing) -> Option<Duration>) -> Duration {
         let taken = self.timing.as_ref().and_then(step);
         taken.map_or(Duration::ZERO, |taken| self.last_began + taken)
     }
 
-    /// As curl counts them: QUIC connects and is secure at the same time.
+    /// Returns the ends of the steps as curl counts them: QUIC connects and secures the connection in
+    /// one step.
     pub(crate) fn steps(&self) -> Steps {
         Steps {
             name_lookup: self.step(|timing| timing.name_lookup),
@@ -74,7 +75,7 @@ impl Facts {
     }
 }
 
-/// When the steps were done.
+/// The ends of the steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps {
     pub(crate) name_lookup: Duration,

@@ -6,7 +6,7 @@ use super::args::RequestArguments;
 use super::content::{Content, read};
 use super::exit::{FAILED_INIT, Failed};
 
-/// The parts of a form, as one content.
+/// Returns the parts of a form as content.
 pub(crate) fn content(request: &RequestArguments) -> Result<Content, Failed> {
     let mut parts = Vec::new();
     for part in &request.form {
@@ -46,7 +46,7 @@ impl Part {
         }
     }
 
-    /// `name=content`, `name=@file`, `name=<file`, with `;type=` and `;filename=` behind.
+    /// Reads `name=content`, `name=@file` or `name=<file`, followed by `;type=` and `;filename=`.
     fn parse(text: &str) -> Result<Self, Failed> {
         let (name, value) = split(text)?;
         let mut pieces = value.split(';');
@@ -68,7 +68,7 @@ impl Part {
                 Some(("filename", name)) => {
                     part.file_name = Some(name.trim_matches('"').to_owned())
                 }
-                // Part of the content after all.
+                // Other text after a semicolon belongs to the content.
                 _ => {
                     part.content.push(b';');
                     part.content.extend(piece.as_bytes());
@@ -79,7 +79,7 @@ impl Part {
     }
 
     fn write(&self, boundary: &str, out: &mut Vec<u8>) {
-        // As browsers do it: what would end the name early is percent-encoded.
+        // Characters that would end the name are percent-encoded, as by browsers.
         let quoted = |text: &str| {
             text.replace('"', "%22")
                 .replace('\r', "%0D")
@@ -112,7 +112,7 @@ fn split(part: &str) -> Result<(&str, &str), Failed> {
     })
 }
 
-/// Occurs in no part.
+/// Returns a boundary that occurs in no part.
 fn boundary(parts: &[Part]) -> String {
     let mut number = 0_u64;
     loop {

@@ -2,16 +2,16 @@
 
 use super::exit::{Failed, URL_MALFORMED};
 
-/// A URL that a pattern stands for.
+/// One of the URLs of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expanded {
     pub(crate) url: String,
-    /// What stands in each place of the pattern, for `#1` in names of files.
+    /// The values of the braces and brackets, for `#1` in file names.
     pub(crate) parts: Vec<String>,
 }
 
 impl Expanded {
-    /// A URL that is none of several.
+    /// Returns a URL without braces and brackets.
     pub(crate) fn plain(url: &str) -> Self {
         Self {
             url: url.to_owned(),
@@ -19,7 +19,7 @@ impl Expanded {
         }
     }
 
-    /// Puts the parts into the name of a file, in place of `#1` and so on.
+    /// Replaces `#1` and so on in a file name.
     pub(crate) fn name(&self, template: &str) -> String {
         let mut name = String::new();
         let mut rest = template;
@@ -43,7 +43,7 @@ impl Expanded {
     }
 }
 
-/// All URLs of a pattern, the last place running fastest.
+/// Returns all URLs of a pattern. The last brace or bracket changes first.
 pub(crate) fn expand(pattern: &str) -> Result<Vec<Expanded>, Failed> {
     let mut all = vec![Expanded::plain("")];
     let mut rest = pattern;
@@ -64,7 +64,7 @@ pub(crate) fn expand(pattern: &str) -> Result<Vec<Expanded>, Failed> {
         })? {
             Place::Choices(choices, next) => (choices, next),
             Place::Text(next) => {
-                // An IPv6 address.
+                // The brackets of an IPv6 address are literal.
                 let text = &behind[..behind.len() - next.len()];
                 all.iter_mut()
                     .for_each(|expanded| expanded.url.push_str(text));
@@ -96,7 +96,7 @@ enum Place<'a> {
     Text(&'a str),
 }
 
-/// What stands in a place that begins here, and what follows it.
+/// Reads the brace or bracket at the start of a text, and returns its values and the rest.
 fn place(text: &str) -> Result<Place<'_>, String> {
     if let Some(inner) = text.strip_prefix('{') {
         let (inner, next) = inner.split_once('}').ok_or("'{' without '}'")?;
@@ -113,7 +113,7 @@ fn place(text: &str) -> Result<Place<'_>, String> {
     range(inner).map(|choices| Place::Choices(choices, next))
 }
 
-/// `1-9`, `001-100:10`, `a-z`.
+/// Reads a range: `1-9`, `001-100:10`, `a-z`.
 fn range(text: &str) -> Result<Vec<String>, String> {
     let wrong = || format!("'[{text}]' is not a range such as [1-9], [01-20:2] or [a-z]");
     let (range, step) = text.split_once(':').unwrap_or((text, "1"));
@@ -151,7 +151,7 @@ fn range(text: &str) -> Result<Vec<String>, String> {
     Ok(numbers.map(|number| format!("{number:0width$}")).collect())
 }
 
-/// More are a mistake, or an attack on a server.
+/// The largest number of URLs of a pattern. More are a mistake, or an attack on a server.
 const MAX_URLS: usize = 100_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Requests as the flags want them.
+//! Requests, from the flags.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::client::Redirect;
@@ -20,14 +20,14 @@ pub(crate) struct Message {
     pub(crate) uri: Uri,
     pub(crate) headers: HeaderMap,
     pub(crate) content: Content,
-    /// --request: stays the method, whatever redirects say.
+    /// True with --request, which keeps its method after redirects.
     forces_method: bool,
-    /// --location-trusted.
+    /// True with --location-trusted.
     keeps_credentials: bool,
 }
 
 impl Message {
-    /// The first request to a URL.
+    /// Makes the first request to a URL.
     pub(crate) fn new(
         arguments: &Arguments,
         prepared: &Prepared,
@@ -55,7 +55,7 @@ impl Message {
             apply_field(&mut headers, &field)?;
         }
         mark_credentials(&mut headers);
-        // They are not part of what is asked for.
+        // Credentials and fragments are not sent as part of the URL.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.set_fragment(None);
@@ -72,7 +72,7 @@ impl Message {
         })
     }
 
-    /// The request that a redirect asks for.
+    /// Changes the request into the one after a redirect.
     pub(crate) fn redirected(&mut self, redirect: Redirect) {
         let trusted = self.keeps_credentials;
         let redirect = Redirect {
@@ -90,7 +90,7 @@ impl Message {
     }
 }
 
-/// A URL; without a scheme it is http as with curl, or https if HTTP/3 is asked for.
+/// Reads a URL. Without a scheme it is http, as with curl, or https with --http3.
 fn parse_url(arguments: &Arguments, text: &str) -> Result<Url, Failed> {
     let wants_quic = arguments.connection.http3 || arguments.connection.http3_only;
     let whole = match text.contains("://") {
@@ -127,7 +127,7 @@ fn add_query(url: &mut Url, more: &str) {
     url.set_query(Some(&query));
 }
 
-/// A file that is sent into a folder keeps its name.
+/// Appends the name of the uploaded file to the URL of a folder.
 fn add_file_name(url: &mut Url, request: &RequestArguments) {
     let path = request.upload_file.as_deref().unwrap_or_default();
     let name = std::path::Path::new(path).file_name();
@@ -190,7 +190,7 @@ fn simple_fields(headers: &mut HeaderMap, request: &RequestArguments) -> Result<
     Ok(())
 }
 
-/// All --header, with those of files.
+/// Returns all fields of --header, with those in files.
 fn fields(request: &RequestArguments) -> Result<Vec<String>, Failed> {
     let mut fields = Vec::new();
     for field in &request.headers {
@@ -207,7 +207,7 @@ fn fields(request: &RequestArguments) -> Result<Vec<String>, Failed> {
     Ok(fields)
 }
 
-/// `Name: value`, `Name:` to leave one out, `Name;` for an empty one.
+/// Applies `Name: value`, `Name:` to remove a field, or `Name;` for an empty one.
 fn apply_field(headers: &mut HeaderMap, field: &str) -> Result<(), Failed> {
     let wrong = || {
         let text = format!("--header '{field}' is not 'Name: value'");
@@ -232,8 +232,8 @@ fn apply_field(headers: &mut HeaderMap, field: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Marks credentials as sensitive, whichever flag they came from: HPACK and QPACK then keep them out
-/// of their tables (RFC 7541 §7.1.3, RFC 9204 §7.1.3), and --verbose hides them.
+/// Marks credentials as sensitive, whichever flag they came from. HPACK and QPACK do not store them in
+/// their dynamic tables (RFC 7541 §7.1.3, RFC 9204 §7.1.3), and --verbose hides them.
 fn mark_credentials(headers: &mut HeaderMap) {
     for (name, value) in headers.iter_mut() {
         if is_credential(name) {
@@ -242,7 +242,7 @@ fn mark_credentials(headers: &mut HeaderMap) {
     }
 }
 
-/// True for fields whose values give access to an account.
+/// Returns true for fields whose values give access to an account.
 pub(crate) fn is_credential(name: &HeaderName) -> bool {
     [
         header::AUTHORIZATION,
@@ -263,7 +263,7 @@ fn value(what: &str, text: &str) -> Result<HeaderValue, Failed> {
 }
 
 const USER_AGENT: &str = concat!("courser/", env!("CARGO_PKG_VERSION"));
-/// Have a value already that the user's takes the place of.
+/// Fields with a default value, which a field of the user replaces.
 const DEFAULTS: [HeaderName; 8] = [
     header::USER_AGENT,
     header::ACCEPT,

@@ -1,4 +1,4 @@
-//! `courser get`: what curl does, over HTTP/3 too.
+//! `courser get`: transfers like those of curl, also over HTTP/3.
 
 pub(crate) mod args;
 pub(crate) mod config;
@@ -41,7 +41,7 @@ use self::prepared::Prepared;
 use self::progress::{Bar, Bars};
 use self::transfer::{Context, Done, Job};
 
-/// Runs it. What goes wrong is told here, and ends with an exit code of curl.
+/// Runs all transfers and reports errors. Returns an exit code of curl.
 pub(crate) fn main(arguments: &Arguments) -> ExitCode {
     let is_told = !arguments.output.silent || arguments.output.show_error;
     let code = match begin(arguments) {
@@ -80,7 +80,7 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
         let code = run(&context, jobs, format).await;
         context.cookies.save();
         warn(&context);
-        // Servers learn that we leave, unless they are gone themselves.
+        // Closes the connections, so that servers need not wait for their timeouts.
         let _ = tokio::time::timeout(FAREWELL, context.client.close()).await;
         context
             .client
@@ -88,12 +88,12 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
             .map_err(|error| Failed::of(&error))?;
         Ok(code)
     });
-    // A name lookup of the system cannot be called off, and nobody waits for it.
+    // A name lookup of the system cannot be cancelled, and need not be awaited.
     runtime.shutdown_background();
     code
 }
 
-/// Tells of datagrams that the kernel dropped, and with --verbose of sockets that may lose some.
+/// Warns of datagrams that the kernel dropped, and with --verbose of sockets that may lose some.
 fn warn(context: &Context) {
     let output = &context.arguments.output;
     let endpoints = context.client.endpoints();
@@ -108,7 +108,7 @@ fn warn(context: &Context) {
     }
 }
 
-/// All URLs, with what patterns stand for.
+/// Returns the transfers of all URLs and patterns.
 fn jobs(arguments: &Arguments) -> Result<Vec<Job>, Failed> {
     let mut jobs = Vec::new();
     for (index, pattern) in arguments.all_urls().enumerate() {
@@ -130,14 +130,15 @@ fn jobs(arguments: &Arguments) -> Result<Vec<Job>, Failed> {
     Ok(jobs)
 }
 
-/// The path of a URL, for names of files.
+/// Returns the path of a URL, for file names.
 fn path_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     rest.find('/').map_or("/", |slash| &rest[slash..])
 }
 
-/// Does them all; the exit code is that of the last one, or in parallel of the last failure.
+/// Runs all transfers. Returns the exit code of the last one, or of the last failure if they run in
+/// parallel.
 async fn run(context: &Arc<Context>, jobs: Vec<Job>, format: Option<String>) -> u8 {
     let bars = Arc::new(Bars::new(&context.arguments.output));
     let transfer = &context.arguments.transfer;
@@ -162,7 +163,7 @@ async fn run(context: &Arc<Context>, jobs: Vec<Job>, format: Option<String>) -> 
             format.clone(),
         );
         running.spawn(async move {
-            // It is never closed.
+            // The semaphore is never closed.
             let _place = places.acquire().await.ok();
             let bar = bars.bar(&job.destination);
             one(&context, &job, &bar, format.as_deref()).await
@@ -181,7 +182,7 @@ async fn run(context: &Arc<Context>, jobs: Vec<Job>, format: Option<String>) -> 
     code
 }
 
-/// Does one, as often as the flags allow, and tells of it.
+/// Runs one transfer with its retries and reports it. Returns its exit code.
 async fn one(context: &Context, job: &Job, bar: &Bar, format: Option<&str>) -> u8 {
     let output = &context.arguments.output;
     let mut facts = repeat(context, job, bar).await;
@@ -248,5 +249,5 @@ async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
     }
 }
 
-/// For the last datagram to each server, and a repetition.
+/// The time for the last datagram to each server and its repetition.
 const FAREWELL: Duration = Duration::from_millis(500);

@@ -8,16 +8,16 @@ use super::encoding::percent_encode;
 use super::exit::Failed;
 use super::form;
 
-/// What is sent with each request. Read once: standard input cannot be read again.
+/// The content of all requests, read once because standard input cannot be read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Prepared {
     pub(crate) content: Content,
-    /// What --get puts behind URLs.
+    /// The query that --get appends to URLs.
     pub(crate) query: Option<String>,
 }
 
 impl Prepared {
-    /// What the flags say.
+    /// Reads the content that the flags name.
     pub(crate) fn of(request: &RequestArguments) -> Result<Self, Failed> {
         if !request.get {
             let content = content(request)?;
@@ -61,7 +61,7 @@ fn file(path: &str) -> Result<Content, Failed> {
     })
 }
 
-/// All --data, joined.
+/// Returns the data of all flags, joined with `&`.
 fn data(request: &RequestArguments) -> Result<Option<Vec<u8>>, Failed> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     for data in &request.data {
@@ -93,7 +93,7 @@ fn at_file(data: &str) -> Result<Vec<u8>, Failed> {
     }
 }
 
-/// `content`, `=content`, `name=content`, `@file` or `name@file`.
+/// Encodes `content`, `=content`, `name=content`, `@file` or `name@file`.
 fn url_encoded(data: &str) -> Result<String, Failed> {
     let (name, content) = match data.find(['=', '@']) {
         None => ("", data.as_bytes().to_vec()),

@@ -1,4 +1,4 @@
-//! Bars on a terminal, one for each transfer.
+//! Progress bars on a terminal, one for each transfer.
 
 use std::io::IsTerminal as _;
 
@@ -7,7 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::args::OutputArguments;
 
-/// All bars.
+/// The bars of all transfers.
 #[derive(Debug)]
 pub(crate) struct Bars {
     all: MultiProgress,
@@ -24,19 +24,19 @@ impl Bars {
         }
     }
 
-    /// The bar of a transfer; none where the body itself is shown.
+    /// Returns the bar of a transfer, which is hidden if the body is shown on the same terminal.
     pub(crate) fn bar(&self, destination: &Destination) -> Bar {
         let is_in_the_way = destination.is_stdout() && std::io::stdout().is_terminal();
         Bar((self.is_shown && !is_in_the_way).then(|| self.all.add(ProgressBar::no_length())))
     }
 }
 
-/// One of them, if there is one.
+/// The bar of one transfer, if it is shown.
 #[derive(Debug)]
 pub(crate) struct Bar(Option<ProgressBar>);
 
 impl Bar {
-    /// A body begins.
+    /// Shows that a body begins.
     pub(crate) fn begin(&self, url: &str, expected: Option<u64>) {
         let Some(bar) = &self.0 else {
             return;
@@ -47,7 +47,7 @@ impl Bar {
             }
             None => "{msg:30!} {spinner} {bytes:>10} {bytes_per_sec:>12} {elapsed:>5}",
         };
-        // The templates are constants; with a broken one the default look would do.
+        // The templates are constants. A wrong one would leave the default style.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

@@ -1,5 +1,5 @@
-//! `--timing`: how long the steps took, as bars one below the other. They add up to the total but
-//! for those in brackets, connections that did not win.
+//! `--timing`: the durations of the steps as bars. The steps add up to the total, without those in
+//! brackets: connection attempts that lost the race.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::verbose::milliseconds;
 use super::write_out;
 use crate::output;
 
-/// Shows the steps of a transfer, or writes them as a line of JSON: where the body does not go.
+/// Shows the steps of a transfer, or writes them as a line of JSON, where the body is not written.
 pub(crate) fn show(facts: &Facts, is_json: bool) {
     let text = if is_json {
         format!("{}\n", document(facts))
     } else {
         chart(facts)
     };
-    // Who closes the pipe does not want to know.
+    // A closed pipe is not an error.
     let _ = if facts.is_on_stdout {
         std::io::stderr().write_all(text.as_bytes())
     } else {
@@ -107,7 +107,7 @@ fn chart(facts: &Facts) -> String {
     text
 }
 
-/// All variables of -w, and the steps and attempts.
+/// Returns the variables of --write-out, the steps and the connection attempts.
 fn document(facts: &Facts) -> Value {
     let mut document = write_out::json(facts);
     let steps: Vec<_> = steps(facts)
@@ -152,5 +152,5 @@ fn document(facts: &Facts) -> Value {
     document
 }
 
-/// Columns of the bars.
+/// The width of the longest bar in columns.
 const WIDTH: f64 = 40.0;

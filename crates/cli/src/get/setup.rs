@@ -1,4 +1,4 @@
-//! A client as the flags want it.
+//! The client, from the flags.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) fn client(arguments: &Arguments) -> Result<Client, Failed> {
     ];
     let mut builder = Client::builder()
         .version(chosen_version(flags))
-        // Redirects are followed here, with the rules of curl.
+        // Redirects are followed by this command, with the rules of curl.
         .redirects(0)
         .decompress(arguments.request.compressed)
         .key_log(std::env::var_os("SSLKEYLOGFILE").is_some())
@@ -43,7 +43,7 @@ pub(crate) fn client(arguments: &Arguments) -> Result<Client, Failed> {
         builder = builder.sinks(traces);
     }
     builder.build().map_err(|error| match error.kind() {
-        // Of the proxy: to curl it is one that cannot be reached.
+        // An unsupported proxy counts as one that cannot be reached, as with curl.
         ErrorKind::Unsupported => Failed::new(NO_CONNECTION, error.to_string()),
         _ => Failed::of(&error),
     })
@@ -115,7 +115,7 @@ fn places(
     Ok(builder)
 }
 
-/// Has these name servers asked instead of the system.
+/// Uses these name servers instead of the system's.
 #[cfg(feature = "dns")]
 fn ask(builder: ClientBuilder, servers: Vec<SocketAddr>) -> Result<ClientBuilder, Failed> {
     let resolver = courser::client::DnsResolver::new(servers);
@@ -129,7 +129,7 @@ fn ask(_: ClientBuilder, _: Vec<SocketAddr>) -> Result<ClientBuilder, Failed> {
     Err(Failed::new(super::exit::NOT_BUILT_IN, text))
 }
 
-/// `[+]host:port:address[,address]`.
+/// Reads a rule of --resolve: `[+]host:port:address[,address]`.
 fn resolve_rule(rule: &str) -> Result<(String, u16, Vec<IpAddr>), Failed> {
     let wrong = || {
         let text = format!("--resolve '{rule}' is not host:port:address[,address]");
@@ -157,7 +157,8 @@ fn resolve_rule(rule: &str) -> Result<(String, u16, Vec<IpAddr>), Failed> {
     ))
 }
 
-/// `host:port:host:port`, any of them empty, addresses of IPv6 in brackets.
+/// Reads a rule of --connect-to: `host:port:host:port`. Parts may be empty, and IPv6 addresses are in
+/// brackets.
 fn connect_to_rule(rule: &str) -> Result<[Option<String>; 4], Failed> {
     let mut parts = Vec::new();
     let mut rest = rule;
@@ -201,7 +202,7 @@ fn name_server(text: &str) -> Result<SocketAddr, Failed> {
 fn proxy(connection: &ConnectionArguments) -> Option<Proxy> {
     let except = connection.noproxy.clone().unwrap_or_default();
     match connection.proxy.as_deref() {
-        // As curl has it: an empty one is none.
+        // An empty proxy means none, as with curl.
         Some("") => Some(Proxy::Direct),
         Some(url) => {
             let has_scheme = url.contains("://");
@@ -217,7 +218,7 @@ fn proxy(connection: &ConnectionArguments) -> Option<Proxy> {
     }
 }
 
-/// As curl has it.
+/// The time limit for connecting, as in curl.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[cfg(test)]

@@ -25,18 +25,18 @@ use super::progress::Bar;
 use super::verbose;
 use crate::features::missing;
 
-/// What all transfers share.
+/// The state that all transfers share.
 pub(crate) struct Context {
     pub(crate) arguments: Arguments,
     pub(crate) client: Client,
-    /// How long it took to make the client.
+    /// The time to make the client.
     pub(crate) set_up: Duration,
     pub(crate) dump: Dump,
     pub(crate) prepared: Prepared,
     pub(crate) cookies: Cookies,
 }
 
-/// One of them.
+/// One transfer.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) number: usize,
@@ -44,15 +44,17 @@ pub(crate) struct Job {
     pub(crate) destination: Destination,
 }
 
-/// What came of it when nothing failed.
+/// The result of a transfer that did not fail.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     Done,
-    /// The server asks to come again, after this time if it says so. Nothing was written.
+    /// The server reports a transient failure, with the time of its Retry-After field. Nothing was
+    /// written.
     Later(StatusCode, Option<Duration>),
 }
 
-/// Does it once. `may_retry` holds back what servers send that ask to come again.
+/// Performs one transfer without retrying. With `may_retry`, responses after which a retry may succeed
+/// are not written.
 pub(crate) async fn run(
     context: &Context,
     job: &Job,
@@ -113,7 +115,7 @@ impl Transfer<'_> {
             self.context.dump.write(&text)?;
             let found = Redirect::of(&message.method, &message.uri, head.status, &head.headers);
             let found = match found {
-                // As curl has it: 47 is for too many of them.
+                // 47 is for too many redirects only, as in curl.
                 Err(error) if arguments.follows() => {
                     return Err(Failed::new(UNSUPPORTED_PROTOCOL, error.to_string()));
                 }
@@ -142,8 +144,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Sends a request and notes how that went. Gives the response, and the heads of the interim ones
-    /// before it.
+    /// Sends a request. Returns the interim responses and the final one.
     async fn ask(
         &self,
         message: &Message,
@@ -215,7 +216,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// What to do with the last response.
+    /// Writes the last response to its destination.
     async fn finish(
         &self,
         facts: &mut Facts,
@@ -240,7 +241,7 @@ impl Transfer<'_> {
             check_coding(&headers)?;
         }
         if offset > 0 && !has_rest(status, &headers, offset)? {
-            // It is complete already.
+            // The file is complete.
             return Ok(Done::Done);
         }
         if is_refused && arguments.output.fail {
@@ -305,13 +306,13 @@ impl Transfer<'_> {
         result
     }
 
-    /// Where a file ends that is to be gone on with; asks for the rest.
+    /// Returns the offset at which a resumed download continues, and requests the rest.
     fn offset(&self, headers: &mut HeaderMap) -> Result<u64, Failed> {
         let offset = match self.context.arguments.transfer.continue_at.as_deref() {
             None => return Ok(0),
             Some("-") => {
                 let file = self.job.destination.known_file();
-                // There is none yet: all of it is asked for.
+                // A file that does not exist is requested whole.
                 file.and_then(|path| path.metadata().ok())
                     .map_or(0, |file| file.len())
             }
@@ -333,7 +334,7 @@ impl Transfer<'_> {
         self.context.arguments.output.include || self.context.arguments.request.head
     }
 
-    /// Of a redirect that is followed: where the body will go.
+    /// Shows the header of a redirect that is followed, where the body will be written.
     fn show_head(&self, text: &str) -> Result<(), Failed> {
         if self.job.destination.is_stdout() {
             let mut sink = Destination::ForcedStdout.open(&HeaderMap::new(), 0, false)?;
@@ -354,7 +355,7 @@ fn check_coding(headers: &HeaderMap) -> Result<(), Failed> {
     Err(Failed::new(BAD_CODING, missing(part, feature)))
 }
 
-/// Reads what little a redirect says, so that its connection can be used again.
+/// Reads the short body of a redirect, so that its connection can be used again.
 async fn drain(mut body: Body) {
     let mut left = MAX_DRAINED;
     let all = async {
@@ -365,11 +366,11 @@ async fn drain(mut body: Body) {
             }
         }
     };
-    // What does not come soon costs more than a connection.
+    // Waiting longer would cost more than a new connection.
     let _ = tokio::time::timeout(DRAIN_TIME, all).await;
 }
 
-/// As it would be in HTTP/1.1; compression makes it less.
+/// Returns the size of a request in HTTP/1.1, without compression.
 fn message_size(message: &Message) -> u64 {
     let fields = message.headers.iter();
     let fields: usize = fields

@@ -1,4 +1,4 @@
-//! What --verbose, --include and --dump-header show.
+//! The output of --verbose, --include and --dump-header.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode, Version};
 use super::exit::version_number;
 use super::message::{Message, is_credential};
 
-/// A head as it stands in files: `HTTP/3 200`, then the fields.
+/// Returns a response header as text: `HTTP/3 200`, then the fields.
 pub(crate) fn head(response: &Parts) -> String {
     let mut text = format!("{} \r\n", status_line(response.version, response.status));
     if response.version <= Version::HTTP_11 {
@@ -32,7 +32,7 @@ fn status_line(version: Version, status: StatusCode) -> String {
     format!("HTTP/{} {}", version_number(Some(version)), status.as_u16())
 }
 
-/// How the connection came to be.
+/// Prints the connection attempts and the connection that is used.
 pub(crate) fn connection(timing: &Timing) {
     let mut lines = Vec::new();
     for attempt in &timing.attempts {
@@ -74,7 +74,7 @@ pub(crate) fn connection(timing: &Timing) {
     print("*", lines.iter().map(String::as_str));
 }
 
-/// What is asked.
+/// Prints a request.
 pub(crate) fn request(message: &Message, version: Option<Version>) {
     let path = message
         .uri
@@ -95,7 +95,7 @@ pub(crate) fn request(message: &Message, version: Option<Version>) {
     print(">", lines.iter().map(String::as_str));
 }
 
-/// What is answered.
+/// Prints a response.
 pub(crate) fn response(response: &Parts) {
     let mut lines = vec![status_line(response.version, response.status)];
     lines.extend(fields(&response.headers));
@@ -103,7 +103,7 @@ pub(crate) fn response(response: &Parts) {
     print("<", lines.iter().map(String::as_str));
 }
 
-/// Says something else.
+/// Prints a note.
 pub(crate) fn note(text: &str) {
     print("*", [text].into_iter());
 }
@@ -111,7 +111,7 @@ pub(crate) fn note(text: &str) {
 fn fields(headers: &HeaderMap) -> impl Iterator<Item = String> {
     headers.iter().map(|(name, value)| {
         let value = if value.is_sensitive() || is_credential(name) {
-            // Logs are shown to others. Servers do not mark the cookies that they set.
+            // Logs are shared. Servers do not mark their cookies as sensitive.
             "[redacted]".into()
         } else {
             String::from_utf8_lossy(value.as_bytes())
@@ -125,7 +125,7 @@ fn print<'a>(mark: &str, lines: impl Iterator<Item = &'a str>) {
     for line in lines {
         text.push_str(mark);
         text.push(' ');
-        // What a server says must not move the cursor of a terminal.
+        // Text of a server must not control the terminal.
         text.extend(line.chars().map(|c| if c.is_control() { '?' } else { c }));
         text.push('\n');
     }

@@ -1,4 +1,4 @@
-//! `-w`: a text with variables.
+//! `--write-out`: a text with variables.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use serde_json::{Map, Value, json};
 use super::exit::{CERTIFICATE, Failed, version_number};
 use super::facts::Facts;
 
-/// Writes a format with the facts of a transfer in it, to standard output or where it says.
+/// Writes a format with the figures of a transfer to standard output, or where it directs.
 pub(crate) fn write(format: &str, facts: &Facts) -> Result<(), Failed> {
     let mut out = Out::default();
     render(format, facts, &mut out);
-    // Who closes the pipe does not want to know.
+    // A closed pipe is not an error.
     let _ = std::io::stdout().write_all(out.stdout.as_bytes());
     let _ = std::io::stdout().flush();
     let _ = std::io::stderr().write_all(out.stderr.as_bytes());
     Ok(())
 }
 
-/// The format of -w itself, or of a file.
+/// Returns the format in an argument of --write-out, or in the file that it names.
 pub(crate) fn load(argument: &str) -> Result<String, Failed> {
     match argument.strip_prefix('@') {
         Some(path) => {
@@ -105,7 +105,7 @@ fn variable(name: &str, facts: &Facts) -> String {
     }
 }
 
-/// All variables, for programs.
+/// Returns all variables as JSON.
 pub(crate) fn json(facts: &Facts) -> Value {
     let all = NAMES
         .iter()
@@ -125,7 +125,7 @@ fn headers(facts: &Facts) -> Value {
 }
 
 fn seconds(time: Duration) -> Value {
-    // As curl: whole microseconds.
+    // curl has whole microseconds.
     json!(f64::from(u32::try_from(time.as_micros()).unwrap_or(u32::MAX)) / 1e6)
 }
 
@@ -180,10 +180,10 @@ fn value(name: &str, facts: &Facts) -> Option<Value> {
     })
 }
 
-/// What the server says that it speaks, which may be less than was spoken to it.
+/// Returns the version of the response, which may be lower than that of the request.
 fn version(facts: &Facts) -> &'static str {
     match facts.response.as_ref().map(|response| response.version) {
-        // As curl has it.
+        // curl writes no minor version here.
         Some(http::Version::HTTP_10) => "1",
         version => version_number(version),
     }
@@ -204,7 +204,7 @@ fn time(name: &str, facts: &Facts) -> Option<Duration> {
     })
 }
 
-/// What curl has no variables for.
+/// Returns the variables that curl does not have.
 fn quic(name: &str, facts: &Facts) -> Option<Value> {
     let stats = facts
         .timing

@@ -1,9 +1,8 @@
-//! Cookies in files: the format of Netscape's browser, which curl, wget and browsers exchange, or
-//! heads of responses.
+//! Files of cookies: Netscape's format, which curl, wget and browsers exchange, or response headers.
 //!
-//! A line each, of seven parts with tabs between: domain, whether it includes what is below, path,
-//! whether it is secure, when it expires in seconds since 1970 (0 for the end of the session), name,
-//! value. `#HttpOnly_` before the domain keeps a cookie from scripts.
+//! A cookie is a line of seven values separated by tabs: domain, whether subdomains are included, path,
+//! whether it is secure, expiry in seconds since 1970 (0 for the end of the session), name, value.
+//! `#HttpOnly_` before the domain hides a cookie from scripts.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -14,14 +13,13 @@ use cookie::time::OffsetDateTime;
 use cookie_store::{CookieDomain, CookieExpiration, RawCookie};
 use url::Url;
 
-/// The cookies of a file, each with a URL that it may come from. Lines that are none are skipped,
-/// as curl does.
+/// Returns the cookies of a file, each with a URL that may set it. Other lines are skipped, as by curl.
 pub(super) fn read(text: &str) -> impl Iterator<Item = (RawCookie<'_>, Url)> {
     let lines = text.lines().filter(|line| line.len() <= MAX_LINE);
     lines.filter_map(|line| of_field(line).unwrap_or_else(|| of_parts(line)))
 }
 
-/// A file of cookies.
+/// Returns the text of a file of cookies.
 pub(super) fn write<'a>(
     cookies: impl Iterator<Item = &'a cookie_store::Cookie<'static>>,
 ) -> String {
@@ -56,8 +54,8 @@ pub(super) fn write<'a>(
     text
 }
 
-/// Puts a text in the place of a file, whole or not at all; `-` is standard output. What is new is
-/// for the user's eyes only: cookies are credentials.
+/// Replaces a file as a whole; `-` is standard output. New files can only be read by their owner,
+/// because cookies are credentials.
 pub(super) fn save(name: &str, text: &str) -> io::Result<()> {
     if name == "-" {
         let mut stdout = io::stdout();
@@ -65,10 +63,10 @@ pub(super) fn save(name: &str, text: &str) -> io::Result<()> {
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush());
     }
-    // The file that a link leads to is written, not the link.
+    // A link is followed, not replaced.
     let path = fs::canonicalize(name).unwrap_or_else(|_| PathBuf::from(name));
     match fs::metadata(&path) {
-        // Devices and pipes.
+        // Devices and pipes are written, not replaced.
         Ok(known) if !known.is_file() => fs::write(&path, text),
         Ok(known) => replace(&path, text, Some(known.permissions())),
         Err(_) => replace(&path, text, None),
@@ -97,8 +95,8 @@ fn replace(path: &Path, text: &str, permissions: Option<fs::Permissions>) -> io:
     result
 }
 
-/// `set-cookie: name=value; domain=example.org`; `None` if the line is another one. One without a
-/// domain belongs nowhere, as curl has it.
+/// Reads `set-cookie: name=value; domain=example.org`. Returns `None` for other lines. A cookie without
+/// a domain is dropped, as by curl.
 fn of_field(line: &str) -> Option<Option<(RawCookie<'_>, Url)>> {
     let start = line.get(..FIELD.len())?;
     if !start.eq_ignore_ascii_case(FIELD) {
@@ -111,7 +109,7 @@ fn of_field(line: &str) -> Option<Option<(RawCookie<'_>, Url)>> {
     }))
 }
 
-/// The seven parts; a missing value is an empty one.
+/// Reads a line of seven values. The last one may be missing.
 fn of_parts(line: &str) -> Option<(RawCookie<'_>, Url)> {
     let (line, is_http_only) = match line.strip_prefix(HTTP_ONLY) {
         Some(line) => (line, true),
@@ -139,14 +137,14 @@ fn of_parts(line: &str) -> Option<(RawCookie<'_>, Url)> {
         cookie = cookie.domain(domain);
     }
     if expires != 0 {
-        // Beyond the year 9999 is for ever.
+        // Later times count as the end of the year 9999.
         let time = OffsetDateTime::from_unix_timestamp(expires.clamp(0, LATEST)).ok()?;
         cookie = cookie.expires(time);
     }
     Some((cookie.build(), url_for(domain)?))
 }
 
-/// A URL of the domain, secure so that its cookies may be.
+/// Returns a URL that may set cookies of the domain, secure ones too.
 fn url_for(domain: &str) -> Option<Url> {
     let host = if domain.contains(':') {
         format!("[{}]", bare(domain))
@@ -156,7 +154,7 @@ fn url_for(domain: &str) -> Option<Url> {
     Url::parse(&format!("https://{host}/")).ok()
 }
 
-/// An address without its brackets.
+/// Returns an address without its brackets.
 fn bare(host: &str) -> &str {
     let inner = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
     inner.unwrap_or(host)
@@ -164,12 +162,12 @@ fn bare(host: &str) -> &str {
 
 const HTTP_ONLY: &str = "#HttpOnly_";
 const FIELD: &str = "set-cookie:";
-/// Longer lines are no cookies that anybody keeps; curl has the same.
+/// The largest length of a line, as in curl.
 const MAX_LINE: usize = 5000;
-/// The end of the year 9999.
+/// The end of the year 9999, in seconds since 1970.
 const LATEST: i64 = 253_402_300_799;
 
-/// The first line is what readers know the format by.
+/// The header of a file, by whose first line readers recognize the format.
 const HEADER: &str = "\
 # Netscape HTTP Cookie File
 # https://curl.se/docs/http-cookies.html
