@@ -247,7 +247,7 @@ pub(crate) struct ClientArguments {
     #[command(flatten)]
     pub(crate) common: CommonArguments,
 
-    /// Report every interval
+    /// Report at this interval
     #[arg(short, long, value_name = "SECONDS", value_parser = parse_duration,
           help_heading = "Output")]
     pub(crate) interval: Option<Duration>,
@@ -264,7 +264,7 @@ Examples:
   courser perf client 127.0.0.1:4433 --insecure --tcp
       Upload over TLS on TCP, for comparison (needs 'perf server --tcp')";
 
-/// Reads the command line. In the error case everything was said already.
+/// Reads the command line. Errors have been printed.
 pub(crate) fn parse() -> Result<Arguments, ExitCode> {
     let words = std::env::args_os().collect();
     let words = crate::get::config::expand(words, &Arguments::command()).map_err(|failed| {
@@ -287,7 +287,7 @@ pub(crate) fn parse() -> Result<Arguments, ExitCode> {
     })
 }
 
-/// The part of clap's text that says what is wrong, without the usage behind it.
+/// Returns an error of clap as one line, without the usage.
 fn in_one_line(text: &str) -> String {
     let (mut parts, mut tips) = (Vec::new(), Vec::new());
     for line in text.lines().map(str::trim) {
@@ -295,7 +295,7 @@ fn in_one_line(text: &str) -> String {
             break;
         }
         match line.strip_prefix("tip: ") {
-            // A sentence of its own, unlike the other lines.
+            // Tips are separate sentences.
             Some(tip) => tips.push(tip),
             None if line.is_empty() => {}
             None => parts.push(line),
@@ -311,7 +311,7 @@ fn in_one_line(text: &str) -> String {
     joined.strip_prefix("error: ").unwrap_or(&joined).to_owned()
 }
 
-/// The standard library's words for a text that is no number, and ours, which say what is allowed.
+/// Texts of the standard library for numbers that cannot be read, and clearer ones.
 const NUMBERS: [(&str, &str); 2] = [
     (
         "invalid digit found in string",
@@ -332,10 +332,10 @@ fn parse_parallel(text: &str) -> Result<u64, String> {
     }
 }
 
-/// More would measure this program's bookkeeping.
+/// The largest number; more would measure the bookkeeping of this program.
 const MAX_PARALLEL: u64 = 16_384;
 
-/// As most tools have it: 2 is a mistake in the command line, 1 any other.
+/// The exit code for mistakes in the command line, as in most tools. Other errors have 1.
 const USAGE_ERROR: u8 = 2;
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! Failures as users see them: one line that names the flags that help.
+//! Failures for users: one line that names the flags that help.
 
 use std::io;
+use std::net::SocketAddr;
 
 use courser_measure::Cause;
 
@@ -14,17 +15,23 @@ pub(crate) fn explain(failure: Failure, tool: Tool) -> Failure {
         (Some(Cause::Handshake(cause)), _) => handshake::explain(cause, tool),
         (Some(Cause::Protocol), _) => format!("{failure}: {}", handshake::protocol_remedy(tool)),
         (Some(Cause::Refused), Tool::Perf) => format!("{failure} It serves TCP with --tcp only."),
-        (Some(Cause::Listen(kind)), _) => format!("{failure}{}", listen_remedy(*kind)),
+        (Some(Cause::Listen(kind)), _) => format!("{failure}{}", listen_remedy(*kind, "--listen")),
         (Some(Cause::Refused) | None, _) => return failure,
     };
     Failure::new(explained)
 }
 
-fn listen_remedy(kind: io::ErrorKind) -> &'static str {
+/// Makes the failure of an address that another flag than --listen names.
+pub(crate) fn cannot_listen(flag: &str, address: SocketAddr, error: &io::Error) -> Failure {
+    let remedy = listen_remedy(error.kind(), flag);
+    Failure::new(format!("cannot listen on tcp {address}: {error}{remedy}"))
+}
+
+fn listen_remedy(kind: io::ErrorKind, flag: &str) -> String {
     match kind {
-        io::ErrorKind::AddrInUse => ": the port is taken, choose another with --listen",
-        io::ErrorKind::AddrNotAvailable => ": no interface here has this address",
-        io::ErrorKind::PermissionDenied => ": ports below 1024 need privileges",
-        _ => "",
+        io::ErrorKind::AddrInUse => format!(": the port is taken, choose another with {flag}"),
+        io::ErrorKind::AddrNotAvailable => ": no interface here has this address".to_owned(),
+        io::ErrorKind::PermissionDenied => ": ports below 1024 need privileges".to_owned(),
+        _ => String::new(),
     }
 }

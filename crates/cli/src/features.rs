@@ -1,6 +1,6 @@
-//! Parts that a build can leave out, because they take long to compile.
+//! Features that a build can leave out because they take long to compile.
 
-/// Returns the error of a flag whose part was left out.
+/// Returns the error of a flag whose feature was left out.
 pub(crate) fn missing(part: &str, feature: &str) -> String {
     format!("built without {part}: build courser with --features {feature} (or full)")
 }

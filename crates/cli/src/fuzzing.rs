@@ -1,5 +1,5 @@
-//! Doors for the fuzz targets: what reads files, and what rewrites messages, without a disk and
-//! without a network.
+//! Entry points for the fuzz targets: parsers of files and of messages, without a disk and without a
+//! network.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::args::Arguments;
 pub fn address_list(text: &str) -> Result<(), String> {
     let prefixes = AddressPrefix::parse_list(text).map_err(|error| error.to_string())?;
     let blocks = AddressFilter::new(&prefixes, &[]);
-    // What is both blocked and allowed is allowed.
+    // Addresses that are both blocked and allowed are allowed.
     let both = AddressFilter::new(&prefixes, &prefixes);
     assert!(both.is_empty(), "{prefixes:?}");
     for prefix in &prefixes {
@@ -30,12 +30,12 @@ pub fn address_list(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a file of cookies, and returns the file that they are saved in.
+/// Reads a file of cookies, and returns the file that would be saved.
 pub fn cookies(text: &str) -> String {
     crate::get::cookies::rewrite(text)
 }
 
-/// Reads a file of `--config`, and the command line that it makes.
+/// Reads a file of `--config`, and the command line that it stands for.
 ///
 /// # Errors
 /// The message for the user.
@@ -44,12 +44,12 @@ pub fn get_config(text: &str) -> Result<(), String> {
     let get = command.find_subcommand("get").ok_or("no such command")?;
     let words = crate::get::config::parse("file", text, get).map_err(|it| it.to_string())?;
     let start = ["courser", "get"].map(OsString::from);
-    // What clap says is made one line of elsewhere.
+    // Errors of clap are shortened elsewhere.
     let _ = Arguments::try_parse_from(start.into_iter().chain(words));
     Ok(())
 }
 
-/// Expands a URL with braces and brackets, and a name of a file with what they stood for.
+/// Expands a URL with braces and brackets, and a file name with their values.
 ///
 /// # Errors
 /// The message for the user.

@@ -2,7 +2,7 @@
 
 use courser::{HandshakeFailure, HandshakeFailureKind};
 
-/// The command whose flags are named.
+/// The command whose flags are named in errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tool {
     Get,
@@ -10,12 +10,12 @@ pub(crate) enum Tool {
     Perf,
 }
 
-/// Returns one line: what was seen, what was offered, and which flag helps.
+/// Returns one line: the error, the offer of the client, and the flag that helps.
 pub(crate) fn explain(failure: &HandshakeFailure, tool: Tool) -> String {
     failure.with_remedy(remedy(failure.kind(), tool))
 }
 
-/// Returns what helps when the server does not speak the protocol.
+/// Returns the remedy for a server that does not speak the protocol.
 pub(crate) fn protocol_remedy(tool: Tool) -> &'static str {
     remedy(HandshakeFailureKind::Protocol, tool)
 }

@@ -1,7 +1,7 @@
 //! The `courser` binary: a demonstration without arguments, and tools for measuring.
 //!
-//! A library, because tests are built with all features, and Cargo lets a package ask that of
-//! itself only as a dependency. It has no interface beside [`main`], and doors for the fuzz targets.
+//! It is a library because tests are built with all features, which Cargo allows a package to require
+//! of itself only as a dependency. Its interface is [`main`] and entry points for the fuzz targets.
 
 mod args;
 mod demo;
@@ -54,7 +54,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let done = match arguments.command {
         None => demo::run(),
         Some(Command::Serve(arguments)) => serve::main(&arguments),
-        // Has exit codes of its own: those of curl.
+        // It has the exit codes of curl.
         Some(Command::Get(arguments)) => return Ok(get::main(&arguments)),
         Some(Command::Load(arguments)) => load::main(&arguments),
         Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),

@@ -1,10 +1,10 @@
-//! What this machine can do, for humans.
+//! The capabilities of this machine, for humans.
 
 use courser::Capabilities;
 
 use crate::output;
 
-/// `linux x86_64, 2 cores`.
+/// Returns a description of the machine: `linux x86_64, 2 cores`.
 pub(crate) fn name() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let noun = if cores == 1 { "core" } else { "cores" };
@@ -15,7 +15,7 @@ pub(crate) fn name() -> String {
     )
 }
 
-/// What a socket can do, in one line. The warnings are apart from it.
+/// Returns the capabilities of a socket in one line, without its warnings.
 pub(crate) fn describe(capabilities: &Capabilities) -> String {
     let segmentation = match capabilities.gso_segments {
         1 => "no GSO".to_owned(),

@@ -1,4 +1,4 @@
-//! Lines and numbers for humans, and progress on a terminal.
+//! Text and numbers for humans, and progress on a terminal.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ pub(crate) use courser_units::{
     binary_size, per_second, rate, seconds, size, three_digits, to_f64,
 };
 
-/// Writes a line to standard output. Who closes the pipe does not want to know.
+/// Writes a line to standard output. A closed pipe is not an error.
 pub(crate) fn line(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
 }
@@ -18,28 +18,28 @@ pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "courser: {}", text.as_ref());
 }
 
-/// What is under way, drawn on a terminal; nothing anywhere else.
+/// A progress bar, which is drawn on a terminal only.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Draws on standard error if that is a terminal.
+    /// Makes a bar on standard error.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::new(SCALE);
-        // The template is a constant; with a broken one the default look would do.
+        // The template is a constant. A wrong one would leave the default style.
         if let Ok(style) = ProgressStyle::with_template("{msg:28} {bar:40} {percent:>3}%") {
             bar.set_style(style);
         }
         Self(bar)
     }
 
-    /// Something else is under way.
+    /// Begins another task.
     pub(crate) fn begin(&self, what: &str) {
         self.0.set_position(0);
         self.0.set_message(what.to_owned());
     }
 
-    /// How much of it is done, from 0 to 1.
+    /// Shows the share of the task that is done, from 0 to 1.
     pub(crate) fn at(&self, share: f64) {
         #[expect(
             clippy::cast_possible_truncation,
@@ -50,7 +50,7 @@ impl Progress {
         self.0.set_position(position);
     }
 
-    /// Writes a line to standard output, above what is drawn.
+    /// Writes a line to standard output, above the bar.
     pub(crate) fn line(&self, text: impl AsRef<str>) {
         self.0.suspend(|| line(text));
     }

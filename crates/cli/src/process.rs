@@ -7,8 +7,8 @@ use crate::error::Failure;
 /// The traces and the key log of this process.
 pub(crate) static RECORDS: Records = Records::new();
 
-/// Makes a runtime on the calling thread alone: one endpoint is one task, and a thread's CPU clock
-/// then shows what that end costs.
+/// Makes a runtime on the calling thread. An endpoint is one task, so that the CPU clock of the thread
+/// shows the cost of that end.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -16,7 +16,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))
 }
 
-/// Keeps this thread, and the threads that it starts later, on one core, if one is asked for.
+/// Pins this thread, and the threads that it starts later, to a core if one is given.
 pub(crate) fn pin(core: Option<usize>) -> Result<(), Failure> {
     match core {
         Some(core) => courser_measure::pin_to(core).map_err(Failure::new),

@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(parse_listen("[::]:0").map(|address| address.port()), Ok(0));
         assert_eq!(parse_listen("::1").map(|address| address.port()), Ok(4433));
         assert!(parse_listen("here").is_err());
-        // One that cannot be taken for an address and a port.
+        // An address that cannot be mistaken for one with a port.
         let full = parse_listen("2001:db8:0:0:0:0:0:80");
         assert_eq!(full.map(|address| address.port()), Ok(4433));
     }

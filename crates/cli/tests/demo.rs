@@ -1,7 +1,7 @@
-//! The demonstration, as somebody sees it who pipes it.
+//! The demonstration with its output in a pipe.
 //!
-//! A binary of its own: the demonstration keeps two cores busy for ten seconds, and tests beside it
-//! that watch the clock would have to wait.
+//! A test binary of its own: the demonstration keeps two cores busy for ten seconds, which would
+//! disturb tests that watch the clock.
 
 #[path = "it/common/mod.rs"]
 mod common;

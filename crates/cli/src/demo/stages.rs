@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::output::{self, Progress};
 use crate::perf::{describe_agreed, micros};
 
-/// One demonstration.
+/// The measurements of one demonstration.
 #[derive(Debug)]
 pub(crate) struct Stages<'a> {
     pub(crate) server: &'a Loopback,

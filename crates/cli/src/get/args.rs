@@ -53,7 +53,7 @@ pub(crate) struct RequestArguments {
     pub(crate) headers: Vec<String>,
     /// Send data in a POST request; @FILE reads it from a file
     ///
-    /// Carriage returns and newlines are removed from the file. Several --data are joined with &.
+    /// Carriage returns and newlines in the file are removed. Several --data are joined with &.
     #[arg(short, long, visible_alias = "data-ascii", value_name = "DATA")]
     pub(crate) data: Vec<String>,
     /// Like --data, without special meaning of @
@@ -337,7 +337,7 @@ pub(crate) struct TransferArguments {
     pub(crate) fail_early: bool,
 }
 
-/// The texts behind the flags, in `-h` and, with the exit codes, in `--help`.
+/// The text after the flags, in `-h` and, with the exit codes, in `--help`.
 macro_rules! examples {
     () => {
         "\
@@ -369,12 +369,12 @@ Exit codes (those of curl):
 );
 
 impl Arguments {
-    /// All URLs, in the order of their kinds.
+    /// Returns all URLs; those of --url come last.
     pub(crate) fn all_urls(&self) -> impl Iterator<Item = &String> {
         self.urls.iter().chain(&self.more_urls)
     }
 
-    /// True when redirects are followed.
+    /// Returns true if redirects are followed.
     pub(crate) const fn follows(&self) -> bool {
         self.request.location || self.request.location_trusted
     }

@@ -135,7 +135,7 @@ pub(crate) struct Flags {
     )]
     ///
     /// The part of the URL after the host is the expression. A dot is literal; write \? for the ?
-    /// in front of a query.
+    /// before a query.
     #[arg(long, conflicts_with = "input_file", help_heading = REQUESTS)]
     pub(crate) rand_regex_url: bool,
 
@@ -309,7 +309,7 @@ const LETTERS: [(&str, Option<char>, Option<char>); 19] = [
     ("json", None, Some('j')),
 ];
 
-/// The command of one style, to read the words after `courser load` with.
+/// Returns the command of one style, for the arguments of `courser load`.
 fn command(style: Style) -> Command {
     let command = Command::new("courser load")
         .about("Load-test an HTTP server and measure its responses")
@@ -327,7 +327,7 @@ fn command(style: Style) -> Command {
         }
     }
     if style == Style::H2load {
-        // A letter of oha's that h2load leaves free.
+        // A short flag of oha that h2load does not use.
         command = command.mut_arg("duration", |flag| flag.visible_short_alias('z'));
     }
     command
@@ -405,7 +405,7 @@ impl FromArgMatches for Arguments {
     }
 }
 
-/// The style decides what letters mean, so it is looked for first.
+/// Returns the style, which determines the meaning of short flags.
 fn style_in(words: &[std::ffi::OsString]) -> Style {
     let mut words = words.iter().filter_map(|word| word.to_str());
     while let Some(word) = words.next() {
@@ -415,7 +415,7 @@ fn style_in(words: &[std::ffi::OsString]) -> Style {
             word => word.strip_prefix("--style="),
         };
         if let Some(name) = name {
-            // A name that nobody knows is refused when all is read.
+            // Unknown names are refused later.
             return Style::from_str(name, false).unwrap_or_default();
         }
     }
@@ -443,7 +443,7 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 
 fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let wrong = |what: &str| format!("'{text}' is not a header field: {what}; use 'name: value'");
-    // A colon in front names a pseudo-header, which come of the URL and --method.
+    // A leading colon marks a pseudo-header field; they follow from the URL and --method.
     if text.starts_with(':') {
         return Err(wrong("names cannot begin with ':'"));
     }
@@ -478,7 +478,7 @@ fn parse_version(text: &str) -> Result<Version, String> {
 
 const WORDS: &str = "words";
 
-/// More connections than ports, or streams than a connection is granted, measure nothing.
+/// The largest number of connections and streams; more exceed the ports of a machine.
 const MANY: u64 = 60_000;
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     })
 }
 
-/// Reads the pattern that URLs are drawn from, if they are.
+/// Reads the pattern of --rand-regex-url.
 pub(super) fn pattern(flags: &Flags) -> Result<Option<Pattern>, Failure> {
     match flags.urls.as_slice() {
         _ if !flags.rand_regex_url => Ok(None),
@@ -73,7 +73,7 @@ pub(super) fn pattern(flags: &Flags) -> Result<Option<Pattern>, Failure> {
     }
 }
 
-/// Returns the connections, requests and threads of a run without flags for them.
+/// Returns the default numbers of connections, requests and threads.
 fn defaults(style: Style) -> (u64, u64, u64) {
     match style {
         Style::H2load => (1, 1, 1),
@@ -136,7 +136,7 @@ fn trust(flags: &Flags) -> Trust {
     }
 }
 
-/// Makes the requests of a run for `urls`; with a pattern, for what is drawn from it.
+/// Makes the requests for `urls`, or for URLs that are drawn from the pattern.
 fn requests(flags: &Flags, urls: &[Uri], pattern: Option<Pattern>) -> Result<Requests, Failure> {
     let parts = RequestParts {
         method: flags.method.clone(),

@@ -1,4 +1,4 @@
-//! `courser load`: many requests to one server, and how it answers them.
+//! `courser load`: measures how a server answers many requests.
 
 pub(crate) mod args;
 mod flags;
@@ -17,7 +17,7 @@ use crate::error::Failure;
 use crate::output::{self, Progress};
 use crate::process::{pin, runtime, stop_signal};
 
-/// Runs it.
+/// Runs the load generator and prints its report.
 pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
     let flags = &arguments.flags;
     pin(flags.core)?;
@@ -47,7 +47,8 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// True once the user has had enough; what was measured until then is told.
+/// Returns a flag that becomes true when the user interrupts the run. The report then covers the time
+/// until the interruption.
 fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
     let (sender, receiver) = watch::channel(false);
     let runtime = runtime()?;
@@ -55,9 +56,9 @@ fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
         .name("interrupt".to_owned())
         .spawn(move || {
             runtime.block_on(stop_signal());
-            // Nobody listens when the run is over.
+            // The run may have ended.
             let _ = sender.send(true);
-            // A second signal ends the process, whatever still runs.
+            // A second signal ends the process at once.
             runtime.block_on(stop_signal());
             std::process::exit(INTERRUPTED);
         })
@@ -65,10 +66,10 @@ fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
     Ok(receiver)
 }
 
-/// What shells make of SIGINT.
+/// The exit code of shells for SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// How far it is, on a terminal.
+/// The progress of the run, on a terminal.
 struct Drawn {
     bar: Option<Progress>,
     began: Instant,

@@ -1,4 +1,4 @@
-//! The client: finds the server, runs a scenario, reports.
+//! The client, which finds the server, runs a scenario and reports the result.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::output::{self, Progress};
 use crate::process::RECORDS;
 use crate::values::DEFAULT_PORT;
 
-/// `courser perf client`, inside a runtime.
+/// Runs `courser perf client`, inside a runtime.
 pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
     let plan = flags::plan(arguments)?;
     let traces = RECORDS.sinks(arguments.common.qlog.as_deref(), "courser perf")?;
@@ -64,7 +64,7 @@ pub(crate) fn warnings_of(outcome: &Outcome) -> Vec<String> {
     here.into_iter().chain(there).collect()
 }
 
-/// The server at each of its addresses.
+/// Returns the server at each of its addresses.
 fn remotes(
     arguments: &ClientArguments,
     sinks: Option<&Arc<dyn SinkFactory>>,

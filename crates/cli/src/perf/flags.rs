@@ -64,7 +64,7 @@ fn scenario(arguments: &ClientArguments) -> Scenario {
     }
 }
 
-/// A flag that would do nothing is a misunderstanding: better say so than measure the wrong thing.
+/// Refuses flags without an effect in the scenario, which are misunderstandings.
 fn refuse_what_has_no_meaning(arguments: &ClientArguments) -> Result<(), Failure> {
     use ScenarioName::{Download, Handshake, Latency, Rr, Upload};
     let given: [(&str, bool, &[ScenarioName]); 9] = [
@@ -117,7 +117,7 @@ fn refuse_what_has_no_meaning(arguments: &ClientArguments) -> Result<(), Failure
 
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 
-/// The sizes and the number in flight that secnetperf measures requests with.
+/// The sizes and the number in flight of secnetperf's requests.
 const DEFAULT_REQUEST: u64 = 512;
 const DEFAULT_RESPONSE: u64 = 4000;
 const DEFAULT_IN_FLIGHT: u64 = 100;

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::output;
 
-/// The form of a server's log.
+/// The format of a server's log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Log {
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -63,7 +63,7 @@ impl Log {
         }
     }
 
-    /// Something went wrong with one client; the others go on.
+    /// Prints the error of one client; the server continues.
     fn failed(self, protocol: &str, peer: SocketAddr, error: &str) {
         match self {
             Self::Text => output::note(format!("{peer} ({protocol}): {error}")),
@@ -80,5 +80,6 @@ impl Log {
     }
 }
 
-/// Bytes. A line for each of thousands of handshakes would cost more than they do.
+/// The least number of bytes for a line. A line for each of thousands of handshakes would cost more
+/// than the handshakes.
 const WORTH_A_LINE: u64 = 1000;

@@ -1,4 +1,4 @@
-//! Measuring: `courser perf server` and `courser perf client`.
+//! `courser perf server` and `courser perf client`.
 
 mod client;
 mod flags;
@@ -24,13 +24,13 @@ use courser_measure::tls::Identity;
 use courser_measure::{CpuClock, sockets};
 use courser_perf::{Server, ServerOptions};
 
-/// `courser perf client`.
+/// Runs `courser perf client`.
 pub(crate) fn client_main(arguments: &ClientArguments) -> Result<(), Failure> {
     pin(arguments.common.core)?;
     runtime()?.block_on(client::main(arguments))
 }
 
-/// `courser perf server`.
+/// Runs `courser perf server`.
 pub(crate) fn server_main(arguments: &ServerArguments) -> Result<(), Failure> {
     pin(arguments.common.core)?;
     runtime()?.block_on(serve(arguments))
@@ -47,7 +47,7 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
     let options = |listen| options(arguments, listen, traces.clone());
     let server = Server::bind(options(arguments.listen)?, on_event).await;
     let server = match (server, arguments.listen) {
-        // A machine without IPv6 cannot listen on what is the default.
+        // The default address needs IPv6.
         (Err(_), None) => {
             let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), DEFAULT_PORT);
             Server::bind(options(Some(address))?, on_event).await?

@@ -1,4 +1,4 @@
-//! What a client reports, for humans.
+//! The report of a client, for humans.
 
 use courser_perf::{
     Agreed, End, Handshake, Interval, Latency, Over, Plan, Remote, Report, Scenario, Side, Sum,
@@ -6,7 +6,7 @@ use courser_perf::{
 
 use crate::output;
 
-/// What is about to be measured.
+/// Returns a description of the measurement.
 pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
     let streams = match plan.scenario {
         Scenario::Bulk {
@@ -92,7 +92,7 @@ pub(crate) fn interval(interval: &Interval) -> String {
     line
 }
 
-/// What came out.
+/// Returns the lines of the report.
 pub(crate) fn lines(report: &Report) -> Vec<String> {
     let mut lines = vec![handshake(&report.handshake)];
     lines.extend(results(&report.end, report.settings.scenario));
@@ -104,7 +104,7 @@ pub(crate) fn lines(report: &Report) -> Vec<String> {
     lines
 }
 
-/// `handshake   1.20 ms (full, X25519MLKEM768, AES-128-GCM)`.
+/// Returns the line of the handshake: `handshake   1.20 ms (full, X25519MLKEM768, AES-128-GCM)`.
 fn handshake(handshake: &Handshake) -> String {
     let kind = if handshake.agreed.resumed {
         "resumed"
@@ -115,7 +115,7 @@ fn handshake(handshake: &Handshake) -> String {
     format!("handshake   {time} ({kind}, {})", agreed(&handshake.agreed))
 }
 
-/// `X25519MLKEM768, AES-128-GCM`.
+/// Returns the negotiated algorithms: `X25519MLKEM768, AES-128-GCM`.
 pub(crate) fn agreed(agreed: &Agreed) -> String {
     let words = [agreed.key_exchange.as_deref(), agreed.suite.as_deref()];
     words.map(|word| word.unwrap_or("?")).join(", ")
@@ -149,7 +149,7 @@ fn results(end: &End, scenario: Scenario) -> Vec<String> {
     }
 }
 
-/// `latency     p50 120 us  p90 ...`.
+/// Returns the line of latencies: `latency     p50 120 us  p90 ...`.
 fn latency(latency: &Latency) -> String {
     let show = micros;
     format!(
@@ -163,12 +163,12 @@ fn latency(latency: &Latency) -> String {
     )
 }
 
-/// Microseconds in a unit that suits.
+/// Returns a time in a unit that suits it.
 pub(crate) fn micros(micros: f64) -> String {
     output::seconds(micros / 1e6)
 }
 
-/// Both ends' costs, one a line.
+/// Returns the costs of both ends, with a header.
 fn table(client: &Side, server: Option<&Side>) -> Vec<String> {
     let header = [
         "",
@@ -190,7 +190,7 @@ fn table(client: &Side, server: Option<&Side>) -> Vec<String> {
     let widths: Vec<usize> = (0..columns)
         .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
         .collect();
-    // Columns that nobody has anything to say in are left out.
+    // Columns without a value are left out.
     let is_used = |column: usize| column == 0 || rows[1..].iter().any(|row| row[column] != NOTHING);
     rows.iter()
         .map(|row| {
@@ -215,7 +215,7 @@ fn row(name: &str, side: &Side) -> Vec<String> {
     vec![
         name.to_owned(),
         output::seconds(side.cpu_seconds),
-        // What each request costs says more than what its bytes do.
+        // The cost of a request is more useful than that of its bytes.
         number(
             side.cpu_seconds_per_gb
                 .filter(|_| side.cpu_us_each.is_none()),
@@ -240,7 +240,7 @@ fn row(name: &str, side: &Side) -> Vec<String> {
     ]
 }
 
-/// Datagrams, or bytes where the kernel makes the packets.
+/// Returns datagrams per call, or bytes per call where the kernel makes the packets.
 fn per_call(datagrams: Option<f64>, bytes: u64, calls: u64) -> String {
     match (datagrams, bytes.checked_div(calls)) {
         (Some(datagrams), _) => output::three_digits(datagrams),

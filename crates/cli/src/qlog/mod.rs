@@ -13,7 +13,7 @@ use self::args::{PlotArguments, SummaryArguments};
 use crate::error::Failure;
 use crate::output;
 
-/// `courser qlog summary`. A file that cannot be read does not keep the others from being read.
+/// Runs `courser qlog summary`. Files that cannot be read are reported after the others.
 pub(crate) fn summary(arguments: &SummaryArguments) -> Result<(), Failure> {
     let mut failed = Vec::new();
     for (index, file) in arguments.files.iter().enumerate() {
@@ -45,7 +45,7 @@ pub(crate) fn summary(arguments: &SummaryArguments) -> Result<(), Failure> {
     }
 }
 
-/// `courser qlog plot`.
+/// Runs `courser qlog plot`.
 pub(crate) fn plot(arguments: &PlotArguments) -> Result<(), Failure> {
     let file = &arguments.file;
     let name = file.file_name().unwrap_or_default().to_string_lossy();

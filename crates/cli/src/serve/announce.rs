@@ -1,4 +1,4 @@
-//! What is said at the start and at the end.
+//! The messages at the start and the end of a server.
 
 use std::fmt::Write as _;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::output;
 
-/// What there is to say.
+/// The contents of the first message.
 #[derive(Debug)]
 pub(super) struct Announcement<'a> {
     pub(super) handle: &'a ServerHandle,
@@ -19,7 +19,7 @@ pub(super) struct Announcement<'a> {
     pub(super) has_quic: bool,
     pub(super) has_tcp: bool,
     pub(super) admin: Option<SocketAddr>,
-    /// That nobody trusts by itself.
+    /// True for a certificate that clients do not trust by default.
     pub(super) is_dev: bool,
 }
 
@@ -119,8 +119,8 @@ impl Announcement<'_> {
         }
     }
 
-    /// How clients here reach it: browsers take `localhost` for ::1 first, and do not try
-    /// 127.0.0.1 over QUIC when nobody is there.
+    /// Returns host and port for clients on this machine. Browsers resolve `localhost` to ::1 first,
+    /// and do not try 127.0.0.1 over QUIC if no server answers there.
     fn authority(&self) -> String {
         let addresses = self.handle.local_addrs();
         let is_everywhere = addresses
@@ -156,7 +156,7 @@ impl Announcement<'_> {
     }
 }
 
-/// How it ended.
+/// Prints the message at the end.
 pub(super) fn say_drained(drained: &Drained, as_json: bool) {
     if !as_json {
         output::line(drained.to_string());

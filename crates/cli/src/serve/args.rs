@@ -128,10 +128,10 @@ pub(crate) struct Arguments {
 
     /// Memory that QUIC connections may hold for their clients [default: a quarter of the machine's]
     ///
-    /// At least 1 MiB, for each address. The default is a quarter of the limit where there is one
-    /// (cgroup, ulimit -v or -d). Unacknowledged and unread bytes, datagrams and handshakes
-    /// count. When it runs short, responses are read later, windows stop growing, clients are refused,
-    /// and in the end the connection is closed that holds most for least progress.
+    /// At least 1 MiB, for each address. With a limit (cgroup, ulimit -v or -d), the default is a quarter
+    /// of it. Unacknowledged and unread bytes, datagrams and handshakes count. When memory runs short,
+    /// the server reads responses later, stops growing windows and refuses clients. In the end it closes
+    /// the connection that holds the most memory for the least progress.
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, help_heading = "Protocols")]
     pub(crate) memory: Option<u64>,
 
@@ -154,10 +154,10 @@ pub(crate) struct Arguments {
 
     /// Serve a live page, metrics and health checks at this address
     ///
-    /// The endpoints /, /metrics, /status, /health and /ready use plain HTTP. With
-    /// --admin-token-file, POST /busy has new clients refused until DELETE /busy; /ready answers 503
-    /// meanwhile. Do not expose them to untrusted networks. Requests must name the address or
-    /// localhost in their Host field; see --admin-host.
+    /// The endpoints /, /metrics, /status, /health and /ready use plain HTTP. Do not expose them to
+    /// untrusted networks. Requests must name the address or localhost in their Host field; see
+    /// --admin-host. With --admin-token-file, POST /busy refuses new clients until DELETE /busy, and
+    /// /ready answers 503 meanwhile.
     #[arg(long, value_name = "ADDR", value_parser = parse_admin,
           help_heading = "Logging and monitoring")]
     pub(crate) admin: Option<SocketAddr>,
@@ -165,7 +165,7 @@ pub(crate) struct Arguments {
     /// Another host name of the --admin address; repeatable
     ///
     /// Requests for other hosts are refused, so that web pages cannot read the endpoints through
-    /// the browser of somebody who can reach them (DNS rebinding).
+    /// the browser of a user who can reach them (DNS rebinding).
     #[arg(
         long,
         value_name = "NAME",
@@ -204,16 +204,16 @@ pub(crate) struct Arguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArguments {
-    /// Maximum number of connections over TCP, and as many over QUIC
+    /// Maximum number of connections over TCP, and the same number over QUIC
     ///
-    /// For each address listened on. Each connection over TCP needs a file descriptor.
+    /// The limit applies to each --listen address. A connection over TCP needs a file descriptor.
     #[arg(long, value_name = "N", default_value = "20000", value_parser = at_least_one())]
     pub(crate) max_connections: u32,
 
     /// Maximum number of connections from one address, over TCP and over QUIC
     ///
-    /// An IPv6 address stands for its /64. Without this flag, an address may hold three times the
-    /// connections that are left. Clients behind NAT or a balancer share an address.
+    /// An IPv6 address counts as its /64. Without this flag, an address may hold three times as many
+    /// connections as are left. Clients behind a NAT or a load balancer share an address.
     #[arg(long, value_name = "N", value_parser = at_least_one())]
     pub(crate) max_connections_per_address: Option<u32>,
 
@@ -231,25 +231,25 @@ pub(crate) struct LimitArguments {
 
     /// Maximum number of Retry, Version Negotiation and refusal packets per second; 0 for none
     ///
-    /// One network gets a quarter of them at most.
+    /// Each network gets at most a quarter of them.
     #[arg(long, value_name = "N", default_value = "40000", value_parser = rate(0))]
     pub(crate) reply_rate: u32,
 
     /// Maximum number of stateless resets per second; 0 for none
     ///
-    /// One network gets a tenth of them at most.
+    /// Each network gets at most a tenth of them.
     #[arg(long, value_name = "N", default_value = "2000", value_parser = rate(0))]
     pub(crate) reset_rate: u32,
 
     /// Block the addresses in this file, one address or prefix per line
     ///
-    /// Nothing that they send is read. The file is reloaded when it changes and on SIGHUP; open
-    /// connections of addresses that are blocked then are closed. '#' begins a comment.
-    /// Replace the file by renaming another one, so that it is never read half written.
+    /// Their packets are dropped unread. The file is reloaded when it changes and on SIGHUP, and open
+    /// connections of newly blocked addresses are closed. '#' begins a comment. Replace the file by
+    /// renaming a new one, so that an incomplete file is never read.
     #[arg(long, value_name = "FILE")]
     pub(crate) block: Option<PathBuf>,
 
-    /// Allow the addresses in this file in spite of --block
+    /// Allow the addresses in this file despite --block
     ///
     /// The longest matching prefix of both files decides. To serve these addresses only, block
     /// 0.0.0.0/0 and ::/0.
@@ -269,12 +269,12 @@ fn parse_memory(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Packets or connections a second: more than a million are more than a machine can handle.
+/// Reads a rate of packets or connections per second, up to a million.
 fn rate(least: i64) -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(least..=1_000_000)
 }
 
-/// How long the upstream server may take.
+/// Time limits for the upstream server.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Proxy")]
 pub(crate) struct ProxyTimes {
@@ -285,8 +285,8 @@ pub(crate) struct ProxyTimes {
 
     /// Time limit for the upstream server to start its response
     ///
-    /// It begins at the end of the request, and while content is sent each time the upstream server
-    /// has taken some of it. Slow clients are limited by --body-rate.
+    /// The time begins at the end of the request. While a body is sent, it begins again whenever the
+    /// upstream server accepts some of it. Slow clients are limited by --body-rate.
     #[arg(id = "proxy_timeout", long = "proxy-timeout", value_name = "SECONDS",
           default_value = "60", value_parser = parse_duration, requires = "proxy")]
     pub(crate) response: Duration,
@@ -324,20 +324,20 @@ pub(crate) struct FileArguments {
 
     /// Serve files whose names begin with a dot
     ///
-    /// Without this flag only /.well-known is served.
+    /// Without this flag, only /.well-known is served.
     #[arg(long, conflicts_with = "proxy")]
     pub(crate) dotfiles: bool,
 
     /// Follow symbolic links that lead out of the directory
     ///
-    /// Without this flag only links to targets inside the directory are followed.
+    /// Without this flag, only links to targets inside the directory are followed.
     #[arg(long, conflicts_with = "proxy")]
     pub(crate) follow_symlinks: bool,
 
     /// Memory for small files and their compressed forms; 0 for no cache [default: 64MiB]
     ///
-    /// On machines with less than 512 MiB, and under such a limit (cgroup, ulimit -v or -d), the
-    /// default is an eighth of that.
+    /// With less than 512 MiB of memory, or a limit below that (cgroup, ulimit -v or -d), the default is
+    /// an eighth of it.
     #[arg(long, value_name = "SIZE", value_parser = parse_quantity, conflicts_with = "proxy")]
     pub(crate) cache_size: Option<u64>,
 }
@@ -358,9 +358,8 @@ pub(crate) struct CertificateArguments {
 
     /// Keep the development certificate in this directory
     ///
-    /// The certificate, and with it the hash that browsers are given, then stays the same after a
-    /// restart. The directory also holds the secret for stateless resets, so that clients detect a
-    /// restart immediately.
+    /// The certificate and its hash then stay the same after a restart. The directory also holds the
+    /// secret for stateless resets, so that clients detect a restart immediately.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "acme"])]
     pub(crate) tls_dev_dir: Option<PathBuf>,
 

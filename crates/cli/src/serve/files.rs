@@ -1,4 +1,4 @@
-//! A folder that is served, as `courser serve` is told to.
+//! The folder that is served, from the flags.
 
 use std::path::Path;
 
@@ -37,10 +37,11 @@ pub(super) fn open(
         .map_err(|error| Failure::new(format!("cannot serve {}: {error}", folder.display())))
 }
 
-/// A part of a small machine, and no more than popular small files need on a large one.
+/// Returns the default size of the cache: a part of the memory of a small machine, and enough for
+/// popular small files on a large one.
 fn default_cache_size() -> u64 {
     (courser::default_memory_budget() / 2).min(CACHE_SIZE)
 }
 
-/// The cache of a machine with enough memory (limit K113).
+/// The size of the cache on a machine with enough memory (limit K113).
 const CACHE_SIZE: u64 = 64 << 20;

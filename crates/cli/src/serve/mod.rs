@@ -24,7 +24,7 @@ use tokio::net::TcpListener;
 
 use self::announce::Announcement;
 use self::args::{Arguments, CertificateArguments};
-use crate::error::Failure;
+use crate::error::{Failure, cannot_listen};
 use crate::output;
 use crate::process::RECORDS;
 
@@ -38,7 +38,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
     runtime.block_on(run(arguments))
 }
 
-/// The threads that may wait for a disk at a time, on a machine with this memory budget.
+/// Returns the number of threads that may wait for a disk, for a memory budget.
 ///
 /// Each has a stack of 2 MiB, which counts in full where the address space or data of the process
 /// are limited.
@@ -60,7 +60,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut admin_address = None;
     if let Some(address) = arguments.admin {
         let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|error| Failure::cannot_listen(address, "tcp", &error))?;
+        let listener = listener.map_err(|error| cannot_listen("--admin", address, &error))?;
         admin_address = Some(listener.local_addr()?);
         let counted = Metrics::new(handle.clone(), log.clone(), site.files());
         metrics = Some(counted.clone());
@@ -73,7 +73,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         };
         tokio::spawn(admin::serve(listener, Arc::new(admin)));
     }
-    // From here on signals are for us: whoever reads the announcement may send them.
+    // Handle signals before the announcement: programs that read it may send them.
     let (lists, watch) = ListWatch::begin(lists, handle.clone(), say_lists(arguments.json));
     let hangups = tokio::spawn(on_hangup(
         hangups(),
@@ -208,7 +208,7 @@ fn count(given: u32) -> usize {
     usize::try_from(given).unwrap_or(usize::MAX)
 }
 
-/// A rate of which one network gets a part.
+/// Returns limits for a rate of which each network gets a share.
 fn shared(overall: u32, shares: u32) -> ReplyLimits {
     ReplyLimits {
         per_prefix: overall.div_ceil(shares),
@@ -237,8 +237,8 @@ fn without(mut server: Server, arguments: &Arguments) -> Server {
     server
 }
 
-/// Without a certificate that others trust nobody but this machine is served, unless it is asked
-/// for.
+/// Returns the addresses to listen on. Without a certificate that other machines trust, the default is
+/// this machine only.
 fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
     if let Some((first, others)) = arguments.listen.split_first() {
         return (*first, others.to_vec());
@@ -251,7 +251,7 @@ fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
         ((everywhere, port).into(), Vec::new())
     } else {
         let v6 = (std::net::Ipv6Addr::LOCALHOST, port).into();
-        // Machines without IPv6 have no such address.
+        // Machines without IPv6 do not have this address.
         let others = if std::net::UdpSocket::bind("[::1]:0").is_ok() {
             vec![v6]
         } else {
@@ -274,7 +274,7 @@ fn transport(arguments: &Arguments) -> Result<TransportConfig, Failure> {
 }
 
 impl CertificateArguments {
-    /// True when clients trust it without being told to.
+    /// Returns true if clients trust the certificate by default.
     const fn is_public(&self) -> bool {
         self.cert.is_some() || self.acme
     }
@@ -348,7 +348,7 @@ fn warning(as_json: bool) -> impl Fn(&str) + Send + Sync + 'static {
     }
 }
 
-/// Returns what prints events of the address lists.
+/// Returns a function that prints events of the address lists.
 fn say_lists(as_json: bool) -> impl Fn(&ListEvent) + Send + Sync + 'static {
     move |event| {
         let text = match event {
@@ -379,7 +379,7 @@ fn unusable(error: &ListError) -> Failure {
     Failure::new(format!("cannot use --{kind} {}: {reason}", path.display()))
 }
 
-/// Reads the certificate and the address lists anew at SIGHUP, and opens the access log anew.
+/// Reloads the certificate and the address lists at SIGHUP, and reopens the access log.
 async fn on_hangup(
     mut hangups: Option<Hangups>,
     handle: ServerHandle,
@@ -394,7 +394,7 @@ async fn on_hangup(
             log.reopen();
         }
         lists.reload();
-        // What is new is told by an event.
+        // An event reports the new certificate.
         if let Err(error) = handle.reload() {
             say(&Event::CertificateKept(error), as_json);
         }
@@ -409,7 +409,7 @@ fn hangups() -> Option<Hangups> {
     tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok()
 }
 
-/// Other systems have none.
+/// Other systems have no such signal.
 #[cfg(not(unix))]
 type Hangups = tokio::sync::mpsc::Receiver<()>;
 
@@ -418,22 +418,22 @@ fn hangups() -> Option<Hangups> {
     None
 }
 
-/// Whoever asks twice does not want to wait.
+/// Ends the server without draining at the second signal.
 async fn on_second_signal(handle: ServerHandle) {
     shutdown_signal().await;
     shutdown_signal().await;
     handle.cut();
 }
 
-/// Parts of the rate of replies, and of resets, of which one network gets one: as by default.
+/// The number of networks that can use up the rate of replies, and of resets; the same as by default.
 const REPLY_SHARES: u32 = 4;
 const RESET_SHARES: u32 = 10;
 
 const HTTPS_PORT: u16 = 443;
 const REQUESTS_AT_A_TIME: u64 = 256;
 
-/// Part of the memory budget for which one thread may wait for a disk, and bounds on their number
-/// (limit K114). 512 is what tokio has.
+/// The memory budget for each thread that may wait for a disk, and bounds on their number (limit K114).
+/// tokio's default is 512.
 const MEMORY_PER_BLOCKING_THREAD: u64 = 4 << 20;
 const LEAST_BLOCKING_THREADS: usize = 4;
 const MOST_BLOCKING_THREADS: usize = 512;

@@ -1,4 +1,4 @@
-//! `courser sim figures`: a document of what scenarios measured.
+//! `courser sim figures`: a document of measured scenarios.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ pub(crate) fn main(arguments: &FiguresArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a line for those who wait.
+/// Prints the results of a scenario while others run.
 fn note(scenario: &Scenario, numbers: &Numbers, took: Duration) {
     let of = |(name, number): (&String, &Number)| {
         let holds = match &number.bound {
@@ -88,7 +88,7 @@ fn note(scenario: &Scenario, numbers: &Numbers, took: Duration) {
     output::note(format!("{name}: {} [{seconds:.1} s]", numbers.join(", ")));
 }
 
-/// The command that measures everything again.
+/// Returns the command that measures everything again.
 fn command(arguments: &FiguresArguments) -> String {
     let path = |path: &Path| path.display().to_string();
     let output = arguments.output.as_deref().map(path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `courser get` against real servers: what it writes, and how it ends.
+//! `courser get` against real servers: output and exit codes.
 
 mod cookies;
 mod server;
@@ -13,7 +13,7 @@ use crate::common::{Folder, refusal};
 use serde_json::Value;
 use server::{Server, Speaks};
 
-/// The binary with `get` and these arguments, without proxies of the environment.
+/// Returns the binary with `get` and these arguments, without proxies of the environment.
 fn command(arguments: &[&str]) -> Command {
     let mut command = common::courser(&[&["get"], arguments].concat());
     for name in [
@@ -33,7 +33,7 @@ fn run(arguments: &[&str]) -> Output {
     command(arguments).output().expect("the binary starts")
 }
 
-/// Runs it and expects success: what it wrote to standard output.
+/// Runs `get`, expects success, and returns standard output.
 fn get(arguments: &[&str]) -> String {
     let output = run(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -292,7 +292,7 @@ fn timing_shows_the_steps_where_the_body_is_not() {
     assert_eq!(document["attempts"][0]["transport"], "udp", "{document}");
 }
 
-/// What went on beside them does not count.
+/// Attempts that lost the race do not count.
 #[test]
 fn steps_add_up_to_the_total() {
     let server = Server::start(Speaks::Both);
@@ -304,7 +304,7 @@ fn steps_add_up_to_the_total() {
         &["--http1.1", &plain],
         &["--http2", "-L", &redirected],
         &["--http2", &nobody],
-        // The second one finds a connection.
+        // The second transfer uses the connection of the first.
         &["--http2", &plain, &plain, "-o", "/dev/null"],
     ] {
         let common = ["-s", "--json", "--cacert", &server.cert, "-o", "/dev/null"];
@@ -340,7 +340,7 @@ fn flags_are_read_from_files() {
     let said = get(&["-K", &file]);
     assert!(said.contains("PUT /echo"), "{said}");
     assert!(said.contains("x-blank: a b"), "{said}");
-    // What comes later counts.
+    // The last of several flags counts.
     let said = get(&["--http2", &format!("-sK{file}"), "-A", "line"]);
     assert!(said.contains("user-agent: line"), "{said}");
     let said = get(&["-A", "line", &format!("--config={file}")]);
@@ -527,7 +527,7 @@ fn files_are_gone_on_with() {
     assert_eq!(std::fs::read_to_string(&file).expect("there"), "short");
 }
 
-/// curl refuses the pair too, and ends with the same code.
+/// curl refuses these two flags too, with the same exit code.
 #[test]
 fn files_that_the_server_names_are_not_resumed() {
     let server = Server::start(Speaks::Both);
@@ -580,7 +580,7 @@ fn credentials_stay_out_of_what_verbose_shows() {
             let sent = String::from_utf8_lossy(&output.stdout);
             assert!(sent.contains("s3cret"), "{version} {flags:?}: {sent}");
         }
-        // The second request returns what the first one was given.
+        // The second request sends the cookie of the first response.
         let urls = [server.url("/set-cookie"), server.url("/hello")];
         let common = ["-sv", version, "-b", "", "--cacert", &server.cert];
         let output = run(&[&common[..], &[&urls[0], &urls[1]]].concat());

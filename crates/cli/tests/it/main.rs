@@ -1,4 +1,4 @@
-//! The `courser` binary as a person runs it.
+//! Tests of the `courser` binary as users run it.
 
 mod common;
 

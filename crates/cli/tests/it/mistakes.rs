@@ -1,4 +1,4 @@
-//! Mistakes of users: each gives one line that says what to do, and no success.
+//! Mistakes of users: each ends without success and with one line that names the remedy.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
@@ -32,7 +32,7 @@ fn busy_tcp_port() {
 
 #[test]
 fn address_of_another_machine() {
-    // TEST-NET-1 is nobody's.
+    // TEST-NET-1 has no hosts.
     let line = refusal(&["perf", "server", "--listen", "192.0.2.1:4433"]);
     assert!(
         line.contains("no interface here has this address"),
@@ -138,7 +138,7 @@ fn nobody_there() {
 
 #[test]
 fn nobody_there_on_tcp() {
-    // QUIC alone is served here.
+    // This server has no TCP.
     let server = Server::start(&[]);
     let address = server.address.to_string();
     let line = refusal(&["perf", "client", &address, "--insecure", "--tcp"]);
@@ -208,7 +208,7 @@ fn no_common_version() {
     );
 }
 
-/// A server that speaks something else.
+/// A server of another protocol.
 fn other_protocol() -> SocketAddr {
     let (sender, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

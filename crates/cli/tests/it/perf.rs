@@ -1,12 +1,12 @@
-//! Every scenario of the real binary against itself.
+//! Every scenario of the binary against itself.
 
 use crate::common;
 use crate::common::{Server, number};
 
-/// What the process has used is read on Unix only.
+/// CPU time of processes is read on Unix only.
 const HAS_CPU_CLOCK: bool = cfg!(unix);
 
-/// Both ends say what they did and what it cost.
+/// Checks that both ends report their work and its cost.
 fn assert_both_ends_count(report: &serde_json::Value) {
     for end in ["client", "server"] {
         assert!(
@@ -212,7 +212,7 @@ fn tcp_moves_the_same_bytes() {
         assert!((number(&report, "end.sum_sent.bytes") - 3e6).abs() < 0.5);
         assert!(number(&report, "server.cpu_seconds") > 0.0 || !HAS_CPU_CLOCK);
         assert!(number(&report, "server.io.receive_calls") > 0.0);
-        // The kernel makes the packets, and has the connection.
+        // Over TCP the kernel makes the packets.
         assert!(report["client"]["datagrams_per_send_call"].is_null());
         assert!(report["client"]["connection"].is_null());
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Server, courser, number, refusal, run};
 use serde_json::Value;
 
-/// A proxy in a process of its own; killed at the end.
+/// A proxy in its own process, killed at the end.
 struct Proxy {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -16,12 +16,12 @@ struct Proxy {
 }
 
 impl Proxy {
-    /// Starts one towards `to`.
+    /// Starts a proxy in front of `to`.
     fn start(to: SocketAddr, link: &str, more: &[&str]) -> Self {
         Self::start_at("127.0.0.1:0", to, link, more)
     }
 
-    /// The same with an address for clients.
+    /// Starts a proxy with an address for clients.
     fn start_at(listen: &str, to: SocketAddr, link: &str, more: &[&str]) -> Self {
         let to = to.to_string();
         let arguments = [
@@ -54,7 +54,7 @@ impl Proxy {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// What it tells when it is asked to end.
+    /// Ends the proxy and returns its report.
     fn report(mut self) -> Value {
         use rustix::process::{Pid, Signal, kill_process};
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
@@ -64,7 +64,7 @@ impl Proxy {
         report
     }
 
-    /// Runs a perf client through it and returns the client's report.
+    /// Runs a perf client through the proxy and returns its report.
     fn perf(&self, arguments: &[&str]) -> Value {
         let address = self.address.to_string();
         let client = ["perf", "client", &address, "--insecure", "--json"];
@@ -79,7 +79,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // Gone already is fine.
+        // The process may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -92,7 +92,7 @@ fn socket() -> UdpSocket {
     socket
 }
 
-/// The datagrams that come until none does for a while.
+/// Returns the datagrams received until a pause.
 fn received(socket: &UdpSocket) -> Vec<(Vec<u8>, SocketAddr)> {
     let mut buffer = [0; 2048];
     let mut all = Vec::new();
@@ -132,7 +132,7 @@ fn listed_drops_and_counters_are_exact() {
     assert_eq!(number(&report, "there.packets_out"), 4.0);
     assert_eq!(number(&report, "back.dropped.listed"), 1.0);
     assert_eq!(number(&report, "kernel_drops"), 0.0);
-    // 400 of 1000 bytes sent by the client came back to it; the server got 400 and sent 600.
+    // The client sent 1000 bytes and received 400; the server received 400 and sent 600.
     assert_eq!(number(&report, "amplification.total"), 0.4);
     assert_eq!(number(&report, "amplification.worst"), 1.5);
 }
@@ -149,7 +149,7 @@ fn delay_is_there_and_back() {
     client.recv_from(&mut buffer).expect("arrives");
     let rtt = start.elapsed();
     assert_eq!(&buffer[..len], b"ping");
-    // Never early; how much later depends on what else the machine does.
+    // Datagrams are never early. Their lateness depends on other load on the machine.
     assert!((100..400).contains(&rtt.as_millis()), "{rtt:?}");
 }
 
@@ -160,7 +160,7 @@ fn rate_is_held_within_five_percent() {
     let sender = std::thread::spawn({
         let address = proxy.address;
         move || {
-            // 4000 of 1000 bytes with headers, much faster than the rate.
+            // The client sends 4000 datagrams of 1000 bytes and headers, much faster than the rate.
             for number in 0..4_000_u32 {
                 let mut payload = [0; 972];
                 payload[..4].copy_from_slice(&number.to_be_bytes());
@@ -178,11 +178,11 @@ fn rate_is_held_within_five_percent() {
         arrivals.push((number.expect("long enough"), Instant::now()));
     }
     sender.join().expect("sent all");
-    // Our own socket holds a tenth of a second only, and may overflow while others run; numbers
-    // tell what was on the link all the same.
+    // The socket of the test holds a tenth of a second and may overflow. The numbers in the datagrams
+    // show what was on the link.
     assert!(arrivals.len() > 3_000, "{}", arrivals.len());
     assert!(arrivals.is_sorted_by(|one, next| one.0 < next.0));
-    // The first may have come before the queue was in use.
+    // The first datagram may have come before the queue was in use.
     let (first, start) = arrivals[200];
     let (last, end) = arrivals[arrivals.len() - 1];
     let packets_per_second = f64::from(last - first) / (end - start).as_secs_f64();
@@ -208,7 +208,7 @@ fn loss_is_counted_and_transfers_get_through() {
     let share = lost / number(&report, "there.packets_in");
     assert!((0.03..0.07).contains(&share), "{report:#}");
     assert!(number(&report, "back.dropped.loss") > 0.0, "{report:#}");
-    // The server may send three times what it has received before it knows the client.
+    // A server may send three times what it has received before the address is validated.
     let worst = number(&report, "amplification.worst");
     assert!((0.1..=3.0).contains(&worst), "{worst}");
 }
@@ -225,9 +225,9 @@ fn connections_survive_rebinding() {
     assert_eq!(number(&client, "end.sent_bytes"), 4e6);
     let report = proxy.report();
     assert!(number(&report, "rebindings") >= 2.0, "{report:#}");
-    // A perf client has two sockets, one for what it tells the server about.
+    // A perf client has two sockets, one for the server's counters.
     assert!(number(&report, "clients") <= 2.0, "{report:#}");
-    // 4 MB went once, not again from the beginning.
+    // 4 MB were sent once, not again from the beginning.
     let bytes = number(&report, "there.bytes_in");
     assert!((4e6..8e6).contains(&bytes), "{bytes}");
 }
@@ -348,7 +348,7 @@ fn what_a_link_holds_is_bounded_and_counted() {
     assert!(number(&report, "busy_cpu_seconds") <= number(&report, "cpu_seconds"));
 }
 
-/// Addresses of their own: the kernel remembers for others what is said of a destination.
+/// Tests with addresses of their own: the kernel remembers path MTUs for each destination.
 #[cfg(target_os = "linux")]
 mod icmp {
     use courser_base::Ecn;
@@ -356,7 +356,7 @@ mod icmp {
 
     use super::*;
 
-    /// True where the right to send ICMP is missing: nothing can be shown then.
+    /// Returns true if the right to send ICMP is missing, which these tests need.
     fn is_without_right() -> bool {
         let refused = TooBigSender::open(true, false).err();
         if let Some(error) = &refused {
@@ -380,7 +380,7 @@ mod icmp {
         socket.try_send(&transmit).expect("sent");
     }
 
-    /// What a socket receives or is told within a second.
+    /// Returns the datagram or the error that a socket receives within a second.
     fn next(
         socket: &courser_udp::UdpSocket,
     ) -> (Option<(usize, SocketAddr)>, Option<PacketTooBig>) {
@@ -403,7 +403,7 @@ mod icmp {
         }
         let (client, server) = (udp("127.78.0.1:0"), udp("127.78.0.3:0"));
         let to = server.local_addr().expect("bound");
-        // The proxy has 127.0.0.1 towards the server until it rebinds, and 127.0.0.192 then.
+        // The proxy uses 127.0.0.1 towards the server until it rebinds, then 127.0.0.192.
         let more = ["--link-back", "mtu=1300/icmp", "--seed", "190"];
         let link = "mtu=1400/icmp,rebind=addr:1s:never";
         let proxy = Proxy::start_at("127.78.0.2:0", to, link, &more);
@@ -441,7 +441,7 @@ mod icmp {
             return;
         }
         let server = Server::start(&[]);
-        // Addresses that nobody was told of before: the kernel would remember it for the interface.
+        // Unused addresses: the kernel would remember the path MTU for those of the interface.
         let [_, _, high, low] = std::process::id().to_be_bytes();
         let run = |network: u8, link: &str| {
             let listen = format!("127.{network}.{high}.{low}:0");
@@ -455,12 +455,12 @@ mod icmp {
         let (mtu, told) = run(80, "20ms,mtu=1400/icmp;20ms");
         assert_eq!(mtu, Some(1372));
         let (_, silent) = run(81, "20ms,mtu=1400;20ms");
-        // One probe at a time: 64 KiB, and that is all. Without a word each size is tried thrice.
+        // One probe of 64 KiB. Without ICMP, each size would be tried three times.
         assert!((1.0..=2.0).contains(&told), "{told}");
         assert!(silent >= 3.0, "{silent}");
     }
 
-    /// Root without the capability is nobody: the start says what is missing.
+    /// A root without the capability has no right to send ICMP: the message names what is missing.
     #[test]
     fn missing_right_is_told_at_the_start() {
         let arguments = [

@@ -1,4 +1,4 @@
-//! The perf tools against quinn, which does here what quinn-perf does.
+//! The perf tools against quinn, with the behaviour of quinn-perf.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ async fn respond(mut send: quinn::SendStream, mut wanted: u64) -> Result {
         send.write_all(&vec![42; usize::try_from(len)?]).await?;
         wanted -= len;
     }
-    // Dropping it finishes it.
+    // Dropping the stream finishes it.
     Ok(())
 }
 
@@ -65,7 +65,8 @@ async fn serve(connection: quinn::Connection) {
     }
 }
 
-/// A perf server of quinn on a thread of its own, and the file with its certificate.
+/// Starts a perf server of quinn on its own thread, and returns its address and the file with its
+/// certificate.
 fn quinn_server() -> (SocketAddr, common::Certificate) {
     let certificate = common::certificate(2200);
     let (cert, key) = (certificate.cert.clone(), certificate.key.clone());
@@ -82,7 +83,7 @@ fn quinn_server() -> (SocketAddr, common::Certificate) {
             let endpoint = quinn::Endpoint::server(config, LOCAL)?;
             sender.send(endpoint.local_addr()?)?;
             while let Some(incoming) = endpoint.accept().await {
-                // A client that is slow or gives up must not hold up the next one.
+                // A slow client must not delay the next one.
                 tokio::spawn(async move {
                     if let Ok(connection) = incoming.await {
                         serve(connection).await;
@@ -153,7 +154,7 @@ async fn quinn_client(server: &Server, cert: &str) -> Result<(quinn::Endpoint, q
     Ok((endpoint, connection))
 }
 
-/// What a quinn-perf client does with one request.
+/// Sends one request as a quinn-perf client does.
 async fn request(mut send: quinn::SendStream, upload: u64, download: u64) -> Result {
     send.write_all(&download.to_be_bytes()).await?;
     send.write_all(&vec![42; usize::try_from(upload)?]).await?;

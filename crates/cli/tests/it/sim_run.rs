@@ -73,7 +73,7 @@ fn bound_that_fails_is_an_exit_code_and_a_command_that_repeats_it() {
         .lines()
         .find_map(|line| line.trim().strip_prefix("reproduce: courser "));
     let mut again: Vec<&str> = command.expect("a command").split(' ').collect();
-    // As a shell takes them; there is no blank in these paths.
+    // Split as by a shell; these paths contain no spaces.
     again
         .iter_mut()
         .for_each(|word| *word = word.trim_matches('"'));

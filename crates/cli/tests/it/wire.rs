@@ -1,4 +1,4 @@
-//! The perf protocol as other implementations speak it, checked with the bare library.
+//! The perf protocol of other implementations, tested with the library.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -83,7 +83,7 @@ fn endless_response_ends_when_it_is_stopped() {
     let server = Server::start(&[]);
     block_on(async {
         let (_endpoint, connection) = connect(&server).await?;
-        // What secnetperf asks for when time is the limit.
+        // The length that secnetperf requests if time is the limit.
         let (mut send, mut receive) = connection.open_bi().await?;
         send.write_all(&u64::MAX.to_be_bytes()).await?;
         send.finish()?;
@@ -98,7 +98,7 @@ fn endless_response_ends_when_it_is_stopped() {
     });
 }
 
-/// A perf server as others are: every length is a length.
+/// A perf server of another implementation: every length is a length.
 async fn plain_server(endpoint: Endpoint) -> Result {
     while let Some(incoming) = endpoint.accept().await {
         let connection = incoming.await?;

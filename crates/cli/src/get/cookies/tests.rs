@@ -4,7 +4,7 @@ fn url(text: &str) -> Url {
     Url::parse(text).expect("a URL")
 }
 
-/// What is kept of these fields, and what is sent to the other URL then.
+/// Returns the Cookie field for a URL after a response with these fields.
 fn sent(from: &str, fields: &[&str], to: &str) -> String {
     let mut known = Known::default();
     for field in fields {
@@ -91,7 +91,7 @@ fn nobody_sets_cookies_for_everybody() {
     ] {
         refusal(from, &format!("x=1; Domain={domain}"));
     }
-    // A host that is such a domain itself has its own, and they go nowhere else.
+    // A host that is a public suffix may have cookies, for itself only.
     let field = ["x=1; Domain=github.io"];
     assert_eq!(
         sent("https://github.io/", &field, "https://github.io/"),
@@ -144,7 +144,7 @@ fn secure_cookies_stay_on_secure_connections() {
     assert_eq!(sent("https://a.test/", &field, "https://a.test/"), "x=1");
     assert_eq!(sent("https://a.test/", &field, "http://a.test/"), "");
     assert!(refusal("http://a.test/", field[0]).contains("secure"));
-    // Nobody is in the path to this machine.
+    // No attacker is on the path to this machine.
     assert_eq!(
         sent("http://localhost/", &field, "http://localhost/"),
         "x=1"
@@ -340,7 +340,7 @@ fn any_text_is_survived() {
     assert!(file::write(known.0.iter_unexpired()).contains("\t253402300799\tx\t1"));
 }
 
-/// What one response may set: fifty of fifty-one.
+/// The limit is 50 of the 51 cookies.
 #[test]
 fn a_response_sets_so_many_cookies_and_no_more() {
     let cookies = Cookies {

@@ -1,4 +1,4 @@
-//! The figures of a run, for humans.
+//! The reports of a run, for humans.
 
 mod text_h2load;
 mod text_oha;

@@ -1,9 +1,9 @@
-//! The report as h2load writes it, with some lines more.
+//! The report in the format of h2load, with additional lines.
 
 use courser_load::{Amount, Plan, QuicRecord, Stats, Summary};
 use courser_units::to_f64;
 
-/// What is said before the run.
+/// Returns the text before the run.
 pub(crate) fn before(plan: &Plan) -> String {
     let mut text = "starting benchmark...\n".to_owned();
     let share = |thread: u64| (plan.connections - thread).div_ceil(plan.threads);
@@ -24,7 +24,7 @@ pub(crate) fn before(plan: &Plan) -> String {
     text
 }
 
-/// What is said after it.
+/// Returns the report.
 pub(crate) fn text(summary: &Summary) -> String {
     let mut lines = agreed(summary);
     lines.push(String::new());
@@ -80,8 +80,8 @@ fn agreed(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// What is neither fields as they were sent nor content are the frames around them: it counts
-/// with the fields, for no library tells them apart.
+/// Returns the line of traffic. Bytes that are neither field lines nor content are those of frames,
+/// which count as headers because the libraries do not count them separately.
 fn traffic(summary: &Summary) -> String {
     let (total, data) = (summary.received, summary.data);
     let headers = total.saturating_sub(data);
@@ -99,7 +99,7 @@ fn traffic(summary: &Summary) -> String {
     )
 }
 
-/// Lines that h2load does not have.
+/// Returns the lines that h2load does not have.
 fn more(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     if summary.refused > 0 || summary.lost > 0 {
@@ -169,7 +169,7 @@ fn table(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// Datagrams that one call to the kernel brought.
+/// Returns the datagrams received in one system call.
 fn per_receive_call(quic: &QuicRecord) -> f64 {
     to_f64(quic.datagrams_received) / to_f64(quic.receive_calls.max(1))
 }
@@ -178,7 +178,7 @@ fn times(name: &str, stats: &Stats) -> String {
     row(name, stats, time)
 }
 
-/// Whole numbers, but for mean and deviation.
+/// Returns a row of whole numbers; mean and deviation have decimals.
 fn counts(name: &str, stats: &Stats) -> String {
     let whole = |value: f64| format!("{value:.0}");
     let broken = |value: f64| format!("{value:.2}");
@@ -208,7 +208,7 @@ fn line(name: &str, order: [String; 5], moments: [String; 2], within: f64) -> St
     line + &format!("{:>9.2}%", within * 100.0)
 }
 
-/// `150us`, `53.98ms`, `2.02s`.
+/// Returns a time as h2load writes it: `150us`, `53.98ms`, `2.02s`.
 fn time(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.0}us", s * 1e6),
@@ -217,7 +217,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// `4.46M`, in powers of 1024, without the unit.
+/// Returns a size in powers of 1024 without the unit: `4.46M`.
 fn size(bytes: f64) -> String {
     let (mut value, mut prefix) = (bytes, "");
     for larger in ["K", "M", "G", "T"] {

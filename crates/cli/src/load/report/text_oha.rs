@@ -1,9 +1,9 @@
-//! The report as oha writes it.
+//! The report in the format of oha.
 
 use courser_load::{PERCENTILES, Stats, Summary, classes};
 use courser_units::to_f64;
 
-/// What is said after the run.
+/// Returns the report.
 pub(crate) fn text(summary: &Summary) -> String {
     let latency = Stats::of_times(&summary.latency);
     let unit = Unit::of(latency.max);
@@ -84,7 +84,7 @@ fn details(summary: &Summary, unit: Unit) -> Vec<String> {
     ]
 }
 
-/// Bars for eleven classes from the fastest to the slowest.
+/// Returns a bar for each of eleven classes, from the fastest to the slowest.
 fn histogram(summary: &Summary, unit: Unit) -> Vec<String> {
     let classes = classes(&summary.latency);
     let most = classes.iter().map(|(_, count)| *count).max().unwrap_or(0);
@@ -118,7 +118,7 @@ fn most_first<K: Clone>(counts: &std::collections::BTreeMap<K, u64>) -> Vec<(K, 
     sorted
 }
 
-/// What times are shown in: all the same, chosen for the slowest.
+/// The unit of all times, chosen for the slowest.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     in_seconds: f64,
@@ -140,7 +140,7 @@ impl Unit {
     }
 }
 
-/// `4.46 MiB`.
+/// Returns a size in binary units: `4.46 MiB`.
 fn size(bytes: f64) -> String {
     let (mut value, mut unit) = (bytes, "B");
     for larger in ["KiB", "MiB", "GiB", "TiB"] {
@@ -157,7 +157,7 @@ fn size(bytes: f64) -> String {
     }
 }
 
-/// Cells of the longest bar.
+/// The length of the longest bar.
 const BAR: u64 = 32;
 
 #[cfg(test)]

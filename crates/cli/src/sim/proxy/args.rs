@@ -70,7 +70,7 @@ pub(crate) struct ProxyArguments {
 }
 
 impl ProxyArguments {
-    /// Both directions and the NAT, from the flags together.
+    /// Returns both directions and the NAT.
     pub(crate) fn spec(&self) -> DuplexSpec {
         let mut spec = self.link.clone();
         if let Some(back) = &self.link_back {
@@ -103,10 +103,10 @@ fn parse_clients(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("{count} is not between 1 and {MAX_CLIENTS}"))
 }
 
-/// Each has a socket, and all sockets are looked at whenever one has something.
+/// The largest number of clients, because each has a socket, and all are polled.
 const MAX_CLIENTS: usize = 900;
 
-/// The texts behind the flags, in `-h` and, with the grammar of links, in `--help`.
+/// The text after the flags, in `-h` and, with the grammar of links, in `--help`.
 macro_rules! examples {
     () => {
         "\

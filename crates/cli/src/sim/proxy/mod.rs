@@ -1,4 +1,4 @@
-//! `courser sim proxy`: a link in real time between any UDP programs.
+//! `courser sim proxy`: a link in real time between UDP programs.
 
 mod args;
 mod progress;
@@ -19,7 +19,7 @@ use crate::output;
 use crate::process::{pin, runtime, stop_signal};
 use progress::Progress;
 
-/// Runs until Ctrl-C or the time is over, then prints what was counted.
+/// Runs until a signal or the end of the time, then prints the report.
 pub(crate) fn main(arguments: &ProxyArguments) -> Result<(), Failure> {
     pin(arguments.core)?;
     let mut emulator = Emulator::bind(plan(arguments)?).map_err(explain)?;
@@ -108,7 +108,7 @@ fn announce(emulator: &Emulator, as_json: bool) {
     ));
 }
 
-/// `HOST:PORT` as an address.
+/// Resolves `HOST:PORT`.
 fn resolve(target: &str) -> Result<SocketAddr, Failure> {
     let is_target = target
         .rsplit_once(':')
@@ -132,12 +132,12 @@ fn resolve(target: &str) -> Result<SocketAddr, Failure> {
     Ok(address)
 }
 
-/// Becomes true when the user or the system asks the process to end.
+/// Returns a flag that becomes true when the user or the system asks the process to end.
 fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let is_stopped = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&is_stopped);
     let runtime = runtime()?;
-    // The thread ends with the process; it holds nothing that needs an end of its own.
+    // The thread holds nothing that has to be released, and ends with the process.
     std::thread::spawn(move || {
         runtime.block_on(stop_signal());
         flag.store(true, Relaxed);

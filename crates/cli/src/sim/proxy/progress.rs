@@ -1,4 +1,4 @@
-//! How fast it goes, on a terminal while it runs.
+//! The rates of the link, on a terminal while it runs.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use courser_emulator::Status;
 
 use crate::output::rate;
 
-/// A line on standard error that is written anew twice a second, if that is a terminal.
+/// A line on standard error that is updated twice a second, if that is a terminal.
 #[derive(Debug)]
 pub(super) struct Progress {
     is_shown: bool,

@@ -64,7 +64,7 @@ fn explain(arguments: &RunArguments, error: &Error) -> Failure {
     })
 }
 
-/// Success unless a bound does not hold.
+/// Fails if a bound does not hold.
 fn conclude(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
     let all = outcomes.iter().flat_map(|outcome| &outcome.judged);
     let (total, failed) = all.fold((0, 0), |(total, failed), judged| {

@@ -14,10 +14,10 @@ pub(super) fn replay(arguments: &RunArguments, source: &Source, seed: u64) -> St
 /// Returns the command that runs a scenario of a file with one seed.
 pub(super) fn command(arguments: &RunArguments, path: &Path, scenario: &str, seed: u64) -> String {
     use std::fmt::Write;
-    // Writing to strings cannot fail.
+    // Writing to a string does not fail.
     let mut command = format!("courser sim run {}", quoted(path, cfg!(windows)));
     let is_alone = path.file_stem().is_some_and(|stem| stem == scenario);
-    // A file may have many; its name says so where it is not that of the scenario.
+    // A scenario with the name of its file is alone in it; others are chosen by name.
     if !is_alone {
         let _ = write!(command, " --only {scenario}");
     }
@@ -39,7 +39,7 @@ fn quoted(path: &Path, is_windows: bool) -> String {
         return path.into_owned();
     }
     match is_windows {
-        // A path has no such marks in it there.
+        // Paths contain no quotation marks on Windows.
         true => format!("\"{path}\""),
         false => format!("'{}'", path.replace('\'', "'\\''")),
     }

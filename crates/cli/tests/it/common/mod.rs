@@ -1,4 +1,4 @@
-//! Runs the real binary, alone or as server and client.
+//! Runs the binary, alone or as server and client.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-/// The binary, not started yet.
+/// Returns the binary as a command.
 pub fn courser(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_courser"));
     command
@@ -28,7 +28,7 @@ pub fn run(arguments: &[&str]) -> Output {
     courser(arguments).output().expect("the binary starts")
 }
 
-/// Runs the binary and expects it to refuse: returns the one line that it says.
+/// Runs the binary, expects a failure, and returns its one line.
 pub fn refusal(arguments: &[&str]) -> String {
     let output = run(arguments);
     let error = String::from_utf8(output.stderr).expect("UTF-8");
@@ -42,16 +42,16 @@ pub fn refusal(arguments: &[&str]) -> String {
     error.trim_end().to_owned()
 }
 
-/// A perf server in a process of its own; killed at the end.
+/// A perf server in its own process, killed at the end.
 pub struct Server {
     child: Child,
     lines: BufReader<ChildStdout>,
-    /// Where it listens, the same for UDP and TCP.
+    /// The address of the server, the same for UDP and TCP.
     pub address: SocketAddr,
 }
 
 impl Server {
-    /// Starts one on a port that the system chooses.
+    /// Starts a server on a port that the system chooses.
     pub fn start(arguments: &[&str]) -> Self {
         let all = [
             &["perf", "server", "--listen", "127.0.0.1:0", "--json"],
@@ -80,26 +80,26 @@ impl Server {
         server
     }
 
-    /// The next thing that it says.
+    /// Returns the next event of the server.
     pub fn next_event(&mut self) -> Value {
         let mut line = String::new();
         self.lines.read_line(&mut line).expect("UTF-8");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// The process.
+    /// Returns the process.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Runs a client against it to its end.
+    /// Runs a client against the server to its end.
     pub fn client(&self, arguments: &[&str]) -> Output {
         let address = self.address.to_string();
         let all = [&["perf", "client", &address, "--insecure"], arguments].concat();
         run(&all)
     }
 
-    /// Runs a client against it and returns its report.
+    /// Runs a client against the server and returns its report.
     pub fn report(&self, arguments: &[&str]) -> Value {
         let output = self.client(&[arguments, &["--json"]].concat());
         let error = String::from_utf8_lossy(&output.stderr);
@@ -112,7 +112,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Gone already is fine.
+        // The process may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -122,7 +122,7 @@ impl Drop for Server {
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes an empty one.
+    /// Makes an empty folder.
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -132,7 +132,7 @@ impl Folder {
         Self(path)
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &std::path::Path {
         &self.0
     }
@@ -176,7 +176,7 @@ pub fn certificate(until: i32) -> Certificate {
     }
 }
 
-/// The number at `path`, its parts separated by dots.
+/// Returns the number at `path`, whose parts are separated by dots.
 pub fn number(report: &Value, path: &str) -> f64 {
     let found = path.split('.').fold(report, |value, part| &value[part]);
     found

@@ -12,7 +12,7 @@ use http::{Request, Response};
 use http_body_util::Full;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Stops a process, sends datagrams to its socket until the kernel drops some, and lets it go on.
+/// Stops a process, sends datagrams to its socket until the kernel drops some, and continues it.
 pub fn overflow(child: &Child, port: u16) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.expect("a process");
@@ -22,7 +22,7 @@ pub fn overflow(child: &Child, port: u16) {
     let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     for _ in 0..1000 {
         for _ in 0..100 {
-            // No packet of QUIC: it is ignored by whoever reads it.
+            // This is not a QUIC packet, and is ignored.
             let _ = socket.send_to(&[0; 1000], to);
         }
         if drops(port) > before {
@@ -48,15 +48,15 @@ fn drops(port: u16) -> u64 {
     sockets.filter_map(|drops| drops.parse::<u64>().ok()).sum()
 }
 
-/// Returns whether sockets of this process get smaller receive buffers than courser asks for.
+/// Returns true if sockets of this process get smaller receive buffers than courser requests.
 pub fn has_small_buffers() -> bool {
     let socket = courser_udp::UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let capabilities = socket.expect("a port").capabilities();
     capabilities.receive_buffer < capabilities.receive_buffer_wanted
 }
 
-/// The binary as users run it, and whether it gets small buffers: the superuser's are as large as
-/// wanted, whatever the limit.
+/// Returns the binary as users run it, and whether it gets small buffers. Those of the superuser are as
+/// large as requested, whatever the limit.
 pub fn unprivileged(arguments: &[&str]) -> (Command, bool) {
     let without = || {
         let mut command = Command::new("setpriv");
@@ -137,7 +137,7 @@ async fn serve(ready: mpsc::Sender<SocketAddr>, seen: mpsc::Sender<SocketAddr>) 
                     Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"done"))))
                 }
             });
-            // Clients leave as they like.
+            // Clients may leave at any time.
             let _ = h3::serve(connection, service).await;
         });
     }

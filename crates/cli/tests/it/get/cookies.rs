@@ -1,4 +1,4 @@
-//! `--cookie`, `--cookie-jar`: kept, sent back, and exchanged with curl.
+//! `--cookie` and `--cookie-jar`: cookies that are stored, returned, and exchanged with curl.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -9,8 +9,8 @@ use super::server::{Server, Speaks};
 use super::{get, run};
 use crate::common::Folder;
 
-/// Serves HTTP/1.1 without TLS. The query is what is set: `/?a=1;%20Path=/&b=2`; the path `/go/NAME`
-/// redirects to `/show` at that host. The content is the cookies that came, a line.
+/// Serves HTTP/1.1 without TLS. The query names the cookies to set: `/?a=1;%20Path=/&b=2`. The path
+/// `/go/NAME` redirects to `/show` at that host. The content lists the cookies of the request.
 struct Plain {
     port: u16,
 }
@@ -32,7 +32,7 @@ impl Plain {
         format!("http://{host}:{}{path}", self.port)
     }
 
-    /// Runs `courser get` with every name leading here.
+    /// Runs `courser get` with every name resolved to this server.
     fn get(&self, arguments: &[&str]) -> String {
         let rule = format!("*:{}:127.0.0.1", self.port);
         get(&[&["-s", "--resolve", &rule], arguments].concat())
@@ -73,7 +73,7 @@ fn read(path: &std::path::Path) -> String {
     fs::read_to_string(path).expect("it was written")
 }
 
-/// The lines of a jar that are cookies, without when they expire.
+/// Returns the cookies of a file without their expiry.
 fn cookies_in(jar: &str) -> Vec<String> {
     let is_cookie = |line: &&str| line.starts_with("#HttpOnly_") || !line.starts_with('#');
     let lines = jar
@@ -106,10 +106,10 @@ fn cookies_go_along_with_redirects_and_to_the_next_url() {
         "[y=2]\n[]\n"
     );
     assert_eq!(server.get(&urls), "[]\n[]\n", "nothing is kept unasked");
-    // /go is the default path of the first one.
+    // The default path of the first cookie is /go.
     let urls = ["-b", "", &first, &next];
     assert_eq!(server.get(&urls), "[]\n[x=1; y=2]\n");
-    // Those of the command line go to its host only, and behind the others.
+    // Cookies of the command line are sent to its host only, after the others.
     let urls = ["-L", "-b", "", "-b", "mine=3", &first];
     assert_eq!(server.get(&urls), "[y=2; mine=3]\n");
     let away = server.url("a.test", "/go/b.test?z=1;%20Path=/");
@@ -142,7 +142,7 @@ fn jar_is_written_and_read_again() {
         "x.a.test",
         "/d/?one=1;%20Domain=a.test;%20Max-Age=1000;%20HttpOnly&two=2&three=3;%20Path=/;%20Max-Age=9",
     );
-    // There is no file at the first run.
+    // The file does not exist before the first run.
     assert_eq!(server.get(&["-b", jar, "-c", jar, &set]), "[]\n");
     let text = read(&path);
     assert!(text.starts_with("# Netscape HTTP Cookie File\n"), "{text}");
@@ -169,7 +169,7 @@ fn jar_is_written_and_read_again() {
     assert_eq!(ask(&["-b", jar]), "[one=1; two=2; three=3]\n[one=1]\n");
     assert_eq!(ask(&["-j", "-b", jar]), "[one=1; three=3]\n[one=1]\n");
     assert_eq!(read(&path), text, "-b alone writes nothing");
-    // A jar alone does not read what was there.
+    // --cookie-jar alone does not read the file.
     assert_eq!(ask(&["-c", jar]), "[]\n[]\n");
     assert_eq!(cookies_in(&read(&path)), Vec::<String>::new());
     let shown = server.get(&["-c", "-", &server.url("a.test", "/?x=1")]);
@@ -236,7 +236,7 @@ fn jars_are_exchanged_with_curl() {
         asked.contains("one=1") && asked.contains("two=%222%22"),
         "{asked}"
     );
-    // It reads what we wrote, and writes the same.
+    // curl reads the file of courser, and writes the same.
     let as_set = |text: &str| {
         let mut lines = Vec::new();
         for line in text.lines() {
@@ -249,7 +249,7 @@ fn jars_are_exchanged_with_curl() {
     let by_curl = curl(&["-b", jar, "-c", jar, &here, &there]);
     assert_eq!(as_set(&by_curl), as_set(&asked));
     assert_eq!(cookies_in(&read(&path)), ours);
-    // We read what it has written.
+    // courser reads the file of curl.
     fs::remove_file(&path).expect("ours");
     curl(&["-c", jar, &set]);
     assert_eq!(cookies_in(&read(&path)), ours);
@@ -272,7 +272,7 @@ fn secure_cookies_are_not_sent_over_http() {
     let url = format!("https://a.test:{port}/echo");
     let text = get(&["-s", "-k", "--resolve", &rule, "-b", &jar, &url]);
     assert!(text.contains("\ncookie: secret=1; open=2\n"), "{text}");
-    // Nor may they be set there.
+    // Insecure connections cannot set secure cookies.
     let (set, show) = (
         plain.url("a.test", "/?s=1;%20Secure&o=2"),
         plain.url("a.test", "/"),

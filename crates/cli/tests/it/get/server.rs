@@ -1,4 +1,4 @@
-//! A server of all three protocols in this process, on a thread of its own.
+//! A server of all three protocols on a thread of the test.
 
 use std::convert::Infallible;
 use std::io::{Read as _, Write as _};
@@ -16,16 +16,16 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::common::Folder;
 
-/// What it speaks.
+/// The protocols of a server.
 #[derive(Clone, Copy)]
 pub enum Speaks {
     Both,
 }
 
-/// Runs until the test ends.
+/// A server that runs until the test ends.
 pub struct Server {
     address: SocketAddr,
-    /// Path of its certificate.
+    /// The path of the certificate.
     pub cert: String,
     _folder: Folder,
     _runtime: tokio::runtime::Runtime,
@@ -61,13 +61,13 @@ impl Server {
     }
 }
 
-/// A port that nobody listens on.
+/// Returns a port without a listener.
 pub fn unused_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("bound").port()
 }
 
-/// Answers each connection with these bytes, without TLS, and closes it.
+/// Serves these bytes on each connection, without TLS, and closes it.
 pub fn raw(answer: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -141,7 +141,7 @@ async fn listen(cert: Vec<u8>, key: Vec<u8>) -> SocketAddr {
     address
 }
 
-/// What was asked, with all fields and the content.
+/// Returns the request as text, with all fields and the content.
 async fn echo<B: http_body::Body>(request: Request<B>) -> Vec<u8> {
     let (head, body) = request.into_parts();
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -235,7 +235,7 @@ async fn answer<B: http_body::Body>(
     Ok(response.body(Full::new(content)).expect("a response"))
 }
 
-/// `hello hello hello`.
+/// `hello hello hello`, compressed.
 const GZIP: &[u8] = &[
     0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x57,
     0xc8, 0x40, 0x90, 0x00, 0x80, 0x88, 0xf9, 0xe5, 0x11, 0x00, 0x00, 0x00,

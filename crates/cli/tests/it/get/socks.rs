@@ -1,4 +1,4 @@
-//! SOCKS proxies: of the environment, of `--proxy`, and the exit codes of curl.
+//! SOCKS proxies of the environment and of `--proxy`, and the exit codes of curl.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, channel};
 use super::server::{Server, Speaks, unused_port};
 use super::{code, command};
 
-/// A SOCKS5 proxy that wants `user` and `pw` and takes every name for this machine. It tells what
-/// it was asked for.
+/// A SOCKS5 proxy that requires `user` and `pw`, and resolves every name to this machine. It reports
+/// the requested hosts.
 fn proxy() -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -35,7 +35,7 @@ fn proxy() -> (u16, Receiver<String>) {
     (port, receiver)
 }
 
-/// RFC 1928 and RFC 1929; `None` when the client has no right or is gone.
+/// Reads a request (RFC 1928, RFC 1929). Returns `None` if the client is not authorized or has left.
 fn negotiate(stream: &mut TcpStream) -> Option<String> {
     let offered = {
         let count = bytes(stream, 2)?[1];
@@ -77,7 +77,7 @@ fn counted(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(bytes(stream, count.into())?).ok()
 }
 
-/// Passes bytes on until both have ended.
+/// Forwards bytes until both directions have ended.
 fn join(one: TcpStream, other: TcpStream) {
     let (mut from, mut to) = (
         one.try_clone().expect("a copy"),
@@ -97,7 +97,7 @@ fn join(one: TcpStream, other: TcpStream) {
 fn proxies_of_the_environment_and_of_the_flag_are_used() {
     let server = Server::start(Speaks::Both);
     let (port, asked) = proxy();
-    // Only the proxy knows this name.
+    // Only the proxy can resolve this name.
     let url = format!("https://hidden.invalid:{}/echo", server.port());
     let proxy = |scheme: &str| format!("{scheme}://user:pw@127.0.0.1:{port}");
     let format = "%{http_version} %{proxy_used}";
@@ -111,13 +111,13 @@ fn proxies_of_the_environment_and_of_the_flag_are_used() {
         let target = asked.recv().expect("it was asked");
         assert_eq!(target, format!("hidden.invalid:{}", server.port()));
     }
-    // With the other scheme the name is looked up here, and is unknown.
+    // With the other scheme the name is resolved locally, which fails.
     assert_eq!(code(&["-s", "-x", &proxy("socks5"), &url]), 6);
     let url = server.url("/echo");
     assert_eq!(code(&["-s", "-k", "-x", &proxy("socks5"), &url]), 0);
     let target = asked.recv().expect("it was asked");
     assert_eq!(target, format!("127.0.0.1:{}", server.port()));
-    // And not for those that are excepted.
+    // Excluded hosts do not use the proxy.
     let direct = [
         "-s",
         "-k",
@@ -136,7 +136,7 @@ fn exit_codes_of_socks_are_those_of_curl() {
     let through = |proxy: &str| code(&["-s", "-k", "-x", proxy, "https://localhost:9/"]);
     assert_eq!(through(&format!("socks5h://127.0.0.1:{port}")), 97);
     assert_eq!(through(&format!("socks5h://user:no@127.0.0.1:{port}")), 97);
-    // It is let in, but nobody listens there.
+    // The proxy accepts the client, but the port has no listener.
     let url = format!("https://localhost:{}/", unused_port());
     let proxy = format!("socks5h://user:pw@127.0.0.1:{port}");
     assert_eq!(code(&["-s", "-k", "-x", &proxy, &url]), 97);

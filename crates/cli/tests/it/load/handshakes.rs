@@ -1,5 +1,4 @@
-//! Handshakes that fail: each command states in one line what was seen, what it offers, and which
-//! of its flags helps.
+//! Failed handshakes: each command reports in one line the error, its offer, and the flag that helps.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -22,7 +21,7 @@ fn load(arguments: &[&str], wanted: &[&str]) {
     expect(&[&["load", "--json"], arguments].concat(), wanted);
 }
 
-/// The same with `get`, whose line has curl's exit code in front.
+/// Runs `get` in the same way; its line begins with curl's exit code.
 fn get(code: &str, arguments: &[&str], wanted: &[&str]) {
     let wanted = [&[code], wanted].concat();
     expect(&[&["get", "-s", "-S"], arguments].concat(), &wanted);
@@ -35,7 +34,7 @@ fn expect(arguments: &[&str], wanted: &[&str]) {
     }
 }
 
-/// A server's TLS.
+/// The TLS configuration of a server.
 struct Settings<'a> {
     certificate: &'a Certificate,
     versions: &'static [&'static SupportedProtocolVersion],
@@ -82,7 +81,7 @@ impl<'a> Settings<'a> {
 static OLD: [&SupportedProtocolVersion; 1] = [&TLS12];
 static NEW: [&SupportedProtocolVersion; 1] = [&TLS13];
 
-/// Answers each client with these bytes and hangs up.
+/// Sends these bytes to each client and closes the connection.
 fn raw(answer: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -237,7 +236,7 @@ fn servers_that_require_a_client_certificate() {
     let url = server.https("/");
     load(&["-k", &url], &[seen, "courser load has none to send"]);
     get("(35)", &["-k", &url], &[seen, remedy]);
-    // TLS 1.3 tells it when the handshake is over for the client.
+    // In TLS 1.3 the alert comes after the handshake of the client.
     let server = start(&NEW);
     let url = server.https("/");
     let report = report(&["-n", "1", "-k", &url]);
@@ -251,7 +250,7 @@ fn servers_that_require_a_client_certificate() {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// The baseline of QUIC has to do the same work.
+/// TLS over TCP must do the same work as QUIC.
 #[test]
 fn perf_stays_with_tls_1_3() {
     let certificate = certificate(2200);

@@ -1,4 +1,4 @@
-//! What a user gets wrong, or finds wrong.
+//! Mistakes of users and of servers.
 
 use std::net::UdpSocket;
 
@@ -73,7 +73,7 @@ fn certificates_that_cannot_be_trusted() {
 #[test]
 fn protocols_that_the_server_does_not_speak() {
     let server = Server::http3(App::default());
-    // The same port of TCP is closed.
+    // The TCP port with the same number is closed.
     let line = refusal(&["load", "--json", "-k", "--h2", &server.https("/")]);
     assert!(line.contains("nothing is listening on tcp"), "{line}");
     let server = Server::tls(App::default());

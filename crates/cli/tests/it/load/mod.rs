@@ -22,7 +22,7 @@ fn report(arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Runs `courser load` and returns what it writes for humans.
+/// Runs `courser load` and returns its text for humans.
 fn text(arguments: &[&str]) -> String {
     let output = common::run(&[&["load"], arguments].concat());
     let error = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! Rates, and what they show that a closed loop hides.
+//! Fixed rates, which show delays that a closed loop hides.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn rate_is_kept() {
         let report = report(&[
             "-q", "200", "-D", "2", "-c", "2", "-m", "20", flag, "-k", &url,
         ]);
-        // Not one too many, and none left out.
+        // The number of requests is exact.
         let sent = number(&report, "requests.started");
         assert!(
             (390.0..=400.0).contains(&sent),
@@ -37,8 +37,8 @@ fn rate_of_each_connection_adds_up() {
     assert!((140.0..=150.0).contains(&sent), "{sent}");
 }
 
-/// A server that stands still for a second keeps every request waiting that was due meanwhile. A
-/// generator that waits too sees one slow request.
+/// A server that stops for a second delays every request that is due meanwhile. A generator that waits
+/// for it would see one slow request.
 #[test]
 fn stall_shows_in_the_corrected_percentiles() {
     let load = |flags: &[&str]| {
@@ -48,8 +48,8 @@ fn stall_shows_in_the_corrected_percentiles() {
         };
         let server = Server::http3(app);
         let url = server.https("/");
-        // One request at a time, 100 a second for three seconds: a third of them is due while
-        // the server stands still.
+        // One request at a time, 100 per second for three seconds: a third of them is due while the
+        // server stops.
         report(&[&["-q", "100", "-D", "3", "--h3", "-k", &url], flags].concat())
     };
     let corrected = load(&[]);
@@ -57,7 +57,7 @@ fn stall_shows_in_the_corrected_percentiles() {
     let p90 = number(&corrected, "latencyPercentiles.p90");
     assert!(p75 > 0.1 && p90 > 0.4, "{corrected:#}");
     assert!(number(&corrected, "latency.max") > 0.8, "{corrected:#}");
-    // From when they were sent, all but one were fast, as far as the machine allows.
+    // Counted from sending, all but one were fast, as far as the machine allows.
     let from_sent = number(&corrected, "latencyFromSent.p95");
     assert!(from_sent < p75 / 2.0, "{corrected:#}");
     let sent = number(&corrected, "requests.started");

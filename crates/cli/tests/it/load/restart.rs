@@ -1,4 +1,4 @@
-//! Servers that go away and come back in the middle of a run.
+//! Servers that restart during a run.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::common::number;
 
 #[test]
 fn load_goes_on_when_a_server_is_back() {
-    // Others tell a socket without a peer nothing that names one.
+    // Other systems do not report the address to sockets without a peer.
     let over: &[bool] = if cfg!(target_os = "linux") {
         &[true, false]
     } else {
@@ -38,7 +38,7 @@ fn load_goes_on_when_a_server_is_back() {
             std::thread::sleep(Duration::from_millis(1500));
             let server = start_at(App::default(), address);
             let is_back = server.has_seen(20);
-            // The client goes on for a while.
+            // The client continues for a while.
             std::thread::sleep(Duration::from_secs(4));
             (first, server.seen(), is_back)
         });
@@ -67,7 +67,7 @@ fn load_goes_on_when_a_server_is_back() {
             "QUIC {is_quic}: {report:#}"
         );
         let done = number(&report, "requests.done");
-        // The server has seen those too that were under way when it went.
+        // The server has also received the requests in flight at its end.
         assert!(done <= (first + second) as f64, "QUIC {is_quic}");
     }
 }
@@ -102,6 +102,6 @@ fn server_that_only_hangs_up_does_not_hold_the_run() {
     let report = report(&["-n", "6", &format!("http://{address}/")]);
     assert_eq!(report["requests"]["done"], 0, "{report:#}");
     assert_eq!(report["requests"]["errored"], 6, "{report:#}");
-    // A request that was surely not processed is tried again, three times at most.
+    // A request that was certainly not processed is sent again, at most three times.
     assert!(number(&report, "connections.made") <= 24.0, "{report:#}");
 }

@@ -1,5 +1,5 @@
-//! Servers in threads of their own, each with its own runtime. They end with the process, or
-//! when they are stopped.
+//! Servers on threads of their own, each with its own runtime. They end with the process, or when they
+//! are stopped.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -17,17 +17,16 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::sync::oneshot;
 
-/// What the servers answer with: the path decides.
+/// The answers of the servers, which depend on the path.
 #[derive(Clone, Debug, Default)]
 pub struct App {
-    /// Requests that came.
+    /// Requests received.
     pub seen: Arc<AtomicU64>,
-    /// Content that came.
+    /// Bytes of content received.
     pub received: Arc<AtomicU64>,
-    /// All requests wait for the end of this pause: how long after the first request it begins,
-    /// and how long it is.
+    /// A pause during which no request is answered: its start after the first request, and its length.
     pub stall: Option<(Duration, Duration)>,
-    /// When the first request came.
+    /// The time of the first request.
     pub first: Arc<OnceLock<Instant>>,
 }
 
@@ -86,12 +85,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// HTTP/3 on a port that the system chooses.
+    /// Starts HTTP/3 on a port that the system chooses.
     pub fn http3(app: App) -> Self {
         Self::http3_at(app, LOCAL)
     }
 
-    /// HTTP/3 on this port.
+    /// Starts HTTP/3 on this port.
     pub fn http3_at(app: App, address: SocketAddr) -> Self {
         Self::start(app, move |app, ready| async move {
             let identity = Identity::dev().expect("random numbers");
@@ -107,14 +106,14 @@ impl Server {
                         return;
                     };
                     let service = tower::service_fn(move |request| app.clone().answer(request));
-                    // Clients leave as they like.
+                    // Clients may leave at any time.
                     let _ = h3::serve(connection, service).await;
                 });
             }
         })
     }
 
-    /// HTTP/2 and 1.1 over TLS.
+    /// Starts HTTP/2 and HTTP/1.1 over TLS.
     pub fn tls(app: App) -> Self {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
         let made = made.expect("a name");
@@ -130,18 +129,18 @@ impl Server {
         Self::with_tls(app, config)
     }
 
-    /// HTTP/2 and 1.1 over TLS as this configuration has it.
+    /// Starts HTTP/2 and HTTP/1.1 over TLS with this configuration.
     pub fn with_tls(app: App, config: rustls::ServerConfig) -> Self {
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
         Self::tcp(app, LOCAL, Some(acceptor))
     }
 
-    /// HTTP/1.1, or 2 by prior knowledge, without TLS.
+    /// Starts HTTP/1.1, or HTTP/2 with prior knowledge, without TLS.
     pub fn clear(app: App) -> Self {
         Self::clear_at(app, LOCAL)
     }
 
-    /// The same on this port.
+    /// Starts the same server on this port.
     pub fn clear_at(app: App, address: SocketAddr) -> Self {
         Self::tcp(app, address, None)
     }
@@ -162,13 +161,13 @@ impl Server {
                     let service =
                         hyper::service::service_fn(move |request| app.clone().answer(request));
                     let server = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                    // Clients leave as they like.
+                    // Clients may leave at any time.
                     match tls {
                         Some(tls) => {
                             let stream = match tls.accept(stream).into_fallible().await {
                                 Ok(stream) => stream,
                                 Err((_, stream)) => {
-                                    // A reset at once would overtake the alert.
+                                    // An immediate reset would overtake the alert.
                                     tokio::time::sleep(Duration::from_secs(1)).await;
                                     return drop(stream);
                                 }
@@ -213,17 +212,17 @@ impl Server {
         }
     }
 
-    /// `https://127.0.0.1:PORT/path`.
+    /// Returns `https://127.0.0.1:PORT/path`.
     pub fn https(&self, path: &str) -> String {
         format!("https://{}{path}", self.address)
     }
 
-    /// `http://127.0.0.1:PORT/path`.
+    /// Returns `http://127.0.0.1:PORT/path`.
     pub fn http(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// Waits until so many requests have come; false if they do not.
+    /// Waits for a number of requests. Returns false if they do not come.
     pub fn has_seen(&self, count: u64) -> bool {
         let deadline = Instant::now() + Duration::from_secs(20);
         while self.seen() < count && Instant::now() < deadline {
@@ -232,12 +231,12 @@ impl Server {
         self.seen() >= count
     }
 
-    /// How many requests came.
+    /// Returns the number of requests received.
     pub fn seen(&self) -> u64 {
         self.app.seen.load(Relaxed)
     }
 
-    /// Ends at once, as a process that is killed: nobody is told, the port is free.
+    /// Ends at once like a killed process: no client is notified, and the port is free.
     pub fn kill(mut self) -> SocketAddr {
         self.end();
         self.address

@@ -1,4 +1,4 @@
-//! Servers that have TLS 1.2 at most.
+//! Servers without TLS 1.3.
 
 use std::sync::Arc;
 

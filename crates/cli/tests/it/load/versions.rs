@@ -1,4 +1,4 @@
-//! Each version of HTTP, and what the reports say of it.
+//! Each version of HTTP and its report.
 
 use super::servers::{App, Server};
 use super::{report, text};
@@ -154,7 +154,7 @@ fn without_offload_each_datagram_is_a_call_of_its_own() {
     let (datagrams, calls) = load(&["--no-udp-gso"]);
     assert!((datagrams - calls).abs() < 0.5, "{datagrams} in {calls}");
     let (datagrams, calls) = load(&[]);
-    // Other systems may not have it.
+    // Other systems may lack this capability.
     if cfg!(target_os = "linux") {
         assert!(calls < datagrams / 2.0, "{datagrams} in {calls}");
     }
@@ -192,7 +192,7 @@ fn durations_end_in_time_and_leave_the_warm_up_out() {
     let report = report(&["-D", "1", "--warm-up-time", "1", "--h3", "-k", &url]);
     let took = began.elapsed().as_secs_f64();
     assert!((2.0..4.0).contains(&took), "{took}");
-    // One at a time, each 20 ms or a little more, for a second of the two.
+    // Requests of 20 ms or a little more, one at a time, for a second of the two.
     let done = number(&report, "requests.done");
     assert!((10.0..=50.0).contains(&done), "{done}");
     assert!(

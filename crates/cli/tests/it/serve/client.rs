@@ -1,4 +1,4 @@
-//! A connection of any protocol.
+//! Client connections of all protocols.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) enum Client {
     Http3(h3::Client),
 }
 
-/// A response with all of its content.
+/// A response with its whole content.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -72,7 +72,7 @@ impl Client {
         })
     }
 
-    /// Sends a request as it is; over HTTP/1.1 in the form that this wants.
+    /// Sends a request unchanged; HTTP/1.1 gets its own form.
     pub(crate) async fn begin(
         &mut self,
         request: Request<BoxBody>,

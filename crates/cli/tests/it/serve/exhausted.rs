@@ -1,4 +1,4 @@
-//! Disks that are full or stand (A99, F47), and descriptors that are used up (A100, F43).
+//! Disks that are full or blocked (A99, F47), and descriptors that are used up (A100, F43).
 
 use std::fs::OpenOptions;
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ fn dropped(serving: &Serving) -> u64 {
     value.expect("a counter").parse().expect("a number")
 }
 
-/// Asks with fields that make long lines until some are dropped.
+/// Sends requests that make long log lines until some are dropped.
 async fn ask_until_drops(serving: &Serving, client: &mut Client) -> u64 {
     let long = "\"".repeat(1000);
     let fields = [("user-agent", &*long), ("referer", &long)];
@@ -76,7 +76,7 @@ async fn full_log_disk_is_told_once_and_counted() {
     serving.ended();
 }
 
-/// A pipe that nobody reads stands for the disk.
+/// A pipe without a reader stands for the disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn log_disk_that_stands_holds_up_nothing() {
     let folder = Folder::new();
@@ -93,7 +93,7 @@ async fn log_disk_that_stands_holds_up_nothing() {
     assert!(ask_until_drops(&serving, &mut client).await > first);
     let after = resident(&serving);
     assert!(after < before + 4096, "{before} KiB became {after} KiB");
-    // The thread that writes cannot open the file anew now, and nobody waits for it.
+    // The writing thread cannot reopen the file now, and no task waits for it.
     serving.signal(Signal::HUP);
     for protocol in Protocol::ALL {
         let mut client = serving.client(protocol).await;
@@ -108,7 +108,7 @@ async fn log_disk_that_stands_holds_up_nothing() {
     drop(reader);
 }
 
-/// KiB of memory that the server has.
+/// Returns the resident memory of the server in KiB.
 pub(super) fn resident(serving: &Serving) -> u64 {
     let path = format!("/proc/{}/status", serving.child().id());
     let status = std::fs::read_to_string(path).expect("it runs");
@@ -129,8 +129,8 @@ async fn server_without_descriptors_serves_on_and_accepts_again() {
         .map(|_| TcpStream::connect(serving.address).expect("the backlog has room"))
         .collect();
     while serving.next_event()["event"] != "accept_failed" {}
-    // Those that are there are answered, and QUIC needs no descriptor for each. A file needs one:
-    // without it the answer is 503, or what is in memory.
+    // Open connections are answered, and QUIC needs no descriptor for each. A file needs one: without
+    // it the answer is 503, or comes from memory.
     let mut others = Vec::new();
     for _ in 0..20 {
         others.push(serving.client(Protocol::Http3).await);
@@ -162,7 +162,7 @@ async fn server_without_descriptors_serves_on_and_accepts_again() {
     .await;
     drop((first, waited, another, others));
     serving.signal(Signal::TERM);
-    // It was told once, not at each of the many tries.
+    // The error was reported once, not at each of the many attempts.
     loop {
         let event = serving.next_event();
         assert_ne!(event["event"], "accept_failed");

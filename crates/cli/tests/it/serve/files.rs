@@ -8,7 +8,7 @@ use super::serving::Serving;
 use super::within;
 use crate::common::Folder;
 
-/// A name that has to be written otherwise in a link and in a page. Windows takes no brackets.
+/// A name that needs escapes in links and pages. Windows does not allow brackets.
 #[cfg(not(windows))]
 const ODD: &str = "odd name & <b>.txt";
 #[cfg(not(windows))]
@@ -22,7 +22,7 @@ const ODD_LINK: &str = "href=\"./odd%20name%20%26%20b.txt\"";
 #[cfg(windows)]
 const ODD_TEXT: &str = "odd name &amp; b.txt";
 
-/// A folder with a little of everything.
+/// Makes a folder with files of all kinds.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.file("index.html", "<h1>home</h1>");
@@ -244,7 +244,7 @@ async fn folders_are_listed_if_wanted() {
     );
 }
 
-/// Limit K105: these clients read nothing of what waits for them at first.
+/// Limit K105: these clients read nothing at first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_read_too_slowly_are_given_up() {
     let folder = Folder::new();

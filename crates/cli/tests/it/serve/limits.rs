@@ -1,4 +1,4 @@
-//! Limits on clients: flags, address lists that are read again, the busy switch.
+//! Limits on clients: flags, address lists that are reloaded, the busy switch.
 
 use courser::server::Protocol;
 use serde_json::Value;
@@ -87,7 +87,7 @@ async fn address_lists_are_read_again_on_sighup_and_when_they_change() {
         .lines()
         .find_map(|line| line.strip_prefix("courser_refused_total{reason=\"blocked\"} "));
     assert_ne!(blocked.expect("a counter"), "0");
-    // Without a signal.
+    // The file is reloaded without a signal.
     lists.file("block", "127.0.0.0/8\n127.0.0.1/33\n");
     let event = loop {
         let event = serving.next_event();
@@ -149,7 +149,7 @@ async fn the_admin_page_switches_to_busy_and_back() {
     }
 }
 
-/// A web page could have a browser send it.
+/// A web page could make a browser send this request.
 #[test]
 fn nobody_switches_to_busy_without_a_token() {
     let folder = Folder::new();

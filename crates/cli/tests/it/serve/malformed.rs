@@ -9,10 +9,10 @@ use super::proxy;
 use super::serving::Serving;
 use super::within;
 
-/// SETTINGS without a setting, behind the type of a control stream (RFC 9114 §6.2.1).
+/// A control stream with empty SETTINGS (RFC 9114 §6.2.1).
 const CONTROL: &[u8] = &[0x00, 0x04, 0x00];
-/// `POST https://localhost/echo` as entries of QPACK's static table and literals (RFC 9204
-/// appendix A): method 20, scheme 23, names 0 and 1.
+/// `POST https://localhost/echo` as entries of QPACK's static table and literals (RFC 9204 appendix A):
+/// method 20, scheme 23, names 0 and 1.
 const POST: &[u8] = b"\x00\x00\xd4\xd7\x50\x09localhost\x51\x05/echo";
 /// `content-length: 5`, name 4 of that table.
 const FIVE: &[u8] = b"\x54\x015";
@@ -23,14 +23,14 @@ const TRAILERS: &[u8] = b"\x01\x06\x00\x00\x21x\x011";
 /// `host: other`.
 const OTHER_HOST: &[u8] = b"\x24host\x05other";
 
-/// HEADERS (RFC 9114 §7.2.2) with these fields.
+/// Returns HEADERS with these fields (RFC 9114 §7.2.2).
 fn headers(fields: &[&[u8]]) -> Vec<u8> {
     let section = fields.concat();
     let length = u8::try_from(section.len()).expect("below 64");
     [&[0x01, length][..], &section].concat()
 }
 
-/// A connection and its control stream, which has to stay open.
+/// Opens a connection and its control stream, which has to stay open.
 async fn connect(serving: &Serving) -> (Endpoint, Connection, SendStream) {
     let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a socket");
     let config = ClientConfig::with_roots([serving.certificate()]).expect("a root");
@@ -92,7 +92,7 @@ async fn frames_behind_trailers_end_the_connection() {
         let is_expected =
             matches!(reason, ConnectionError::ApplicationClosed { code, .. } if code.0 == 0x105);
         assert!(is_expected, "{reason}");
-        // The server goes on with others.
+        // The server still serves other requests.
         let answer = serving.client(Protocol::Http3).await.get("/", &[]).await;
         assert_eq!(answer.status, 200);
     }

@@ -1,5 +1,5 @@
-//! Memory of the server that clients fill who read nothing (A24, A88, A100), and a server with little
-//! of it (F45).
+//! Memory of a server whose clients read nothing (A24, A88, A100), and of a server with little memory
+//! (F45).
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, UdpSocket};
@@ -20,10 +20,10 @@ use super::within;
 use crate::common::Folder;
 
 const REQUESTS: u32 = 250;
-/// Enough that buffers which the server keeps for all of them count little.
+/// Enough clients to make buffers of the whole server insignificant.
 const CLIENTS: u32 = 24;
 
-/// The large file is in the page cache: threads that wait for a disk have memory of their own.
+/// The large file is in the page cache, because threads that wait for a disk have memory of their own.
 fn folder_with_large_file() -> Folder {
     let folder = Folder::new();
     folder.file("a.txt", "12345");
@@ -32,7 +32,7 @@ fn folder_with_large_file() -> Folder {
     folder
 }
 
-/// One frame of HTTP/2.
+/// Returns a frame of HTTP/2.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).expect("short").to_be_bytes();
     let mut frame = vec![len[1], len[2], len[3], kind, flags];
@@ -41,7 +41,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A client of HTTP/2 that asks for the same file again and again, grants this much for each answer
+/// A client of HTTP/2 that requests the same file again and again, grants this much for each response,
 /// and reads nothing.
 async fn deaf_http2(serving: &Serving, path: &str, window: u32) -> TlsStream<TcpStream> {
     let connecting = client::tls(serving.address, serving.certificate(), b"h2");
@@ -66,7 +66,7 @@ async fn deaf_http2(serving: &Serving, path: &str, window: u32) -> TlsStream<Tcp
     stream
 }
 
-/// The same over HTTP/3, where it grants this much for each stream: SETTINGS have to find room.
+/// A client of HTTP/3 that does the same and grants this much for each stream; SETTINGS have to fit.
 async fn deaf_http3(serving: &Serving, path: &str, window: u64) -> (Endpoint, Vec<Asking>) {
     let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a port");
     let transport = TransportConfig {
@@ -81,7 +81,7 @@ async fn deaf_http3(serving: &Serving, path: &str, window: u64) -> (Endpoint, Ve
     let client = h3::Client::new(connection);
     let ask = |_| {
         let (client, request) = (client.clone(), request(Method::GET, path, &[], ""));
-        // The response is kept, and its content is left where it is.
+        // The response is kept without reading its content.
         tokio::spawn(async move { client.send(request).await })
     };
     (endpoint, (0..REQUESTS).map(ask).collect())
@@ -89,7 +89,7 @@ async fn deaf_http3(serving: &Serving, path: &str, window: u64) -> (Endpoint, Ve
 
 type Asking = tokio::task::JoinHandle<Result<http::Response<h3::Body>, h3::Error>>;
 
-/// Waits until so many requests are in progress.
+/// Waits until this many requests are in progress.
 async fn in_progress(serving: &Serving, wanted: u32) {
     let name = "courser_requests_in_flight";
     let count = || {
@@ -106,18 +106,18 @@ async fn in_progress(serving: &Serving, wanted: u32) {
     .await;
 }
 
-/// Memory that one of these clients may cost in this build: 2.2 MiB were measured for its 250 requests
-/// over each protocol. Without limits K110 and K111 it is 127 MiB over HTTP/2 and 30 MiB over HTTP/3.
+/// The memory that one client may cost in this build: 2.2 MiB were measured for its 250 requests over
+/// each protocol. Without limits K110 and K111 it is 127 MiB over HTTP/2 and 30 MiB over HTTP/3.
 const MOST_KIB: u64 = 2752;
 
-/// Memory that each of these clients costs, in KiB, measured once everything was asked for.
+/// Returns the memory that each client costs in KiB, after all requests were sent.
 async fn cost(serving: &Serving, clients: u32, before: u64) -> u64 {
     in_progress(serving, clients * REQUESTS).await;
     let mut honest = Vec::new();
     for protocol in Protocol::ALL {
         honest.push(serving.client(protocol).await);
     }
-    // What can still be read ahead is read while they are answered.
+    // Reading ahead continues while the requests are answered.
     for _ in 0..100 {
         for client in &mut honest {
             assert_eq!(client.get("/a.txt", &[]).await.status, 200);
@@ -126,8 +126,8 @@ async fn cost(serving: &Serving, clients: u32, before: u64) -> u64 {
     resident(serving).saturating_sub(before) / u64::from(clients)
 }
 
-/// A client that opens the windows of HTTP/2 and reads nothing from its socket, one that reads the
-/// socket and opens no window, and one that opens each by a byte.
+/// Three clients: one grants HTTP/2 windows but does not read its socket, one reads the socket but
+/// grants no window, and one grants one byte at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_http2_that_read_nothing_cost_little_memory() {
     let folder = folder_with_large_file();
@@ -146,7 +146,7 @@ async fn clients_of_http2_that_read_nothing_cost_little_memory() {
     }
 }
 
-/// Windows for a head with a little content, and one that all streams fill together.
+/// Windows for a header section with some content, and one that all streams together fill.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_http3_that_read_nothing_cost_little_memory() {
     let folder = folder_with_large_file();
@@ -165,7 +165,7 @@ async fn clients_of_http3_that_read_nothing_cost_little_memory() {
     }
 }
 
-/// First flights of so many clients, which were sent to a socket of the test.
+/// Returns the first flights of this many clients, recorded by a socket of the test.
 async fn first_flights(serving: &Serving, clients: usize) -> Vec<Vec<u8>> {
     let sink = UdpSocket::bind(("127.0.0.1", 0)).expect("a port");
     let address = sink.local_addr().expect("bound");
@@ -179,7 +179,7 @@ async fn first_flights(serving: &Serving, clients: usize) -> Vec<Vec<u8>> {
         let connecting = endpoint.connect_with(config.clone(), address, "localhost");
         let connecting = connecting.expect("a name");
         while let Ok(len) = sink.recv(&mut buffer) {
-            // The system may have joined them.
+            // The system may have merged datagrams.
             flights.extend(buffer[..len].chunks(1200).map(<[u8]>::to_vec));
         }
         drop(connecting);
@@ -187,7 +187,7 @@ async fn first_flights(serving: &Serving, clients: usize) -> Vec<Vec<u8>> {
     flights
 }
 
-/// The value of a metric.
+/// Returns the value of a metric.
 fn metric(serving: &Serving, name: &str) -> f64 {
     let (_, metrics) = admin(serving, "/metrics");
     let mut lines = metrics.lines();
@@ -195,12 +195,12 @@ fn metric(serving: &Serving, name: &str) -> f64 {
     value.expect("a metric").parse().expect("a number")
 }
 
-/// Resident memory of that server, the pages of its program included: 50 to 59 MiB were measured. It
-/// begins with 28 MiB, and the budget of 32 MiB is for all that clients make it hold.
+/// The resident memory of that server with the pages of its program: 50 to 59 MiB were measured. It
+/// begins with 28 MiB, and the budget of 32 MiB is for its clients.
 const MOST_RESIDENT_KIB: u64 = 76 * 1024;
 
-/// A limit of 128 MiB on data, which the system enforces: an allocation beyond it fails, and that ends
-/// the process. Without limit K115 that happens in the 13th round, and in the sixth more is resident
+/// A limit of 128 MiB on data, which the system enforces: an allocation beyond it fails and ends the
+/// process. Without limit K115 that happens in the 13th round, and in the sixth round more is resident
 /// than this test allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
@@ -231,7 +231,7 @@ async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
             silent.push(within(TcpStream::connect(serving.address)).await);
         }
         for flight in flights.iter().skip(round * 60).take(60) {
-            // A full socket is a loss.
+            // A full socket loses the datagram.
             let _ = flood.send_to(flight, serving.address);
         }
         for client in &mut honest {
@@ -260,7 +260,7 @@ async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
     serving.ended();
 }
 
-/// A client of HTTP/3 that begins requests whose header sections never come.
+/// A client of HTTP/3 that begins requests without completing their header sections.
 async fn half_asking_http3(
     serving: &Serving,
 ) -> (Endpoint, Vec<(courser::SendStream, courser::RecvStream)>) {
@@ -269,7 +269,7 @@ async fn half_asking_http3(
     let config = config.alpn([h3::ALPN]);
     let connecting = endpoint.connect_with(config, serving.address, "localhost");
     let mut streams = Vec::new();
-    // A server without memory refuses it or closes it.
+    // A server without memory refuses or closes the connection.
     if let Ok(connection) = within(connecting.expect("a name")).await {
         while streams.len() < REQUESTS as usize
             && let Ok((mut send, receive)) = within(connection.open_bi()).await
@@ -305,7 +305,7 @@ async fn requests_whose_header_sections_do_not_come_count_for_the_budget() {
     let growth = (resident(&serving) - before.0) as f64 * 1024.0;
     let part = (counted() - before.1) / growth;
     println!("{growth} bytes more, of which {part} are counted");
-    // Half of it was counted.
+    // Half of the memory was counted.
     assert!(part > 0.4, "{part} of {growth} bytes are counted");
     assert_eq!(honest.get("/a.txt", &[]).await.status, 200);
 }
@@ -321,7 +321,7 @@ fn upstream_that_reads_no_content() -> String {
                 let mut lines = BufReader::new(&stream).lines();
                 while let Some(Ok(first)) = lines.next() {
                     if first.starts_with("POST") {
-                        // For longer than the test takes.
+                        // Longer than the test.
                         std::thread::sleep(Duration::from_secs(120));
                         return;
                     }
@@ -360,7 +360,7 @@ async fn uploads_that_nobody_reads_fill_a_part_of_the_memory() {
         let mut client = serving.client(protocol).await;
         let content = content.clone();
         uploads.spawn(async move {
-            // Over HTTP/2 nothing comes back before the content is taken, which it never is.
+            // Over HTTP/2 no response comes before the content is read, which never happens.
             let mut client = match client {
                 Client::Http2(ref mut send) => {
                     let others = (0..4).map(|_| {

@@ -1,4 +1,4 @@
-//! `courser serve`, the real binary, asked over all three protocols.
+//! `courser serve` over all three protocols.
 
 mod client;
 #[cfg(target_os = "linux")]
@@ -21,7 +21,7 @@ mod warnings;
 use std::future::Future;
 use std::time::Duration;
 
-/// Fails a test that hangs, there where it does.
+/// Fails a test at the place where it hangs.
 #[track_caller]
 fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
     let place = std::panic::Location::caller();

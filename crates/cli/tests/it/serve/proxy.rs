@@ -18,7 +18,7 @@ use super::client::{BoxBody, Client, request};
 use super::serving::Serving;
 use super::within;
 
-/// A server to stand behind: says what it was asked, and gives content and trailers back.
+/// An upstream server that describes the request and returns its content and trailers.
 async fn backend(http2: bool) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -184,12 +184,12 @@ async fn content_and_trailers_are_passed_on_both_ways() {
     }
 }
 
-/// RFC 9110 §15.2.
+/// Interim responses (RFC 9110 §15.2).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn interim_responses_are_passed_on() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
-    // Once they have come the response does, or never.
+    // The response is sent only after the test has seen the interim responses.
     let (told, mut seen) = tokio::sync::mpsc::unbounded_channel();
     let (go, mut gone) = tokio::sync::mpsc::channel::<()>(1);
     tokio::spawn(async move {
@@ -200,7 +200,7 @@ async fn interim_responses_are_passed_on() {
                 HTTP/1.1 103 Early Hints\r\nlink: </b>\r\n\r\n";
             stream.write_all(hints.as_bytes()).await.expect("open");
             gone.recv().await;
-            // With one more in the same segment.
+            // Another interim response is in the same segment.
             let rest = "HTTP/1.1 102 Processing\r\nlink: </c>\r\n\r\n\
                 HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nhi";
             stream.write_all(rest.as_bytes()).await.expect("open");
@@ -238,7 +238,7 @@ async fn interim_responses_are_passed_on() {
         (200, "hi")
     );
     assert!(seen.recv().await.is_none(), "100 was not asked for");
-    // Others get the response alone.
+    // Other clients get the final response only.
     for protocol in [Protocol::Http1, Protocol::Http2] {
         go.send(()).await.expect("the server waits");
         let answer = serving.client(protocol).await.get("/", &[]).await;
@@ -334,7 +334,7 @@ async fn servers_that_stop_within_a_response_are_cut() {
     }
 }
 
-/// Compressed sizes tell what a response contains besides what the client chose (BREACH).
+/// Compressed sizes depend on the rest of the response too (BREACH).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_are_compressed_only_if_wanted() {
     for (flags, coding) in [(&[][..], ""), (&["--proxy-compress"], "gzip")] {
@@ -346,7 +346,7 @@ async fn responses_are_compressed_only_if_wanted() {
     }
 }
 
-/// One byte each 100 ms, for longer than the test takes.
+/// One byte every 100 ms, for longer than the test.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_send_too_slowly_are_told() {
     let serving = start("http", &["--body-rate", "1000", "--body-grace", "0.3"]).await;

@@ -1,4 +1,4 @@
-//! A server that is killed and comes back.
+//! A server that is killed and restarted.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use super::serving::Serving;
 use super::within;
 use crate::common::{Folder, certificate};
 
-/// A port that was free a moment ago: the server has to come back at the same one.
+/// Returns a port that was free: the server has to restart on the same one.
 fn address() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     socket.local_addr().expect("bound")
 }
 
-/// A client whose request was answered.
+/// Connects a client and waits for an answer.
 async fn client(address: SocketAddr, certificate: CertificateDer<'static>) -> h3::Client {
     let endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let config = ClientConfig::with_roots([certificate]).expect("a certificate");
@@ -33,7 +33,7 @@ async fn client(address: SocketAddr, certificate: CertificateDer<'static>) -> h3
     client
 }
 
-/// How a client learns that its server was killed and is back: the error, and after which time.
+/// Returns the error of a client after its server was killed and restarted, and the time until it.
 async fn fate(
     arguments: &[&str],
     certificate: impl Fn() -> CertificateDer<'static>,
@@ -47,11 +47,11 @@ async fn fate(
     let first = Serving::run(&arguments, Folder::new());
     let client = client(first.address, certificate()).await;
     let connection = client.quic();
-    // SIGKILL: nothing is said to anybody.
+    // SIGKILL: no client is notified.
     drop(first);
     let _second = Serving::run(&arguments, Folder::new());
     let began = Instant::now();
-    // Unless it has learnt already, from a packet of its own accord.
+    // The error may have come already, in answer to a packet that the client sent by then.
     if let Ok(mut stream) = within(connection.open_uni()).await {
         let _ = stream.write_all(b"x").await;
     }

@@ -32,17 +32,17 @@ async fn starts_without_any_file_and_says_how_to_trust_it() {
     assert_eq!(chrome, wanted);
 }
 
-/// Plain HTTP, as a probe of a load balancer asks.
+/// Sends a request over plain HTTP, like the probe of a load balancer.
 pub(crate) fn admin(serving: &Serving, path: &str) -> (u16, String) {
     admin_with(serving, path, "host: localhost")
 }
 
-/// The same with these fields.
+/// Sends a request with these fields.
 fn admin_with(serving: &Serving, path: &str, fields: &str) -> (u16, String) {
     admin_request(serving, "GET", path, fields)
 }
 
-/// The same with this method.
+/// Sends a request with this method.
 pub(crate) fn admin_request(
     serving: &Serving,
     method: &str,

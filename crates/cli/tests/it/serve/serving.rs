@@ -1,4 +1,4 @@
-//! A server in a process of its own.
+//! Servers in their own processes.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -12,30 +12,30 @@ use serde_json::Value;
 use super::client::Client;
 use crate::common::{Folder, courser};
 
-/// Killed at the end.
+/// A server in its own process, killed at the end.
 pub(crate) struct Serving {
     child: Child,
     lines: BufReader<ChildStdout>,
-    /// The certificate's.
+    /// The folder of the certificate.
     folder: Folder,
     pub(crate) address: SocketAddr,
-    /// What it said at the start.
+    /// The first event.
     pub(crate) announced: Value,
 }
 
 impl Serving {
-    /// On a port that the system chooses, with a certificate that is kept for the test.
+    /// Starts a server on a port that the system chooses, with a certificate that is kept for the test.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         Self::start_as(arguments, courser)
     }
 
-    /// The same with room for this many descriptors.
+    /// Starts a server with this limit on descriptors.
     #[cfg(target_os = "linux")]
     pub(crate) fn start_with_descriptors(most: u32, arguments: &[&str]) -> Self {
         Self::start_with_limit(&format!("-n {most}"), arguments)
     }
 
-    /// The same with a limit of the system, in the words of `ulimit`.
+    /// Starts a server with a limit of the system, in the words of `ulimit`.
     #[cfg(target_os = "linux")]
     pub(crate) fn start_with_limit(limit: &str, arguments: &[&str]) -> Self {
         Self::start_as(arguments, |arguments| {
@@ -66,7 +66,7 @@ impl Serving {
         Self::spawn(command(&[&common[..], arguments].concat()), folder)
     }
 
-    /// With these arguments alone. The folder is kept.
+    /// Starts a server with these arguments only. The folder is kept.
     pub(crate) fn run(arguments: &[&str], folder: Folder) -> Self {
         Self::spawn(courser(arguments), folder)
     }
@@ -104,7 +104,7 @@ impl Serving {
         line.trim_end().to_owned()
     }
 
-    /// The next event. Warnings, which depend on the machine, are passed over.
+    /// Returns the next event. Warnings depend on the machine and are skipped.
     pub(crate) fn next_event(&mut self) -> Value {
         loop {
             let event = self.next_of_all_events();
@@ -114,7 +114,7 @@ impl Serving {
         }
     }
 
-    /// The next event, warnings included.
+    /// Returns the next event or warning.
     pub(crate) fn next_of_all_events(&mut self) -> Value {
         let line = self.next_line();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
@@ -143,7 +143,7 @@ impl Serving {
         rustix::process::kill_process(id, signal).expect("it runs");
     }
 
-    /// Waits for the end, which has to be a success.
+    /// Waits for the end, which must be a success.
     #[cfg(unix)]
     pub(crate) fn ended(&mut self) {
         let status = self.child.wait().expect("a child");
@@ -153,7 +153,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // Gone already is fine.
+        // The process may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

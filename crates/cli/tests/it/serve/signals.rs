@@ -1,4 +1,4 @@
-//! What signals do. Other systems than Unix know no more than an interrupt.
+//! The effects of signals. Systems other than Unix only have the interrupt.
 
 use courser::server::Protocol;
 use http::Method;
@@ -24,7 +24,7 @@ async fn sigterm_drains_and_counts() {
         let response = within(client.begin(asked)).await.expect("an answer");
         serving.signal(Signal::TERM);
         assert_eq!(serving.next_event()["event"], "draining");
-        // It is told while the sockets are being closed.
+        // The event is sent while the sockets are being closed.
         let mut tries = 0;
         loop {
             let late = Client::connect(protocol, serving.address, serving.certificate());
@@ -58,7 +58,7 @@ async fn deadline_and_second_signal_cut() {
         let _unread = within(client.begin(asked)).await.expect("an answer");
         for _ in 0..signals {
             serving.signal(Signal::TERM);
-            // Signals that follow at once are one.
+            // Signals in quick succession are merged.
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
         assert_eq!(serving.next_event()["event"], "draining");

@@ -16,7 +16,7 @@ async fn requests_for_two_hosts_are_refused() {
             ("localhost:1", 400, "Host"),
             ("LOCALHOST", 200, "host: localhost\n"),
         ] {
-            // The target is the whole URI, also over HTTP/1.1.
+            // The request target is the whole URI, also over HTTP/1.1.
             let asked = request(Method::GET, "/", &[("host", host)], "");
             let response = match serving.client(protocol).await {
                 Client::Http1(mut send) => within(send.send_request(asked)).await,

@@ -31,7 +31,7 @@ fn small_buffers_are_told_once_at_the_start() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
-        // The first line is the address, whatever there is to warn of.
+        // The first line is the address, before any warning.
         let mut first = String::new();
         let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
         stdout.read_line(&mut first).expect("UTF-8");
@@ -81,7 +81,7 @@ fn drops_are_told_once_and_counted() {
     serving.ended();
 }
 
-/// The last look is taken when the server ends.
+/// The server looks for drops a last time at its end.
 #[test]
 fn drops_right_before_the_end_are_told() {
     let mut serving = start(&Folder::new(), &[]);
