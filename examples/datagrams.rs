@@ -1,5 +1,5 @@
-//! Datagrams in one process: a clock that sends the time to whoever listens, each message of use for
-//! 50 ms, and what became of every one. `cargo run -p courser --example datagrams`.
+//! Datagrams in one process: a clock sends the time to each client. A message expires after 50 ms, and
+//! the fate of each is reported. `cargo run -p courser --example datagrams`.
 
 use std::time::{Duration, Instant};
 

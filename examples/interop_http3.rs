@@ -149,7 +149,7 @@ async fn serve(certificate: &str, key: &str, address: SocketAddr) -> Result {
     Ok(())
 }
 
-/// What a client is asked to do.
+/// The task of a client.
 struct Task {
     size: u64,
     count: u32,

@@ -1,4 +1,4 @@
-//! What tonic-build makes of `words.proto`, written by hand so that no protoc is needed: messages,
+//! The output of tonic-build for `words.proto`, written by hand so that no protoc is needed: messages,
 //! a trait for the server, a client.
 
 use std::pin::Pin;
@@ -30,7 +30,7 @@ pub struct Number {
 pub type Answer<T> = Result<Response<T>, Status>;
 pub type Texts = Pin<Box<dyn Stream<Item = Result<Text, Status>> + Send>>;
 
-/// The service: what a server implements.
+/// The service, which a server implements.
 pub trait Words: Send + Sync + 'static {
     fn count(&self, request: Request<Text>) -> impl Future<Output = Answer<Number>> + Send;
     fn split(&self, request: Request<Text>) -> impl Future<Output = Answer<Texts>> + Send;

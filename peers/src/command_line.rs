@@ -25,7 +25,7 @@ pub enum Role {
     Client(ClientOptions),
 }
 
-/// What a server is told.
+/// The options of a server.
 #[derive(Clone, Debug, Args)]
 pub struct ServerOptions {
     /// Folder with `certificate.der` and `key.der`.
@@ -37,12 +37,12 @@ pub struct ServerOptions {
     /// Bidirectional streams that a client may have open.
     #[arg(long, default_value_t = 100)]
     pub streams: u32,
-    /// How the transport is set.
+    /// The settings of the transport.
     #[command(flatten)]
     pub transport: TransportOptions,
 }
 
-/// What a client is told.
+/// The options of a client.
 #[derive(Clone, Debug, Args)]
 pub struct ClientOptions {
     /// Folder with `certificate.der`, which alone is trusted.
@@ -66,12 +66,12 @@ pub struct ClientOptions {
     /// Connections that `http` spreads its requests over.
     #[arg(long, default_value_t = 1)]
     pub connections: u32,
-    /// How the transport is set.
+    /// The settings of the transport.
     #[command(flatten)]
     pub transport: TransportOptions,
 }
 
-/// What a QUIC stack's transport is told; TCP has no part in it.
+/// The settings of the transport of a QUIC stack; TCP ignores them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct TransportOptions {
     /// UDP payload of full packets, without discovery; QUIC allows 1200 and more.

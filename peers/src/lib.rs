@@ -1,5 +1,5 @@
-//! What every peer program has in common with the runner: the command line, the identity, the
-//! settings and the lines that a program prints.
+//! The common parts of peer programs and the runner: the command line, the identity, the settings and
+//! the lines that a program prints.
 //!
 //! A peer program is `peer-<stack> server|client` with the options of [`command_line`]. It
 //! prints one line of JSON when it listens ([`Ready`], server) and one when it is done

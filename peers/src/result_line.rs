@@ -34,7 +34,7 @@ pub struct ServerResult {
     pub sent: u64,
     /// Peak resident memory.
     pub peak_rss_kib: u64,
-    /// Of the connection that ended last, if the stack tells.
+    /// Counts of the connection that ended last, if the stack reports them.
     #[serde(default)]
     pub path: Option<PathCounts>,
     /// True when the server does not report counts: those above are 0.
@@ -46,7 +46,7 @@ pub struct ServerResult {
 }
 
 impl ServerResult {
-    /// What was counted, and the memory until now.
+    /// Returns the counts, and the memory used so far.
     pub fn new(tally: &Tally) -> Self {
         Self {
             version: String::new(),
@@ -62,7 +62,7 @@ impl ServerResult {
     }
 }
 
-/// What the sending half of a connection counted.
+/// The counts of the sending half of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathCounts {
     /// Packets sent.
@@ -94,13 +94,13 @@ pub struct ClientResult {
     pub bytes: u64,
     /// Handshakes or requests done, 0 else.
     pub count: u64,
-    /// How long the work took; `up`, `down` and `rr` without the handshake.
+    /// The duration of the work; `up`, `down` and `rr` without the handshake.
     pub seconds: f64,
     /// Of single handshakes or requests.
     pub latency: Option<Latency>,
     /// Peak resident memory.
     pub peak_rss_kib: u64,
-    /// Of the connection of `up`, `down` and `rr`, if the stack tells.
+    /// Counts of the connection of `up`, `down` and `rr`, if the stack reports them.
     #[serde(default)]
     pub path: Option<PathCounts>,
 }

@@ -1,4 +1,4 @@
-//! What is set alike for every stack, as far as the stack has the setting.
+//! Settings that are the same for every stack, as far as the stack has them.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ pub const CONNECTION_WINDOW: u32 = 32 << 20;
 /// Bytes of one write.
 pub const CHUNK_SIZE: usize = 64 << 10;
 
-/// Send and receive buffer of a UDP socket. It is what courser asks for by itself; all get it
-/// alike: in full with CAP_NET_ADMIN, else up to the system's limit.
+/// Send and receive buffer of a UDP socket: the default of courser, for all stacks. It is granted in
+/// full with CAP_NET_ADMIN, else up to the system's limit.
 pub const SOCKET_BUFFER: usize = 7 << 20;
 
 /// No measurement comes near it.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::PathCounts;
 
-/// What a server has done; the runner compares it with what the client asked for.
+/// The counts of a server, which the runner compares with the requests of the client.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Connections whose handshake came to its end.
@@ -32,7 +32,7 @@ impl Tally {
         *self.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(path);
     }
 
-    /// What the connection that ended last counted.
+    /// Returns the counts of the connection that ended last.
     pub fn path(&self) -> Option<PathCounts> {
         *self.path.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What every HTTP peer answers and asks for: `GET /N` is answered with N bytes.
+//! The requests of every HTTP peer: `GET /N` is answered with N bytes.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,12 +17,12 @@ pub const ALPN_H3: &[u8] = b"h3";
 /// The name of HTTP/2 in ALPN.
 pub const ALPN_H2: &[u8] = b"h2";
 
-/// How many bytes a path asks for; `None` for a path that does not say.
+/// Returns the number of bytes that a path requests, or `None` for other paths.
 pub fn wanted(path: &str) -> Option<u64> {
     path.strip_prefix('/')?.parse().ok()
 }
 
-/// The path that asks for so many bytes.
+/// Returns the path that requests a number of bytes.
 pub fn path(size: u64) -> String {
     format!("/{size}")
 }

@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::schedule::Schedule;
 use crate::tally::{Agreed, Tally};
 
-/// What the connections of one thread share.
+/// State that the connections of one thread share.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) plan: Arc<Plan>,

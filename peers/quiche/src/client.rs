@@ -13,24 +13,24 @@ use crate::socket::{Left, Socket};
 use crate::streams::StreamMap;
 use crate::{Failure, event_loop, setup};
 
-/// Requests to be made, and what becomes of them.
+/// The requests of a run and their responses.
 pub trait Work {
-    /// What is kept of a request that is under way.
+    /// The state of a request in progress.
     type Exchange;
 
-    /// The next request; `None` when there are no more.
+    /// Returns the next request, or `None` at the end.
     fn next(&mut self) -> Option<(Request, Self::Exchange)>;
 
-    /// The head of a response, or trailers, have come.
+    /// Called with the header section of a response, or with trailers.
     fn on_head(&mut self, exchange: &mut Self::Exchange, head: &[h3::Header]);
 
-    /// Content has come.
+    /// Called with content of a response.
     fn on_content(&mut self, exchange: &mut Self::Exchange, content: &[u8]);
 
-    /// All has come.
+    /// Called at the end of a response.
     ///
     /// # Errors
-    /// When it is not what was asked for.
+    /// When the response is wrong.
     fn on_end(&mut self, exchange: Self::Exchange) -> Result<(), Failure>;
 }
 
@@ -39,7 +39,7 @@ pub trait Work {
 pub struct Request {
     /// Pseudo-fields and fields.
     pub head: Rc<[h3::Header]>,
-    /// The content; no more than the head is sent when it is empty.
+    /// The content; an empty one sends the header section only.
     pub body: Body,
 }
 
@@ -53,23 +53,23 @@ struct Connection {
     socket: Socket,
     quic: Quic,
     http: Option<h3::Connection>,
-    /// Content that was not sent yet.
+    /// Content that has not been sent.
     uploads: StreamMap<Body>,
     deadline: Option<Instant>,
     is_marked: bool,
 }
 
-/// The part of the work that is on one connection.
+/// The requests on one connection.
 struct Share<Exchange> {
-    /// How many requests may be under way.
+    /// The number of requests that may be in flight.
     slots: usize,
     under_way: StreamMap<Exchange>,
-    /// One that the connection had no room for.
+    /// A request for which the connection has no room.
     next: Option<(Request, Exchange)>,
 }
 
 impl Client {
-    /// Makes `count` connections to the server `name` at `address`.
+    /// Opens `count` connections to the server `name` at `address`.
     ///
     /// # Errors
     /// When there is no socket, or a handshake fails.
@@ -99,16 +99,16 @@ impl Client {
         }
     }
 
-    /// The suite of the first connection, by IANA's name.
+    /// Returns the cipher suite of the first connection by IANA's name.
     pub fn cipher_suite(&mut self) -> &'static str {
         let first = self.connections.first_mut();
         first.map_or("none", |first| setup::cipher_suite(&mut first.quic))
     }
 
-    /// Makes all requests of `work`, with `in_flight` of them under way over all connections.
+    /// Sends all requests of `work`, with `in_flight` of them in progress over all connections.
     ///
     /// # Errors
-    /// When a connection breaks, or `work` finds something wrong.
+    /// When a connection breaks, or `work` reports an error.
     pub fn run<W: Work>(&mut self, work: &mut W, in_flight: usize) -> Result<(), Failure> {
         let count = self.connections.len();
         let mut shares: Vec<_> = (0..count)
@@ -142,14 +142,14 @@ impl Client {
     /// When a socket fails.
     pub fn close(mut self) -> Result<(), Failure> {
         for connection in &mut self.connections {
-            // The error is that it is closed already.
+            // The only error is that the connection is closed already.
             let _ = connection.quic.close(true, NO_ERROR, b"");
             connection.socket.send(&mut connection.quic)?;
         }
         Ok(())
     }
 
-    /// Sends what there is to be sent, and waits for something to happen.
+    /// Sends what is pending and waits for an event.
     fn move_datagrams(&mut self) -> Result<(), Failure> {
         let mut deadline: Option<Instant> = None;
         for connection in &mut self.connections {
@@ -200,7 +200,7 @@ impl Connection {
         })
     }
 
-    /// True when requests can be made.
+    /// Returns true if requests can be sent.
     fn is_ready(&mut self, config: &h3::Config) -> Result<bool, Failure> {
         self.check()?;
         if self.http.is_none() && self.quic.is_established() {
@@ -210,7 +210,7 @@ impl Connection {
         Ok(self.http.is_some())
     }
 
-    /// Says why the connection is over, if it is.
+    /// Returns an error if the connection has ended.
     fn check(&self) -> Result<(), Failure> {
         if !self.quic.is_closed() && !self.quic.is_draining() {
             return Ok(());
@@ -239,8 +239,8 @@ impl Connection {
     fn on_wake(&mut self, events: PollFlags, now: Instant) -> io::Result<()> {
         if !events.is_empty() {
             let quic = &mut self.quic;
-            // What is left unread wakes again. What cannot be decrypted is ignored, and what
-            // breaks a rule closes the connection; quiche does both by itself.
+            // Unread datagrams wake the loop again. quiche ignores datagrams that it cannot decrypt,
+            // and closes connections that break a rule.
             self.socket.receive(|datagram, info| {
                 let _ = quic.recv(datagram, info);
             })?;
@@ -253,7 +253,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what has come, and makes new requests in place of those that are done.
+    /// Reads responses, and sends new requests in place of those that are complete.
     fn work<W: Work>(
         &mut self,
         work: &mut W,
@@ -301,7 +301,7 @@ impl Connection {
                         self.uploads.insert(stream, request.body);
                     }
                 }
-                // No room: the server's limit of streams, or the congestion window.
+                // The limit of streams of the server, or the congestion window.
                 Err(
                     h3::Error::StreamBlocked
                     | h3::Error::TransportError(quiche::Error::StreamLimit),
@@ -315,7 +315,7 @@ impl Connection {
         self.upload()
     }
 
-    /// Goes on with content that did not fit before.
+    /// Continues with content that did not fit before.
     fn upload(&mut self) -> Result<(), Failure> {
         let Some(http) = &mut self.http else {
             return Ok(());
@@ -341,7 +341,7 @@ impl Connection {
 
 const ID_LEN: usize = 8;
 
-/// Content is read in pieces of this size.
+/// The size of one read of content.
 const SCRATCH: usize = 1 << 16;
 
 /// H3_NO_ERROR, RFC 9114 §8.1.

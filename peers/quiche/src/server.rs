@@ -17,33 +17,33 @@ use crate::socket::{Left, Socket};
 use crate::streams::StreamMap;
 use crate::{Failure, event_loop, setup};
 
-/// What answers requests.
+/// A service that answers requests.
 pub trait Service {
-    /// What is kept of a request whose content is read before it is answered.
+    /// The state of a request whose content is read before the response.
     type Request;
 
-    /// A handshake is over; `suite` is what was agreed on, by IANA's name.
+    /// Called after a handshake. `suite` is the negotiated cipher suite by IANA's name.
     ///
     /// # Errors
-    /// When this connection is not wanted; it is closed.
+    /// When the connection is refused; it is closed.
     fn on_connection(&mut self, suite: &str) -> Result<(), Failure>;
 
-    /// The head of a request has come.
+    /// Called with the header section of a request.
     fn on_head(&mut self, head: &[h3::Header]) -> Verdict<Self::Request>;
 
-    /// Content has come for a request that is read.
+    /// Called with content of a request that is read.
     fn on_content(&mut self, request: &mut Self::Request, content: &[u8]);
 
-    /// All of a request has come.
+    /// Called at the end of a request that is read.
     fn on_end(&mut self, request: Self::Request) -> Answer;
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug)]
 pub enum Verdict<Request> {
-    /// It is answered at once, and its content is ignored.
+    /// The request is answered at once, and its content is ignored.
     Answer(Answer),
-    /// Its content is read first.
+    /// The content of the request is read first.
     Read(Request),
 }
 
@@ -52,9 +52,9 @@ pub enum Verdict<Request> {
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// The content, whose length is told in `content-length`.
+    /// The content; `content-length` has its length.
     pub body: Body,
-    /// True for HEAD: the content is told about, and not sent.
+    /// True for HEAD, whose response has no content.
     pub is_head_alone: bool,
 }
 
@@ -66,15 +66,15 @@ pub struct Server<S: Service> {
     scratch: Box<[u8]>,
 }
 
-/// Connections, by the IDs that this server gave them: the place in the table, and four bytes that
-/// nobody guesses. So a datagram finds its connection without a hash.
+/// Connections by the IDs that this server issued: the index in the table, and four random bytes. A
+/// datagram finds its connection without a hash.
 struct Table<S: Service> {
     config: quiche::Config,
     http: h3::Config,
     connections: Slab<Connection<S>>,
-    /// By the IDs that clients made up, for packets that were sent before they knew ours.
+    /// Connections by the IDs that clients chose, for packets sent before the client received ours.
     by_first_id: HashMap<Vec<u8>, usize>,
-    /// Those that have something to do.
+    /// Connections with work to do.
     marked: Vec<usize>,
 }
 
@@ -89,14 +89,14 @@ struct Connection<S: Service> {
     is_marked: bool,
 }
 
-/// What was not sent yet of an answer.
+/// The rest of a response.
 enum Response {
     All(Answer),
     Body(Body),
 }
 
 impl<S: Service> Server<S> {
-    /// A server at `address`.
+    /// Starts a server at `address`.
     ///
     /// # Errors
     /// When the address is taken or not of this machine.
@@ -115,7 +115,7 @@ impl<S: Service> Server<S> {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address of the server.
     pub const fn local_address(&self) -> SocketAddr {
         self.socket.local_address()
     }
@@ -148,7 +148,7 @@ impl<S: Service> Server<S> {
         }
     }
 
-    /// Hands datagrams to their connections; true when there may be more.
+    /// Passes datagrams to their connections. Returns true if there may be more.
     fn receive(&mut self) -> io::Result<bool> {
         let Self { socket, table, .. } = self;
         socket.receive(|datagram, info| {
@@ -158,14 +158,14 @@ impl<S: Service> Server<S> {
             else {
                 return;
             };
-            // What cannot be decrypted is ignored, and what breaks a rule closes the connection;
-            // quiche does both by itself.
+            // quiche ignores datagrams that it cannot decrypt, and closes connections that break a
+            // rule.
             let _ = table.connections[index].quic.recv(datagram, info);
             table.mark(index);
         })
     }
 
-    /// Lets every connection that has something to do answer and send; true when one is not done.
+    /// Lets connections with work respond and send. Returns true if work is left.
     fn take_turns(&mut self) -> Result<bool, Failure> {
         let mut is_busy = false;
         for index in std::mem::take(&mut self.table.marked) {
@@ -187,7 +187,7 @@ impl<S: Service> Server<S> {
 }
 
 impl<S: Service> Table<S> {
-    /// The connection that a datagram is for.
+    /// Returns the connection of a datagram.
     fn find(&self, datagram: &[u8]) -> Option<usize> {
         let first = *datagram.first()?;
         if first & LONG_HEADER == 0 {
@@ -205,8 +205,8 @@ impl<S: Service> Table<S> {
         (self.connections.get(index)?.id == id).then_some(index)
     }
 
-    /// Begins a connection, if that is what the datagram asks for. Other versions of QUIC than the
-    /// first are not answered.
+    /// Begins a connection if the datagram requests one. Other versions of QUIC than version 1 are not
+    /// answered.
     fn accept(&mut self, datagram: &mut [u8], info: RecvInfo) -> Option<usize> {
         let header = quiche::Header::from_slice(datagram, ID_LEN).ok()?;
         if header.ty != quiche::Type::Initial
@@ -252,13 +252,13 @@ impl<S: Service> Table<S> {
         }
     }
 
-    /// When the first timer ends. All are looked at: a measurement has a few connections.
+    /// Returns the time of the first timer. A measurement has few connections, so all are examined.
     fn deadline(&self) -> Option<Instant> {
         let deadlines = self.connections.iter();
         deadlines.filter_map(|(_, one)| one.deadline).min()
     }
 
-    /// Tells those whose timer has ended.
+    /// Handles timers that have expired.
     fn expire(&mut self, now: Instant) {
         for (index, connection) in &mut self.connections {
             if connection.deadline.is_some_and(|deadline| deadline <= now) {
@@ -273,7 +273,7 @@ impl<S: Service> Table<S> {
 }
 
 impl<S: Service> Connection<S> {
-    /// Answers all that can be read, and goes on with what did not fit before.
+    /// Responds to all that can be read, and continues with what did not fit before.
     fn answer(&mut self, service: &mut S, config: &h3::Config, scratch: &mut [u8]) {
         if self.http.is_none() && self.quic.is_established() {
             self.http = self.begin(service, config);
@@ -281,8 +281,8 @@ impl<S: Service> Connection<S> {
         let Some(mut http) = self.http.take() else {
             return;
         };
-        // The error is that all is read, or a rule that was broken; quiche has closed the connection
-        // for that.
+        // The error is the end of the data, or a broken rule, for which quiche has closed the
+        // connection.
         while let Ok((stream, event)) = http.poll(&mut self.quic) {
             self.on_event(&mut http, service, stream, event, scratch);
         }
@@ -296,12 +296,12 @@ impl<S: Service> Connection<S> {
         self.http = Some(http);
     }
 
-    /// What follows the handshake; `None` when the connection is refused or broken.
+    /// Begins HTTP/3 after the handshake. Returns `None` if the connection is refused or broken.
     fn begin(&mut self, service: &mut S, config: &h3::Config) -> Option<h3::Connection> {
         let suite = setup::cipher_suite(&mut self.quic);
         if let Err(failure) = service.on_connection(suite) {
             eprintln!("connection: {failure}");
-            // The error is that it is closed already.
+            // The only error is that the connection is closed already.
             let _ = self.quic.close(true, INTERNAL_ERROR, b"");
             return None;
         }
@@ -317,7 +317,7 @@ impl<S: Service> Connection<S> {
         scratch: &mut [u8],
     ) {
         match event {
-            // A second one is trailers, which nobody wants.
+            // A second header section has trailers, which are ignored.
             h3::Event::Headers { .. } if self.requests.contains_key(&stream) => {}
             h3::Event::Headers { list, .. } => match service.on_head(&list) {
                 Verdict::Answer(answer) => self.send(http, stream, Response::All(answer)),
@@ -346,7 +346,7 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    /// Sends what there is room for, and keeps the rest.
+    /// Sends as much as fits and keeps the rest.
     fn send(&mut self, http: &mut h3::Connection, stream: u64, response: Response) {
         let mut body = match response {
             Response::Body(body) => body,
@@ -383,14 +383,14 @@ fn send_head(
     http.send_response(quic, stream, &fields, is_all)
 }
 
-/// A field of a head, if it is there.
+/// Returns a field of a header section, if present.
 pub fn field<'a>(head: &'a [h3::Header], name: &[u8]) -> Option<&'a str> {
     use h3::NameValue as _;
     let found = head.iter().find(|field| field.name() == name)?;
     std::str::from_utf8(found.value()).ok()
 }
 
-/// An answer with a line of text.
+/// Returns a response with a line of text.
 pub fn text(status: u16, text: impl Into<Bytes>) -> Answer {
     Answer {
         status,
@@ -404,10 +404,11 @@ const ID_LEN: usize = 8;
 /// RFC 8999 §5.1.
 const LONG_HEADER: u8 = 0x80;
 
-/// Further ones are not answered: a bound for memory, far above what is measured.
+/// The largest number of connections. Others are not answered: the limit bounds memory and is far above
+/// what is measured.
 const MAX_CONNECTIONS: usize = 10_000;
 
-/// Content of requests is read in pieces of this size.
+/// The size of one read of content.
 const SCRATCH: usize = 1 << 16;
 
 /// H3_INTERNAL_ERROR, RFC 9114 §8.1.

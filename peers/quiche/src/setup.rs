@@ -1,4 +1,4 @@
-//! How quiche is set: like the other peers, as far as it has the settings.
+//! The settings of quiche, which are those of the other peers as far as quiche has them.
 
 use std::path::Path;
 

@@ -20,11 +20,11 @@ pub(crate) struct Socket {
     local: SocketAddr,
     received: Box<[u8]>,
     outgoing: Box<[u8]>,
-    /// What the kernel had no room for, in `outgoing`, oldest first.
+    /// Batches for which the kernel had no room, oldest first.
     unsent: Vec<Batch>,
 }
 
-/// What is left of what a connection has to send.
+/// The rest of what a connection has to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     /// Nothing.
@@ -98,7 +98,7 @@ impl Socket {
         self.local
     }
 
-    /// What to wait for.
+    /// Returns the events to wait for.
     pub(crate) fn to_poll(&self) -> PollFd<'_> {
         let events = if self.unsent.is_empty() {
             PollFlags::POLLIN
@@ -249,7 +249,7 @@ const ROUNDS: usize = 4;
 /// The longest packet that the command line allows; a batch begins anew where this has no room.
 const MAX_PACKET: usize = 9000;
 
-/// What one sendmsg(2) takes over IPv4, in bytes.
+/// The largest number of bytes in one sendmsg(2) over IPv4.
 const MAX_BATCH: usize = 65_507;
 
 /// Two batches, since a packet that is longer than those before it lies behind them.

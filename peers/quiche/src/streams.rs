@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// What is known of each stream.
+/// The state of each stream.
 pub(crate) type StreamMap<T> = HashMap<u64, T, BuildHasherDefault<StreamHasher>>;
 
 /// One multiplication; the default hash costs more than all else that is done with an entry.

@@ -26,7 +26,7 @@ mod stack {
         peers::locked_version("courser")
     }
 
-    /// Without Retry and without tokens, of which quinn by itself sends none either.
+    /// Starts a server without Retry and tokens; quinn sends none by default either.
     pub(crate) fn server(options: &ServerOptions) -> Result<Endpoint, Failure> {
         let tls = tls::server(&options.identity, &[settings::ALPN])?;
         let config = ServerConfig::with_rustls(Arc::new(tls))

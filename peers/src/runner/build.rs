@@ -38,7 +38,7 @@ pub(crate) fn programs(plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where things are, and how the runner was built.
+/// The paths of a build, and its profile.
 struct Build {
     cargo: OsString,
     /// Of this package.
@@ -149,5 +149,5 @@ fn with_go(folder: &Path, program: &Path) -> Result<(), Failure> {
     }
 }
 
-/// What scripts end with where something that they take cannot be had.
+/// The exit code of scripts whose prerequisites are missing.
 const IS_MISSING: i32 = 77;

@@ -20,7 +20,7 @@ pub(crate) fn on_core<T>(core: usize, start: impl FnOnce() -> T) -> Result<T, Fa
     Ok(result)
 }
 
-/// What cores did, read at a moment.
+/// The times of cores at a moment.
 #[derive(Clone, Debug)]
 pub(crate) struct CoreTimes {
     at: Instant,
@@ -28,12 +28,12 @@ pub(crate) struct CoreTimes {
     cores: usize,
 }
 
-/// How much of the measured cores went elsewhere, as shares of their time.
+/// The shares of the measured cores that other work took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Disturbance {
-    /// The hypervisor ran somebody else.
+    /// Time that the hypervisor gave to other machines.
     pub(crate) steal: f64,
-    /// Other processes of this machine.
+    /// Time of other processes of this machine.
     pub(crate) foreign: f64,
 }
 
@@ -58,7 +58,7 @@ impl CoreTimes {
         })
     }
 
-    /// What happened since, apart from the `own` CPU time of the children.
+    /// Returns the disturbance since an earlier moment, without the `own` CPU time of the children.
     pub(crate) fn disturbance_since(&self, earlier: &Self, own: f64) -> Disturbance {
         disturbance(
             self.ticks.since(earlier.ticks),

@@ -40,7 +40,7 @@ impl Proxy {
         })
     }
 
-    /// Where clients find the server.
+    /// Returns the address of the server for clients.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -67,16 +67,16 @@ pub(crate) fn program() -> Result<PathBuf, Failure> {
     Err(format!("--link needs the program courser in {folder}: run without --no-build").into())
 }
 
-/// What the proxy says first.
+/// The first line of the proxy.
 #[derive(Deserialize)]
 struct Listening {
     address: SocketAddr,
 }
 
-/// What the proxy counted, as far as it matters here.
+/// The counts of the proxy that matter here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LinkReport {
-    /// What the link does, in the proxy's own words.
+    /// The link, in the grammar of the proxy.
     pub(crate) link: String,
     pub(crate) cpu_seconds: f64,
     /// Buffers that the kernel dropped before the proxy took them.
@@ -94,11 +94,11 @@ pub(crate) struct Way {
     /// Datagrams that the system did not take.
     pub(crate) unsent: u64,
     pub(crate) queue_delay: Delays,
-    /// How much later packets left than the link says.
+    /// Delays of packets beyond those of the link.
     pub(crate) lateness: Delays,
 }
 
-/// Of the packets of one direction.
+/// Delays of the packets of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Delays {
     pub(crate) median_seconds: f64,

@@ -37,7 +37,8 @@ const fn flag(protocol: Protocol) -> &'static str {
     }
 }
 
-/// What it is to do, with the folder of the run. Windows and datagrams are those of [`settings`].
+/// Returns the arguments of the load generator, with the folder of the run. Windows and datagrams are
+/// those of [`settings`].
 pub(crate) fn work(
     plan: &Plan,
     workload: Workload,
@@ -92,7 +93,7 @@ fn url(path: &str) -> OsString {
     format!("https://{}{path}", settings::SERVER_NAME).into()
 }
 
-/// What it prints, as far as it matters here.
+/// The part of the report that matters here.
 #[derive(Debug, Deserialize)]
 pub(crate) struct LoadReport {
     summary: Summary,

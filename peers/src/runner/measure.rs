@@ -18,7 +18,7 @@ use super::load::{self, LoadReport};
 use super::plan::{Family, Plan, Workload};
 use super::registry::{Client, Stack};
 
-/// What one pair of processes did and used.
+/// The results and the resources of one pair of processes.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Measurement {
     pub(crate) pair: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Measurement {
     pub(crate) client_cpu: CpuTime,
     pub(crate) server_cpu: CpuTime,
     pub(crate) disturbance: Disturbance,
-    /// What the link did, if one was in the way.
+    /// The counts of the link, if there is one.
     pub(crate) link: Option<LinkReport>,
 }
 

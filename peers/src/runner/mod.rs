@@ -101,7 +101,7 @@ fn measure_all(
     Ok(measurements)
 }
 
-/// What `--json` prints, one a line.
+/// A line of `--json`.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Line<'a> {

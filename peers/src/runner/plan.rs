@@ -1,4 +1,4 @@
-//! What to measure, as the command line says it.
+//! The plan of a run, from the command line.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub(crate) struct Plan {
     /// Core of the link; without it the system chooses.
     #[arg(long, requires = "link")]
     pub(crate) proxy_core: Option<usize>,
-    /// How QUIC is set.
+    /// The settings of QUIC.
     #[command(flatten)]
     pub(crate) transport: TransportOptions,
     /// Stacks in their order; without it all there are.
@@ -71,7 +71,7 @@ pub(crate) struct Plan {
     /// Core of the clients.
     #[arg(long, default_value_t = 1)]
     pub(crate) client_core: usize,
-    /// How often a measurement is made again that was disturbed, or spoilt in the proxy.
+    /// Number of repetitions of a measurement that was disturbed, or spoilt in the proxy.
     #[arg(long, default_value_t = 2)]
     pub(crate) retries: u32,
     /// Seconds after which a client is given up.
@@ -114,7 +114,7 @@ impl Plan {
     }
 }
 
-/// What one measurement does.
+/// The workload of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Workload {
     /// Client to server.

@@ -20,7 +20,7 @@ pub(crate) struct Stack {
     pub(crate) family: Family,
 }
 
-/// What asks.
+/// The client of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
     /// A peer program.

@@ -1,4 +1,4 @@
-//! What a run tells: medians of each stack, and ratios to the baseline.
+//! The results of a run: medians of each stack, and ratios to the baseline.
 
 mod through_link;
 

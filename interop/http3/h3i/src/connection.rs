@@ -1,4 +1,4 @@
-//! What ends a connection.
+//! Sequences that end a connection.
 
 use h3i::quiche::h3::frame::Frame;
 

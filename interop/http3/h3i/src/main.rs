@@ -14,20 +14,20 @@ use h3i::frame::H3iFrame;
 use h3i::quiche::h3::Header;
 use h3i::quiche::h3::frame::Frame;
 
-/// What has to come of a sequence.
+/// The reaction that a sequence must cause.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Outcome {
     /// The server closes the connection with this code.
     Closed(u64),
-    /// It gives up the stream of the request with this code, or answers with 400.
+    /// The server resets the stream of the request with this code, or answers with 400.
     Refused(u64),
-    /// It answers with this status.
+    /// The server answers with this status.
     Answered(u16),
 }
 
 struct Case {
     name: &'static str,
-    /// The section that says so.
+    /// The section of the RFC that requires it.
     rule: &'static str,
     actions: Vec<Action>,
     outcome: Outcome,

@@ -1,4 +1,4 @@
-//! What ends a request.
+//! Sequences that end a request.
 
 use crate::Outcome::{Answered, Refused};
 use crate::{Case, GET, POST, REQUEST, case, data, head, last_bytes, post, with_control};

@@ -20,10 +20,10 @@ pub(crate) fn serve(certificate: &str, key: &str) -> Result {
     Ok(())
 }
 
-/// What is asked for and answered.
+/// The requests and their responses.
 struct Pages;
 
-/// What is sent up, as far as it has come.
+/// The content of a request, as far as it has come.
 struct Upload {
     length: u64,
     hash: Sha256,

@@ -1,5 +1,5 @@
-//! What servers of files are told: one thread, no access log, no compression, connections that stay,
-//! and TLS 1.3 with one cipher suite where there is a setting for it.
+//! The configurations of servers of files: one thread, no access log, no compression, persistent
+//! connections, and TLS 1.3 with one cipher suite where there is a setting for it.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -8,7 +8,7 @@ use peers::file_server::Protocol;
 use peers::settings::{CIPHER, IDLE_TIMEOUT};
 use serde_json::json;
 
-/// What all configurations are made of.
+/// The values of all configurations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site<'a> {
     pub(crate) folder: &'a Path,

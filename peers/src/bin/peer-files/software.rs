@@ -29,9 +29,9 @@ pub(crate) struct Running {
     cpu_before: CpuTime,
     /// Folder with its configuration and its output.
     own: PathBuf,
-    /// Where nginx reports its counts.
+    /// The address at which nginx reports its counts.
     status: Option<SocketAddr>,
-    /// What it had counted when it first answered.
+    /// The counts at the first answer.
     counts_before: Counts,
 }
 

@@ -9,24 +9,24 @@ use crate::runner::measure::Measurement;
 use crate::runner::plan::Workload;
 use crate::runner::statistics::median;
 
-/// What only runs through a link have; medians over the measurements of a row.
+/// The figures of runs through a link; medians over the measurements of a row.
 #[derive(Debug, Serialize)]
 pub(crate) struct LinkRow {
-    /// Of the sending end, as the stack counts; absent when it does not tell.
+    /// Packets lost at the sending end, as the stack counts them; absent if it does not.
     pub(crate) lost_percent: Option<f64>,
     pub(crate) congestion_events: Option<f64>,
     pub(crate) datagram: Option<f64>,
-    /// What the link dropped in the direction of the data.
+    /// Packets that the link dropped in the direction of the data.
     pub(crate) dropped_percent: f64,
     pub(crate) queue_median_ms: f64,
-    /// How late the emulator was: the median and the worst of the 99th percentiles.
+    /// Lateness of the emulator: the median and the worst of the 99th percentiles.
     pub(crate) late_p99_ms: f64,
     pub(crate) late_p99_ms_worst: f64,
     pub(crate) proxy_cpu_seconds: f64,
     /// CPU seconds of whole processes.
     pub(crate) client_cpu_seconds: f64,
     pub(crate) server_cpu_seconds: f64,
-    /// What other processes took of the cores.
+    /// The share of the cores that other processes took.
     pub(crate) foreign_percent: f64,
 }
 
