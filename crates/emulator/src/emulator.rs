@@ -71,9 +71,9 @@ pub enum Error {
     RebindAddress(SocketAddr),
     /// A link reports packets that are too large, and this process may not send ICMP.
     #[error(
-        "mtu=N/icmp needs the right to send ICMP, which this process has not (CAP_NET_RAW: {0}): run \
-         it as root or give it the capability with 'setcap cap_net_raw+ep'; mtu=N without /icmp needs \
-         nothing"
+        "mtu=N/icmp needs the right to send ICMP, which this process lacks (CAP_NET_RAW: {0}): run \
+         it as root or grant the capability with 'setcap cap_net_raw+ep'; mtu=N without /icmp needs no \
+         privileges"
     )]
     Icmp(io::Error),
     /// The address of the listening socket could not be read.

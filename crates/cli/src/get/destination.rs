@@ -47,7 +47,7 @@ impl From<SinkError> for Failed {
             SinkError::NoName => return no_name(""),
             SinkError::ServerNamed(_) => ": use --output FILE to resume a download",
             SinkError::Binary => {
-                ": use '--output -' to have it there all the same, or '--output FILE'"
+                ": use '--output -' to print it anyway, or '--output FILE' to save it"
             }
             SinkError::Write { error, .. } => match error.kind() {
                 ErrorKind::NotFound => ": use --create-dirs to create its directory",

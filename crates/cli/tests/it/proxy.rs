@@ -489,7 +489,7 @@ mod icmp {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
-        for wanted in ["CAP_NET_RAW", "setcap", "mtu=N without /icmp needs nothing"] {
+        for wanted in ["CAP_NET_RAW", "setcap", "mtu=N without /icmp needs no privileges"] {
             assert!(error.contains(wanted), "{wanted}: {error}");
         }
     }
