@@ -201,7 +201,7 @@ fn rate_is_held_within_five_percent() {
 fn loss_is_counted_and_transfers_get_through() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.address, "5ms,5%", &["--seed", "3"]);
-    let client = proxy.perf(&["-n", "2M"]);
+    let client = proxy.perf(&["-n", "2M", "--mtu", "1452"]);
     assert_eq!(number(&client, "end.sent_bytes"), 2e6);
     let report = proxy.report();
     let lost = number(&report, "there.dropped.loss");
@@ -489,7 +489,11 @@ mod icmp {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
-        for wanted in ["CAP_NET_RAW", "setcap", "mtu=N without /icmp needs no privileges"] {
+        for wanted in [
+            "CAP_NET_RAW",
+            "setcap",
+            "mtu=N without /icmp needs no privileges",
+        ] {
             assert!(error.contains(wanted), "{wanted}: {error}");
         }
     }
