@@ -7,6 +7,7 @@
 //! Datagrams precede stream data, because they are urgent. While stream data waits too, they may
 //! get ahead of it by [`HEAD_START`] bytes; from then on both take turns, byte for byte.
 
+mod event;
 mod fate;
 mod queue;
 
@@ -23,7 +24,7 @@ use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::sent::SentFrame;
 
-pub use self::fate::{DatagramEvent, DatagramFate, DatagramId, DatagramStats};
+pub use self::event::{DatagramEvent, DatagramFate, DatagramId, DatagramStats};
 
 /// Sizes of the queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,5 +1,6 @@
 //! Errors that end a connection.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -86,3 +87,6 @@ impl fmt::Display for TransportError {
 }
 
 impl std::error::Error for TransportError {}
+
+/// The payload of a caught panic.
+pub type PanicPayload = Box<dyn Any + Send>;

@@ -43,10 +43,9 @@ pub use datagram::{
 };
 pub use endpoint::{
     AddressFilter, AddressListError, AddressPrefix, ConnectError, ConnectionHandle,
-    CreationLimiter, Endpoint, EndpointStats, Incoming, PacketTooBig, PanicPayload, ReceiveMeta,
-    ReplyLimits,
+    CreationLimiter, Endpoint, EndpointStats, Incoming, PacketTooBig, ReceiveMeta, ReplyLimits,
 };
-pub use error::TransportError;
+pub use error::{PanicPayload, TransportError};
 pub use rng::Rng;
 pub use stream::{
     ClosedStream, FinishError, ReadError, StreamEvent, Streams, Undelivered, WriteError,

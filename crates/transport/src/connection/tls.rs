@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use courser_crypto::{EncryptionLevel, TlsError, TlsSession};
 
-use crate::endpoint::PanicPayload;
+use crate::error::PanicPayload;
 
 /// The TLS session of a connection.
 ///

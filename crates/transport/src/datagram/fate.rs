@@ -1,70 +1,8 @@
-//! Fates of datagrams, and their counters.
+//! Datagrams that were given up, acknowledged or lost.
 
 use super::Datagrams;
+use super::event::{DatagramEvent, DatagramFate, DatagramId};
 use super::queue::Outgoing;
-
-/// Identifies a datagram whose fate is reported; unique within its connection.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct DatagramId(pub(super) u64);
-
-/// The fate of a datagram.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum DatagramFate {
-    /// The peer's QUIC implementation received it. Its application may still never read it (RFC
-    /// 9221 §5.2).
-    Acked,
-    /// The packet that held it counts as lost. It may still have arrived late.
-    Lost,
-    /// It expired before it could be sent.
-    Expired,
-    /// It was not sent, because newer datagrams needed its place in the queue, or because the path
-    /// now carries only smaller ones.
-    Dropped,
-}
-
-/// An event about datagrams that the application may want to handle.
-///
-/// [`Readable`](Self::Readable) and [`Room`](Self::Room) are edge-triggered: one is queued only
-/// after the application found nothing to read or no room. Fates are reported only for datagrams
-/// that requested it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DatagramEvent {
-    /// There is a datagram to read.
-    Readable,
-    /// There is more room for datagrams to be sent.
-    Room,
-    /// The fate of a tracked datagram.
-    Fate {
-        /// The datagram.
-        id: DatagramId,
-        /// Its fate.
-        fate: DatagramFate,
-    },
-}
-
-/// Counters of datagrams.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct DatagramStats {
-    /// Datagrams sent.
-    pub sent: u64,
-    /// Payload bytes of the datagrams sent.
-    pub sent_bytes: u64,
-    /// Datagrams received.
-    pub received: u64,
-    /// Payload bytes of the datagrams received.
-    pub received_bytes: u64,
-    /// Datagrams sent whose packet was acknowledged.
-    pub acked: u64,
-    /// Datagrams sent whose packet counts as lost.
-    pub lost: u64,
-    /// Datagrams that expired before they were sent.
-    pub expired: u64,
-    /// Datagrams dropped before they were sent, because newer ones filled the queue or the path's
-    /// datagram size fell.
-    pub unsent_dropped: u64,
-    /// Datagrams received and dropped unread, because newer ones arrived.
-    pub unread_dropped: u64,
-}
 
 impl Datagrams {
     pub(super) fn give_up(&mut self, datagram: &Outgoing, fate: DatagramFate) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use courser_base::Time;
 
-use super::DatagramId;
+use super::event::DatagramId;
 
 /// A datagram that waits to be sent.
 #[derive(Debug)]

@@ -1,46 +1,22 @@
 //! Tokens by which a client proves that it receives at its address (RFC 9000 §8.1).
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::ops::Add;
 use std::time::Duration;
 
 use courser_crypto::token_seal::{NONCE_LEN, TokenKey, sealed_len};
 use courser_wire::{ConnectionId, Reader, Writer};
 
-use super::token_filter::{Nonce, TokenFilter};
+use super::token_filter::TokenFilter;
+use super::validation_token::Nonce;
+pub use super::validation_token::{
+    CLOCK_SKEW, SystemSeconds, VALIDATION_LIFETIME, ValidationToken,
+};
 use crate::rng::Rng;
 
 /// Lifetime of a token from a Retry: its client answers at once (limit K23).
 pub const RETRY_LIFETIME: Duration = Duration::from_secs(10);
 
-/// Lifetime of a token from NEW_TOKEN (limit K23).
-pub const VALIDATION_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Maximum by which a token may appear to be issued in the future, because another server with the
-/// same key issued it. A token from further ahead indicates that a clock was set back, and could
-/// stay valid for years.
-pub const CLOCK_SKEW: Duration = Duration::from_secs(10);
-
-/// Seconds since the start of 1970. Unlike [`courser_base::Time`] they mean the same after a
-/// restart and on other machines.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct SystemSeconds(pub u64);
-
-impl SystemSeconds {
-    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
-    pub const fn saturating_since(self, earlier: Self) -> Duration {
-        Duration::from_secs(self.0.saturating_sub(earlier.0))
-    }
-}
-
-impl Add<Duration> for SystemSeconds {
-    type Output = Self;
-    fn add(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(duration.as_secs()))
-    }
-}
-
-/// The data of a first Initial that its token is checked against.
+/// What a first Initial says about itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {
     /// The token, possibly empty.
@@ -153,17 +129,6 @@ impl RetryToken {
             && self.retry_source == presented.destination
             && is_fresh(self.issued, presented.now, RETRY_LIFETIME)
     }
-}
-
-/// The content of a token that goes into a NEW_TOKEN frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ValidationToken {
-    /// The IP address of the client. Its port will differ next time.
-    pub ip: IpAddr,
-    /// The time of issue.
-    pub issued: SystemSeconds,
-    /// A random number that makes the token unique (RFC 9000 §8.1.3).
-    pub nonce: Nonce,
 }
 
 impl ValidationToken {

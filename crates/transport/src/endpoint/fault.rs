@@ -16,10 +16,7 @@ use super::memory::Held;
 use super::{ConnectionHandle, Endpoint, Owner};
 use crate::config::ServerConfig;
 use crate::connection::ConnectionError;
-use crate::error::TransportError;
-
-/// The payload of a caught panic.
-pub type PanicPayload = Box<dyn Any + Send>;
+use crate::error::{PanicPayload, TransportError};
 
 /// Maximum bytes of a panic's message that are kept in the error.
 const MAX_MESSAGE: usize = 200;

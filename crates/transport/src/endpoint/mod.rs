@@ -23,6 +23,7 @@ mod stats;
 mod tls_tasks;
 pub mod token_filter;
 mod turns;
+mod validation_token;
 pub mod version_negotiation;
 
 use std::cmp::Reverse;
@@ -36,7 +37,6 @@ use courser_wire::{ConnectionId, TransportErrorCode};
 
 pub use self::address_filter::{AddressFilter, AddressListError, AddressPrefix};
 pub use self::creation::CreationLimiter;
-pub use self::fault::PanicPayload;
 pub use self::handle::ConnectionHandle;
 pub use self::incoming::Incoming;
 pub use self::lifecycle::ConnectError;

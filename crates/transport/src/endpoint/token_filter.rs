@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
 
-use super::address_token::{CLOCK_SKEW, SystemSeconds, VALIDATION_LIFETIME, ValidationToken};
+use super::validation_token::{
+    CLOCK_SKEW, Nonce, SystemSeconds, VALIDATION_LIFETIME, ValidationToken,
+};
 
 /// A record of used tokens that never accepts a used one as new (RFC 9000 §8.1.4, limit K23).
 ///
@@ -29,9 +31,6 @@ pub struct TokenFilter {
     /// Number of uses that each filter has room for.
     capacity: usize,
 }
-
-/// A number that distinguishes a token from all others.
-pub type Nonce = [u8; 16];
 
 impl TokenFilter {
     /// Default number of uses that one filter has room for: 96 KiB for each of the two.
