@@ -22,8 +22,18 @@ pub(crate) struct Acknowledger {
     initial: Option<Box<Space>>,
     handshake: Option<Box<Space>>,
     application: Space,
+    promise: Promise,
     /// ACK frames written.
     sent: u64,
+}
+
+/// The delays that our transport parameters promise.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Promise {
+    /// The longest time for which we hold acknowledgements back.
+    pub(crate) max_ack_delay: Duration,
+    /// The shortest time that the peer may ask for, if we offered to take such requests.
+    pub(crate) min_ack_delay: Option<Duration>,
 }
 
 /// The receiving half of a packet number space.
@@ -56,11 +66,12 @@ pub(crate) struct WrittenAck {
 
 impl Acknowledger {
     /// Creates the state of a connection that has received nothing.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(promise: Promise) -> Self {
         Self {
             initial: None,
             handshake: None,
             application: Space::default(),
+            promise,
             sent: 0,
         }
     }
@@ -111,14 +122,9 @@ impl Acknowledger {
     }
 
     /// Notes a packet that was processed in full: it may be acknowledged now (RFC 9000 §13.1).
-    /// `max_ack_delay` is our own promise. True when it is the largest of its space so far.
-    pub(crate) fn on_packet(
-        &mut self,
-        now: Time,
-        id: SpaceId,
-        packet: &Arrived,
-        max_ack_delay: Duration,
-    ) -> bool {
+    /// True when it is the largest of its space so far.
+    pub(crate) fn on_packet(&mut self, now: Time, id: SpaceId, packet: &Arrived) -> bool {
+        let max_ack_delay = self.promise.max_ack_delay;
         let Some(space) = self.get_mut(id) else {
             return false;
         };
@@ -148,17 +154,31 @@ impl Acknowledger {
         self.application.policy.on_batch_end(now, rtt);
     }
 
-    /// Takes the peer's request for another frequency. `least` bounds the delay from below.
+    /// Takes the peer's request for another frequency.
     ///
     /// # Errors
     ///
-    /// PROTOCOL_VIOLATION for a delay that is not allowed.
+    /// PROTOCOL_VIOLATION for a delay that is not allowed, FRAME_ENCODING_ERROR if we did not offer to
+    /// take requests.
     pub(crate) fn on_ack_frequency_frame(
         &mut self,
         frame: &AckFrequency,
-        least: Duration,
     ) -> Result<(), TransportError> {
+        let least = self.check_extension()?;
         self.application.policy.on_ack_frequency_frame(frame, least)
+    }
+
+    /// Checks that we offered to take frames of draft-ietf-quic-ack-frequency-12. Without our
+    /// `min_ack_delay`, which is returned, they are unknown ones (§3).
+    ///
+    /// # Errors
+    ///
+    /// FRAME_ENCODING_ERROR if we did not.
+    pub(crate) fn check_extension(&self) -> Result<Duration, TransportError> {
+        let reason = "a frame of an extension that was not offered";
+        self.promise
+            .min_ack_delay
+            .ok_or_else(|| TransportError::frame_encoding(reason))
     }
 
     /// The peer has received an ACK frame up to `largest`.
@@ -272,6 +292,13 @@ mod tests {
     const DELAY: Duration = Duration::from_millis(25);
     const APPLICATION: SpaceId = SpaceId::Application;
 
+    fn acknowledger() -> Acknowledger {
+        Acknowledger::new(Promise {
+            max_ack_delay: DELAY,
+            min_ack_delay: None,
+        })
+    }
+
     fn arrived(number: u64) -> Arrived {
         Arrived {
             number,
@@ -297,9 +324,9 @@ mod tests {
 
     #[test]
     fn a_packet_of_the_handshake_is_acknowledged_at_once() {
-        let mut acknowledger = Acknowledger::new();
+        let mut acknowledger = acknowledger();
         acknowledger.open(SpaceId::Initial);
-        assert!(acknowledger.on_packet(Time::ZERO, SpaceId::Initial, &arrived(0), DELAY));
+        assert!(acknowledger.on_packet(Time::ZERO, SpaceId::Initial, &arrived(0)));
         assert!(acknowledger.is_due(SpaceId::Initial));
         assert!(write(&mut acknowledger, SpaceId::Initial) > 0);
         assert!(!acknowledger.is_due(SpaceId::Initial));
@@ -308,8 +335,8 @@ mod tests {
 
     #[test]
     fn one_application_packet_waits_for_the_promised_delay() {
-        let mut acknowledger = Acknowledger::new();
-        assert!(acknowledger.on_packet(Time::ZERO, APPLICATION, &arrived(0), DELAY));
+        let mut acknowledger = acknowledger();
+        assert!(acknowledger.on_packet(Time::ZERO, APPLICATION, &arrived(0)));
         assert!(!acknowledger.is_due(APPLICATION));
         assert_eq!(acknowledger.next_timeout(), Some(Time::ZERO + DELAY));
         assert_eq!(write(&mut acknowledger, APPLICATION), 0);
@@ -319,21 +346,34 @@ mod tests {
 
     #[test]
     fn a_repeated_number_is_a_duplicate_and_an_old_one_not_the_largest() {
-        let mut acknowledger = Acknowledger::new();
-        assert!(acknowledger.on_packet(Time::ZERO, APPLICATION, &arrived(5), DELAY));
+        let mut acknowledger = acknowledger();
+        assert!(acknowledger.on_packet(Time::ZERO, APPLICATION, &arrived(5)));
         assert!(acknowledger.is_duplicate(APPLICATION, 5));
-        assert!(!acknowledger.on_packet(Time::ZERO, APPLICATION, &arrived(4), DELAY));
+        assert!(!acknowledger.on_packet(Time::ZERO, APPLICATION, &arrived(4)));
         assert_eq!(acknowledger.expected(APPLICATION), Some(6));
     }
 
     #[test]
+    fn frames_of_an_extension_that_was_not_offered_are_unknown() {
+        let frame = AckFrequency {
+            sequence: 0,
+            ack_eliciting_threshold: 1,
+            requested_max_ack_delay: 25_000,
+            reordering_threshold: 1,
+        };
+        let error = acknowledger().on_ack_frequency_frame(&frame);
+        let code = courser_wire::TransportErrorCode::FRAME_ENCODING_ERROR;
+        assert_eq!(error.map_err(|error| error.code), Err(code));
+    }
+
+    #[test]
     fn a_discarded_space_takes_and_writes_nothing() {
-        let mut acknowledger = Acknowledger::new();
+        let mut acknowledger = acknowledger();
         acknowledger.open(SpaceId::Handshake);
         assert!(acknowledger.is_in_handshake());
         acknowledger.discard(SpaceId::Handshake);
         assert!(!acknowledger.is_in_handshake());
-        assert!(!acknowledger.on_packet(Time::ZERO, SpaceId::Handshake, &arrived(0), DELAY));
+        assert!(!acknowledger.on_packet(Time::ZERO, SpaceId::Handshake, &arrived(0)));
         assert!(acknowledger.is_duplicate(SpaceId::Handshake, 7), "refused");
         assert_eq!(write(&mut acknowledger, SpaceId::Handshake), 0);
     }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use courser_base::Ecn;
+use courser_base::{Ecn, FourTuple};
 
 /// Largest batch in bytes: the most that one UDP send accepts.
 pub const MAX_BATCH: usize = 65_507;
@@ -22,7 +22,30 @@ pub struct Transmit {
     pub len: usize,
 }
 
-/// A buffer for outgoing batches that is reused, so that it stays in the cache.
+impl Transmit {
+    /// A single datagram of `len` bytes.
+    pub(crate) fn single(path: FourTuple, ecn: Ecn, len: usize) -> Self {
+        Self::batch(path, ecn, (1, len), len)
+    }
+
+    /// A batch of `segments` datagrams of `size` bytes, the last of which may be shorter.
+    pub(crate) fn batch(
+        path: FourTuple,
+        ecn: Ecn,
+        (segments, size): (usize, usize),
+        len: usize,
+    ) -> Self {
+        Self {
+            destination: path.peer,
+            source: path.local,
+            ecn,
+            segment_size: (segments > 1).then_some(size),
+            len,
+        }
+    }
+}
+
+/// One hot buffer for outgoing batches, used again and again.
 #[derive(Debug)]
 pub struct TransmitBuffer {
     bytes: Vec<u8>,

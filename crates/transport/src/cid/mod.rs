@@ -1,5 +1,6 @@
 //! Connection IDs: those we give to the peer and those the peer gives to us (RFC 9000 §5.1).
 
+pub mod connection_ids;
 pub mod generator;
 pub mod issued;
 pub mod peer;
@@ -10,6 +11,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use connection_ids::ConnectionIds;
 pub use generator::{ConnectionIdGenerator, RandomGenerator};
 pub use peer::TokenChange;
 

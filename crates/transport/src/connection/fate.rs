@@ -1,40 +1,30 @@
 //! The fate of sent frames: the one match from `SentFrame` to its owner.
 
 use courser_base::Time;
-use courser_telemetry::{Record, Tap};
+use courser_telemetry::Record;
 
-use super::handshake::Handshake;
-use super::{Cids, Connection};
-use crate::acknowledger::Acknowledger;
-use crate::datagram::Datagrams;
+use super::Connection;
+use super::owners::Owners;
+use crate::protection::PacketProtection;
 use crate::recovery::{FrameOwners, LossRecovery};
 use crate::space::SpaceId;
 use crate::space::sent::SentFrame;
-use crate::stream::Streams;
-
-/// The parts of a connection whose frames packets carry.
-pub(super) struct Owners<'a> {
-    acknowledger: &'a mut Acknowledger,
-    streams: &'a mut Streams,
-    datagrams: &'a mut Datagrams,
-    cids: &'a mut Cids,
-    handshake: &'a mut Handshake,
-    tap: &'a mut Tap,
-}
 
 impl Connection {
-    /// Loss recovery, and the parts that it informs.
+    /// Splits the connection into loss recovery, packet protection, and the owners of frames.
     #[inline]
-    pub(super) fn recovery_and_owners(&mut self) -> (&mut LossRecovery, Owners<'_>) {
+    pub(super) fn split(&mut self) -> (&mut LossRecovery, &mut PacketProtection, Owners<'_>) {
         let owners = Owners {
             acknowledger: &mut self.acknowledger,
+            handshake: &mut self.handshake,
+            paths: &mut self.paths,
+            ids: &mut self.ids,
             streams: &mut self.streams,
             datagrams: &mut self.datagrams,
-            cids: &mut self.cids,
-            handshake: &mut self.handshake,
-            tap: &mut self.tap,
+            trace: &mut self.trace,
+            rng: &mut self.rng,
         };
-        (&mut self.recovery, owners)
+        (&mut self.recovery, &mut self.protection, owners)
     }
 }
 
@@ -54,15 +44,14 @@ impl FrameOwners for Owners<'_> {
             SentFrame::Ack { largest } => {
                 self.acknowledger.on_ack_acknowledged(space, largest);
             }
-            SentFrame::Crypto { offset, len } => {
-                self.handshake.crypto.on_acked(space, offset, len);
+            SentFrame::Crypto { .. } | SentFrame::NewToken | SentFrame::HandshakeDone => {
+                self.handshake.on_frame_acked(space, frame);
             }
-            SentFrame::NewConnectionId { .. } => self.cids.issued.on_frame_acked(frame),
-            SentFrame::RetireConnectionId { .. } => self.cids.peer.on_frame_acked(frame),
-            SentFrame::NewToken => self.handshake.tokens = Vec::new(),
+            SentFrame::NewConnectionId { .. } | SentFrame::RetireConnectionId { .. } => {
+                self.ids.on_frame_acked(frame);
+            }
             SentFrame::Datagrams { count } => self.datagrams.on_acked(count),
             SentFrame::TrackedDatagram { id } => self.datagrams.on_tracked_acked(id),
-            SentFrame::HandshakeDone => self.handshake.done_sent = None,
             SentFrame::Ping | SentFrame::PathProbe => {}
             // Loss recovery owns these.
             SentFrame::MtuProbe { .. } | SentFrame::AckFrequency { .. } => {}
@@ -80,14 +69,11 @@ impl FrameOwners for Owners<'_> {
             | SentFrame::DataBlocked { .. }
             | SentFrame::StreamDataBlocked { .. }
             | SentFrame::StreamsBlocked { .. } => self.streams.on_frame_lost(frame),
-            SentFrame::Crypto { offset, len } => {
-                self.handshake.crypto.on_lost(space, offset, len);
+            SentFrame::Crypto { .. } | SentFrame::NewToken | SentFrame::HandshakeDone => {
+                self.handshake.on_frame_lost(space, frame);
             }
-            SentFrame::NewConnectionId { .. } => self.cids.issued.on_frame_lost(frame),
-            SentFrame::RetireConnectionId { .. } => self.cids.peer.on_frame_lost(frame),
-            SentFrame::HandshakeDone => self.handshake.send_done = true,
-            SentFrame::NewToken => {
-                self.handshake.send_tokens = !self.handshake.tokens.is_empty();
+            SentFrame::NewConnectionId { .. } | SentFrame::RetireConnectionId { .. } => {
+                self.ids.on_frame_lost(frame);
             }
             SentFrame::Datagrams { count } => self.datagrams.on_lost(count),
             SentFrame::TrackedDatagram { id } => self.datagrams.on_tracked_lost(id),
@@ -103,11 +89,11 @@ impl FrameOwners for Owners<'_> {
     }
 
     fn has_crypto(&self, space: SpaceId) -> bool {
-        self.handshake.crypto.wants_to_send(space)
+        self.handshake.wants_to_send_crypto(space)
     }
 
     #[inline]
     fn record(&mut self, now: Time, record: impl FnOnce() -> Record) {
-        self.tap.record(now, record);
+        self.trace.record(now, record);
     }
 }

@@ -10,7 +10,7 @@ use crate::space::sent::SentFrames;
 
 impl Connection {
     pub(crate) fn forging_ids(&self) -> (ConnectionId, ConnectionId) {
-        (*self.cids.peer.current(), self.handshake.local_source)
+        (self.ids.destination(), self.handshake.local_id())
     }
 
     /// Takes the next packet number of a space and notes a packet of no consequence under it,

@@ -1,4 +1,4 @@
-//! Idle timeout and keep-alive. RFC 9000 §10.1.
+//! Silence of the peer: idle timeout, keep-alive, requests for credit. RFC 9000 §4.1, §10.1.
 
 use std::time::Duration;
 
@@ -16,6 +16,17 @@ pub(crate) struct Idle {
     heard: Time,
     /// Sending restarts the timer only once after each packet from the peer.
     sent_since: bool,
+    credit: CreditRequests,
+}
+
+/// Requests for credit since data was last sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct CreditRequests {
+    count: u32,
+    /// Stream bytes that had been sent by then.
+    data_sent: u64,
+    /// When the peer had last been heard then; one request for each time.
+    made_after: Option<Time>,
 }
 
 impl Idle {
@@ -27,6 +38,7 @@ impl Idle {
             last: now,
             heard: now,
             sent_since: false,
+            credit: CreditRequests::default(),
         }
     }
 
@@ -56,9 +68,10 @@ impl Idle {
         self.sent_since = false;
     }
 
-    /// An ack-eliciting packet left.
-    pub(crate) fn on_ack_eliciting_sent(&mut self, now: Time) {
-        if !self.sent_since {
+    /// A packet left.
+    #[inline]
+    pub(crate) fn on_packet_sent(&mut self, now: Time, is_ack_eliciting: bool) {
+        if is_ack_eliciting && !self.sent_since {
             self.last = now;
             self.sent_since = true;
         }
@@ -90,7 +103,39 @@ impl Idle {
         };
         Some(self.last + interval?)
     }
+
+    /// Returns the time at which a blocked sender asks for credit again. Seldom if that does not
+    /// help, and only so often: a peer that grants nothing is left to the idle timeout.
+    /// `data_sent` are the stream bytes that were sent so far.
+    pub(crate) fn credit_request_at(&self, data_sent: u64, pto: Duration) -> Option<Time> {
+        let count = self.credit.since(data_sent).count;
+        let is_due = self.credit.made_after != Some(self.heard) && count < MAX_CREDIT_REQUESTS;
+        is_due.then(|| self.heard + pto.saturating_mul(3 << count))
+    }
+
+    /// A blocked sender asks for credit.
+    pub(crate) fn on_credit_requested(&mut self, data_sent: u64) {
+        self.credit = self.credit.since(data_sent);
+        self.credit.count += 1;
+        self.credit.made_after = Some(self.heard);
+    }
 }
+
+impl CreditRequests {
+    /// Forgets the requests if data was sent since.
+    fn since(self, data_sent: u64) -> Self {
+        if self.data_sent == data_sent {
+            return self;
+        }
+        Self {
+            data_sent,
+            ..Self::default()
+        }
+    }
+}
+
+/// The last comes after more than 700 probe timeouts.
+const MAX_CREDIT_REQUESTS: u32 = 8;
 
 /// The longest time to which three probe timeouts prolong the idle timeout (limit K82).
 ///
@@ -136,10 +181,26 @@ mod tests {
     }
 
     #[test]
+    fn credit_is_asked_for_once_after_each_packet_and_ever_more_rarely() {
+        let mut idle = idle();
+        for count in 0..MAX_CREDIT_REQUESTS {
+            let due = idle.heard() + PTO * (3 << count);
+            assert_eq!(idle.credit_request_at(1000, PTO), Some(due));
+            idle.on_credit_requested(1000);
+            assert_eq!(idle.credit_request_at(1000, PTO), None, "not answered");
+            idle.on_received(due);
+        }
+        assert_eq!(idle.credit_request_at(1000, PTO), None, "often enough");
+        let sent_more = idle.credit_request_at(2000, PTO);
+        assert_eq!(sent_more, Some(idle.heard() + PTO * 3));
+    }
+
+    #[test]
     fn only_the_first_send_since_a_packet_restarts_the_timer() {
         let mut idle = idle();
-        idle.on_ack_eliciting_sent(at(100));
-        idle.on_ack_eliciting_sent(at(200));
+        idle.on_packet_sent(at(50), false);
+        idle.on_packet_sent(at(100), true);
+        idle.on_packet_sent(at(200), true);
         assert_eq!(idle.deadline(PTO), Some(at(30_100)));
         idle.on_received(at(300));
         assert_eq!(idle.deadline(PTO), Some(at(30_300)));

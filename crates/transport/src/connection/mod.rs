@@ -4,63 +4,64 @@
 //! sees a frame is in `dispatch`, what leaves and when in `transmit`, who hears of an
 //! acknowledgement in `fate`.
 
+mod arrival;
 mod close;
-mod datagrams;
+mod closing;
+mod coalesced;
 mod dispatch;
+mod effects;
 pub(crate) mod error;
 pub(crate) mod event;
 mod fate;
 mod fill;
 #[cfg(test)]
 mod forging;
-pub(crate) mod handshake;
 mod idle;
-mod mtu;
+mod life;
+mod owners;
 mod packet_too_big;
+mod packets;
+mod progress;
 mod receive;
+mod spaces;
 mod start;
 mod state;
 pub(crate) mod stats;
 mod suspicion;
-pub(crate) mod timeouts;
-mod tls;
+mod timeouts;
+pub(crate) mod timer;
 mod trace;
 mod transmit;
-mod transmit_close;
-mod transmit_handshake;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{Exporter, HandshakeData, TlsError};
-use courser_recovery::Algorithm;
-use courser_telemetry::{Record, Sink, StateChanged, Tap};
-use courser_wire::ConnectionId;
+use courser_recovery::{Algorithm, BASE_MTU};
+use courser_telemetry::Sink;
 
 pub use self::error::{ConnectionError, PeerClose};
 pub use self::event::Event;
 pub use self::stats::{ConnectionStats, PathStats, UdpStats};
-pub use self::timeouts::Timer;
-pub use self::tls::{TlsResult, TlsTask};
+pub use self::timer::Timer;
+pub use crate::handshake::{TlsResult, TlsTask};
 pub use crate::protection::KeyUpdateBlocked;
 
-pub(crate) use self::receive::Arrival;
+pub(crate) use self::arrival::Arrival;
 pub(crate) use self::start::{FirstInitial, Origin};
 
-use self::handshake::Handshake;
+use self::fill::frame_room;
 use self::idle::Idle;
-use self::state::State;
+use self::life::Life;
+use self::packet_too_big::quoted;
 use self::suspicion::Suspicion;
-use self::timeouts::CreditRequests;
-use self::trace::Recorded;
+use self::trace::Trace;
 use crate::acknowledger::Acknowledger;
-use crate::cid::issued::IssuedIds;
-use crate::cid::peer::PeerIds;
-use crate::config::TransportConfig;
-use crate::datagram::Datagrams;
+use crate::cid::ConnectionIds;
+use crate::datagram::{DatagramId, Datagrams, SendDatagramError, SendOptions};
+use crate::handshake::Handshake;
 use crate::path::paths::Paths;
 use crate::protection::PacketProtection;
 use crate::recovery::LossRecovery;
@@ -71,85 +72,65 @@ use crate::stream::Streams;
 /// One connection of an endpoint.
 #[derive(Debug)]
 pub struct Connection {
-    config: Arc<TransportConfig>,
-    side: Side,
-    state: State,
+    life: Life,
     handshake: Handshake,
     protection: PacketProtection,
     acknowledger: Acknowledger,
     paths: Paths,
-    cids: Cids,
+    ids: ConnectionIds,
     streams: Streams,
     datagrams: Datagrams,
     recovery: LossRecovery,
     idle: Idle,
-    credit_requests: CreditRequests,
     suspicion: Suspicion,
     events: VecDeque<Event>,
-    close_error: Option<ConnectionError>,
     stats: ConnectionStats,
     rng: Rng,
-    tap: Tap,
-    /// What was recorded last, while a sink is plugged in.
-    recorded: Option<Box<Recorded>>,
-}
-
-/// Connection IDs both ways.
-#[derive(Debug)]
-struct Cids {
-    issued: IssuedIds,
-    peer: PeerIds,
-    /// Sequence number of the newest of our IDs that the peer moved with.
-    in_use: u64,
-    /// IDs the peer gave back: the endpoint stops routing them.
-    retired: Vec<ConnectionId>,
+    trace: Trace,
 }
 
 impl Connection {
     /// Which end this is.
     pub fn side(&self) -> Side {
-        self.side
+        self.handshake.side()
     }
 
     /// True until the handshake is complete.
     pub fn is_handshaking(&self) -> bool {
-        self.state.is_handshaking()
+        self.life.is_handshaking()
     }
 
     /// True once the handshake is confirmed.
     pub fn is_confirmed(&self) -> bool {
-        self.state.is_confirmed()
+        self.life.is_confirmed()
     }
 
     /// True when the connection is over, for whatever reason.
     pub fn is_closed(&self) -> bool {
-        !self.state.is_open()
+        !self.life.is_open()
     }
 
     /// True when the peer knows that the connection is over, or is gone: nothing more is to be
     /// said, only late packets are swallowed.
     pub fn is_quiet(&self) -> bool {
-        matches!(
-            self.state,
-            State::Draining { answer: None, .. } | State::Drained
-        )
+        self.life.is_quiet()
     }
 
     /// True when nothing is left to do; the endpoint forgets the connection.
     pub fn is_drained(&self) -> bool {
-        matches!(self.state, State::Drained)
+        self.life.is_drained()
     }
 
     /// Addresses of the path in use.
     pub fn path(&self) -> FourTuple {
-        self.paths.active().tuple
+        self.paths.active().tuple()
     }
 
     /// Addresses of the path where the peer was last proven to be: those that an application may
     /// believe. The path in use is another one while a peer that moved has not answered there
     /// (RFC 9000 §9.3), for its address may be forged.
     pub fn proven_path(&self) -> FourTuple {
-        self.paths.proven().tuple
+        self.paths.proven().tuple()
     }
 
     /// Smoothed round-trip time of the path in use.
@@ -159,17 +140,17 @@ impl Connection {
 
     /// What the handshake negotiated; `None` until ALPN and server name are known.
     pub fn handshake_data(&self) -> Option<HandshakeData> {
-        self.handshake.data.clone()
+        self.handshake.data().cloned()
     }
 
     /// The peer's certificate chain in DER, its own first.
     pub fn peer_certificates(&self) -> Option<Vec<Vec<u8>>> {
-        self.handshake.peer_certificates.clone()
+        self.handshake.peer_certificates().cloned()
     }
 
     /// The TLS exporter, once the handshake is complete.
     pub fn exporter(&self) -> Option<&Exporter> {
-        self.handshake.exporter.as_ref()
+        self.handshake.exporter()
     }
 
     /// Fills `out` with keying material that both ends derive alike (RFC 8446 §7.5).
@@ -207,7 +188,7 @@ impl Connection {
 
     /// Why the connection is over, once it is.
     pub fn close_error(&self) -> Option<&ConnectionError> {
-        self.close_error.as_ref()
+        self.life.error()
     }
 
     /// The next thing the application should know.
@@ -223,7 +204,7 @@ impl Connection {
 
     /// Sends a PING, so that the peer proves to be there.
     pub fn ping(&mut self) {
-        if self.state.is_open() {
+        if self.life.is_open() {
             self.recovery.request_ping(SpaceId::Application);
         }
     }
@@ -234,24 +215,16 @@ impl Connection {
     ///
     /// When the rules do not allow an update yet. Nothing changes then.
     pub fn initiate_key_update(&mut self, now: Time) -> Result<(), KeyUpdateBlocked> {
-        if !self.state.is_confirmed() {
+        if !self.life.is_confirmed() {
             return Err(KeyUpdateBlocked::NotConfirmed);
         }
-        self.derive_keys();
         let next = self.recovery.first_unused_number();
         self.protection.update(next)?;
         // An empty packet would not show the peer the new phase.
         self.recovery.request_ping(SpaceId::Application);
-        self.record_key_update(now, false);
+        let key_phase = self.protection.key_phase();
+        self.trace.key_update(now, false, key_phase);
         Ok(())
-    }
-
-    /// Derives the 1-RTT keys if they are of use from now on.
-    #[inline]
-    fn derive_keys(&mut self) {
-        if self.protection.is_underived() && (self.may_send_application() || self.is_closed()) {
-            self.protection.derive();
-        }
     }
 
     /// Counters, and the state of the path.
@@ -286,8 +259,7 @@ impl Connection {
 
     /// Plugs in a sink for records, or takes it out.
     pub fn set_sink(&mut self, sink: Option<Box<dyn Sink>>) {
-        self.tap.set(sink);
-        self.recorded = None;
+        self.trace.set(sink);
     }
 
     /// Goes on with another congestion controller, without a burst and with the window as it is;
@@ -296,23 +268,54 @@ impl Connection {
     ///
     /// [`CongestionController::switch`]: courser_recovery::CongestionController::switch
     pub fn set_congestion_controller(&mut self, now: Time, algorithm: Algorithm) {
-        let is_same = self.config.congestion == algorithm;
-        if !is_same || self.config.controller_factory.is_some() {
-            let config = Arc::make_mut(&mut self.config);
-            config.congestion = algorithm;
-            config.controller_factory = None;
-        }
-        let capacity_rise = self.config.capacity_rise;
-        self.recovery
-            .switch_controller(now, algorithm, capacity_rise);
+        self.recovery.switch_controller(now, algorithm);
     }
 
-    fn enter(&mut self, now: Time, state: State) {
-        let old = Some(self.state.name());
-        self.state = state;
-        let state = self.state.name();
-        self.tap
-            .record(now, || Record::StateChanged(StateChanged { old, state }));
+    /// Sets the MTU of the interface towards the peer in bytes of an IP packet. It is the first
+    /// size that the search tries, and the largest. Without it the search begins at Ethernet's.
+    /// Best called as soon as the connection exists, and again after
+    /// [`Event::PathChanged`].
+    pub fn set_interface_mtu(&mut self, mtu: u32) {
+        let size = self.paths.active().payload_of(mtu);
+        self.recovery.set_interface_mtu(size);
+    }
+
+    /// Received datagrams, and room for those to be sent.
+    pub fn datagrams(&mut self) -> &mut Datagrams {
+        &mut self.datagrams
+    }
+
+    /// Bytes of the largest datagram that can be sent now; `None` when the peer takes none or its
+    /// limits are not known yet.
+    ///
+    /// Follows the datagram size of the path, in which it changes while the connection lives, the
+    /// peer's limit and the length of its connection IDs. At least 1158 bytes on a path in use, if
+    /// neither the peer nor our own queue allows less.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        let mtu = self.recovery.route().mtu();
+        let room = frame_room(mtu, self.ids.destination().len());
+        self.datagrams.max_size(room)
+    }
+
+    /// Queues a datagram to be sent once (RFC 9221 §5). If there is no room, the oldest ones are
+    /// dropped. Its ID is for [`DatagramEvent::Fate`](crate::DatagramEvent::Fate), if it is tracked.
+    ///
+    /// # Errors
+    /// The peer takes no datagrams, or none of this size, or sending is switched off. On a connection
+    /// that is over nothing is sent, which is no error here.
+    pub fn send_datagram(
+        &mut self,
+        now: Time,
+        data: Bytes,
+        options: SendOptions,
+    ) -> Result<Option<DatagramId>, SendDatagramError> {
+        let max = self.max_datagram_size();
+        if max.is_some_and(|max| data.len() + NEARLY_FULL > max) {
+            // Packets with room for the longest number are never quite full, but larger ones would
+            // be of use.
+            self.recovery.on_full_datagram_wanted(now);
+        }
+        self.datagrams.send(now, data, max, options)
     }
 }
 
@@ -321,7 +324,7 @@ impl Connection {
     /// Bytes held for the peer: what it has not acknowledged, what nobody has read, datagrams,
     /// records of packets, and a handshake while it goes on.
     pub(crate) fn memory(&self) -> u64 {
-        let state = match self.state.is_handshaking() {
+        let state = match self.life.is_handshaking() {
             true => HANDSHAKE_MEMORY,
             false if self.is_closed() => 0,
             false => CONNECTION_MEMORY,
@@ -341,66 +344,51 @@ impl Connection {
         self.streams.set_memory_left(left);
     }
 
-    /// How many connection IDs the endpoint should make.
-    pub(crate) fn cids_wanted(&self) -> usize {
-        let ready = self.state.is_open() && self.handshake.peer_parameters.is_some();
-        if ready && self.protection.has_keys(SpaceId::Application) {
-            self.cids.issued.wanted()
+    /// The number of connection IDs that the endpoint should make.
+    pub(crate) fn ids_wanted(&self) -> usize {
+        let is_ready = self.life.is_open() && self.handshake.peer_parameters().is_some();
+        if is_ready && self.protection.has_keys(SpaceId::Application) {
+            self.ids.wanted()
         } else {
             0
         }
     }
 
-    /// Takes a connection ID that the endpoint made.
-    pub(crate) fn issue_cid(&mut self, id: ConnectionId, token: [u8; 16]) {
-        self.cids.issued.issue(id, token);
+    /// The connection IDs, which the endpoint routes by.
+    pub(crate) fn ids(&self) -> &ConnectionIds {
+        &self.ids
     }
 
-    /// True once for each task with TLS work: the endpoint lists it.
-    #[inline]
-    pub(crate) fn list_tls_task(&mut self) -> bool {
-        self.handshake.tls.list()
+    /// The connection IDs, for new ones and those that are not used any more.
+    pub(crate) fn ids_mut(&mut self) -> &mut ConnectionIds {
+        &mut self.ids
     }
 
-    /// Hands out the TLS work that is listed.
-    pub(crate) fn take_tls_task(&mut self) -> Option<TlsTask> {
-        self.handshake.tls.take_listed()
+    /// The handshake, with its TLS tasks and tokens.
+    pub(crate) fn handshake_mut(&mut self) -> &mut Handshake {
+        &mut self.handshake
     }
 
-    /// IDs that the peer gave back.
-    pub(crate) fn take_retired_cid(&mut self) -> Option<ConnectionId> {
-        self.cids.retired.pop()
+    /// Takes the message of a router that a datagram to the peer was too large for a link which
+    /// carries IP packets of `mtu` bytes. `quote` is the beginning of the datagram. True if the
+    /// message is believed.
+    ///
+    /// Costs the same for every message, and however much is in flight.
+    pub(crate) fn on_packet_too_big(&mut self, now: Time, mtu: u32, quote: &[u8]) -> bool {
+        let claimed = self.paths.active().payload_of(mtu);
+        // Claims that no QUIC path can make are not examined any further.
+        if claimed < BASE_MTU || !self.life.is_open() {
+            return false;
+        }
+        let id_len = self.ids.destination().len();
+        let (recovery, protection, mut owners) = self.split();
+        let quoted = quoted(quote, id_len, recovery, protection);
+        recovery.on_router_report(now, quoted, claimed, &mut owners)
     }
 
     /// True while the application has something to read with [`Connection::poll_event`].
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
-    }
-
-    /// The ID that we address the peer by.
-    pub(crate) fn peer_id(&self) -> ConnectionId {
-        *self.cids.peer.current()
-    }
-
-    /// All IDs the peer may address us by.
-    pub(crate) fn active_cids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        self.cids.issued.active()
-    }
-
-    /// One change at a time to the tokens that reset this connection.
-    pub(crate) fn poll_token_change(&mut self) -> Option<crate::cid::peer::TokenChange> {
-        self.cids.peer.poll_token_change()
-    }
-
-    /// True once, when a server should give the client tokens for its next connection.
-    pub(crate) fn take_wants_tokens(&mut self) -> bool {
-        std::mem::take(&mut self.handshake.wants_tokens)
-    }
-
-    /// Takes tokens for NEW_TOKEN frames.
-    pub(crate) fn queue_tokens(&mut self, tokens: Vec<Bytes>) {
-        self.handshake.send_tokens = !tokens.is_empty();
-        self.handshake.tokens = tokens;
     }
 }
 
@@ -409,6 +397,9 @@ const HANDSHAKE_MEMORY: u64 = 24 << 10;
 
 /// Memory of an idle connection (limit K116): its paths, keys, tables and the task that serves it.
 const CONNECTION_MEMORY: u64 = 16 << 10;
+
+/// Bytes that a datagram may have less than fit, and still want larger packets.
+const NEARLY_FULL: usize = 64;
 
 #[cfg(test)]
 mod tests;

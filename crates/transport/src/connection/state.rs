@@ -2,7 +2,7 @@
 
 use courser_base::Time;
 
-use super::close::Closing;
+use super::closing::Closing;
 
 /// The life of a connection. RFC 9000 §10, RFC 9001 §4.1.
 ///

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 pub use crate::recovery::stats::PathStats;
 
+use crate::build::transmit::Transmit;
 use crate::datagram::DatagramStats;
 
 /// Datagrams and bytes in one direction.
@@ -15,6 +16,16 @@ pub struct UdpStats {
     pub bytes: u64,
     /// Batches: what one system call sent, or one buffer received.
     pub batches: u64,
+}
+
+impl UdpStats {
+    /// Counts a batch that is sent.
+    pub(super) fn on_batch(&mut self, batch: &Transmit) {
+        self.batches += 1;
+        self.bytes += batch.len as u64;
+        let size = batch.segment_size.unwrap_or(batch.len);
+        self.datagrams += batch.len.div_ceil(size) as u64;
+    }
 }
 
 /// Counters since the connection began, and the state of its path.

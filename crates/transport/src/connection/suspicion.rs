@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use courser_base::Time;
 
+use super::effects::Received;
+use crate::error::TransportError;
+
 /// Counts what a peer sends without getting anywhere (limit K17).
 ///
 /// Honest peers send such frames too: a PING now and then, a DATA_BLOCKED when a window is
@@ -41,9 +44,26 @@ impl Suspicion {
         }
     }
 
+    /// Judges a packet that was processed.
+    ///
+    /// # Errors
+    ///
+    /// PROTOCOL_VIOLATION when the peer has gone too far.
+    pub(super) fn judge(&mut self, now: Time, packet: &Received) -> Result<(), TransportError> {
+        if !self.on_packet(now, packet.idle, packet.has_progress) {
+            let reason = "too many frames that bring nothing";
+            return Err(TransportError::protocol_violation(reason));
+        }
+        if !self.on_repeats(now, packet.repeats, packet.news) {
+            let reason = "too many frames that repeat what is known";
+            return Err(TransportError::protocol_violation(reason));
+        }
+        Ok(())
+    }
+
     /// A packet was processed with `repeats` STREAM and credit frames that brought what was
     /// known, and `news` that did not. False when the peer has gone too far.
-    pub(crate) fn on_repeats(&mut self, now: Time, repeats: u32, news: u32) -> bool {
+    pub(super) fn on_repeats(&mut self, now: Time, repeats: u32, news: u32) -> bool {
         if repeats > 0 {
             self.refill(now);
         }
@@ -60,7 +80,7 @@ impl Suspicion {
 
     /// A packet was processed. `idle` counts its frames that brought nothing, and `progress`
     /// tells whether another one did. False when the peer has gone too far.
-    pub(crate) fn on_packet(&mut self, now: Time, idle: u32, progress: bool) -> bool {
+    pub(super) fn on_packet(&mut self, now: Time, idle: u32, progress: bool) -> bool {
         if progress {
             self.left = self.left.saturating_add(1).min(BURST);
         }

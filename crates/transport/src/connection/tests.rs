@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use courser_wire::Direction;
+use courser_wire::{ConnectionId, Direction};
 
 use super::*;
+use crate::config::TransportConfig;
 use crate::testing::link::Datagram;
 use crate::testing::{Pair, RTT};
 

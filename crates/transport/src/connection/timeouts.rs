@@ -5,78 +5,51 @@ use courser_recovery::LossTimer;
 use courser_telemetry::PathState;
 
 use super::Connection;
+use super::close::path_too_small;
 use super::error::ConnectionError;
 use super::event::Event;
-use super::state::State;
+use super::idle::Idle;
+use super::life::{Ending, Life};
+use super::timer::Timer;
 use crate::path::paths::PathsOutcome;
+use crate::recovery::LossRecovery;
 use crate::space::SpaceId;
-
-/// Why a connection wants to be woken.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Timer {
-    /// Packets pass the time threshold of loss detection (RFC 9002 §6.1.2).
-    LossDetection,
-    /// A probe is due (RFC 9002 §6.2).
-    Probe,
-    /// An acknowledgement is due (RFC 9000 §13.2.1).
-    Ack,
-    /// The pacer lets the next batch go (RFC 9002 §7.7).
-    Pacing,
-    /// The connection dies of silence (RFC 9000 §10.1).
-    Idle,
-    /// A keep-alive is due.
-    KeepAlive,
-    /// Credit has been missing for long (RFC 9000 §4.1).
-    Credit,
-    /// The handshake takes too long.
-    Handshake,
-    /// A path validation wants a new challenge, or has failed (RFC 9000 §8.2).
-    PathValidation,
-    /// The previous receive keys are erased (RFC 9001 §6.5).
-    KeyDiscard,
-    /// Something the streams wait for.
-    Streams,
-    /// A datagram that waits to be sent expires.
-    Datagrams,
-    /// Closing or draining is over (RFC 9000 §10.2).
-    Close,
-}
+use crate::stream::Streams;
 
 impl Connection {
     /// When to call [`Connection::handle_timeout`], and what for.
     pub fn next_timeout(&self) -> Option<(Time, Timer)> {
-        match &self.state {
-            State::Closing(closing) => return Some((closing.until, Timer::Close)),
-            State::Draining { until, .. } => return Some((*until, Timer::Close)),
-            State::Drained => return None,
-            State::Handshaking | State::Complete | State::Confirmed => {}
+        if !self.life.is_open() {
+            return self.life.next_timeout().map(|at| (at, Timer::Close));
         }
-        let budget = self.paths.active().amplification.budget();
-        let loss = self.recovery.loss_timer(budget).map(|timer| match timer {
+        let path = self.paths.active();
+        let loss = self.recovery.loss_timer(path.budget());
+        let loss = loss.map(|timer| match timer {
             LossTimer::TimeThreshold { at, .. } => (at, Timer::LossDetection),
             LossTimer::Probe { at, .. } => (at, Timer::Probe),
         });
-        let ack = self.acknowledger.next_timeout().map(|at| (at, Timer::Ack));
-        let pacing = self.recovery.paced_until().map(|at| (at, Timer::Pacing));
-        let idle = self.idle_deadline().map(|at| (at, Timer::Idle));
-        let keep_alive = self.keep_alive_at().map(|at| (at, Timer::KeepAlive));
-        let credit = self.credit_request_at().map(|at| (at, Timer::Credit));
-        let handshake = self.handshake_deadline().map(|at| (at, Timer::Handshake));
-        let path = self
-            .paths
-            .next_timeout()
-            .map(|at| (at, Timer::PathValidation));
-        let keys = self
-            .protection
-            .next_timeout()
-            .map(|at| (at, Timer::KeyDiscard));
-        let streams = self.streams.next_timeout().map(|at| (at, Timer::Streams));
-        let datagrams = self
-            .datagrams
-            .next_timeout()
-            .map(|at| (at, Timer::Datagrams));
+        let handshake = self
+            .handshake
+            .deadline(self.idle.heard(), path.is_validated());
+        let named = |at: Option<Time>, timer| at.map(|at| (at, timer));
         [
-            loss, ack, pacing, idle, keep_alive, credit, handshake, path, keys, streams, datagrams,
+            loss,
+            named(self.acknowledger.next_timeout(), Timer::Ack),
+            named(self.recovery.paced_until(), Timer::Pacing),
+            named(self.idle.deadline(self.recovery.pto()), Timer::Idle),
+            named(
+                keep_alive_at(&self.life, &self.idle, &self.recovery, &self.streams),
+                Timer::KeepAlive,
+            ),
+            named(
+                credit_request_at(&self.life, &self.idle, &self.recovery, &self.streams),
+                Timer::Credit,
+            ),
+            named(handshake, Timer::Handshake),
+            named(self.paths.next_timeout(), Timer::PathValidation),
+            named(self.protection.next_timeout(), Timer::KeyDiscard),
+            named(self.streams.next_timeout(), Timer::Streams),
+            named(self.datagrams.next_timeout(), Timer::Datagrams),
         ]
         .into_iter()
         .flatten()
@@ -85,130 +58,90 @@ impl Connection {
 
     /// Runs what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
-        match &self.state {
-            State::Closing(closing) if closing.until <= now => self.enter(now, State::Drained),
-            State::Draining { until, .. } if *until <= now => self.enter(now, State::Drained),
-            _ => {}
+        if !self.life.is_open() {
+            return self.life.on_timeout(now, &mut self.trace);
         }
-        if !self.state.is_open() {
-            return;
+        let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        if is_due(self.idle.deadline(self.recovery.pto())) {
+            return self.end(now, Ending::Silence(ConnectionError::TimedOut));
         }
-        if self.idle_deadline().is_some_and(|at| at <= now) {
-            return self.end_silently(now, ConnectionError::TimedOut);
+        let is_validated = self.paths.active().is_validated();
+        if is_due(self.handshake.deadline(self.idle.heard(), is_validated)) {
+            return self.end(now, Ending::Silence(ConnectionError::HandshakeTimedOut));
         }
-        if self.handshake_deadline().is_some_and(|at| at <= now) {
-            return self.end_silently(now, ConnectionError::HandshakeTimedOut);
-        }
-        let outcome = self.paths.on_timeout(now);
+        let old = self.ids.destination();
+        let outcome = self.paths.on_timeout(now, &mut self.ids);
         if outcome == PathsOutcome::Reverted {
-            self.recovery.activate_route(self.paths.active().route);
+            let path = self.paths.active();
+            self.recovery.activate_route(path.route());
+            self.trace.destination(now, old, self.ids.destination());
+            self.trace.path(now, path, PathState::MigrationAbandoned);
+            let peer = path.tuple().peer;
+            self.events.push_back(Event::PathChanged { peer });
         }
-        self.forget_given_up_paths();
-        match outcome {
-            PathsOutcome::Unchanged => {}
-            PathsOutcome::Reverted => {
-                let old = *self.cids.peer.current();
-                self.return_to_peer_id();
-                self.record_peer_id(now, old);
-                let index = self.paths.active_index();
-                self.record_path(now, index, PathState::MigrationAbandoned);
-                let peer = self.paths.active().tuple.peer;
-                self.events.push_back(Event::PathChanged { peer });
-            }
-            PathsOutcome::NoneLeft => return self.end_silently(now, ConnectionError::TimedOut),
+        while let Some(route) = self.paths.take_given_up(&mut self.ids) {
+            self.recovery.close_route(route);
         }
-        if self.keep_alive_at().is_some_and(|at| at <= now) {
+        if outcome == PathsOutcome::NoneLeft {
+            return self.end(now, Ending::Silence(ConnectionError::TimedOut));
+        }
+        if is_due(keep_alive_at(
+            &self.life,
+            &self.idle,
+            &self.recovery,
+            &self.streams,
+        )) {
             self.recovery.request_ping(SpaceId::Application);
         }
-        if self.credit_request_at().is_some_and(|at| at <= now) {
-            self.request_credit();
+        if is_due(credit_request_at(
+            &self.life,
+            &self.idle,
+            &self.recovery,
+            &self.streams,
+        )) {
+            let sent = self.streams.counters().data_sent;
+            self.idle.on_credit_requested(sent);
+            self.streams.repeat_blocked();
         }
         self.acknowledger.on_timeout(now);
         self.protection.on_timeout(now);
         self.streams.on_timeout(now);
         self.datagrams.on_timeout(now);
-        let budget = self.paths.active().amplification.budget();
-        let (recovery, mut owners) = self.recovery_and_owners();
-        if recovery.on_timeout(now, budget, &mut owners) {
-            self.on_path_too_small(now);
+        let budget = self.paths.active().budget();
+        let (recovery, _, mut owners) = self.split();
+        let is_too_small = recovery.on_timeout(now, budget, &mut owners);
+        if is_too_small && self.life.is_confirmed() {
+            self.end(now, path_too_small());
         }
-        self.record_changes(now);
-    }
-
-    fn idle_deadline(&self) -> Option<Time> {
-        self.idle.deadline(self.recovery.pto())
-    }
-
-    fn keep_alive_at(&self) -> Option<Time> {
-        if self.state.is_handshaking() || self.recovery.wants_ping(SpaceId::Application) {
-            return None;
-        }
-        self.idle.keep_alive_at(self.streams.has_own_exchanges())
-    }
-
-    /// When to ask for credit again: nothing is in flight whose loss would be noticed, and what
-    /// would let us go on may have been sent to an address that is ours no more
-    /// (RFC 9000 §4.1). Seldom if that does not help, and not for ever: a peer that grants
-    /// nothing is left to the idle timeout.
-    fn credit_request_at(&self) -> Option<Time> {
-        let requests = &self.credit_requests;
-        let sent = self.streams.counters().data_sent;
-        let count = if requests.data_sent == sent {
-            requests.count
-        } else {
-            0
-        };
-        let is_due = self.state.is_confirmed()
-            && !self.recovery.is_waiting(SpaceId::Application)
-            && self.streams.was_ever_blocked()
-            && requests.made_after != Some(self.idle.heard())
-            && count < MAX_CREDIT_REQUESTS;
-        let pto = self.recovery.pto();
-        is_due.then(|| self.idle.heard() + pto.saturating_mul(3 << count))
-    }
-
-    fn request_credit(&mut self) {
-        let sent = self.streams.counters().data_sent;
-        let requests = &mut self.credit_requests;
-        if requests.data_sent != sent {
-            *requests = CreditRequests {
-                data_sent: sent,
-                ..CreditRequests::default()
-            };
-        }
-        requests.count += 1;
-        requests.made_after = Some(self.idle.heard());
-        self.streams.repeat_blocked();
-    }
-
-    /// The whole handshake has its time. A client that has not proven its address, and that a
-    /// server hears nothing of, has half of it (limit K12): half-open connections are what
-    /// attackers make. One that has proven it may only be on a path with many losses, where
-    /// probe timeouts of four and eight seconds are what is left.
-    fn handshake_deadline(&self) -> Option<Time> {
-        if !matches!(self.state, State::Handshaking) {
-            return None;
-        }
-        let timeout = self.config.handshake_timeout;
-        let whole = self.handshake.started + timeout;
-        let is_proven = self.paths.active().amplification.is_validated();
-        Some(if self.side.is_server() && !is_proven {
-            whole.min(self.idle.heard() + timeout / 2)
-        } else {
-            whole
-        })
+        self.trace.changes(now, &self.recovery);
     }
 }
 
-/// Requests for credit since data was last sent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CreditRequests {
-    count: u32,
-    /// Stream bytes that had been sent by then.
-    data_sent: u64,
-    /// When the peer had last been heard then; one request for each time.
-    made_after: Option<Time>,
+/// Returns the time at which a keep-alive is due.
+fn keep_alive_at(
+    life: &Life,
+    idle: &Idle,
+    recovery: &LossRecovery,
+    streams: &Streams,
+) -> Option<Time> {
+    if life.is_handshaking() || recovery.wants_ping(SpaceId::Application) {
+        return None;
+    }
+    idle.keep_alive_at(streams.has_own_exchanges())
 }
 
-/// The last comes after more than 700 probe timeouts.
-const MAX_CREDIT_REQUESTS: u32 = 8;
+/// Returns the time at which to ask for credit again: nothing is in flight whose loss would be
+/// noticed, and what would let us go on may have been sent to an address that is ours no more
+/// (RFC 9000 §4.1).
+fn credit_request_at(
+    life: &Life,
+    idle: &Idle,
+    recovery: &LossRecovery,
+    streams: &Streams,
+) -> Option<Time> {
+    let may_ask = life.is_confirmed() && !recovery.is_waiting(SpaceId::Application);
+    if !may_ask || !streams.was_ever_blocked() {
+        return None;
+    }
+    idle.credit_request_at(streams.counters().data_sent, recovery.pto())
+}

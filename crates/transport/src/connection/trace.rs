@@ -1,34 +1,44 @@
-//! What the connection records of itself, for whoever plugged a sink in.
+//! The records of a connection for a sink, if there is one.
 //!
-//! Everything here costs one branch while nobody did. Changes of numbers and states that many
-//! places make (windows, round-trip times, ECN, datagram size) are noticed in one place,
-//! [`Connection::record_changes`], after each batch in and out.
+//! Everything here costs one branch without a sink. Changes of numbers and states that many places
+//! make (windows, round-trip times, ECN, datagram size) are noticed in one place,
+//! [`Trace::changes`], after each batch in and out.
 
-use courser_base::Time;
+use courser_base::{FourTuple, Side, Time};
 use courser_crypto::KeyChange;
 use courser_recovery as recovery;
 use courser_telemetry::{
     CloseCause, CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
-    EcnState, EcnStateUpdated, KeyInstalled, KeyUpdated, MetricsUpdated, MtuUpdated,
-    PacketReceived, PacketSent, PathState, PathUpdated, Record, RecoveryParametersSet, SendLimit,
-    SendLimited, StateChanged, TransportParametersSet, VersionChosen, frames_of,
+    EcnState, EcnStateUpdated, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated, MtuUpdated,
+    PacketDropped, PacketReceived, PacketSent, PathState, PathUpdated, ProtocolChosen, Reason,
+    Record, RecoveryParametersSet, SendLimit, SendLimited, Sink, StateChanged, Tap,
+    TransportParametersSet, VersionChosen, frames_of,
 };
 use courser_wire::ConnectionId;
 use courser_wire::packet::{Packet, PacketKind};
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::version::VERSION_1;
 
-use super::Connection;
-use super::close::Closing;
 use super::error::ConnectionError;
 use super::state::State;
 use crate::acknowledger::ACK_DELAY_EXPONENT;
-use crate::path::paths::PathIndex;
+use crate::config::TransportConfig;
+use crate::path::Path;
+use crate::recovery::LossRecovery;
 use crate::space::SpaceId;
+use crate::stream::Streams;
 
-/// What was recorded last, to tell changes.
+/// The records of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    tap: Tap,
+    /// The figures that were recorded last, while there is a sink.
+    recorded: Option<Box<Recorded>>,
+}
+
+/// Figures that are recorded when they change.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Recorded {
+struct Recorded {
     ecn: recovery::EcnState,
     mtu: u16,
     congestion: &'static str,
@@ -43,65 +53,93 @@ pub(super) struct Outgoing {
     /// Bytes on the wire.
     pub(super) len: usize,
     pub(super) ack_eliciting: bool,
-    pub(super) is_mtu_probe: bool,
     pub(super) destination: ConnectionId,
+    /// Our source ID; short headers have none.
+    pub(super) source: Option<ConnectionId>,
 }
 
-impl Connection {
+/// The beginning of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start<'a> {
+    pub(super) side: Side,
+    pub(super) original_destination: ConnectionId,
+    pub(super) local_id: ConnectionId,
+    pub(super) peer_id: ConnectionId,
+    pub(super) path: FourTuple,
+    pub(super) parameters: &'a TransportParameters,
+}
+
+impl Trace {
+    /// Plugs in a sink, or takes it out.
+    pub(super) fn set(&mut self, sink: Option<Box<dyn Sink>>) {
+        self.tap.set(sink);
+        self.recorded = None;
+    }
+
+    /// Records an event.
+    #[inline]
+    pub(super) fn record(&mut self, now: Time, record: impl FnOnce() -> Record) {
+        self.tap.record(now, record);
+    }
+
     /// The connection begins: plugs in the sink that the configuration asks for.
-    pub(super) fn record_start(
-        &mut self,
+    pub(super) fn start(
         now: Time,
-        original_destination: &ConnectionId,
-        parameters: &TransportParameters,
-    ) {
-        let Some(factory) = &self.config.sinks else {
-            return;
+        start: &Start<'_>,
+        config: &TransportConfig,
+        recovery: &LossRecovery,
+    ) -> Self {
+        let mut trace = Self::default();
+        let Some(factory) = &config.sinks else {
+            return trace;
         };
-        self.tap.set(factory.sink(original_destination, self.side));
-        let path = self.paths.active();
-        self.tap.record(now, || {
+        let sink = factory.sink(&start.original_destination, start.side);
+        trace.tap.set(sink);
+        trace.record(now, || {
             Record::ConnectionStarted(ConnectionStarted {
-                path: path.tuple,
-                local_id: self.handshake.local_source,
-                peer_id: *self.cids.peer.current(),
+                path: start.path,
+                local_id: start.local_id,
+                peer_id: start.peer_id,
             })
         });
-        self.tap.record(now, || {
+        trace.record(now, || {
             Record::VersionChosen(VersionChosen { version: VERSION_1 })
         });
-        let state = self.state.name();
-        self.tap.record(now, || {
-            let old = None;
-            Record::StateChanged(StateChanged { old, state })
-        });
-        self.record_parameters(now, false, parameters);
-        let path = self.recovery.route().stats();
-        self.tap.record(now, || {
+        trace.state(now, None, State::Handshaking.name());
+        trace.parameters(now, false, start.parameters);
+        let path = recovery.route().stats();
+        trace.record(now, || {
             Record::RecoveryParametersSet(RecoveryParametersSet {
                 reordering_threshold: recovery::PACKET_THRESHOLD,
                 time_threshold: TIME_THRESHOLD,
                 timer_granularity: recovery::TIMER_GRANULARITY,
-                initial_rtt: self.config.initial_rtt,
+                initial_rtt: config.initial_rtt,
                 max_datagram_size: path.mtu,
                 initial_congestion_window: path.congestion_window,
                 controller: path.controller,
             })
         });
-        self.tap.record(now, || {
+        trace.record(now, || {
             let kind = PacketKind::Initial;
             Record::KeyInstalled(KeyInstalled { kind })
         });
-        self.record_changes(now);
+        trace.changes(now, recovery);
+        trace
     }
 
-    pub(super) fn record_parameters(
+    /// The connection enters another state.
+    pub(super) fn state(&mut self, now: Time, old: Option<&'static str>, state: &'static str) {
+        self.record(now, || Record::StateChanged(StateChanged { old, state }));
+    }
+
+    /// One end has sent its transport parameters.
+    pub(super) fn parameters(
         &mut self,
         now: Time,
         by_peer: bool,
         parameters: &TransportParameters,
     ) {
-        self.tap.record(now, || {
+        self.record(now, || {
             Record::TransportParametersSet(TransportParametersSet {
                 by_peer,
                 parameters: Box::new(parameters.clone()),
@@ -109,65 +147,76 @@ impl Connection {
         });
     }
 
+    /// The ends have agreed on an application protocol.
+    pub(super) fn protocol(&mut self, now: Time, protocol: Option<&[u8]>) {
+        self.record(now, || {
+            let protocol = protocol.unwrap_or_default().to_vec();
+            Record::ProtocolChosen(ProtocolChosen { protocol })
+        });
+    }
+
     /// A packet leaves; `payload` are its frames in the clear.
     #[inline]
-    pub(super) fn record_packet_sent(&mut self, now: Time, packet: Outgoing, payload: &[u8]) {
-        self.tap.record(now, || {
-            let kind = packet.id.packet_kind();
+    pub(super) fn packet_sent(&mut self, now: Time, packet: Outgoing, payload: &[u8]) {
+        self.record(now, || {
             Record::PacketSent(PacketSent {
-                kind,
+                kind: packet.id.packet_kind(),
                 packet_number: packet.number,
                 len: packet.len,
                 payload_len: payload.len(),
                 ack_eliciting: packet.ack_eliciting,
-                is_mtu_probe: packet.is_mtu_probe,
+                is_mtu_probe: false,
                 destination: packet.destination,
-                source: (kind != PacketKind::OneRtt).then_some(self.handshake.local_source),
+                source: packet.source,
                 frames: frames_of(payload, u64::from(ACK_DELAY_EXPONENT)),
             })
         });
     }
 
-    /// A packet was opened; its frames are processed next.
+    /// A packet was opened; its frames are processed next. `peer` are the peer's parameters, if they
+    /// are known.
     #[inline]
-    pub(super) fn record_packet_received(
+    pub(super) fn packet_received(
         &mut self,
         now: Time,
         packet: &Packet,
         packet_number: u64,
         payload: &[u8],
+        peer: Option<&TransportParameters>,
     ) {
-        self.tap.record(now, || {
-            let peer = &self.handshake.peer_parameters;
-            let exponent = peer.as_ref().map_or(DEFAULT_EXPONENT, |peer| {
-                if packet.kind == PacketKind::OneRtt {
-                    peer.ack_delay_exponent
-                } else {
-                    DEFAULT_EXPONENT
-                }
-            });
+        self.record(now, || {
+            let is_one_rtt = packet.kind == PacketKind::OneRtt;
+            let exponent = peer
+                .filter(|_| is_one_rtt)
+                .map_or(DEFAULT_EXPONENT, |peer| peer.ack_delay_exponent);
             Record::PacketReceived(PacketReceived {
                 kind: packet.kind,
                 packet_number,
                 len: packet.end,
                 payload_len: payload.len(),
                 destination: packet.destination,
-                source: (packet.kind != PacketKind::OneRtt).then_some(packet.source),
+                source: (!is_one_rtt).then_some(packet.source),
                 frames: frames_of(payload, exponent),
             })
         });
     }
 
+    /// A packet is dropped.
+    pub(super) fn packet_dropped(&mut self, now: Time, packet: &Packet, reason: Reason) {
+        let (kind, len) = (packet.kind, packet.end);
+        self.record(now, || {
+            Record::PacketDropped(PacketDropped { kind, len, reason })
+        });
+    }
+
     /// Nothing more leaves for now.
-    pub(super) fn record_limit(&mut self, now: Time, by: SendLimit) {
-        self.tap
-            .record(now, || Record::SendLimited(SendLimited { by }));
+    pub(super) fn limit(&mut self, now: Time, by: SendLimit) {
+        self.record(now, || Record::SendLimited(SendLimited { by }));
     }
 
     /// There is nothing to send, or nothing that the peer gave credit for.
-    pub(super) fn record_idle(&mut self, now: Time) {
-        let streams = &self.streams;
-        self.tap.record(now, || {
+    pub(super) fn nothing_to_send(&mut self, now: Time, streams: &Streams) {
+        self.record(now, || {
             let by = if streams.is_connection_blocked() {
                 SendLimit::FlowControl
             } else if streams.is_stream_blocked() {
@@ -180,66 +229,79 @@ impl Connection {
     }
 
     /// TLS has made keys, which are used from now on.
-    pub(super) fn record_keys(&mut self, now: Time, change: &KeyChange) {
+    pub(super) fn keys(&mut self, now: Time, change: &KeyChange) {
         let kind = match change {
             KeyChange::Handshake(_) => PacketKind::Handshake,
             KeyChange::OneRtt(_) => PacketKind::OneRtt,
         };
-        self.tap
-            .record(now, || Record::KeyInstalled(KeyInstalled { kind }));
+        self.record(now, || Record::KeyInstalled(KeyInstalled { kind }));
     }
 
-    /// One end began a key update.
-    pub(super) fn record_key_update(&mut self, now: Time, by_peer: bool) {
-        let key_phase = self.protection.key_phase().unwrap_or_default();
-        self.tap.record(now, || {
+    /// The keys of a space are discarded.
+    pub(super) fn keys_discarded(&mut self, now: Time, id: SpaceId) {
+        self.record(now, || {
+            let kind = id.packet_kind();
+            Record::KeyDiscarded(KeyDiscarded { kind })
+        });
+    }
+
+    /// One end began a key update to `key_phase`.
+    pub(super) fn key_update(&mut self, now: Time, by_peer: bool, key_phase: Option<bool>) {
+        let key_phase = key_phase.unwrap_or_default();
+        self.record(now, || {
             Record::KeyUpdated(KeyUpdated { key_phase, by_peer })
         });
     }
 
     /// Something happened to a path.
-    pub(super) fn record_path(&mut self, now: Time, index: PathIndex, state: PathState) {
-        let Some(path) = self.paths.get_mut(index) else {
-            return;
-        };
-        let path = path.tuple;
-        self.tap
-            .record(now, || Record::PathUpdated(PathUpdated { state, path }));
+    pub(super) fn path(&mut self, now: Time, path: &Path, state: PathState) {
+        self.record(now, || {
+            let path = path.tuple();
+            Record::PathUpdated(PathUpdated { state, path })
+        });
     }
 
-    /// One end is addressed differently, if `old` is not what is in use now.
-    pub(super) fn record_peer_id(&mut self, now: Time, old: ConnectionId) {
-        let new = *self.cids.peer.current();
-        if new == old {
-            return;
+    /// We address the peer differently, if `old` is not `new`.
+    #[inline]
+    pub(super) fn destination(&mut self, now: Time, old: ConnectionId, new: ConnectionId) {
+        if new != old {
+            self.record(now, || {
+                let (of_peer, old) = (true, Some(old));
+                Record::ConnectionIdUpdated(ConnectionIdUpdated { of_peer, old, new })
+            });
         }
-        self.tap.record(now, || {
-            Record::ConnectionIdUpdated(ConnectionIdUpdated {
-                of_peer: true,
-                old: Some(old),
-                new,
-            })
+    }
+
+    /// The peer addresses us differently.
+    pub(super) fn source(&mut self, now: Time, new: ConnectionId) {
+        self.record(now, || {
+            let (of_peer, old) = (false, None);
+            Record::ConnectionIdUpdated(ConnectionIdUpdated { of_peer, old, new })
         });
     }
 
     /// The connection is about to enter `state`, its last but the goodbye, because of `error`.
-    pub(super) fn record_closed(&mut self, now: Time, state: &State, error: &ConnectionError) {
-        self.tap
-            .record(now, || Record::ConnectionClosed(closed(state, error)));
+    pub(super) fn closed(&mut self, now: Time, state: &State, error: &ConnectionError) {
+        self.record(now, || Record::ConnectionClosed(closed(state, error)));
     }
 
-    /// Records what has changed since the last call. For the ends of batches: what it tells is
-    /// what the next batch meets.
+    /// Records what has changed since the last call. For the ends of batches: it reports what the
+    /// next batch meets.
     #[inline]
-    pub(super) fn record_changes(&mut self, now: Time) {
+    pub(super) fn changes(&mut self, now: Time, recovery: &LossRecovery) {
         if self.tap.is_plugged() {
-            self.compare(now);
+            self.compare(now, recovery);
         }
     }
 
     #[cold]
-    fn compare(&mut self, now: Time) {
-        let new = self.current_figures();
+    fn compare(&mut self, now: Time, recovery: &LossRecovery) {
+        let new = Recorded {
+            ecn: recovery.ecn_state(),
+            mtu: recovery.route().mtu(),
+            congestion: recovery.congestion_state(),
+            metrics: recovery.metrics(),
+        };
         let old = self.recorded.replace(Box::new(new));
         let old = old.as_deref();
         if let Some(old) = old.filter(|old| old.mtu != new.mtu) {
@@ -268,22 +330,13 @@ impl Connection {
             self.tap.record(now, || Record::MetricsUpdated(new.metrics));
         }
     }
-
-    fn current_figures(&self) -> Recorded {
-        Recorded {
-            ecn: self.recovery.ecn_state(),
-            mtu: self.recovery.route().mtu(),
-            congestion: self.recovery.congestion_state(),
-            metrics: self.recovery.metrics(),
-        }
-    }
 }
 
 fn closed(state: &State, error: &ConnectionError) -> ConnectionClosed {
     let text = |reason: &[u8]| String::from_utf8_lossy(reason).into_owned();
     let (by_peer, cause, reason) = match (error, state) {
         (ConnectionError::LocallyClosed, State::Closing(closing)) => {
-            let (cause, reason) = Closing::cause(closing);
+            let (cause, reason) = closing.cause();
             (false, cause, text(reason))
         }
         (ConnectionError::TransportError(error), _) => {

@@ -192,14 +192,14 @@ impl Endpoint {
             self.handshakes.on_handshake_ended(claim);
         }
         let created = created.filter(|_| !connection.is_closed());
-        let asks_for_tls = connection.list_tls_task();
-        if connection.take_wants_tokens() {
+        let asks_for_tls = connection.handshake_mut().list_tls_task();
+        if connection.handshake_mut().take_wants_tokens() {
             let ip = connection.path().peer.ip();
             let (key, rng) = (&self.token_key, &mut self.rng);
             let tokens = (0..slot.new_tokens)
                 .map(|_| Bytes::from(ValidationToken::new(ip, seconds, rng).seal(key, rng)))
                 .collect();
-            connection.queue_tokens(tokens);
+            connection.handshake_mut().queue_tokens(tokens);
             self.touched(handle);
         }
         if let Some(claim) = created {
@@ -257,7 +257,7 @@ impl Endpoint {
             return;
         };
         let reason = "memory is short, and this connection holds most of it";
-        connection.fail(now, TransportError::internal(reason));
+        connection.end(now, TransportError::internal(reason));
         self.memory.set(&mut slot.held, connection.memory());
         self.stats.closed_for_memory += 1;
         self.touched(handle);
@@ -267,12 +267,12 @@ impl Endpoint {
         let owner = Owner::Connection(handle);
         while let Some(id) = self
             .connection_mut(handle)
-            .and_then(Connection::take_retired_cid)
+            .and_then(|connection| connection.ids_mut().take_retired())
         {
             self.routing.remove_id(&id, owner);
             self.last_route = None;
         }
-        let wanted = self.connection(handle).map_or(0, Connection::cids_wanted);
+        let wanted = self.connection(handle).map_or(0, Connection::ids_wanted);
         for _ in 0..wanted {
             // If the generator repeats itself, it is called again the next time.
             let Some(id) = self.routing.generate(&mut *self.generator, &mut self.rng) else {
@@ -283,7 +283,7 @@ impl Endpoint {
             }
             let token = courser_crypto::reset_token::derive(&self.reset_key, &id);
             if let Some(connection) = self.connection_mut(handle) {
-                connection.issue_cid(id, token);
+                connection.ids_mut().issue(id, token);
             }
             // The new IDs are sent at the next opportunity.
             self.touched(handle);
@@ -310,7 +310,7 @@ impl Endpoint {
             self.routing.insert_reset_token(peer, *token, owner);
             *from = peer;
         }
-        while let Some(change) = connection.poll_token_change() {
+        while let Some(change) = connection.ids_mut().poll_token_change() {
             match change {
                 TokenChange::Added(token) => {
                     if self.routing.insert_reset_token(peer, token, owner) {
@@ -377,7 +377,7 @@ impl Endpoint {
         slot.scheduled = None;
         self.memory.set(&mut slot.held, 0);
         slot.held = Held::default();
-        for id in connection.active_cids() {
+        for id in connection.ids().active() {
             self.routing.remove_id(&id, owner);
         }
         if let Some(id) = slot.initial_id.take() {

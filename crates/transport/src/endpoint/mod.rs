@@ -228,7 +228,7 @@ impl Endpoint {
                 continue;
             }
             let code = TransportErrorCode::CONNECTION_REFUSED;
-            connection.fail(now, TransportError::new(code, "the address is blocked"));
+            connection.end(now, TransportError::new(code, "the address is blocked"));
             self.stats.closed_for_block += 1;
             self.touched(handle);
         }

@@ -70,7 +70,7 @@ impl Endpoint {
         };
         let sends_large = |it: &&Connection| !it.is_handshaking() && !it.is_closed();
         let connection = slot.connection.as_deref().filter(sends_large);
-        let now = connection.map(|it| (it.path().peer, it.peer_id()));
+        let now = connection.map(|it| (it.path().peer, it.ids().destination()));
         if now == slot.peer_id {
             return;
         }

@@ -23,7 +23,7 @@ impl Endpoint {
         while let Some(handle) = self.tls_tasks.pop_front() {
             if let Some(slot) = self.slot_mut(handle)
                 && let Some(connection) = slot.connection.as_deref_mut()
-                && let Some(task) = connection.take_tls_task()
+                && let Some(task) = connection.handshake_mut().take_tls_task()
             {
                 return Some((handle, task));
             }
@@ -44,14 +44,11 @@ impl Endpoint {
             let Some(connection) = endpoint.connection_mut(handle) else {
                 return;
             };
-            match result.0 {
-                Ok(finished) => connection.on_tls_finished(now, finished),
-                Err(payload) => {
-                    let error = internal_fault(&message_of(&*payload));
-                    let is_awaited = connection.on_tls_panicked(now, error);
-                    endpoint.stats.faults += u64::from(is_awaited);
-                }
-            }
+            let result = result.0;
+            let result = result.map_err(|payload| internal_fault(&message_of(&*payload)));
+            let has_panicked = result.is_err();
+            let is_awaited = connection.finish_tls_task(now, result);
+            endpoint.stats.faults += u64::from(has_panicked && is_awaited);
             endpoint.touched(handle);
         });
     }

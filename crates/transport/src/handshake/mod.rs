@@ -1,210 +1,435 @@
-//! The handshake as bytes: the CRYPTO streams of all encryption levels. RFC 9000 §7.5, RFC 9001 §4.
+//! The handshake: the TLS session and its CRYPTO streams, the connection IDs and transport
+//! parameters that it authenticates, and the frames that conclude it. RFC 9000 §7, RFC 9001 §4.
+//!
+//! [`Handshake`] knows no keys, paths or streams. [`Handshake::next_step`] returns what happened, and
+//! the connection has the parts follow.
 
+mod conclusion;
 pub mod crypto_stream;
+pub mod crypto_streams;
+mod ids;
+mod step;
+mod steps;
+mod tls;
 
-use courser_base::Side;
-use courser_wire::frame::Crypto;
+use std::sync::Arc;
+use std::time::Duration;
 
-use self::crypto_stream::CryptoStream;
+use bytes::Bytes;
+use courser_base::{Side, Time};
+use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsSession};
+use courser_wire::ConnectionId;
+use courser_wire::frame::{Crypto, NewToken};
+use courser_wire::packet::{LongHeader, Packet, PacketKind};
+use courser_wire::transport_parameters::TransportParameters;
+use courser_wire::version::VERSION_1;
+
+pub(crate) use self::ids::HandshakeIds;
+pub(crate) use self::step::Step;
+pub(crate) use self::tls::Finished;
+pub use self::tls::{TlsResult, TlsTask};
+
+use self::conclusion::Conclusion;
+use self::crypto_streams::CryptoStreams;
+use self::step::{Turn, tls_error, unexpected_message};
+use self::tls::Tls;
 use crate::build::packet_builder::PacketBuilder;
+use crate::config::TokenStore;
 use crate::error::TransportError;
 use crate::space::SpaceId;
+use crate::space::sent::SentFrame;
 
-/// The CRYPTO streams of a connection. The first two go with their keys.
-#[derive(Debug)]
-pub(crate) struct CryptoStreams {
-    side: Side,
-    initial: Option<Box<CryptoStream>>,
-    handshake: Option<Box<CryptoStream>>,
-    application: CryptoStream,
+/// The handshake of a connection, and what remains of it.
+pub(crate) struct Handshake {
+    ids: HandshakeIds,
+    started: Time,
+    timeout: Duration,
+    tls: Tls,
+    /// TLS reads in tasks that the endpoint hands out.
+    offloads_tls: bool,
+    turn: Turn,
+    /// Keys that TLS has made and that no step has returned.
+    keys: Option<KeyChange>,
+    crypto: CryptoStreams,
+    /// The level that TLS reads next.
+    reading: SpaceId,
+    /// The level that TLS writes next.
+    writing: SpaceId,
+    is_complete: bool,
+    peer_parameters: Option<Box<TransportParameters>>,
+    data: Option<HandshakeData>,
+    peer_certificates: Option<Vec<Vec<u8>>>,
+    exporter: Option<Exporter>,
+    /// A client's token for its Initials.
+    token: Bytes,
+    /// The store into which a client puts tokens, and the name of the server there.
+    token_store: Option<(Arc<dyn TokenStore>, String)>,
+    conclusion: Conclusion,
+    /// Repeated, before a probe timeout, what the peer seemed to miss.
+    was_sped_up: bool,
 }
 
-impl CryptoStreams {
-    /// Creates the stream of 1-RTT packets. The other two are opened with their keys.
-    pub(crate) fn new(side: Side) -> Self {
+/// The beginning of a handshake.
+pub(crate) struct Beginning {
+    pub(crate) now: Time,
+    /// The time that the whole handshake may take.
+    pub(crate) timeout: Duration,
+    pub(crate) tls: Box<dyn TlsSession>,
+    pub(crate) offloads_tls: bool,
+}
+
+impl std::fmt::Debug for Handshake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handshake")
+            .field("reading", &self.reading)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Handshake {
+    /// Begins the handshake of a client. The store may have a token of an earlier connection.
+    pub(crate) fn client(
+        beginning: Beginning,
+        ids: HandshakeIds,
+        token_store: Option<(Arc<dyn TokenStore>, String)>,
+    ) -> Self {
+        let mut handshake = Self::new(beginning, ids, Turn::Write);
+        if let Some((store, name)) = &token_store {
+            let token = store.take(name).filter(|token| token.len() <= MAX_TOKEN);
+            handshake.token = token.unwrap_or_default();
+        }
+        handshake.token_store = token_store;
+        handshake
+    }
+
+    /// Begins the handshake of a server, with nothing to write before it has read.
+    pub(crate) fn server(beginning: Beginning, ids: HandshakeIds) -> Self {
+        Self::new(beginning, ids, Turn::Read)
+    }
+
+    fn new(beginning: Beginning, ids: HandshakeIds, turn: Turn) -> Self {
         Self {
-            side,
-            initial: None,
-            handshake: None,
-            application: CryptoStream::new(crypto_limit(side, SpaceId::Application)),
+            ids,
+            started: beginning.now,
+            timeout: beginning.timeout,
+            tls: Tls::Here(beginning.tls),
+            offloads_tls: beginning.offloads_tls,
+            turn,
+            keys: None,
+            crypto: CryptoStreams::new(ids.side()),
+            reading: SpaceId::Initial,
+            writing: SpaceId::Initial,
+            is_complete: false,
+            peer_parameters: None,
+            data: None,
+            peer_certificates: None,
+            exporter: None,
+            token: Bytes::new(),
+            token_store: None,
+            conclusion: Conclusion::default(),
+            was_sped_up: false,
         }
     }
 
-    /// Opens the stream of a space whose keys have arrived.
-    pub(crate) fn open(&mut self, id: SpaceId) {
-        let new = || Box::new(CryptoStream::new(crypto_limit(self.side, id)));
-        match id {
-            SpaceId::Initial => {
-                self.initial.get_or_insert_with(new);
-            }
-            SpaceId::Handshake => self.handshake = Some(new()),
-            SpaceId::Application => {}
+    /// Which end this is.
+    #[inline]
+    pub(crate) fn side(&self) -> Side {
+        self.ids.side()
+    }
+
+    /// Our source ID.
+    #[inline]
+    pub(crate) fn local_id(&self) -> ConnectionId {
+        self.ids.local()
+    }
+
+    /// The peer's transport parameters, once they are authentic.
+    #[inline]
+    pub(crate) fn peer_parameters(&self) -> Option<&TransportParameters> {
+        self.peer_parameters.as_deref()
+    }
+
+    /// What was negotiated; `None` until ALPN and server name are known.
+    pub(crate) fn data(&self) -> Option<&HandshakeData> {
+        self.data.as_ref()
+    }
+
+    /// The peer's certificate chain in DER, its own first.
+    pub(crate) fn peer_certificates(&self) -> Option<&Vec<Vec<u8>>> {
+        self.peer_certificates.as_ref()
+    }
+
+    /// The TLS exporter, once the handshake is complete.
+    pub(crate) fn exporter(&self) -> Option<&Exporter> {
+        self.exporter.as_ref()
+    }
+
+    /// Returns the header of a packet of the handshake to `destination`.
+    pub(crate) fn long_header(&self, id: SpaceId, destination: ConnectionId) -> LongHeader<'_> {
+        let kind = id.packet_kind();
+        let has_token = kind == PacketKind::Initial && self.side().is_client();
+        LongHeader {
+            kind,
+            version: VERSION_1,
+            destination,
+            source: self.ids.local(),
+            token: if has_token { &self.token } else { &[] },
         }
     }
 
-    /// Forgets the stream of a space whose keys are discarded.
-    pub(crate) fn discard(&mut self, id: SpaceId) {
-        match id {
-            SpaceId::Initial => self.initial = None,
-            SpaceId::Handshake => self.handshake = None,
-            SpaceId::Application => {}
+    /// True when 1-RTT packets may leave. A client's wait for its Finished; a server may send before
+    /// it has the client's (RFC 9001 §5.7), but not to an address that nobody has proven.
+    #[inline]
+    pub(crate) fn may_send_application(&self, is_address_validated: bool) -> bool {
+        match self.side() {
+            Side::Client => self.is_complete,
+            Side::Server => is_address_validated,
         }
     }
 
-    /// Takes a CRYPTO frame.
+    /// Returns the time at which the handshake has taken too long.
+    ///
+    /// The whole handshake has its time. A client that has not proven its address, and that a
+    /// server receives nothing from, has half of it (limit K12): half-open connections are what
+    /// attackers make. One that has proven it may only be on a path with many losses, where
+    /// probe timeouts of four and eight seconds are what is left. `heard` is the time of the last
+    /// packet from the peer.
+    pub(crate) fn deadline(&self, heard: Time, is_address_validated: bool) -> Option<Time> {
+        if self.is_complete {
+            return None;
+        }
+        let whole = self.started + self.timeout;
+        Some(if self.side().is_server() && !is_address_validated {
+            whole.min(heard + self.timeout / 2)
+        } else {
+            whole
+        })
+    }
+
+    /// Checks the rules about long headers that need no keys (RFC 9000 §7.2, §14.1, §17.2.2).
+    pub(crate) fn accepts_header(&self, packet: &Packet, datagram_len: usize) -> bool {
+        self.ids.accepts(packet, datagram_len)
+    }
+
+    /// Takes the server's first packet. Returns the ID to send to from now on (RFC 9000 §7.2).
+    #[inline]
+    pub(crate) fn on_first_packet(&mut self, packet: &Packet) -> Option<ConnectionId> {
+        self.ids.on_first_packet(packet)
+    }
+
+    /// Takes a Retry in `bytes`, by which the server asks for a proof of address
+    /// (RFC 9000 §17.2.5.2). False when the packet has to be discarded.
+    pub(crate) fn on_retry(&mut self, packet: &Packet, bytes: &[u8]) -> bool {
+        let is_welcome = self.ids.on_retry(packet, bytes);
+        if is_welcome {
+            self.token = Bytes::copy_from_slice(&bytes[packet.token.clone()]);
+            self.crypto.rewind_initial();
+        }
+        is_welcome
+    }
+
+    /// True when a Version Negotiation packet from `source` may be believed (RFC 9000 §6.2).
+    pub(crate) fn is_unanswered_by(&self, source: &[u8]) -> bool {
+        self.ids.is_unanswered_by(source)
+    }
+
+    /// Opens the CRYPTO stream of a space whose keys have arrived.
+    pub(crate) fn open_space(&mut self, id: SpaceId) {
+        self.crypto.open(id);
+    }
+
+    /// Forgets the CRYPTO stream of a space whose keys are discarded.
+    pub(crate) fn discard_space(&mut self, id: SpaceId) {
+        self.crypto.discard(id);
+    }
+
+    /// Takes a CRYPTO frame. True when it repeats data of an Initial: the peer does not know that we
+    /// have that.
     ///
     /// # Errors
     ///
-    /// CRYPTO_BUFFER_EXCEEDED when it runs ahead of TLS by more than limit K01.
+    /// CRYPTO_BUFFER_EXCEEDED when the frame runs ahead of TLS too far, PROTOCOL_VIOLATION for new
+    /// data at an old level, and the alert `unexpected_message` after the handshake.
     pub(crate) fn on_crypto_frame(
         &mut self,
         id: SpaceId,
         frame: &Crypto<'_>,
+    ) -> Result<bool, TransportError> {
+        let is_repeated = id == SpaceId::Initial && self.crypto.has_received_initial(frame);
+        if id < self.reading {
+            // A repetition is harmless; more than that is not (RFC 9001 §4.1.3).
+            if self.crypto.is_ahead(id, frame) {
+                let reason = "CRYPTO data at an old encryption level";
+                return Err(TransportError::protocol_violation(reason));
+            }
+            return Ok(is_repeated);
+        }
+        if self.tls.is_gone() {
+            return Err(unexpected_message());
+        }
+        self.crypto.on_crypto_frame(id, frame)?;
+        Ok(is_repeated)
+    }
+
+    /// Takes a NEW_TOKEN frame.
+    ///
+    /// # Errors
+    ///
+    /// PROTOCOL_VIOLATION on a server.
+    pub(crate) fn on_new_token_frame(
+        &mut self,
+        frame: &NewToken<'_>,
     ) -> Result<(), TransportError> {
-        self.get_mut(id)
-            .map_or(Ok(()), |stream| stream.on_crypto_frame(frame))
-    }
-
-    /// True when an Initial repeats data that was received before.
-    pub(crate) fn has_received_initial(&self, frame: &Crypto<'_>) -> bool {
-        let initial = self.initial.as_ref();
-        initial.is_some_and(|stream| stream.has_received(frame))
-    }
-
-    /// True when a frame holds more than was passed to TLS already.
-    pub(crate) fn is_ahead(&self, id: SpaceId, frame: &Crypto<'_>) -> bool {
-        let end = frame.offset + frame.data.len() as u64;
-        self.get(id)
-            .is_some_and(|stream| end > stream.read_offset())
-    }
-
-    /// Takes the next bytes for TLS.
-    pub(crate) fn read(&mut self, id: SpaceId) -> Option<Vec<u8>> {
-        self.get_mut(id)?.read()
-    }
-
-    /// True when bytes were received that TLS has not read.
-    pub(crate) fn has_unread(&self, id: SpaceId) -> bool {
-        self.get(id).is_some_and(CryptoStream::has_unread)
-    }
-
-    /// Queues bytes of TLS.
-    pub(crate) fn write(&mut self, id: SpaceId, bytes: &[u8]) {
-        if let Some(stream) = self.get_mut(id)
-            && !bytes.is_empty()
+        if self.side().is_server() {
+            let reason = "NEW_TOKEN from a client";
+            return Err(TransportError::protocol_violation(reason));
+        }
+        if let Some((store, name)) = &self.token_store
+            && frame.token.len() <= MAX_TOKEN
         {
-            stream.write(bytes);
+            store.put(name, Bytes::copy_from_slice(frame.token));
+        }
+        Ok(())
+    }
+
+    /// Checks that a HANDSHAKE_DONE frame comes from a server.
+    ///
+    /// # Errors
+    ///
+    /// PROTOCOL_VIOLATION on a server.
+    pub(crate) fn check_handshake_done_frame(&self) -> Result<(), TransportError> {
+        if self.side().is_server() {
+            let reason = "HANDSHAKE_DONE from a client";
+            return Err(TransportError::protocol_violation(reason));
+        }
+        Ok(())
+    }
+
+    /// A Handshake packet came after its keys were dropped: the client may not know yet that the
+    /// handshake is confirmed. HANDSHAKE_DONE is sent again, once per round trip at the most, since
+    /// anybody may have made the packet.
+    pub(crate) fn on_late_packet(&mut self, now: Time, rtt: Duration) {
+        self.conclusion.repeat_done(now, rtt);
+    }
+
+    /// True once per connection: what the peer seems to miss may be repeated ahead of the probe
+    /// timeout. That makes up for one lost packet. Two ends that answered every such sign with
+    /// another one would never stop (RFC 9002 §6.2.3).
+    pub(crate) fn take_speed_up(&mut self) -> bool {
+        !std::mem::replace(&mut self.was_sped_up, true)
+    }
+
+    /// The handshake is confirmed. Gives back the TLS session once nothing can arrive for it.
+    pub(crate) fn on_confirmed(&mut self) {
+        if self.tls.here().is_some_and(|tls| tls.can_be_dropped()) {
+            self.tls = Tls::Gone;
         }
     }
 
-    /// True when bytes of TLS wait to be sent.
+    /// Gives back what only a handshake needs: the connection is over.
+    pub(crate) fn on_close(&mut self) {
+        self.tls = Tls::Gone;
+        self.conclusion.on_close();
+    }
+
+    /// True when CRYPTO data waits in a space.
     #[inline]
-    pub(crate) fn wants_to_send(&self, id: SpaceId) -> bool {
-        self.get(id).is_some_and(CryptoStream::wants_to_send)
+    pub(crate) fn wants_to_send_crypto(&self, id: SpaceId) -> bool {
+        self.crypto.wants_to_send(id)
     }
 
-    /// Writes CRYPTO frames, as far as there is room.
-    pub(crate) fn write_frames(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
-        if let Some(stream) = self.get_mut(id) {
-            stream.write_frames(packet);
-        }
-    }
-
-    /// A frame was acknowledged.
-    pub(crate) fn on_acked(&mut self, id: SpaceId, offset: u64, len: u16) {
-        if let Some(stream) = self.get_mut(id) {
-            stream.on_acked(offset, len);
-        }
-    }
-
-    /// A frame was lost, or a probe repeats it.
-    pub(crate) fn on_lost(&mut self, id: SpaceId, offset: u64, len: u16) {
-        if let Some(stream) = self.get_mut(id) {
-            stream.on_lost(offset, len);
-        }
-    }
-
-    /// Sends the first flight again, after a Retry.
-    pub(crate) fn rewind_initial(&mut self) {
-        if let Some(stream) = &mut self.initial {
-            stream.rewind();
-        }
-    }
-
-    /// The stream of a space.
+    /// True when a frame for a 1-RTT packet waits.
     #[inline]
-    pub(crate) fn get(&self, id: SpaceId) -> Option<&CryptoStream> {
-        match id {
-            SpaceId::Initial => self.initial.as_deref(),
-            SpaceId::Handshake => self.handshake.as_deref(),
-            SpaceId::Application => Some(&self.application),
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.crypto.wants_to_send(SpaceId::Application) || self.conclusion.wants_to_send()
+    }
+
+    /// Writes CRYPTO frames of a space.
+    #[inline]
+    pub(crate) fn write_crypto_frames(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
+        self.crypto.write_frames(id, packet);
+    }
+
+    /// Writes HANDSHAKE_DONE and NEW_TOKEN frames of a server.
+    #[inline]
+    pub(crate) fn write_frames(&mut self, now: Time, packet: &mut PacketBuilder<'_>) {
+        if self.conclusion.wants_to_send() {
+            self.conclusion.write_frames(now, packet);
         }
     }
 
-    fn get_mut(&mut self, id: SpaceId) -> Option<&mut CryptoStream> {
-        match id {
-            SpaceId::Initial => self.initial.as_deref_mut(),
-            SpaceId::Handshake => self.handshake.as_deref_mut(),
-            SpaceId::Application => Some(&mut self.application),
+    /// A frame was acknowledged. Frames of other parts are ignored.
+    pub(crate) fn on_frame_acked(&mut self, id: SpaceId, frame: SentFrame) {
+        match frame {
+            SentFrame::Crypto { offset, len } => self.crypto.on_acked(id, offset, len),
+            other => self.conclusion.on_frame_acked(other),
         }
+    }
+
+    /// A frame was lost, or a probe repeats it. Frames of other parts are ignored.
+    pub(crate) fn on_frame_lost(&mut self, id: SpaceId, frame: SentFrame) {
+        match frame {
+            SentFrame::Crypto { offset, len } => self.crypto.on_lost(id, offset, len),
+            other => self.conclusion.on_frame_lost(other),
+        }
+    }
+
+    /// True once, when a server should give the client tokens for its next connection.
+    pub(crate) fn take_wants_tokens(&mut self) -> bool {
+        self.conclusion.take_wants_tokens()
+    }
+
+    /// Takes tokens for NEW_TOKEN frames.
+    pub(crate) fn queue_tokens(&mut self, tokens: Vec<Bytes>) {
+        self.conclusion.queue_tokens(tokens);
+    }
+
+    /// True once for each task with TLS work: the endpoint lists it.
+    #[inline]
+    pub(crate) fn list_tls_task(&mut self) -> bool {
+        self.tls.list()
+    }
+
+    /// Hands out the TLS work that is listed.
+    pub(crate) fn take_tls_task(&mut self) -> Option<TlsTask> {
+        self.tls.take_listed()
+    }
+
+    /// Takes the session back from a task. False when it is not awaited: a connection that is over
+    /// does not want it any more.
+    ///
+    /// # Errors
+    ///
+    /// The error of TLS.
+    pub(crate) fn on_tls_finished(&mut self, finished: Finished) -> Result<bool, TransportError> {
+        if !matches!(self.tls, Tls::Away) {
+            return Ok(false);
+        }
+        self.tls = Tls::Here(finished.session);
+        self.turn = Turn::Write;
+        finished.read.map_err(tls_error)?;
+        Ok(true)
+    }
+
+    /// TLS panicked in a task, and the session is lost. False when it is not awaited.
+    pub(crate) fn on_tls_lost(&mut self) -> bool {
+        let is_awaited = matches!(self.tls, Tls::Away);
+        if is_awaited {
+            self.tls = Tls::Gone;
+        }
+        is_awaited
+    }
+
+    /// The CRYPTO streams, for tests.
+    #[cfg(test)]
+    pub(crate) fn crypto(&self) -> &CryptoStreams {
+        &self.crypto
     }
 }
 
-/// Bytes of CRYPTO data that may run ahead of TLS (limit K01). A server's certificate chain is longer
-/// than anything that a client sends.
-pub(crate) const fn crypto_limit(side: Side, space: SpaceId) -> u64 {
-    match (side, space) {
-        (Side::Client, SpaceId::Handshake) => 64 * 1024,
-        _ => 16 * 1024,
-    }
-}
+/// A token must leave room for the ClientHello in our Initials. Longer ones are neither kept nor
+/// taken from a store (limit K36).
+const MAX_TOKEN: usize = 512;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame(offset: u64, data: &[u8]) -> Crypto<'_> {
-        Crypto { offset, data }
-    }
-
-    #[test]
-    fn bytes_reach_tls_in_order_and_repetitions_are_noticed() {
-        let mut streams = CryptoStreams::new(Side::Server);
-        streams.open(SpaceId::Initial);
-        let id = SpaceId::Initial;
-        streams
-            .on_crypto_frame(id, &frame(3, b"def"))
-            .expect("room");
-        assert_eq!(streams.read(id), None);
-        streams
-            .on_crypto_frame(id, &frame(0, b"abc"))
-            .expect("room");
-        assert_eq!(streams.read(id).as_deref(), Some(&b"abcdef"[..]));
-        assert!(streams.has_received_initial(&frame(0, b"abc")));
-        assert!(!streams.is_ahead(id, &frame(0, b"abcdef")));
-        assert!(streams.is_ahead(id, &frame(0, b"abcdefg")));
-    }
-
-    #[test]
-    fn a_server_flight_may_be_longer_than_a_client_flight() {
-        let data = vec![0; 64 * 1024];
-        for (side, fits) in [(Side::Client, true), (Side::Server, false)] {
-            let mut streams = CryptoStreams::new(side);
-            streams.open(SpaceId::Handshake);
-            let result = streams.on_crypto_frame(SpaceId::Handshake, &frame(0, &data));
-            assert_eq!(result.is_ok(), fits, "{side:?}");
-        }
-    }
-
-    #[test]
-    fn discarded_streams_take_and_send_nothing() {
-        let mut streams = CryptoStreams::new(Side::Client);
-        streams.open(SpaceId::Initial);
-        streams.write(SpaceId::Initial, b"hello");
-        assert!(streams.wants_to_send(SpaceId::Initial));
-        streams.discard(SpaceId::Initial);
-        assert!(!streams.wants_to_send(SpaceId::Initial));
-        let result = streams.on_crypto_frame(SpaceId::Initial, &frame(0, b"late"));
-        assert_eq!(result, Ok(()));
-    }
-}
+mod tests;

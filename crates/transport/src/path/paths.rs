@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 
+use super::network_path::{MIN_DATAGRAM, Path};
 use super::validation::{Expired, Proof};
-use super::{MIN_DATAGRAM, Path};
+use crate::cid::ConnectionIds;
 
 /// Paths kept at once, the one in use included (limit K07).
 pub const MAX_PATHS: usize = 4;
@@ -16,24 +17,26 @@ pub type PathIndex = usize;
 /// The paths of a connection. The active one is where everything but probes goes.
 #[derive(Debug)]
 pub struct Paths {
-    table: Vec<Path>,
-    active: PathIndex,
+    pub(super) table: Vec<Path>,
+    pub(super) active: PathIndex,
     /// Where to return to when the active path turns out not to be the peer's (RFC 9000 §9.3.2).
     last_validated: Option<PathIndex>,
     /// A new path may appear once per round trip (limit K07).
     next_new_at: Time,
-    /// Paths that were given up and that the connection has not heard of, fewer than
+    /// Paths that were given up and whose IDs and routes are still to be, fewer than
     /// [`MAX_PATHS`].
     given_up: Vec<GivenUp>,
+    /// The probe timeout before there is a sample of the round-trip time.
+    initial_pto: Duration,
 }
 
-/// What a path leaves behind that was given up.
+/// The remains of a path that was given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GivenUp {
+pub(super) struct GivenUp {
     /// Its route in loss recovery.
-    pub route: u32,
+    pub(super) route: u32,
     /// The ID of the peer that its probes carried.
-    pub peer_id: Option<u64>,
+    pub(super) peer_id: Option<u64>,
 }
 
 /// What became of the paths when their timers ran.
@@ -48,9 +51,10 @@ pub enum PathsOutcome {
 }
 
 impl Paths {
-    /// A table with one path.
-    pub fn new(path: Path) -> Self {
+    /// A table with one path, whose round-trip time is taken for `initial_rtt` at first.
+    pub fn new(path: Path, initial_rtt: Duration) -> Self {
         Self {
+            initial_pto: initial_rtt.saturating_mul(3),
             table: vec![path],
             active: 0,
             last_validated: None,
@@ -84,17 +88,32 @@ impl Paths {
         self.active
     }
 
+    /// Three of these end a path validation: the larger of the current and the initial probe
+    /// timeout (RFC 9000 §8.2.4).
+    pub(super) fn validation_pto(&self, pto: Duration) -> Duration {
+        pto.max(self.initial_pto)
+    }
+
+    /// Counts a datagram towards the limit of its address. False when no path is known there.
+    #[inline]
+    pub fn on_datagram(&mut self, tuple: FourTuple, len: usize) -> bool {
+        let path = self.find(tuple).and_then(|index| self.table.get_mut(index));
+        path.map(|path| path.amplification.on_received(len))
+            .is_some()
+    }
+
     /// The path at `index`.
     pub fn get_mut(&mut self, index: PathIndex) -> Option<&mut Path> {
         self.table.get_mut(index)
     }
 
     /// Finds a path by its addresses. An unknown local address matches any.
+    #[inline]
     pub fn find(&self, tuple: FourTuple) -> Option<PathIndex> {
         let same = |path: &Path| {
-            path.tuple.peer == tuple.peer
-                && (path.tuple.local == tuple.local
-                    || path.tuple.local.is_none()
+            path.tuple().peer == tuple.peer
+                && (path.tuple().local == tuple.local
+                    || path.tuple().local.is_none()
                     || tuple.local.is_none())
         };
         if self.table.get(self.active).is_some_and(same) {
@@ -105,7 +124,7 @@ impl Paths {
 
     /// Adds a path on which the peer appeared; `None` when there are too many, or too quickly. `rtt`
     /// is the round-trip time of the path in use, and `open_route` gives the new one its route.
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         now: Time,
         tuple: FourTuple,
@@ -127,7 +146,7 @@ impl Paths {
 
     /// The peer moved to the path at `index`: everything goes there from now on, within its
     /// amplification limit until it is validated (RFC 9000 §9.3).
-    pub fn migrate(&mut self, now: Time, index: PathIndex, pto: Duration) {
+    pub(super) fn migrate(&mut self, now: Time, index: PathIndex, pto: Duration) {
         let old = self.active;
         if index == old {
             return;
@@ -135,7 +154,7 @@ impl Paths {
         if self.table[old].amplification.is_validated() {
             self.last_validated = Some(old);
         }
-        if self.table[old].tuple.peer.ip() == self.table[index].tuple.peer.ip() {
+        if self.table[old].tuple().peer.ip() == self.table[index].tuple().peer.ip() {
             self.take_over(old, index);
         }
         let new = &mut self.table[index];
@@ -158,8 +177,10 @@ impl Paths {
     }
 
     /// A PATH_RESPONSE arrived, on whatever path (§8.2.2). True when the active path was
-    /// validated by it. `pto` is for a second validation: the first may have been too small.
+    /// validated by it. `pto`, the probe timeout of the path in use, is for a second validation: the
+    /// first may have been too small.
     pub fn on_path_response(&mut self, now: Time, data: [u8; 8], pto: Duration) -> bool {
+        let pto = self.validation_pto(pto);
         let answers = self.table.iter_mut().enumerate();
         let mut answers =
             answers.filter_map(|(index, path)| Some((index, path.validation.on_response(data)?)));
@@ -184,7 +205,7 @@ impl Paths {
         (0..self.table.len()).find(|&index| {
             let path = &self.table[index];
             index != self.active
-                && (path.validation.wants_challenge() || path.validation.response().is_some())
+                && path.wants_to_send()
                 && path.amplification.budget() >= MIN_DATAGRAM as u64
         })
     }
@@ -198,7 +219,7 @@ impl Paths {
     }
 
     /// Runs what is due.
-    pub fn on_timeout(&mut self, now: Time) -> PathsOutcome {
+    pub(super) fn run_timers(&mut self, now: Time) -> PathsOutcome {
         let mut outcome = PathsOutcome::Unchanged;
         let mut index = 0;
         while index < self.table.len() {
@@ -230,7 +251,7 @@ impl Paths {
 
     /// Nobody answered on the active path: back to the one that was proven before (§9.3.2).
     fn revert(&mut self, back: PathIndex) {
-        if self.table[self.active].tuple.peer.ip() == self.table[back].tuple.peer.ip() {
+        if self.table[self.active].tuple().peer.ip() == self.table[back].tuple().peer.ip() {
             self.take_over(self.active, back);
         }
         self.active = back;
@@ -249,9 +270,17 @@ impl Paths {
         self.last_validated = kept.map(|at| at - usize::from(at > index));
     }
 
-    /// Takes what a path has left behind that was given up.
-    pub fn take_given_up(&mut self) -> Option<GivenUp> {
+    /// Takes the remains of a path that was given up.
+    pub(super) fn take_remains(&mut self) -> Option<GivenUp> {
         self.given_up.pop()
+    }
+
+    /// Retires the IDs of paths that were given up, the last one first.
+    pub(super) fn give_up_ids(&mut self, ids: &mut ConnectionIds) {
+        let given_up = self.given_up.iter_mut().rev();
+        given_up
+            .filter_map(|path| path.peer_id.take())
+            .for_each(|id| ids.give_up(id));
     }
 
     /// How many paths are kept.

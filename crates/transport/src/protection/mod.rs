@@ -26,8 +26,11 @@ use crate::error::TransportError;
 use crate::space::SpaceId;
 
 /// The keys of a connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PacketProtection {
+    side: Side,
+    /// Packets after which 1-RTT keys are updated.
+    update_after: u64,
     initial: Option<Box<KeyPair>>,
     handshake: Option<Box<KeyPair>>,
     one_rtt: OneRtt,
@@ -71,6 +74,20 @@ pub(crate) struct Sealing {
 }
 
 impl PacketProtection {
+    /// Creates the state of a connection without keys. 1-RTT keys are updated after `update_after`
+    /// packets.
+    pub(crate) fn new(side: Side, update_after: u64) -> Self {
+        Self {
+            side,
+            update_after,
+            initial: None,
+            handshake: None,
+            one_rtt: OneRtt::default(),
+            forgeries: ForgeryCounter::default(),
+            early: Undecryptable::default(),
+        }
+    }
+
     /// Installs the keys of Initial or Handshake packets.
     pub(crate) fn install(&mut self, id: SpaceId, keys: KeyPair) {
         match id {
@@ -81,9 +98,9 @@ impl PacketProtection {
     }
 
     /// Installs the secrets of 1-RTT packets, whose keys are derived when they are of use.
-    pub(crate) fn install_one_rtt(&mut self, secrets: SecretPair, side: Side, update_after: u64) {
+    pub(crate) fn install_one_rtt(&mut self, secrets: SecretPair) {
         self.forgeries.on_suite(secrets.local.suite());
-        self.one_rtt.install(secrets, side, update_after);
+        self.one_rtt.install(secrets, self.side, self.update_after);
     }
 
     /// Discards the keys of a space and the packets that wait for them (§4.9).
@@ -141,6 +158,9 @@ impl PacketProtection {
         packet: &Packet,
         bytes: &mut [u8],
     ) -> Result<Opened, OpenFailure> {
+        if id == SpaceId::Application && self.one_rtt.is_underived() {
+            self.one_rtt.derive();
+        }
         let offset = packet.packet_number_offset;
         let header_key = match id {
             SpaceId::Application => self.one_rtt.keys.as_ref().map(|keys| keys.peer_header()),
@@ -240,6 +260,7 @@ impl PacketProtection {
 
     /// Updates the 1-RTT keys. `next_number` is the number of the first packet of the new phase.
     pub(crate) fn update(&mut self, next_number: u64) -> Result<(), KeyUpdateBlocked> {
+        self.one_rtt.derive();
         self.one_rtt.update(next_number)
     }
 

@@ -13,7 +13,7 @@ const PTO: Duration = Duration::from_millis(100);
 fn ends() -> [PacketProtection; 2] {
     let id = ConnectionId::new(&[1; 8]).expect("8 bytes");
     [Side::Client, Side::Server].map(|side| {
-        let mut end = PacketProtection::default();
+        let mut end = PacketProtection::new(side, u64::MAX);
         end.install(SpaceId::Initial, initial_keys(VERSION_1, &id, side));
         end
     })

@@ -8,6 +8,7 @@
 pub(crate) mod ack_request;
 mod acks;
 mod built;
+mod filling;
 mod losses;
 mod mute;
 mod numbers;
@@ -22,6 +23,7 @@ mod sent_space;
 mod size_probes;
 pub(crate) mod stats;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use courser_base::{Ecn, Side, Time};
@@ -33,14 +35,14 @@ use courser_telemetry::MetricsUpdated;
 #[cfg(test)]
 pub(crate) use self::acks::Acknowledged;
 pub(crate) use self::built::Built;
+pub(crate) use self::filling::Filling;
 pub(crate) use self::owners::FrameOwners;
 pub(crate) use self::permit::SendPermit;
 pub(crate) use self::route::{Flight, Route, RouteId};
 pub(crate) use self::router_reports::Quoted;
 
 use self::ack_request::AckRequest;
-pub(crate) use self::mute::MUTE_PATIENCE;
-use self::mute::Mute;
+use self::mute::{MUTE_PATIENCE, Mute};
 use self::numbers::Numbers;
 pub(crate) use self::permit::Demand;
 use self::routes::Routes;
@@ -62,6 +64,7 @@ enum Phase {
 /// The state of loss recovery.
 #[derive(Debug)]
 pub(crate) struct LossRecovery {
+    config: Arc<TransportConfig>,
     side: Side,
     phase: Phase,
     spaces: SentSpaces,
@@ -92,7 +95,7 @@ pub(crate) struct LossRecovery {
 
 impl LossRecovery {
     /// Creates the state of a connection that has sent nothing.
-    pub(crate) fn new(now: Time, side: Side, config: &TransportConfig, rng: &mut Rng) -> Self {
+    pub(crate) fn new(now: Time, side: Side, config: Arc<TransportConfig>, rng: &mut Rng) -> Self {
         Self {
             side,
             phase: Phase::Handshaking,
@@ -101,7 +104,7 @@ impl LossRecovery {
                 handshake: None,
                 application: SentSpace::new(config.ecn),
             },
-            routes: Routes::new(now, config),
+            routes: Routes::new(now, &config),
             numbers: Numbers::new(rng),
             pto: Pto::new(),
             ack_request: AckRequest::default(),
@@ -115,11 +118,13 @@ impl LossRecovery {
             repeated: None,
             paced_until: None,
             stats: RecoveryStats::default(),
+            config,
         }
     }
 
     /// Opens a packet number space whose keys have arrived.
-    pub(crate) fn open_space(&mut self, id: SpaceId, ecn: bool) {
+    pub(crate) fn open_space(&mut self, id: SpaceId) {
+        let ecn = self.config.ecn;
         let new = || Box::new(SentSpace::new(ecn));
         match id {
             SpaceId::Initial => {
@@ -160,14 +165,13 @@ impl LossRecovery {
         &mut self,
         now: Time,
         parameters: &courser_wire::transport_parameters::TransportParameters,
-        ack_frequency: bool,
     ) {
         let most = u16::try_from(parameters.max_udp_payload_size).unwrap_or(u16::MAX);
         self.routes.set_peer_limit(most);
         self.ack_request.on_peer_parameters(
             Duration::from_millis(parameters.max_ack_delay),
             parameters.min_ack_delay.map(Duration::from_micros),
-            ack_frequency,
+            self.config.ack_frequency,
         );
         self.ack_delay_exponent = Some(parameters.ack_delay_exponent);
         self.quiet_since = now;
@@ -184,8 +188,8 @@ impl LossRecovery {
     }
 
     /// Opens a route for a new path.
-    pub(crate) fn open_route(&mut self, now: Time, config: &TransportConfig) -> RouteId {
-        self.routes.open(now, config)
+    pub(crate) fn open_route(&mut self, now: Time) -> RouteId {
+        self.routes.open(now, &self.config)
     }
 
     /// Forgets the route of a path that was given up.
@@ -216,28 +220,19 @@ impl LossRecovery {
         self.routes.get_mut(id).map(|route| route.mtu)
     }
 
-    /// Continues with another congestion controller on the path in use.
-    pub(crate) fn switch_controller(
-        &mut self,
-        now: Time,
-        algorithm: Algorithm,
-        capacity_rise: bool,
-    ) {
+    /// Continues with another congestion controller on the path in use, and on those that open later.
+    pub(crate) fn switch_controller(&mut self, now: Time, algorithm: Algorithm) {
+        let is_same = self.config.congestion == algorithm;
+        if !is_same || self.config.controller_factory.is_some() {
+            let config = Arc::make_mut(&mut self.config);
+            config.congestion = algorithm;
+            config.controller_factory = None;
+        }
         let route = self.routes.active_mut();
         route.switch_controller(now, algorithm);
-        if !capacity_rise {
+        if !self.config.capacity_rise {
             route.congestion.ignore_capacity_rise();
         }
-    }
-
-    /// The requests for another frequency of acknowledgements.
-    pub(crate) fn ack_request(&mut self) -> &mut AckRequest {
-        &mut self.ack_request
-    }
-
-    /// True when the peer accepts IMMEDIATE_ACK frames.
-    pub(crate) fn may_ask_for_acks(&self) -> bool {
-        self.ack_request.is_offered()
     }
 
     /// True when an ACK_FREQUENCY frame waits.
@@ -249,17 +244,6 @@ impl LossRecovery {
     /// the peer holds acknowledgements back.
     pub(crate) fn pto(&self) -> Duration {
         self.routes.active().pto(self.ack_request.max_ack_delay())
-    }
-
-    /// The records of the frames in sent packets. A packet is built with them, see
-    /// [`PacketBuilder`](crate::build::packet_builder::PacketBuilder).
-    pub(crate) fn take_lists(&mut self) -> FrameLists {
-        std::mem::take(&mut self.lists)
-    }
-
-    /// Takes the records back.
-    pub(crate) fn put_lists(&mut self, lists: FrameLists) {
-        self.lists = lists;
     }
 
     /// Packets whose fate is open and those acknowledged late: they cost memory and work.
@@ -318,11 +302,17 @@ impl LossRecovery {
         self.spaces.get(id).is_some_and(|it| it.ack_eliciting > 0)
     }
 
-    /// Counts a packet from the peer. True when the peer has sent for `patience` without
-    /// acknowledging anything (limit K78).
+    /// Counts a packet from the peer. True when the peer has sent for long without acknowledging
+    /// anything (limit K78): longer than `idle_timeout`, three probe timeouts and
+    /// [`MUTE_PATIENCE`].
     #[inline]
-    pub(crate) fn is_mute(&mut self, now: Time, patience: Duration) -> bool {
-        self.is_waiting(SpaceId::Application) && self.mute.is_over(now, patience)
+    pub(crate) fn is_mute(&mut self, now: Time, idle_timeout: Option<Duration>) -> bool {
+        if !self.is_waiting(SpaceId::Application) {
+            return false;
+        }
+        let idle = idle_timeout.unwrap_or_default();
+        let patience = idle.max(MUTE_PATIENCE).max(self.pto().saturating_mul(3));
+        self.mute.is_over(now, patience)
     }
 
     /// True when a peer may be waiting for this end although nothing is in flight: a server has

@@ -189,13 +189,6 @@ impl LossRecovery {
             space.ping = true;
         }
     }
-
-    /// Takes the request for a PING, which was written.
-    pub(crate) fn on_ping_written(&mut self, id: SpaceId) {
-        if let Some(space) = self.spaces.get_mut(id) {
-            space.ping = false;
-        }
-    }
 }
 
 fn record_expired(now: Time, timer: Timer, id: SpaceId, owners: &mut impl FrameOwners) {

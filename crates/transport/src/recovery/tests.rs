@@ -52,9 +52,9 @@ impl Bench {
     fn new(side: Side) -> Self {
         let mut rng = Rng::new([7; 32]);
         let now = Time::ZERO + Duration::from_secs(1);
-        let config = TransportConfig::default();
+        let config = Arc::new(TransportConfig::default());
         Self {
-            recovery: LossRecovery::new(now, side, &config, &mut rng),
+            recovery: LossRecovery::new(now, side, config, &mut rng),
             fates: Fates::default(),
             rng,
             now,
@@ -72,11 +72,10 @@ impl Bench {
     /// Sends a packet of 1000 bytes with one stream frame at `offset`; returns its number.
     fn send(&mut self, id: SpaceId, offset: u64) -> u64 {
         let (number, _) = self.recovery.next_number(id).expect("the space is open");
-        let mut lists = self.recovery.take_lists();
+        let (lists, _) = self.recovery.filling();
         lists.start();
         lists.push(stream(offset));
-        let frames = lists.take();
-        self.recovery.put_lists(lists);
+        let frames = self.recovery.take_record();
         let built = Built {
             number,
             len: 1000,
@@ -223,12 +222,12 @@ fn the_first_probe_carries_new_data_if_there_is_any() {
 #[test]
 fn a_client_without_anything_in_flight_probes_until_the_server_has_validated_it() {
     let mut bench = Bench::new(Side::Client);
-    bench.recovery.open_space(SpaceId::Initial, true);
+    bench.recovery.open_space(SpaceId::Initial);
     let number = bench.send(SpaceId::Initial, 0);
     bench.ack(SpaceId::Initial, number).expect("it was sent");
     bench.expire();
     assert!(bench.recovery.is_probing(SpaceId::Initial));
-    bench.recovery.open_space(SpaceId::Handshake, true);
+    bench.recovery.open_space(SpaceId::Handshake);
     let number = bench.send(SpaceId::Handshake, 0);
     bench.ack(SpaceId::Handshake, number).expect("it was sent");
     assert_eq!(bench.recovery.loss_timer(u64::MAX), None);
@@ -237,7 +236,7 @@ fn a_client_without_anything_in_flight_probes_until_the_server_has_validated_it(
 #[test]
 fn no_timer_runs_at_the_amplification_limit() {
     let mut bench = Bench::new(Side::Server);
-    bench.recovery.open_space(SpaceId::Initial, true);
+    bench.recovery.open_space(SpaceId::Initial);
     bench.send(SpaceId::Initial, 0);
     assert!(bench.recovery.loss_timer(1200).is_some());
     assert_eq!(bench.recovery.loss_timer(1199), None);
@@ -271,8 +270,7 @@ fn packets_of_another_path_leave_its_flight_and_not_that_of_the_path_in_use() {
     let mut bench = Bench::confirmed();
     let number = bench.send(APPLICATION, 0);
     let old = bench.recovery.route().id();
-    let config = TransportConfig::default();
-    let new = bench.recovery.open_route(bench.now, &config);
+    let new = bench.recovery.open_route(bench.now);
     bench.recovery.activate_route(new);
     bench.send(APPLICATION, 900);
     assert_eq!(bench.recovery.bytes_in_flight_of_all_routes(), 2000);
@@ -288,7 +286,7 @@ fn packets_of_another_path_leave_its_flight_and_not_that_of_the_path_in_use() {
 #[test]
 fn discarded_keys_take_their_packets_out_of_flight() {
     let mut bench = Bench::new(Side::Client);
-    bench.recovery.open_space(SpaceId::Initial, true);
+    bench.recovery.open_space(SpaceId::Initial);
     bench.send(SpaceId::Initial, 0);
     assert!(bench.recovery.is_first_flight_open());
     bench.recovery.discard_space(SpaceId::Initial);

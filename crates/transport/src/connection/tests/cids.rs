@@ -46,7 +46,7 @@ fn new_id(sequence: u64, retire_prior_to: u64, byte: u8) -> Vec<u8> {
 }
 
 fn active(end: &mut crate::testing::End) -> Vec<ConnectionId> {
-    end.connection().cids.issued.active().collect()
+    end.connection().ids().active().collect()
 }
 
 fn assert_client_refuses(case: &str, frames: &[u8], code: u64) {
@@ -146,11 +146,11 @@ fn more_ids_than_the_limit_are_refused() {
 #[test]
 fn raised_mark_makes_us_leave_and_retire_older_ids() {
     let (mut pair, eye) = Pair::watched_and_connected();
-    let before = *pair.client.connection().cids.peer.current();
+    let before = pair.client.connection().ids().destination();
     pair.forge_to_client(SpaceId::Application, &new_id(4, 3, 0xc4));
     let connection = pair.client.connection();
-    assert_ne!(*connection.cids.peer.current(), before);
-    assert_eq!(connection.cids.peer.current_sequence(), 3);
+    assert_ne!(connection.ids().destination(), before);
+    assert_eq!(connection.ids_mut().peer().current_sequence(), 3);
     let sent = eye.client_sent(&pair);
     let mut retired = retired(&sent);
     retired.sort_unstable();
@@ -158,7 +158,7 @@ fn raised_mark_makes_us_leave_and_retire_older_ids() {
     let last = sent.last().expect("sent");
     assert_eq!(
         last.destination,
-        *pair.client.connection().cids.peer.current()
+        pair.client.connection().ids().destination()
     );
     assert_eq!(pair.client_error(), None);
 }
@@ -186,7 +186,10 @@ fn retirement_is_repeated_until_it_is_acknowledged() {
     assert!(retired(&eye.client_sent(&pair)).len() >= 2);
     let last = eye.client_sent(&pair).last().expect("sent").number;
     pair.forge_to_client(SpaceId::Application, &raw(&[0x02, last, 0, 0, 0]));
-    assert_eq!(pair.client.connection().cids.peer.open_retirements(), 0);
+    assert_eq!(
+        pair.client.connection().ids_mut().peer().open_retirements(),
+        0
+    );
     let count = retired(&eye.client_sent(&pair)).len();
     pair.run_for(Duration::from_secs(5));
     assert_eq!(retired(&eye.client_sent(&pair)).len(), count);
@@ -242,7 +245,7 @@ fn end_without_ids_gives_none_and_hears_of_none() {
         pair
     };
     let mut pair = made();
-    assert_eq!(pair.client.connection().cids_wanted(), 0);
+    assert_eq!(pair.client.connection().ids_wanted(), 0);
     assert_eq!(active(&mut pair.client), [ConnectionId::EMPTY]);
     pair.forge_to_client(SpaceId::Application, &raw(&[0x19, 0]));
     assert_eq!(pair.client_error(), Some(0x0a), "RETIRE_CONNECTION_ID");

@@ -83,10 +83,7 @@ fn close_is_answered_within_a_round_trip_and_then_both_are_silent() {
     let (mut pair, eye) = Pair::watched_and_connected();
     close_client(&mut pair, 0, b"");
     pair.run_for(RTT);
-    assert!(matches!(
-        pair.client.connection().state,
-        State::Draining { answer: None, .. }
-    ));
+    assert!(!pair.client.connection().is_drained());
     assert!(pair.client.connection().is_quiet() && pair.server.connection().is_quiet());
     let answers = eye.server_sent(&pair);
     let answer = closes(answers.last().expect("an answer"));
@@ -208,7 +205,7 @@ fn closing_end_does_nothing_else_with_frames() {
     assert_eq!(pair.server.events.len(), events);
     let streams = pair.server.connection().streams();
     assert_eq!(streams.accept(Direction::Bidirectional), None);
-    assert!(matches!(pair.server.connection().state, State::Closing(_)));
+    assert!(pair.server.connection().life.is_closing());
 }
 
 #[test]
@@ -378,13 +375,18 @@ fn close_that_the_amplification_limit_held_back_leaves_when_there_is_room() {
     let mut pair = Pair::new();
     pair.start();
     assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
-    let amplification = &mut pair.server.connection().paths.active_mut().amplification;
+    let amplification = pair
+        .server
+        .connection()
+        .paths
+        .active_mut()
+        .amplification_mut();
     amplification.on_sent(usize::try_from(amplification.budget()).expect("a few datagrams"));
     close(&mut pair.server, pair.now, 0, b"");
     pair.drive();
     let sent = pair.server.sent.len();
-    // It can be attributed to the connection, but is too short to be answered.
-    let id = pair.server.connection().handshake.local_source;
+    // Attributable, and too short to be worth an answer.
+    let id = pair.server.connection().handshake_mut().local_id();
     pair.send_to_server([&[0x40][..], &id, &[0; 12]].concat());
     assert_eq!(
         pair.server.sent.len(),

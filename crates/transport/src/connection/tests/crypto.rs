@@ -18,7 +18,7 @@ fn crypto_of_an_old_level_may_repeat_but_not_go_on() {
         .server
         .connection()
         .handshake
-        .crypto
+        .crypto()
         .get(SpaceId::Initial)
         .expect("open")
         .read_offset();
@@ -107,7 +107,7 @@ fn crypto_after_the_handshake_has_its_limit_too() {
         .client
         .connection()
         .handshake
-        .crypto
+        .crypto()
         .get(SpaceId::Application)
         .expect("open")
         .read_offset();
@@ -130,7 +130,7 @@ fn tls_messages_out_of_place_end_the_connection() {
             .client
             .connection()
             .handshake
-            .crypto
+            .crypto()
             .get(SpaceId::Application)
             .expect("open")
             .read_offset();

@@ -156,7 +156,12 @@ fn server_without_credit_for_a_full_datagram_sends_no_initial_that_asks_for_an_a
     assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
     let sent = eye.server_sent(&pair).len();
     pair.link.filter = Some(Box::new(|_, _| false));
-    let amplification = &mut pair.server.connection().paths.active_mut().amplification;
+    let amplification = pair
+        .server
+        .connection()
+        .paths
+        .active_mut()
+        .amplification_mut();
     let budget = usize::try_from(amplification.budget()).expect("a few datagrams");
     amplification.on_sent(budget - 1000);
     let recovery = &mut pair.server.connection().recovery;

@@ -171,9 +171,9 @@ fn packets_with_another_source_id_than_the_first_are_dropped() {
 fn later_initials_do_not_move_the_destination_id() {
     let mut pair = with_initial_keys();
     pair.server_forges(SpaceId::Initial, &ping());
-    let chosen = *pair.client.connection().cids.peer.current();
+    let chosen = pair.client.connection().ids().destination();
     pair.server_forges(SpaceId::Initial, &ping().source(&[0xee; 8]));
-    assert_eq!(*pair.client.connection().cids.peer.current(), chosen);
+    assert_eq!(pair.client.connection().ids().destination(), chosen);
 }
 
 #[test]

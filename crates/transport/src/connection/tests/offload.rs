@@ -6,7 +6,7 @@ use rustls::version::TLS13;
 
 use super::frames::raw;
 use super::*;
-use crate::handshake::crypto_limit;
+use crate::handshake::crypto_streams::crypto_limit;
 use crate::testing::Setup;
 use crate::testing::identity::server_tls_with_big_chain;
 use crate::testing::traffic::Transfer;
@@ -79,7 +79,7 @@ fn one_task_at_a_time_takes_what_has_arrived() {
 #[test]
 fn bytes_that_come_while_tls_is_away_are_bounded() {
     let mut pair = with_task_at_server(Duration::from_secs(5));
-    let streams = &pair.server.connection().handshake.crypto;
+    let streams = pair.server.connection().handshake_mut().crypto();
     let stream = streams.get(SpaceId::Initial).expect("it is open");
     let read = stream.read_offset();
     let limit = crypto_limit(Side::Server, SpaceId::Initial);

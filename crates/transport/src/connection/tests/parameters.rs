@@ -303,7 +303,7 @@ fn preferred_address_counts_as_the_first_additional_id() {
     let mut pair = Pair::with(with_server(changed(add)));
     pair.start();
     assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
-    assert_eq!(pair.client.connection().cids.peer.spare(), 1);
+    assert_eq!(pair.client.connection().ids_mut().peer().spare(), 1);
     assert_eq!(
         pair.client.connection().path().peer,
         pair.server.address,
@@ -343,17 +343,13 @@ fn parameters_that_are_not_sent_have_their_defaults() {
             "no streams: {direction:?}"
         );
     }
-    let peer = connection
-        .handshake
-        .peer_parameters
-        .as_ref()
-        .expect("known");
+    let peer = connection.handshake.peer_parameters().expect("known");
     assert_eq!((peer.ack_delay_exponent, peer.max_ack_delay), (3, 25));
     assert_eq!(
         (peer.active_connection_id_limit, peer.max_idle_timeout),
         (2, 0)
     );
-    assert_eq!(connection.cids.issued.active().count(), 2);
+    assert_eq!(connection.ids().active().count(), 2);
 }
 
 #[test]

@@ -55,12 +55,7 @@ fn server_peer(pair: &mut Pair) -> SocketAddr {
 }
 
 fn is_validated(pair: &mut Pair) -> bool {
-    pair.server
-        .connection()
-        .paths
-        .active()
-        .amplification
-        .is_validated()
+    pair.server.connection().paths.active().is_validated()
 }
 
 fn moves(pair: &Pair) -> Vec<SocketAddr> {
@@ -320,7 +315,8 @@ fn peer_that_takes_a_new_id_for_its_new_path_gets_a_new_one_back() {
     let spare: Vec<_> = pair
         .server
         .connection()
-        .active_cids()
+        .ids()
+        .active()
         .filter(|id| *id != used)
         .collect();
     let forgery = Forgery::of(&[1]).destination(&spare[0]);
@@ -361,7 +357,7 @@ fn destinations(pair: &Pair, from: usize) -> Vec<(SocketAddr, ConnectionId)> {
 /// Returns an ID of the server that the client has not used.
 fn fresh_id(pair: &mut Pair) -> ConnectionId {
     let used = pair.client.connection().forging_ids().0;
-    let mut ids = pair.server.connection().active_cids();
+    let mut ids = pair.server.connection().ids().active();
     ids.find(|id| *id != used).expect("a spare one")
 }
 
@@ -388,7 +384,7 @@ fn padded_challenge(data: [u8; 8]) -> Vec<u8> {
 fn probes_on_two_paths_carry_different_ids() {
     let mut pair = Pair::connected();
     pair.run_for(RTT);
-    let in_use = *pair.server.connection().cids.peer.current();
+    let in_use = pair.server.connection().ids().destination();
     let fresh = fresh_id(&mut pair);
     let from = pair.server.sent.len();
     for (to, data) in [(other_host(), 1), (victim(), 2), (other_host(), 3)] {
@@ -410,7 +406,7 @@ fn probes_on_two_paths_carry_different_ids() {
     let from = pair.server.sent.len();
     from_elsewhere_to(&mut pair, other_host(), &fresh, &[1, 1]);
     assert_eq!(server_peer(&mut pair), other_host());
-    assert_eq!(*pair.server.connection().cids.peer.current(), one);
+    assert_eq!(pair.server.connection().ids().destination(), one);
     let sent = destinations(&pair, from);
     assert!(sent.iter().any(|(to, _)| *to == client_address()), "asked");
     for (to, id) in sent {
@@ -439,14 +435,14 @@ fn the_old_path_is_asked_with_another_id_than_the_new_one() {
 fn a_rebound_client_takes_no_id() {
     let mut pair = Pair::connected();
     pair.run_for(RTT);
-    let before = *pair.server.connection().cids.peer.current();
-    let spare = pair.server.connection().cids.peer.spare();
+    let before = pair.server.connection().ids().destination();
+    let spare = pair.server.connection().ids_mut().peer().spare();
     for to in [other_port(), other_host(), client_address()] {
         rebind(&mut pair, to);
         ping(&mut pair);
         pair.run_for(Duration::from_secs(2));
         assert_eq!(server_peer(&mut pair), to);
-        let ids = &pair.server.connection().cids.peer;
+        let ids = pair.server.connection().ids_mut().peer();
         assert_eq!((*ids.current(), ids.spare()), (before, spare), "{to}");
     }
 }
@@ -455,7 +451,7 @@ fn a_rebound_client_takes_no_id() {
 fn ids_of_paths_that_are_gone_are_replaced() {
     let mut pair = Pair::connected();
     pair.run_for(RTT);
-    let spare = pair.server.connection().cids.peer.spare();
+    let spare = pair.server.connection().ids_mut().peer().spare();
     let fresh = fresh_id(&mut pair);
     for port in 0..20 {
         let mut from = other_host();
@@ -463,11 +459,11 @@ fn ids_of_paths_that_are_gone_are_replaced() {
         from_elsewhere_to(&mut pair, from, &fresh, &padded_challenge([1; 8]));
         pair.run_for(Duration::from_secs(1));
         let connection = pair.server.connection();
-        assert!(connection.cids.peer.open_retirements() <= 8);
+        assert!(connection.ids_mut().peer().open_retirements() <= 8);
     }
     let connection = pair.server.connection();
     assert_eq!((connection.paths.len(), spare), (4, 3));
-    let left = connection.cids.peer.spare();
+    let left = connection.ids_mut().peer().spare();
     assert!((1..spare).contains(&left), "{left} spare IDs");
     assert_eq!(pair.server_error(), None);
 }

@@ -12,7 +12,7 @@ const RTT: Duration = Duration::from_millis(333);
 fn paths() -> Paths {
     let mut path = Path::new(tuple(1, 1), 0);
     path.amplification.on_validated();
-    Paths::new(path)
+    Paths::new(path, Duration::ZERO)
 }
 
 /// Adds a path with a route that no other path has.
@@ -30,7 +30,7 @@ fn a_moved_peer_is_challenged_on_both_paths() {
     let mut paths = paths();
     let new = add(&mut paths, at(0), tuple(2, 1)).expect("room");
     paths.migrate(at(0), new, PTO);
-    assert_eq!(paths.active().tuple, tuple(2, 1));
+    assert_eq!(paths.active().tuple(), tuple(2, 1));
     assert!(paths.active().validation.wants_challenge());
     assert_eq!(paths.wanting_probe(), Some(0));
     assert_eq!(
@@ -70,13 +70,13 @@ fn failed_validation_returns_to_the_last_validated_path() {
         .on_challenge_sent(at(0), [7; 8], true);
     assert!(!paths.on_path_response(at(0), [7; 8], PTO));
     for step in 1..=4 {
-        outcome = paths.on_timeout(at(step * 100));
+        outcome = paths.run_timers(at(step * 100));
         if outcome != PathsOutcome::Unchanged {
             break;
         }
     }
     assert_eq!(outcome, PathsOutcome::Reverted);
-    assert_eq!((paths.active().tuple, paths.len()), (tuple(1, 1), 1));
+    assert_eq!((paths.active().tuple(), paths.len()), (tuple(1, 1), 1));
 }
 
 #[test]
@@ -89,15 +89,15 @@ fn validated_new_path_stays_and_the_old_one_goes() {
         .validation
         .on_challenge_sent(at(0), [7; 8], true);
     assert!(paths.on_path_response(at(0), [7; 8], PTO));
-    assert_eq!(paths.on_timeout(at(300)), PathsOutcome::Unchanged);
-    assert_eq!((paths.active().tuple, paths.len()), (tuple(1, 9), 1));
+    assert_eq!(paths.run_timers(at(300)), PathsOutcome::Unchanged);
+    assert_eq!((paths.active().tuple(), paths.len()), (tuple(1, 9), 1));
 }
 
 #[test]
 fn nothing_left_when_the_only_path_fails() {
-    let mut paths = Paths::new(Path::new(tuple(1, 1), 0));
+    let mut paths = Paths::new(Path::new(tuple(1, 1), 0), Duration::ZERO);
     paths.active_mut().validation.start(at(0), PTO);
-    assert_eq!(paths.on_timeout(at(300)), PathsOutcome::NoneLeft);
+    assert_eq!(paths.run_timers(at(300)), PathsOutcome::NoneLeft);
 }
 
 #[test]
@@ -117,12 +117,12 @@ fn a_path_that_is_given_up_leaves_its_route_and_id() {
     let route = paths.get_mut(new).expect("added").route;
     paths.get_mut(new).expect("added").peer_id = Some(7);
     paths.migrate(at(0), new, PTO);
-    let outcomes = (1..=4).map(|step| paths.on_timeout(at(step * 100)));
+    let outcomes = (1..=4).map(|step| paths.run_timers(at(step * 100)));
     assert!(outcomes.into_iter().any(|it| it == PathsOutcome::Reverted));
     assert_eq!(paths.active().route, 0, "the way back");
     let peer_id = Some(7);
-    assert_eq!(paths.take_given_up(), Some(GivenUp { route, peer_id }));
-    assert_eq!(paths.take_given_up(), None);
+    assert_eq!(paths.take_remains(), Some(GivenUp { route, peer_id }));
+    assert_eq!(paths.take_remains(), None);
 }
 
 #[test]
@@ -141,5 +141,5 @@ fn a_flood_of_addresses_is_bounded_and_slowed() {
         );
         assert!(paths.len() <= MAX_PATHS);
     }
-    assert_eq!(paths.active().tuple, tuple(1, 1));
+    assert_eq!(paths.active().tuple(), tuple(1, 1));
 }

@@ -7,7 +7,7 @@ use super::*;
 fn starved() -> Pair {
     let mut pair = Pair::connected();
     pair.run_for(RTT);
-    let ids = &mut pair.server.connection().cids.peer;
+    let ids = pair.server.connection().ids_mut().peer();
     while ids.spare() > 0 {
         assert!(ids.switch_to_next());
     }
@@ -18,13 +18,13 @@ fn starved() -> Pair {
 fn a_client_without_a_spare_id_is_followed_with_the_one_in_use() {
     for to in [other_port(), other_host()] {
         let mut pair = starved();
-        let in_use = *pair.server.connection().cids.peer.current();
+        let in_use = pair.server.connection().ids().destination();
         pair.link.filter = Some(Box::new(|_, _| false));
         pair.client.address = to;
         // Packets that would bring new IDs are still lost.
         from_elsewhere(&mut pair, to, &encode(&Frame::Ping));
         assert_eq!(server_peer(&mut pair), to);
-        assert_eq!(*pair.server.connection().cids.peer.current(), in_use);
+        assert_eq!(pair.server.connection().ids().destination(), in_use);
         rebind(&mut pair, to);
         // The first challenge was lost with everything else, and used up the limit of three times a
         // PING.

@@ -1,0 +1,267 @@
+//! The connection IDs of a connection, both ways. RFC 9000 §5.1.
+
+use courser_wire::transport_parameters::TransportParameters;
+use courser_wire::{ConnectionId, NewConnectionId};
+
+use super::issued::IssuedIds;
+use super::peer::{PeerIds, TokenChange};
+use super::{ACTIVE_CONNECTION_ID_LIMIT, ResetToken};
+use crate::build::packet_builder::PacketBuilder;
+use crate::error::TransportError;
+use crate::space::sent::SentFrame;
+
+/// The IDs that we gave to the peer, and those that the peer gave to us.
+#[derive(Debug)]
+pub(crate) struct ConnectionIds {
+    issued: IssuedIds,
+    peer: PeerIds,
+    /// Sequence number of the newest of our IDs that the peer moved with.
+    in_use: u64,
+    /// IDs that the peer gave back: the endpoint stops routing them.
+    retired: Vec<ConnectionId>,
+}
+
+impl ConnectionIds {
+    /// Starts with the IDs of the handshake.
+    pub(crate) fn new(local: ConnectionId, peer: ConnectionId) -> Self {
+        Self {
+            issued: IssuedIds::new(local),
+            peer: PeerIds::new(peer),
+            in_use: 0,
+            retired: Vec::new(),
+        }
+    }
+
+    /// The ID that we address the peer by on the path in use.
+    #[inline]
+    pub(crate) fn destination(&self) -> ConnectionId {
+        *self.peer.current()
+    }
+
+    /// The sequence number of [`ConnectionIds::destination`].
+    pub(crate) fn destination_sequence(&self) -> u64 {
+        self.peer.current_sequence()
+    }
+
+    /// Sets the ID that the server chose, in a Retry or in its first Initial (RFC 9000 §7.2).
+    pub(crate) fn set_handshake_id(&mut self, id: ConnectionId) {
+        self.peer.set_handshake_id(id);
+    }
+
+    /// Takes the peer's transport parameters.
+    ///
+    /// # Errors
+    ///
+    /// TRANSPORT_PARAMETER_ERROR for a preferred address without an ID.
+    pub(crate) fn on_peer_parameters(
+        &mut self,
+        parameters: &TransportParameters,
+    ) -> Result<(), TransportError> {
+        self.issued
+            .on_peer_limit(parameters.active_connection_id_limit);
+        if let Some(token) = parameters.stateless_reset_token {
+            self.peer.set_reset_token(token);
+        }
+        let Some(preferred) = &parameters.preferred_address else {
+            return Ok(());
+        };
+        let limit = ACTIVE_CONNECTION_ID_LIMIT;
+        self.peer
+            .on_preferred_address(preferred.id, preferred.reset_token, limit)
+    }
+
+    /// The number of IDs that the endpoint should make.
+    pub(crate) fn wanted(&self) -> usize {
+        self.issued.wanted()
+    }
+
+    /// Takes an ID that the endpoint made.
+    pub(crate) fn issue(&mut self, id: ConnectionId, token: ResetToken) {
+        self.issued.issue(id, token);
+    }
+
+    /// All IDs that the peer may address us by.
+    pub(crate) fn active(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.issued.active()
+    }
+
+    /// Takes an ID that the peer gave back.
+    pub(crate) fn take_retired(&mut self) -> Option<ConnectionId> {
+        self.retired.pop()
+    }
+
+    /// Returns one change at a time to the tokens that reset this connection.
+    pub(crate) fn poll_token_change(&mut self) -> Option<TokenChange> {
+        self.peer.poll_token_change()
+    }
+
+    /// True when `token` resets this connection (RFC 9000 §10.3.1).
+    pub(crate) fn is_reset_token(&self, token: &ResetToken) -> bool {
+        self.peer.is_reset_token(token)
+    }
+
+    /// Takes a NEW_CONNECTION_ID frame.
+    ///
+    /// # Errors
+    ///
+    /// As [`PeerIds::on_new_connection_id_frame`].
+    pub(crate) fn on_new_connection_id_frame(
+        &mut self,
+        frame: &NewConnectionId,
+    ) -> Result<(), TransportError> {
+        self.peer
+            .on_new_connection_id_frame(frame, ACTIVE_CONNECTION_ID_LIMIT)
+    }
+
+    /// Takes a RETIRE_CONNECTION_ID frame from a packet that was sent to `destination`.
+    ///
+    /// # Errors
+    ///
+    /// As [`IssuedIds::on_retire_connection_id_frame`].
+    pub(crate) fn on_retire_connection_id_frame(
+        &mut self,
+        sequence: u64,
+        destination: &ConnectionId,
+    ) -> Result<(), TransportError> {
+        let retired = self
+            .issued
+            .on_retire_connection_id_frame(sequence, destination)?;
+        self.retired.extend(retired);
+        Ok(())
+    }
+
+    /// Notes that the peer moved to another path and sends to `destination` there. True when that is
+    /// a newer ID than before.
+    pub(crate) fn on_peer_moved(&mut self, destination: &ConnectionId) -> bool {
+        let sequence = self.issued.sequence_of(destination);
+        let newer = sequence.filter(|&sequence| sequence > self.in_use);
+        self.in_use = newer.unwrap_or(self.in_use);
+        newer.is_some()
+    }
+
+    /// The ID of the peer with a sequence number, unless it has been retired.
+    pub(crate) fn id_of(&self, sequence: u64) -> Option<ConnectionId> {
+        self.peer.id_of(sequence).copied()
+    }
+
+    /// Reserves a spare ID of the peer for a path that is not in use, as far as there is one.
+    pub(crate) fn reserve(&mut self) -> Option<(u64, ConnectionId)> {
+        self.peer.reserve()
+    }
+
+    /// Retires an ID of the peer that its path no longer uses.
+    pub(crate) fn give_up(&mut self, sequence: u64) {
+        self.peer.give_up(sequence);
+    }
+
+    /// Addresses the peer by the ID that is reserved for the path which comes into use, or by a
+    /// spare one.
+    pub(crate) fn switch(&mut self, reserved: Option<u64>) {
+        if reserved.is_some_and(|id| self.peer.switch_to(id)) {
+            return;
+        }
+        if let Some(id) = reserved {
+            self.peer.give_up(id);
+        }
+        self.peer.switch_to_next();
+    }
+
+    /// True when a frame waits to be sent.
+    #[inline]
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.issued.wants_to_send() || self.peer.wants_to_send()
+    }
+
+    /// Writes NEW_CONNECTION_ID and RETIRE_CONNECTION_ID frames, as many as wait and fit.
+    #[inline]
+    pub(crate) fn write_frames(&mut self, packet: &mut PacketBuilder<'_>) {
+        self.issued.write_frames(packet);
+        self.peer.write_frames(packet);
+    }
+
+    /// A frame was acknowledged. Frames of other parts are ignored.
+    pub(crate) fn on_frame_acked(&mut self, frame: SentFrame) {
+        self.issued.on_frame_acked(frame);
+        self.peer.on_frame_acked(frame);
+    }
+
+    /// A frame was lost and is sent again. Frames of other parts are ignored.
+    pub(crate) fn on_frame_lost(&mut self, frame: SentFrame) {
+        self.issued.on_frame_lost(frame);
+        self.peer.on_frame_lost(frame);
+    }
+
+    /// The IDs that the peer gave to us, for tests.
+    #[cfg(test)]
+    pub(crate) fn peer(&mut self) -> &mut PeerIds {
+        &mut self.peer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(byte: u8) -> ConnectionId {
+        ConnectionId::new(&[byte; 8]).expect("eight bytes")
+    }
+
+    /// Both ends have two IDs.
+    fn ids() -> ConnectionIds {
+        let mut ids = ConnectionIds::new(id(1), id(101));
+        let parameters = TransportParameters {
+            active_connection_id_limit: 2,
+            ..TransportParameters::default()
+        };
+        ids.on_peer_parameters(&parameters).expect("no address");
+        ids.issue(id(2), [2; 16]);
+        ids.on_new_connection_id_frame(&NewConnectionId {
+            sequence: 1,
+            retire_prior_to: 0,
+            id: id(102),
+            reset_token: [102; 16],
+        })
+        .expect("within the limit");
+        ids
+    }
+
+    #[test]
+    fn a_peer_that_moves_with_a_newer_id_is_noticed_once() {
+        let mut ids = ids();
+        assert!(!ids.on_peer_moved(&id(1)), "the first one");
+        assert!(ids.on_peer_moved(&id(2)));
+        assert!(!ids.on_peer_moved(&id(2)));
+        assert!(!ids.on_peer_moved(&id(9)), "never issued");
+    }
+
+    #[test]
+    fn a_path_in_use_takes_its_reserved_id_along() {
+        let mut ids = ids();
+        let (sequence, reserved) = ids.reserve().expect("a spare one");
+        assert_eq!((sequence, reserved), (1, id(102)));
+        assert_eq!(ids.destination(), id(101));
+        ids.switch(Some(sequence));
+        assert_eq!(ids.destination(), id(102));
+        assert!(ids.wants_to_send(), "the old one is retired");
+    }
+
+    #[test]
+    fn without_a_reserved_id_a_spare_one_is_used_if_there_is_one() {
+        let mut ids = ids();
+        ids.switch(None);
+        assert_eq!(ids.destination(), id(102));
+        ids.switch(None);
+        assert_eq!(ids.destination(), id(102), "there is no other");
+    }
+
+    #[test]
+    fn retired_ids_are_handed_to_the_endpoint() {
+        let mut ids = ids();
+        let (mut room, mut lists) = ([0; 100], crate::space::sent::FrameLists::default());
+        ids.write_frames(&mut PacketBuilder::new(&mut room, &mut lists));
+        ids.on_retire_connection_id_frame(1, &id(1)).expect("sent");
+        assert_eq!(ids.take_retired(), Some(id(2)));
+        assert_eq!(ids.take_retired(), None);
+        assert_eq!(ids.wanted(), 1);
+    }
+}

@@ -1,0 +1,15 @@
+//! A datagram that arrived.
+
+use courser_base::{Ecn, FourTuple, Time};
+
+/// The properties of a whole datagram.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) now: Time,
+    /// When it came, which is before `now` for packets that had to wait for their keys.
+    pub(crate) arrived: Time,
+    pub(crate) path: FourTuple,
+    pub(crate) ecn: Ecn,
+    /// Length of the datagram.
+    pub(crate) len: usize,
+}

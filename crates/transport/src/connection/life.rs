@@ -1,0 +1,310 @@
+//! The life of a connection: its state, its end, and the reason for that. RFC 9000 §10.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser_base::Time;
+use courser_wire::frame::{CloseKind, ConnectionClose};
+use courser_wire::{ApplicationErrorCode, TransportErrorCode};
+
+use super::closing::{Cause, Closing, cut};
+use super::error::{ConnectionError, PeerClose};
+use super::state::State;
+use super::trace::Trace;
+use crate::error::TransportError;
+
+/// The state of a connection, and the reason for its end.
+#[derive(Debug)]
+pub(super) struct Life {
+    state: State,
+    error: Option<ConnectionError>,
+}
+
+/// A cause that ends a connection.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// Our application closes.
+    Application {
+        code: ApplicationErrorCode,
+        reason: Bytes,
+    },
+    /// The peer broke a rule, or TLS failed: the peer gets the error.
+    Violation(TransportError),
+    /// The fault is ours: the peer gets INTERNAL_ERROR without a reason, the application the error.
+    Internal(ConnectionError),
+    /// The peer sent CONNECTION_CLOSE.
+    PeerClosed(ConnectionError),
+    /// The peer has lost its state: nothing is sent any more (§10.3.1).
+    Reset,
+    /// Nothing is sent: no packet for too long, no path left (§10.1).
+    Silence(ConnectionError),
+}
+
+impl From<TransportError> for Ending {
+    fn from(error: TransportError) -> Self {
+        Self::Violation(error)
+    }
+}
+
+impl Ending {
+    /// The end that a CONNECTION_CLOSE frame of the peer asks for.
+    pub(super) fn by_peer(frame: &ConnectionClose<'_>) -> Self {
+        let reason = Bytes::copy_from_slice(cut(frame.reason));
+        Self::PeerClosed(match frame.kind {
+            CloseKind::Transport {
+                error_code,
+                frame_type,
+            } => ConnectionError::ConnectionClosed(PeerClose {
+                code: error_code,
+                frame_type,
+                reason,
+            }),
+            CloseKind::Application { error_code } => ConnectionError::ApplicationClosed {
+                code: error_code,
+                reason,
+            },
+        })
+    }
+
+    /// Returns the state after the end, and the error for the application.
+    fn into_state(self, until: Time) -> (State, ConnectionError) {
+        match self {
+            Self::Application { code, reason } => {
+                let closing = Closing::new(Cause::Application { code, reason }, until);
+                (State::Closing(closing), ConnectionError::LocallyClosed)
+            }
+            Self::Violation(error) => {
+                let closing = Closing::new(Cause::Transport(error.clone()), until);
+                (State::Closing(closing), error.into())
+            }
+            Self::Internal(error) => {
+                let cause = Cause::Transport(TransportError::internal(""));
+                (State::Closing(Closing::new(cause, until)), error)
+            }
+            Self::PeerClosed(error) => {
+                // One answer lets the peer see after one round trip that we know (§10.2.2).
+                let no_error = TransportError::new(TransportErrorCode::NO_ERROR, "");
+                let answer = Some(Closing::new(Cause::Transport(no_error), until));
+                (State::Draining { until, answer }, error)
+            }
+            Self::Reset => {
+                let answer = None;
+                (State::Draining { until, answer }, ConnectionError::Reset)
+            }
+            Self::Silence(error) => (State::Drained, error),
+        }
+    }
+}
+
+impl Life {
+    /// The life of a connection that begins.
+    pub(super) fn new() -> Self {
+        Self {
+            state: State::Handshaking,
+            error: None,
+        }
+    }
+
+    /// True until the connection is over.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.state.is_open()
+    }
+
+    /// True until the handshake is complete.
+    #[inline]
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.state.is_handshaking()
+    }
+
+    /// True once the handshake is complete and not confirmed.
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self.state, State::Complete)
+    }
+
+    /// True once the handshake is confirmed, while the connection is open.
+    #[inline]
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.state.is_confirmed()
+    }
+
+    /// True while we wait for late packets after our CONNECTION_CLOSE.
+    pub(super) fn is_closing(&self) -> bool {
+        matches!(self.state, State::Closing(_))
+    }
+
+    /// True when nothing more is to be sent and only late packets are dropped.
+    pub(super) fn is_quiet(&self) -> bool {
+        matches!(
+            self.state,
+            State::Draining { answer: None, .. } | State::Drained
+        )
+    }
+
+    /// True when nothing is left to do.
+    pub(super) fn is_drained(&self) -> bool {
+        matches!(self.state, State::Drained)
+    }
+
+    /// The reason for the end, once there was one.
+    pub(super) fn error(&self) -> Option<&ConnectionError> {
+        self.error.as_ref()
+    }
+
+    /// Enters another state.
+    pub(super) fn enter(&mut self, now: Time, state: State, trace: &mut Trace) {
+        let old = Some(self.state.name());
+        self.state = state;
+        trace.state(now, old, self.state.name());
+    }
+
+    /// Ends an open connection. Returns the error for the application the first time. `period` is
+    /// the time in which late packets are waited for.
+    pub(super) fn end(
+        &mut self,
+        now: Time,
+        period: Duration,
+        ending: Ending,
+        trace: &mut Trace,
+    ) -> Option<ConnectionError> {
+        let until = now + period;
+        if self.is_open() {
+            let (state, error) = ending.into_state(until);
+            trace.closed(now, &state, &error);
+            self.enter(now, state, trace);
+            self.error = Some(error);
+            return self.error.clone();
+        }
+        // The peer has closed too, or lost its state: no more answers.
+        if self.is_closing() && matches!(ending, Ending::PeerClosed(_) | Ending::Reset) {
+            let answer = None;
+            self.enter(now, State::Draining { until, answer }, trace);
+        }
+        None
+    }
+
+    /// A datagram arrived. False when it is to be dropped unread.
+    #[inline]
+    pub(super) fn on_datagram(&mut self) -> bool {
+        match &mut self.state {
+            State::Closing(closing) => {
+                closing.on_packet();
+                true
+            }
+            State::Draining { .. } | State::Drained => false,
+            State::Handshaking | State::Complete | State::Confirmed => true,
+        }
+    }
+
+    /// The time at which a connection that is over is forgotten.
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        match &self.state {
+            State::Closing(closing) => Some(closing.until),
+            State::Draining { until, .. } => Some(*until),
+            _ => None,
+        }
+    }
+
+    /// Runs what is due.
+    pub(super) fn on_timeout(&mut self, now: Time, trace: &mut Trace) {
+        if self.next_timeout().is_some_and(|until| until <= now) {
+            self.enter(now, State::Drained, trace);
+        }
+    }
+
+    /// The frame that should leave now.
+    pub(super) fn closing(&self) -> Option<&Closing> {
+        match &self.state {
+            State::Closing(closing) => Some(closing).filter(|closing| closing.wants_to_send),
+            State::Draining { answer, .. } => answer.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Notes that [`Life::closing`] was asked for. `has_left` is false if the amplification limit held
+    /// it back: then it leaves as soon as there is room, unless it is only an answer.
+    pub(super) fn on_closing_sent(&mut self, has_left: bool) {
+        match &mut self.state {
+            State::Closing(closing) => closing.wants_to_send = !has_left,
+            State::Draining { answer, .. } => *answer = None,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_secs(3);
+
+    fn end(life: &mut Life, ending: Ending) -> Option<ConnectionError> {
+        life.end(Time::ZERO, PERIOD, ending, &mut Trace::default())
+    }
+
+    fn closed_by_peer() -> Ending {
+        Ending::by_peer(&ConnectionClose {
+            kind: CloseKind::Application {
+                error_code: ApplicationErrorCode(7),
+            },
+            reason: b"done",
+        })
+    }
+
+    #[test]
+    fn only_the_first_end_counts() {
+        let mut life = Life::new();
+        let violation = TransportError::protocol_violation("first");
+        let error = end(&mut life, Ending::Violation(violation.clone()));
+        assert_eq!(error, Some(violation.clone().into()));
+        let second = Ending::Silence(ConnectionError::TimedOut);
+        assert_eq!(end(&mut life, second), None);
+        assert_eq!(life.error(), Some(&violation.into()));
+    }
+
+    #[test]
+    fn a_close_of_the_peer_is_answered_once() {
+        let mut life = Life::new();
+        assert!(end(&mut life, closed_by_peer()).is_some());
+        assert!(life.closing().is_some());
+        assert!(!life.is_quiet());
+        life.on_closing_sent(false);
+        assert!(life.closing().is_none() && life.is_quiet());
+        assert!(!life.on_datagram(), "late packets are dropped unread");
+    }
+
+    #[test]
+    fn our_close_is_repeated_until_the_peer_closes_too() {
+        let mut life = Life::new();
+        end(&mut life, Ending::Internal(ConnectionError::TimedOut));
+        life.on_closing_sent(false);
+        assert!(life.closing().is_some(), "it has not left");
+        life.on_closing_sent(true);
+        assert!(life.closing().is_none());
+        assert!(life.on_datagram());
+        assert!(life.closing().is_some());
+        assert_eq!(end(&mut life, closed_by_peer()), None);
+        assert!(life.closing().is_none() && life.is_quiet());
+    }
+
+    #[test]
+    fn late_packets_are_waited_for_and_then_all_is_over() {
+        let mut life = Life::new();
+        let mut trace = Trace::default();
+        assert_eq!(life.next_timeout(), None);
+        end(&mut life, Ending::Reset);
+        assert_eq!(life.next_timeout(), Some(Time::ZERO + PERIOD));
+        life.on_timeout(Time::ZERO + PERIOD / 2, &mut trace);
+        assert!(!life.is_drained());
+        life.on_timeout(Time::ZERO + PERIOD, &mut trace);
+        assert!(life.is_drained());
+        assert_eq!(life.next_timeout(), None);
+    }
+
+    #[test]
+    fn silence_leaves_nothing_to_wait_for() {
+        let mut life = Life::new();
+        end(&mut life, Ending::Silence(ConnectionError::TimedOut));
+        assert!(life.is_drained() && life.closing().is_none());
+    }
+}

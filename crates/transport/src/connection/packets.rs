@@ -1,0 +1,87 @@
+//! 1-RTT packets: header, frames, protection. RFC 9000 §17.3.1.
+
+use courser_crypto::TAG_LEN;
+use courser_wire::packet::ShortHeader;
+use courser_wire::{Writer, packet_number};
+
+use super::fill::{Content, Order, fill};
+use super::owners::Owners;
+use super::trace::Outgoing;
+use crate::build::packet_builder::PacketBuilder;
+use crate::protection::{PacketProtection, Sealing};
+use crate::recovery::{Built, LossRecovery};
+
+/// Builds, seals and protects one 1-RTT packet at the start of `room`; `None` when there is nothing
+/// to send.
+#[inline]
+pub(super) fn build_short(
+    order: Order,
+    room: &mut [u8],
+    recovery: &mut LossRecovery,
+    protection: &mut PacketProtection,
+    owners: &mut Owners<'_>,
+) -> Option<Built> {
+    let (number, number_len) = recovery.next_number(order.space)?;
+    let key_phase = protection.key_phase()?;
+    let destination = match order.content {
+        Content::Probe(index) => owners.paths.destination(index, owners.ids),
+        _ => owners.ids.destination(),
+    };
+    let header = ShortHeader {
+        destination,
+        spin: false,
+        key_phase,
+    };
+    let payload_start = header.encoded_len() + number_len;
+    let frames_end = room
+        .len()
+        .checked_sub(TAG_LEN)
+        .filter(|&end| end > payload_start)?;
+    let (lists, mut filling) = recovery.filling();
+    let mut packet = PacketBuilder::new(&mut room[payload_start..frames_end], lists);
+    fill(&mut packet, order, &mut filling, owners);
+    if packet.is_empty() {
+        return None;
+    }
+    // A header protection sample needs four bytes behind the start of the number
+    // (RFC 9001 §5.4.2).
+    packet.pad_to(4 - number_len);
+    let ack_eliciting = packet.is_ack_eliciting();
+    if ack_eliciting {
+        packet.pad_to(SHORTEST_QUESTION.saturating_sub(payload_start + TAG_LEN));
+    }
+    let in_flight = ack_eliciting || packet.is_padded();
+    let frames_len = packet.end();
+    let len = payload_start + frames_len + TAG_LEN;
+    let bytes = &mut room[..len];
+    let mut writer = Writer::new(bytes);
+    header.encode(&mut writer, number_len);
+    packet_number::write(&mut writer, number, number_len);
+    let outgoing = Outgoing {
+        id: order.space,
+        number,
+        len,
+        ack_eliciting,
+        destination,
+        source: None,
+    };
+    let payload = &bytes[payload_start..][..frames_len];
+    owners.trace.packet_sent(order.now, outgoing, payload);
+    let sealing = Sealing {
+        number,
+        number_offset: payload_start - number_len,
+        number_len,
+    };
+    protection.seal(order.space, sealing, bytes);
+    Some(Built {
+        number,
+        len,
+        frames: recovery.take_record(),
+        ack_eliciting,
+        in_flight,
+    })
+}
+
+/// A packet that asks for an answer is so long that a peer without state may answer it with a
+/// stateless reset, which is shorter than what it answers (RFC 9000 §10.3, limit K18).
+const SHORTEST_QUESTION: usize = 43;

@@ -1,0 +1,115 @@
+//! The progress of the handshake: its steps, and the parts that follow them. RFC 9001 §4.
+
+use courser_base::Time;
+use courser_crypto::KeyChange;
+use courser_wire::transport_parameters::TransportParameters;
+
+use super::Connection;
+use super::event::Event;
+use super::owners::Owners;
+use super::spaces::{discard_space, open_space};
+use super::state::State;
+use crate::error::TransportError;
+use crate::handshake::Step;
+use crate::protection::PacketProtection;
+use crate::recovery::LossRecovery;
+use crate::space::SpaceId;
+
+impl Connection {
+    /// Drives TLS with what has arrived, and has the parts follow.
+    ///
+    /// # Errors
+    ///
+    /// The error that ends the handshake.
+    pub(super) fn drive_handshake(&mut self, now: Time) -> Result<(), TransportError> {
+        while let Some(step) = self.handshake.next_step()? {
+            match step {
+                Step::Parameters(parameters) => {
+                    let idle_timeout = parameters.max_idle_timeout;
+                    let (recovery, _, mut owners) = self.split();
+                    take_parameters(now, parameters, recovery, &mut owners)?;
+                    self.idle.on_peer_timeout(idle_timeout);
+                }
+                Step::Keys(change) => {
+                    let (recovery, protection, mut owners) = self.split();
+                    install_keys(now, change, recovery, protection, &mut owners)?;
+                }
+                Step::DataReady => self.events.push_back(Event::HandshakeDataReady),
+                Step::Complete => {
+                    let (recovery, _, owners) = self.split();
+                    let data = owners.handshake.data();
+                    let protocol = data.and_then(|data| data.protocol.as_deref());
+                    owners.trace.protocol(now, protocol);
+                    let time = owners.handshake.complete(now)?;
+                    recovery.on_handshake_complete();
+                    self.stats.handshake_time = Some(time);
+                    self.enter(now, State::Complete);
+                    self.events.push_back(Event::Connected);
+                    if self.handshake.side().is_server() {
+                        // The server's handshake is confirmed when it is complete
+                        // (RFC 9001 §4.1.2).
+                        self.confirm(now);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Both ends have completed: only 1-RTT keys are needed from now on (RFC 9001 §4.9.2).
+    pub(super) fn confirm(&mut self, now: Time) {
+        if !self.life.is_complete() {
+            return;
+        }
+        self.enter(now, State::Confirmed);
+        let (recovery, protection, mut owners) = self.split();
+        recovery.on_handshake_confirmed();
+        for id in [SpaceId::Initial, SpaceId::Handshake] {
+            discard_space(now, id, recovery, protection, &mut owners);
+        }
+        owners.handshake.on_confirmed();
+        self.events.push_back(Event::Confirmed);
+    }
+}
+
+/// Hands the peer's parameters to the parts, once they are compared with what was seen on the wire
+/// (RFC 9000 §7.3).
+fn take_parameters(
+    now: Time,
+    parameters: Box<TransportParameters>,
+    recovery: &mut LossRecovery,
+    owners: &mut Owners<'_>,
+) -> Result<(), TransportError> {
+    owners.trace.parameters(now, true, &parameters);
+    owners.handshake.check_parameters(&parameters)?;
+    owners.streams.on_peer_parameters(&parameters);
+    owners
+        .datagrams
+        .on_peer_parameter(parameters.max_datagram_frame_size);
+    recovery.on_peer_parameters(now, &parameters);
+    owners.ids.on_peer_parameters(&parameters)?;
+    owners.handshake.keep_parameters(parameters);
+    Ok(())
+}
+
+fn install_keys(
+    now: Time,
+    change: KeyChange,
+    recovery: &mut LossRecovery,
+    protection: &mut PacketProtection,
+    owners: &mut Owners<'_>,
+) -> Result<(), TransportError> {
+    owners.trace.keys(now, &change);
+    match change {
+        KeyChange::Handshake(secrets) => {
+            let keys = secrets.key_pair();
+            open_space(SpaceId::Handshake, keys, recovery, protection, owners);
+            owners.handshake.on_handshake_keys()
+        }
+        KeyChange::OneRtt(secrets) => {
+            protection.install_one_rtt(secrets);
+            owners.handshake.on_one_rtt_keys();
+            Ok(())
+        }
+    }
+}

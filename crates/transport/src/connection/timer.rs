@@ -1,0 +1,32 @@
+//! Reasons for which a connection is woken.
+
+/// Why a connection wants to be woken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Timer {
+    /// Packets pass the time threshold of loss detection (RFC 9002 §6.1.2).
+    LossDetection,
+    /// A probe is due (RFC 9002 §6.2).
+    Probe,
+    /// An acknowledgement is due (RFC 9000 §13.2.1).
+    Ack,
+    /// The pacer lets the next batch go (RFC 9002 §7.7).
+    Pacing,
+    /// The connection dies of silence (RFC 9000 §10.1).
+    Idle,
+    /// A keep-alive is due.
+    KeepAlive,
+    /// Credit has been missing for long (RFC 9000 §4.1).
+    Credit,
+    /// The handshake takes too long.
+    Handshake,
+    /// A path validation wants a new challenge, or has failed (RFC 9000 §8.2).
+    PathValidation,
+    /// The previous receive keys are erased (RFC 9001 §6.5).
+    KeyDiscard,
+    /// Something the streams wait for.
+    Streams,
+    /// A datagram that waits to be sent expires.
+    Datagrams,
+    /// Closing or draining is over (RFC 9000 §10.2).
+    Close,
+}

@@ -1,0 +1,167 @@
+//! The frames with which a server concludes a handshake: HANDSHAKE_DONE and NEW_TOKEN.
+//! RFC 9000 §19.7, §19.20.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser_base::Time;
+use courser_wire::frame::{Frame, NewToken};
+
+use crate::build::packet_builder::PacketBuilder;
+use crate::space::sent::SentFrame;
+
+/// The frames that a server owes a client when the handshake is complete.
+#[derive(Debug, Default)]
+pub(super) struct Conclusion {
+    /// HANDSHAKE_DONE waits to be sent.
+    sends_done: bool,
+    /// Time at which HANDSHAKE_DONE was last sent, until it is acknowledged.
+    done_sent: Option<Time>,
+    /// The endpoint should make tokens.
+    wants_tokens: bool,
+    /// Tokens for the client's next connections.
+    tokens: Vec<Bytes>,
+    /// The tokens wait to be sent.
+    sends_tokens: bool,
+}
+
+impl Conclusion {
+    /// The handshake is complete.
+    pub(super) fn begin(&mut self) {
+        self.sends_done = true;
+        self.wants_tokens = true;
+    }
+
+    /// Gives back what waits: the connection is over.
+    pub(super) fn on_close(&mut self) {
+        self.tokens = Vec::new();
+        self.sends_tokens = false;
+        self.sends_done = false;
+    }
+
+    /// Sends HANDSHAKE_DONE again, once per round trip at the most, because the client seems not to
+    /// have received it.
+    pub(super) fn repeat_done(&mut self, now: Time, rtt: Duration) {
+        if self.done_sent.is_some_and(|sent| now >= sent + rtt) {
+            self.sends_done = true;
+        }
+    }
+
+    /// True once, when the endpoint should make tokens.
+    pub(super) fn take_wants_tokens(&mut self) -> bool {
+        std::mem::take(&mut self.wants_tokens)
+    }
+
+    /// Takes tokens for NEW_TOKEN frames.
+    pub(super) fn queue_tokens(&mut self, tokens: Vec<Bytes>) {
+        self.sends_tokens = !tokens.is_empty();
+        self.tokens = tokens;
+    }
+
+    /// True when a frame waits.
+    #[inline]
+    pub(super) fn wants_to_send(&self) -> bool {
+        self.sends_done || self.sends_tokens
+    }
+
+    /// Writes the frames that wait. All NEW_TOKEN frames travel in one packet.
+    pub(super) fn write_frames(&mut self, now: Time, packet: &mut PacketBuilder<'_>) {
+        if self.sends_done && packet.remaining() >= 1 {
+            Frame::HandshakeDone.encode(packet.writer());
+            packet.record(SentFrame::HandshakeDone);
+            self.sends_done = false;
+            self.done_sent = Some(now);
+        }
+        if !self.sends_tokens {
+            return;
+        }
+        let frames = self.tokens.iter().map(|token| NewToken { token });
+        let len: usize = frames.clone().map(|frame| frame.encoded_len()).sum();
+        if len <= packet.remaining() {
+            frames.for_each(|frame| frame.encode(packet.writer()));
+            packet.record(SentFrame::NewToken);
+            self.sends_tokens = false;
+        }
+    }
+
+    /// A frame was acknowledged. Frames of other parts are ignored.
+    pub(super) fn on_frame_acked(&mut self, frame: SentFrame) {
+        match frame {
+            SentFrame::HandshakeDone => self.done_sent = None,
+            SentFrame::NewToken => self.tokens = Vec::new(),
+            _ => {}
+        }
+    }
+
+    /// A frame was lost and is sent again. Frames of other parts are ignored.
+    pub(super) fn on_frame_lost(&mut self, frame: SentFrame) {
+        match frame {
+            SentFrame::HandshakeDone => self.sends_done = true,
+            SentFrame::NewToken => self.sends_tokens = !self.tokens.is_empty(),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::sent::FrameLists;
+
+    /// Writes what waits into a packet with this much room; returns the bytes.
+    fn write(conclusion: &mut Conclusion, now: Time, room: usize) -> usize {
+        let (mut room, mut lists) = (vec![0; room], FrameLists::default());
+        let mut packet = PacketBuilder::new(&mut room, &mut lists);
+        conclusion.write_frames(now, &mut packet);
+        packet.len()
+    }
+
+    #[test]
+    fn done_is_repeated_once_per_round_trip_until_it_is_acknowledged() {
+        let (mut conclusion, rtt) = (Conclusion::default(), Duration::from_millis(10));
+        conclusion.repeat_done(Time::ZERO, rtt);
+        assert!(!conclusion.wants_to_send(), "nothing was sent before");
+        conclusion.begin();
+        assert_eq!(write(&mut conclusion, Time::ZERO, 10), 1);
+        conclusion.repeat_done(Time::ZERO + rtt / 2, rtt);
+        assert!(!conclusion.wants_to_send());
+        conclusion.repeat_done(Time::ZERO + rtt, rtt);
+        assert!(conclusion.wants_to_send());
+        assert_eq!(write(&mut conclusion, Time::ZERO + rtt, 10), 1);
+        conclusion.on_frame_acked(SentFrame::HandshakeDone);
+        conclusion.repeat_done(Time::ZERO + rtt * 3, rtt);
+        assert!(!conclusion.wants_to_send());
+    }
+
+    #[test]
+    fn tokens_travel_together_and_again_when_lost() {
+        let mut conclusion = Conclusion::default();
+        conclusion.queue_tokens(vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")]);
+        assert_eq!(write(&mut conclusion, Time::ZERO, 9), 0, "one would fit");
+        assert_eq!(write(&mut conclusion, Time::ZERO, 10), 10);
+        assert!(!conclusion.wants_to_send());
+        conclusion.on_frame_lost(SentFrame::NewToken);
+        assert!(conclusion.wants_to_send());
+        conclusion.on_frame_acked(SentFrame::NewToken);
+        conclusion.on_frame_lost(SentFrame::NewToken);
+        assert!(!conclusion.wants_to_send(), "a copy has arrived");
+    }
+
+    #[test]
+    fn tokens_are_asked_for_once() {
+        let mut conclusion = Conclusion::default();
+        assert!(!conclusion.take_wants_tokens());
+        conclusion.begin();
+        assert!(conclusion.take_wants_tokens());
+        assert!(!conclusion.take_wants_tokens());
+    }
+
+    #[test]
+    fn nothing_waits_once_the_connection_is_over() {
+        let mut conclusion = Conclusion::default();
+        conclusion.begin();
+        conclusion.queue_tokens(vec![Bytes::from_static(b"token")]);
+        conclusion.on_close();
+        assert!(!conclusion.wants_to_send());
+    }
+}

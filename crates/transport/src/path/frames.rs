@@ -1,0 +1,118 @@
+//! PATH_CHALLENGE and PATH_RESPONSE frames. RFC 9000 §8.2.
+
+use courser_base::Time;
+use courser_wire::frame::{PathChallenge, PathResponse};
+use courser_wire::packet::MIN_INITIAL_DATAGRAM;
+
+use super::paths::{PathIndex, Paths};
+use crate::build::packet_builder::PacketBuilder;
+use crate::rng::Rng;
+use crate::space::sent::SentFrame;
+
+/// The frames of a path that were written into a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Written {
+    /// There is at least one: the datagram must be a full one (RFC 9000 §8.2.1, §8.2.2).
+    pub(crate) any: bool,
+    /// There is a PATH_CHALLENGE.
+    pub(crate) challenge: bool,
+}
+
+impl Paths {
+    /// Writes the frames that wait on a path.
+    pub(crate) fn write_frames(
+        &mut self,
+        now: Time,
+        index: PathIndex,
+        packet: &mut PacketBuilder<'_>,
+        rng: &mut Rng,
+    ) -> Written {
+        let mut written = Written::default();
+        let Some(path) = self.get_mut(index).filter(|path| path.wants_to_send()) else {
+            return written;
+        };
+        // Fresh unpredictable bytes, drawn only when they are needed (§8.2.1).
+        let challenge = path.wants_challenge().then(|| rng.array());
+        if let Some(data) = path.validation.response()
+            && packet.remaining() >= PROBE_FRAME
+        {
+            PathResponse { data }.encode(packet.writer());
+            packet.record(SentFrame::PathProbe);
+            path.validation.on_response_sent();
+            written.any = true;
+        }
+        if let Some(data) = challenge
+            && packet.remaining() >= PROBE_FRAME
+        {
+            PathChallenge { data }.encode(packet.writer());
+            packet.record(SentFrame::PathProbe);
+            // The datagram is as large as the address's limit allows.
+            let is_full = path.budget() >= MIN_INITIAL_DATAGRAM as u64;
+            path.validation.on_challenge_sent(now, data, is_full);
+            (written.any, written.challenge) = (true, true);
+        }
+        written
+    }
+
+    /// Takes a PATH_CHALLENGE frame, which is answered on the path that it came on (§8.2.2).
+    pub(crate) fn on_challenge(&mut self, index: PathIndex, data: [u8; 8]) {
+        if let Some(path) = self.get_mut(index) {
+            path.validation.on_challenge(data);
+        }
+    }
+}
+
+/// PATH_CHALLENGE and PATH_RESPONSE: type and eight bytes.
+const PROBE_FRAME: usize = 9;
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use courser_base::FourTuple;
+
+    use super::*;
+    use crate::path::Path;
+    use crate::space::sent::FrameLists;
+
+    fn paths() -> Paths {
+        let tuple = FourTuple::to(SocketAddr::from(([127, 0, 0, 1], 1)));
+        Paths::new(Path::new(tuple, 0), Duration::ZERO)
+    }
+
+    fn write(paths: &mut Paths, room: usize) -> (usize, Written) {
+        let (mut room, mut lists) = (vec![0; room], FrameLists::default());
+        let mut packet = PacketBuilder::new(&mut room, &mut lists);
+        let mut rng = Rng::new([7; 32]);
+        let written = paths.write_frames(Time::ZERO, 0, &mut packet, &mut rng);
+        (packet.len(), written)
+    }
+
+    #[test]
+    fn nothing_is_written_unless_it_waits() {
+        assert_eq!(write(&mut paths(), 100), (0, Written::default()));
+    }
+
+    #[test]
+    fn a_response_is_written_once() {
+        let mut paths = paths();
+        paths.on_challenge(0, [1; 8]);
+        assert_eq!(write(&mut paths, 8), (0, Written::default()), "no room");
+        let (len, written) = write(&mut paths, 100);
+        assert_eq!((len, written.any, written.challenge), (9, true, false));
+        assert_eq!(write(&mut paths, 100), (0, Written::default()));
+    }
+
+    #[test]
+    fn a_response_and_a_challenge_share_a_packet() {
+        let mut paths = paths();
+        paths.on_challenge(0, [1; 8]);
+        paths
+            .active_mut()
+            .validation
+            .start(Time::ZERO, Duration::ZERO);
+        let (len, written) = write(&mut paths, 100);
+        assert_eq!((len, written.any, written.challenge), (18, true, true));
+    }
+}

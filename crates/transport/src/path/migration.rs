@@ -1,0 +1,254 @@
+//! Following a peer to another path, and the connection IDs that go along. RFC 9000 §9.3, §9.5.
+
+use std::time::Duration;
+
+use courser_base::{FourTuple, Time};
+use courser_wire::ConnectionId;
+
+use super::paths::{PathIndex, Paths, PathsOutcome};
+use crate::cid::ConnectionIds;
+
+/// A peer that was followed to another path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Migration {
+    /// The peer sends to a newer ID of ours than before.
+    pub(crate) has_new_id: bool,
+    /// The ID that the peer was addressed by until now.
+    pub(crate) old_destination: ConnectionId,
+}
+
+impl Paths {
+    /// Returns the path of an authentic packet, added to the table if the peer is new there. `len` is
+    /// the length of its datagram, `rtt` the round-trip time of the path in use, and `open_route`
+    /// gives a new path its route.
+    pub(crate) fn on_packet(
+        &mut self,
+        now: Time,
+        (tuple, len): (FourTuple, usize),
+        rtt: Duration,
+        open_route: impl FnOnce() -> u32,
+    ) -> Option<PathIndex> {
+        if let Some(index) = self.find(tuple) {
+            return Some(index);
+        }
+        let index = self.add(now, tuple, rtt, open_route)?;
+        self.table[index].amplification.on_received(len);
+        Some(index)
+    }
+
+    /// Follows the peer to the path at `index`, on which it sends to `destination`
+    /// (RFC 9000 §9.3). `pto` is the probe timeout of the path in use.
+    ///
+    /// A peer that took a new ID for the new path gets a new one back, so that the two cannot be
+    /// linked (§9.5). A rebound NAT changes no ID.
+    pub(crate) fn follow(
+        &mut self,
+        now: Time,
+        index: PathIndex,
+        destination: &ConnectionId,
+        pto: Duration,
+        ids: &mut ConnectionIds,
+    ) -> Migration {
+        let shared = ids.destination_sequence();
+        let own = self.table.get(index).and_then(|path| path.peer_id);
+        let has_own = own.is_some_and(|id| id != shared && ids.id_of(id).is_some());
+        let old_destination = ids.destination();
+        let has_new_id = ids.on_peer_moved(destination);
+        if has_new_id || has_own {
+            self.switch_peer_id(index, ids);
+        }
+        // Both paths carry the same ID if the peer did not change its own, or gave no other.
+        let shared = Some(shared).filter(|&id| id == ids.destination_sequence());
+        self.set_peer_id(self.active, shared, ids);
+        self.migrate(now, index, self.validation_pto(pto));
+        Migration {
+            has_new_id,
+            old_destination,
+        }
+    }
+
+    /// Runs what is due. A path that comes into use again takes its ID along.
+    pub(crate) fn on_timeout(&mut self, now: Time, ids: &mut ConnectionIds) -> PathsOutcome {
+        let outcome = self.run_timers(now);
+        self.give_up_ids(ids);
+        if outcome == PathsOutcome::Reverted {
+            self.return_to_peer_id(ids);
+        }
+        outcome
+    }
+
+    /// Takes the route of a path that was given up, whose ID is retired.
+    pub(crate) fn take_given_up(&mut self, ids: &mut ConnectionIds) -> Option<u32> {
+        self.give_up_ids(ids);
+        self.take_remains().map(|remains| remains.route)
+    }
+
+    /// Returns the ID that probes of a path are addressed to. Another path has another one as far as
+    /// the peer gave enough of them, so that nobody can link the two (RFC 9000 §9.5).
+    pub(crate) fn destination(
+        &mut self,
+        index: PathIndex,
+        ids: &mut ConnectionIds,
+    ) -> ConnectionId {
+        let current = ids.destination();
+        if index == self.active {
+            return current;
+        }
+        let Some(path) = self.table.get_mut(index) else {
+            return current;
+        };
+        if let Some(id) = path.peer_id.and_then(|id| ids.id_of(id)) {
+            return id;
+        }
+        let Some((sequence, id)) = ids.reserve() else {
+            return current;
+        };
+        path.peer_id = Some(sequence);
+        id
+    }
+
+    /// Changes to the ID that probes of a path had, or to a spare one.
+    fn switch_peer_id(&mut self, index: PathIndex, ids: &mut ConnectionIds) {
+        let path = self.table.get_mut(index);
+        ids.switch(path.and_then(|path| path.peer_id.take()));
+    }
+
+    /// The path in use was given up for the one before: each keeps its own ID.
+    fn return_to_peer_id(&mut self, ids: &mut ConnectionIds) {
+        let active = self.active_mut();
+        if active.peer_id == Some(ids.destination_sequence()) {
+            active.peer_id = None;
+        } else {
+            self.switch_peer_id(self.active, ids);
+        }
+    }
+
+    /// Sets the ID for probes of a path, and retires the one before.
+    fn set_peer_id(&mut self, index: PathIndex, id: Option<u64>, ids: &mut ConnectionIds) {
+        let Some(path) = self.table.get_mut(index) else {
+            return;
+        };
+        if let Some(old) = std::mem::replace(&mut path.peer_id, id)
+            && Some(old) != id
+        {
+            ids.give_up(old);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use courser_wire::NewConnectionId;
+    use courser_wire::transport_parameters::TransportParameters;
+
+    use super::*;
+    use crate::path::Path;
+
+    const PTO: Duration = Duration::from_millis(100);
+
+    fn tuple(last: u8) -> FourTuple {
+        FourTuple::to(SocketAddr::from(([127, 0, 0, last], 1)))
+    }
+
+    fn id(byte: u8) -> ConnectionId {
+        ConnectionId::new(&[byte; 8]).expect("eight bytes")
+    }
+
+    /// A proven path, two IDs of ours, and three of the peer.
+    fn parts() -> (Paths, ConnectionIds) {
+        let mut path = Path::new(tuple(1), 0);
+        path.on_validated();
+        let mut ids = ConnectionIds::new(id(1), id(101));
+        let parameters = TransportParameters {
+            active_connection_id_limit: 2,
+            ..TransportParameters::default()
+        };
+        ids.on_peer_parameters(&parameters).expect("no address");
+        ids.issue(id(2), [2; 16]);
+        for sequence in [1, 2] {
+            let byte = 101 + u8::try_from(sequence).expect("small");
+            ids.on_new_connection_id_frame(&NewConnectionId {
+                sequence,
+                retire_prior_to: 0,
+                id: id(byte),
+                reset_token: [byte; 16],
+            })
+            .expect("within the limit");
+        }
+        (Paths::new(path, Duration::ZERO), ids)
+    }
+
+    /// A packet arrives from another address.
+    fn appear(paths: &mut Paths, last: u8) -> PathIndex {
+        let (now, route) = (Time::ZERO + Duration::from_secs(u64::from(last)), last);
+        let index = paths.on_packet(now, (tuple(last), 1200), PTO, || u32::from(route));
+        index.expect("a new path")
+    }
+
+    #[test]
+    fn a_new_address_gets_a_route_and_a_budget_once() {
+        let (mut paths, _) = parts();
+        let index = appear(&mut paths, 2);
+        let path = paths.get_mut(index).expect("it was added");
+        assert_eq!((path.route(), path.budget()), (2, 3600));
+        let again = paths.on_packet(Time::ZERO, (tuple(2), 1200), PTO, || panic!("no route"));
+        assert_eq!(again, Some(index));
+        assert!(paths.on_datagram(tuple(2), 100) && !paths.on_datagram(tuple(3), 100));
+        assert_eq!(paths.get_mut(index).map(|path| path.budget()), Some(3900));
+    }
+
+    #[test]
+    fn a_peer_that_takes_a_new_id_gets_one_back() {
+        let (mut paths, mut ids) = parts();
+        let index = appear(&mut paths, 2);
+        let migration = paths.follow(Time::ZERO, index, &id(2), PTO, &mut ids);
+        assert!(migration.has_new_id);
+        assert_eq!(migration.old_destination, id(101));
+        assert_eq!(ids.destination(), id(102));
+        assert_eq!(paths.active().tuple(), tuple(2));
+    }
+
+    #[test]
+    fn a_rebound_nat_changes_no_id() {
+        let (mut paths, mut ids) = parts();
+        let index = appear(&mut paths, 2);
+        let migration = paths.follow(Time::ZERO, index, &id(1), PTO, &mut ids);
+        assert!(!migration.has_new_id);
+        assert_eq!(ids.destination(), id(101));
+    }
+
+    #[test]
+    fn a_path_that_was_probed_takes_the_id_of_its_probes_along() {
+        let (mut paths, mut ids) = parts();
+        let index = appear(&mut paths, 2);
+        let probed = paths.destination(index, &mut ids);
+        assert_eq!(probed, id(102));
+        assert_eq!(paths.destination(index, &mut ids), probed, "reserved");
+        assert_eq!(paths.destination(paths.active_index(), &mut ids), id(101));
+        paths.follow(Time::ZERO, index, &id(1), PTO, &mut ids);
+        assert_eq!(ids.destination(), probed);
+    }
+
+    #[test]
+    fn without_spare_ids_paths_share_one() {
+        let (mut paths, mut ids) = parts();
+        let indices = [2, 3, 4].map(|last| appear(&mut paths, last));
+        let destinations = indices.map(|index| paths.destination(index, &mut ids));
+        assert_eq!(destinations, [id(102), id(103), id(101)]);
+    }
+
+    #[test]
+    fn a_peer_that_cannot_be_reached_is_sent_to_where_it_was() {
+        let (mut paths, mut ids) = parts();
+        let index = appear(&mut paths, 2);
+        paths.follow(Time::ZERO, index, &id(2), PTO, &mut ids);
+        let outcome = paths.on_timeout(Time::ZERO + PTO * 3, &mut ids);
+        assert_eq!(outcome, PathsOutcome::Reverted);
+        assert_eq!(paths.active().tuple(), tuple(1));
+        assert_ne!(ids.destination(), id(102), "the other path had that");
+        assert_eq!(paths.take_given_up(&mut ids), Some(2));
+        assert_eq!(paths.take_given_up(&mut ids), None);
+    }
+}
