@@ -89,41 +89,26 @@
 
 #[cfg(feature = "client")]
 pub mod client;
-mod config;
-mod connection;
-mod datagram;
-mod driver;
-mod endpoint;
-mod error;
 #[cfg(feature = "http3")]
 mod first_poll;
 #[cfg(feature = "http3")]
 pub mod h3;
-mod handshake_failure;
-mod identity;
-mod incoming;
-mod memory;
-mod offload;
-#[cfg(feature = "http3")]
-mod opening;
-mod outbox;
-mod pause;
-mod receive_stream;
-pub mod runtime;
-mod send_stream;
 #[cfg(feature = "server")]
 pub mod server;
-mod shard;
-mod slot;
-mod state;
-mod var_int;
-mod wait;
-mod wakers;
 
 pub use courser_base::Side;
 pub use courser_crypto::{CipherSuite, HandshakeData};
 #[cfg(feature = "files")]
 pub use courser_files as files;
+#[doc(inline)]
+pub use courser_quic::{
+    BindError, CertificateRequests, ClientConfig, ClosedStream, ConfigError, ConnectError,
+    Connecting, Connection, DatagramOptions, Endpoint, ExportKeyingMaterialError, HandshakeFailure,
+    HandshakeFailureKind, HandshakeOffer, Identity, Incoming, IncomingFuture, PendingFate,
+    ReadError, ReadExactError, ReadToEndError, RecvStream, RetryError, SendDatagramError,
+    SendStream, ServerConfig, StoppedError, TooLarge, VarInt, WriteError, Written,
+    default_memory_budget, runtime,
+};
 pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{QueuedKeyLog, rustls};
@@ -139,25 +124,8 @@ pub use courser_wire::{
 
 #[cfg(feature = "client")]
 pub use client::Client;
-pub use config::{ClientConfig, ServerConfig};
-pub use connection::{Connecting, Connection};
-pub use datagram::{DatagramOptions, PendingFate};
-pub use endpoint::Endpoint;
-pub use error::{
-    BindError, ClosedStream, ConfigError, ConnectError, ExportKeyingMaterialError, ReadError,
-    ReadExactError, ReadToEndError, RetryError, SendDatagramError, StoppedError, WriteError,
-};
-pub use handshake_failure::{
-    CertificateRequests, HandshakeFailure, HandshakeFailureKind, HandshakeOffer,
-};
-pub use identity::Identity;
-pub use incoming::{Incoming, IncomingFuture};
-pub use memory::default_memory_budget;
-pub use receive_stream::RecvStream;
-pub use send_stream::{SendStream, Written};
 #[cfg(feature = "server")]
 pub use server::{Server, serve};
-pub use var_int::{TooLarge, VarInt};
 
 /// Compiles and runs the code of the README.
 #[cfg(all(doctest, feature = "client", feature = "server"))]

@@ -12,9 +12,12 @@ const FLOORS: &[(u8, &[&str])] = &[
     ),
     (3, &["transport", "http3", "webtransport"]),
     (WORLDS, &["files", "udp"]),
-    (5, &["courser"]),
+    (QUIC, &["quic"]),
+    (6, &["http3-tokio"]),
+    (7, &["client", "server"]),
+    (8, &["courser"]),
     (
-        6,
+        9,
         &[
             "emulator",
             "hyperium-h3",
@@ -47,13 +50,13 @@ const SIDEWAYS: &[(&str, &str)] = &[
 ];
 
 /// The floor of the tools. Every crate below it is a library.
-pub(crate) const TOOLS: u8 = 7;
+pub(crate) const TOOLS: u8 = 10;
 
 /// The floor that makes system calls. The crates below it have no I/O.
 pub(crate) const WORLDS: u8 = 4;
 
-/// The floor of the facade, the lowest one that depends on tokio.
-pub(crate) const FACADE: u8 = 5;
+/// The floor of QUIC on a runtime, the lowest one that depends on tokio.
+pub(crate) const QUIC: u8 = 5;
 
 /// Returns the floor of a folder below `crates/`, or `None` if the table does not list it.
 pub(crate) fn floor_of(folder: &str) -> Option<u8> {

@@ -194,7 +194,7 @@ fn check_floors(manifests: &BTreeMap<String, Manifest>) -> Problems {
     problems
 }
 
-/// Checks that rustls stays in `tls`, and tokio in `courser` and above. Tests may use both.
+/// Checks that rustls stays in `tls`, and tokio in `quic` and above. Tests may use both.
 fn check_named_dependencies(manifests: &BTreeMap<String, Manifest>) -> Problems {
     let mut problems = Problems::new();
     for (folder, manifest) in manifests {
@@ -328,18 +328,18 @@ impl Guarded {
 const GUARDED: &[Guarded] = &[
     Guarded {
         name: "rustls",
-        // The facade serves TLS over TCP beside QUIC.
-        may_use: |folder| folder == "tls" || is_at_least(folder, floors::FACADE),
-        // Users pass their own configurations, which the facade takes through tls.
-        may_name: |folder| folder == "tls" || is_at_least(folder, floors::FACADE),
-        rule: "below the facade, tls is the only crate that depends on rustls",
+        // The server and the client speak TLS over TCP beside QUIC.
+        may_use: |folder| folder == "tls" || is_at_least(folder, floors::QUIC),
+        // Users pass their own configurations, which these crates take through tls.
+        may_name: |folder| folder == "tls" || is_at_least(folder, floors::QUIC),
+        rule: "below quic, tls is the only crate that depends on rustls",
     },
     Guarded {
         name: "tokio",
         // Reading from a disk needs threads that may block.
-        may_use: |folder| folder == "files" || is_at_least(folder, floors::FACADE),
-        may_name: |folder| folder == "files" || is_at_least(folder, floors::FACADE),
-        rule: "below the facade, files is the only library that names tokio",
+        may_use: |folder| folder == "files" || is_at_least(folder, floors::QUIC),
+        may_name: |folder| folder == "files" || is_at_least(folder, floors::QUIC),
+        rule: "below quic, files is the only library that names tokio",
     },
 ];
 

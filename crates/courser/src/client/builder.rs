@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use courser_quic::hooks::ClientConfigHooks;
 use http::HeaderValue;
 
 use super::Client;
@@ -328,7 +329,7 @@ impl ClientBuilder {
             }
         });
         // Reports errors in the configuration now, rather than for each connection.
-        let checked = tls.quic.at(HTTPS_PORT).build();
+        let checked = tls.quic.at(HTTPS_PORT).check();
         checked.map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?;
         let resolver = self
             .resolver

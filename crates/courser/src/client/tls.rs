@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use courser_quic::hooks::{ClientConfigHooks, IdentityHooks};
 use courser_tls::rustls::client::danger::ServerCertVerifier;
 use courser_tls::rustls::client::{ClientSessionMemoryCache, Resumption};
 use courser_tls::rustls::pki_types::CertificateDer;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser_http3::{self as http3, Code, Scope, UniFate};
+use courser_quic::hooks::ConnectionHooks;
 
 use super::error::var_int;
 use super::shared::Shared;

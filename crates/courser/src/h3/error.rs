@@ -136,7 +136,7 @@ impl From<ReadError> for Error {
         match error {
             ReadError::Reset(code) => Self::of_peer(code),
             ReadError::ConnectionLost(error) => Self::Connection(error),
-            ReadError::ClosedStream => Self::closed(),
+            _ => Self::closed(),
         }
     }
 }
@@ -146,7 +146,7 @@ impl From<WriteError> for Error {
         match error {
             WriteError::Stopped(code) => Self::of_peer(code),
             WriteError::ConnectionLost(error) => Self::Connection(error),
-            WriteError::ClosedStream => Self::closed(),
+            _ => Self::closed(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use courser_http3::{self as http3, Decoding, RequestStream, ResponseHead, Scope, Step};
+use courser_quic::hooks::RecvStreamHooks;
 use http::Method;
 
 use super::datagrams::UNWANTED_DATAGRAM;

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker, ready};
 
 use bytes::Bytes;
+use courser_quic::hooks::{Ticket, Waiters};
 use http::{Request, Response, StatusCode};
 
 use super::error::Error;
 use super::respond::Respond;
-use crate::wakers::{Ticket, Waiters};
 
 /// Sends interim responses (1xx) to one request, ahead of its final one: 103 (Early Hints, RFC
 /// 8297) lets a browser load resources while the response is still being computed.

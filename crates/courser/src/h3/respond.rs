@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use courser_http3::{Code, FieldsToSend};
+use courser_quic::hooks::SendStreamHooks;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, Response, StatusCode};
 

@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use courser_http3::{self as http3, Code};
+use courser_quic::hooks::ConnectionHooks;
 use http::{Response, StatusCode};
 
 use super::answering::{Active, Answering};

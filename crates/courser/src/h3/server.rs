@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use courser_http3::{self as http3, Code};
+use courser_quic::hooks::ConnectionHooks;
 
 use super::datagrams::Datagrams;
 use super::error::{Error, var_int};

@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use courser_http3 as http3;
+use courser_quic::hooks::Ticket;
 
 use super::shared::Shared;
-use crate::wakers::Ticket;
 
 /// Resolves to the peer's settings, or `None` if the connection ends before. Dropping it leaves
 /// nothing behind, because there may be many of these futures and a peer that never sends settings.

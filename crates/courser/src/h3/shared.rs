@@ -11,12 +11,12 @@ use std::time::Instant;
 use bytes::Bytes;
 use courser_base::Time;
 use courser_http3::{self as http3, Event, FieldsToSend, Scope};
+use courser_quic::hooks::{ConnectionHooks, Ticket, Waiters};
 
 use super::datagrams::{Delivery, Registry, UNWANTED_DATAGRAM};
 use super::error::{Error, var_int};
 use super::priority;
 use super::settings::PeerSettings;
-use crate::wakers::{Ticket, Waiters};
 use crate::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
 
 /// The shared state of one connection. Its lock is taken before that of the endpoint, never after
@@ -161,7 +161,7 @@ impl Shared {
         };
         if is_unflushed {
             // This may make a system call, for which no other task should have to wait.
-            self.quic.0.lock().flush_before_wait();
+            self.quic.flush_before_wait();
         }
         Ok(Some(sent))
     }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use courser_http3::{Code, data_header};
+use courser_quic::hooks::SendStreamHooks;
 use http_body::Body as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 

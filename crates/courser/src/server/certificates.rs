@@ -147,12 +147,6 @@ impl TryFrom<&Identity> for Certificates {
     }
 }
 
-impl From<std::convert::Infallible> for ConfigError {
-    fn from(never: std::convert::Infallible) -> Self {
-        match never {}
-    }
-}
-
 impl Source {
     /// Reads the source again if it may have changed. Returns true if there is another certificate.
     pub(super) fn reload(&mut self, resolver: &Resolver) -> Result<bool, ConfigError> {

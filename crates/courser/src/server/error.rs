@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use crate::error::{BindError, ConfigError};
+use courser_quic::{BindError, ConfigError};
 
 /// The reason why a server could not start: the failed action, the system's error, and a remedy.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,11 @@ impl Error {
                 source,
             },
             BindError::Config(error) => Self::Config(error),
+            other => Self::Listen {
+                transport: "UDP",
+                address,
+                source: io::Error::other(other),
+            },
         }
     }
 

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+
+use courser_quic::hooks::{ConnectionHooks, WeakConnection};
 
 use crate::Connection;
-use crate::connection::ConnectionRef;
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -78,7 +79,7 @@ struct Inner {
     address: SocketAddr,
     local: Option<SocketAddr>,
     /// Weak, so that keeping a peer does not keep its connection open.
-    quic: Option<Weak<ConnectionRef>>,
+    quic: Option<WeakConnection>,
     protocol: Protocol,
     connection: u64,
     tls: TlsFacts,
@@ -117,7 +118,7 @@ impl Peer {
         Self(Arc::new(Inner {
             address: canonical(addresses.peer),
             local: addresses.local.map(canonical),
-            quic: Some(Arc::downgrade(&connection.0)),
+            quic: Some(connection.downgrade()),
             protocol: Protocol::Http3,
             connection: id,
             tls,
@@ -136,10 +137,8 @@ impl Peer {
     ///
     /// Takes a lock; two successive calls may differ.
     pub fn current_address(&self) -> SocketAddr {
-        let quic = self.0.quic.as_ref().and_then(Weak::upgrade);
-        quic.map_or(self.0.address, |quic| {
-            canonical(Connection(quic).remote_address())
-        })
+        let quic = self.0.quic.as_ref().and_then(WeakConnection::upgrade);
+        quic.map_or(self.0.address, |quic| canonical(quic.remote_address()))
     }
 
     /// Returns the local address that the client connected to, if the system reports it.

@@ -4,6 +4,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use courser_quic::hooks::ConnectionHooks;
+
 use super::body::Body;
 use super::exchange::Exchange;
 use super::gate::Gate;

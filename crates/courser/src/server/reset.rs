@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
+use courser_quic::hooks::IdentityHooks;
 
 use super::certificates::{make_folder, write_private};
 use crate::{ConfigError, Identity};

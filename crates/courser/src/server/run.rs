@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
+use courser_quic::hooks::EndpointHooks;
 use courser_tls::rustls;
 use http::HeaderValue;
 
@@ -62,9 +63,15 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         let tls = tls::quic(&resolver, hook)?;
         let transport = server.transport.unwrap_or_else(default_transport);
         let mut config = limited(tls, &server.limits).transport_config(transport);
-        config.memory_budget = server.memory_budget;
-        config.reply_limits = server.reply_limits;
-        config.reset_limits = server.reset_limits;
+        if let Some(bytes) = server.memory_budget {
+            config = config.memory_budget(bytes);
+        }
+        if let Some(limits) = server.reply_limits {
+            config = config.reply_limits(limits);
+        }
+        if let Some(limits) = server.reset_limits {
+            config = config.reset_limits(limits);
+        }
         Some(config.retry(server.retry))
     } else {
         None

@@ -4,8 +4,13 @@ use super::*;
 fn edges_run_down() {
     assert!(is_allowed("transport", "wire"));
     assert!(is_allowed("courser", "udp"));
+    assert!(is_allowed("courser", "client"));
+    assert!(is_allowed("server", "http3-tokio"));
+    assert!(is_allowed("http3-tokio", "quic"));
     assert!(!is_allowed("wire", "transport"));
     assert!(!is_allowed("recovery", "udp"));
+    assert!(!is_allowed("quic", "http3-tokio"));
+    assert!(!is_allowed("server", "client"));
 }
 
 #[test]

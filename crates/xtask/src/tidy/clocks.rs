@@ -1,5 +1,5 @@
-//! Restricts clocks and sleeps: banned in crates without I/O, limited to three modules of the
-//! facade, and counted in its tests.
+//! Restricts clocks and sleeps: banned in crates without I/O, limited to the runtime, the server and
+//! the client above them, and counted in the tests of the facade.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use crate::floors;
 use crate::report::Problems;
 use crate::tree::File;
 
-/// Checks Clippy's configuration of every crate in `folders`, and the sources of the facade.
+/// Checks Clippy's configuration of every crate in `folders`, and the sources of the crates that ask
+/// their runtime for the time.
 ///
 /// Clippy reads the nearest `clippy.toml` only, so those of the crates repeat the root's settings.
 pub(super) fn check<'a>(files: &[File], folders: impl Iterator<Item = &'a str>) -> Problems {
@@ -32,9 +33,8 @@ pub(super) fn check<'a>(files: &[File], folders: impl Iterator<Item = &'a str>) 
             Err(error) => problems.push(format!("{path}: {error}")),
         }
     }
-    let facade = files.iter().filter(|file| file.is_production_of(FACADE));
-    for file in facade.filter(|file| !is_behind_runtime(&file.path)) {
-        problems.extend(check_facade(file));
+    for file in files.iter().filter(|file| asks_its_runtime(file)) {
+        problems.extend(check_source(file));
     }
     problems
 }
@@ -88,20 +88,22 @@ fn method_path(entry: &Value) -> Option<&str> {
     path.as_str()
 }
 
-/// Returns true for the modules of the facade that may use a clock.
-fn is_behind_runtime(path: &str) -> bool {
-    let inner = path.split('/').nth(3).unwrap_or_default();
+/// Returns true for production code that may not use a clock of its own.
+fn asks_its_runtime(file: &File) -> bool {
+    let inner = file.path.split('/').nth(3).unwrap_or_default();
     let module = inner.strip_suffix(".rs").unwrap_or(inner);
-    matches!(module, "runtime" | "server" | "client")
+    RUNTIME_USERS
+        .iter()
+        .any(|(folder, exceptions)| file.is_production_of(folder) && !exceptions.contains(&module))
 }
 
-fn check_facade(file: &File) -> Problems {
+fn check_source(file: &File) -> Problems {
     let mut problems = Problems::new();
     for (index, line) in file.production_code().lines().enumerate() {
         for name in NAMES.iter().filter(|name| line.contains(*name)) {
             problems.push(format!(
-                "{}:{}: `{name}` reads a clock or waits; only runtime, server and client may, \
-                 since programs in the simulator have another clock",
+                "{}:{}: `{name}` reads a clock or waits; only the runtime, the server and the client \
+                 may, since programs in the simulator have another clock",
                 file.path,
                 index + 1
             ));
@@ -109,6 +111,13 @@ fn check_facade(file: &File) -> Problems {
     }
     problems
 }
+
+/// The crates whose code runs in the simulator, with their modules that may use the system's clock.
+const RUNTIME_USERS: &[(&str, &[&str])] = &[
+    ("quic", &["runtime"]),
+    ("http3-tokio", &[]),
+    ("courser", &["client", "server"]),
+];
 
 const FACADE: &str = "courser";
 const CONFIGURATION: &str = "clippy.toml";
@@ -123,7 +132,7 @@ const METHODS: &[&str] = &[
     "std::time::SystemTime::now",
 ];
 
-/// The same methods and the timers of tokio, as the facade would write them.
+/// The same methods and the timers of tokio, as the other crates would write them.
 const NAMES: &[&str] = &[
     "Instant::now",
     "SystemTime::now",
@@ -200,19 +209,20 @@ mod tests {
     }
 
     #[test]
-    fn the_facade_asks_its_runtime_for_the_time() {
+    fn code_of_the_simulator_asks_its_runtime_for_the_time() {
         let source = "use tokio::time::Sleep;\nfn f() { Instant::now(); }\n// Instant::now\n\
                       #[cfg(test)]\nmod tests { fn g() { Instant::now(); } }";
         let found = |path: &str| check(&[file(path, source)], std::iter::empty());
-        let problems = found("crates/courser/src/driver.rs");
+        let problems = found("crates/quic/src/driver.rs");
         assert_eq!(problems.len(), 2, "{problems:?}");
-        assert!(problems[0].starts_with("crates/courser/src/driver.rs:1: `tokio::time`"));
-        assert!(problems[1].starts_with("crates/courser/src/driver.rs:2: `Instant::now`"));
+        assert!(problems[0].starts_with("crates/quic/src/driver.rs:1: `tokio::time`"));
+        assert!(problems[1].starts_with("crates/quic/src/driver.rs:2: `Instant::now`"));
+        assert_eq!(found("crates/http3-tokio/src/serve.rs").len(), 2);
         for path in [
-            "crates/courser/src/runtime/sleep.rs",
+            "crates/quic/src/runtime/sleep.rs",
             "crates/courser/src/server/tcp.rs",
             "crates/courser/src/client.rs",
-            "crates/courser/src/driver/tests.rs",
+            "crates/quic/src/driver/tests.rs",
             "crates/udp/src/lib.rs",
         ] {
             assert_eq!(found(path), Problems::new(), "{path}");

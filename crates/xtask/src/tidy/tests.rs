@@ -78,13 +78,13 @@ fn rustls_belongs_to_tls() {
     assert_eq!(
         problems,
         [
-            "crates/transport/Cargo.toml: depends on rustls; below the facade, tls is the only crate that depends on rustls"
+            "crates/transport/Cargo.toml: depends on rustls; below quic, tls is the only crate that depends on rustls"
         ]
     );
 }
 
 #[test]
-fn tokio_belongs_to_the_facade_and_the_tools() {
+fn tokio_belongs_to_quic_and_above() {
     let problems = check_named_dependencies(&manifests(&[
         crate_file("courser", "courser", "[dependencies]\ntokio = \"1\""),
         crate_file("udp", "courser-udp", "[dependencies]\ntokio-util = \"0.7\""),
@@ -99,7 +99,7 @@ fn guarded_names_in_code_are_found() {
     let source = "use tokio::net;\n// tokio in words\n#[cfg(test)]\nmod tests { use tokio; }";
     assert_eq!(
         check_code(&file("crates/udp/src/lib.rs", source)),
-        ["crates/udp/src/lib.rs:1: below the facade, files is the only library that names tokio"]
+        ["crates/udp/src/lib.rs:1: below quic, files is the only library that names tokio"]
     );
     assert_eq!(
         check_code(&file("crates/udp/src/lib/tests.rs", source)),

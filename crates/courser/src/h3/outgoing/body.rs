@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use courser_http3::{FieldsToSend, MessageWriter};
+use courser_quic::hooks::SendStreamHooks;
 use http_body::Body;
 
 use super::Outgoing;
@@ -118,6 +119,7 @@ impl Outgoing {
                 // Only we can end the stream.
                 Ok(None) => Poll::Ready(Err(Error::closed())),
                 Err(StoppedError::ConnectionLost(error)) => Poll::Ready(Err(error.into())),
+                Err(_) => Poll::Ready(Err(Error::closed())),
             }
         })
         .await

@@ -3,11 +3,10 @@
 use std::task::{Context, Poll, Waker};
 
 use courser_http3::{self as http3, FieldsToSend, RequestError, UniStream};
+use courser_quic::hooks::{ConnectionHooks, LockedStreams, SendStreamHooks};
 
 use super::{SentHead, State};
 use crate::h3::priority;
-use crate::opening::Opened;
-use crate::shard::Locked;
 use crate::{Connection, SendStream, WriteError};
 
 impl State {
@@ -36,7 +35,7 @@ impl State {
     }
 
     /// Like [`write`](Self::write), under the lock of the endpoint.
-    fn write_locked(&mut self, locked: &mut Locked<'_>) {
+    fn write_locked(&mut self, locked: &mut LockedStreams<'_, '_>) {
         self.write_with(|send, cx, out| send.poll_write_locked(locked, cx, out));
     }
 
@@ -87,11 +86,9 @@ impl State {
         self.http.check_size(fields)?;
         let (mut head, mut woken) = (std::mem::take(&mut self.head), Vec::new());
         let opened = quic.open_bi_with(cx, &mut woken, |id, locked| {
-            if let Some(priority) = priority
-                && let Some(streams) = locked.streams(quic.0.key)
-            {
-                // The stream was just opened, so it is open.
-                let _ = streams.set_priority(id, priority::level(priority, id.index()));
+            if let Some(priority) = priority {
+                // It is open: it was just opened.
+                locked.set_priority(id, priority::level(priority, id.index()));
             }
             self.http.append_section(id.value(), fields, &mut head);
             // They are sent first, because the request may refer to them.
@@ -100,12 +97,8 @@ impl State {
             &head
         });
         let sent = opened.map(|opened| {
-            let Opened {
-                send,
-                receive,
-                written,
-                is_unflushed,
-            } = opened;
+            let (written, is_unflushed) = (opened.written(), opened.is_unflushed());
+            let (send, receive) = opened.into_streams();
             let sent = match send {
                 None => SentHead::Whole(receive),
                 Some(send) => SentHead::Part(send, receive, head[written..].to_vec()),

@@ -187,6 +187,12 @@ impl SendDatagramError {
     }
 }
 
+impl From<std::convert::Infallible> for ConfigError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
 impl From<courser_transport::SendDatagramError> for SendDatagramError {
     fn from(error: courser_transport::SendDatagramError) -> Self {
         match error {

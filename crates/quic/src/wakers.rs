@@ -20,15 +20,17 @@ mod stops;
 /// Tasks that wait for the same thing. Each holds a ticket, so that one that gives up leaves
 /// nothing behind.
 #[derive(Debug, Default)]
-pub(crate) struct Waiters {
+pub struct Waiters {
     wakers: Slab<Option<Waker>>,
 }
 
 /// A place in [`Waiters`], if one was taken.
-pub(crate) type Ticket = Option<usize>;
+pub type Ticket = Option<usize>;
 
 impl Waiters {
-    pub(crate) fn register(&mut self, ticket: &mut Ticket, waker: &Waker) {
+    /// Has `waker` called by the next [`wake_all`](Self::wake_all), in place of an earlier one of
+    /// the same ticket.
+    pub fn register(&mut self, ticket: &mut Ticket, waker: &Waker) {
         match ticket.and_then(|place| self.wakers.get_mut(place)) {
             Some(Some(known)) => known.clone_from(waker),
             Some(place) => *place = Some(waker.clone()),
@@ -36,14 +38,15 @@ impl Waiters {
         }
     }
 
-    pub(crate) fn forget(&mut self, ticket: &mut Ticket) {
+    /// Removes the waker of a ticket.
+    pub fn forget(&mut self, ticket: &mut Ticket) {
         if let Some(place) = ticket.take() {
             self.wakers.try_remove(place);
         }
     }
 
     /// Wakes all; the tickets stay good.
-    pub(crate) fn wake_all(&mut self, woken: &mut Vec<Waker>) {
+    pub fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         woken.extend(self.wakers.iter_mut().filter_map(|(_, waker)| waker.take()));
     }
 }

@@ -51,7 +51,6 @@ impl RecvStream {
     }
 
     /// A stream whose reader waits already.
-    #[cfg(feature = "http3")]
     pub(crate) fn awaited(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
         let mut stream = Self::new(connection, id);
         stream.has_waited = true;
@@ -214,7 +213,6 @@ impl RecvStream {
 
     /// Waits for the peer to reset the stream without reading from it. What arrives instead wakes
     /// too.
-    #[cfg(feature = "http3")]
     pub(crate) fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<ReadError> {
         if self.end.is_some() {
             // All of it was read, and a reset comes too late.
@@ -236,7 +234,6 @@ impl RecvStream {
     }
 
     /// Keeps bytes that were read charged to the peer: see `Streams::hold_credit`.
-    #[cfg(feature = "http3")]
     pub(crate) fn hold_credit(&self, len: u64) {
         let mut locked = self.connection.lock();
         if let Some(streams) = locked.streams(self.connection.key) {
@@ -245,7 +242,6 @@ impl RecvStream {
     }
 
     /// Grants credit for bytes that were held, also after the end of the stream.
-    #[cfg(feature = "http3")]
     pub(crate) fn release_credit(&self, len: u64) {
         let key = self.connection.key;
         let mut locked = self.connection.lock();
@@ -260,7 +256,6 @@ impl RecvStream {
 
     /// As [`poll_read_chunk`](Self::poll_read_chunk), and takes the end too if it is right behind
     /// the chunk: [`has_ended`](Self::has_ended) tells.
-    #[cfg(feature = "http3")]
     pub(crate) fn poll_read_chunk_and_end(
         &mut self,
         cx: &mut Context<'_>,
@@ -272,7 +267,6 @@ impl RecvStream {
     }
 
     /// True when the end was read.
-    #[cfg(feature = "http3")]
     pub(crate) fn has_ended(&self) -> bool {
         self.end == Some(End::Finished)
     }

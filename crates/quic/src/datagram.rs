@@ -105,6 +105,7 @@ impl Connection {
     /// As [`Connection::send_datagram`], for a limited time.
     ///
     /// ```no_run
+    /// # extern crate courser_quic as courser;
     /// # use std::time::Duration;
     /// # use courser::DatagramOptions;
     /// # fn tick(connection: &courser::Connection, picture: bytes::Bytes) -> Result<(), courser::SendDatagramError> {

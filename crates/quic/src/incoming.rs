@@ -60,6 +60,7 @@ impl Incoming {
     /// [`ServerConfig::with_async_certificates`](crate::ServerConfig::with_async_certificates).
     ///
     /// ```no_run
+    /// # extern crate courser_quic as courser;
     /// # use courser::{Connection, Endpoint, ServerConfig};
     /// # async fn config_for(_: std::net::IpAddr) -> ServerConfig {
     /// #     ServerConfig::dev().expect("random numbers")

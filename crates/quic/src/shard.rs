@@ -169,7 +169,6 @@ impl Locked<'_> {
     }
 
     /// Releases the lock, and leaves it to the caller to wake those whose wait is over.
-    #[cfg(feature = "http3")]
     pub(crate) fn release_into(mut self, woken: &mut Vec<Waker>) {
         woken.append(&mut self.woken);
         woken.extend(self.driver.take_wakeup());

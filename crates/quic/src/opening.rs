@@ -10,7 +10,7 @@ use crate::{RecvStream, SendStream};
 
 /// What became of a message and its stream.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub struct Opened {
     /// None if all is written, and the end behind it.
     pub(crate) send: Option<SendStream>,
     pub(crate) receive: RecvStream,

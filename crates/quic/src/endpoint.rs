@@ -316,7 +316,6 @@ impl Endpoint {
     }
 
     /// Has `bytes`, which the application holds for its clients, count for the memory budget.
-    #[cfg(feature = "server")]
     pub(crate) fn share_memory(&self, bytes: Arc<std::sync::atomic::AtomicU64>) {
         self.lock().endpoint.share_memory(bytes);
     }

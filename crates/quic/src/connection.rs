@@ -123,7 +123,6 @@ impl Connection {
 
     /// As [`accept_bi`](Connection::accept_bi), with a priority by the index of the stream. Before
     /// it waits, `before_wait` is called, which may still write.
-    #[cfg(feature = "http3")]
     pub(crate) async fn accept_bi_at(
         &self,
         priority: fn(u64) -> i32,
@@ -330,6 +329,7 @@ impl Connection {
     /// a factory, is given up. Does nothing when it is in use already or the connection is over.
     ///
     /// ```no_run
+    /// # extern crate courser_quic as courser;
     /// # fn on_far_network(connection: &courser::Connection) {
     /// connection.set_congestion_controller(courser::Algorithm::Bbr);
     /// # }
@@ -345,7 +345,7 @@ impl Connection {
 
     /// Keeps the connection alive while an answer is waited for: while a stream for both directions
     /// is open that this end has opened, a PING leaves after a third of the idle timeout of silence.
-    /// Off at first; [`h3::Client`](crate::h3::Client) switches it on (RFC 9114 §5.1). For all of
+    /// Off at first; `courser::h3::Client` switches it on (RFC 9114 §5.1). For all of
     /// the time there is
     /// [`TransportConfig::keep_alive_interval`](crate::TransportConfig::keep_alive_interval).
     pub fn keep_alive_while_busy(&self, is_on: bool) {
@@ -369,7 +369,6 @@ impl Connection {
     }
 
     /// How many streams both ways the peer may have opened so far.
-    #[cfg(feature = "http3")]
     pub(crate) fn granted_requests(&self) -> u64 {
         let mut locked = self.0.lock();
         let connection = locked.open_connection(self.0.key);
@@ -379,7 +378,6 @@ impl Connection {
     }
 
     /// True while the peer has not acknowledged all that was written.
-    #[cfg(feature = "http3")]
     pub(crate) fn has_undelivered(&self) -> bool {
         let mut locked = self.0.lock();
         let connection = locked.open_connection(self.0.key);
@@ -387,7 +385,6 @@ impl Connection {
     }
 
     /// Returns the amount of written data that the peer has not acknowledged yet.
-    #[cfg(feature = "server")]
     pub(crate) fn undelivered(&self) -> courser_transport::Undelivered {
         let mut locked = self.0.lock();
         let connection = locked.open_connection(self.0.key);
@@ -398,7 +395,6 @@ impl Connection {
     }
 
     /// As [`SendStream::set_priority`], of a stream whose handle is elsewhere.
-    #[cfg(feature = "http3")]
     pub(crate) fn set_stream_priority(&self, id: StreamId, priority: i32) {
         let mut locked = self.0.lock();
         if let Ok(connection) = locked.open_connection(self.0.key) {
@@ -408,7 +404,6 @@ impl Connection {
     }
 
     /// Gives both halves of a stream up whose handles are elsewhere, and wakes who waits there.
-    #[cfg(feature = "http3")]
     pub(crate) fn abort_stream(&self, id: StreamId, code: VarInt) {
         let mut locked = self.0.lock();
         let key = self.0.key;

@@ -159,7 +159,6 @@ impl SendStream {
     /// Waits until what is written behind `ahead` further bytes could leave, as far as the peer's
     /// credit goes: content that is made for a peer that grants none takes memory for as long as the
     /// peer likes. With bytes ahead the task may not be woken: they have to be written first.
-    #[cfg(feature = "http3")]
     pub(crate) fn poll_worth_writing(
         &mut self,
         cx: &mut Context<'_>,
@@ -175,7 +174,6 @@ impl SendStream {
     }
 
     /// Writes bytes, and ends the stream in the same step if all of them have found room.
-    #[cfg(feature = "http3")]
     pub(crate) fn poll_write_last(
         &mut self,
         cx: &mut Context<'_>,
@@ -195,7 +193,6 @@ impl SendStream {
     }
 
     /// As [`poll_write_last`](Self::poll_write_last), with chunks that need not be copied.
-    #[cfg(feature = "http3")]
     pub(crate) fn poll_write_last_chunks(
         &mut self,
         cx: &mut Context<'_>,
@@ -218,7 +215,6 @@ impl SendStream {
     }
 
     /// As [`poll_write`](Self::poll_write), for whoever holds the lock of this connection.
-    #[cfg(feature = "http3")]
     pub(crate) fn poll_write_locked(
         &mut self,
         locked: &mut Locked<'_>,
@@ -258,7 +254,6 @@ impl SendStream {
 
     /// As [`flush`](SendStream::flush), even when the driver is about to send and has only let other
     /// tasks run first: they may take long.
-    #[cfg(feature = "http3")]
     pub(crate) fn flush_now(&mut self) {
         self.connection.lock().flush_now();
     }

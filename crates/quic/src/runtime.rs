@@ -18,6 +18,7 @@
 //! world, where there is no tokio.
 //!
 //! ```
+//! # extern crate courser_quic as courser;
 //! use std::time::Duration;
 //! use courser::runtime;
 //!

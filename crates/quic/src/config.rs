@@ -24,6 +24,7 @@ use crate::identity::Identity;
 /// The configuration of a server: its certificate, its protocols, its limits.
 ///
 /// ```
+/// # extern crate courser_quic as courser;
 /// # fn main() -> Result<(), courser::ConfigError> {
 /// let config = courser::ServerConfig::dev()?.alpn(["echo"]).max_incoming(100);
 /// # Ok(()) }
@@ -86,6 +87,7 @@ impl ServerConfig {
     /// [`offload_tls`](ServerConfig::offload_tls), and requires tokio.
     ///
     /// ```
+    /// # extern crate courser_quic as courser;
     /// use std::sync::Arc;
     /// use courser::rustls::sign::CertifiedKey;
     ///
@@ -304,6 +306,7 @@ impl fmt::Debug for ResetKey {
 /// The configuration of a client: the servers it trusts, its protocols.
 ///
 /// ```
+/// # extern crate courser_quic as courser;
 /// # fn main() -> Result<(), courser::ConfigError> {
 /// let identity = courser::Identity::dev()?;
 /// let config = courser::ClientConfig::with_roots([identity.certificate()])?.alpn(["echo"]);
@@ -317,7 +320,6 @@ pub struct ClientConfig {
 
 impl ClientConfig {
     /// Stores tickets in `tickets`.
-    #[cfg(feature = "client")]
     pub(crate) fn resumption(mut self, tickets: rustls::client::Resumption) -> Self {
         Arc::make_mut(&mut self.tls).resumption = tickets;
         self

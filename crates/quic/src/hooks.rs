@@ -1,0 +1,366 @@
+//! Operations for the crates of courser that implement HTTP on connections and streams.
+//!
+//! None of this is part of the public API. `courser` does not re-export it, and it changes without
+//! notice. Each method forwards to the one of the same name, which has the explanation.
+//!
+//! HTTP/3 needs steps that take the lock of an endpoint once instead of several times, and flow
+//! control that depends on what is read. The server and the client need a share of the memory budget,
+//! the amount of unacknowledged data, and session tickets for each server.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use courser_tls::rustls::client::Resumption;
+use courser_transport::Undelivered;
+use courser_wire::StreamId;
+
+pub use crate::opening::Opened;
+pub use crate::wakers::{Ticket, Waiters};
+
+use crate::connection::ConnectionRef;
+use crate::shard::Locked;
+use crate::{
+    ClientConfig, ConfigError, Connection, ConnectionError, Endpoint, Identity, ReadError,
+    RecvStream, SendStream, VarInt, WriteError, Written,
+};
+
+/// Operations on a [`Connection`].
+pub trait ConnectionHooks {
+    /// Accepts a stream for both directions with a priority by its index. Calls `before_wait` if it
+    /// has to wait.
+    ///
+    /// # Errors
+    /// Returns an error when the connection is over.
+    fn accept_bi_at(
+        &self,
+        priority: fn(u64) -> i32,
+        before_wait: impl FnOnce() + Send,
+    ) -> impl Future<Output = Result<(SendStream, RecvStream), ConnectionError>> + Send;
+
+    /// Opens a stream for both directions and writes a message on it under one lock. Returns `None` if
+    /// the peer allows no stream now or the connection is over.
+    fn open_bi_with<'m>(
+        &self,
+        cx: &Context<'_>,
+        woken: &mut Vec<Waker>,
+        message: impl FnOnce(StreamId, &mut LockedStreams<'_, '_>) -> &'m [u8],
+    ) -> Option<Opened>;
+
+    /// Sends what is unsent because the calling task is about to wait.
+    fn flush_before_wait(&self);
+
+    /// Returns the number of bidirectional streams that the peer may have opened so far.
+    fn granted_requests(&self) -> u64;
+
+    /// Returns true while the peer has not acknowledged everything that was written.
+    fn has_undelivered(&self) -> bool;
+
+    /// Returns the amount of written data that the peer has not acknowledged yet.
+    fn undelivered(&self) -> Undelivered;
+
+    /// Sets the priority of a stream whose handle is elsewhere.
+    fn set_stream_priority(&self, id: StreamId, priority: i32);
+
+    /// Resets and stops a stream whose handles are elsewhere.
+    fn abort_stream(&self, id: StreamId, code: VarInt);
+
+    /// Returns a handle that does not keep the connection open.
+    fn downgrade(&self) -> WeakConnection;
+}
+
+/// Operations on a [`SendStream`].
+pub trait SendStreamHooks {
+    /// Writes as many of the chunks as there is room for.
+    ///
+    /// # Errors
+    /// As [`SendStream::write`].
+    fn poll_write_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<Written, WriteError>>;
+
+    /// Waits until bytes written behind `ahead` further ones could leave.
+    ///
+    /// # Errors
+    /// As [`SendStream::write`].
+    fn poll_worth_writing(
+        &mut self,
+        cx: &mut Context<'_>,
+        ahead: u64,
+    ) -> Poll<Result<(), WriteError>>;
+
+    /// Writes bytes, and ends the stream if all of them have found room.
+    ///
+    /// # Errors
+    /// As [`SendStream::write`].
+    fn poll_write_last(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<Result<usize, WriteError>>;
+
+    /// Writes chunks, and ends the stream if all of them have found room.
+    ///
+    /// # Errors
+    /// As [`SendStream::write`].
+    fn poll_write_last_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<Written, WriteError>>;
+
+    /// Writes bytes under a lock that the caller holds.
+    ///
+    /// # Errors
+    /// As [`SendStream::write`].
+    fn poll_write_locked(
+        &mut self,
+        locked: &mut LockedStreams<'_, '_>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<Result<usize, WriteError>>;
+
+    /// Sends at once, even when the driver is about to send.
+    fn flush_now(&mut self);
+}
+
+/// Operations on a [`RecvStream`].
+pub trait RecvStreamHooks {
+    /// Waits for a reset without reading.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<ReadError>;
+
+    /// Keeps bytes that were read charged to the peer.
+    fn hold_credit(&self, len: u64);
+
+    /// Grants credit for bytes that were held.
+    fn release_credit(&self, len: u64);
+
+    /// Reads a chunk, and the end of the stream if it follows at once.
+    ///
+    /// # Errors
+    /// As [`RecvStream::read`].
+    fn poll_read_chunk_and_end(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, ReadError>>;
+
+    /// Returns true if the end was read.
+    fn has_ended(&self) -> bool;
+}
+
+/// Operations on an [`Endpoint`].
+pub trait EndpointHooks {
+    /// Makes `bytes`, which the application holds for its clients, count for the memory budget.
+    fn share_memory(&self, bytes: Arc<AtomicU64>);
+}
+
+/// Operations on an [`Identity`].
+pub trait IdentityHooks {
+    /// Returns the certificate chain and the key.
+    fn into_tls(self) -> courser_tls::Identity;
+}
+
+/// Operations on a [`ClientConfig`].
+pub trait ClientConfigHooks {
+    /// Checks what a connection with this configuration would be refused for.
+    ///
+    /// # Errors
+    /// Returns the first unusable setting.
+    fn check(self) -> Result<(), ConfigError>;
+
+    /// Keeps session tickets in `tickets`.
+    #[must_use]
+    fn resumption(self, tickets: Resumption) -> Self;
+}
+
+impl ConnectionHooks for Connection {
+    fn accept_bi_at(
+        &self,
+        priority: fn(u64) -> i32,
+        before_wait: impl FnOnce() + Send,
+    ) -> impl Future<Output = Result<(SendStream, RecvStream), ConnectionError>> + Send {
+        Connection::accept_bi_at(self, priority, before_wait)
+    }
+
+    fn open_bi_with<'m>(
+        &self,
+        cx: &Context<'_>,
+        woken: &mut Vec<Waker>,
+        message: impl FnOnce(StreamId, &mut LockedStreams<'_, '_>) -> &'m [u8],
+    ) -> Option<Opened> {
+        let key = self.0.key;
+        Connection::open_bi_with(self, cx, woken, |id, locked| {
+            message(id, &mut LockedStreams { locked, key })
+        })
+    }
+
+    fn flush_before_wait(&self) {
+        self.0.lock().flush_before_wait();
+    }
+
+    fn granted_requests(&self) -> u64 {
+        Connection::granted_requests(self)
+    }
+
+    fn has_undelivered(&self) -> bool {
+        Connection::has_undelivered(self)
+    }
+
+    fn undelivered(&self) -> Undelivered {
+        Connection::undelivered(self)
+    }
+
+    fn set_stream_priority(&self, id: StreamId, priority: i32) {
+        Connection::set_stream_priority(self, id, priority);
+    }
+
+    fn abort_stream(&self, id: StreamId, code: VarInt) {
+        Connection::abort_stream(self, id, code);
+    }
+
+    fn downgrade(&self) -> WeakConnection {
+        WeakConnection(Arc::downgrade(&self.0))
+    }
+}
+
+impl SendStreamHooks for SendStream {
+    fn poll_write_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<Written, WriteError>> {
+        SendStream::poll_write_chunks(self, cx, chunks)
+    }
+
+    fn poll_worth_writing(
+        &mut self,
+        cx: &mut Context<'_>,
+        ahead: u64,
+    ) -> Poll<Result<(), WriteError>> {
+        SendStream::poll_worth_writing(self, cx, ahead)
+    }
+
+    fn poll_write_last(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        SendStream::poll_write_last(self, cx, buf)
+    }
+
+    fn poll_write_last_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<Written, WriteError>> {
+        SendStream::poll_write_last_chunks(self, cx, chunks)
+    }
+
+    fn poll_write_locked(
+        &mut self,
+        locked: &mut LockedStreams<'_, '_>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        SendStream::poll_write_locked(self, locked.locked, cx, buf)
+    }
+
+    fn flush_now(&mut self) {
+        SendStream::flush_now(self);
+    }
+}
+
+impl RecvStreamHooks for RecvStream {
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<ReadError> {
+        RecvStream::poll_reset(self, cx)
+    }
+
+    fn hold_credit(&self, len: u64) {
+        RecvStream::hold_credit(self, len);
+    }
+
+    fn release_credit(&self, len: u64) {
+        RecvStream::release_credit(self, len);
+    }
+
+    fn poll_read_chunk_and_end(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, ReadError>> {
+        RecvStream::poll_read_chunk_and_end(self, cx)
+    }
+
+    fn has_ended(&self) -> bool {
+        RecvStream::has_ended(self)
+    }
+}
+
+impl EndpointHooks for Endpoint {
+    fn share_memory(&self, bytes: Arc<AtomicU64>) {
+        Endpoint::share_memory(self, bytes);
+    }
+}
+
+impl IdentityHooks for Identity {
+    fn into_tls(self) -> courser_tls::Identity {
+        Identity::into_tls(self)
+    }
+}
+
+impl ClientConfigHooks for ClientConfig {
+    fn check(self) -> Result<(), ConfigError> {
+        self.build().map(drop)
+    }
+
+    fn resumption(self, tickets: Resumption) -> Self {
+        ClientConfig::resumption(self, tickets)
+    }
+}
+
+impl Opened {
+    /// Returns the number of bytes of the message that were written.
+    pub fn written(&self) -> usize {
+        self.written
+    }
+
+    /// Returns true if the message has to be flushed before the task waits.
+    pub fn is_unflushed(&self) -> bool {
+        self.is_unflushed
+    }
+
+    /// Returns both halves of the stream. The sending one is `None` if all of the message and the end
+    /// of the stream are written.
+    pub fn into_streams(self) -> (Option<SendStream>, RecvStream) {
+        (self.send, self.receive)
+    }
+}
+
+/// The streams of one connection, with the lock of their endpoint held.
+#[derive(Debug)]
+pub struct LockedStreams<'l, 's> {
+    locked: &'l mut Locked<'s>,
+    key: usize,
+}
+
+impl LockedStreams<'_, '_> {
+    /// Sets the priority of a stream. Does nothing if the stream is over.
+    pub fn set_priority(&mut self, id: StreamId, priority: i32) {
+        if let Some(streams) = self.locked.streams(self.key) {
+            let _ = streams.set_priority(id, priority);
+        }
+    }
+}
+
+/// A handle of a connection that does not keep it open.
+#[derive(Clone, Debug)]
+pub struct WeakConnection(Weak<ConnectionRef>);
+
+impl WeakConnection {
+    /// Returns the connection while another handle of it exists.
+    pub fn upgrade(&self) -> Option<Connection> {
+        self.0.upgrade().map(Connection)
+    }
+}

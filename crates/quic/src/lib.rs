@@ -1,0 +1,65 @@
+//! QUIC for tokio: endpoints, connections and streams.
+//!
+//! Programs use this crate through `courser`, which re-exports all of it. An [`Endpoint`] is one UDP
+//! socket, a [`Connection`] leads to one peer, and each stream on it is a [`SendStream`], a
+//! [`RecvStream`] or both. The [`runtime`] module is the only part that depends on tokio's reactor
+//! and timers.
+
+mod config;
+mod connection;
+mod datagram;
+mod driver;
+mod endpoint;
+mod error;
+mod handshake_failure;
+#[doc(hidden)]
+pub mod hooks;
+mod identity;
+mod incoming;
+mod memory;
+mod offload;
+mod opening;
+mod outbox;
+mod pause;
+mod receive_stream;
+pub mod runtime;
+mod send_stream;
+mod shard;
+mod slot;
+mod state;
+mod var_int;
+mod wait;
+mod wakers;
+
+pub use courser_base::Side;
+pub use courser_crypto::{CipherSuite, HandshakeData};
+pub use courser_recovery::Algorithm;
+pub use courser_telemetry as telemetry;
+pub use courser_tls::{QueuedKeyLog, rustls};
+pub use courser_transport::{
+    AddressFilter, AddressListError, AddressPrefix, ConnectionError, ConnectionStats, DatagramFate,
+    DatagramStats, EndpointConfig, EndpointStats, KeyUpdateBlocked, MemoryTokenStore, PathStats,
+    PeerClose, ReplyLimits, RetryPolicy, TokenStore, TransportConfig, TransportError, UdpStats,
+};
+pub use courser_udp::{Capabilities, Counters};
+pub use courser_wire::{
+    ApplicationErrorCode, ConnectionId, Direction, StreamId, TransportErrorCode,
+};
+
+pub use config::{ClientConfig, ServerConfig};
+pub use connection::{Connecting, Connection};
+pub use datagram::{DatagramOptions, PendingFate};
+pub use endpoint::Endpoint;
+pub use error::{
+    BindError, ClosedStream, ConfigError, ConnectError, ExportKeyingMaterialError, ReadError,
+    ReadExactError, ReadToEndError, RetryError, SendDatagramError, StoppedError, WriteError,
+};
+pub use handshake_failure::{
+    CertificateRequests, HandshakeFailure, HandshakeFailureKind, HandshakeOffer,
+};
+pub use identity::Identity;
+pub use incoming::{Incoming, IncomingFuture};
+pub use memory::default_memory_budget;
+pub use receive_stream::RecvStream;
+pub use send_stream::{SendStream, Written};
+pub use var_int::{TooLarge, VarInt};
