@@ -89,10 +89,6 @@
 
 #[cfg(feature = "client")]
 pub mod client;
-#[cfg(feature = "http3")]
-mod first_poll;
-#[cfg(feature = "http3")]
-pub mod h3;
 #[cfg(feature = "server")]
 pub mod server;
 
@@ -100,6 +96,9 @@ pub use courser_base::Side;
 pub use courser_crypto::{CipherSuite, HandshakeData};
 #[cfg(feature = "files")]
 pub use courser_files as files;
+#[cfg(feature = "http3")]
+#[doc(inline)]
+pub use courser_http3_tokio as h3;
 #[doc(inline)]
 pub use courser_quic::{
     BindError, CertificateRequests, ClientConfig, ClosedStream, ConfigError, ConnectError,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use courser_http3_tokio::hooks;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Uri, Version};
@@ -190,7 +191,7 @@ async fn send(
             *response.status_mut() = interim.status();
             *response.version_mut() = interim.version();
             *response.headers_mut() = interim.headers().clone();
-            on_interim.call(response);
+            hooks::call(&on_interim, response);
         });
     }
     let head = |timing: &mut Timing| timing.first_byte = Some(timing.elapsed());

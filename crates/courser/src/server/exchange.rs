@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use courser_http3_tokio::hooks;
 use http::header::{ALT_SVC, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
@@ -170,7 +171,9 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         }
         let mut request = self.prepare(request);
         if self.tells_of_interim {
-            request.extensions_mut().insert(h3::Interim::unsupported());
+            request
+                .extensions_mut()
+                .insert(hooks::unsupported_interim());
         }
         let alt_svc = self.alt_svc.clone();
         let held = self.held.clone();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::first_poll::{First, FirstPolls};
+use courser_http3_tokio::hooks::{First, FirstPolls};
 
 /// Runs the answers of an HTTP/2 connection: those that are ready at once in the task of the
 /// connection, others in tasks of their own.

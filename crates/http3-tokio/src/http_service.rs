@@ -15,6 +15,7 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// service on:
 ///
 /// ```
+/// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
 /// use courser::h3::{self, HttpService};
 ///
 /// fn answer_on(connection: courser::Connection, app: impl HttpService<h3::Body>) {

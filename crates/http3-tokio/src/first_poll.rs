@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use crate::runtime;
+use courser_quic::runtime;
 
 /// Decides which answers of a connection are polled at once, and which begin in tasks.
 ///
@@ -14,7 +14,7 @@ use crate::runtime;
 /// took long, the next ones begin in tasks, where other cores can take them: 1, and 3, 7 and 15 if
 /// that happens again.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct FirstPolls {
+pub struct FirstPolls {
     /// The time at which the last one was done.
     last: Option<Instant>,
     /// Number of answers that begin in tasks before the next is polled at once.
@@ -24,7 +24,7 @@ pub(crate) struct FirstPolls {
 }
 
 /// The result of a first poll.
-pub(crate) enum First<F> {
+pub enum First<F> {
     /// The answer is complete. Its memory can be reused.
     Done(Pin<Box<F>>),
     /// The answer has to wait. It must be spawned and polled again, with a waker of its task.
@@ -41,14 +41,14 @@ pub(crate) const CAREFUL: u32 = 15;
 
 impl FirstPolls {
     /// Returns true if the next answer should begin in a task.
-    pub(crate) fn is_careful(&mut self) -> bool {
+    pub fn is_careful(&mut self) -> bool {
         let is_careful = self.in_tasks > 0;
         self.in_tasks = self.in_tasks.saturating_sub(1);
         is_careful
     }
 
     /// Polls an answer for the first time.
-    pub(crate) fn poll<F: Future<Output = ()>>(&mut self, mut answer: Pin<Box<F>>) -> First<F> {
+    pub fn poll<F: Future<Output = ()>>(&mut self, mut answer: Pin<Box<F>>) -> First<F> {
         // Reading the clock has a cost, so the end of one answer is the beginning of the next.
         let began = self.last.take().unwrap_or_else(runtime::now);
         let mut cx = Context::from_waker(Waker::noop());
@@ -78,7 +78,7 @@ impl FirstPolls {
     }
 
     /// Records that the next answer does not begin when the last one ended.
-    pub(crate) fn pause(&mut self) {
+    pub fn pause(&mut self) {
         self.last = None;
     }
 }

@@ -4,8 +4,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use courser_quic::runtime;
+
 use crate::first_poll::{First, FirstPolls};
-use crate::runtime;
 
 /// Answers the requests of one connection: requests that can be answered at once in the task that
 /// reads the connection, all others in tasks of their own.

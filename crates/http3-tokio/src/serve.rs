@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use courser_http3::{self as http3, Code};
 use courser_quic::hooks::ConnectionHooks;
+use courser_quic::{Connection, Side, runtime};
 use http::{Response, StatusCode};
 
 use super::answering::{Active, Answering};
@@ -18,7 +19,6 @@ use super::respond::Respond;
 use super::server::ServerConnection;
 use super::unresolved::{Arrived, Unresolved};
 use super::{Empty, Protocol};
-use crate::{Connection, Side, runtime};
 
 /// Answers the requests of `connection` with `service`, concurrently, until the client closes it.
 ///

@@ -4,10 +4,10 @@ use std::task::{Context, Poll, Waker};
 
 use courser_http3::{self as http3, FieldsToSend, RequestError, UniStream};
 use courser_quic::hooks::{ConnectionHooks, LockedStreams, SendStreamHooks};
+use courser_quic::{Connection, SendStream, WriteError};
 
 use super::{SentHead, State};
-use crate::h3::priority;
-use crate::{Connection, SendStream, WriteError};
+use crate::priority;
 
 impl State {
     /// Writes the bytes that are due on our streams, as far as there is room.

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use courser_http3::{self as http3, Code, FieldsError, RequestHead, Scope, Step};
+use courser_quic::{StoppedError, VarInt, runtime};
 use http::header::EXPECT;
 use http::{Method, Request, Response, StatusCode};
 
@@ -16,7 +17,6 @@ use super::outgoing::Outgoing;
 use super::respond::Respond;
 use super::upgrade::{Offer, Slot};
 use super::{Protocol, priority};
-use crate::{StoppedError, VarInt, runtime};
 
 /// A request that has begun to arrive.
 ///

@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_http3::{self as http3, Code, Scope, UniFate};
 use courser_quic::hooks::ConnectionHooks;
+use courser_quic::{ReadError, RecvStream, Side, StoppedError, VarInt, runtime};
 
 use super::error::var_int;
 use super::shared::Shared;
-use crate::{ReadError, RecvStream, Side, StoppedError, VarInt, runtime};
 
 /// Starts the tasks. They end with the connection.
 pub(super) fn start(shared: &Arc<Shared>) {

@@ -10,7 +10,7 @@ use courser_base::Time;
 
 /// The datagrams of all requests of a connection. No other lock is taken while its lock is held.
 #[derive(Debug)]
-pub(in crate::h3) struct Registry {
+pub(crate) struct Registry {
     /// True if our settings enable datagrams.
     is_enabled: bool,
     table: Mutex<Table>,
@@ -53,7 +53,7 @@ enum State {
 
 /// The fate of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::h3) enum Delivery {
+pub(crate) enum Delivery {
     /// The datagram waits to be received, or was dropped.
     Done,
     /// Its request does not use datagrams and is to be aborted (RFC 9297 §2).
@@ -61,19 +61,19 @@ pub(in crate::h3) enum Delivery {
 }
 
 impl Registry {
-    pub(in crate::h3) fn new(is_enabled: bool) -> Self {
+    pub(crate) fn new(is_enabled: bool) -> Self {
         Self {
             is_enabled,
             table: Mutex::default(),
         }
     }
 
-    pub(in crate::h3) const fn is_enabled(&self) -> bool {
+    pub(crate) const fn is_enabled(&self) -> bool {
         self.is_enabled
     }
 
     /// Registers a request for which there will be a handle, and gives it its early datagrams.
-    pub(in crate::h3) fn open(&self, now: Time, stream: u64) {
+    pub(crate) fn open(&self, now: Time, stream: u64) {
         if !self.is_enabled {
             return;
         }
@@ -95,7 +95,7 @@ impl Registry {
     }
 
     /// Delivers a datagram. `is_future` means that its request was not opened yet.
-    pub(in crate::h3) fn deliver(
+    pub(crate) fn deliver(
         &self,
         now: Time,
         (stream, payload): (u64, Bytes),
@@ -194,7 +194,7 @@ impl Registry {
     }
 
     /// Drops all later datagrams, because the peer has ended its half or we no longer read it.
-    pub(in crate::h3) fn on_receiving_over(&self, stream: u64) {
+    pub(crate) fn on_receiving_over(&self, stream: u64) {
         if !self.is_enabled {
             return;
         }
@@ -213,7 +213,7 @@ impl Registry {
     }
 
     /// Forbids sending, because we have ended our half of the stream.
-    pub(in crate::h3) fn on_sending_over(&self, stream: u64) {
+    pub(crate) fn on_sending_over(&self, stream: u64) {
         if self.is_enabled
             && let Some(entry) = self.lock().requests.get_mut(&stream)
         {
@@ -222,14 +222,14 @@ impl Registry {
     }
 
     /// Returns true if the stream was aborted because of a datagram.
-    pub(in crate::h3) fn was_aborted(&self, stream: u64) -> bool {
+    pub(crate) fn was_aborted(&self, stream: u64) -> bool {
         let table = self.lock();
         let entry = table.requests.get(&stream);
         entry.is_some_and(|entry| entry.state == State::Aborted)
     }
 
     /// Ends everything when the connection is over.
-    pub(in crate::h3) fn on_end(&self) {
+    pub(crate) fn on_end(&self) {
         let mut table = self.lock();
         table.is_over = true;
         let entries = table.requests.values_mut();

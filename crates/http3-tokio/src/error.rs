@@ -3,9 +3,9 @@
 use std::fmt;
 
 use courser_http3 as http3;
+use courser_quic::{ConnectionError, ReadError, VarInt, WriteError};
 
 use super::Code;
-use crate::{ConnectionError, ReadError, VarInt, WriteError};
 
 /// An error of a request or its connection.
 #[derive(Debug, thiserror::Error)]

@@ -5,12 +5,12 @@ use std::task::{Context, Poll, ready};
 
 use courser_http3::{self as http3, Decoding, RequestStream, ResponseHead, Scope, Step};
 use courser_quic::hooks::RecvStreamHooks;
+use courser_quic::{ReadError, RecvStream};
 use http::Method;
 
 use super::datagrams::UNWANTED_DATAGRAM;
 use super::error::{Error, var_int};
 use super::shared::Guard;
-use crate::{ReadError, RecvStream};
 
 /// Drives a [`RequestStream`] with the bytes of a QUIC stream.
 ///

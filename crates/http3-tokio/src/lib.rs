@@ -1,4 +1,4 @@
-//! HTTP/3 (RFC 9114) on a [`Connection`](crate::Connection), with the Rust ecosystem's types.
+//! HTTP/3 (RFC 9114) on a [`Connection`](courser_quic::Connection), with the Rust ecosystem's types.
 //!
 //! Requests and responses are those of the [`http`] crate, bodies are [`http_body::Body`], and a
 //! server is any [`tower_service::Service`]. A service written for hyper runs here unchanged.
@@ -16,6 +16,7 @@
 //! back-pressure: a body that is not read is not received beyond its flow-control window.
 //!
 //! ```
+//! # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
 //! use bytes::Bytes;
 //! use courser::{ClientConfig, Endpoint, Identity, ServerConfig, h3};
 //! use http::{Request, Response};
@@ -58,6 +59,9 @@ mod client;
 mod datagrams;
 mod driver;
 mod error;
+mod first_poll;
+#[doc(hidden)]
+pub mod hooks;
 mod http_service;
 mod incoming;
 mod interim;

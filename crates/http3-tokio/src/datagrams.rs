@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use courser_http3::{self as http3, Code, Scope};
+use courser_quic::{ConnectionError, DatagramOptions, SendDatagramError};
 
 pub(super) use self::registry::{Delivery, Registry};
 use super::shared::Guard;
-use crate::{ConnectionError, DatagramOptions, SendDatagramError};
 
 /// The datagrams of one request, in both directions.
 ///
@@ -82,7 +82,7 @@ impl Datagrams {
     }
 
     /// Sends a datagram. It may be lost, or dropped in favour of a newer one before it is sent: see
-    /// [`Connection::send_datagram`](crate::Connection::send_datagram).
+    /// [`Connection::send_datagram`](courser_quic::Connection::send_datagram).
     ///
     /// # Errors
     /// Returns a [`DatagramError`] if the datagram cannot be sent.
@@ -134,7 +134,7 @@ impl Datagrams {
 
     /// Returns the size in bytes of the largest datagram that can be sent now; `None` while
     /// datagrams are not negotiated. Changes with
-    /// [`Connection::max_datagram_size`](crate::Connection::max_datagram_size).
+    /// [`Connection::max_datagram_size`](courser_quic::Connection::max_datagram_size).
     pub fn max_size(&self) -> Option<usize> {
         let Handle { guard, stream } = &*self.0;
         if !guard.has_datagrams() {

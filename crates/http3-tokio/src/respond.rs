@@ -102,7 +102,7 @@ impl Respond {
     ///
     /// # Panics
     /// Panics if it has to wait and there is no runtime, neither tokio's with its time enabled nor
-    /// an [entered](crate::runtime::enter) one.
+    /// an [entered](courser_quic::runtime::enter) one.
     ///
     /// # Cancel safety
     /// Not safe: dropping the future resets the stream.

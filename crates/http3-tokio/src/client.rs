@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use courser_http3::{self as http3, FieldsToSend, ResponseHead};
+use courser_quic::{Connection, ConnectionError, RecvStream, Side, runtime};
 use http::{Method, Request, Response};
 
 use super::body::Body;
@@ -15,7 +16,6 @@ use super::outgoing::Outgoing;
 use super::shared::{Guard, SentHead, Shared};
 use super::upgrade::Upgraded;
 use super::{OnInterim, Priority, driver, priority};
-use crate::{Connection, ConnectionError, RecvStream, Side, runtime};
 
 /// The client end of a connection. Clones share it. Dropping the last clone and the last body of
 /// its responses closes the connection.
@@ -110,6 +110,7 @@ impl Client {
     /// request is ignored.
     ///
     /// ```no_run
+    /// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
     /// # async fn chat(client: courser::h3::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// use courser::h3::Protocol;
     /// let request = http::Request::connect("https://example.org/chat")
@@ -265,8 +266,8 @@ impl Client {
     }
 
     /// Asks the server to change the priority of a response (RFC 9218 §7). `stream` is the
-    /// [`StreamId`](crate::StreamId) among [`Response::extensions`].
-    pub fn set_priority(&self, stream: crate::StreamId, priority: Priority) {
+    /// [`StreamId`](courser_quic::StreamId) among [`Response::extensions`].
+    pub fn set_priority(&self, stream: courser_quic::StreamId, priority: Priority) {
         let _ = self.0.drive(|state| {
             state.http.update_priority(stream.value(), priority);
             Ok(())

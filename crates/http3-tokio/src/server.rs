@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use courser_http3::{self as http3, Code};
+use courser_quic::Connection;
 use courser_quic::hooks::ConnectionHooks;
 
 use super::datagrams::Datagrams;
@@ -12,7 +13,6 @@ use super::outgoing::Outgoing;
 use super::shared::{Guard, Shared};
 use super::unresolved::Unresolved;
 use super::{driver, priority};
-use crate::Connection;
 
 /// The server end of a connection.
 #[derive(Clone, Debug)]

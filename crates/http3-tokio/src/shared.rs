@@ -12,12 +12,12 @@ use bytes::Bytes;
 use courser_base::Time;
 use courser_http3::{self as http3, Event, FieldsToSend, Scope};
 use courser_quic::hooks::{ConnectionHooks, Ticket, Waiters};
+use courser_quic::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
 
 use super::datagrams::{Delivery, Registry, UNWANTED_DATAGRAM};
 use super::error::{Error, var_int};
 use super::priority;
 use super::settings::PeerSettings;
-use crate::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
 
 /// The shared state of one connection. Its lock is taken before that of the endpoint, never after
 /// it, and no task waits while it holds the lock.

@@ -24,6 +24,7 @@ use super::outgoing::Outgoing;
 /// stream from then on, and the body of the answer is not sent.
 ///
 /// ```
+/// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
 /// # use courser::h3;
 /// async fn service(mut request: http::Request<h3::Body>) -> http::Response<h3::Empty> {
 ///     if let Some(upgrade) = h3::upgrade(&mut request) {
@@ -234,7 +235,7 @@ impl Upgraded {
     }
 
     /// Returns the number of the stream.
-    pub fn stream(&self) -> crate::StreamId {
+    pub fn stream(&self) -> courser_quic::StreamId {
         self.outgoing.send.id()
     }
 

@@ -24,6 +24,7 @@ use super::respond::Respond;
 /// ignore interim responses (RFC 9110 §15.2), so a service need not check the protocol.
 ///
 /// ```
+/// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
 /// # use courser::h3;
 /// use axum::Extension;
 ///
@@ -74,7 +75,6 @@ pub enum InterimError {
 
 impl Interim {
     /// Creates the handle of a request whose protocol does not support interim responses here.
-    #[cfg(feature = "server")]
     pub(crate) const fn unsupported() -> Self {
         Self(None)
     }
@@ -84,7 +84,7 @@ impl Interim {
     ///
     /// Returns when the response was written, and sent as far as flow and congestion control allow.
     /// Before that, it waits while the client grants no credit, except for 512 bytes, or while the
-    /// stream has [`TransportConfig::unsent_limit`](crate::TransportConfig) bytes to send. So no
+    /// stream has [`TransportConfig::unsent_limit`](courser_quic::TransportConfig) bytes to send. So no
     /// more than that is stored for a client that does not read. Interim responses arrive before
     /// the final response, in the order of the calls.
     ///

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use courser_http3::{FieldsToSend, MessageWriter};
 use courser_quic::hooks::SendStreamHooks;
+use courser_quic::runtime::{self, Sleep};
+use courser_quic::{Side, StoppedError, VarInt};
 use http_body::Body;
 
 use super::Outgoing;
-use crate::h3::error::Error;
-use crate::runtime::{self, Sleep};
-use crate::{Side, StoppedError, VarInt};
+use crate::error::Error;
 
 /// Resolves when the peer has stopped reading the message.
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
@@ -23,7 +23,7 @@ type BodyError = Box<dyn std::error::Error + Send + Sync>;
 impl Outgoing {
     /// Writes a header section, a body and the end. A body that is ready is sent in one write with
     /// the header section. `length` is the length of the content, if it is known.
-    pub(in crate::h3) async fn send<B>(
+    pub(crate) async fn send<B>(
         &mut self,
         headers: Vec<u8>,
         body: B,

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use courser_http3::{Code, FieldsToSend};
+use courser_quic::{SendStream, Side};
 
 use super::error::{Error, var_int};
 use super::shared::Guard;
-use crate::{SendStream, Side};
 
 /// Writes a message's frames to a QUIC stream. Dropping it before the end resets the stream.
 #[derive(Debug)]

@@ -7,10 +7,11 @@ use http::Response;
 
 /// A callback for each interim response (1xx) to the request that has it among its extensions.
 ///
-/// A [`Client`](crate::h3::Client) calls it, and so does `courser::Client` over HTTP/3 and
+/// A [`Client`](crate::Client) calls it, and so does `courser::Client` over HTTP/3 and
 /// HTTP/1.1. Over HTTP/2 it is never called, because hyper's client skips interim responses.
 ///
 /// ```
+/// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
 /// # use courser::h3::OnInterim;
 /// let request = http::Request::get("https://example.org/")
 ///     .extension(OnInterim::new(|interim| println!("{}", interim.status())));
