@@ -87,12 +87,10 @@
 //! - Queues of datagrams are bounded in number too, see [`TransportConfig::datagram_send_queue`].
 //! - 0-RTT and replacing the socket are not supported yet.
 
-#[cfg(feature = "client")]
-pub mod client;
-#[cfg(feature = "server")]
-pub mod server;
-
 pub use courser_base::Side;
+#[cfg(feature = "client")]
+#[doc(inline)]
+pub use courser_client::{self as client, Client};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 #[cfg(feature = "files")]
 pub use courser_files as files;
@@ -109,6 +107,9 @@ pub use courser_quic::{
     default_memory_budget, runtime,
 };
 pub use courser_recovery::Algorithm;
+#[cfg(feature = "server")]
+#[doc(inline)]
+pub use courser_server::{self as server, Server, serve};
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{QueuedKeyLog, rustls};
 pub use courser_transport::{
@@ -120,11 +121,6 @@ pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{
     ApplicationErrorCode, ConnectionId, Direction, StreamId, TransportErrorCode,
 };
-
-#[cfg(feature = "client")]
-pub use client::Client;
-#[cfg(feature = "server")]
-pub use server::{Server, serve};
 
 /// Compiles and runs the code of the README.
 #[cfg(all(doctest, feature = "client", feature = "server"))]

@@ -116,7 +116,7 @@ fn check_source(file: &File) -> Problems {
 const RUNTIME_USERS: &[(&str, &[&str])] = &[
     ("quic", &["runtime"]),
     ("http3-tokio", &[]),
-    ("courser", &["client", "server"]),
+    ("courser", &[]),
 ];
 
 const FACADE: &str = "courser";
@@ -220,8 +220,8 @@ mod tests {
         assert_eq!(found("crates/http3-tokio/src/serve.rs").len(), 2);
         for path in [
             "crates/quic/src/runtime/sleep.rs",
-            "crates/courser/src/server/tcp.rs",
-            "crates/courser/src/client.rs",
+            "crates/server/src/tcp.rs",
+            "crates/client/src/lib.rs",
             "crates/quic/src/driver/tests.rs",
             "crates/udp/src/lib.rs",
         ] {

@@ -1,0 +1,353 @@
+//! Settings of a client.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser_quic::hooks::ClientConfigHooks;
+use courser_quic::rustls::client::danger::ServerCertVerifier;
+use courser_quic::rustls::pki_types::CertificateDer;
+use courser_quic::telemetry::SinkFactory;
+use courser_quic::{Identity, TransportConfig};
+use http::HeaderValue;
+
+use super::Client;
+use super::core::{ConnectTo, Core, Settings};
+use super::error::{Error, ErrorKind};
+use super::pool::Limits;
+use super::proxy::Proxies;
+use super::race;
+use super::resolve::{Resolve, SystemResolver};
+use super::tls::{HTTPS_PORT, Tls, TlsSettings, Trust};
+use super::version::HttpVersion;
+
+/// A family of addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    pub(super) const fn has(self, address: IpAddr) -> bool {
+        address.is_ipv6() == matches!(self, Self::V6)
+    }
+}
+
+/// The proxies of a client. QUIC is not used for requests through a proxy.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Proxy {
+    /// The proxies named by the environment: `http_proxy`, `HTTPS_PROXY`, `ALL_PROXY`, except for
+    /// the hosts in `NO_PROXY`. If a proxy cannot be used, the requests that it applies to fail.
+    #[default]
+    Environment,
+    /// No proxy.
+    Direct,
+    /// This proxy for all hosts but those of a list in the format of `NO_PROXY`.
+    Url {
+        /// The URL of the proxy: `http://user:password@host:port`, or one with another scheme:
+        ///
+        /// - `https`: the proxy is reached over TLS,
+        /// - `socks5h`: SOCKS5 (RFC 1928), with names resolved by the proxy,
+        /// - `socks5`: SOCKS5, with names resolved by the client,
+        /// - `socks4a`, `socks4`: SOCKS4 with and without names, IPv4 only; a password is ignored.
+        ///
+        /// The default port of SOCKS proxies is 1080.
+        url: String,
+        /// Hosts, domains and networks to connect to directly, separated by commas.
+        except: String,
+    },
+}
+
+/// Builds a [`Client`]. Every setting has a default.
+#[must_use = "call build"]
+pub struct ClientBuilder {
+    settings: Settings,
+    tls: TlsSettings,
+    transport: TransportConfig,
+    sinks: Option<Arc<dyn SinkFactory>>,
+    resolver: Option<Arc<dyn Resolve>>,
+}
+
+impl Default for ClientBuilder {
+    fn default() -> Self {
+        let settings = Settings {
+            version: HttpVersion::default(),
+            connect_timeout: CONNECT_TIMEOUT,
+            total_timeout: None,
+            read_timeout: None,
+            attempt_delay: race::DEFAULT_DELAY,
+            redirects: MAX_REDIRECTS,
+            decompresses: true,
+            user_agent: None,
+            overrides: std::collections::HashMap::new(),
+            connect_to: Vec::new(),
+            family: None,
+            local_address: None,
+            interface: None,
+            proxy: Proxy::default(),
+            proxies: None,
+            limits: Limits::default(),
+            alt_svc_file: None,
+        };
+        Self {
+            settings,
+            tls: TlsSettings::default(),
+            transport: TransportConfig::default(),
+            sinks: None,
+            resolver: None,
+        }
+    }
+}
+
+impl ClientBuilder {
+    /// Sets the versions of HTTP that may be used. Default [`HttpVersion::Auto`].
+    pub fn version(mut self, version: HttpVersion) -> Self {
+        self.settings.version = version;
+        self
+    }
+
+    /// Sets the time limit for connecting, including name lookup and handshakes. Default 30 s.
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.settings.connect_timeout = limit;
+        self
+    }
+
+    /// Sets the time limit for a request, including redirects and response body. None by default.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.settings.total_timeout = Some(limit);
+        self
+    }
+
+    /// Sets the longest time between two pieces of a response body. No limit by default.
+    pub fn read_timeout(mut self, limit: Duration) -> Self {
+        self.settings.read_timeout = Some(limit);
+        self
+    }
+
+    /// Sets the delay between the starts of connection attempts, 10 ms to 2 s, which is also the
+    /// head start of HTTP/3 over TCP. Default 250 ms (draft-ietf-happy-happyeyeballs-v3 §9).
+    pub fn attempt_delay(mut self, delay: Duration) -> Self {
+        self.settings.attempt_delay = delay;
+        self
+    }
+
+    /// Sets the maximum of redirects to follow. With 0 they are returned as responses. Default 10.
+    pub fn redirects(mut self, limit: usize) -> Self {
+        self.settings.redirects = limit;
+        self
+    }
+
+    /// Enables the content codings gzip and deflate, and brotli and zstd with the features of these
+    /// names: the client requests them and decodes responses. Default on.
+    pub fn decompress(mut self, decompresses: bool) -> Self {
+        self.settings.decompresses = decompresses;
+        self
+    }
+
+    /// Sets the `user-agent` of requests that have none. None by default.
+    pub fn user_agent(mut self, name: HeaderValue) -> Self {
+        self.settings.user_agent = Some(name);
+        self
+    }
+
+    /// Trusts the certificates that the system trusts. Default on. If it is off, only the roots
+    /// that were [added](ClientBuilder::root) are trusted.
+    pub fn platform_roots(mut self, trusts: bool) -> Self {
+        self.tls.trust = match (self.tls.trust, trusts) {
+            (Trust::PlatformAnd(roots), false) => Trust::Only(roots),
+            (Trust::Platform, false) => Trust::Only(Vec::new()),
+            (Trust::Only(roots), true) => Trust::PlatformAnd(roots),
+            (trust, _) => trust,
+        };
+        self
+    }
+
+    /// Trusts servers whose certificates chain to this certificate, or are this certificate.
+    pub fn root(mut self, certificate: CertificateDer<'static>) -> Self {
+        self.tls.trust = match self.tls.trust {
+            Trust::PlatformAnd(mut roots) => {
+                roots.push(certificate);
+                Trust::PlatformAnd(roots)
+            }
+            Trust::Only(mut roots) => {
+                roots.push(certificate);
+                Trust::Only(roots)
+            }
+            Trust::Platform => Trust::PlatformAnd(vec![certificate]),
+            trust => trust,
+        };
+        self
+    }
+
+    /// Replaces the verification of server certificates by a custom verifier.
+    pub fn verifier(mut self, verifier: Arc<dyn ServerCertVerifier>) -> Self {
+        self.tls.trust = Trust::Verifier(verifier);
+        self
+    }
+
+    /// Accepts any server certificate. **An attacker on the path can read and change everything.**
+    /// For tests and for tools that warn about it.
+    pub fn dangerous_insecure(mut self) -> Self {
+        self.tls.trust = Trust::Anybody;
+        self
+    }
+
+    /// Sets the certificate and key for servers that request client authentication.
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.tls.identity = Some(identity);
+        self
+    }
+
+    /// Writes secrets to the file that `SSLKEYLOGFILE` names (RFC 9850), for the analysis of
+    /// captures. Default off. A thread writes them: call
+    /// [`QueuedKeyLog::flush`](courser_quic::QueuedKeyLog::flush) of
+    /// [`QueuedKeyLog::environment`](courser_quic::QueuedKeyLog::environment) before the process ends.
+    pub fn key_log(mut self, logs_keys: bool) -> Self {
+        self.tls.logs_keys = logs_keys;
+        self
+    }
+
+    /// Sets the transport settings of QUIC connections.
+    pub fn transport_config(mut self, transport: TransportConfig) -> Self {
+        self.transport = transport;
+        self
+    }
+
+    /// Records all QUIC connections, like [`ClientConfig::sinks`](courser_quic::ClientConfig::sinks).
+    pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
+        self.sinks = Some(sinks);
+        self
+    }
+
+    /// Replaces the [`SystemResolver`].
+    pub fn resolver(mut self, resolver: impl Resolve) -> Self {
+        self.resolver = Some(Arc::new(resolver));
+        self
+    }
+
+    /// Uses these addresses for a host at a port. The host `*` matches any host, port 0 any port.
+    pub fn resolve(
+        mut self,
+        host: &str,
+        port: u16,
+        addresses: impl IntoIterator<Item = IpAddr>,
+    ) -> Self {
+        let key = (host.to_ascii_lowercase(), port);
+        let addresses = addresses.into_iter().collect();
+        self.settings.overrides.insert(key, addresses);
+        self
+    }
+
+    /// Connects to another host and port than those of the URL, whose certificate must still be
+    /// valid for the URL. `None` matches any value in `from`, and keeps the value in `to`. The
+    /// first matching rule applies.
+    pub fn connect_to(
+        mut self,
+        from: (Option<&str>, Option<u16>),
+        to: (Option<&str>, Option<u16>),
+    ) -> Self {
+        let owned = |(host, port): (Option<&str>, _)| (host.map(str::to_ascii_lowercase), port);
+        let rule = ConnectTo {
+            from: owned(from),
+            to: owned(to),
+        };
+        self.settings.connect_to.push(rule);
+        self
+    }
+
+    /// Restricts the client to one address family.
+    pub fn family(mut self, family: Family) -> Self {
+        self.settings.family = Some(family);
+        self
+    }
+
+    /// Binds connections to this local address.
+    pub fn local_address(mut self, address: IpAddr) -> Self {
+        self.settings.local_address = Some(address);
+        self
+    }
+
+    /// Binds connections to this interface, such as `eth0`. Only on Linux.
+    pub fn interface(mut self, name: impl Into<String>) -> Self {
+        self.settings.interface = Some(name.into());
+        self
+    }
+
+    /// Selects the proxies. Default [`Proxy::Environment`].
+    pub fn proxy(mut self, proxy: Proxy) -> Self {
+        self.settings.proxy = proxy;
+        self
+    }
+
+    /// Sets the time after which unused connections are closed. Default 90 s.
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.settings.limits.idle_timeout = limit;
+        self
+    }
+
+    /// Sets the maximum of unused HTTP/1.1 connections kept per origin. Default 32.
+    pub fn idle_per_origin(mut self, connections: usize) -> Self {
+        self.settings.limits.idle_per_origin = connections;
+        self
+    }
+
+    /// Reads alternatives (RFC 7838) from this file if it exists, and writes them to it when the
+    /// client is dropped, in curl's format.
+    pub fn alt_svc_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.settings.alt_svc_file = Some(path.into());
+        self
+    }
+
+    /// Builds the client. It can be used on any tokio runtime; each UDP socket belongs to the
+    /// runtime that first needs it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if the system's certificates cannot be loaded, certificate and key do
+    /// not match, or a file or setting is unusable; [`ErrorKind::Unsupported`] if the proxy is of
+    /// an unsupported kind.
+    pub fn build(mut self) -> Result<Client, Error> {
+        self.settings.proxies = match &self.settings.proxy {
+            Proxy::Environment => Some(Proxies::of_environment(|name| std::env::var(name).ok())),
+            Proxy::Direct => None,
+            Proxy::Url { url, except } => Some(Proxies::of_url(url, except)?),
+        };
+        if self.settings.interface.is_some() && !cfg!(target_os = "linux") {
+            let text = "connections can be bound to an interface on Linux only: use an address";
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        let mut tls = Tls::new(&self.tls, self.settings.version)?;
+        tls.quic = tls.quic.map(|config| {
+            let config = config.transport_config(self.transport);
+            match self.sinks {
+                Some(sinks) => config.sinks(sinks),
+                None => config,
+            }
+        });
+        // Reports errors in the configuration now, rather than for each connection.
+        let checked = tls.quic.at(HTTPS_PORT).check();
+        checked.map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?;
+        let resolver = self
+            .resolver
+            .unwrap_or_else(|| Arc::new(SystemResolver::new()));
+        let core = Core::new(self.settings, tls, resolver)?;
+        Ok(Client(Arc::new(core)))
+    }
+}
+
+impl std::fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("version", &self.settings.version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Time for three retransmissions of a lost first packet.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same number as in most clients.
+const MAX_REDIRECTS: usize = 10;

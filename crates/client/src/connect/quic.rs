@@ -1,0 +1,197 @@
+//! Connection attempts over QUIC.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use courser_http3_tokio as h3;
+use courser_quic::{ConnectError, Connection, Endpoint, EndpointConfig, runtime};
+
+use super::super::core::{Core, Settings};
+use super::super::error::{Error, ErrorKind};
+use super::super::link::{Established, Facts, Link, Proxied};
+use super::super::origin::Origin;
+
+/// The client's UDP sockets: one per address family, for all its connections.
+#[derive(Debug, Default)]
+pub(in super::super) struct Endpoints(Mutex<[Option<Endpoint>; 2]>);
+
+impl Endpoints {
+    /// Returns the endpoint of a family, which is created on first use.
+    fn of(
+        &self,
+        settings: &Settings,
+        peer: SocketAddr,
+        is_stopped: bool,
+    ) -> Result<Endpoint, Error> {
+        let mut endpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = &mut endpoints[usize::from(peer.is_ipv6())];
+        match place {
+            Some(endpoint) if !is_stopped => Ok(endpoint.clone()),
+            _ => {
+                let endpoint = open(settings, peer).map_err(|error| {
+                    let text = format!("cannot open a UDP socket for {peer}: {error}");
+                    Error::new(ErrorKind::ConnectQuic, text)
+                })?;
+                Ok(place.insert(endpoint).clone())
+            }
+        }
+    }
+
+    /// Returns the open endpoints.
+    pub(in super::super) fn open(&self) -> Vec<Endpoint> {
+        let endpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        endpoints.iter().flatten().cloned().collect()
+    }
+}
+
+fn open(settings: &Settings, peer: SocketAddr) -> io::Result<Endpoint> {
+    let local = match settings.local_address {
+        Some(local) => local,
+        None if peer.is_ipv4() => Ipv4Addr::UNSPECIFIED.into(),
+        None => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let local = SocketAddr::new(local, 0);
+    let endpoint = match &settings.interface {
+        None => Endpoint::client(local),
+        Some(interface) => {
+            let socket = UdpSocket::bind(local)?;
+            socket.set_nonblocking(true)?;
+            let socket = tokio::net::UdpSocket::from_std(socket)?;
+            bind_to_interface(&socket, interface)?;
+            let config = EndpointConfig::from_seed(runtime::random_seed()?);
+            Endpoint::new(config, None, socket.into_std()?)
+        }
+    };
+    endpoint.map_err(io::Error::other)
+}
+
+#[cfg(target_os = "linux")]
+fn bind_to_interface(socket: &tokio::net::UdpSocket, interface: &str) -> io::Result<()> {
+    socket.bind_device(Some(interface.as_bytes()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_to_interface(_: &tokio::net::UdpSocket, _: &str) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Makes one attempt. `alternative` names the alternative that the address belongs to.
+pub(super) async fn attempt(
+    core: &Arc<Core>,
+    origin: &Origin,
+    address: SocketAddr,
+    alternative: Option<Box<str>>,
+) -> Result<Established, Error> {
+    let begin = |is_stopped| {
+        let endpoint = core.quic.of(&core.settings, address, is_stopped)?;
+        Ok::<_, Error>((
+            endpoint.clone(),
+            endpoint.connect_with(core.tls.quic.at(address.port()), address, origin.host()),
+        ))
+    };
+    let (mut endpoint, mut connecting) = begin(false)?;
+    if matches!(connecting, Err(ConnectError::EndpointStopping)) {
+        // The runtime on which it was created is gone.
+        (endpoint, connecting) = begin(true)?;
+    }
+    let connecting = connecting.map_err(|error| {
+        let kind = match error {
+            ConnectError::Config(_) => ErrorKind::Config,
+            _ => ErrorKind::ConnectQuic,
+        };
+        Error::new(
+            kind,
+            format!("cannot start a QUIC connection to {address}: {error}"),
+        )
+    })?;
+    // TCP would detect a closed port on its own.
+    let is_alone = !core.settings.version.may_use_tcp();
+    let connection = tokio::select! {
+        connected = connecting => connected.map_err(|error| {
+            let (place, host) = (address.to_string(), origin.host());
+            Error::of_quic_handshake(&error, &place, host, &core.tls.quic_offer)
+        })?,
+        () = nobody_listens(address), if is_alone => {
+            let text = format!("nothing listens on udp {address}");
+            return Err(Error::new(ErrorKind::Connect, text));
+        }
+    };
+    Ok(established(&endpoint, connection, address, alternative))
+}
+
+fn established(
+    endpoint: &Endpoint,
+    connection: Connection,
+    remote: SocketAddr,
+    alternative: Option<Box<str>>,
+) -> Established {
+    // The system reports local addresses of datagrams only if the socket is bound to none.
+    let bound = endpoint.local_addr().ok();
+    let told = connection.local_ip();
+    let local = bound.and_then(|bound| match told {
+        Some(ip) => Some(SocketAddr::new(ip, bound.port())),
+        None => (!bound.ip().is_unspecified()).then_some(bound),
+    });
+    let handshake = connection.handshake_data();
+    let facts = Facts {
+        version: http::Version::HTTP_3,
+        remote,
+        local,
+        tcp_connected: None,
+        tls_complete: None,
+        quic_complete: Some(Instant::now()),
+        is_resumed: handshake.is_some_and(|data| data.resumed),
+        proxy: Proxied::No,
+        alternative,
+    };
+    Established {
+        link: Link::Http3(h3::Client::new(connection)),
+        facts: Arc::new(facts),
+    }
+}
+
+/// Resolves once the system reports that the port is closed, which it does only for connected
+/// sockets. Never resolves otherwise.
+async fn nobody_listens(address: SocketAddr) {
+    tokio::time::sleep(BEFORE_PROBE).await;
+    let any: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let probe = async {
+        let socket = tokio::net::UdpSocket::bind((any, 0)).await?;
+        socket.connect(address).await?;
+        let mut answer = [0; 16];
+        for _ in 0..PROBES {
+            // One byte is not a packet of any version: servers drop it silently.
+            socket.send(&[0]).await?;
+            // Routers answer only some of many datagrams.
+            if let Ok(received) =
+                tokio::time::timeout(BETWEEN_PROBES, socket.recv(&mut answer)).await
+            {
+                received?;
+            }
+        }
+        // On a long path the answer may arrive later.
+        loop {
+            socket.recv(&mut answer).await?;
+        }
+    };
+    let result: io::Result<()> = probe.await;
+    match result {
+        // Windows reports that an earlier datagram was reset.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset
+            ) => {}
+        _ => std::future::pending().await,
+    }
+}
+
+/// Most handshakes are complete by then, so that no probe is sent.
+const BEFORE_PROBE: Duration = Duration::from_millis(300);
+const PROBES: u32 = 3;
+const BETWEEN_PROBES: Duration = Duration::from_millis(300);

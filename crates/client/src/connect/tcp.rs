@@ -1,0 +1,232 @@
+//! Connection attempts over TCP: connection, proxy, TLS, and HTTP/2 or HTTP/1.1.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use courser_quic::rustls::pki_types::ServerName;
+use courser_quic::rustls::{ClientConfig, HandshakeKind};
+use courser_quic::{CertificateRequests, HandshakeOffer};
+use http::{HeaderValue, Request, Uri, Version};
+use http_body_util::Empty;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+
+use super::super::core::{Core, Settings};
+use super::super::error::{Error, ErrorKind};
+use super::super::link::{Established, Facts, Link, Proxied};
+use super::super::origin::Origin;
+use super::super::pool::Key;
+use super::socks::Socks;
+
+/// A bidirectional byte stream, with or without TLS, directly or through a proxy.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+type BoxedStream = Box<dyn Stream>;
+
+/// Makes one attempt.
+pub(super) async fn attempt(
+    core: &Arc<Core>,
+    key: &Key,
+    address: SocketAddr,
+) -> Result<Established, Error> {
+    let stream = open(&core.settings, address).await.map_err(|error| {
+        let text = match error.kind() {
+            io::ErrorKind::ConnectionRefused => format!("nothing listens on tcp {address}"),
+            _ => format!("cannot connect to tcp {address}: {error}"),
+        };
+        Error::new(ErrorKind::Connect, text).with_source(error)
+    })?;
+    let mut facts = Facts {
+        version: Version::HTTP_11,
+        remote: address,
+        local: stream.local_addr().ok(),
+        tcp_connected: Some(Instant::now()),
+        tls_complete: None,
+        quic_complete: None,
+        is_resumed: false,
+        proxy: Proxied::No,
+        alternative: None,
+    };
+    // Requests are small and must not wait for acknowledgements. Otherwise they are only slower.
+    let _ = stream.set_nodelay(true);
+    let mut stream: BoxedStream = Box::new(stream);
+    if let Some(proxy) = &key.proxy {
+        (stream, facts.proxy) = pass(core, stream, proxy, &key.origin).await?;
+    }
+    if !key.origin.is_secure() {
+        return http1_link(stream, facts).await;
+    }
+    let config = core.tls.tcp.at(key.origin.port());
+    let tls = secure(stream, &config, key.origin.host()).await?;
+    facts.tls_complete = Some(Instant::now());
+    let (_, session) = tls.get_ref();
+    facts.is_resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
+    if session.alpn_protocol() == Some(b"h2") {
+        http2_link(Box::new(tls), facts).await
+    } else {
+        http1_link(Box::new(tls), facts).await
+    }
+}
+
+/// Returns the host and port of a proxy.
+pub(super) fn proxy_place(proxy: &Uri) -> Result<(String, u16), Error> {
+    if Socks::of(proxy).is_some() {
+        let host = proxy.host().unwrap_or_default().trim_matches(['[', ']']);
+        return Ok((host.to_owned(), proxy.port_u16().unwrap_or(SOCKS_PORT)));
+    }
+    let origin = Origin::of(proxy)?;
+    let port = proxy.port_u16().unwrap_or(origin.port());
+    Ok((origin.host().to_owned(), port))
+}
+
+async fn open(settings: &Settings, address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    if let Some(interface) = &settings.interface {
+        bind_to_interface(&socket, interface)?;
+    }
+    if let Some(local) = settings.local_address {
+        socket.bind(SocketAddr::new(local, 0))?;
+    }
+    socket.connect(address).await
+}
+
+#[cfg(target_os = "linux")]
+fn bind_to_interface(socket: &TcpSocket, interface: &str) -> io::Result<()> {
+    socket.bind_device(Some(interface.as_bytes()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_to_interface(_: &TcpSocket, _: &str) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+async fn secure<S: Stream>(
+    stream: S,
+    config: &Arc<ClientConfig>,
+    host: &str,
+) -> Result<tokio_rustls::client::TlsStream<S>, Error> {
+    let name = ServerName::try_from(host.trim_end_matches('.').to_owned()).map_err(|_| {
+        let text = format!("'{host}' is not a valid name for a certificate");
+        Error::new(ErrorKind::Url, text)
+    })?;
+    let connecting = TlsConnector::from(config.clone()).connect(name, stream);
+    let (connected, was_requested) = CertificateRequests::watch(connecting).await;
+    connected.map_err(|error| {
+        let offer = HandshakeOffer::over_tcp(config).certificate_requested(was_requested);
+        Error::of_tls(error, host, &offer)
+    })
+}
+
+async fn http2_link(stream: BoxedStream, mut facts: Facts) -> Result<Established, Error> {
+    facts.version = Version::HTTP_2;
+    let (send, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .adaptive_window(true)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| Error::of_hyper(error, true))?;
+    // The tasks that wait for responses receive the error.
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(Established {
+        link: Link::Http2(send),
+        facts: Arc::new(facts),
+    })
+}
+
+async fn http1_link(stream: BoxedStream, facts: Facts) -> Result<Established, Error> {
+    let (send, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| Error::of_hyper(error, false))?;
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(Established {
+        link: Link::Http1(send),
+        facts: Arc::new(facts),
+    })
+}
+
+/// Connects through a proxy: over TLS if the proxy requires it, and with a tunnel to secure
+/// origins. A SOCKS proxy tunnels to all origins.
+async fn pass(
+    core: &Arc<Core>,
+    mut stream: BoxedStream,
+    proxy: &Uri,
+    origin: &Origin,
+) -> Result<(BoxedStream, Proxied), Error> {
+    if let Some(socks) = Socks::of(proxy) {
+        let credentials = core.settings.socks_credentials(origin);
+        let credentials = credentials.as_ref().map(|(user, word)| (&**user, &**word));
+        let target = socks.target(core, origin).await?;
+        socks.connect(&mut stream, &target, credentials).await?;
+        return Ok((stream, Proxied::Tunnel));
+    }
+    let (host, _) = proxy_place(proxy)?;
+    let stream: BoxedStream = match proxy.scheme_str() {
+        Some("https") => Box::new(secure(stream, &core.tls.proxy, &host).await?),
+        _ => stream,
+    };
+    let authorization = core.settings.proxy_authorization(origin);
+    if !origin.is_secure() {
+        return Ok((stream, Proxied::Visible(authorization)));
+    }
+    let stream = tunnel(stream, origin, authorization).await?;
+    Ok((stream, Proxied::Tunnel))
+}
+
+/// Requests a tunnel (RFC 9110 §9.3.6).
+async fn tunnel(
+    stream: BoxedStream,
+    origin: &Origin,
+    authorization: Option<HeaderValue>,
+) -> Result<BoxedStream, Error> {
+    let refused = |text: String| Error::new(ErrorKind::Proxy, text);
+    let broken = |error: hyper::Error| {
+        Error::new(
+            ErrorKind::Proxy,
+            format!("the proxy did not open a tunnel: {error}"),
+        )
+        .with_source(error)
+    };
+    let (mut send, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(broken)?;
+    tokio::spawn(async move { drop(connection.with_upgrades().await) });
+    let authority = origin.authority();
+    let mut request = Request::connect(&authority).header(http::header::HOST, &authority);
+    if let Some(authorization) = authorization {
+        request = request.header(http::header::PROXY_AUTHORIZATION, authorization);
+    }
+    let request = request.body(Empty::<Bytes>::new()).map_err(|error| {
+        refused(format!(
+            "cannot send a CONNECT request for {authority}: {error}"
+        ))
+    })?;
+    let response = send.send_request(request).await.map_err(broken)?;
+    let status = response.status();
+    if !status.is_success() {
+        let hint = match status {
+            http::StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+                ": add user name and password to the proxy's URL"
+            }
+            _ => "",
+        };
+        return Err(refused(format!(
+            "the proxy did not open a tunnel to {authority}: it responded with {status}{hint}"
+        )));
+    }
+    let upgraded = hyper::upgrade::on(response).await.map_err(broken)?;
+    Ok(Box::new(TokioIo::new(upgraded)))
+}
+
+/// The default port of a SOCKS proxy (RFC 1928 §3).
+const SOCKS_PORT: u16 = 1080;

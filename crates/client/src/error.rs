@@ -1,0 +1,388 @@
+//! Errors of requests.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+
+use courser_http3_tokio as h3;
+use courser_quic::{ConnectionError, HandshakeFailure, HandshakeOffer};
+
+use super::timing::Timing;
+
+/// The type of errors of bodies and of sources.
+pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// An error of a request or of the body of its response.
+///
+/// Its text describes the failure and a remedy. [`Error::kind`] distinguishes errors as finely as
+/// command-line tools do; most callers need only the `is_` methods.
+pub struct Error(Box<Parts>);
+
+struct Parts {
+    kind: ErrorKind,
+    text: String,
+    source: Option<BoxError>,
+    timing: Option<Timing>,
+    handshake: Option<HandshakeFailure>,
+    /// True if no part of the request was processed, so that it can be sent again.
+    is_unprocessed: bool,
+    /// True if a reused connection was closed, which may just have been idle for too long.
+    is_stale: bool,
+}
+
+/// The kind of a failure.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The URL, or that of a redirect, is invalid, or cannot be used with HTTP/3 as required.
+    Url,
+    /// The scheme of the URL or of its proxy is not supported.
+    Unsupported,
+    /// The client cannot be built with these settings.
+    Config,
+    /// The host has no address, or the lookup failed.
+    Resolve,
+    /// The proxy's host has no address.
+    ResolveProxy,
+    /// No TCP connection could be made, or no connection at all.
+    Connect,
+    /// No QUIC connection could be made, and only QUIC was allowed.
+    ConnectQuic,
+    /// The proxy refused the request.
+    Proxy,
+    /// The SOCKS proxy refused the request, could not connect, or violated the protocol.
+    Socks,
+    /// TLS failed for a reason other than the server's certificate.
+    Tls,
+    /// The server's certificate is not trusted.
+    Certificate,
+    /// A timeout expired.
+    Timeout,
+    /// The server closed the connection without any response.
+    Empty,
+    /// The request could not be sent.
+    Send,
+    /// The body of the request returned an error.
+    RequestBody,
+    /// The connection was lost while a response was received.
+    Receive,
+    /// The body of the response ended before it was complete.
+    Partial,
+    /// The response is not HTTP, or violates its rules.
+    Protocol,
+    /// A rule of HTTP/2 was broken, or the server reset the request.
+    Http2,
+    /// A rule of HTTP/3 was broken, or the server reset the request.
+    Http3,
+    /// There were too many redirects, or one that cannot be followed.
+    Redirect,
+    /// The content coding is corrupt.
+    Decode,
+}
+
+impl Error {
+    /// Creates an error with a text.
+    pub(super) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
+        Self(Box::new(Parts {
+            kind,
+            text: text.into(),
+            source: None,
+            timing: None,
+            handshake: None,
+            is_unprocessed: false,
+            is_stale: false,
+        }))
+    }
+
+    pub(super) fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    pub(super) fn with_timing(mut self, timing: Timing) -> Self {
+        self.0.timing = Some(timing);
+        self
+    }
+
+    fn with_handshake(mut self, failure: HandshakeFailure) -> Self {
+        self.0.handshake = Some(failure);
+        self
+    }
+
+    pub(super) fn unprocessed(mut self, is_unprocessed: bool) -> Self {
+        self.0.is_unprocessed = is_unprocessed;
+        self
+    }
+
+    pub(super) fn stale(mut self, is_stale: bool) -> Self {
+        self.0.is_stale = is_stale;
+        self
+    }
+
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns true if a timeout expired: for the connection, the request, or a piece of a body.
+    pub fn is_timeout(&self) -> bool {
+        self.kind() == ErrorKind::Timeout
+    }
+
+    /// Returns true if no connection was made, so that nothing was sent.
+    pub fn is_connect(&self) -> bool {
+        use ErrorKind as Kind;
+        matches!(
+            self.kind(),
+            Kind::Resolve
+                | Kind::ResolveProxy
+                | Kind::Connect
+                | Kind::ConnectQuic
+                | Kind::Proxy
+                | Kind::Socks
+                | Kind::Tls
+                | Kind::Certificate
+        ) || (self.is_timeout() && self.0.is_unprocessed)
+    }
+
+    /// Returns true if a name has no address.
+    pub fn is_dns(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Resolve | ErrorKind::ResolveProxy)
+    }
+
+    /// Returns true if TLS failed, because of the certificate or otherwise.
+    pub fn is_tls(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Tls | ErrorKind::Certificate)
+    }
+
+    /// Returns true if the server's certificate is not trusted.
+    pub fn is_certificate(&self) -> bool {
+        self.kind() == ErrorKind::Certificate
+    }
+
+    /// Returns true if there were too many redirects, or one that cannot be followed.
+    pub fn is_redirect(&self) -> bool {
+        self.kind() == ErrorKind::Redirect
+    }
+
+    /// Returns true if the caller must change something: the URL, the settings, or the body.
+    pub fn is_user(&self) -> bool {
+        use ErrorKind as Kind;
+        matches!(
+            self.kind(),
+            Kind::Url | Kind::Unsupported | Kind::Config | Kind::RequestBody
+        )
+    }
+
+    /// Returns true if the request was certainly not processed and can be repeated.
+    pub fn is_unprocessed(&self) -> bool {
+        self.0.is_unprocessed || self.is_connect()
+    }
+
+    /// Returns the timing up to the failure, if the request was started.
+    pub fn timing(&self) -> Option<&Timing> {
+        self.0.timing.as_ref()
+    }
+
+    /// Returns the reason why TLS failed, if that is the cause. It is classified by remedy, for
+    /// programs that describe the remedy in their own words.
+    pub fn handshake_failure(&self) -> Option<&HandshakeFailure> {
+        self.0.handshake.as_ref()
+    }
+
+    pub(super) fn is_stale(&self) -> bool {
+        self.0.is_stale
+    }
+
+    /// Creates the error of a failed QUIC connection attempt.
+    pub(super) fn of_quic_handshake(
+        error: &ConnectionError,
+        place: &str,
+        host: &str,
+        offer: &HandshakeOffer,
+    ) -> Self {
+        if error.is_timeout() {
+            let text = format!(
+                "no answer from udp {place}: there is no HTTP/3 server, or a firewall drops UDP"
+            );
+            return Self::new(ErrorKind::ConnectQuic, text);
+        }
+        if error.is_protocol_mismatch() {
+            let text = format!("udp {place} does not speak HTTP/3 (ALPN h3)");
+            return Self::new(ErrorKind::ConnectQuic, text);
+        }
+        match HandshakeFailure::of_quic(error, place, host, offer) {
+            Some(failure) => Self::of_handshake(failure),
+            None => {
+                let text = format!("no QUIC connection to {place}: {error}");
+                Self::new(ErrorKind::ConnectQuic, text)
+            }
+        }
+    }
+
+    /// Creates the error of a failed TLS handshake over TCP.
+    pub(super) fn of_tls(error: io::Error, host: &str, offer: &HandshakeOffer) -> Self {
+        let made = match HandshakeFailure::of_io(&error, host, host, offer) {
+            Some(failure) => Self::of_handshake(failure),
+            None => Self::new(ErrorKind::Tls, format!("TLS with {host} failed: {error}")),
+        };
+        made.with_source(error)
+    }
+
+    fn of_handshake(failure: HandshakeFailure) -> Self {
+        let kind = match failure.is_certificate() {
+            true => ErrorKind::Certificate,
+            false => ErrorKind::Tls,
+        };
+        Self::new(kind, failure.to_string()).with_handshake(failure)
+    }
+
+    /// Creates the error of a server's alert that arrived after the handshake, if there was one.
+    fn of_late_alert(kind: ErrorKind, error: &(dyn StdError + 'static)) -> Option<Self> {
+        let failure = HandshakeFailure::after_handshake(error, "the connection broke")?;
+        Some(Self::new(kind, failure.to_string()).with_handshake(failure))
+    }
+
+    /// Creates the error of a failed request over HTTP/3.
+    pub(super) fn of_h3(error: h3::Error) -> Self {
+        let is_unprocessed = error.is_unprocessed();
+        let is_stale = matches!(error, h3::Error::Connection(_));
+        let kind = match &error {
+            h3::Error::Body(_) => ErrorKind::RequestBody,
+            h3::Error::Request(_) => ErrorKind::Send,
+            h3::Error::Connection(lost) if lost.is_timeout() => ErrorKind::Receive,
+            _ => ErrorKind::Http3,
+        };
+        Self::of_late_alert(kind, &error)
+            .unwrap_or_else(|| Self::new(kind, format!("HTTP/3: {error}")))
+            .with_source(error)
+            .unprocessed(is_unprocessed)
+            .stale(is_stale)
+    }
+
+    /// Creates the error of a request over HTTP/2 or HTTP/1.1 that failed before its response.
+    pub(super) fn of_hyper(error: hyper::Error, is_http2: bool) -> Self {
+        let reset = h2_reason(&error);
+        // RFC 9113 §8.7: REFUSED_STREAM means that the request was not processed.
+        let is_refused = reset
+            .as_deref()
+            .is_some_and(|reason| reason.contains("refused"));
+        let is_stale = error.is_closed() || error.is_incomplete_message() || is_io(&error);
+        let (kind, text) = if error.is_user() {
+            match error.source().and_then(StdError::source).or(error.source()) {
+                Some(cause) => (ErrorKind::RequestBody, format!("request body: {cause}")),
+                None => (ErrorKind::Send, format!("cannot send the request: {error}")),
+            }
+        } else if is_http2 && !is_io(&error) {
+            let reason = reset.unwrap_or_else(|| chain(&error));
+            (ErrorKind::Http2, format!("HTTP/2: {reason}"))
+        } else if error.is_incomplete_message() {
+            let text = "the server closed the connection without a response";
+            (ErrorKind::Empty, text.to_owned())
+        } else if error.is_parse() {
+            (
+                ErrorKind::Protocol,
+                format!("the response is not HTTP/1: {}", chain(&error)),
+            )
+        } else {
+            (
+                ErrorKind::Receive,
+                format!("the connection failed: {}", chain(&error)),
+            )
+        };
+        Self::of_late_alert(kind, &error)
+            .unwrap_or_else(|| Self::new(kind, text))
+            .with_source(error)
+            .unprocessed(is_refused)
+            .stale(is_stale)
+    }
+
+    /// Creates the error of a response body over HTTP/2 or HTTP/1.1.
+    pub(super) fn of_hyper_body(error: hyper::Error, is_http2: bool) -> Self {
+        let text = chain(&error);
+        let kind = if is_http2 && !is_io(&error) {
+            ErrorKind::Http2
+        } else if is_early_end(&error) {
+            ErrorKind::Partial
+        } else {
+            ErrorKind::Receive
+        };
+        let text = match kind {
+            ErrorKind::Partial => format!("the response ended before it was complete ({text})"),
+            _ => format!("the response was interrupted: {text}"),
+        };
+        Self::new(kind, text).with_source(error)
+    }
+
+    /// Creates the error of a response body over HTTP/3.
+    pub(super) fn of_h3_body(error: h3::Error) -> Self {
+        let kind = match &error {
+            h3::Error::Connection(_) => ErrorKind::Receive,
+            _ => ErrorKind::Http3,
+        };
+        Self::new(kind, format!("the response was interrupted: {error}")).with_source(error)
+    }
+}
+
+/// Returns the text of an error with all its causes, which hyper's errors leave out of their own.
+fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+fn sources<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |error| (*error).source())
+}
+
+fn is_io(error: &hyper::Error) -> bool {
+    sources(error).any(|cause| cause.downcast_ref::<io::Error>().is_some())
+}
+
+fn is_early_end(error: &hyper::Error) -> bool {
+    error.is_incomplete_message()
+        || sources(error).any(|cause| {
+            cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
+        })
+}
+
+/// Returns the reason of the HTTP/2 implementation, as text, because its type is private.
+fn h2_reason(error: &hyper::Error) -> Option<String> {
+    let cause = error.source()?;
+    (cause.downcast_ref::<io::Error>().is_none()).then(|| cause.to_string())
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.text)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("text", &self.0.text)
+            .field("source", &self.0.source)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        let source: &(dyn StdError + 'static) = self.0.source.as_deref()?;
+        Some(source)
+    }
+}

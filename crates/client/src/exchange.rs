@@ -1,0 +1,269 @@
+//! One request and its response: connects, sends, and repeats requests that were not processed.
+
+use std::sync::Arc;
+
+use courser_http3_tokio::hooks;
+use courser_http3_tokio::{OnInterim, Protocol};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode, Uri, Version};
+
+use super::body::{Body, Home};
+use super::connect::connect;
+use super::core::Core;
+use super::error::{Error, ErrorKind};
+use super::link::{Established, Facts, Link, Proxied};
+use super::origin::Origin;
+use super::pool::{Dialing, Key};
+use super::request_body::RequestBody;
+use super::timing::Timing;
+
+/// Sends a request to its origin.
+pub(super) async fn exchange(
+    core: &Arc<Core>,
+    request: Request<RequestBody>,
+) -> Result<Response<Body>, Error> {
+    let origin = Origin::of(request.uri())?;
+    let key = core.key(&origin);
+    let (parts, mut body) = request.into_parts();
+    let replay = body.handle();
+    let mut timing = Timing::new();
+    loop {
+        let (established, is_reused) = obtain(core, &key, &mut timing).await?;
+        let facts = established.facts.clone();
+        facts.tell(&mut timing, is_reused);
+        timing.request_started = Some(timing.elapsed());
+        let head = head_for(&parts, &origin, &facts)?;
+        let request = Request::from_parts(head, body);
+        let error = match send(core, &key, established, request, &mut timing).await {
+            Ok(response) => {
+                core.on_response(&origin, response.headers());
+                if !is_misdirected(&response, &facts) {
+                    return Ok(response);
+                }
+                // RFC 7838 §6: the alternative does not serve the origin.
+                core.alt_svc().forget(&origin);
+                Error::new(
+                    ErrorKind::Protocol,
+                    "an alternative does not serve the origin",
+                )
+                .unprocessed(true)
+            }
+            Err(error) => error,
+        };
+        if error.is_stale() || error.is_unprocessed() {
+            core.pool.remove(&key, &facts);
+        }
+        let is_again = timing.retries < MAX_RETRIES && may_retry(&error, is_reused, &parts.method);
+        match replay.restart().filter(|_| is_again) {
+            Some(again) => body = again,
+            None => return Err(error.with_timing(timing)),
+        }
+        timing.retries += 1;
+    }
+}
+
+/// Returns a connection, and whether it existed before.
+async fn obtain(
+    core: &Arc<Core>,
+    key: &Key,
+    timing: &mut Timing,
+) -> Result<(Established, bool), Error> {
+    if let Some(established) = core.pool.take(key) {
+        return Ok((established, true));
+    }
+    let guard = match core.pool.dialing(key) {
+        Dialing::Alone => None,
+        Dialing::Together(lock) => {
+            let limit = core.settings.connect_timeout;
+            let waited = tokio::time::timeout(limit, lock.lock_owned()).await;
+            let guard = waited.map_err(|_| {
+                let text = format!(
+                    "no connection to {} within {limit:?}",
+                    key.origin.authority()
+                );
+                Error::new(ErrorKind::Timeout, text).unprocessed(true)
+            })?;
+            if let Some(established) = core.pool.take(key) {
+                return Ok((established, true));
+            }
+            // The previous owner may have found that connections to this origin cannot be shared.
+            matches!(core.pool.dialing(key), Dialing::Together(_)).then_some(guard)
+        }
+    };
+    let established = connect(core, key, timing).await?;
+    core.pool.share(key, &established);
+    drop(guard);
+    Ok((established, false))
+}
+
+/// Returns whether a request may be repeated. RFC 9110 §9.2.2: a request with an idempotent method
+/// may be repeated even if it is unknown whether it was processed. Any request may be repeated if
+/// it was certainly not processed.
+fn may_retry(error: &Error, is_reused: bool, method: &Method) -> bool {
+    match error.kind() {
+        ErrorKind::Send | ErrorKind::RequestBody => false,
+        _ if error.is_unprocessed() => true,
+        _ => is_reused && error.is_stale() && method.is_idempotent(),
+    }
+}
+
+fn is_misdirected(response: &Response<Body>, facts: &Facts) -> bool {
+    response.status() == StatusCode::MISDIRECTED_REQUEST && facts.alternative.is_some()
+}
+
+/// Returns the head of a request in the form that a connection requires.
+fn head_for(parts: &Parts, origin: &Origin, facts: &Facts) -> Result<Parts, Error> {
+    let mut parts = parts.clone();
+    parts.version = facts.version;
+    if let Some(alternative) = &facts.alternative
+        && let Ok(value) = HeaderValue::from_str(alternative)
+    {
+        parts.headers.insert(ALT_USED, value);
+    }
+    let authority = authority_of(&parts.uri, origin);
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let wrong = |error: http::Error| Error::new(ErrorKind::Url, format!("not a URL: {error}"));
+    if facts.version == Version::HTTP_11 {
+        if !parts.headers.contains_key(header::HOST) {
+            let host = HeaderValue::from_str(&authority)
+                .map_err(|error| Error::new(ErrorKind::Url, format!("not a host: {error}")))?;
+            parts.headers.insert(header::HOST, host);
+        }
+        parts.uri = match &facts.proxy {
+            Proxied::Visible(authorization) => {
+                if let Some(authorization) = authorization {
+                    let name = header::PROXY_AUTHORIZATION;
+                    parts.headers.insert(name, authorization.clone());
+                }
+                Uri::builder()
+                    .scheme("http")
+                    .authority(authority)
+                    .path_and_query(path)
+                    .build()
+                    .map_err(wrong)?
+            }
+            _ => Uri::builder().path_and_query(path).build().map_err(wrong)?,
+        };
+        return Ok(parts);
+    }
+    for name in CONNECTION_SPECIFIC {
+        parts.headers.remove(name);
+    }
+    // A `host` field set by the user means the authority (RFC 9113 §8.3.1).
+    let host = parts.headers.remove(header::HOST);
+    let host = host.and_then(|host| host.to_str().map(str::to_owned).ok());
+    parts.uri = Uri::builder()
+        .scheme("https")
+        .authority(host.unwrap_or(authority))
+        .path_and_query(path)
+        .build()
+        .map_err(wrong)?;
+    Ok(parts)
+}
+
+/// Returns the host and port as the user wrote them, without credentials and default port.
+fn authority_of(uri: &Uri, origin: &Origin) -> String {
+    let host = uri.host().unwrap_or_else(|| origin.host());
+    let default = if origin.is_secure() { 443 } else { 80 };
+    if origin.port() == default {
+        host.to_owned()
+    } else {
+        format!("{host}:{}", origin.port())
+    }
+}
+
+async fn send(
+    core: &Arc<Core>,
+    key: &Key,
+    mut established: Established,
+    mut request: Request<RequestBody>,
+    timing: &mut Timing,
+) -> Result<Response<Body>, Error> {
+    // Extended CONNECT requires a dedicated connection, and hyper has another type for it.
+    request.extensions_mut().remove::<Protocol>();
+    let on_interim = request.extensions().get::<OnInterim>().cloned();
+    if let (Some(on_interim), Version::HTTP_11 | Version::HTTP_2) =
+        (on_interim, established.facts.version)
+    {
+        hyper::ext::on_informational(&mut request, move |interim| {
+            let mut response = Response::new(());
+            *response.status_mut() = interim.status();
+            *response.version_mut() = interim.version();
+            *response.headers_mut() = interim.headers().clone();
+            hooks::call(&on_interim, response);
+        });
+    }
+    let head = |timing: &mut Timing| timing.first_byte = Some(timing.elapsed());
+    let response = match &mut established.link {
+        Link::Http3(client) => {
+            let quic = client.quic().clone();
+            let response = client.send(request).await.map_err(Error::of_h3)?;
+            head(timing);
+            timing.quic = Some(quic.stats());
+            response.map(|body| Body::http3(body, quic, timing.clone()))
+        }
+        Link::Http2(send) => {
+            // Some servers send content nevertheless, which would be an error of the stream.
+            let is_head = request.method() == Method::HEAD;
+            let unsent = |error| Error::of_hyper(error, true).unprocessed(true).stale(true);
+            send.ready().await.map_err(unsent)?;
+            let response = send.try_send_request(request).await.map_err(|error| {
+                let is_unsent = error.message().is_some();
+                let error = Error::of_hyper(error.into_error(), true);
+                let is_unprocessed = is_unsent || error.is_unprocessed();
+                error.unprocessed(is_unprocessed)
+            })?;
+            head(timing);
+            response.map(|body| match is_head {
+                true => Body::nothing(timing.clone()),
+                false => Body::http2(body, timing.clone()),
+            })
+        }
+        Link::Http1(send) => {
+            let unsent = |error| Error::of_hyper(error, false).unprocessed(true).stale(true);
+            send.ready().await.map_err(unsent)?;
+            let response = send.try_send_request(request).await.map_err(|error| {
+                let is_unsent = error.message().is_some();
+                Error::of_hyper(error.into_error(), false).unprocessed(is_unsent)
+            })?;
+            head(timing);
+            let home = Home {
+                pool: Arc::downgrade(&core.pool),
+                key: key.clone(),
+                established,
+            };
+            response.map(|body| Body::http1(body, home, timing.clone()))
+        }
+    };
+    let mut response = response;
+    response.extensions_mut().insert(timing.clone());
+    Ok(response)
+}
+
+/// Requests content codings that the client can decode, unless the request has its own preference
+/// or asks for a range: parts of compressed content are useless.
+pub(super) fn ask_for_codings(headers: &mut HeaderMap) {
+    if !headers.contains_key(header::ACCEPT_ENCODING) && !headers.contains_key(header::RANGE) {
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(CODINGS));
+    }
+}
+
+/// The content codings that this build can decode, the preferred one first.
+const CODINGS: &str = match (cfg!(feature = "zstd"), cfg!(feature = "brotli")) {
+    (true, true) => "zstd, br, gzip, deflate",
+    (true, false) => "zstd, gzip, deflate",
+    (false, true) => "br, gzip, deflate",
+    (false, false) => "gzip, deflate",
+};
+/// Maximum of repetitions: one for a stale connection, and two for connections that go away.
+const MAX_RETRIES: u32 = 3;
+const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
+/// Fields without meaning beyond HTTP/1.1, which are malformed (RFC 9113 §8.2.2, RFC 9114 §4.2).
+const CONNECTION_SPECIFIC: [HeaderName; 5] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];

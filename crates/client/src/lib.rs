@@ -1,0 +1,280 @@
+//! An HTTP client that reuses connections and selects the protocol.
+//!
+//! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. If an HTTPS record (RFC
+//! 9460) or an `alt-svc` field (RFC 7838) announces HTTP/3 for an origin, QUIC is raced against
+//! TCP, and the first connection carries the request. Networks that drop UDP are remembered. HTTPS
+//! records are queried with the feature `dns`; without it only `alt-svc` fields reveal HTTP/3. The
+//! features `brotli` and `zstd` add these content codings to gzip and deflate.
+//!
+//! ```no_run
+//! # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+//! use courser::Client;
+//! use http_body_util::BodyExt;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::new()?;
+//! let response = client.get("https://example.org/").await?;
+//! println!("{} over {:?}", response.status(), response.version());
+//! let body = response.into_body().collect().await?.to_bytes();
+//! # Ok(()) }
+//! ```
+//!
+//! A client is also a [`tower_service::Service`], so that tower's layers can wrap it. Each response
+//! has its [`Timing`] among its extensions.
+//!
+//! The client repeats a request automatically only if that is safe: if the server reported that it
+//! was not processed, or if an idle connection was closed and the method is idempotent.
+
+mod alt_svc;
+mod body;
+mod builder;
+mod connect;
+mod core;
+mod error;
+mod exchange;
+mod link;
+mod origin;
+mod pool;
+mod proxy;
+mod race;
+mod redirect;
+mod request_body;
+mod resolve;
+mod timing;
+mod tls;
+mod udp_memory;
+mod version;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use courser_http3_tokio as h3;
+use http::{Request, Response, Uri, header};
+use tower_http::decompression::Decompression;
+use tower_service::Service;
+
+/// Entry points for the fuzz targets, which are not part of the interface.
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use super::alt_svc::{announce, rewrite_file};
+}
+
+pub use self::body::Body;
+pub use self::builder::{ClientBuilder, Family, Proxy};
+pub use self::error::{Error, ErrorKind};
+pub use self::origin::Origin;
+pub use self::race::Transport;
+pub use self::redirect::Redirect;
+#[cfg(feature = "dns")]
+pub use self::resolve::DnsResolver;
+pub use self::resolve::{Resolve, Resolving, ServiceRecord, SystemResolver};
+pub use self::timing::{Attempt, Outcome, Timing};
+pub use self::version::HttpVersion;
+
+use self::core::Core;
+use self::error::BoxError;
+use self::request_body::RequestBody;
+
+/// Sends requests. See the [module](self).
+///
+/// Clones share connections and learned information. When the last clone and the last response body
+/// are dropped, the connections are closed.
+#[derive(Clone, Debug)]
+pub struct Client(Arc<Core>);
+
+impl Client {
+    /// Creates a client with the default settings: it trusts the certificates that the system
+    /// trusts, follows 10 redirects, and limits only the time to connect.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if the system's certificates cannot be loaded.
+    pub fn new() -> Result<Self, Error> {
+        Self::builder().build()
+    }
+
+    /// Returns a builder for a client with custom settings.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// Sends a GET request.
+    ///
+    /// # Errors
+    /// The errors of [`Client::send`], and [`ErrorKind::Url`] if `url` is invalid.
+    pub async fn get(&self, url: &str) -> Result<Response<Body>, Error> {
+        let uri: Uri = url.parse().map_err(|error| {
+            let text = format!("'{url}' is not a URL: {error}");
+            Error::new(ErrorKind::Url, text)
+        })?;
+        let mut request = Request::new(h3::Empty);
+        *request.uri_mut() = uri;
+        self.send(request).await
+    }
+
+    /// Sends a request, follows redirects, and waits for the header section of the response. The
+    /// body of the request is sent meanwhile, and sending continues after the response has arrived.
+    ///
+    /// The URI must be absolute. A `content-length` is added if the body reports its exact size.
+    /// The extensions of the request may contain [`OnInterim`](h3::OnInterim) and
+    /// [`Priority`](h3::Priority).
+    ///
+    /// # Errors
+    /// See [`ErrorKind`]. A response with status 404 or 500 is not an error.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready cancels the request.
+    pub async fn send<B>(&self, request: Request<B>) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let limit = self.0.settings.total_timeout;
+        let deadline = limit.map(|limit| (limit, tokio::time::Instant::now() + limit));
+        let following = self.follow(request.map(RequestBody::new));
+        let mut response = match deadline {
+            None => following.await?,
+            Some((limit, deadline)) => tokio::time::timeout_at(deadline, following)
+                .await
+                .map_err(|_| no_response_within(limit))??,
+        };
+        let silence = self.0.settings.read_timeout;
+        response.body_mut().set_limits(silence, deadline);
+        if self.0.settings.decompresses {
+            response = decode(response).await;
+        }
+        Ok(response)
+    }
+
+    /// Writes the learned alternatives to their [file](ClientBuilder::alt_svc_file), if there is
+    /// one. Dropping the last handle of the client does the same, but cannot report errors.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if the file cannot be written.
+    pub fn save_alt_svc(&self) -> Result<(), Error> {
+        self.0.save_alt_svc()
+    }
+
+    /// Returns the open QUIC endpoints, at most one for each address family, for their counters and
+    /// the capabilities of their sockets.
+    pub fn endpoints(&self) -> Vec<courser_quic::Endpoint> {
+        self.0.quic.open()
+    }
+
+    /// Closes all QUIC connections and waits until the servers have been notified, which takes a
+    /// round trip. For processes that are about to exit; further requests open new sockets.
+    pub async fn close(&self) {
+        for endpoint in self.0.quic.open() {
+            endpoint.close(courser_quic::VarInt::from(NO_ERROR), b"");
+            endpoint.wait_idle().await;
+        }
+    }
+
+    async fn follow(&self, request: Request<RequestBody>) -> Result<Response<Body>, Error> {
+        let (mut parts, mut body) = request.into_parts();
+        if self.0.settings.decompresses {
+            exchange::ask_for_codings(&mut parts.headers);
+        }
+        if let Some(name) = &self.0.settings.user_agent
+            && !parts.headers.contains_key(header::USER_AGENT)
+        {
+            parts.headers.insert(header::USER_AGENT, name.clone());
+        }
+        for followed in 0.. {
+            let replay = body.handle();
+            let request = Request::from_parts(parts.clone(), body);
+            let response = exchange::exchange(&self.0, request).await?;
+            if self.0.settings.redirects == 0 {
+                return Ok(response);
+            }
+            let (status, headers) = (response.status(), response.headers());
+            let Some(redirect) = Redirect::of(&parts.method, &parts.uri, status, headers)? else {
+                return Ok(response);
+            };
+            if followed >= self.0.settings.redirects {
+                let text = format!(
+                    "more than {} redirects, the last to {}",
+                    self.0.settings.redirects, redirect.uri
+                );
+                return Err(Error::new(ErrorKind::Redirect, text));
+            }
+            body = if redirect.keeps_body {
+                match replay.restart() {
+                    Some(body) => body,
+                    // The body was sent and cannot be repeated: the caller must do it.
+                    None => return Ok(response),
+                }
+            } else {
+                RequestBody::empty()
+            };
+            redirect.clean(&mut parts.headers);
+            parts.method = redirect.method;
+            parts.uri = redirect.uri;
+        }
+        unreachable!("the loop ends with the last redirect")
+    }
+}
+
+impl<B> Service<Request<B>> for Client
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Error>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let client = self.clone();
+        Box::pin(async move { client.send(request).await })
+    }
+}
+
+/// Decodes the content coding of a response, if it is a known one.
+async fn decode(response: Response<Body>) -> Response<Body> {
+    let is_coded = response.headers().contains_key(header::CONTENT_ENCODING);
+    if !is_coded || http_body::Body::is_end_stream(response.body()) {
+        return response;
+    }
+    let mut decompression = Decompression::new(Given(Some(response)));
+    let decoded = decompression.call(Request::new(h3::Empty)).await;
+    let Ok(response) = decoded;
+    response.map(Body::decoded)
+}
+
+/// A service that answers with a given response, because the decompression layer wraps a service.
+struct Given(Option<Response<Body>>);
+
+impl Service<Request<h3::Empty>> for Given {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<h3::Empty>) -> Self::Future {
+        let response = self.0.take();
+        std::future::ready(Ok(response.expect("called once, where it is made")))
+    }
+}
+
+fn no_response_within(limit: Duration) -> Error {
+    Error::new(ErrorKind::Timeout, format!("no response within {limit:?}"))
+}
+
+/// RFC 9114 §8.1: H3_NO_ERROR.
+const NO_ERROR: u32 = 0x100;
+
+/// Time between the first addresses and the start without further results of the lookup
+/// (draft-ietf-happy-happyeyeballs-v3 §9: Resolution Delay).
+const RESOLUTION_DELAY: Duration = Duration::from_millis(50);

@@ -1,0 +1,93 @@
+//! Connections that carry requests, over any protocol.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use courser_http3_tokio as h3;
+use hyper::client::conn::{http1, http2};
+
+use super::request_body::RequestBody;
+use super::timing::Timing;
+
+/// A connection of any protocol.
+pub(super) enum Link {
+    Http3(h3::Client),
+    Http2(http2::SendRequest<RequestBody>),
+    Http1(http1::SendRequest<RequestBody>),
+}
+
+/// The known properties of a connection.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) version: http::Version,
+    pub(super) remote: SocketAddr,
+    pub(super) local: Option<SocketAddr>,
+    pub(super) tcp_connected: Option<Instant>,
+    pub(super) tls_complete: Option<Instant>,
+    pub(super) quic_complete: Option<Instant>,
+    pub(super) is_resumed: bool,
+    /// The proxy, if it sees requests, with the credentials that each request must carry.
+    pub(super) proxy: Proxied,
+    /// `host:port` of the alternative that it leads to (RFC 7838 §5).
+    pub(super) alternative: Option<Box<str>>,
+}
+
+/// The role of a proxy in a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Proxied {
+    No,
+    /// The proxy only forwards bytes.
+    Tunnel,
+    /// The proxy reads requests, and needs these credentials.
+    Visible(Option<http::HeaderValue>),
+}
+
+/// A connection with its known properties.
+pub(super) struct Established {
+    pub(super) link: Link,
+    pub(super) facts: Arc<Facts>,
+}
+
+impl Link {
+    /// Returns true if many requests can share it.
+    pub(super) const fn is_shared(&self) -> bool {
+        !matches!(self, Self::Http1(_))
+    }
+
+    /// Returns true if it accepts further requests, as far as that is known.
+    pub(super) fn is_usable(&self) -> bool {
+        match self {
+            Self::Http3(client) => client.quic().close_reason().is_none() && !client.goes_away(),
+            Self::Http2(send) => !send.is_closed(),
+            Self::Http1(send) => send.is_ready(),
+        }
+    }
+
+    /// Returns another handle to a shared connection.
+    pub(super) fn share(&self) -> Option<Self> {
+        match self {
+            Self::Http3(client) => Some(Self::Http3(client.clone())),
+            Self::Http2(send) => Some(Self::Http2(send.clone())),
+            Self::Http1(_) => None,
+        }
+    }
+}
+
+impl Facts {
+    /// Adds the data of the connection to a timing. The times of its creation are included only if
+    /// it was made for that request.
+    pub(super) fn tell(&self, timing: &mut Timing, is_reused: bool) {
+        timing.protocol = Some(self.version);
+        timing.remote = Some(self.remote);
+        timing.local = self.local;
+        timing.is_reused = is_reused;
+        timing.is_resumed = self.is_resumed;
+        timing.is_proxied = self.proxy != Proxied::No;
+        if !is_reused {
+            timing.tcp_connect = self.tcp_connected.map(|time| timing.at(time));
+            timing.tls_handshake = self.tls_complete.map(|time| timing.at(time));
+            timing.quic_handshake = self.quic_complete.map(|time| timing.at(time));
+        }
+    }
+}

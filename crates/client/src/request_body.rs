@@ -1,0 +1,236 @@
+//! The body of a request, which may have to be sent again.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, Bytes};
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+
+use super::error::BoxError;
+
+/// A body that keeps its beginning, so that a request which was not processed, or which is
+/// redirected, can be sent again.
+pub(super) struct RequestBody {
+    source: Arc<Mutex<Source>>,
+    /// Index of the next kept frame.
+    next: usize,
+    generation: u64,
+}
+
+struct Source {
+    /// The remaining body; `None` for the many requests without one.
+    inner: Option<UnsyncBoxBody<Bytes, BoxError>>,
+    kept: Vec<Kept>,
+    kept_bytes: usize,
+    /// True if the kept frames are not the whole body.
+    is_incomplete: bool,
+    is_over: bool,
+    /// Number of restarts: the body of an abandoned attempt may still be polled.
+    generation: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Kept {
+    Data(Bytes),
+    Trailers(HeaderMap),
+}
+
+impl RequestBody {
+    pub(super) fn new<B>(body: B) -> Self
+    where
+        B: Body + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let is_over = body.is_end_stream();
+        let source = Source {
+            inner: (!is_over).then(|| Whole(Box::pin(body)).boxed_unsync()),
+            kept: Vec::new(),
+            kept_bytes: 0,
+            is_incomplete: false,
+            is_over,
+            generation: 0,
+        };
+        Self {
+            source: Arc::new(Mutex::new(source)),
+            next: 0,
+            generation: 0,
+        }
+    }
+
+    pub(super) fn empty() -> Self {
+        Self::new(courser_http3_tokio::Empty)
+    }
+
+    /// Returns a handle that can recreate the body.
+    pub(super) fn handle(&self) -> Replay {
+        Replay(self.source.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Source> {
+        lock(&self.source)
+    }
+}
+
+/// Recreates a body.
+pub(super) struct Replay(Arc<Mutex<Source>>);
+
+impl Replay {
+    /// Returns the body from its beginning; `None` if that was not kept. Earlier bodies then fail.
+    pub(super) fn restart(&self) -> Option<RequestBody> {
+        let mut source = lock(&self.0);
+        if source.is_incomplete {
+            return None;
+        }
+        source.generation += 1;
+        Some(RequestBody {
+            source: self.0.clone(),
+            next: 0,
+            generation: source.generation,
+        })
+    }
+}
+
+fn lock(source: &Mutex<Source>) -> MutexGuard<'_, Source> {
+    // A panic of the user's body leaves the state consistent.
+    source.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Source {
+    fn keep(&mut self, kept: Kept) {
+        if self.is_incomplete {
+            return;
+        }
+        let size = match &kept {
+            Kept::Data(data) => data.len(),
+            Kept::Trailers(_) => 0,
+        };
+        if self.kept_bytes + size > MAX_KEPT || self.kept.len() >= MAX_KEPT_FRAMES {
+            self.is_incomplete = true;
+            self.kept = Vec::new();
+            return;
+        }
+        self.kept_bytes += size;
+        self.kept.push(kept);
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        let mut source = lock(&this.source);
+        let source = &mut *source;
+        if source.generation != this.generation {
+            return Poll::Ready(Some(Err("the request was sent again".into())));
+        }
+        if let Some(kept) = source.kept.get(this.next) {
+            this.next += 1;
+            return Poll::Ready(Some(Ok(match kept.clone() {
+                Kept::Data(data) => Frame::data(data),
+                Kept::Trailers(trailers) => Frame::trailers(trailers),
+            })));
+        }
+        let Some(inner) = source.inner.as_mut().filter(|_| !source.is_over) else {
+            return Poll::Ready(None);
+        };
+        let frame = match ready!(Pin::new(inner).poll_frame(cx)) {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => {
+                // It must not be polled again.
+                source.is_incomplete = true;
+                return Poll::Ready(Some(Err(error)));
+            }
+            None => {
+                source.is_over = true;
+                return Poll::Ready(None);
+            }
+        };
+        if let Some(data) = frame.data_ref() {
+            source.keep(Kept::Data(data.clone()));
+        } else if let Some(trailers) = frame.trailers_ref() {
+            source.keep(Kept::Trailers(trailers.clone()));
+        }
+        this.next = source.kept.len();
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let source = self.lock();
+        let is_over = source.is_over || source.inner.as_ref().is_none_or(Body::is_end_stream);
+        is_over && self.next >= source.kept.len()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let source = self.lock();
+        let kept: usize = source
+            .kept
+            .iter()
+            .skip(self.next)
+            .map(|kept| match kept {
+                Kept::Data(data) => data.len(),
+                Kept::Trailers(_) => 0,
+            })
+            .sum();
+        let rest = match &source.inner {
+            Some(inner) if !source.is_over => inner.size_hint(),
+            _ => SizeHint::with_exact(0),
+        };
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + kept as u64);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + kept as u64);
+        }
+        hint
+    }
+}
+
+/// The user's body, with its data as `Bytes` and its errors as one type.
+struct Whole<B>(Pin<Box<B>>);
+
+impl<B> Body for Whole<B>
+where
+    B: Body,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let whole = |mut data: B::Data| data.copy_to_bytes(data.remaining());
+        let frame = ready!(self.0.as_mut().poll_frame(cx));
+        let frame = frame.map(|frame| match frame {
+            Ok(frame) => Ok(frame.map_data(whole)),
+            Err(error) => Err(error.into()),
+        });
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
+/// Maximum bytes that are kept of a body; a larger one can be sent only once. Data is shared with
+/// the sender, not copied.
+const MAX_KEPT: usize = 1 << 20;
+/// Maximum of kept frames, for bodies of very many small pieces.
+const MAX_KEPT_FRAMES: usize = 1024;
+
+#[cfg(test)]
+mod tests;

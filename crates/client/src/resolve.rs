@@ -1,0 +1,47 @@
+//! Resolution of names to addresses and services.
+
+#[cfg(feature = "dns")]
+mod dns;
+mod service;
+mod system;
+
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+
+#[cfg(feature = "dns")]
+pub use self::dns::DnsResolver;
+pub use self::service::ServiceRecord;
+pub use self::system::SystemResolver;
+
+/// The future of a lookup.
+pub type Resolving<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
+
+/// A custom way to find addresses.
+///
+/// The client requests addresses and services at the same time. Once it has addresses, it waits for
+/// services for at most the resolution delay of 50 ms.
+///
+/// ```
+/// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+/// use courser::client::{Resolve, Resolving};
+///
+/// struct OnlyHere;
+///
+/// impl Resolve for OnlyHere {
+///     fn addresses(&self, _host: &str) -> Resolving<Vec<std::net::IpAddr>> {
+///         Box::pin(async { Ok(vec![[127, 0, 0, 1].into()]) })
+///     }
+/// }
+/// ```
+pub trait Resolve: Send + Sync + 'static {
+    /// Returns the addresses of a host, the preferred one first. An empty list counts as an error.
+    fn addresses(&self, host: &str) -> Resolving<Vec<IpAddr>>;
+
+    /// Returns the HTTPS records (RFC 9460) of an origin, the best one first. None by default.
+    fn services(&self, host: &str, port: u16) -> Resolving<Vec<ServiceRecord>> {
+        let _ = (host, port);
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}

@@ -1,0 +1,120 @@
+//! The timing of a request, step by step.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use courser_quic::ConnectionStats;
+
+use super::race::Transport;
+
+/// The timing of a request. It is among the [extensions](http::Response::extensions) of each
+/// response, and in errors.
+///
+/// All times count from [`began`](Timing::began). Steps that were skipped, such as the handshakes
+/// of a reused connection, are `None`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Timing {
+    /// The time at which the client received the request or, after a redirect, followed it.
+    pub began: Instant,
+    /// Time of the first known address.
+    pub name_lookup: Option<Duration>,
+    /// Time at which TCP was connected.
+    pub tcp_connect: Option<Duration>,
+    /// Time at which the TLS handshake over TCP was complete.
+    pub tls_handshake: Option<Duration>,
+    /// Time at which the QUIC handshake, which includes TLS, was complete.
+    pub quic_handshake: Option<Duration>,
+    /// Time at which the request was passed to a connection.
+    pub request_started: Option<Duration>,
+    /// Time at which the header section of the response had arrived.
+    pub first_byte: Option<Duration>,
+    /// Time at which the body of the response was complete; only in
+    /// [`Body::timing`](super::Body::timing).
+    pub total: Option<Duration>,
+    /// The HTTP version of the connection.
+    pub protocol: Option<http::Version>,
+    /// The remote address: that of the server, or of the proxy.
+    pub remote: Option<SocketAddr>,
+    /// The local address. The port of a QUIC connection is that of the client's socket.
+    pub local: Option<SocketAddr>,
+    /// True if the connection existed before.
+    pub is_reused: bool,
+    /// True if TLS resumed an earlier session.
+    pub is_resumed: bool,
+    /// True if the request went through a proxy.
+    pub is_proxied: bool,
+    /// Connection attempts for this request, in order. At most one of them has won.
+    pub attempts: Vec<Attempt>,
+    /// Number of times that the request was sent again because it had not been processed.
+    pub retries: u32,
+    /// The counters of the QUIC connection at this moment.
+    pub quic: Option<ConnectionStats>,
+}
+
+/// A connection attempt.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// The transport of the attempt.
+    pub transport: Transport,
+    /// The address of the attempt.
+    pub address: SocketAddr,
+    /// Time of the start, counted from [`Timing::began`].
+    pub began: Duration,
+    /// Time of the outcome.
+    pub ended: Option<Duration>,
+    /// The outcome of the attempt.
+    pub outcome: Outcome,
+}
+
+/// The outcome of an attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Another attempt was faster, or this one is still in progress.
+    Overtaken,
+    /// The connection carried the request.
+    Won,
+    /// The attempt failed, for this reason.
+    Failed(String),
+}
+
+impl Timing {
+    pub(super) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            name_lookup: None,
+            tcp_connect: None,
+            tls_handshake: None,
+            quic_handshake: None,
+            request_started: None,
+            first_byte: None,
+            total: None,
+            protocol: None,
+            remote: None,
+            local: None,
+            is_reused: false,
+            is_resumed: false,
+            is_proxied: false,
+            attempts: Vec::new(),
+            retries: 0,
+            quic: None,
+        }
+    }
+
+    /// Returns the time since the start.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Returns an instant relative to the start.
+    pub(super) fn at(&self, time: Instant) -> Duration {
+        time.saturating_duration_since(self.began)
+    }
+
+    /// Returns the number of connections made for this request: 0 if one was reused.
+    pub fn connects(&self) -> usize {
+        usize::from(!self.is_reused && self.first_byte.is_some())
+    }
+}

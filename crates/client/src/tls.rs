@@ -1,0 +1,271 @@
+//! TLS configurations for QUIC and TCP, from the same settings.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use courser_http3_tokio as h3;
+use courser_quic::hooks::{ClientConfigHooks, IdentityHooks};
+use courser_quic::{CertificateRequests, ClientConfig, HandshakeOffer, Identity};
+use courser_tls::rustls::client::danger::ServerCertVerifier;
+use courser_tls::rustls::client::{ClientSessionMemoryCache, Resumption};
+use courser_tls::rustls::pki_types::CertificateDer;
+use courser_tls::rustls::version::{TLS12, TLS13};
+use courser_tls::rustls::{self, RootCertStore};
+use courser_tls::{QueuedKeyLog, Trust as Judge};
+
+use super::error::{Error, ErrorKind};
+use super::version::HttpVersion;
+
+/// The servers that are trusted.
+#[derive(Clone, Default)]
+pub(super) enum Trust {
+    #[default]
+    Platform,
+    PlatformAnd(Vec<CertificateDer<'static>>),
+    Only(Vec<CertificateDer<'static>>),
+    Verifier(Arc<dyn ServerCertVerifier>),
+    Anybody,
+}
+
+/// The settings of TLS.
+#[derive(Clone, Default)]
+pub(super) struct TlsSettings {
+    pub(super) trust: Trust,
+    pub(super) identity: Option<Identity>,
+    pub(super) logs_keys: bool,
+}
+
+/// The TLS configurations. Each keeps the tickets of all its connections.
+#[derive(Clone)]
+pub(super) struct Tls {
+    pub(super) quic: PerPort<ClientConfig>,
+    pub(super) tcp: PerPort<Arc<rustls::ClientConfig>>,
+    /// The configuration for proxies, which are used with HTTP/1.1 whatever the origin supports.
+    pub(super) proxy: Arc<rustls::ClientConfig>,
+    /// The offer of QUIC handshakes, for error messages.
+    pub(super) quic_offer: HandshakeOffer,
+}
+
+impl Tls {
+    pub(super) fn new(settings: &TlsSettings, version: HttpVersion) -> Result<Self, Error> {
+        let verifier = settings.trust.clone().into_verifier()?;
+        let mut quic = settings.config(&verifier, &[&TLS13])?;
+        quic.alpn_protocols = vec![h3::ALPN.into()];
+        let mut tcp = settings.config(&verifier, &[&TLS13, &TLS12])?;
+        CertificateRequests::install(&mut tcp);
+        let mut proxy = tcp.clone();
+        proxy.resumption = Resumption::store(Arc::new(sessions()));
+        tcp.alpn_protocols = version
+            .tcp_protocols()
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
+        proxy.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            quic_offer: HandshakeOffer::of_tls13(&quic),
+            quic: PerPort::new(ClientConfig::with_rustls(Arc::new(quic))),
+            tcp: PerPort::new(Arc::new(tcp)),
+            proxy: Arc::new(proxy),
+        })
+    }
+}
+
+/// A configuration for the servers of each port, with separate tickets.
+///
+/// Tickets are stored by server name, but different ports of one host are different servers. A
+/// ticket of one is useless to the other and can do harm: if it makes the client change its offer
+/// after a HelloRetryRequest, the handshake fails (RFC 9846 §4.2.2).
+#[derive(Clone)]
+pub(super) struct PerPort<C> {
+    /// The configuration for the https port, which most servers use.
+    usual: C,
+    others: Arc<Mutex<HashMap<u16, C>>>,
+}
+
+/// A configuration that can have separate tickets.
+pub(super) trait Ticketed: Clone {
+    fn with(&self, tickets: Resumption) -> Self;
+}
+
+impl Ticketed for Arc<rustls::ClientConfig> {
+    fn with(&self, tickets: Resumption) -> Self {
+        let mut config = rustls::ClientConfig::clone(self);
+        config.resumption = tickets;
+        Self::new(config)
+    }
+}
+
+impl Ticketed for ClientConfig {
+    fn with(&self, tickets: Resumption) -> Self {
+        self.clone().resumption(tickets)
+    }
+}
+
+impl<C: Ticketed> PerPort<C> {
+    fn new(usual: C) -> Self {
+        Self {
+            usual,
+            others: Arc::default(),
+        }
+    }
+
+    /// Returns the configuration for servers at this port.
+    pub(super) fn at(&self, port: u16) -> C {
+        if port == HTTPS_PORT {
+            return self.usual.clone();
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if others.len() >= REMEMBERED_PORTS && !others.contains_key(&port) {
+            // Only tickets are lost.
+            others.clear();
+        }
+        let made = || {
+            let tickets = Resumption::store(Arc::new(sessions()));
+            self.usual.with(tickets)
+        };
+        others.entry(port).or_insert_with(made).clone()
+    }
+
+    /// Returns the same configuration, modified by `change`.
+    pub(super) fn map(self, change: impl FnOnce(C) -> C) -> Self {
+        Self::new(change(self.usual))
+    }
+}
+
+impl Trust {
+    fn into_verifier(self) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+        let judge = match self {
+            Self::Platform => Judge::Platform,
+            Self::PlatformAnd(roots) => Judge::PlatformAnd(roots),
+            Self::Only(roots) => {
+                let mut store = RootCertStore::empty();
+                for root in roots {
+                    store.add(root).map_err(unusable)?;
+                }
+                Judge::Roots(store)
+            }
+            Self::Verifier(verifier) => Judge::Verifier(verifier),
+            Self::Anybody => Judge::AnyServer,
+        };
+        courser_tls::server_verifier(judge, courser_tls::provider(&[])).map_err(unusable)
+    }
+}
+
+impl TlsSettings {
+    fn config(
+        &self,
+        verifier: &Arc<dyn ServerCertVerifier>,
+        versions: &[&'static rustls::SupportedProtocolVersion],
+    ) -> Result<rustls::ClientConfig, Error> {
+        let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+        // AES-128-GCM first, as everywhere in this stack, because it is the cheapest.
+        let preferred = &courser_tls::provider(&[]).cipher_suites;
+        provider
+            .cipher_suites
+            .retain(|suite| !preferred.contains(suite));
+        provider
+            .cipher_suites
+            .splice(0..0, preferred.iter().copied());
+        let builder = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(versions)
+            .map_err(unusable)?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier.clone());
+        let mut config = match &self.identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let shown = identity.clone().into_tls();
+                builder
+                    .with_client_auth_cert(shown.chain, shown.key)
+                    .map_err(unusable)?
+            }
+        };
+        config.resumption = Resumption::store(Arc::new(sessions()));
+        if self.logs_keys {
+            config.key_log = QueuedKeyLog::environment();
+        }
+        Ok(config)
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+fn unusable(error: impl fmt::Display) -> Error {
+    Error::new(ErrorKind::Config, format!("cannot set up TLS: {error}"))
+}
+
+/// Returns an empty session cache for [`REMEMBERED_SERVERS`] servers.
+fn sessions() -> ClientSessionMemoryCache {
+    ClientSessionMemoryCache::new(REMEMBERED_SERVERS * TICKETS_PER_SERVER)
+}
+
+/// Number of servers whose sessions can be resumed (limit K67).
+const REMEMBERED_SERVERS: usize = 256;
+/// Number of tickets that rustls keeps for each server. The size of its cache is given in tickets.
+const TICKETS_PER_SERVER: usize = 8;
+/// Maximum of ports: only port scanners use more.
+const REMEMBERED_PORTS: usize = 64;
+pub(super) const HTTPS_PORT: u16 = 443;
+
+#[cfg(test)]
+mod tests {
+    use courser_tls::rustls::NamedGroup;
+    use courser_tls::rustls::client::ClientSessionStore as _;
+    use courser_tls::rustls::pki_types::ServerName;
+
+    use super::*;
+
+    /// A server's entry holds its tickets and its key-exchange group, which is easier to create
+    /// here.
+    #[test]
+    fn sessions_of_256_servers_are_remembered_and_no_more() {
+        let sessions = sessions();
+        let name = |number: usize| {
+            ServerName::try_from(format!("{number}.test")).expect("a name of a host")
+        };
+        let remembered = |numbers: std::ops::Range<usize>| {
+            numbers
+                .filter(|&number| sessions.kx_hint(&name(number)).is_some())
+                .count()
+        };
+        for number in 0..REMEMBERED_SERVERS {
+            sessions.set_kx_hint(name(number), NamedGroup::X25519);
+        }
+        assert_eq!(remembered(0..REMEMBERED_SERVERS), REMEMBERED_SERVERS);
+        for number in REMEMBERED_SERVERS..4 * REMEMBERED_SERVERS {
+            sessions.set_kx_hint(name(number), NamedGroup::X25519);
+        }
+        let left = remembered(0..4 * REMEMBERED_SERVERS);
+        assert!(left < 2 * REMEMBERED_SERVERS, "{left} servers");
+        assert_eq!(remembered(0..1), 0, "the oldest is forgotten first");
+    }
+
+    #[derive(Clone)]
+    struct Config;
+
+    impl Ticketed for Config {
+        fn with(&self, _tickets: Resumption) -> Self {
+            Self
+        }
+    }
+
+    /// A server can name any port, in redirects and alternatives.
+    #[test]
+    fn ports_are_remembered_up_to_a_number() {
+        let configs = PerPort::new(Config);
+        let remembered = || configs.others.lock().expect("no panic").len();
+        for port in 1..=REMEMBERED_PORTS as u16 {
+            configs.at(port);
+        }
+        assert_eq!(remembered(), REMEMBERED_PORTS);
+        configs.at(1);
+        assert_eq!(remembered(), REMEMBERED_PORTS);
+        configs.at(REMEMBERED_PORTS as u16 + 1);
+        assert_eq!(remembered(), 1);
+    }
+}

@@ -1,0 +1,59 @@
+//! Events of a server.
+
+use std::fmt;
+use std::sync::Arc;
+
+use courser_quic::ConfigError;
+
+/// An event that belongs to no request. The library writes no logs;
+/// [`Server::on_event`](super::Server::on_event) reports the events.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// New handshakes use another certificate from now on.
+    CertificateReplaced,
+    /// A new certificate is unusable, or could not be obtained: the old one stays in use.
+    CertificateKept(ConfigError),
+    /// No connection could be accepted, for lack of file descriptors or memory. It is tried again.
+    AcceptFailed(std::io::Error),
+    /// The server drains: it accepts no connections and finishes its requests.
+    Draining,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CertificateReplaced => f.write_str("the certificate was replaced"),
+            Self::CertificateKept(error) => {
+                write!(f, "keeping the old certificate: {error}")
+            }
+            Self::AcceptFailed(error) => write!(f, "cannot accept connections: {error}"),
+            Self::Draining => f.write_str("draining"),
+        }
+    }
+}
+
+/// The listener of the events.
+#[derive(Clone, Default)]
+pub(super) struct Events(Option<Arc<Listener>>);
+
+type Listener = dyn Fn(&Event) + Send + Sync;
+
+impl Events {
+    pub(super) fn to(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "made to be told")]
+    pub(super) fn tell(&self, event: Event) {
+        if let Some(listener) = &self.0 {
+            listener(&event);
+        }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Events")
+    }
+}

@@ -1,0 +1,151 @@
+//! A handle of a running server.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use courser_quic::{AddressFilter, ConfigError, Endpoint};
+
+use super::certificates::{CertificateFacts, Resolver, Source};
+use super::events::{Event, Events};
+use super::gate::Gate;
+use super::phase::{Conductor, Phase};
+use super::stats::{ConnectionSummary, ListenerStats, ServerStats};
+use super::tally::Tally;
+
+/// A handle of a server, to inspect and end it. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct ServerHandle(pub(super) Arc<Shared>);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) conductor: Conductor,
+    pub(super) tally: Arc<Tally>,
+    pub(super) listeners: Vec<(SocketAddr, Option<Endpoint>)>,
+    pub(super) source: Arc<Mutex<Source>>,
+    pub(super) resolver: Arc<Resolver>,
+    pub(super) events: Events,
+    pub(super) gate: Arc<Gate>,
+}
+
+impl ServerHandle {
+    /// Returns the first address of the server, with the port that the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addrs()[0]
+    }
+
+    /// Returns all addresses of the server; there is at least one.
+    pub fn local_addrs(&self) -> Vec<SocketAddr> {
+        self.0
+            .listeners
+            .iter()
+            .map(|(address, _)| *address)
+            .collect()
+    }
+
+    /// Returns the QUIC endpoints, one for each address of the server; none without QUIC.
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        let endpoints = self.0.listeners.iter();
+        endpoints
+            .filter_map(|(_, endpoint)| endpoint.clone())
+            .collect()
+    }
+
+    /// Returns counters, and whether the server is ready. Examines each QUIC connection.
+    pub fn stats(&self) -> ServerStats {
+        let phase = self.0.conductor.phase();
+        let listener = |(address, endpoint): &(SocketAddr, Option<Endpoint>)| ListenerStats {
+            address: *address,
+            quic: endpoint.as_ref().map(Endpoint::stats),
+            udp: endpoint.as_ref().map(Endpoint::socket_counters),
+            udp_overflow: endpoint.as_ref().and_then(Endpoint::receive_overflow),
+        };
+        let mut stats = ServerStats {
+            ready: self.is_ready(),
+            busy: self.is_busy(),
+            draining: phase >= Phase::Draining,
+            listeners: self.0.listeners.iter().map(listener).collect(),
+            ..self.0.tally.stats()
+        };
+        for quic in stats.listeners.iter().filter_map(|it| it.quic) {
+            stats.refusals.add_endpoint(&quic);
+        }
+        stats
+    }
+
+    /// Returns true while new clients should be sent to this server.
+    pub fn is_ready(&self) -> bool {
+        self.0.conductor.phase() == Phase::Running && !self.is_busy()
+    }
+
+    /// Returns true while new clients are refused.
+    pub fn is_busy(&self) -> bool {
+        self.0.gate.is_busy()
+    }
+
+    /// Starts or stops refusing clients: by CONNECTION_REFUSED over QUIC, by closing over TCP.
+    ///
+    /// Open connections continue, and their requests are answered. Meanwhile [`ServerStats::ready`]
+    /// is false. Unlike [`ServerHandle::drain`] this can be undone.
+    pub fn set_busy(&self, is_busy: bool) {
+        self.0.gate.set_busy(is_busy);
+        // A draining server refuses new clients in any case.
+        let drains = self.0.conductor.phase() >= Phase::Draining;
+        for endpoint in self.endpoints() {
+            endpoint.set_busy(is_busy || drains);
+        }
+    }
+
+    /// Sets which addresses are served. Datagrams from blocked addresses are dropped before any
+    /// other processing, and connections over TCP are closed when they are accepted.
+    ///
+    /// Open connections of newly blocked addresses are closed at once: over QUIC with
+    /// CONNECTION_REFUSED, over TCP without a response.
+    pub fn set_address_filter(&self, filter: impl Into<Arc<AddressFilter>>) {
+        let filter = filter.into();
+        self.0.gate.set_filter(filter.clone());
+        for endpoint in self.endpoints() {
+            endpoint.set_address_filter(filter.clone());
+        }
+    }
+
+    /// Returns the open connections, the oldest first.
+    pub fn connections(&self) -> Vec<ConnectionSummary> {
+        let mut open = self.0.tally.open();
+        open.sort_by_key(|record| record.peer.connection_id());
+        open.iter()
+            .map(|record| ConnectionSummary::of(record))
+            .collect()
+    }
+
+    /// Returns the public facts about the certificate in use; `None` with ACME and custom
+    /// resolvers.
+    pub fn certificate(&self) -> Option<CertificateFacts> {
+        self.0.resolver.facts()
+    }
+
+    /// Reads the certificate again, if it is in files. Returns true if it is another one. This
+    /// happens automatically within a second of a change.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be used; the old one stays.
+    pub fn reload(&self) -> Result<bool, ConfigError> {
+        let mut source = self.0.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let reloaded = source.reload(&self.0.resolver);
+        drop(source);
+        if let Ok(true) = reloaded {
+            self.0.events.tell(Event::CertificateReplaced);
+        }
+        reloaded
+    }
+
+    /// Drains the server like the signal of [`Server::drain`](super::Server::drain). Does not wait.
+    pub fn drain(&self) {
+        self.0.conductor.enter(Phase::NotReady);
+    }
+
+    /// Ends the server at once: unanswered requests are aborted.
+    pub fn cut(&self) {
+        self.0.tally.begin_cutting();
+        self.0.conductor.enter(Phase::Cut);
+    }
+}

@@ -1,0 +1,367 @@
+//! HTTP/3, HTTP/2 and HTTP/1.1 on one port.
+//!
+//! [`serve`] takes an address, a certificate and any [`tower_service::Service`]: an axum router,
+//! layers of tower-http, or a custom one. It serves HTTP/3 over QUIC, and HTTP/2 and HTTP/1.1 over
+//! TLS and TCP at the same port, where each response announces HTTP/3 (`Alt-Svc`).
+//!
+//! ```no_run
+//! # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+//! use axum::{Router, routing::get};
+//! use courser::{Identity, serve, server::shutdown_signal};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), courser::server::Error> {
+//! let app = Router::new().route("/", get(|| async { "hello\n" }));
+//! let drained = serve("[::]:4433", Identity::dev()?).drain(shutdown_signal()).service(app).await?;
+//! println!("{drained}");
+//! # Ok(()) }
+//! ```
+//!
+//! # Extensions and bodies of requests
+//!
+//! The extensions of a request contain a [`Peer`]: its address, protocol and TLS parameters. The
+//! body is a [`Body`], the same type for all protocols. `Upgrade` works over HTTP/1.1 as it does
+//! with hyper. Interim responses are sent with an [`h3::Interim`], if [`Server::interim_responses`]
+//! is on.
+//!
+//! # Draining
+//!
+//! A server drains when the future of [`Server::drain`] is ready, or [`ServerHandle::drain`] is
+//! called. [`ServerStats::ready`] becomes false, and after [`Server::ready_delay`] no more
+//! connections are accepted. HTTP/3 clients receive GOAWAY twice (RFC 9114 §5.2), and so do those
+//! of HTTP/2. HTTP/1.1 connections close after their response, and responses over TCP withdraw
+//! `Alt-Svc`. Requests in flight are finished. After [`Server::deadline`] the rest is aborted.
+//! [`Drained`] has the counts.
+//!
+//! Dropping the future aborts everything at once.
+
+mod body;
+mod certificates;
+mod credit;
+mod drain;
+mod early_data;
+mod error;
+mod events;
+mod exchange;
+mod executor;
+mod gate;
+mod gather;
+mod handle;
+mod held;
+mod limits;
+mod listen;
+mod pace;
+mod peer;
+mod phase;
+mod quic;
+mod rate;
+mod reading;
+mod refusals;
+mod request_memory;
+mod reset;
+mod run;
+mod shares;
+mod signal;
+mod socket;
+mod stats;
+mod tally;
+mod tcp;
+mod tls;
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser_http3_tokio as h3;
+use courser_quic::{AddressFilter, ConfigError, ReplyLimits, RetryPolicy, TransportConfig};
+use courser_tls::rustls;
+
+pub use self::body::{Body, BodyError};
+#[cfg(feature = "acme")]
+pub use self::certificates::Acme;
+pub use self::certificates::{CertificateFacts, Certificates};
+pub use self::drain::Drained;
+pub use self::early_data::{EarlyData, Timely, TimelyFuture, TooEarly};
+pub use self::error::Error;
+pub use self::events::Event;
+pub use self::handle::ServerHandle;
+pub use self::limits::Limits;
+pub use self::pace::{BodyRate, TooSlow};
+pub use self::peer::{Peer, Protocol, TlsFacts};
+pub use self::reading::ReadRate;
+pub use self::refusals::Refusals;
+pub use self::run::{Bound, Serving};
+pub use self::signal::shutdown_signal;
+pub use self::stats::{ConnectionSummary, ListenerStats, ProtocolStats, ServerStats, TcpStats};
+pub use self::tally::QuicTotals;
+
+use self::events::Events;
+use self::reset::ResetSecret;
+
+/// Describes a server on `address` with this certificate. Sockets are opened when it is
+/// [awaited](Server::service) or [bound](Server::bind).
+///
+/// The address is a string such as `"[::]:4433"`, a [`SocketAddr`], or a name with a port; the
+/// server listens on all addresses of a name. `[::]` accepts IPv4 too. With port 0 the system
+/// chooses a port that is free for UDP and TCP.
+///
+/// The certificate is an [`Identity`](courser_quic::Identity) or [`Certificates`].
+pub fn serve<C>(address: impl ToSocketAddrs, certificates: C) -> Server
+where
+    C: TryInto<Certificates>,
+    ConfigError: From<C::Error>,
+{
+    Server {
+        addresses: resolve(address),
+        certificates: certificates.try_into().map_err(ConfigError::from),
+        limits: Limits::default(),
+        http3: h3::Config::new(courser_quic::Side::Server),
+        transport: None,
+        retry: RetryPolicy::default(),
+        reset: None,
+        memory_budget: None,
+        reply_limits: None,
+        reset_limits: None,
+        address_filter: Arc::default(),
+        alt_svc: Some(AltSvc::default()),
+        with_tcp: true,
+        with_quic: true,
+        sends_interim: false,
+        tls: None,
+        drain: None,
+        ready_delay: Duration::ZERO,
+        deadline: DEADLINE,
+        events: Events::default(),
+    }
+}
+
+/// The settings of a server; see [`serve`].
+#[must_use = "nothing is served before this has a service and is awaited"]
+pub struct Server {
+    addresses: Result<Vec<SocketAddr>, io::Error>,
+    certificates: Result<Certificates, ConfigError>,
+    limits: Limits,
+    http3: h3::Config,
+    transport: Option<TransportConfig>,
+    retry: RetryPolicy,
+    reset: Option<ResetSecret>,
+    memory_budget: Option<u64>,
+    reply_limits: Option<ReplyLimits>,
+    reset_limits: Option<ReplyLimits>,
+    address_filter: Arc<AddressFilter>,
+    alt_svc: Option<AltSvc>,
+    with_tcp: bool,
+    with_quic: bool,
+    sends_interim: bool,
+    tls: Option<tls::Hook>,
+    drain: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    ready_delay: Duration,
+    deadline: Duration,
+    events: Events,
+}
+
+/// The announcement of HTTP/3 in responses over TCP (RFC 7838).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct AltSvc {
+    /// Time for which clients may remember it. Default one day.
+    pub max_age: Duration,
+    /// The announced port, if clients see another than the one that the server listens on.
+    pub port: Option<u16>,
+}
+
+impl Default for AltSvc {
+    fn default() -> Self {
+        Self {
+            max_age: Duration::from_secs(24 * 60 * 60),
+            port: None,
+        }
+    }
+}
+
+impl Server {
+    /// Listens on further addresses. An address with port 0 gets the port of the first address, or
+    /// another port if the server already listens on its IP address.
+    pub fn also_on(mut self, address: impl ToSocketAddrs) -> Self {
+        if let Ok(addresses) = &mut self.addresses {
+            match resolve(address) {
+                Ok(more) => addresses.extend(more),
+                Err(error) => self.addresses = Err(error),
+            }
+        }
+        self
+    }
+
+    /// Sets limits on the resources of clients.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets limits, compression and extensions of HTTP/3.
+    pub fn config(mut self, config: h3::Config) -> Self {
+        self.http3 = config;
+        self
+    }
+
+    /// Sets the QUIC settings. Default: those of [`TransportConfig`], with 256 concurrent requests.
+    pub fn transport(mut self, transport: TransportConfig) -> Self {
+        self.transport = Some(transport);
+        self
+    }
+
+    /// Sets when QUIC clients must validate their address. Default: if many handshakes are in
+    /// progress.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// Sets the bytes that the QUIC connections of each address may hold for clients, at least 1
+    /// MiB.
+    ///
+    /// Sent but unacknowledged bytes, received but unread ones, datagrams and handshakes count. The
+    /// default is a quarter of the memory of the machine or of the control group, and at least 16
+    /// MiB. When the budget runs short, connections accept less from the service, windows stop
+    /// growing and clients are refused. As the last resort, the server closes the connection that
+    /// holds most for the least progress.
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.memory_budget = Some(bytes);
+        self
+    }
+
+    /// Sets the rates of Retry, Version Negotiation and refusals over QUIC, for each address of the
+    /// server. Default 10 000 a second for one network and 40 000 for all.
+    pub fn reply_limits(mut self, limits: ReplyLimits) -> Self {
+        self.reply_limits = Some(limits);
+        self
+    }
+
+    /// Sets the rates of stateless resets over QUIC, for each address of the server. Default 20 a
+    /// second for one network and 1000 for all.
+    pub fn reset_limits(mut self, limits: ReplyLimits) -> Self {
+        self.reset_limits = Some(limits);
+        self
+    }
+
+    /// Sets which addresses are blocked; by default none are. [`ServerHandle::set_address_filter`]
+    /// changes the filter while the server runs.
+    pub fn address_filter(mut self, filter: impl Into<Arc<AddressFilter>>) -> Self {
+        self.address_filter = filter.into();
+        self
+    }
+
+    /// Sets the secret from which the keys of stateless resets are derived, one for each address.
+    ///
+    /// After a crash, a server with the same secret resets connections of former clients at once;
+    /// otherwise they wait for their idle timeout (RFC 9000 §10.3). By default the secret comes
+    /// with the certificate: from its private key, or from the folder where it is kept. It is
+    /// random only with port 0, with a custom resolver, and with a private key on systems other
+    /// than Linux, where machines with the same key cannot be distinguished.
+    ///
+    /// Servers that run at the same time on the same address and port, such as machines behind a
+    /// load balancer, must have different secrets (RFC 9000 §21.11).
+    pub fn reset_secret(mut self, secret: [u8; 32]) -> Self {
+        self.reset = Some(ResetSecret::of_user(secret));
+        self
+    }
+
+    /// Sets the announcement of HTTP/3 in responses over TCP; `None` announces nothing. Responses
+    /// with an `Alt-Svc` of their own keep it.
+    pub fn alt_svc(mut self, alt_svc: impl Into<Option<AltSvc>>) -> Self {
+        self.alt_svc = alt_svc.into();
+        self
+    }
+
+    /// Serves only HTTP/3.
+    pub fn without_tcp(mut self) -> Self {
+        self.with_tcp = false;
+        self
+    }
+
+    /// Serves only HTTP/2 and HTTP/1.1.
+    pub fn without_quic(mut self) -> Self {
+        self.with_quic = false;
+        self
+    }
+
+    /// Adds an [`h3::Interim`] to the extensions of each request, with which services send interim
+    /// responses such as 103 (Early Hints) over HTTP/3. Over HTTP/2 and HTTP/1.1 it exists too but
+    /// sends nothing, so that services need not check the protocol. Off by default.
+    pub fn interim_responses(mut self, is_on: bool) -> Self {
+        self.sends_interim = is_on;
+        self
+    }
+
+    /// Modifies the TLS configurations of QUIC and TCP before they are used, for client
+    /// certificates or key logs. Application protocols are set afterwards.
+    pub fn tls(mut self, change: impl Fn(&mut rustls::ServerConfig) + Send + 'static) -> Self {
+        self.tls = Some(Box::new(change));
+        self
+    }
+
+    /// Drains the server when `signal` is ready, such as [`shutdown_signal`].
+    pub fn drain(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.drain = Some(Box::pin(signal));
+        self
+    }
+
+    /// Sets the time for which a draining server continues as before but reports that it is not
+    /// ready, so that load balancers can react. Default none.
+    pub fn ready_delay(mut self, delay: Duration) -> Self {
+        self.ready_delay = delay;
+        self
+    }
+
+    /// Sets the time limit for requests in flight once no new ones are accepted. Default 30 s.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Calls `listener` for each event that belongs to no request. It should not take long.
+    pub fn on_event(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.events = Events::to(listener);
+        self
+    }
+
+    /// Opens the sockets. Clients wait until there is a service.
+    ///
+    /// # Errors
+    /// Returns an error if an address cannot be bound, or a configuration is invalid.
+    ///
+    /// # Panics
+    /// Panics outside of a tokio runtime.
+    pub fn bind(self) -> Result<Bound, Error> {
+        run::bind(self)
+    }
+
+    /// Answers requests with `service` once the result is awaited, which opens the sockets.
+    pub fn service<S: h3::HttpService<Body>>(self, service: S) -> Serving<S> {
+        Serving::unbound(self, service)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
+    }
+}
+
+fn resolve(address: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {
+    let addresses: Vec<_> = address.to_socket_addrs()?.collect();
+    if addresses.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the name has no address",
+        ));
+    }
+    Ok(addresses)
+}
+
+const DEADLINE: Duration = Duration::from_secs(30);

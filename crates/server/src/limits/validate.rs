@@ -1,0 +1,122 @@
+//! Checks limits before a server starts.
+
+use std::time::Duration;
+
+use courser_quic::ConfigError;
+
+use super::Limits;
+
+impl Limits {
+    /// Checks that every limit is within its range, like [`Server::bind`](crate::Server::bind).
+    ///
+    /// # Errors
+    /// [`ConfigError::Limits`] contains the field, its value and the allowed range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let connections = self.max_connections as u64;
+        check("max_connections", connections, u64::MAX)?;
+        if let Some(share) = self.max_connections_per_address {
+            check("max_connections_per_address", share as u64, connections)?;
+        }
+        for (field, rate) in [
+            ("connection_rate", self.connection_rate),
+            ("loaded_connection_rate", self.loaded_connection_rate),
+        ] {
+            if let Some(rate) = rate {
+                check(field, rate.into(), MAX_CONNECTION_RATE)?;
+            }
+        }
+        for (field, time) in [
+            ("handshake_timeout (ms)", Some(self.handshake_timeout)),
+            ("header_read_timeout (ms)", Some(self.header_read_timeout)),
+            ("idle_timeout (ms)", Some(self.idle_timeout)),
+            ("write_timeout (ms)", self.write_timeout),
+            ("handler_timeout (ms)", self.handler_timeout),
+            (
+                "read_rate.grace (ms)",
+                self.read_rate.map(|rate| rate.grace),
+            ),
+        ] {
+            if let Some(time) = time {
+                check(field, millis(time), u64::MAX)?;
+            }
+        }
+        let bytes = self.max_header_bytes.into();
+        check("max_header_bytes", bytes, u32::MAX.into())?;
+        let streams = self.max_http2_streams.into();
+        check("max_http2_streams", streams, u32::MAX.into())
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns an error if a limit is zero or too large.
+fn check(field: &'static str, seen: u64, most: u64) -> Result<(), ConfigError> {
+    if (1..=most).contains(&seen) {
+        return Ok(());
+    }
+    let allowed = match most {
+        u64::MAX => "at least 1".to_owned(),
+        most => format!("1 to {most}"),
+    };
+    Err(ConfigError::Limits(courser_transport::ConfigError {
+        field,
+        message: format!("is {seen}, allowed is {allowed}"),
+    }))
+}
+
+/// The highest configurable rate: more than a machine can accept.
+const MAX_CONNECTION_RATE: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(change: impl FnOnce(&mut Limits)) -> String {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        limits.validate().expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn defaults_are_valid() {
+        assert_eq!(Limits::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn limits_of_zero_are_named() {
+        let zero = Duration::ZERO;
+        for (field, error) in [
+            ("max_connections", refused(|it| it.max_connections = 0)),
+            (
+                "connection_rate",
+                refused(|it| it.connection_rate = Some(0)),
+            ),
+            (
+                "loaded_connection_rate",
+                refused(|it| it.loaded_connection_rate = Some(0)),
+            ),
+            (
+                "handshake_timeout",
+                refused(|it| it.handshake_timeout = zero),
+            ),
+            ("write_timeout", refused(|it| it.write_timeout = Some(zero))),
+            ("max_http2_streams", refused(|it| it.max_http2_streams = 0)),
+        ] {
+            let wanted = format!("limits: {field}");
+            let names_all = error.starts_with(&wanted) && error.contains("is 0, allowed is");
+            assert!(names_all, "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_share_above_the_total_is_refused() {
+        let error = refused(|it| {
+            it.max_connections = 100;
+            it.max_connections_per_address = Some(101);
+        });
+        let wanted = "limits: max_connections_per_address: is 101, allowed is 1 to 100";
+        assert_eq!(error, wanted);
+    }
+}

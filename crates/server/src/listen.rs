@@ -1,0 +1,90 @@
+//! The sockets of an address.
+
+use std::io;
+use std::net::SocketAddr;
+
+use courser_quic::{Endpoint, ServerConfig};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::TcpListener;
+
+use super::error::Error;
+
+/// A listener: one address and port.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) address: SocketAddr,
+    pub(super) quic: Option<Endpoint>,
+    pub(super) tcp: Option<TcpListener>,
+}
+
+/// Opens the requested sockets: QUIC with this configuration, and TCP. With port 0 the system
+/// chooses a port that is free for both.
+pub(super) fn open(
+    address: SocketAddr,
+    quic: Option<&ServerConfig>,
+    with_tcp: bool,
+) -> Result<Door, Error> {
+    let mut tries = match (address.port(), quic, with_tcp) {
+        (0, Some(_), true) => PORT_TRIES,
+        _ => 1,
+    };
+    loop {
+        tries -= 1;
+        match open_once(address, quic, with_tcp) {
+            Err(error) if tries > 0 && error.is_port_taken() => {}
+            result => return result,
+        }
+    }
+}
+
+fn open_once(
+    address: SocketAddr,
+    quic: Option<&ServerConfig>,
+    with_tcp: bool,
+) -> Result<Door, Error> {
+    let mut door = Door {
+        address,
+        quic: None,
+        tcp: None,
+    };
+    if let Some(config) = quic {
+        let endpoint = Endpoint::server(config.clone(), address)
+            .map_err(|error| Error::udp(address, error))?;
+        let local = endpoint.local_addr();
+        let local = local.map_err(|error| Error::udp(address, error.into()))?;
+        door.address = SocketAddr::new(address.ip(), local.port());
+        door.quic = Some(endpoint);
+    }
+    if with_tcp {
+        let listener = listen(door.address).map_err(|error| Error::tcp(door.address, error))?;
+        let local = listener.local_addr();
+        door.address = local.map_err(|error| Error::tcp(door.address, error))?;
+        door.tcp = Some(listener);
+    }
+    Ok(door)
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        // As for UDP, `[::]` accepts IPv4 too, whatever the system's default is.
+        socket.set_only_v6(false)?;
+    }
+    // A restart need not wait for old connections. On Windows the option would share the port.
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Maximum of attempts to find a port that is free for both.
+const PORT_TRIES: usize = 32;
+
+/// Number of connections that the system may queue; its own limit may be lower.
+const BACKLOG: i32 = 4096;

@@ -1,0 +1,167 @@
+//! The sender of a request, and its connection.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use courser_quic::Connection;
+use courser_quic::hooks::{ConnectionHooks, WeakConnection};
+
+/// The protocol of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Protocol {
+    /// HTTP/1.1 or 1.0 over TLS (RFC 9112).
+    Http1,
+    /// HTTP/2 over TLS (RFC 9113).
+    Http2,
+    /// HTTP/3 over QUIC (RFC 9114).
+    Http3,
+}
+
+impl Protocol {
+    /// All protocols, the oldest first.
+    pub const ALL: [Self; 3] = [Self::Http1, Self::Http2, Self::Http3];
+
+    /// Returns the ALPN name: `http/1.1`, `h2` or `h3`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http/1.1",
+            Self::Http2 => "h2",
+            Self::Http3 => "h3",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The parameters that the handshake of a connection negotiated.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TlsFacts {
+    /// The name that the client requested (SNI).
+    pub server_name: Option<String>,
+    /// The cipher suite, such as `TLS13_AES_128_GCM_SHA256`.
+    pub cipher_suite: Option<String>,
+    /// The key exchange, such as `X25519MLKEM768`.
+    pub key_exchange: Option<String>,
+    /// True when an earlier session was resumed.
+    pub is_resumed: bool,
+}
+
+/// The sender of a request, among the extensions of each. Cloning is cheap.
+///
+/// A layer can convert it to axum's `ConnectInfo`, or to a custom type:
+///
+/// ```
+/// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+/// use axum::extract::ConnectInfo;
+/// use courser::server::{Body, Peer};
+///
+/// fn connect_info(mut request: http::Request<Body>) -> http::Request<Body> {
+///     if let Some(peer) = request.extensions().get::<Peer>() {
+///         let info = ConnectInfo(peer.address());
+///         request.extensions_mut().insert(info);
+///     }
+///     request
+/// }
+/// # let service = tower::service_fn(|_: http::Request<Body>| async {
+/// #     Ok::<_, std::convert::Infallible>(()) });
+/// let service = tower::ServiceBuilder::new().map_request(connect_info).service(service);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Peer(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    address: SocketAddr,
+    local: Option<SocketAddr>,
+    /// Weak, so that keeping a peer does not keep its connection open.
+    quic: Option<WeakConnection>,
+    protocol: Protocol,
+    connection: u64,
+    tls: TlsFacts,
+}
+
+/// Both addresses of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Addresses {
+    pub(super) peer: SocketAddr,
+    pub(super) local: Option<SocketAddr>,
+}
+
+impl Peer {
+    pub(super) fn new(
+        addresses: Addresses,
+        protocol: Protocol,
+        connection: u64,
+        tls: TlsFacts,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            address: canonical(addresses.peer),
+            local: addresses.local.map(canonical),
+            quic: None,
+            protocol,
+            connection,
+            tls,
+        }))
+    }
+
+    pub(super) fn over_quic(
+        connection: &Connection,
+        addresses: Addresses,
+        id: u64,
+        tls: TlsFacts,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            address: canonical(addresses.peer),
+            local: addresses.local.map(canonical),
+            quic: Some(connection.downgrade()),
+            protocol: Protocol::Http3,
+            connection: id,
+            tls,
+        }))
+    }
+
+    /// Returns the client's address at the start of the connection, with IPv4 unmapped. A QUIC
+    /// client may have moved since: see [`current_address`](Self::current_address).
+    pub fn address(&self) -> SocketAddr {
+        self.0.address
+    }
+
+    /// Returns the client's present address. A new address counts once the client has proven that
+    /// it receives there (RFC 9000 §8.2), so it cannot be spoofed. After the end of the connection
+    /// it is the last address, and the first once all handles are gone.
+    ///
+    /// Takes a lock; two successive calls may differ.
+    pub fn current_address(&self) -> SocketAddr {
+        let quic = self.0.quic.as_ref().and_then(WeakConnection::upgrade);
+        quic.map_or(self.0.address, |quic| canonical(quic.remote_address()))
+    }
+
+    /// Returns the local address that the client connected to, if the system reports it.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.0.local
+    }
+
+    /// Returns the protocol.
+    pub fn protocol(&self) -> Protocol {
+        self.0.protocol
+    }
+
+    /// Returns a number that is unique among the connections of this server.
+    pub fn connection_id(&self) -> u64 {
+        self.0.connection
+    }
+
+    /// Returns the negotiated parameters of the handshake.
+    pub fn tls(&self) -> &TlsFacts {
+        &self.0.tls
+    }
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}

@@ -1,0 +1,168 @@
+//! HTTP/3: connections over QUIC.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use courser_http3_tokio::{self as h3, Code, HttpService};
+use courser_quic::hooks::ConnectionHooks;
+use courser_quic::{Connection, Endpoint, Incoming, VarInt};
+
+use super::body::Body;
+use super::exchange::Exchange;
+use super::gate::Gate;
+use super::limits::Limits;
+use super::peer::{Addresses, Peer, TlsFacts};
+use super::phase::{Part, Phase};
+use super::reading::{self, Reading, Sample};
+use super::refusals::Refusal;
+use super::shares::Shares;
+use super::tally::{Open, Record, Tally};
+
+/// The shared state of an endpoint's connections.
+#[derive(Debug)]
+pub(super) struct QuicContext {
+    pub(super) http3: h3::Config,
+    pub(super) sends_interim: bool,
+    pub(super) limits: Limits,
+    pub(super) tally: Arc<Tally>,
+    pub(super) gate: Arc<Gate>,
+    /// The port that clients connect to.
+    pub(super) port: u16,
+}
+
+/// Accepts connections until the server drains.
+pub(super) async fn accept<S: HttpService<Body>>(
+    endpoint: Endpoint,
+    service: S,
+    context: Arc<QuicContext>,
+    part: Part,
+) {
+    let mut draining = part.clone().will_reach(Phase::Draining);
+    let shares = Shares::new(&context.limits);
+    loop {
+        let incoming = tokio::select! {
+            incoming = endpoint.accept() => incoming,
+            () = &mut draining => break,
+        };
+        let Some(incoming) = incoming else {
+            return;
+        };
+        // The endpoint also counts connections that are closing.
+        let address = incoming.remote_address().ip();
+        let share = match endpoint.open_connections() < context.limits.max_connections {
+            true => shares.take(address),
+            false => Err(Refusal::Full),
+        };
+        // It may have arrived before the server was switched to busy.
+        let share = match context.gate.admit(address).and(share) {
+            Ok(share) => share,
+            Err(refusal) => {
+                context.tally.on_refused(refusal);
+                incoming.refuse();
+                continue;
+            }
+        };
+        let serving = serve(incoming, service.clone(), context.clone(), part.clone());
+        tokio::spawn(async move {
+            serving.await;
+            drop(share);
+        });
+    }
+    // Waiting and later clients are refused at once.
+    endpoint.set_busy(true);
+}
+
+async fn serve<S: HttpService<Body>>(
+    incoming: Incoming,
+    service: S,
+    context: Arc<QuicContext>,
+    mut part: Part,
+) {
+    let Ok(connection) = incoming.await else {
+        context.tally.quic_handshakes_failed.fetch_add(1, Relaxed);
+        return;
+    };
+    let addresses = Addresses {
+        peer: connection.remote_address(),
+        local: connection.local_ip().map(|ip| (ip, context.port).into()),
+    };
+    let id = context.tally.new_id();
+    let peer = Peer::over_quic(&connection, addresses, id, facts(&connection));
+    let open = Open::new(
+        &context.tally,
+        peer,
+        Arc::default(),
+        Some(connection.clone()),
+    );
+    let open = Arc::new(open);
+    let cut = part.clone().will_reach(Phase::Cut);
+    let limits = &context.limits;
+    let stalled = pin!(stalled(&connection, open.record.clone(), limits));
+    let record = open.record.clone();
+    let exchange = Exchange::new(service, open, limits);
+    let serving = h3::serve(connection.clone(), exchange)
+        .config(context.http3.clone())
+        .interim_responses(context.sends_interim)
+        .drain(async move { part.reached(Phase::Draining).await });
+    tokio::select! {
+        // Errors of clients are their own concern.
+        _ = serving.into_future() => {}
+        () = cut => connection.close(no_error(), b"the server has ended"),
+        () = stalled => {
+            let code = error_code(Code::EXCESSIVE_LOAD);
+            connection.close(code, b"what waits was read too slowly");
+        }
+        () = record.shed() => {
+            let code = error_code(Code::EXCESSIVE_LOAD);
+            connection.close(code, b"memory is short, and requests of this connection hold most");
+        }
+    }
+}
+
+/// Completes when the client reads none of the waiting data, or reads it too slowly.
+///
+/// QUIC detects clients that are gone; this detects clients that are present but grant no credit.
+async fn stalled(connection: &Connection, record: Arc<Record>, limits: &Limits) {
+    let sample = || {
+        let undelivered = connection.undelivered();
+        Sample {
+            taken: undelivered.acked,
+            waiting: undelivered.bytes,
+            is_blocked: undelivered.has_blocked_writer,
+            ended: record.ended(),
+        }
+    };
+    let now = tokio::time::Instant::now();
+    let reading = Reading::new(limits.write_timeout, limits.read_rate, sample(), now);
+    reading::stalled(reading, sample, || connection.rtt()).await;
+}
+
+fn facts(connection: &Connection) -> TlsFacts {
+    let Some(data) = connection.handshake_data() else {
+        return TlsFacts::default();
+    };
+    TlsFacts {
+        server_name: data.server_name,
+        cipher_suite: data.suite.map(|suite| suite_name(suite).to_owned()),
+        key_exchange: data.key_exchange,
+        is_resumed: data.resumed,
+    }
+}
+
+/// Returns the name that rustls uses.
+const fn suite_name(suite: courser_quic::CipherSuite) -> &'static str {
+    match suite {
+        courser_quic::CipherSuite::Aes128Gcm => "TLS13_AES_128_GCM_SHA256",
+        courser_quic::CipherSuite::Aes256Gcm => "TLS13_AES_256_GCM_SHA384",
+        courser_quic::CipherSuite::ChaCha20Poly1305 => "TLS13_CHACHA20_POLY1305_SHA256",
+    }
+}
+
+pub(super) fn no_error() -> VarInt {
+    error_code(Code::NO_ERROR)
+}
+
+fn error_code(code: Code) -> VarInt {
+    VarInt::from_u64(code.value()).unwrap_or(VarInt::MAX)
+}

@@ -1,0 +1,356 @@
+//! The run of a server, from its sockets to its end.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use courser_http3_tokio::HttpService;
+use courser_quic::hooks::EndpointHooks;
+use courser_quic::{ReplyLimits, ServerConfig, TransportConfig};
+use courser_tls::rustls;
+use http::HeaderValue;
+
+use super::body::Body;
+use super::certificates::{self, Source};
+use super::drain::{self, Drained};
+use super::error::Error;
+use super::exchange::AltSvcHeader;
+use super::gate::Gate;
+use super::handle::{ServerHandle, Shared};
+use super::listen::{self, Door};
+use super::phase::{Conductor, Phase};
+use super::quic::QuicContext;
+use super::reset::ResetSecret;
+use super::tally::Tally;
+use super::tcp::TcpContext;
+use super::{Server, quic, tcp, tls};
+
+/// A server whose sockets are open; see [`Server::bind`].
+#[must_use = "nothing is served before this has a service and is awaited"]
+pub struct Bound {
+    server: Parts,
+    doors: Vec<Door>,
+    handle: ServerHandle,
+}
+
+/// The rest of a [`Server`] after its sockets were opened.
+struct Parts {
+    http3: courser_http3_tokio::Config,
+    tcp: Arc<rustls::ServerConfig>,
+    challenge: Option<Arc<rustls::ServerConfig>>,
+    limits: super::Limits,
+    /// The memory budget, a part of which uploads over TCP share.
+    memory: u64,
+    alt_svc: Option<super::AltSvc>,
+    sends_interim: bool,
+    drain: drain::Plan,
+    /// Background work that ends with the server.
+    watch: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+pub(super) fn bind(server: Server) -> Result<Bound, Error> {
+    if !server.with_tcp && !server.with_quic {
+        return Err(Error::NothingToServe);
+    }
+    server.limits.validate()?;
+    let addresses = server.addresses.map_err(Error::Address)?;
+    let certificates = server.certificates?;
+    let resolver = certificates.resolver;
+    let reset = server.reset.or(certificates.reset);
+    let hook = server.tls.as_ref();
+    let quic = if server.with_quic {
+        let tls = tls::quic(&resolver, hook)?;
+        let transport = server.transport.unwrap_or_else(default_transport);
+        let config = limited(tls, &server.limits).transport_config(transport);
+        let (replies, resets) = (server.reply_limits, server.reset_limits);
+        Some(with_budgets(config, server.memory_budget, replies, resets).retry(server.retry))
+    } else {
+        None
+    };
+    let memory = budget(server.memory_budget);
+    let tcp = tls::tcp(&resolver, hook)?;
+    let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
+    let source = certificates.source;
+    let events = server.events;
+    #[cfg(feature = "acme")]
+    let challenge = match &source {
+        Source::Acme(acme) => Some(acme.challenge(tls::provider())),
+        _ => None,
+    };
+    #[cfg(not(feature = "acme"))]
+    let challenge = None;
+    let (source, acme) = split(source, &events);
+    let source = Arc::new(Mutex::new(source));
+    let watch = certificates::watch(source.clone(), resolver.clone(), events.clone());
+    let handle = ServerHandle(Arc::new(Shared {
+        conductor: Conductor::new(),
+        tally: Arc::new(Tally::with_memory(memory)),
+        listeners: doors
+            .iter()
+            .map(|door| (door.address, door.quic.clone()))
+            .collect(),
+        source,
+        resolver,
+        events,
+        gate: Gate::new(server.address_filter.clone()),
+    }));
+    handle.set_address_filter(server.address_filter);
+    share_memory(&handle.0);
+    Ok(Bound {
+        server: Parts {
+            http3: server.http3,
+            tcp,
+            challenge,
+            limits: server.limits,
+            memory,
+            alt_svc: server.alt_svc.filter(|_| server.with_quic),
+            sends_interim: server.sends_interim,
+            drain: drain::Plan {
+                signal: server.drain,
+                ready_delay: server.ready_delay,
+                deadline: server.deadline,
+            },
+            watch: Box::pin(async move {
+                tokio::join!(watch, acme);
+            }),
+        },
+        doors,
+        handle,
+    })
+}
+
+/// Returns the memory budget of a server with this setting.
+fn budget(given: Option<u64>) -> u64 {
+    given.unwrap_or_else(courser_quic::default_memory_budget)
+}
+
+/// Counts the memory of requests towards the budgets of the endpoints.
+fn share_memory(shared: &Shared) {
+    for endpoint in shared.listeners.iter().filter_map(|(_, it)| it.as_ref()) {
+        endpoint.share_memory(shared.tally.memory.used().clone());
+    }
+}
+
+/// Builds a configuration with the limits that the endpoint applies.
+fn limited(tls: Arc<rustls::ServerConfig>, limits: &super::Limits) -> ServerConfig {
+    ServerConfig::with_rustls(tls)
+        .connection_rate(limits.connection_rate)
+        .loaded_connection_rate(limits.loaded_connection_rate)
+}
+
+/// Adds the budgets that were given. The others keep their defaults.
+fn with_budgets(
+    mut config: ServerConfig,
+    memory: Option<u64>,
+    replies: Option<ReplyLimits>,
+    resets: Option<ReplyLimits>,
+) -> ServerConfig {
+    if let Some(bytes) = memory {
+        config = config.memory_budget(bytes);
+    }
+    if let Some(limits) = replies {
+        config = config.reply_limits(limits);
+    }
+    if let Some(limits) = resets {
+        config = config.reset_limits(limits);
+    }
+    config
+}
+
+/// Opens the sockets of all addresses. Those with port 0 share one port, as far as their IP addresses
+/// differ.
+fn open_doors(
+    addresses: Vec<SocketAddr>,
+    quic: Option<&ServerConfig>,
+    reset: Option<&ResetSecret>,
+    with_tcp: bool,
+) -> Result<Vec<Door>, Error> {
+    let mut doors: Vec<Door> = Vec::with_capacity(addresses.len());
+    for mut address in addresses {
+        let is_new = doors.iter().all(|door| door.address.ip() != address.ip());
+        if let (0, Some(first), true) = (address.port(), doors.first(), is_new) {
+            address.set_port(first.address.port());
+        }
+        let quic = quic.map(|config| with_reset_key(config.clone(), reset, address));
+        doors.push(listen::open(address, quic.as_ref(), with_tcp)?);
+    }
+    Ok(doors)
+}
+
+/// Sets the reset key for this address, if there is one.
+fn with_reset_key(
+    config: ServerConfig,
+    reset: Option<&ResetSecret>,
+    address: SocketAddr,
+) -> ServerConfig {
+    match reset.and_then(|secret| secret.key_for(address)) {
+        Some(key) => config.reset_key(key),
+        None => config,
+    }
+}
+
+type Acme = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Separates ACME, which drives itself, from sources that are checked periodically.
+fn split(source: Source, events: &super::Events) -> (Source, Acme) {
+    match source {
+        #[cfg(feature = "acme")]
+        Source::Acme(acme) => (Source::Fixed, Box::pin(acme.run(events.clone()))),
+        source => {
+            let _ = events;
+            (source, Box::pin(std::future::ready(())))
+        }
+    }
+}
+
+/// Returns the defaults: browsers open many requests at once, and three unidirectional streams.
+fn default_transport() -> TransportConfig {
+    TransportConfig {
+        max_bidi_streams: 256,
+        ..TransportConfig::default()
+    }
+}
+
+impl Bound {
+    /// Returns the first address of the server, with the port that the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.handle.local_addr()
+    }
+
+    /// Returns a handle, which does not keep the server running.
+    pub fn handle(&self) -> ServerHandle {
+        self.handle.clone()
+    }
+
+    /// Answers requests with `service` once the result is awaited.
+    pub fn service<S: HttpService<Body>>(self, service: S) -> Serving<S> {
+        Serving {
+            start: Start::Bound(Box::new(self)),
+            service,
+        }
+    }
+}
+
+impl fmt::Debug for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bound")
+            .field("addresses", &self.handle.local_addrs())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server with its service, which must be awaited. Completes when it has drained; dropping it
+/// aborts everything.
+#[must_use = "nothing is served before this is awaited"]
+pub struct Serving<S> {
+    start: Start,
+    service: S,
+}
+
+enum Start {
+    Unbound(Box<Server>),
+    Bound(Box<Bound>),
+}
+
+impl<S> Serving<S> {
+    pub(super) fn unbound(server: Server, service: S) -> Self {
+        Self {
+            start: Start::Unbound(Box::new(server)),
+            service,
+        }
+    }
+}
+
+impl<S> fmt::Debug for Serving<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Serving").finish_non_exhaustive()
+    }
+}
+
+impl<S: HttpService<Body>> IntoFuture for Serving<S> {
+    type Output = Result<Drained, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Drained, Error>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let bound = match self.start {
+                Start::Unbound(server) => bind(*server)?,
+                Start::Bound(bound) => *bound,
+            };
+            Ok(run(bound, self.service).await)
+        })
+    }
+}
+
+/// Aborts everything if the server's future is dropped.
+struct CutOnDrop(Conductor);
+
+impl Drop for CutOnDrop {
+    fn drop(&mut self) {
+        self.0.enter(Phase::Cut);
+    }
+}
+
+async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
+    let Bound {
+        server,
+        doors,
+        handle,
+    } = bound;
+    let shared = &handle.0;
+    let _cut = CutOnDrop(shared.conductor.clone());
+    for door in doors {
+        let part = shared.conductor.part();
+        let port = door.address.port();
+        if let Some(endpoint) = door.quic {
+            let context = Arc::new(QuicContext {
+                http3: server.http3.clone(),
+                sends_interim: server.sends_interim,
+                limits: server.limits.clone(),
+                tally: shared.tally.clone(),
+                gate: shared.gate.clone(),
+                port,
+            });
+            tokio::spawn(quic::accept(
+                endpoint,
+                service.clone(),
+                context,
+                part.clone(),
+            ));
+        }
+        if let Some(listener) = door.tcp {
+            let context = Arc::new(TcpContext {
+                tls: server.tcp.clone(),
+                challenge: server.challenge.clone(),
+                limits: server.limits.clone(),
+                memory: server.memory,
+                tally: shared.tally.clone(),
+                gate: shared.gate.clone(),
+                alt_svc: server.alt_svc.map(|alt_svc| AltSvcHeader {
+                    announced: announcement(alt_svc, port),
+                    part: part.clone(),
+                }),
+                sends_interim: server.sends_interim,
+                events: shared.events.clone(),
+            });
+            tokio::spawn(tcp::accept(listener, service.clone(), context, part));
+        }
+    }
+    tokio::select! {
+        drained = drain::run(server.drain, shared) => drained,
+        never = never_ending(server.watch) => match never {},
+    }
+}
+
+async fn never_ending(future: impl Future<Output = ()>) -> std::convert::Infallible {
+    future.await;
+    std::future::pending().await
+}
+
+/// Returns the field value, RFC 7838 §3.
+fn announcement(alt_svc: super::AltSvc, port: u16) -> HeaderValue {
+    let port = alt_svc.port.unwrap_or(port);
+    let text = format!("h3=\":{port}\"; ma={}", alt_svc.max_age.as_secs());
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("clear"))
+}

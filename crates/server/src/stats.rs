@@ -1,0 +1,181 @@
+//! Statistics of a running server.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use courser_quic::{ConnectionStats, Counters, EndpointStats};
+
+use super::peer::{Peer, Protocol};
+use super::refusals::{Refusal, Refusals};
+use super::tally::{QuicTotals, Record, Tally};
+
+/// Counters of a server, and its phase.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ServerStats {
+    /// True while new clients should be sent to this server. For load balancers.
+    pub ready: bool,
+    /// True while new clients are refused, by [`ServerHandle::set_busy`](super::ServerHandle).
+    pub busy: bool,
+    /// True once no more connections are accepted.
+    pub draining: bool,
+    /// Counters of HTTP/1.1.
+    pub http1: ProtocolStats,
+    /// Counters of HTTP/2.
+    pub http2: ProtocolStats,
+    /// Counters of HTTP/3.
+    pub http3: ProtocolStats,
+    /// Counters of connections over TCP, over all their protocols.
+    pub tcp: TcpStats,
+    /// QUIC handshakes that failed.
+    pub quic_handshakes_failed: u64,
+    /// Connections refused because there were too many.
+    pub refused: u64,
+    /// Refused connections whose address or network held its share of a scarce resource.
+    pub refused_for_share: u64,
+    /// Refused clients, by reason.
+    pub refusals: Refusals,
+    /// Estimated memory of requests in progress, which counts towards the memory budget.
+    pub requests_memory: u64,
+    /// Requests answered with 503 (Service Unavailable) because there was no memory for them.
+    pub requests_refused_for_memory: u64,
+    /// Connections closed because their requests held most when there was no memory for others, or
+    /// because very many of their requests in a row were refused.
+    pub connections_closed_for_memory: u64,
+    /// Totals of all QUIC connections so far.
+    pub quic: QuicTotals,
+    /// Statistics of each address of the server.
+    pub listeners: Vec<ListenerStats>,
+}
+
+impl ServerStats {
+    /// Returns the counters of one protocol.
+    pub const fn of(&self, protocol: Protocol) -> &ProtocolStats {
+        match protocol {
+            Protocol::Http1 => &self.http1,
+            Protocol::Http2 => &self.http2,
+            Protocol::Http3 => &self.http3,
+        }
+    }
+}
+
+/// Counters of one protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ProtocolStats {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Open connections.
+    pub connections_open: u64,
+    /// Requests so far.
+    pub requests: u64,
+    /// Requests whose response is not complete.
+    pub requests_in_flight: u64,
+}
+
+/// Counters of connections over TCP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct TcpStats {
+    /// Bytes received, TLS included.
+    pub bytes_received: u64,
+    /// Bytes sent, TLS included.
+    pub bytes_sent: u64,
+    /// TLS handshakes that failed or took too long.
+    pub handshakes_failed: u64,
+}
+
+/// Statistics of one address of the server.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ListenerStats {
+    /// The address.
+    pub address: SocketAddr,
+    /// Statistics of the QUIC endpoint, if there is one.
+    pub quic: Option<EndpointStats>,
+    /// Counters of its UDP socket.
+    pub udp: Option<Counters>,
+    /// Received datagrams that the kernel dropped because the buffer of the UDP socket was full, if
+    /// the system reports it.
+    pub udp_overflow: Option<u64>,
+}
+
+/// An open connection.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ConnectionSummary {
+    /// Its client, protocol and number.
+    pub peer: Peer,
+    /// Time since it was accepted.
+    pub age: Duration,
+    /// Requests so far.
+    pub requests: u64,
+    /// Requests whose response is not complete.
+    pub requests_in_flight: u64,
+    /// Bytes received, of UDP payload or TCP.
+    pub bytes_received: u64,
+    /// Bytes sent, of UDP payload or TCP.
+    pub bytes_sent: u64,
+    /// Round-trip time, congestion window, loss and more, for HTTP/3.
+    pub quic: Option<ConnectionStats>,
+}
+
+impl ConnectionSummary {
+    pub(super) fn of(record: &Record) -> Self {
+        let quic = record.quic_stats();
+        let (received, sent) = match &quic {
+            Some(quic) => (quic.udp_received.bytes, quic.udp_sent.bytes),
+            None => (
+                record.traffic.received.load(Relaxed),
+                record.traffic.sent.load(Relaxed),
+            ),
+        };
+        Self {
+            peer: record.peer.clone(),
+            age: record.since.elapsed(),
+            requests: record.requests.load(Relaxed),
+            requests_in_flight: record.requests_in_flight.load(Relaxed),
+            bytes_received: received,
+            bytes_sent: sent,
+            quic,
+        }
+    }
+}
+
+impl Tally {
+    pub(super) fn stats(&self) -> ServerStats {
+        ServerStats {
+            http1: self.protocol_stats(Protocol::Http1),
+            http2: self.protocol_stats(Protocol::Http2),
+            http3: self.protocol_stats(Protocol::Http3),
+            tcp: TcpStats {
+                bytes_received: self.tcp_received.load(Relaxed),
+                bytes_sent: self.tcp_sent.load(Relaxed),
+                handshakes_failed: self.tcp_handshakes_failed.load(Relaxed),
+            },
+            quic_handshakes_failed: self.quic_handshakes_failed.load(Relaxed),
+            refused: [Refusal::Full, Refusal::Share, Refusal::Address]
+                .map(|refusal| self.refusals.of(refusal))
+                .iter()
+                .sum(),
+            refused_for_share: self.refusals.of(Refusal::Share),
+            refusals: Refusals::of_listeners(&self.refusals),
+            requests_memory: self.memory.used().load(Relaxed),
+            requests_refused_for_memory: self.requests_refused.load(Relaxed),
+            connections_closed_for_memory: self.connections_shed.load(Relaxed),
+            quic: self.quic_totals(),
+            ..ServerStats::default()
+        }
+    }
+
+    fn protocol_stats(&self, protocol: Protocol) -> ProtocolStats {
+        let tally = self.of(protocol);
+        ProtocolStats {
+            connections: tally.connections.load(Relaxed),
+            connections_open: tally.connections_open.load(Relaxed),
+            requests: tally.requests.load(Relaxed),
+            requests_in_flight: tally.requests_in_flight.load(Relaxed),
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Counters of a running server.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use courser_quic::{Connection, ConnectionStats};
+use tokio::sync::Notify;
+
+use super::peer::{Peer, Protocol};
+use super::refusals::{Counts, Refusal};
+use super::request_memory::{REFUSED_IN_A_ROW, RequestMemory, Verdict, burden};
+
+/// The counters, shared by all parts of a server.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    protocols: [ProtocolTally; 3],
+    pub(super) tcp_received: AtomicU64,
+    pub(super) tcp_sent: AtomicU64,
+    pub(super) tcp_handshakes_failed: AtomicU64,
+    pub(super) quic_handshakes_failed: AtomicU64,
+    pub(super) refusals: Counts,
+    pub(super) memory: RequestMemory,
+    pub(super) requests_refused: AtomicU64,
+    pub(super) connections_shed: AtomicU64,
+    next_id: AtomicU64,
+    /// Requests and connections that were open when the rest was aborted.
+    cut: OnceLock<(u64, u64)>,
+    /// Totals of QUIC connections that are over.
+    past: Mutex<QuicTotals>,
+    open: Mutex<HashMap<u64, Arc<Record>>>,
+}
+
+/// Totals of all QUIC connections, including open ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct QuicTotals {
+    /// Completed handshakes.
+    pub handshakes: u64,
+    /// Total duration of the completed handshakes.
+    pub handshake_time: Duration,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// QUIC packets declared lost.
+    pub packets_lost: u64,
+    /// QUIC packets declared lost that arrived late.
+    pub packets_spuriously_lost: u64,
+    /// Probe timeouts.
+    pub ptos: u64,
+    /// Congestion window reductions.
+    pub congestion_events: u64,
+}
+
+impl QuicTotals {
+    fn add(&mut self, stats: &ConnectionStats) {
+        if let Some(time) = stats.handshake_time {
+            self.handshakes += 1;
+            self.handshake_time += time;
+        }
+        self.packets_sent += stats.packets_sent;
+        self.packets_received += stats.packets_received;
+        self.packets_lost += stats.packets_lost;
+        self.packets_spuriously_lost += stats.packets_spuriously_lost;
+        self.ptos += stats.ptos;
+        self.congestion_events += stats.congestion_events;
+    }
+}
+
+/// Counters of one protocol.
+#[derive(Debug, Default)]
+pub(super) struct ProtocolTally {
+    pub(super) connections: AtomicU64,
+    pub(super) connections_open: AtomicU64,
+    pub(super) requests: AtomicU64,
+    pub(super) requests_in_flight: AtomicU64,
+}
+
+impl Tally {
+    pub(super) fn with_memory(budget: u64) -> Self {
+        Self {
+            memory: RequestMemory::of_budget(budget),
+            ..Self::default()
+        }
+    }
+
+    /// Closes the connection whose requests hold most for the least progress. Examines all
+    /// connections, so it must run rarely.
+    #[cold]
+    fn shed(&self) {
+        if !self.memory.may_shed() {
+            return;
+        }
+        let open = self.open();
+        let burdens = open.iter().map(|record| (record.look(), record));
+        let most = burdens.max_by_key(|(burden, _)| *burden);
+        if let Some((1.., record)) = most {
+            self.end_for_memory(record);
+        }
+    }
+
+    fn end_for_memory(&self, record: &Record) {
+        if !record.is_shed.swap(true, Relaxed) {
+            self.connections_shed.fetch_add(1, Relaxed);
+            record.shed.notify_one();
+        }
+    }
+
+    pub(super) const fn of(&self, protocol: Protocol) -> &ProtocolTally {
+        &self.protocols[protocol as usize]
+    }
+
+    pub(super) fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Relaxed)
+    }
+
+    /// Counts a refused connection.
+    pub(super) fn on_refused(&self, refusal: Refusal) {
+        self.refusals.add(refusal);
+    }
+
+    /// Counts the open requests and connections: from now on they are all aborted.
+    ///
+    /// They are counted here rather than as they end, because a reader of the counts could not tell
+    /// when the last one has ended.
+    pub(super) fn begin_cutting(&self) {
+        self.cut
+            .get_or_init(|| (self.in_flight(), self.connections_open()));
+    }
+
+    /// Returns the requests and connections that were aborted, and those that users still hold.
+    pub(super) fn cut(&self) -> (u64, u64) {
+        let left = || (self.in_flight(), self.connections_open());
+        self.cut.get().copied().unwrap_or_else(left)
+    }
+
+    pub(super) fn in_flight(&self) -> u64 {
+        self.sum(|protocol| &protocol.requests_in_flight)
+    }
+
+    /// Returns the number of answered requests.
+    pub(super) fn answered(&self) -> u64 {
+        self.sum(|protocol| &protocol.requests)
+            .saturating_sub(self.in_flight())
+    }
+
+    pub(super) fn connections_open(&self) -> u64 {
+        self.sum(|protocol| &protocol.connections_open)
+    }
+
+    fn sum(&self, count: impl Fn(&ProtocolTally) -> &AtomicU64) -> u64 {
+        let counts = self.protocols.iter().map(count);
+        counts.map(|count| count.load(Relaxed)).sum()
+    }
+
+    /// Returns the totals of all QUIC connections so far.
+    pub(super) fn quic_totals(&self) -> QuicTotals {
+        let mut totals = *self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        for record in self.open() {
+            if let Some(stats) = record.quic_stats() {
+                totals.add(&stats);
+            }
+        }
+        totals
+    }
+
+    /// Returns all open connections.
+    pub(super) fn open(&self) -> Vec<Arc<Record>> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Record>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) peer: Peer,
+    pub(super) since: Instant,
+    pub(super) requests: AtomicU64,
+    pub(super) requests_in_flight: AtomicU64,
+    /// Bytes on the wire, for TCP.
+    pub(super) traffic: Arc<Traffic>,
+    /// Memory of its requests in progress.
+    held: AtomicU64,
+    /// Requests that had ended when a connection was last closed for lack of memory.
+    ended_before: AtomicU64,
+    /// Requests refused for lack of memory since another one ended.
+    refused: AtomicU64,
+    is_shed: AtomicBool,
+    shed: Notify,
+    /// The QUIC connection, for its statistics. Dropped with it, because it would keep it open.
+    quic: Mutex<Option<Connection>>,
+}
+
+/// Bytes of one TCP connection.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    pub(super) received: AtomicU64,
+    pub(super) sent: AtomicU64,
+}
+
+impl Record {
+    pub(super) fn quic_stats(&self) -> Option<ConnectionStats> {
+        let quic = self.quic.lock().unwrap_or_else(PoisonError::into_inner);
+        quic.as_ref().map(Connection::stats)
+    }
+
+    /// Completes when the connection must be closed for lack of memory.
+    pub(super) async fn shed(&self) {
+        self.shed.notified().await;
+    }
+
+    /// Returns its burden since the last look.
+    fn look(&self) -> u64 {
+        if self.is_shed.load(Relaxed) {
+            return 0;
+        }
+        let ended = self.ended();
+        let before = self.ended_before.swap(ended, Relaxed);
+        burden(self.held.load(Relaxed), ended.saturating_sub(before))
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.requests_in_flight.load(Relaxed) == 0
+    }
+}
+
+/// A connection that counts as open until this is dropped.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) tally: Arc<Tally>,
+    pub(super) record: Arc<Record>,
+}
+
+impl Open {
+    pub(super) fn new(
+        tally: &Arc<Tally>,
+        peer: Peer,
+        traffic: Arc<Traffic>,
+        quic: Option<Connection>,
+    ) -> Self {
+        let of_protocol = tally.of(peer.protocol());
+        of_protocol.connections.fetch_add(1, Relaxed);
+        of_protocol.connections_open.fetch_add(1, Relaxed);
+        let record = Arc::new(Record {
+            peer,
+            since: Instant::now(),
+            requests: AtomicU64::new(0),
+            requests_in_flight: AtomicU64::new(0),
+            traffic,
+            held: AtomicU64::new(0),
+            ended_before: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            is_shed: AtomicBool::new(false),
+            shed: Notify::new(),
+            quic: Mutex::new(quic),
+        });
+        tally
+            .lock()
+            .insert(record.peer.connection_id(), record.clone());
+        Self {
+            tally: tally.clone(),
+            record,
+        }
+    }
+
+    /// Begins a request that counts as in flight, and holds memory, until the result is dropped.
+    pub(super) fn begin_request(&self, cost: u64) -> InFlight {
+        let of_protocol = self.tally.of(self.record.peer.protocol());
+        for count in [&of_protocol.requests, &of_protocol.requests_in_flight] {
+            count.fetch_add(1, Relaxed);
+        }
+        for count in [&self.record.requests, &self.record.requests_in_flight] {
+            count.fetch_add(1, Relaxed);
+        }
+        InFlight {
+            tally: self.tally.clone(),
+            record: self.record.clone(),
+            memory: self.take_memory(cost),
+        }
+    }
+
+    /// Returns `None` if there is no memory for this connection.
+    fn take_memory(&self, cost: u64) -> Option<u64> {
+        let (tally, record) = (&self.tally, &self.record);
+        let held = record.held.load(Relaxed);
+        match tally.memory.take(cost, held, || tally.connections_open()) {
+            Verdict::Admit => {}
+            Verdict::AdmitAndShed => tally.shed(),
+            Verdict::Refuse => {
+                tally.requests_refused.fetch_add(1, Relaxed);
+                if record.refused.fetch_add(1, Relaxed) + 1 >= REFUSED_IN_A_ROW {
+                    tally.end_for_memory(record);
+                }
+                tally.shed();
+                return None;
+            }
+        }
+        record.held.fetch_add(cost, Relaxed);
+        Some(cost)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let id = self.record.peer.connection_id();
+        self.tally.lock().remove(&id);
+        let of_protocol = self.tally.of(self.record.peer.protocol());
+        of_protocol.connections_open.fetch_sub(1, Relaxed);
+        let quic = self.record.quic.lock();
+        let quic = quic.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(quic) = quic {
+            let mut past = self
+                .tally
+                .past
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            past.add(&quic.stats());
+        }
+    }
+}
+
+/// A request that is not completely answered.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    tally: Arc<Tally>,
+    record: Arc<Record>,
+    /// Bytes that it holds; `None` if it was refused.
+    memory: Option<u64>,
+}
+
+impl InFlight {
+    /// Returns true if there is no memory for the request.
+    pub(super) const fn is_refused(&self) -> bool {
+        self.memory.is_none()
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if let Some(bytes) = self.memory {
+            self.tally.memory.release(bytes);
+            self.record.held.fetch_sub(bytes, Relaxed);
+            self.record.refused.store(0, Relaxed);
+        }
+        let of_protocol = self.tally.of(self.record.peer.protocol());
+        of_protocol.requests_in_flight.fetch_sub(1, Relaxed);
+        self.record.requests_in_flight.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,377 @@
+//! HTTP/2 and HTTP/1.1: connections over TCP, answered by hyper.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Context;
+use std::time::Duration;
+
+use courser_http3_tokio::HttpService;
+use courser_tls::rustls;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::body::Body;
+use super::events::{Event, Events};
+use super::exchange::{AltSvcHeader, Exchange};
+use super::executor::Executor;
+use super::gate::Gate;
+use super::gather::gather;
+use super::held::HeldContent;
+use super::limits::Limits;
+use super::peer::{Addresses, Peer, Protocol, TlsFacts};
+use super::phase::{Part, Phase};
+use super::rate::Rate;
+use super::reading::{self, Reading, Sample};
+use super::shares::Shares;
+use super::socket::Socket;
+use super::tally::{Open, Record, Tally};
+
+/// The shared state of a listener's connections.
+#[derive(Debug)]
+pub(super) struct TcpContext {
+    pub(super) tls: Arc<rustls::ServerConfig>,
+    /// The configuration for connections that only validate a name (RFC 8737).
+    pub(super) challenge: Option<Arc<rustls::ServerConfig>>,
+    pub(super) limits: Limits,
+    /// The budget of an endpoint, a part of which is for content that clients send over TCP.
+    pub(super) memory: u64,
+    pub(super) tally: Arc<Tally>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) alt_svc: Option<AltSvcHeader>,
+    pub(super) sends_interim: bool,
+    pub(super) events: Events,
+}
+
+/// Accepts connections until the server drains.
+pub(super) async fn accept<S: HttpService<Body>>(
+    listener: TcpListener,
+    service: S,
+    context: Arc<TcpContext>,
+    mut part: Part,
+) {
+    let shares = Shares::new(&context.limits);
+    let mut rate = Rate::new(&context.limits);
+    let mut draining = part.clone().will_reach(Phase::Draining);
+    let mut told: Option<Instant> = None;
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut draining => return,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) if is_of_one(&error) => continue,
+            Err(error) => {
+                // It fails ten times a second until a descriptor is free.
+                if told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
+                    told = Some(Instant::now());
+                    context.events.tell(Event::AcceptFailed(error));
+                }
+                // Connections that end meanwhile make room.
+                tokio::select! {
+                    () = tokio::time::sleep(PAUSE) => continue,
+                    () = part.reached(Phase::Draining) => return,
+                }
+            }
+        };
+        let admitted = context.gate.admit(peer.ip());
+        let admitted = admitted.and_then(|()| rate.admit(peer.ip()));
+        let share = match admitted.and_then(|()| shares.take(peer.ip())) {
+            Ok(share) => share,
+            Err(refusal) => {
+                context.tally.on_refused(refusal);
+                continue;
+            }
+        };
+        let part_of_it = part.clone();
+        let pace = context.limits.reader_pace();
+        // Small responses are complete, so waiting for more data gains nothing.
+        let _ = stream.set_nodelay(true);
+        let addresses = Addresses {
+            peer,
+            local: stream.local_addr().ok(),
+        };
+        let tally = context.tally.clone();
+        let end = end(part_of_it.clone(), context.gate.blocks(peer.ip()));
+        let socket = Socket::new(stream, tally, end, pace, share);
+        let (service, context) = (service.clone(), context.clone());
+        let queued = rate.on_queued();
+        tokio::spawn(async move {
+            queued.on_started();
+            serve(socket, addresses, service, &context, part_of_it).await;
+        });
+    }
+}
+
+/// Completes when the server aborts the rest, or the client's address is blocked.
+fn end(
+    part: Part,
+    blocked: impl Future<Output = ()> + Send + 'static,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let cut = part.will_reach(Phase::Cut);
+    Box::pin(async move {
+        tokio::select! {
+            () = cut => {}
+            () = blocked => {}
+        }
+    })
+}
+
+/// Returns true if the error concerns only one connection, which was gone before it was accepted.
+fn is_of_one(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+async fn serve<S: HttpService<Body>>(
+    socket: Socket,
+    addresses: Addresses,
+    service: S,
+    context: &TcpContext,
+    mut part: Part,
+) {
+    let traffic = socket.traffic().clone();
+    let secured = tokio::select! {
+        secured = handshake(socket, context) => secured,
+        () = tokio::time::sleep(context.limits.handshake_timeout) => Err(io::ErrorKind::TimedOut.into()),
+        // It has sent no request yet.
+        () = part.reached(Phase::Draining) => return,
+    };
+    let mut stream = match secured {
+        Ok(Some(stream)) => stream,
+        Ok(None) => return,
+        Err(_) => {
+            context.tally.tcp_handshakes_failed.fetch_add(1, Relaxed);
+            return;
+        }
+    };
+    let tls = stream.get_ref().1;
+    let protocol = match tls.alpn_protocol() {
+        Some(b"h2") => Protocol::Http2,
+        _ => Protocol::Http1,
+    };
+    let peer = Peer::new(addresses, protocol, context.tally.new_id(), facts(tls));
+    let open = Arc::new(Open::new(&context.tally, peer, traffic, None));
+    stream.get_mut().0.keep(open.clone());
+    let exchange = Exchange::new(service, open.clone(), &context.limits);
+    let exchange = exchange.over_tcp(context.alt_svc.clone(), context.sends_interim);
+    let limits = &context.limits;
+    let record = open.record.clone();
+    let idle = idle(open, limits.idle_timeout);
+    match protocol {
+        Protocol::Http2 => {
+            let executor = Executor::default();
+            let held = HeldContent::default();
+            let (stream, gatherer) = gather(stream, executor.clone(), held.clone());
+            let exchange = exchange.holding(held);
+            let others = context.tally.of(protocol).connections_open.load(Relaxed);
+            let window = http2_window(context.memory, others);
+            let builder = http2(limits, window, executor.clone());
+            let connection = pin!(builder.serve_connection(TokioIo::new(stream), exchange));
+            let send = |cx: &mut Context<'_>| {
+                executor.pause();
+                gatherer.poll_send(cx);
+            };
+            let stalled = stalled(|| gatherer.credit(), &record, limits);
+            let serving = run(connection, send, |it| it.graceful_shutdown(), idle, part);
+            tokio::select! {
+                () = serving => {}
+                () = stalled => {}
+                () = record.shed() => {}
+            }
+        }
+        _ => {
+            let connection = http1(limits).serve_connection(TokioIo::new(stream), exchange);
+            let connection = pin!(connection.with_upgrades());
+            // Each response is flushed as a whole.
+            let send = |_: &mut Context<'_>| {};
+            let serving = run(connection, send, |it| it.graceful_shutdown(), idle, part);
+            tokio::select! {
+                () = serving => {}
+                () = record.shed() => {}
+            }
+        }
+    }
+}
+
+/// Returns `None` for connections that only validated a name.
+async fn handshake(socket: Socket, context: &TcpContext) -> io::Result<Option<TlsStream<Socket>>> {
+    let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket).await?;
+    if let Some(challenge) = &context.challenge {
+        let hello = start.client_hello();
+        let is_challenge = hello.alpn().into_iter().flatten().eq([ACME_TLS_ALPN]);
+        if is_challenge {
+            let mut stream = start.into_stream(challenge.clone()).await?;
+            tokio::io::AsyncWriteExt::shutdown(&mut stream).await?;
+            return Ok(None);
+        }
+    }
+    start.into_stream(context.tls.clone()).await.map(Some)
+}
+
+fn facts(tls: &rustls::ServerConnection) -> TlsFacts {
+    let group = tls.negotiated_key_exchange_group();
+    TlsFacts {
+        server_name: tls.server_name().map(str::to_owned),
+        cipher_suite: tls
+            .negotiated_cipher_suite()
+            .map(|suite| format!("{:?}", suite.suite())),
+        key_exchange: group.map(|group| format!("{:?}", group.name())),
+        is_resumed: tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
+    }
+}
+
+fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_read_timeout)
+        // hyper accepts no smaller value.
+        .max_buf_size(
+            usize::try_from(limits.max_header_bytes)
+                .map_or(LEAST_BUFFER, |limit| limit.max(LEAST_BUFFER)),
+        );
+    builder
+}
+
+/// Returns the window in which one of `clients` clients may send, its own connection included.
+///
+/// Content that the service does not read waits in memory up to this size. Each client gets an
+/// equal share of the memory for uploads; on a large machine that is more than it needs.
+fn http2_window(memory: u64, clients: u64) -> u32 {
+    let share = memory / UPLOADS_PART / clients.max(1);
+    let share = u32::try_from(share).unwrap_or(u32::MAX);
+    share.clamp(HTTP2_LEAST_WINDOW, HTTP2_CONNECTION_WINDOW)
+}
+
+fn http2(
+    limits: &Limits,
+    window: u32,
+    executor: Executor,
+) -> hyper::server::conn::http2::Builder<Executor> {
+    let mut builder = hyper::server::conn::http2::Builder::new(executor);
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.max_http2_streams)
+        .max_header_list_size(limits.max_header_bytes)
+        .initial_stream_window_size(window.min(HTTP2_STREAM_WINDOW))
+        .initial_connection_window_size(window)
+        // This detects clients that disappeared silently.
+        .keep_alive_interval(limits.idle_timeout)
+        .keep_alive_timeout(HTTP2_PING_TIMEOUT);
+    builder
+}
+
+/// Drives a connection to its end: when draining, after its requests, and when aborted, at once.
+/// Each time it has done what it can, `send` is called for the bytes that it has written.
+async fn run<C, E>(
+    mut connection: Pin<&mut C>,
+    send: impl Fn(&mut Context<'_>),
+    end: impl Fn(Pin<&mut C>),
+    idle: impl Future<Output = ()>,
+    mut part: Part,
+) where
+    C: Future<Output = Result<(), E>>,
+{
+    let mut cut = part.clone().will_reach(Phase::Cut);
+    let drive = |connection: Pin<&mut C>, cx: &mut Context<'_>| {
+        // Errors of clients are their own concern.
+        let polled = connection.poll(cx).map(drop);
+        send(cx);
+        polled
+    };
+    tokio::select! {
+        () = poll_fn(|cx| drive(connection.as_mut(), cx)) => return,
+        () = idle => {}
+        () = part.reached(Phase::Draining) => {}
+    }
+    end(connection.as_mut());
+    tokio::select! {
+        () = poll_fn(|cx| drive(connection.as_mut(), cx)) => {}
+        () = &mut cut => {}
+    }
+}
+
+/// Completes when responses wait for credit of the client and it grants none, or too little.
+///
+/// [`Socket`] detects a socket that accepts nothing; this detects clients that read the connection
+/// and answer PING frames, but grant no credit.
+async fn stalled(credit: impl Fn() -> (bool, u64), record: &Record, limits: &Limits) {
+    let sample = || {
+        let (is_blocked, taken) = credit();
+        Sample {
+            taken,
+            // Granted data is sent at once, and then waits in the socket.
+            waiting: 0,
+            is_blocked,
+            ended: record.ended(),
+        }
+    };
+    let reading = Reading::new(
+        limits.write_timeout,
+        limits.read_rate,
+        sample(),
+        Instant::now(),
+    );
+    reading::stalled(reading, sample, || Duration::ZERO).await;
+}
+
+/// Completes when there was no request for this long.
+async fn idle(open: Arc<Open>, timeout: Duration) {
+    let requests = || open.record.requests.load(Relaxed);
+    let mut before = None;
+    loop {
+        // Two checks without a request in between are enough, with a precision of half the time.
+        let now = open.record.is_idle().then(requests);
+        if now.is_some() && now == before {
+            return;
+        }
+        before = now;
+        tokio::time::sleep(timeout / 2).await;
+    }
+}
+
+/// RFC 8737 §6.2.
+const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";
+
+/// Pause while there are no file descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Time between two events of the same kind.
+const TELL_AGAIN: Duration = Duration::from_secs(60);
+
+const LEAST_BUFFER: usize = 8192;
+
+/// The default of HTTP/2, 64 KiB, is one window per round trip and slow over any distance.
+const HTTP2_STREAM_WINDOW: u32 = 1 << 20;
+const HTTP2_CONNECTION_WINDOW: u32 = 4 << 20;
+/// The window of clients that connect while many others are connected (limit K112).
+const HTTP2_LEAST_WINDOW: u32 = 65_535;
+/// Divisor of the memory budget that yields the part for uploads over HTTP/2.
+const UPLOADS_PART: u64 = 4;
+const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_shrink_with_the_memory_and_the_number_of_clients() {
+        assert_eq!(http2_window(6 << 30, 1), HTTP2_CONNECTION_WINDOW);
+        assert_eq!(http2_window(6 << 30, 300), HTTP2_CONNECTION_WINDOW);
+        assert_eq!(http2_window(32 << 20, 1), HTTP2_CONNECTION_WINDOW);
+        assert_eq!(http2_window(32 << 20, 8), 1 << 20);
+        assert_eq!(http2_window(32 << 20, 10_000), HTTP2_LEAST_WINDOW);
+        assert_eq!(http2_window(1, 0), HTTP2_LEAST_WINDOW);
+    }
+}
