@@ -327,22 +327,6 @@ impl Server {
         self.events = Events::to(listener);
         self
     }
-
-    /// Opens the sockets. Clients wait until there is a service.
-    ///
-    /// # Errors
-    /// Returns an error if an address cannot be bound, or a configuration is invalid.
-    ///
-    /// # Panics
-    /// Panics outside of a tokio runtime.
-    pub fn bind(self) -> Result<Bound, Error> {
-        run::bind(self)
-    }
-
-    /// Answers requests with `service` once the result is awaited, which opens the sockets.
-    pub fn service<S: h3::HttpService<Body>>(self, service: S) -> Serving<S> {
-        Serving::unbound(self, service)
-    }
 }
 
 impl fmt::Debug for Server {

@@ -5,8 +5,7 @@ mod validate;
 use std::time::Duration;
 
 use super::pace::BodyRate;
-use super::reading::{Arrears, ReadRate};
-use super::socket::ReaderPace;
+use super::reading::{Arrears, ReadRate, ReaderPace};
 
 /// Limits on the resources that clients may use. The limits on HTTP/3 fields and streams are in
 /// [`h3::Config`](courser_http3_tokio::Config) and [`TransportConfig`](courser_quic::TransportConfig).

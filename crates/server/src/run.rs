@@ -26,6 +26,24 @@ use super::tally::Tally;
 use super::tcp::TcpContext;
 use super::{Server, quic, tcp, tls};
 
+impl Server {
+    /// Opens the sockets. Clients wait until there is a service.
+    ///
+    /// # Errors
+    /// When an address cannot be listened on, or a configuration does not work.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn bind(self) -> Result<Bound, Error> {
+        bind(self)
+    }
+
+    /// Answers requests with `service` once the result is awaited, which opens the sockets.
+    pub fn service<S: HttpService<Body>>(self, service: S) -> Serving<S> {
+        Serving::unbound(self, service)
+    }
+}
+
 /// A server whose sockets are open; see [`Server::bind`].
 #[must_use = "nothing is served before this has a service and is awaited"]
 pub struct Bound {

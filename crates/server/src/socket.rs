@@ -11,25 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-use super::reading::Arrears;
+use super::reading::ReaderPace;
 use super::shares::Share;
 use super::tally::{Open, Tally, Traffic};
-
-/// The minimum rate at which a peer must read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ReaderPace {
-    /// The longest time in which it may read nothing.
-    pub(super) patience: Option<Duration>,
-    pub(super) arrears: Option<Arrears>,
-}
-
-impl ReaderPace {
-    /// Returns how much longer the peer may read nothing.
-    fn left(&self) -> Option<Duration> {
-        let left = self.arrears.map(|arrears| arrears.left());
-        self.patience.into_iter().chain(left).min()
-    }
-}
 
 struct Stalled {
     since: Instant,

@@ -3,7 +3,7 @@ use tokio::net::TcpListener;
 
 use super::super::limits::Limits;
 use super::super::phase::{Conductor, Phase};
-use super::super::reading::ReadRate;
+use super::super::reading::{Arrears, ReadRate};
 use super::super::shares::Shares;
 use super::*;
 
