@@ -1,5 +1,6 @@
 //! Alternatives over HTTP/3 that origins have announced (RFC 7838).
 
+mod alternative;
 mod file;
 mod parse;
 pub(super) mod reach;
@@ -8,38 +9,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use self::alternative::Alternative;
 use self::parse::Announcement;
 use super::error::{Error, ErrorKind};
 use super::origin::Origin;
 
-/// Another place that serves an origin over HTTP/3.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Alternative {
-    /// The host; if empty, the host of the origin.
-    pub(super) host: Box<str>,
-    pub(super) port: u16,
-    pub(super) expires: SystemTime,
-    /// True if it stays valid when the network changes (RFC 7838 §3.1).
-    pub(super) persists: bool,
-}
-
-impl Alternative {
-    /// Returns the host to connect to.
-    pub(super) fn host<'a>(&'a self, origin: &'a Origin) -> &'a str {
-        match &*self.host {
-            "" => origin.host(),
-            host => host,
-        }
-    }
-
-    /// Returns true if it is the origin's own host and port, over another protocol.
-    pub(super) fn is_same_place(&self, origin: &Origin) -> bool {
-        self.host(origin) == origin.host() && self.port == origin.port()
-    }
-}
-
-/// The alternatives that origins have announced. The number of origins is bounded: the one unused
-/// for longest is removed first.
+/// What origins have announced. Bounded: an origin that nobody asks for long is forgotten first.
 #[derive(Debug, Default)]
 pub(super) struct AltSvcCache {
     origins: HashMap<Origin, Vec<Alternative>>,

@@ -15,52 +15,28 @@ use http::HeaderValue;
 use super::Client;
 use super::core::{ConnectTo, Core, Settings};
 use super::error::{Error, ErrorKind};
+use super::family::Family;
 use super::pool::Limits;
-use super::proxy::Proxies;
+use super::proxy::{Proxies, Proxy};
 use super::race;
 use super::resolve::{Resolve, SystemResolver};
 use super::tls::{HTTPS_PORT, Tls, TlsSettings, Trust};
 use super::version::HttpVersion;
 
-/// A family of addresses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Family {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
-}
-
-impl Family {
-    pub(super) const fn has(self, address: IpAddr) -> bool {
-        address.is_ipv6() == matches!(self, Self::V6)
+impl Client {
+    /// A client with all defaults: it trusts whom the system trusts, follows 10 redirects, and has
+    /// no limit of time beyond that of connecting.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] when the system's certificates cannot be had.
+    pub fn new() -> Result<Self, Error> {
+        Self::builder().build()
     }
-}
 
-/// The proxies of a client. QUIC is not used for requests through a proxy.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub enum Proxy {
-    /// The proxies named by the environment: `http_proxy`, `HTTPS_PROXY`, `ALL_PROXY`, except for
-    /// the hosts in `NO_PROXY`. If a proxy cannot be used, the requests that it applies to fail.
-    #[default]
-    Environment,
-    /// No proxy.
-    Direct,
-    /// This proxy for all hosts but those of a list in the format of `NO_PROXY`.
-    Url {
-        /// The URL of the proxy: `http://user:password@host:port`, or one with another scheme:
-        ///
-        /// - `https`: the proxy is reached over TLS,
-        /// - `socks5h`: SOCKS5 (RFC 1928), with names resolved by the proxy,
-        /// - `socks5`: SOCKS5, with names resolved by the client,
-        /// - `socks4a`, `socks4`: SOCKS4 with and without names, IPv4 only; a password is ignored.
-        ///
-        /// The default port of SOCKS proxies is 1080.
-        url: String,
-        /// Hosts, domains and networks to connect to directly, separated by commas.
-        except: String,
-    },
+    /// For clients with settings of their own.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
 }
 
 /// Builds a [`Client`]. Every setting has a default.

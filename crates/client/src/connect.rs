@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use self::places::{At, Place};
-pub(super) use self::quic::Endpoints;
 use super::core::Core;
 use super::error::{Error, ErrorKind};
 use super::link::Established;
@@ -171,7 +170,7 @@ impl<'a> Contest<'a> {
             }
         };
         // Results that arrive later join the race.
-        let _ = tokio::time::timeout(super::RESOLUTION_DELAY, all).await;
+        let _ = tokio::time::timeout(super::resolve::RESOLUTION_DELAY, all).await;
     }
 
     fn add(&mut self, found: Vec<Place>) {

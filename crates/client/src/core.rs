@@ -11,12 +11,12 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderValue, Uri};
 
 use super::alt_svc::AltSvcCache;
-use super::builder::{Family, Proxy};
-use super::connect::Endpoints;
+use super::endpoints::Endpoints;
 use super::error::{Error, ErrorKind};
+use super::family::Family;
 use super::origin::Origin;
 use super::pool::{Key, Limits, Pool};
-use super::proxy::Proxies;
+use super::proxy::{Proxies, Proxy};
 use super::resolve::Resolve;
 use super::tls::Tls;
 use super::udp_memory::UdpMemory;

@@ -30,8 +30,10 @@ mod body;
 mod builder;
 mod connect;
 mod core;
+mod endpoints;
 mod error;
 mod exchange;
+mod family;
 mod link;
 mod origin;
 mod pool;
@@ -64,9 +66,11 @@ pub mod fuzzing {
 }
 
 pub use self::body::Body;
-pub use self::builder::{ClientBuilder, Family, Proxy};
+pub use self::builder::ClientBuilder;
 pub use self::error::{Error, ErrorKind};
+pub use self::family::Family;
 pub use self::origin::Origin;
+pub use self::proxy::Proxy;
 pub use self::race::Transport;
 pub use self::redirect::Redirect;
 #[cfg(feature = "dns")]
@@ -87,20 +91,6 @@ use self::request_body::RequestBody;
 pub struct Client(Arc<Core>);
 
 impl Client {
-    /// Creates a client with the default settings: it trusts the certificates that the system
-    /// trusts, follows 10 redirects, and limits only the time to connect.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`] if the system's certificates cannot be loaded.
-    pub fn new() -> Result<Self, Error> {
-        Self::builder().build()
-    }
-
-    /// Returns a builder for a client with custom settings.
-    pub fn builder() -> ClientBuilder {
-        ClientBuilder::default()
-    }
-
     /// Sends a GET request.
     ///
     /// # Errors
@@ -274,7 +264,3 @@ fn no_response_within(limit: Duration) -> Error {
 
 /// RFC 9114 §8.1: H3_NO_ERROR.
 const NO_ERROR: u32 = 0x100;
-
-/// Time between the first addresses and the start without further results of the lookup
-/// (draft-ietf-happy-happyeyeballs-v3 §9: Resolution Delay).
-const RESOLUTION_DELAY: Duration = Duration::from_millis(50);

@@ -5,7 +5,33 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::error::{Error, ErrorKind};
 
-/// The configured proxies and the requests that they apply to.
+/// Which proxies are used. QUIC is not, where there is one.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Proxy {
+    /// What the environment names: `http_proxy`, `HTTPS_PROXY`, `ALL_PROXY`, and not for what
+    /// `NO_PROXY` lists. One that cannot be used is an error of the requests that it is for.
+    #[default]
+    Environment,
+    /// None.
+    Direct,
+    /// This one for everything but what the list names, which is written like `NO_PROXY`.
+    Url {
+        /// `http://user:password@host:port`, or with one of
+        ///
+        /// - `https`: the proxy is reached over TLS,
+        /// - `socks5h`: SOCKS5 (RFC 1928), and the proxy resolves names,
+        /// - `socks5`: SOCKS5, names are resolved here,
+        /// - `socks4a`, `socks4`: SOCKS4 with and without names, IPv4 only; a password is not used.
+        ///
+        /// SOCKS proxies listen on port 1080 unless it says otherwise.
+        url: String,
+        /// Hosts, domains and networks separated by commas.
+        except: String,
+    },
+}
+
+/// The proxies that were named, by what they are for.
 #[derive(Debug)]
 pub(super) struct Proxies {
     matcher: Matcher,

@@ -9,6 +9,7 @@ use std::future::Future;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::time::Duration;
 
 #[cfg(feature = "dns")]
 pub use self::dns::DnsResolver;
@@ -45,3 +46,7 @@ pub trait Resolve: Send + Sync + 'static {
         Box::pin(async { Ok(Vec::new()) })
     }
 }
+
+/// Between the first addresses and whatever else a lookup may still bring
+/// (draft-ietf-happy-happyeyeballs-v3 §9: Resolution Delay).
+pub(super) const RESOLUTION_DELAY: Duration = Duration::from_millis(50);

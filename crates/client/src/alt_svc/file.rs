@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use super::super::origin::Origin;
-use super::Alternative;
+use super::alternative::Alternative;
 
 /// Parses the alternatives of a file. Malformed lines are skipped, as in curl.
 pub(super) fn read(text: &str) -> impl Iterator<Item = (Origin, Alternative)> {

@@ -1,91 +1,31 @@
 //! Connection attempts over QUIC.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser_http3_tokio as h3;
-use courser_quic::{ConnectError, Connection, Endpoint, EndpointConfig, runtime};
+use courser_quic::{ConnectError, Connection, Endpoint};
 
-use super::super::core::{Core, Settings};
+use super::super::core::Core;
 use super::super::error::{Error, ErrorKind};
 use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
 
-/// The client's UDP sockets: one per address family, for all its connections.
-#[derive(Debug, Default)]
-pub(in super::super) struct Endpoints(Mutex<[Option<Endpoint>; 2]>);
-
-impl Endpoints {
-    /// Returns the endpoint of a family, which is created on first use.
-    fn of(
-        &self,
-        settings: &Settings,
-        peer: SocketAddr,
-        is_stopped: bool,
-    ) -> Result<Endpoint, Error> {
-        let mut endpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = &mut endpoints[usize::from(peer.is_ipv6())];
-        match place {
-            Some(endpoint) if !is_stopped => Ok(endpoint.clone()),
-            _ => {
-                let endpoint = open(settings, peer).map_err(|error| {
-                    let text = format!("cannot open a UDP socket for {peer}: {error}");
-                    Error::new(ErrorKind::ConnectQuic, text)
-                })?;
-                Ok(place.insert(endpoint).clone())
-            }
-        }
-    }
-
-    /// Returns the open endpoints.
-    pub(in super::super) fn open(&self) -> Vec<Endpoint> {
-        let endpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        endpoints.iter().flatten().cloned().collect()
-    }
-}
-
-fn open(settings: &Settings, peer: SocketAddr) -> io::Result<Endpoint> {
-    let local = match settings.local_address {
-        Some(local) => local,
-        None if peer.is_ipv4() => Ipv4Addr::UNSPECIFIED.into(),
-        None => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let local = SocketAddr::new(local, 0);
-    let endpoint = match &settings.interface {
-        None => Endpoint::client(local),
-        Some(interface) => {
-            let socket = UdpSocket::bind(local)?;
-            socket.set_nonblocking(true)?;
-            let socket = tokio::net::UdpSocket::from_std(socket)?;
-            bind_to_interface(&socket, interface)?;
-            let config = EndpointConfig::from_seed(runtime::random_seed()?);
-            Endpoint::new(config, None, socket.into_std()?)
-        }
-    };
-    endpoint.map_err(io::Error::other)
-}
-
-#[cfg(target_os = "linux")]
-fn bind_to_interface(socket: &tokio::net::UdpSocket, interface: &str) -> io::Result<()> {
-    socket.bind_device(Some(interface.as_bytes()))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn bind_to_interface(_: &tokio::net::UdpSocket, _: &str) -> io::Result<()> {
-    Err(io::Error::from(io::ErrorKind::Unsupported))
-}
-
-/// Makes one attempt. `alternative` names the alternative that the address belongs to.
+/// One attempt. `alternative` names the alternative that the address is one of.
 pub(super) async fn attempt(
     core: &Arc<Core>,
     origin: &Origin,
     address: SocketAddr,
     alternative: Option<Box<str>>,
 ) -> Result<Established, Error> {
+    let settings = &core.settings;
     let begin = |is_stopped| {
-        let endpoint = core.quic.of(&core.settings, address, is_stopped)?;
+        let interface = settings.interface.as_deref();
+        let endpoint = core
+            .quic
+            .of(settings.local_address, interface, address, is_stopped)?;
         Ok::<_, Error>((
             endpoint.clone(),
             endpoint.connect_with(core.tls.quic.at(address.port()), address, origin.host()),
@@ -107,7 +47,7 @@ pub(super) async fn attempt(
         )
     })?;
     // TCP would detect a closed port on its own.
-    let is_alone = !core.settings.version.may_use_tcp();
+    let is_alone = !settings.version.may_use_tcp();
     let connection = tokio::select! {
         connected = connecting => connected.map_err(|error| {
             let (place, host) = (address.to_string(), origin.host());

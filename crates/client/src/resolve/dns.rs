@@ -76,14 +76,14 @@ impl DnsResolver {
         let (first, second) = tokio::select! {
             first = &mut v6 => match first {
                 Ok(found) if !found.is_empty() => {
-                    let later = tokio::time::timeout(super::super::RESOLUTION_DELAY, v4).await;
+                    let later = tokio::time::timeout(super::RESOLUTION_DELAY, v4).await;
                     (Ok(found), later.unwrap_or(Ok(Vec::new())))
                 }
                 first => (first, v4.await),
             },
             second = &mut v4 => match second {
                 Ok(found) if !found.is_empty() => {
-                    let later = tokio::time::timeout(super::super::RESOLUTION_DELAY, v6).await;
+                    let later = tokio::time::timeout(super::RESOLUTION_DELAY, v6).await;
                     (later.unwrap_or(Ok(Vec::new())), Ok(found))
                 }
                 second => (v6.await, second),
