@@ -1,17 +1,18 @@
 //! Bodies of messages.
 
+mod frames;
+
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use courser_http3::Step;
 use http_body::{Frame, SizeHint};
 
-use super::error::Error;
+use super::failure::Failure;
 use super::incoming::Incoming;
-use super::upgrade::Slot;
+use super::slot::Slot;
 
 /// The body of a received message: its content as it arrives, then its trailers.
 ///
@@ -59,7 +60,7 @@ impl Body {
     }
 
     /// Ends the stream because of an error in what was read.
-    pub(super) fn abort(&mut self, error: courser_http3::Error) -> Error {
+    pub(super) fn abort(&mut self, error: courser_http3::Error) -> Failure {
         match &mut self.incoming {
             Some(incoming) => incoming.fail(error),
             None => error.into(),
@@ -79,49 +80,6 @@ impl Body {
 impl Default for Body {
     fn default() -> Self {
         Self::empty()
-    }
-}
-
-impl http_body::Body for Body {
-    type Data = Bytes;
-    type Error = Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        if let Some(offer) = self.offer.take() {
-            self.incoming = offer.take_incoming();
-        }
-        let Some(incoming) = &mut self.incoming else {
-            return Poll::Ready(None);
-        };
-        let frame = match std::task::ready!(incoming.poll_step(cx)) {
-            Ok(Step::Content(data)) => {
-                let len = data.len() as u64;
-                self.left = self.left.map(|left| left.saturating_sub(len));
-                Some(Ok(Frame::data(data)))
-            }
-            Ok(Step::Trailers(trailers)) => Some(Ok(Frame::trailers(*trailers))),
-            Ok(_) => None,
-            Err(error) => Some(Err(error)),
-        };
-        if matches!(frame, None | Some(Err(_))) {
-            self.incoming = None;
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        let incoming = self.incoming.as_ref();
-        self.offer.is_none() && incoming.is_none_or(|incoming| incoming.message.is_over())
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self.left {
-            Some(left) => SizeHint::with_exact(left),
-            None => SizeHint::default(),
-        }
     }
 }
 

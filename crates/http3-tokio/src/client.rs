@@ -11,6 +11,7 @@ use http::{Method, Request, Response};
 use super::body::Body;
 use super::datagrams::Datagrams;
 use super::error::Error;
+use super::failure::Failure;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::shared::{Guard, SentHead, Shared};
@@ -305,14 +306,14 @@ impl Client {
     }
 
     /// Turns the error of a request that a GOAWAY excludes into `GoingAway`: it was not processed.
-    async fn explain(&self, error: Error, stream: u64) -> Error {
-        if matches!(error, Error::Connection(_)) {
+    async fn explain(&self, failure: Failure, stream: u64) -> Error {
+        if matches!(failure, Failure::Connection(_)) {
             // The end of the connection may overtake a GOAWAY that was sent before it.
             self.0.all_read().await;
         }
         match self.0.is_refused(stream) {
             true => Error::GoingAway,
-            false => error,
+            false => failure.into(),
         }
     }
 }
@@ -352,9 +353,9 @@ fn into_body(
 
 /// Ignores a STOP_SENDING for the request: a server that responds early stops reading (RFC 9114
 /// §4.1), and its response counts.
-fn ignore_stop(result: Result<(), Error>) -> Result<(), Error> {
+fn ignore_stop(result: Result<(), Failure>) -> Result<(), Failure> {
     match result {
-        Err(Error::Http { .. }) => Ok(()),
+        Err(Failure::Http { .. }) => Ok(()),
         result => result,
     }
 }

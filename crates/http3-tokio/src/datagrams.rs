@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use courser_http3::{self as http3, Code, Scope};
+use courser_http3 as http3;
 use courser_quic::{ConnectionError, DatagramOptions, SendDatagramError};
 
-pub(super) use self::registry::{Delivery, Registry};
+pub(super) use self::registry::{Delivery, Registry, UNWANTED_DATAGRAM};
 use super::shared::Guard;
 
 /// The datagrams of one request, in both directions.
@@ -165,10 +165,3 @@ impl Datagrams {
         self.0.guard.peer_settings().await.is_some() && self.is_negotiated()
     }
 }
-
-/// The error of a request that receives datagrams although it does not use them (RFC 9297 §2).
-pub(super) const UNWANTED_DATAGRAM: http3::Error = http3::Error {
-    code: Code::DATAGRAM_ERROR,
-    scope: Scope::Stream,
-    reason: "datagram for a request that does not use datagrams",
-};

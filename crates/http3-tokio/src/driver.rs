@@ -10,7 +10,7 @@ use courser_http3::{self as http3, Code, Scope, UniFate};
 use courser_quic::hooks::ConnectionHooks;
 use courser_quic::{ReadError, RecvStream, Side, StoppedError, VarInt, runtime};
 
-use super::error::var_int;
+use super::failure::var_int;
 use super::shared::Shared;
 
 /// Starts the tasks. They end with the connection.

@@ -1,11 +1,11 @@
 //! Errors of requests.
 
-use std::fmt;
-
 use courser_http3 as http3;
 use courser_quic::{ConnectionError, ReadError, VarInt, WriteError};
 
 use super::Code;
+use super::body::Body;
+use super::failure::{Failure, Origin};
 
 /// An error of a request or its connection.
 #[derive(Debug, thiserror::Error)]
@@ -36,28 +36,10 @@ pub enum Error {
     Body(Box<dyn std::error::Error + Send + Sync>),
     /// The server has refused a CONNECT with this response.
     #[error("the server rejected the CONNECT request with {}", .0.status())]
-    Refused(Box<http::Response<super::Body>>),
+    Refused(Box<http::Response<Body>>),
     /// The header or trailer section of the response exceeds our limit.
     #[error("{0}")]
     Fields(http3::FieldsError),
-}
-
-/// The end that detected an error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin {
-    /// We detected it.
-    Local,
-    /// The peer detected it, or cancelled the request.
-    Peer,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Local => "protocol violation by the peer",
-            Self::Peer => "error from the peer",
-        })
-    }
 }
 
 fn reason_text(reason: &str) -> String {
@@ -108,50 +90,44 @@ impl Error {
         }
     }
 
-    pub(super) fn of_peer(code: VarInt) -> Self {
-        Self::Http {
-            origin: Origin::Peer,
-            code: Code::from_value(code.into_inner()),
-            reason: "",
-        }
-    }
-
     pub(super) fn closed() -> Self {
         Self::Connection(ConnectionError::LocallyClosed)
     }
 }
 
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Connection(error) => Self::Connection(error),
+            Failure::Http {
+                origin,
+                code,
+                reason,
+            } => Self::Http {
+                origin,
+                code,
+                reason,
+            },
+            Failure::Request(error) => Self::Request(error),
+            Failure::Body(error) => Self::Body(error),
+        }
+    }
+}
+
 impl From<http3::Error> for Error {
     fn from(error: http3::Error) -> Self {
-        Self::Http {
-            origin: Origin::Local,
-            code: error.code,
-            reason: error.reason,
-        }
+        Failure::from(error).into()
     }
 }
 
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Self {
-        match error {
-            ReadError::Reset(code) => Self::of_peer(code),
-            ReadError::ConnectionLost(error) => Self::Connection(error),
-            _ => Self::closed(),
-        }
+        Failure::from(error).into()
     }
 }
 
 impl From<WriteError> for Error {
     fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::Stopped(code) => Self::of_peer(code),
-            WriteError::ConnectionLost(error) => Self::Connection(error),
-            _ => Self::closed(),
-        }
+        Failure::from(error).into()
     }
-}
-
-/// Converts a code to the integer type of the transport.
-pub(super) fn var_int(code: Code) -> VarInt {
-    VarInt::from_u64(code.value()).unwrap_or(VarInt::MAX)
 }

@@ -9,7 +9,7 @@ use courser_quic::{ReadError, RecvStream};
 use http::Method;
 
 use super::datagrams::UNWANTED_DATAGRAM;
-use super::error::{Error, var_int};
+use super::failure::{Failure, var_int};
 use super::shared::Guard;
 
 /// Drives a [`RequestStream`] with the bytes of a QUIC stream.
@@ -51,7 +51,7 @@ impl Incoming {
     }
 
     /// Waits for the next part of the message: headers, content, trailers or the end.
-    pub(super) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Error>> {
+    pub(super) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Failure>> {
         loop {
             match self.message.poll() {
                 Step::Read => ready!(self.poll_read(cx))?,
@@ -76,12 +76,12 @@ impl Incoming {
     }
 
     /// Waits for the next response, interim or final.
-    pub(super) async fn next_response(&mut self) -> Result<ResponseHead, Error> {
+    pub(super) async fn next_response(&mut self) -> Result<ResponseHead, Failure> {
         std::future::poll_fn(|cx| self.poll_step(cx)).await?;
-        self.message.take_response().ok_or_else(Error::closed)
+        self.message.take_response().ok_or_else(Failure::closed)
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
         match ready!(self.receive.poll_read_chunk_and_end(cx)) {
             Ok(Some(chunk)) => self.message.push(chunk),
             Ok(None) => {}
@@ -94,7 +94,7 @@ impl Incoming {
     }
 
     /// Decodes a section. If it is blocked, the task is woken when it can be decoded.
-    fn decode(&mut self, cx: &Context<'_>) -> Result<Decoding, Error> {
+    fn decode(&mut self, cx: &Context<'_>) -> Result<Decoding, Failure> {
         let stream = self.stream();
         let decoded = self.guard.drive(|state| {
             let decoding = self.message.decode(&mut state.http);
@@ -112,7 +112,7 @@ impl Incoming {
         Ok(decoding)
     }
 
-    fn charge(&mut self) -> Result<(), Error> {
+    fn charge(&mut self) -> Result<(), Failure> {
         let now = self.guard.now();
         let charged = self
             .guard
@@ -121,7 +121,7 @@ impl Incoming {
     }
 
     /// Ends the stream or the connection because of an error in received data.
-    pub(super) fn fail(&mut self, error: http3::Error) -> Error {
+    pub(super) fn fail(&mut self, error: http3::Error) -> Failure {
         let now = self.guard.now();
         let failed = self
             .guard
@@ -130,7 +130,7 @@ impl Incoming {
     }
 
     /// Ends the stream with the error that ended the message.
-    fn on_error(&mut self, error: http3::Error) -> Error {
+    fn on_error(&mut self, error: http3::Error) -> Failure {
         match error.scope {
             Scope::Stream => {
                 let _ = self.receive.stop(var_int(error.code));
@@ -142,7 +142,7 @@ impl Incoming {
     }
 
     /// Ends the message because the peer has reset the stream or the connection is lost.
-    fn on_lost(&mut self, error: ReadError) -> Error {
+    fn on_lost(&mut self, error: ReadError) -> Failure {
         match error {
             ReadError::Reset(_) => {
                 let now = self.guard.now();

@@ -9,7 +9,7 @@ use courser_quic::hooks::{Ticket, Waiters};
 use http::{Request, Response, StatusCode};
 
 use super::error::Error;
-use super::respond::Respond;
+use super::respond::{Respond, is_interim};
 
 /// Sends interim responses (1xx) to one request, ahead of its final one: 103 (Early Hints, RFC
 /// 8297) lets a browser load resources while the response is still being computed.
@@ -116,12 +116,7 @@ impl Interim {
     }
 }
 
-/// Returns true for statuses of interim responses: RFC 9110 §15.2, RFC 9114 §4.5.
-pub(super) fn is_interim(status: StatusCode) -> bool {
-    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
-}
-
-/// A request without its final response, to which interim responses may be written.
+/// A request without its final response, which whoever sends interim ones writes to.
 #[derive(Debug)]
 struct Unanswered {
     state: Mutex<State>,

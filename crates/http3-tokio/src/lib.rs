@@ -59,6 +59,7 @@ mod client;
 mod datagrams;
 mod driver;
 mod error;
+mod failure;
 mod first_poll;
 #[doc(hidden)]
 pub mod hooks;
@@ -74,6 +75,7 @@ mod server;
 mod service;
 mod settings;
 mod shared;
+mod slot;
 mod unresolved;
 mod upgrade;
 
@@ -83,7 +85,8 @@ pub use self::body::{Body, Empty};
 pub use self::capsules::{Capsules, Received};
 pub use self::client::Client;
 pub use self::datagrams::{DatagramError, Datagrams};
-pub use self::error::{Error, Origin};
+pub use self::error::Error;
+pub use self::failure::Origin;
 pub use self::http_service::HttpService;
 pub use self::interim::{Interim, InterimError, InterimOutcome};
 pub use self::on_interim::OnInterim;

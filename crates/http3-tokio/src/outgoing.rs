@@ -8,7 +8,7 @@ use bytes::Bytes;
 use courser_http3::{Code, FieldsToSend};
 use courser_quic::{SendStream, Side};
 
-use super::error::{Error, var_int};
+use super::failure::{Failure, var_int};
 use super::shared::Guard;
 
 /// Writes a message's frames to a QUIC stream. Dropping it before the end resets the stream.
@@ -40,7 +40,7 @@ impl Outgoing {
     }
 
     /// Encodes a HEADERS frame.
-    pub(super) fn encode(&self, fields: &FieldsToSend<'_>) -> Result<Vec<u8>, Error> {
+    pub(super) fn encode(&self, fields: &FieldsToSend<'_>) -> Result<Vec<u8>, Failure> {
         let stream = self.send.id().value();
         let mut out = Vec::with_capacity(256);
         self.guard
@@ -49,12 +49,12 @@ impl Outgoing {
     }
 
     /// Writes encoded frames.
-    pub(super) async fn write(&mut self, frames: Vec<u8>) -> Result<(), Error> {
+    pub(super) async fn write(&mut self, frames: Vec<u8>) -> Result<(), Failure> {
         Ok(self.send.write_chunk(Bytes::from(frames)).await?)
     }
 
     /// Counts the request as cancelled by the peer.
-    pub(super) fn on_given_up(&self) -> Result<(), Error> {
+    pub(super) fn on_given_up(&self) -> Result<(), Failure> {
         let (now, stream) = (self.guard.now(), self.send.id().value());
         Ok(self
             .guard

@@ -12,9 +12,9 @@ use http::{HeaderMap, Method, Response, StatusCode};
 
 use super::body::{Body, Empty};
 use super::error::Error;
-use super::interim::is_interim;
 use super::outgoing::Outgoing;
-use super::upgrade::{Slot, Upgraded};
+use super::slot::Slot;
+use super::upgrade::Upgraded;
 
 /// The response to one request. Dropping it unsent resets the stream with `H3_INTERNAL_ERROR`.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Respond {
             "{status} is no interim response of HTTP/3"
         );
         let head = self.encode_interim(response)?;
-        self.outgoing.write(head).await
+        Ok(self.outgoing.write(head).await?)
     }
 
     /// Encodes a HEADERS frame without `content-length` (RFC 9110 §8.6).
@@ -68,7 +68,7 @@ impl Respond {
         response.headers_mut().remove(CONTENT_LENGTH);
         let status = response.status();
         let fields = FieldsToSend::response(&status, response.headers());
-        self.outgoing.encode(&fields)
+        Ok(self.outgoing.encode(&fields)?)
     }
 
     /// Writes encoded bytes. Returns `Ready` when all are written; until then `bytes` has the rest.
@@ -132,10 +132,11 @@ impl Respond {
         async move {
             let head = head?;
             if has_content {
-                outgoing.send(head, body, length).await
+                outgoing.send(head, body, length).await?;
             } else {
-                outgoing.send(head, Empty, None).await
+                outgoing.send(head, Empty, None).await?;
             }
+            Ok(())
         }
     }
 
@@ -214,4 +215,9 @@ fn said_length(headers: &HeaderMap) -> Option<u64> {
 /// Returns true if a response with this status may have content, RFC 9110 §6.4.1.
 fn may_have_content(status: StatusCode) -> bool {
     status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
+}
+
+/// RFC 9110 §15.2, RFC 9114 §4.5.
+pub(super) fn is_interim(status: StatusCode) -> bool {
+    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }

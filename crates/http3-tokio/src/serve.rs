@@ -12,7 +12,8 @@ use http::{Response, StatusCode};
 
 use super::answering::{Active, Answering};
 use super::body::Body;
-use super::error::{Error, Origin};
+use super::error::Error;
+use super::failure::Origin;
 use super::http_service::{BoxError, HttpService};
 use super::interim::Lent;
 use super::respond::Respond;

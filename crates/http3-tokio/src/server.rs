@@ -7,7 +7,8 @@ use courser_quic::Connection;
 use courser_quic::hooks::ConnectionHooks;
 
 use super::datagrams::Datagrams;
-use super::error::{Error, var_int};
+use super::error::Error;
+use super::failure::var_int;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::shared::{Guard, Shared};

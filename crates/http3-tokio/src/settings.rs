@@ -9,8 +9,15 @@ use courser_quic::hooks::Ticket;
 
 use super::shared::Shared;
 
-/// Resolves to the peer's settings, or `None` if the connection ends before. Dropping it leaves
-/// nothing behind, because there may be many of these futures and a peer that never sends settings.
+impl Shared {
+    /// Resolves to the peer's settings, or `None` if the connection is over before they arrive.
+    pub(super) fn peer_settings(&self) -> PeerSettings<'_> {
+        PeerSettings::of(self)
+    }
+}
+
+/// Resolves to the peer's settings, or `None` if the connection is over before. Dropped, it leaves
+/// nothing behind: there may be many of these, and a peer that never says a word.
 #[derive(Debug)]
 pub(super) struct PeerSettings<'a> {
     shared: &'a Shared,

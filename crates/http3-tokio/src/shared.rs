@@ -15,9 +15,8 @@ use courser_quic::hooks::{ConnectionHooks, Ticket, Waiters};
 use courser_quic::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
 
 use super::datagrams::{Delivery, Registry, UNWANTED_DATAGRAM};
-use super::error::{Error, var_int};
+use super::failure::{Failure, var_int};
 use super::priority;
-use super::settings::PeerSettings;
 
 /// The shared state of one connection. Its lock is taken before that of the endpoint, never after
 /// it, and no task waits while it holds the lock.
@@ -151,7 +150,7 @@ impl Shared {
         cx: &Context<'_>,
         fields: &FieldsToSend<'_>,
         priority: Option<http3::Priority>,
-    ) -> Result<Option<SentHead>, Error> {
+    ) -> Result<Option<SentHead>, Failure> {
         let sent = self.drive(|state| Ok(state.send_head(&self.quic, cx, fields, priority)));
         let Ok(sent) = sent else {
             return Ok(None);
@@ -232,12 +231,7 @@ impl Shared {
         self.lock().blocked.remove(&stream);
     }
 
-    /// Resolves to the peer's settings, or `None` if the connection is over before they arrive.
-    pub(super) fn peer_settings(&self) -> PeerSettings<'_> {
-        PeerSettings::of(self)
-    }
-
-    /// Polls for [`PeerSettings`].
+    /// Polls for [`PeerSettings`](super::settings::PeerSettings).
     pub(super) fn poll_settings(
         &self,
         cx: &Context<'_>,
@@ -311,7 +305,7 @@ impl Shared {
     }
 
     /// Takes the payload of a DATAGRAM frame.
-    pub(super) fn on_datagram(&self, payload: Bytes) -> Result<(), Error> {
+    pub(super) fn on_datagram(&self, payload: Bytes) -> Result<(), Failure> {
         // The requests that a datagram may name.
         let limit = match self.side() {
             Side::Server => self.quic.granted_requests(),

@@ -12,10 +12,12 @@ use http::{Method, Request, Response, StatusCode};
 use super::body::{Body, Empty};
 use super::datagrams::Datagrams;
 use super::error::Error;
+use super::failure::Failure;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::respond::Respond;
-use super::upgrade::{Offer, Slot};
+use super::slot::Slot;
+use super::upgrade::Offer;
 use super::{Protocol, priority};
 
 /// A request that has begun to arrive.
@@ -59,7 +61,7 @@ impl Unresolved {
             Poll::Ready(Ok(step)) => step,
             Poll::Ready(Err(error)) => {
                 self.outgoing.reset(code_of(&error));
-                return Err(error);
+                return Err(error.into());
             }
             Poll::Pending => Box::pin(self.wait_for_headers()).await?,
         };
@@ -78,12 +80,12 @@ impl Unresolved {
             Ok(Ok(step)) => return Ok(step),
             Ok(Err(error)) => {
                 self.outgoing.reset(code_of(&error));
-                return Err(error);
+                return Err(error.into());
             }
             Err(code) => code,
         };
         self.outgoing.reset(code);
-        Err(self.incoming.fail(given_up(code)))
+        Err(self.incoming.fail(given_up(code)).into())
     }
 
     /// Answers a request whose header section is too large.
@@ -219,9 +221,9 @@ const fn given_up(code: Code) -> http3::Error {
 }
 
 /// Returns the code to reset one half of a stream with when the other has failed.
-fn code_of(error: &Error) -> Code {
-    match error {
-        Error::Http { code, .. } => *code,
+fn code_of(failure: &Failure) -> Code {
+    match failure {
+        Failure::Http { code, .. } => *code,
         _ => Code::REQUEST_CANCELLED,
     }
 }

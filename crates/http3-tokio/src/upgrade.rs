@@ -2,8 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use courser_http3::{Code, data_header};
@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::body::Body;
 use super::datagrams::Datagrams;
 use super::error::Error;
-use super::incoming::Incoming;
 use super::outgoing::Outgoing;
+use super::slot::Slot;
 
 /// Takes the stream of a CONNECT out of its request, on a server that uses [`serve`](super::serve).
 /// Returns `None` for requests with other methods, and the second time.
@@ -104,83 +104,7 @@ impl Drop for OnUpgrade {
 #[derive(Clone, Debug)]
 pub(super) struct Offer(pub(super) Arc<Slot>);
 
-/// The slot where the two halves of a stream meet.
-#[derive(Debug, Default)]
-pub(super) struct Slot(Mutex<Halves>);
-
-#[derive(Debug, Default)]
-struct Halves {
-    incoming: Option<Box<Incoming>>,
-    outgoing: Option<Outgoing>,
-    /// True while a task waits for both halves.
-    is_wanted: bool,
-    /// True if the owner of the halves is done, or there will be none.
-    is_over: bool,
-    taker: Option<Waker>,
-    /// The task that waits for the end.
-    watcher: Option<Waker>,
-}
-
-impl Slot {
-    pub(super) fn new(incoming: Box<Incoming>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Halves {
-            incoming: Some(incoming),
-            ..Halves::default()
-        })))
-    }
-
-    /// Returns the receiving half, for a reader of the request's body.
-    pub(super) fn take_incoming(&self) -> Option<Box<Incoming>> {
-        let mut halves = self.lock();
-        if halves.is_wanted {
-            None
-        } else {
-            halves.incoming.take()
-        }
-    }
-
-    pub(super) fn is_wanted(&self) -> bool {
-        self.lock().is_wanted
-    }
-
-    /// Provides the stream to its taker, because the response was sent.
-    pub(super) fn fulfil(&self, outgoing: Outgoing) {
-        let mut halves = self.lock();
-        if !halves.is_wanted {
-            halves.is_over = true;
-            drop(halves);
-            return drop(outgoing);
-        }
-        halves.outgoing = Some(outgoing);
-        let taker = halves.taker.take();
-        drop(halves);
-        taker.into_iter().for_each(Waker::wake);
-    }
-
-    /// Ends the upgrade: the stream will have no owner, or has none any more.
-    pub(super) fn end(&self) {
-        let mut halves = self.lock();
-        halves.is_over = true;
-        let woken = [halves.taker.take(), halves.watcher.take()];
-        drop(halves);
-        woken.into_iter().flatten().for_each(Waker::wake);
-    }
-
-    pub(super) fn poll_end(&self, cx: &Context<'_>) -> Poll<()> {
-        let mut halves = self.lock();
-        if halves.is_over {
-            return Poll::Ready(());
-        }
-        halves.watcher = Some(cx.waker().clone());
-        Poll::Pending
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Halves> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Notifies a server's task that the stream is no longer used.
+/// Tells a server's task that the stream is not used any more.
 #[derive(Debug)]
 struct End(Arc<Slot>);
 
@@ -248,7 +172,7 @@ impl Upgraded {
     /// Ends both halves because of an error of the peer.
     pub(super) fn abort(&mut self, error: courser_http3::Error) -> Error {
         self.outgoing.reset(error.code);
-        self.incoming.abort(error)
+        self.incoming.abort(error).into()
     }
 
     /// Returns the next bytes without copying them; `None` at the end.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::Time;
+use courser_http3::{self as http3, Code, Scope};
 
 /// The datagrams of all requests of a connection. No other lock is taken while its lock is held.
 #[derive(Debug)]
@@ -267,6 +268,13 @@ const MOST_BYTES: usize = 256 * 1024;
 const MOST_EARLY: usize = 32;
 /// Time for which early datagrams are kept: about one round trip (RFC 9297 §2.1) of a slow path.
 const LONGEST_EARLY: Duration = Duration::from_millis(300);
+
+/// The error of a request whose peer sends datagrams although it does not use them (RFC 9297 §2).
+pub(crate) const UNWANTED_DATAGRAM: http3::Error = http3::Error {
+    code: Code::DATAGRAM_ERROR,
+    scope: Scope::Stream,
+    reason: "datagram for a request that does not use datagrams",
+};
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use courser_quic::{Side, StoppedError, VarInt};
 use http_body::Body;
 
 use super::Outgoing;
-use crate::error::Error;
+use crate::failure::Failure;
 
 /// Resolves when the peer has stopped reading the message.
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
@@ -28,13 +28,13 @@ impl Outgoing {
         headers: Vec<u8>,
         body: B,
         length: Option<u64>,
-    ) -> Result<(), Error>
+    ) -> Result<(), Failure>
     where
         B: Body,
         B::Error: Into<BodyError>,
     {
         let sent = self.send_message(headers, body, length).await;
-        if let Err(Error::Http { .. }) = &sent
+        if let Err(Failure::Http { .. }) = &sent
             && self.guard.side() == Side::Server
         {
             self.on_given_up()?;
@@ -47,7 +47,7 @@ impl Outgoing {
         headers: Vec<u8>,
         body: B,
         length: Option<u64>,
-    ) -> Result<(), Error>
+    ) -> Result<(), Failure>
     where
         B: Body,
         B::Error: Into<BodyError>,
@@ -60,7 +60,7 @@ impl Outgoing {
             let frame = self.next_frame(body.as_mut(), &mut unwritten, &mut stopped);
             let frame = match frame.await? {
                 Some(Ok(frame)) => frame,
-                Some(Err(error)) => return Err(Error::Body(error.into())),
+                Some(Err(error)) => return Err(Failure::Body(error.into())),
                 None => break,
             };
             match frame.into_data() {
@@ -82,7 +82,7 @@ impl Outgoing {
 
     /// Waits while the peer grants no credit. The header section is sent first, but the body is not
     /// polled: a frame that it returned now would wait in memory (attack A88).
-    async fn wait_for_credit(&mut self, unwritten: &mut Unwritten) -> Result<(), Error> {
+    async fn wait_for_credit(&mut self, unwritten: &mut Unwritten) -> Result<(), Failure> {
         let ahead = unwritten.frames.len() as u64;
         let is_wanted = poll_fn(|cx| Poll::Ready(self.send.poll_worth_writing(cx, ahead))).await;
         match is_wanted {
@@ -99,7 +99,7 @@ impl Outgoing {
         mut body: Pin<&mut B>,
         unwritten: &mut Unwritten,
         stopped: &mut Option<Stopped>,
-    ) -> Result<Option<Result<http_body::Frame<B::Data>, B::Error>>, Error> {
+    ) -> Result<Option<Result<http_body::Frame<B::Data>, B::Error>>, Failure> {
         poll_fn(|cx| {
             if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
                 return Poll::Ready(Ok(frame));
@@ -115,17 +115,17 @@ impl Outgoing {
             }
             let stopped = stopped.get_or_insert_with(|| Box::pin(self.send.stopped()));
             match ready!(stopped.as_mut().poll(cx)) {
-                Ok(Some(code)) => Poll::Ready(Err(Error::of_peer(code))),
+                Ok(Some(code)) => Poll::Ready(Err(Failure::of_peer(code))),
                 // Only we can end the stream.
-                Ok(None) => Poll::Ready(Err(Error::closed())),
+                Ok(None) => Poll::Ready(Err(Failure::closed())),
                 Err(StoppedError::ConnectionLost(error)) => Poll::Ready(Err(error.into())),
-                Err(_) => Poll::Ready(Err(Error::closed())),
+                Err(_) => Poll::Ready(Err(Failure::closed())),
             }
         })
         .await
     }
 
-    async fn write_all(&mut self, unwritten: &mut Unwritten) -> Result<(), Error> {
+    async fn write_all(&mut self, unwritten: &mut Unwritten) -> Result<(), Failure> {
         let chunks = unwritten.frames.chunks();
         self.send.write_all_chunks(chunks).await?;
         chunks.clear();
@@ -133,7 +133,7 @@ impl Outgoing {
     }
 
     /// Writes the rest and the end in one step, if there is room.
-    async fn write_last(&mut self, mut unwritten: Unwritten) -> Result<(), Error> {
+    async fn write_last(&mut self, mut unwritten: Unwritten) -> Result<(), Failure> {
         if let Some(mut left) = unwritten.frames.as_small() {
             loop {
                 let written = poll_fn(|cx| self.send.poll_write_last(cx, left)).await?;

@@ -1,0 +1,104 @@
+//! Failures below the interface of requests.
+
+use std::fmt;
+
+use courser_http3::{self as http3, Code};
+use courser_quic::{ConnectionError, ReadError, VarInt, WriteError};
+
+/// The part of [`Error`](super::Error) that the two halves of a stream can cause. It has no response in it,
+/// so that a body can consist of such a half.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The QUIC connection is over.
+    Connection(ConnectionError),
+    /// A rule of HTTP/3 was broken, or the request was cancelled.
+    Http {
+        origin: Origin,
+        code: Code,
+        /// A short description, empty for errors from the peer.
+        reason: &'static str,
+    },
+    /// The message cannot be sent as it is.
+    Request(http3::RequestError),
+    /// The body to be sent failed.
+    Body(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// The end that has detected an error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// We did.
+    Local,
+    /// The peer did, or gave up.
+    Peer,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Local => "protocol violation by the peer",
+            Self::Peer => "error from the peer",
+        })
+    }
+}
+
+impl Failure {
+    pub(super) fn of_peer(code: VarInt) -> Self {
+        Self::Http {
+            origin: Origin::Peer,
+            code: Code::from_value(code.into_inner()),
+            reason: "",
+        }
+    }
+
+    pub(super) fn closed() -> Self {
+        Self::Connection(ConnectionError::LocallyClosed)
+    }
+}
+
+impl From<ConnectionError> for Failure {
+    fn from(error: ConnectionError) -> Self {
+        Self::Connection(error)
+    }
+}
+
+impl From<http3::RequestError> for Failure {
+    fn from(error: http3::RequestError) -> Self {
+        Self::Request(error)
+    }
+}
+
+impl From<http3::Error> for Failure {
+    fn from(error: http3::Error) -> Self {
+        Self::Http {
+            origin: Origin::Local,
+            code: error.code,
+            reason: error.reason,
+        }
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Reset(code) => Self::of_peer(code),
+            ReadError::ConnectionLost(error) => Self::Connection(error),
+            _ => Self::closed(),
+        }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Stopped(code) => Self::of_peer(code),
+            WriteError::ConnectionLost(error) => Self::Connection(error),
+            _ => Self::closed(),
+        }
+    }
+}
+
+/// A code as the transport wants it.
+pub(super) fn var_int(code: Code) -> VarInt {
+    VarInt::from_u64(code.value()).unwrap_or(VarInt::MAX)
+}

@@ -1,0 +1,83 @@
+//! The place of a CONNECT's stream until an upgrade takes it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::incoming::Incoming;
+use super::outgoing::Outgoing;
+
+/// The place where the two halves of a stream meet.
+#[derive(Debug, Default)]
+pub(super) struct Slot(Mutex<Halves>);
+
+#[derive(Debug, Default)]
+pub(super) struct Halves {
+    pub(super) incoming: Option<Box<Incoming>>,
+    pub(super) outgoing: Option<Outgoing>,
+    /// Somebody waits for both.
+    pub(super) is_wanted: bool,
+    /// The owner of the halves is done, or there will be none.
+    pub(super) is_over: bool,
+    pub(super) taker: Option<Waker>,
+    /// The task that waits for the end.
+    watcher: Option<Waker>,
+}
+
+impl Slot {
+    pub(super) fn new(incoming: Box<Incoming>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Halves {
+            incoming: Some(incoming),
+            ..Halves::default()
+        })))
+    }
+
+    /// The receiving half, for whoever reads the request's body instead.
+    pub(super) fn take_incoming(&self) -> Option<Box<Incoming>> {
+        let mut halves = self.lock();
+        if halves.is_wanted {
+            None
+        } else {
+            halves.incoming.take()
+        }
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.lock().is_wanted
+    }
+
+    /// The answer was sent: the stream is the taker's.
+    pub(super) fn fulfil(&self, outgoing: Outgoing) {
+        let mut halves = self.lock();
+        if !halves.is_wanted {
+            halves.is_over = true;
+            drop(halves);
+            return drop(outgoing);
+        }
+        halves.outgoing = Some(outgoing);
+        let taker = halves.taker.take();
+        drop(halves);
+        taker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Nobody will have the stream, or nobody has it any more.
+    pub(super) fn end(&self) {
+        let mut halves = self.lock();
+        halves.is_over = true;
+        let woken = [halves.taker.take(), halves.watcher.take()];
+        drop(halves);
+        woken.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    pub(super) fn poll_end(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut halves = self.lock();
+        if halves.is_over {
+            return Poll::Ready(());
+        }
+        halves.watcher = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Halves> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
