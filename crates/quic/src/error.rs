@@ -10,7 +10,6 @@ use std::net::SocketAddr;
 use courser_transport::ConnectionError;
 
 use crate::VarInt;
-use crate::incoming::Incoming;
 
 /// The reason why an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -163,18 +162,6 @@ pub enum SendDatagramError {
     /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
-}
-
-/// An error for a client that has already been asked to prove its address.
-#[derive(Debug, thiserror::Error)]
-#[error("the client's address is already validated")]
-pub struct RetryError(pub(crate) Box<Incoming>);
-
-impl RetryError {
-    /// Returns the incoming connection, to be accepted or refused.
-    pub fn into_incoming(self) -> Incoming {
-        *self.0
-    }
 }
 
 impl SendDatagramError {

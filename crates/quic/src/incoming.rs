@@ -12,7 +12,6 @@ use courser_wire::ConnectionId;
 use crate::config::ServerConfig;
 use crate::connection::{Connecting, Connection, ConnectionRef};
 use crate::endpoint::EndpointRef;
-use crate::error::RetryError;
 
 /// A client that wants to connect, before any handshake work.
 ///
@@ -212,5 +211,17 @@ impl Future for IncomingFuture {
             Ok(connecting) => Pin::new(connecting).poll(cx),
             Err(error) => Poll::Ready(Err(error.take().expect("not polled after it resolved"))),
         }
+    }
+}
+
+/// A client cannot be asked to prove its address twice.
+#[derive(Debug, thiserror::Error)]
+#[error("the client's address is already validated")]
+pub struct RetryError(Box<Incoming>);
+
+impl RetryError {
+    /// Gives the incoming connection back, to be accepted or refused.
+    pub fn into_incoming(self) -> Incoming {
+        *self.0
     }
 }

@@ -52,13 +52,13 @@ pub use datagram::{DatagramOptions, PendingFate};
 pub use endpoint::Endpoint;
 pub use error::{
     BindError, ClosedStream, ConfigError, ConnectError, ExportKeyingMaterialError, ReadError,
-    ReadExactError, ReadToEndError, RetryError, SendDatagramError, StoppedError, WriteError,
+    ReadExactError, ReadToEndError, SendDatagramError, StoppedError, WriteError,
 };
 pub use handshake_failure::{
     CertificateRequests, HandshakeFailure, HandshakeFailureKind, HandshakeOffer,
 };
 pub use identity::Identity;
-pub use incoming::{Incoming, IncomingFuture};
+pub use incoming::{Incoming, IncomingFuture, RetryError};
 pub use memory::default_memory_budget;
 pub use receive_stream::RecvStream;
 pub use send_stream::{SendStream, Written};
