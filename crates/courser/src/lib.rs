@@ -77,9 +77,9 @@
 //!
 //! # Coming from quinn
 //!
-//! Equal features have equal names and meanings. The differences are:
-//! - [`RecvStream::read_chunk`] takes no `ordered` flag and returns [`bytes::Bytes`].
-//! - [`ServerConfig`] and [`ClientConfig`] require [`alpn`](ServerConfig::alpn), or a rustls
+//! Names and meanings are the same where the thing is the same. Different are:
+//! - [`RecvStream::read_chunk`] takes no `ordered` flag and gives [`Bytes`](https://docs.rs/bytes/latest/bytes/struct.Bytes.html).
+//! - [`ServerConfig`] and [`ClientConfig`] want [`alpn`](ServerConfig::alpn), or a rustls
 //!   configuration that names protocols.
 //! - [`TransportConfig`] has public fields.
 //! - [`Connection::handshake_data`] and [`Connection::peer_identity`] return types of their own
@@ -87,16 +87,17 @@
 //! - Queues of datagrams are bounded in number too, see [`TransportConfig::datagram_send_queue`].
 //! - 0-RTT and replacing the socket are not supported yet.
 
-pub use courser_base::Side;
 #[cfg(feature = "client")]
-#[doc(inline)]
-pub use courser_client::{self as client, Client};
+pub mod client;
+#[cfg(feature = "http3")]
+pub mod h3;
+#[cfg(feature = "server")]
+pub mod server;
+
+pub use courser_base::Side;
 pub use courser_crypto::{CipherSuite, HandshakeData};
 #[cfg(feature = "files")]
 pub use courser_files as files;
-#[cfg(feature = "http3")]
-#[doc(inline)]
-pub use courser_http3_tokio as h3;
 #[doc(inline)]
 pub use courser_quic::{
     BindError, CertificateRequests, ClientConfig, ClosedStream, ConfigError, ConnectError,
@@ -107,9 +108,6 @@ pub use courser_quic::{
     default_memory_budget, runtime,
 };
 pub use courser_recovery::Algorithm;
-#[cfg(feature = "server")]
-#[doc(inline)]
-pub use courser_server::{self as server, Server, serve};
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{QueuedKeyLog, rustls};
 pub use courser_transport::{
@@ -121,6 +119,13 @@ pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{
     ApplicationErrorCode, ConnectionId, Direction, StreamId, TransportErrorCode,
 };
+
+#[cfg(feature = "client")]
+#[doc(no_inline)]
+pub use client::Client;
+#[cfg(feature = "server")]
+#[doc(no_inline)]
+pub use server::{Server, serve};
 
 /// Compiles and runs the code of the README.
 #[cfg(all(doctest, feature = "client", feature = "server"))]

@@ -1,4 +1,4 @@
-//! HTTP/3, HTTP/2 and HTTP/1.1 on one port.
+//! A server for tower services over HTTP/3, HTTP/2 and HTTP/1.1.
 //!
 //! [`serve`] takes an address, a certificate and any [`tower_service::Service`]: an axum router,
 //! layers of tower-http, or a custom one. It serves HTTP/3 over QUIC, and HTTP/2 and HTTP/1.1 over

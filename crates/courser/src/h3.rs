@@ -1,0 +1,63 @@
+//! HTTP/3 (RFC 9114) on a [`Connection`](crate::Connection), with the types that Rust shares.
+//!
+//! Requests and responses are those of the [`http`] crate, bodies are [`http_body::Body`], and a
+//! server is any [`tower_service::Service`]: what runs on hyper runs here.
+//!
+//! [`http`]: https://docs.rs/http/latest/http/
+//! [`http_body::Body`]: https://docs.rs/http-body/latest/http_body/trait.Body.html
+//! [`tower_service::Service`]: https://docs.rs/tower-service/latest/tower_service/trait.Service.html
+//!
+//! - [`serve`] answers the requests of one connection with a service.
+//! - [`Client`] sends requests on one connection.
+//! - [`Client::connect`] and [`upgrade`] turn a CONNECT into a stream, for WebSocket (RFC 9220) and
+//!   the like; [`Capsules`] and [`Datagrams`] are what such protocols may speak (RFC 9297).
+//! - [`Interim`] and [`OnInterim`] are for what comes before a response, such as 103 (Early Hints).
+//! - [`ServerConnection`] hands requests out one by one, for those who want no service.
+//!
+//! Field sections are compressed with a dynamic table both ways (RFC 9204), responses leave in the
+//! order of their priority (RFC 9218), bodies are streamed both ways with back-pressure: a body
+//! that is not read is not received.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use courser::{ClientConfig, Endpoint, Identity, ServerConfig, h3};
+//! use http::{Request, Response};
+//! use http_body_util::{BodyExt, Full};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let identity = Identity::dev()?;
+//! let config = ServerConfig::with_identity(&identity)?.alpn([h3::ALPN]);
+//! let server = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
+//! let address = server.local_addr()?;
+//! tokio::spawn(async move {
+//!     while let Some(incoming) = server.accept().await {
+//!         let connection = incoming.await?;
+//!         let service = tower::service_fn(|request: Request<h3::Body>| async move {
+//!             let text = format!("you asked for {}", request.uri().path());
+//!             Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from(text))))
+//!         });
+//!         tokio::spawn(async move { h3::serve(connection, service).await });
+//!     }
+//!     Ok::<(), courser::ConnectionError>(())
+//! });
+//!
+//! let endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
+//! let config = ClientConfig::with_roots([identity.certificate()])?.alpn([h3::ALPN]);
+//! let connection = endpoint.connect_with(config, address, "localhost")?.await?;
+//! let client = h3::Client::new(connection);
+//! let request = Request::get("https://localhost/here").body(h3::Empty::new())?;
+//! let response = client.send(request).await?;
+//! assert_eq!(response.status(), 200);
+//! let body = response.into_body().collect().await?.to_bytes();
+//! assert_eq!(body, "you asked for /here");
+//! # Ok(()) }
+//! ```
+
+#[doc(inline)]
+pub use courser_http3_tokio::{
+    ALPN, Body, Capsule, Capsules, Client, Code, Config, DatagramError, Datagrams, Empty, Error,
+    FieldLimits, HttpService, Interim, InterimError, InterimOutcome, OnInterim, OnUpgrade, Origin,
+    Priority, Protocol, Received, Respond, Serve, ServerConnection, Settings, Unresolved, Upgraded,
+    serve, upgrade,
+};
