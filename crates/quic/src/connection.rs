@@ -14,9 +14,9 @@ use courser_transport::{ConnectionError, ConnectionStats, KeyUpdateBlocked};
 use courser_wire::{Direction, StreamId};
 
 use crate::error::ExportKeyingMaterialError;
-use crate::shard::{List, Locked, Shard};
-use crate::wait::Wait;
-use crate::wakers::{Ticket, Topic};
+use crate::handles::ConnectionRef;
+use crate::shard::Locked;
+use crate::wakers::{List, Ticket, Topic};
 use crate::{RecvStream, SendStream, VarInt};
 
 /// A connection to a peer.
@@ -26,39 +26,6 @@ use crate::{RecvStream, SendStream, VarInt};
 /// has not received yet.
 #[derive(Clone, Debug)]
 pub struct Connection(pub(crate) Arc<ConnectionRef>);
-
-/// What all handles of one connection share. Closes it when the last one is dropped.
-#[derive(Debug)]
-pub(crate) struct ConnectionRef {
-    pub(crate) shard: Arc<Shard>,
-    pub(crate) key: usize,
-    side: Side,
-}
-
-impl ConnectionRef {
-    pub(crate) fn new(shard: Arc<Shard>, key: usize, side: Side) -> Arc<Self> {
-        Arc::new(Self { shard, key, side })
-    }
-
-    pub(crate) fn lock(&self) -> Locked<'_> {
-        self.shard.lock()
-    }
-
-    /// Waits until `check` has an answer; asks again whenever something happens to `topic`.
-    pub(crate) async fn wait<T>(
-        &self,
-        topic: Topic,
-        check: impl FnMut(&mut Locked<'_>) -> Poll<T> + Unpin,
-    ) -> T {
-        Wait::new(&self.shard, List::Connection(self.key, topic), check).await
-    }
-}
-
-impl Drop for ConnectionRef {
-    fn drop(&mut self) {
-        self.lock().on_handles_gone(self.key);
-    }
-}
 
 impl Connection {
     /// Opens a stream to send on.

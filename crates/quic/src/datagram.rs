@@ -9,8 +9,9 @@ use bytes::Bytes;
 use courser_base::Time;
 use courser_transport::{ConnectionError, DatagramFate, DatagramId, SendOptions};
 
-use crate::connection::{Connection, ConnectionRef};
+use crate::connection::Connection;
 use crate::error::SendDatagramError;
+use crate::handles::ConnectionRef;
 use crate::shard::Locked;
 use crate::wakers::Topic;
 

@@ -11,14 +11,16 @@ use courser_udp::{Capabilities, Counters};
 
 use crate::VarInt;
 use crate::config::{ClientConfig, ServerConfig};
-use crate::connection::{Connecting, ConnectionRef};
+use crate::connection::Connecting;
 use crate::driver::Driver;
 use crate::error::{BindError, ConfigError, ConnectError};
+use crate::handles::{ConnectionRef, EndpointRef};
 use crate::incoming::Incoming;
 use crate::memory::default_memory_budget;
 use crate::runtime::{Current, Socket};
-use crate::shard::{List, Locked, Shard};
+use crate::shard::{Locked, Shard};
 use crate::wait::Wait;
+use crate::wakers::List;
 
 /// One UDP socket with any number of connections on it, as client, server or both.
 ///
@@ -29,22 +31,6 @@ use crate::wait::Wait;
 pub struct Endpoint {
     inner: Arc<EndpointRef>,
     default_client: Option<Result<Arc<courser_transport::ClientConfig>, ConfigError>>,
-}
-
-/// What all handles of one endpoint share.
-#[derive(Debug)]
-pub(crate) struct EndpointRef {
-    pub(crate) shard: Arc<Shard>,
-}
-
-impl Drop for EndpointRef {
-    fn drop(&mut self) {
-        let mut locked = self.shard.lock();
-        locked.is_abandoned = true;
-        locked.refuse_all();
-        locked.flush_now();
-        locked.driver.is_wanted = true;
-    }
 }
 
 impl Endpoint {

@@ -19,7 +19,7 @@ use courser_wire::StreamId;
 pub use crate::opening::Opened;
 pub use crate::wakers::{Ticket, Waiters};
 
-use crate::connection::ConnectionRef;
+use crate::handles::ConnectionRef;
 use crate::shard::Locked;
 use crate::{
     ClientConfig, ConfigError, Connection, ConnectionError, Endpoint, Identity, ReadError,

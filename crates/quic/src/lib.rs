@@ -11,6 +11,7 @@ mod datagram;
 mod driver;
 mod endpoint;
 mod error;
+mod handles;
 mod handshake_failure;
 #[doc(hidden)]
 pub mod hooks;

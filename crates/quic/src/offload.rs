@@ -10,11 +10,7 @@ use courser_transport::{ConnectionHandle, TlsTask};
 
 use crate::shard::{Locked, Shard};
 
-/// Maximum of TLS tasks that run at a time on one endpoint (limit K91): a quarter of the threads
-/// that tokio has for blocking work. Further tasks wait in order.
-pub(crate) const MAX_RUNNING: usize = 128;
-
-/// TLS tasks that run without the lock.
+/// TLS work that the lock need not be held for.
 pub(crate) type Tasks = Vec<(ConnectionHandle, TlsTask)>;
 
 impl Locked<'_> {

@@ -11,8 +11,8 @@ use courser_wire::StreamId;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::VarInt;
-use crate::connection::ConnectionRef;
 use crate::error::{ClosedStream, ReadError, ReadExactError, ReadToEndError};
+use crate::handles::ConnectionRef;
 
 /// Receives on one stream, in order.
 ///

@@ -11,8 +11,8 @@ use courser_wire::StreamId;
 use tokio::io::AsyncWrite;
 
 use crate::VarInt;
-use crate::connection::ConnectionRef;
 use crate::error::{ClosedStream, StoppedError, WriteError};
+use crate::handles::ConnectionRef;
 use crate::shard::Locked;
 
 /// Sends on one stream.

@@ -17,7 +17,7 @@ use courser_transport::{ConnectionError, Endpoint, TransportConfig};
 use crate::VarInt;
 use crate::runtime::{Current, Socket};
 use crate::state::State;
-use crate::wakers::{Ticket, Topic};
+use crate::wakers::{List, Ticket};
 
 /// One socket and everything that goes over it.
 #[derive(Debug)]
@@ -26,17 +26,6 @@ pub(crate) struct Shard {
     pub(crate) runtime: Current,
     epoch: Instant,
     state: Mutex<State>,
-}
-
-/// A list of waiting tasks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum List {
-    /// For connections to accept.
-    Incoming,
-    /// For the end of all connections.
-    Idle,
-    /// For something on one connection.
-    Connection(usize, Topic),
 }
 
 /// Bytes from which on a write is sent by the caller itself: half a batch, so that the system

@@ -13,12 +13,10 @@ use courser_transport::{
 use courser_wire::TransportErrorCode;
 use slab::Slab;
 
-use crate::offload::MAX_RUNNING;
 use crate::outbox::Outbox;
 use crate::runtime::Socket;
-use crate::shard::List;
 use crate::slot::{Remains, Slot};
-use crate::wakers::Waiters;
+use crate::wakers::{List, Waiters};
 
 /// What the lock of a shard guards.
 #[derive(Debug)]
@@ -72,6 +70,9 @@ const BATCHES_PER_TURN: usize = 4;
 /// Answers without a connection (Retry, refusals, resets) sent in one go: as many as one turn receives
 /// datagrams that need one.
 const STATELESS_PER_TURN: usize = 256;
+/// TLS work that runs at a time on one endpoint (limit K91): a quarter of the threads that tokio
+/// has for blocking work. Further work waits in order.
+const MAX_RUNNING: usize = 128;
 /// No connection.
 const NO_KEY: usize = usize::MAX;
 

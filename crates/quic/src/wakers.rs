@@ -68,6 +68,17 @@ pub(crate) enum Topic {
     DatagramRoom,
 }
 
+/// A list of waiting tasks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum List {
+    /// For connections to accept.
+    Incoming,
+    /// For the end of all connections.
+    Idle,
+    /// For something on one connection.
+    Connection(usize, Topic),
+}
+
 /// What a task that waits for the end of a stream will find.
 #[derive(Debug)]
 enum End {

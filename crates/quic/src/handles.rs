@@ -1,0 +1,59 @@
+//! The state that all handles of an endpoint or of a connection share.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use courser_base::Side;
+
+use crate::shard::{Locked, Shard};
+use crate::wait::Wait;
+use crate::wakers::{List, Topic};
+
+/// What all handles of one endpoint share.
+#[derive(Debug)]
+pub(crate) struct EndpointRef {
+    pub(crate) shard: Arc<Shard>,
+}
+
+impl Drop for EndpointRef {
+    fn drop(&mut self) {
+        let mut locked = self.shard.lock();
+        locked.is_abandoned = true;
+        locked.refuse_all();
+        locked.flush_now();
+        locked.driver.is_wanted = true;
+    }
+}
+
+/// What all handles of one connection share. Closes it when the last one is dropped.
+#[derive(Debug)]
+pub(crate) struct ConnectionRef {
+    pub(crate) shard: Arc<Shard>,
+    pub(crate) key: usize,
+    pub(crate) side: Side,
+}
+
+impl ConnectionRef {
+    pub(crate) fn new(shard: Arc<Shard>, key: usize, side: Side) -> Arc<Self> {
+        Arc::new(Self { shard, key, side })
+    }
+
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        self.shard.lock()
+    }
+
+    /// Waits until `check` has an answer; asks again whenever something happens to `topic`.
+    pub(crate) async fn wait<T>(
+        &self,
+        topic: Topic,
+        check: impl FnMut(&mut Locked<'_>) -> Poll<T> + Unpin,
+    ) -> T {
+        Wait::new(&self.shard, List::Connection(self.key, topic), check).await
+    }
+}
+
+impl Drop for ConnectionRef {
+    fn drop(&mut self) {
+        self.lock().on_handles_gone(self.key);
+    }
+}
