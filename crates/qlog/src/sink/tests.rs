@@ -1,6 +1,7 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use courser_base::Mutex;
 use courser_telemetry::{CloseCause, ConnectionClosed, StateChanged};
 
 use super::*;
