@@ -14,7 +14,8 @@ use self::parse::Announcement;
 use super::error::{Error, ErrorKind};
 use super::origin::Origin;
 
-/// What origins have announced. Bounded: an origin that nobody asks for long is forgotten first.
+/// The alternatives that origins have announced. The number of origins is bounded: the one unused
+/// for longest is removed first.
 #[derive(Debug, Default)]
 pub(super) struct AltSvcCache {
     origins: HashMap<Origin, Vec<Alternative>>,

@@ -24,16 +24,16 @@ use super::tls::{HTTPS_PORT, Tls, TlsSettings, Trust};
 use super::version::HttpVersion;
 
 impl Client {
-    /// A client with all defaults: it trusts whom the system trusts, follows 10 redirects, and has
-    /// no limit of time beyond that of connecting.
+    /// Creates a client with the default settings: it trusts the certificates that the system
+    /// trusts, follows 10 redirects, and limits only the time to connect.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] when the system's certificates cannot be had.
+    /// [`ErrorKind::Config`] if the system's certificates cannot be loaded.
     pub fn new() -> Result<Self, Error> {
         Self::builder().build()
     }
 
-    /// For clients with settings of their own.
+    /// Returns a builder for a client with custom settings.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }

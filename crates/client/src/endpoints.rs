@@ -8,7 +8,7 @@ use courser_quic::{Endpoint, EndpointConfig, runtime};
 
 use super::error::{Error, ErrorKind};
 
-/// The client's UDP sockets: one of each family, for all its connections.
+/// The client's UDP sockets: one per address family, for all its connections.
 #[derive(Debug, Default)]
 pub(super) struct Endpoints(Mutex<[Option<Endpoint>; 2]>);
 
@@ -37,7 +37,7 @@ impl Endpoints {
         }
     }
 
-    /// Those that are open.
+    /// Returns the open endpoints.
     pub(super) fn open(&self) -> Vec<Endpoint> {
         let endpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         endpoints.iter().flatten().cloned().collect()

@@ -5,33 +5,33 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::error::{Error, ErrorKind};
 
-/// Which proxies are used. QUIC is not, where there is one.
+/// The proxies of a client. QUIC is not used for requests through a proxy.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Proxy {
-    /// What the environment names: `http_proxy`, `HTTPS_PROXY`, `ALL_PROXY`, and not for what
-    /// `NO_PROXY` lists. One that cannot be used is an error of the requests that it is for.
+    /// The proxies named by the environment: `http_proxy`, `HTTPS_PROXY`, `ALL_PROXY`, except for
+    /// the hosts in `NO_PROXY`. If a proxy cannot be used, the requests that it applies to fail.
     #[default]
     Environment,
-    /// None.
+    /// No proxy.
     Direct,
-    /// This one for everything but what the list names, which is written like `NO_PROXY`.
+    /// This proxy for all hosts but those of a list in the format of `NO_PROXY`.
     Url {
-        /// `http://user:password@host:port`, or with one of
+        /// The URL of the proxy: `http://user:password@host:port`, or one with another scheme:
         ///
         /// - `https`: the proxy is reached over TLS,
-        /// - `socks5h`: SOCKS5 (RFC 1928), and the proxy resolves names,
-        /// - `socks5`: SOCKS5, names are resolved here,
-        /// - `socks4a`, `socks4`: SOCKS4 with and without names, IPv4 only; a password is not used.
+        /// - `socks5h`: SOCKS5 (RFC 1928), with names resolved by the proxy,
+        /// - `socks5`: SOCKS5, with names resolved by the client,
+        /// - `socks4a`, `socks4`: SOCKS4 with and without names, IPv4 only; a password is ignored.
         ///
-        /// SOCKS proxies listen on port 1080 unless it says otherwise.
+        /// The default port of SOCKS proxies is 1080.
         url: String,
-        /// Hosts, domains and networks separated by commas.
+        /// Hosts, domains and networks to connect to directly, separated by commas.
         except: String,
     },
 }
 
-/// The proxies that were named, by what they are for.
+/// The configured proxies and the requests that they apply to.
 #[derive(Debug)]
 pub(super) struct Proxies {
     matcher: Matcher,

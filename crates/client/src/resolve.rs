@@ -47,6 +47,6 @@ pub trait Resolve: Send + Sync + 'static {
     }
 }
 
-/// Between the first addresses and whatever else a lookup may still bring
+/// Time between the first addresses and the start without further results of the lookup
 /// (draft-ietf-happy-happyeyeballs-v3 §9: Resolution Delay).
 pub(super) const RESOLUTION_DELAY: Duration = Duration::from_millis(50);

@@ -66,7 +66,7 @@ pub enum DatagramError {
     /// The stream of the request was finished or reset by us, or does not belong to a request.
     #[error("the request stream has ended")]
     StreamOver,
-    /// The connection is over.
+    /// Ends everything when the connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
 }

@@ -20,16 +20,16 @@ pub(super) enum Failure {
     },
     /// The message cannot be sent as it is.
     Request(http3::RequestError),
-    /// The body to be sent failed.
+    /// The body to be sent returned an error.
     Body(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// The end that has detected an error.
+/// The end that detected an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// We did.
+    /// We detected it.
     Local,
-    /// The peer did, or gave up.
+    /// The peer detected it, or cancelled the request.
     Peer,
 }
 
@@ -98,7 +98,7 @@ impl From<WriteError> for Failure {
     }
 }
 
-/// A code as the transport wants it.
+/// Converts a code to the integer type of the transport.
 pub(super) fn var_int(code: Code) -> VarInt {
     VarInt::from_u64(code.value()).unwrap_or(VarInt::MAX)
 }

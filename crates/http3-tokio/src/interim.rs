@@ -116,7 +116,7 @@ impl Interim {
     }
 }
 
-/// A request without its final response, which whoever sends interim ones writes to.
+/// A request without its final response, to which interim responses may be written.
 #[derive(Debug)]
 struct Unanswered {
     state: Mutex<State>,

@@ -217,7 +217,7 @@ fn may_have_content(status: StatusCode) -> bool {
     status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
 }
 
-/// RFC 9110 §15.2, RFC 9114 §4.5.
+/// Returns true for statuses of interim responses: RFC 9110 §15.2, RFC 9114 §4.5.
 pub(super) fn is_interim(status: StatusCode) -> bool {
     status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }

@@ -16,8 +16,8 @@ impl Shared {
     }
 }
 
-/// Resolves to the peer's settings, or `None` if the connection is over before. Dropped, it leaves
-/// nothing behind: there may be many of these, and a peer that never says a word.
+/// Resolves to the peer's settings, or `None` if the connection ends before. Dropping it leaves
+/// nothing behind, because there may be many of these futures and a peer that never sends settings.
 #[derive(Debug)]
 pub(super) struct PeerSettings<'a> {
     shared: &'a Shared,

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 
-/// The place where the two halves of a stream meet.
+/// The slot where the two halves of a stream meet.
 #[derive(Debug, Default)]
 pub(super) struct Slot(Mutex<Halves>);
 
@@ -14,9 +14,9 @@ pub(super) struct Slot(Mutex<Halves>);
 pub(super) struct Halves {
     pub(super) incoming: Option<Box<Incoming>>,
     pub(super) outgoing: Option<Outgoing>,
-    /// Somebody waits for both.
+    /// True while a task waits for both halves.
     pub(super) is_wanted: bool,
-    /// The owner of the halves is done, or there will be none.
+    /// True if the owner of the halves is done, or there will be none.
     pub(super) is_over: bool,
     pub(super) taker: Option<Waker>,
     /// The task that waits for the end.
@@ -31,7 +31,7 @@ impl Slot {
         })))
     }
 
-    /// The receiving half, for whoever reads the request's body instead.
+    /// Returns the receiving half, for a reader of the request's body.
     pub(super) fn take_incoming(&self) -> Option<Box<Incoming>> {
         let mut halves = self.lock();
         if halves.is_wanted {
@@ -45,7 +45,7 @@ impl Slot {
         self.lock().is_wanted
     }
 
-    /// The answer was sent: the stream is the taker's.
+    /// Provides the stream to its taker, because the response was sent.
     pub(super) fn fulfil(&self, outgoing: Outgoing) {
         let mut halves = self.lock();
         if !halves.is_wanted {
@@ -59,7 +59,7 @@ impl Slot {
         taker.into_iter().for_each(Waker::wake);
     }
 
-    /// Nobody will have the stream, or nobody has it any more.
+    /// Ends the upgrade: the stream will have no owner, or has none any more.
     pub(super) fn end(&self) {
         let mut halves = self.lock();
         halves.is_over = true;

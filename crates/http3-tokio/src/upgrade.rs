@@ -104,7 +104,7 @@ impl Drop for OnUpgrade {
 #[derive(Clone, Debug)]
 pub(super) struct Offer(pub(super) Arc<Slot>);
 
-/// Tells a server's task that the stream is not used any more.
+/// Notifies a server's task that the stream is no longer used.
 #[derive(Debug)]
 struct End(Arc<Slot>);
 

@@ -458,7 +458,7 @@ impl Future for Connecting {
     type Output = Result<Connection, ConnectionError>;
 
     /// # Panics
-    /// After it has resolved.
+    /// Panics if polled after it has resolved.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let connection = this

@@ -77,7 +77,7 @@ pub enum WriteError {
     /// The peer stopped reading, with this error code of its application.
     #[error("stopped by the peer with code {0}")]
     Stopped(VarInt),
-    /// The connection is over.
+    /// Ends everything when the connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
     /// The stream was finished or reset before.
@@ -92,7 +92,7 @@ pub enum ReadError {
     /// The peer reset the stream, with this error code of its application.
     #[error("reset by the peer with code {0}")]
     Reset(VarInt),
-    /// The connection is over.
+    /// Ends everything when the connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
     /// The stream was stopped before.
@@ -131,7 +131,7 @@ pub enum ReadToEndError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoppedError {
-    /// The connection is over.
+    /// Ends everything when the connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
 }
@@ -159,7 +159,7 @@ pub enum SendDatagramError {
         /// Largest size that fits at present, in bytes.
         max: usize,
     },
-    /// The connection is over.
+    /// Ends everything when the connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
 }

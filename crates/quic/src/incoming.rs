@@ -214,13 +214,13 @@ impl Future for IncomingFuture {
     }
 }
 
-/// A client cannot be asked to prove its address twice.
+/// An error for a client that has already been asked to prove its address.
 #[derive(Debug, thiserror::Error)]
 #[error("the client's address is already validated")]
 pub struct RetryError(Box<Incoming>);
 
 impl RetryError {
-    /// Gives the incoming connection back, to be accepted or refused.
+    /// Returns the incoming connection, to be accepted or refused.
     pub fn into_incoming(self) -> Incoming {
         *self.0
     }

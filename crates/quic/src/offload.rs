@@ -10,7 +10,7 @@ use courser_transport::{ConnectionHandle, TlsTask};
 
 use crate::shard::{Locked, Shard};
 
-/// TLS work that the lock need not be held for.
+/// TLS tasks that run without the lock.
 pub(crate) type Tasks = Vec<(ConnectionHandle, TlsTask)>;
 
 impl Locked<'_> {

@@ -161,7 +161,7 @@ impl RecvStream {
         }
     }
 
-    /// The number of the stream.
+    /// Returns the number of the stream.
     pub fn id(&self) -> StreamId {
         self.id
     }

@@ -37,7 +37,7 @@ pub struct SendStream {
 /// How much [`SendStream::write_chunks`] has written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Written {
-    /// Bytes in all.
+    /// Total length in bytes.
     pub bytes: usize,
     /// Chunks written to their end; they are empty now.
     pub chunks: usize,
@@ -357,7 +357,7 @@ impl SendStream {
         }
     }
 
-    /// The number of the stream.
+    /// Returns the number of the stream.
     pub fn id(&self) -> StreamId {
         self.id
     }

@@ -70,8 +70,8 @@ const BATCHES_PER_TURN: usize = 4;
 /// Answers without a connection (Retry, refusals, resets) sent in one go: as many as one turn receives
 /// datagrams that need one.
 const STATELESS_PER_TURN: usize = 256;
-/// TLS work that runs at a time on one endpoint (limit K91): a quarter of the threads that tokio
-/// has for blocking work. Further work waits in order.
+/// Maximum of TLS tasks that run at a time on one endpoint (limit K91): a quarter of the threads
+/// that tokio has for blocking work. Further tasks wait in order.
 const MAX_RUNNING: usize = 128;
 /// No connection.
 const NO_KEY: usize = usize::MAX;

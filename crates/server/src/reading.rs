@@ -70,16 +70,16 @@ impl Arrears {
     }
 }
 
-/// The minimum pace at which a peer must read.
+/// The minimum rate at which a peer must read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReaderPace {
-    /// The time in which it may read nothing.
+    /// The longest time in which it may read nothing.
     pub(super) patience: Option<Duration>,
     pub(super) arrears: Option<Arrears>,
 }
 
 impl ReaderPace {
-    /// For how much longer the peer may take nothing.
+    /// Returns how much longer the peer may read nothing.
     pub(super) fn left(&self) -> Option<Duration> {
         let left = self.arrears.map(|arrears| arrears.left());
         self.patience.into_iter().chain(left).min()

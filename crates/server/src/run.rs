@@ -30,10 +30,10 @@ impl Server {
     /// Opens the sockets. Clients wait until there is a service.
     ///
     /// # Errors
-    /// When an address cannot be listened on, or a configuration does not work.
+    /// Returns an error if an address cannot be bound, or a configuration is invalid.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn bind(self) -> Result<Bound, Error> {
         bind(self)
     }
@@ -176,8 +176,7 @@ fn with_budgets(
     config
 }
 
-/// Opens the sockets of all addresses. Those with port 0 share one port, as far as their IP addresses
-/// differ.
+/// Opens the sockets of all addresses. With port 0, those with different IPs share one port.
 fn open_doors(
     addresses: Vec<SocketAddr>,
     quic: Option<&ServerConfig>,

@@ -13,7 +13,7 @@ use super::super::error::{Error, ErrorKind};
 use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
 
-/// One attempt. `alternative` names the alternative that the address is one of.
+/// Makes one attempt. `alternative` names the alternative that the address belongs to.
 pub(super) async fn attempt(
     core: &Arc<Core>,
     origin: &Origin,

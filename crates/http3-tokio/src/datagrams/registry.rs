@@ -269,7 +269,7 @@ const MOST_EARLY: usize = 32;
 /// Time for which early datagrams are kept: about one round trip (RFC 9297 §2.1) of a slow path.
 const LONGEST_EARLY: Duration = Duration::from_millis(300);
 
-/// The error of a request whose peer sends datagrams although it does not use them (RFC 9297 §2).
+/// The error of a request that receives datagrams although it does not use them (RFC 9297 §2).
 pub(crate) const UNWANTED_DATAGRAM: http3::Error = http3::Error {
     code: Code::DATAGRAM_ERROR,
     scope: Scope::Stream,

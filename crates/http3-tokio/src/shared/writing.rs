@@ -87,7 +87,7 @@ impl State {
         let (mut head, mut woken) = (std::mem::take(&mut self.head), Vec::new());
         let opened = quic.open_bi_with(cx, &mut woken, |id, locked| {
             if let Some(priority) = priority {
-                // It is open: it was just opened.
+                // The stream was just opened, so it is open.
                 locked.set_priority(id, priority::level(priority, id.index()));
             }
             self.http.append_section(id.value(), fields, &mut head);

@@ -45,7 +45,7 @@ impl Transmit {
     }
 }
 
-/// One hot buffer for outgoing batches, used again and again.
+/// A buffer for outgoing batches that is reused, so that it stays in the cache.
 #[derive(Debug)]
 pub struct TransmitBuffer {
     bytes: Vec<u8>,

@@ -191,7 +191,7 @@ impl Connection {
         self.life.error()
     }
 
-    /// The next thing the application should know.
+    /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -338,7 +338,7 @@ impl Connection {
         self.streams.moved()
     }
 
-    /// The endpoint has this much memory left for all its connections.
+    /// Sets the memory that the endpoint has left for all its connections.
     #[inline]
     pub(crate) fn set_memory_left(&mut self, left: u64) {
         self.streams.set_memory_left(left);

@@ -52,7 +52,7 @@ pub(crate) struct FirstInitial {
     pub(crate) original_destination: ConnectionId,
     /// Source ID of the Retry that the client answers.
     pub(crate) retry_source: Option<ConnectionId>,
-    /// A token has proven the client's address.
+    /// Returns true if a token has validated the client's address.
     pub(crate) is_validated: bool,
     /// Token for stateless resets of our handshake ID.
     pub(crate) reset_token: [u8; 16],

@@ -1,29 +1,29 @@
 //! Fates of datagrams, events for the application, and counters.
 
-/// A datagram whose fate is told; unique within its connection.
+/// Identifies a datagram whose fate is reported; unique within its connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DatagramId(pub(super) u64);
 
 /// What became of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DatagramFate {
-    /// The peer's QUIC implementation has it. Whether its application ever reads it is another
-    /// question (RFC 9221 §5.2).
+    /// The peer's QUIC implementation received it. Its application may still never read it (RFC
+    /// 9221 §5.2).
     Acked,
-    /// The packet that held it counts as lost. It may yet have arrived, only late.
+    /// The packet that held it counts as lost. It may still have arrived late.
     Lost,
-    /// It was not sent in time, so it was not sent.
+    /// It expired before it could be sent.
     Expired,
-    /// It was not sent, because newer ones had to have its place in the queue, or because the path
-    /// carries only smaller ones by now.
+    /// It was not sent, because newer datagrams needed its place in the queue, or because the path
+    /// now carries only smaller ones.
     Dropped,
 }
 
-/// Something about datagrams that the application may want to react to.
+/// An event about datagrams that the application may want to handle.
 ///
-/// [`Readable`](Self::Readable) and [`Room`](Self::Room) are edges: one is queued only after the
-/// application has found nothing to read or no room. Fates are only told where they were asked
-/// for.
+/// [`Readable`](Self::Readable) and [`Room`](Self::Room) are edge-triggered: one is queued only
+/// after the application found nothing to read or no room. Fates are reported only for datagrams
+/// that requested it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DatagramEvent {
     /// There is a datagram to read.
@@ -32,9 +32,9 @@ pub enum DatagramEvent {
     Room,
     /// What became of a datagram.
     Fate {
-        /// Which one.
+        /// The datagram.
         id: DatagramId,
-        /// What became of it.
+        /// Its fate.
         fate: DatagramFate,
     },
 }
@@ -42,22 +42,23 @@ pub enum DatagramEvent {
 /// Counters of datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DatagramStats {
-    /// Sent.
+    /// Datagrams sent.
     pub sent: u64,
     /// Bytes of these, without headers.
     pub sent_bytes: u64,
-    /// Received.
+    /// Datagrams received.
     pub received: u64,
     /// Bytes of these, without headers.
     pub received_bytes: u64,
-    /// Sent, and the packet that held it was acknowledged.
+    /// Datagrams sent whose packet was acknowledged.
     pub acked: u64,
-    /// Sent, and the packet that held it counts as lost.
+    /// Datagrams sent whose packet counts as lost.
     pub lost: u64,
-    /// Not sent, because the time for it was over.
+    /// Datagrams that expired before they were sent.
     pub expired: u64,
-    /// Not sent, because the queue was full of newer ones or the path has become too narrow.
+    /// Datagrams dropped before they were sent, because newer ones filled the queue or the path's
+    /// datagram size fell.
     pub unsent_dropped: u64,
-    /// Received and dropped, because nobody read them and newer ones came.
+    /// Datagrams received and dropped unread, because newer ones arrived.
     pub unread_dropped: u64,
 }

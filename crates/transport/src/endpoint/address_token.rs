@@ -16,7 +16,7 @@ use crate::rng::Rng;
 /// Lifetime of a token from a Retry: its client answers at once (limit K23).
 pub const RETRY_LIFETIME: Duration = Duration::from_secs(10);
 
-/// What a first Initial says about itself.
+/// The data of a first Initial that its token is checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {
     /// The token, possibly empty.

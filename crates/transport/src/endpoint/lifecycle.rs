@@ -24,7 +24,7 @@ use crate::error::TransportError;
 pub enum ConnectError {
     /// The peer's address is not a valid destination: port 0, or an unspecified address.
     InvalidAddress(SocketAddr),
-    /// A setting is outside its range.
+    /// An error for a setting outside its range.
     Config(ConfigError),
     /// TLS cannot start: the server name is invalid, or the configuration is unusable.
     Tls(TlsStartError),

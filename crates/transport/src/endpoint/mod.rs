@@ -89,7 +89,7 @@ pub struct Endpoint {
     creation: CreationLimiter,
     address_filter: Arc<AddressFilter>,
     backlog: Backlog,
-    /// True while new clients are refused.
+    /// Returns true while new clients are refused.
     is_busy: bool,
     filter: TokenFilter,
     reset_limiter: ReplyLimiter,

@@ -108,7 +108,7 @@ pub enum SentFrame {
     },
     /// A DATAGRAM frame whose fate is reported.
     TrackedDatagram {
-        /// The datagram.
+        /// Returns the datagram.
         id: DatagramId,
     },
     /// All frames of a datagram that probes for a larger size. The search of its path sends another

@@ -65,7 +65,7 @@ pub(super) struct SendPart {
     state: State,
     buffer: SendBuffer,
     limit: SendLimit,
-    /// The code of the peer's STOP_SENDING.
+    /// Returns the code of the peer's STOP_SENDING.
     stopped: Option<u64>,
     waiting: Waiting,
 }

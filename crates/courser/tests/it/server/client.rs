@@ -19,7 +19,7 @@ use tokio_rustls::client::TlsStream;
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type BoxBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// A connection.
+/// A connection of any protocol.
 pub(crate) enum Client {
     Http1(http1::SendRequest<BoxBody>),
     Http2(http2::SendRequest<BoxBody>),

@@ -385,7 +385,7 @@ fn close_that_the_amplification_limit_held_back_leaves_when_there_is_room() {
     close(&mut pair.server, pair.now, 0, b"");
     pair.drive();
     let sent = pair.server.sent.len();
-    // Attributable, and too short to be worth an answer.
+    // It can be attributed to the connection, but is too short to be answered.
     let id = pair.server.connection().handshake_mut().local_id();
     pair.send_to_server([&[0x40][..], &id, &[0; 12]].concat());
     assert_eq!(

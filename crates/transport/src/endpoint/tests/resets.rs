@@ -250,7 +250,7 @@ fn guessed_unused_and_foreign_tokens_reset_nobody() {
     let mut pair = Pair::connected();
     let token = reset_token(&mut pair);
     let mut endings = vec![[0; 16], [0xff; 16]];
-    // Tokens of IDs that the client has not used toward the server.
+    // Tokens of IDs that the client has not used towards the server.
     let spare: Vec<_> = pair.server.connection().ids().active().collect();
     let used = id_in_use(&mut pair);
     endings.extend(
