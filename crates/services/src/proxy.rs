@@ -151,6 +151,9 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
             .extensions
             .remove::<OnUpgrade>()
             .filter(|_| is_upgrade);
+        if !forward::has_valid_names(&parts.headers) {
+            return explained(StatusCode::BAD_REQUEST, "invalid field name");
+        }
         let version = parts.version;
         // Over other versions an interim response is not sent.
         let interim = parts.extensions.remove::<Interim>();
@@ -185,7 +188,8 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
             }
         };
         let response = match turn.within(self.times.response, asked).await {
-            Some(Ok(response)) => response,
+            Some(Ok(response)) if forward::has_valid_names(response.headers()) => response,
+            Some(Ok(_)) => return plain(StatusCode::BAD_GATEWAY),
             Some(Err(error)) => return plain(status_of(&error)),
             None => return plain(StatusCode::GATEWAY_TIMEOUT),
         };

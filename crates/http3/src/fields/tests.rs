@@ -86,6 +86,20 @@ fn makes_a_request() {
     assert_eq!(length, Some(5));
 }
 
+/// A field name is a token (RFC 9110 §5.6.2), and every byte that is not part of one makes a message
+/// malformed (RFC 9114 §10.3).
+#[test]
+fn names_with_bytes_outside_of_tokens_are_malformed() {
+    for name in [
+        "x\"y", "\"", "x y", "x(y", "x,y", "x/y", "x@y", "x[y", "x{y", "x\u{7f}",
+    ] {
+        assert!(is_malformed(request(&get(&[(name, "1")]))), "{name}");
+        assert!(is_malformed(response(&[(":status", "200"), (name, "1")])));
+        assert!(is_malformed(trailers(&[(name, "1")])), "{name}");
+    }
+    assert!(request(&get(&[("x!#$%&'*+-.^_`|~0", "1")])).is_ok());
+}
+
 #[test]
 fn makes_a_response() {
     let (response, length) = response(&[(":status", "204"), ("server", "x")]).expect("a response");

@@ -20,6 +20,12 @@ pub(super) fn is_upgrade(parts: &Parts) -> bool {
     is_listed && parts.headers.contains_key(UPGRADE) && parts.version == Version::HTTP_11
 }
 
+/// Returns true if all field names are tokens (RFC 9110 §5.6.2). `HeaderName` accepts quotation marks too,
+/// with which recipients may disagree about the end of the name.
+pub(super) fn has_valid_names(headers: &HeaderMap) -> bool {
+    headers.keys().all(|name| !name.as_str().contains('"'))
+}
+
 /// Removes the fields of this connection and adds those that name the client and the requested host.
 /// Values of such fields from the client are removed.
 pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_upgrade: bool) {
@@ -156,6 +162,16 @@ const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_with_quotation_marks_are_not_valid() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x!#$%&'*+-.^_`|~0", HeaderValue::from_static("1"));
+        assert!(has_valid_names(&headers));
+        let name = HeaderName::from_bytes(b"x\"y").expect("accepted by the http crate");
+        headers.insert(name, HeaderValue::from_static("1"));
+        assert!(!has_valid_names(&headers));
+    }
 
     fn parts(fields: &[(&str, &str)]) -> Parts {
         let mut request = http::Request::get("https://example.org:4433/path");

@@ -151,7 +151,10 @@ fn url_for(domain: &str) -> Option<Url> {
     } else {
         domain.to_owned()
     };
-    Url::parse(&format!("https://{host}/")).ok()
+    // Only a host: `a@b` would be the host `b` with a user.
+    let is_part = |byte: u8| b"@/?#\\".contains(&byte);
+    let url = Url::parse(&format!("https://{host}/")).ok()?;
+    (!host.bytes().any(is_part) && url.port().is_none()).then_some(url)
 }
 
 /// Returns an address without its brackets.

@@ -292,6 +292,9 @@ c.test\tFALSE\t/\tFALSE\t4102444799\tempty
 d.test\tFALSE\t/\tFALSE\t4102444799\ttoo\tmany\tparts
 d.test\tFALSE\t/\tFALSE\tlater\twrong\ttime
 d.test\tFALSE\t/\tFALSE\t1\told\t1
+u@d.test\tFALSE\t/\tFALSE\t0\tuser\t1
+d.test:443\tFALSE\t/\tFALSE\t0\tport\t1
+d.test/x\tFALSE\t/\tFALSE\t0\tpath\t1
 HTTP/1.1 200 OK\r
 Set-Cookie: head=1; domain=e.test; path=/; Max-Age=100\r
 set-cookie: nowhere=1\r
