@@ -1,4 +1,4 @@
-//! Bytes of the peer's unidirectional streams, on their way to the part that each stream is for.
+//! Passes the bytes of the peer's unidirectional streams to the parts that read them.
 //! RFC 9114 §6.2, §7.2.
 
 use bytes::Bytes;
