@@ -210,7 +210,7 @@ fn loss_is_counted_and_transfers_get_through() {
     assert!(number(&report, "back.dropped.loss") > 0.0, "{report:#}");
     // A server may send three times what it has received before the address is validated.
     let worst = number(&report, "amplification.worst");
-    assert!((0.1..=3.0).contains(&worst), "{worst}");
+    assert!(worst > 0.0 && worst <= 3.0, "{worst}");
 }
 
 #[test]
@@ -302,7 +302,10 @@ fn mistakes_are_told_in_one_line() {
     let with = |more: &[&str]| refusal(&[&proxy[..], more].concat());
     let cases: [(&[&str], &str); 7] = [
         (&["127.0.0.1:9", "--link", "lss=1%"], "did you mean 'loss'?"),
-        (&["127.0.0.1:9", "--link", "20mbps"], "write NAME=VALUE"),
+        (
+            &["127.0.0.1:9", "--link", "20mbps"],
+            "write other fields as NAME=VALUE",
+        ),
         (
             &["127.0.0.1:9", "--link-back", "rebind=1s"],
             "rebind: belongs to",
