@@ -1,4 +1,4 @@
-//! When to acknowledge. RFC 9000 §13.2, draft-ietf-quic-ack-frequency-12 §6.
+//! Decides when to acknowledge. RFC 9000 §13.2, draft-ietf-quic-ack-frequency-12 §6.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use courser_wire::frame::AckFrequency;
 use crate::acknowledger::received::Received;
 use crate::error::TransportError;
 
-/// Decides when an ACK frame leaves.
+/// Decides when an ACK frame is sent.
 ///
 /// A batch of 45 packets gets one ACK instead of 22: an ACK costs both ends more than everything
 /// else about two data packets together. Between batches every second packet is acknowledged, as
@@ -19,57 +19,57 @@ pub struct AckPolicy {
     unacknowledged: u64,
     due: bool,
     deadline: Option<Time>,
-    /// A stream ended in what is not acknowledged yet.
+    /// True when a packet that is not acknowledged yet ended a stream.
     has_end: bool,
     /// The last packet had a CE mark.
     was_marked: bool,
     /// The largest ack-eliciting number that arrived: Largest Unacked of the draft's §6.2.
     largest_eliciting: u64,
-    /// The largest number in an ACK that left.
+    /// The largest number in an ACK that was sent.
     largest_acked: Option<u64>,
     last_sent: Time,
-    /// Packets since the last ack-eliciting one we sent.
+    /// Packets sent since our last ack-eliciting one.
     streak: u32,
 }
 
-/// When the peer wants acknowledgements. draft-ietf-quic-ack-frequency-12 §4.
+/// The peer's terms for acknowledgements. draft-ietf-quic-ack-frequency-12 §4.
 #[derive(Clone, Copy, Debug)]
 struct Terms {
-    /// Of the frame that set them.
+    /// Sequence number of the frame that set the terms.
     sequence: Option<u64>,
     /// Ack-eliciting packets that may arrive without an ACK.
     threshold: u64,
-    /// `None` for our own.
+    /// The delay that the peer requested; `None` while our own applies.
     max_ack_delay: Option<Duration>,
-    /// How far behind a missing packet may lie: 1 for any gap, 0 for never.
+    /// Reordering threshold: 1 acknowledges at once for any gap, 0 for none.
     reordering: u64,
 }
 
 /// An ack-eliciting packet of the application space.
 #[derive(Clone, Copy, Debug)]
 pub struct AckEliciting {
-    /// Its number.
+    /// The packet number.
     pub number: u64,
-    /// It is the one that was expected next.
+    /// True when this packet was expected next.
     pub is_in_order: bool,
-    /// It came with a CE mark.
+    /// True when the packet had a CE mark.
     pub is_marked: bool,
-    /// A stream ends in it.
+    /// True when the packet ends a stream.
     pub ends_stream: bool,
-    /// It has an IMMEDIATE_ACK frame.
+    /// True when the packet has an IMMEDIATE_ACK frame.
     pub wants_ack: bool,
 }
 
 impl AckPolicy {
-    /// An ack-eliciting packet of the handshake arrived: acknowledged at once, because the peer
-    /// measures its first round-trip time by it (RFC 9000 §13.2.1).
+    /// Handles an ack-eliciting packet of the handshake. It is acknowledged at once, because the
+    /// peer takes its first round-trip time sample from it (RFC 9000 §13.2.1).
     pub fn on_handshake_packet(&mut self) {
         self.unacknowledged += 1;
         self.due = true;
     }
 
-    /// An ack-eliciting packet arrived, which `received` has noted already. `max_ack_delay` is
-    /// our own promise.
+    /// Handles an ack-eliciting packet that `received` contains already. `max_ack_delay` is the
+    /// delay that our transport parameters promise.
     pub fn on_ack_eliciting(
         &mut self,
         now: Time,
@@ -79,9 +79,9 @@ impl AckPolicy {
     ) {
         self.unacknowledged += 1;
         self.largest_eliciting = self.largest_eliciting.max(packet.number);
-        // Each change of the mark goes out at once, so that a sender who marks are fed back to
-        // knows when a queue begins and ends; every mark does while ACKs are not thinned
-        // (RFC 9000 §13.2.1, draft-ietf-quic-ack-frequency-12 §6.3).
+        // Each change of the mark is acknowledged at once, so that the sender detects the
+        // beginning and the end of a queue. While ACKs are not thinned, every mark is acknowledged
+        // at once (RFC 9000 §13.2.1, draft-ietf-quic-ack-frequency-12 §6.3).
         let changes = packet.is_marked != self.was_marked;
         self.was_marked = packet.is_marked;
         self.due |= packet.wants_ack
@@ -100,8 +100,8 @@ impl AckPolicy {
         );
     }
 
-    /// A packet is missing, or this one was, so far back that the peer should know.
-    /// draft-ietf-quic-ack-frequency-12 §6.2.
+    /// Returns true when this packet, or one still missing, is behind by the reordering threshold
+    /// or more. draft-ietf-quic-ack-frequency-12 §6.2.
     fn is_reordered(&self, packet: &AckEliciting, received: &Received) -> bool {
         let threshold = self.terms.reordering;
         match threshold {
@@ -109,7 +109,7 @@ impl AckPolicy {
             1 => return !packet.is_in_order,
             _ => {}
         }
-        // What lies below has been reported missing.
+        // Gaps below were reported by an earlier ACK.
         let start = self
             .largest_acked
             .map_or(0, |acked| (acked + 1).saturating_sub(threshold));
@@ -121,7 +121,7 @@ impl AckPolicy {
             .is_some_and(|missing| self.largest_eliciting.saturating_sub(missing) >= threshold)
     }
 
-    /// The peer says when it wants acknowledgements. Our `min_ack_delay` bounds the delay.
+    /// Takes the peer's terms for acknowledgements. Our `min_ack_delay` bounds the delay.
     ///
     /// # Errors
     /// PROTOCOL_VIOLATION for a delay below that, or of 2^14 ms and more.
@@ -151,9 +151,10 @@ impl AckPolicy {
         Ok(())
     }
 
-    /// All packets of a receive batch are processed; `rtt` is the smoothed round-trip time.
+    /// Ends a receive batch, all of whose packets are processed. `rtt` is the smoothed round-trip
+    /// time.
     pub fn on_batch_end(&mut self, now: Time, rtt: Duration) {
-        // After a silence, and at the end of a stream, the peer waits for news
+        // After an idle period, and at the end of a stream, the peer waits for an ACK
         // (draft-ietf-quic-ack-frequency-12 §6.1).
         let is_awaited = self.has_end || now.saturating_since(self.last_sent) > rtt;
         let threshold = if is_awaited {
@@ -164,30 +165,31 @@ impl AckPolicy {
         self.due |= self.unacknowledged > threshold;
     }
 
-    /// An ACK must leave now, in a packet of its own if need be.
+    /// Returns true when an ACK must be sent now, if necessary in a packet without other frames.
     pub fn is_due(&self) -> bool {
         self.due
     }
 
-    /// An ACK may ride along: something new arrived since the last one.
+    /// Returns true when a packet with other frames may carry an ACK: something new arrived since
+    /// the last one.
     pub fn is_pending(&self) -> bool {
         self.unacknowledged > 0
     }
 
-    /// When a pending ACK becomes due.
+    /// Returns the time at which a pending ACK becomes due.
     pub fn deadline(&self) -> Option<Time> {
         if self.due { None } else { self.deadline }
     }
 
-    /// The deadline may have passed.
+    /// Makes a pending ACK due if its deadline has passed.
     pub fn on_timeout(&mut self, now: Time) {
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             self.due = true;
         }
     }
 
-    /// An ACK frame up to `largest` was written. True when the packet should carry a PING too,
-    /// because the peer has not been asked for an ACK for long (RFC 9000 §13.2.4).
+    /// Handles an ACK frame up to `largest` that was written. Returns true when the packet should
+    /// carry a PING too, because no ack-eliciting packet was sent for long (RFC 9000 §13.2.4).
     pub fn on_ack_sent(&mut self, now: Time, largest: u64, packet_is_ack_eliciting: bool) -> bool {
         self.unacknowledged = 0;
         self.due = false;
@@ -230,17 +232,17 @@ impl Default for AckPolicy {
     }
 }
 
-/// One packet may arrive without an ACK: every second one gets it (RFC 9000 §13.2.2).
+/// One packet may arrive without an ACK; every second one is acknowledged (RFC 9000 §13.2.2).
 const DEFAULT_THRESHOLD: u64 = 1;
 
-/// The longest wait after the end of a stream. Long enough for a short answer to take the ACK
-/// along, which saves a packet per request; a longer one has no use, since nothing else follows.
+/// The longest delay of an ACK after the end of a stream. It lets a short response carry the ACK,
+/// which saves a packet per request. A longer delay has no use, since nothing else follows.
 const END_DELAY: Duration = Duration::from_millis(1);
 
-/// No delay may be that long (RFC 9000 §18.2).
+/// Delays must be shorter than this (RFC 9000 §18.2).
 const MAX_ACK_DELAY_END: Duration = Duration::from_millis(1 << 14);
 
-/// Non-ack-eliciting packets in a row after which one PING asks for an ACK (limit K29).
+/// Consecutive non-ack-eliciting packets after which one PING elicits an ACK (limit K29).
 const STREAK: u32 = 19;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Acknowledgements of received packets: which have arrived, and when an ACK frame is due.
-//! RFC 9000 §13.2.
+//! Acknowledges received packets: remembers which have arrived, and decides when an ACK frame is
+//! due. RFC 9000 §13.2.
 
 pub mod ack_policy;
 pub mod received;
@@ -30,9 +30,9 @@ pub(crate) struct Acknowledger {
 /// The delays that our transport parameters promise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promise {
-    /// The longest time for which we hold acknowledgements back.
+    /// The longest time by which we delay acknowledgements.
     pub(crate) max_ack_delay: Duration,
-    /// The shortest time that the peer may ask for, if we offered to take such requests.
+    /// The shortest delay that the peer may request; `None` if we accept no such requests.
     pub(crate) min_ack_delay: Option<Duration>,
 }
 
@@ -47,19 +47,19 @@ struct Space {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived {
     pub(crate) number: u64,
-    /// The time at which it came. It may have waited for its keys since.
+    /// The time of arrival. The packet may have waited for its keys since.
     pub(crate) at: Time,
     pub(crate) ecn: Ecn,
     pub(crate) ack_eliciting: bool,
     pub(crate) ends_stream: bool,
-    /// It has an IMMEDIATE_ACK frame.
+    /// True when the packet has an IMMEDIATE_ACK frame.
     pub(crate) wants_ack: bool,
 }
 
 /// An ACK frame that was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WrittenAck {
-    /// So many packets without an ack-eliciting one have left that a PING should ask the peer for
+    /// True when so many packets were sent without an ack-eliciting one that a PING should elicit
     /// an acknowledgement.
     pub(crate) wants_ping: bool,
 }
@@ -98,38 +98,38 @@ impl Acknowledger {
         }
     }
 
-    /// True while a space is open.
+    /// Returns true while a space is open.
     pub(crate) fn is_open(&self, id: SpaceId) -> bool {
         self.get(id).is_some()
     }
 
-    /// True while a space of the handshake is open.
+    /// Returns true while a space of the handshake is open.
     pub(crate) fn is_in_handshake(&self) -> bool {
         self.initial.is_some() || self.handshake.is_some()
     }
 
-    /// The packet number to expect next in a space, for expanding truncated ones.
+    /// Returns the packet number expected next in a space, for expanding truncated ones.
     #[inline]
     pub(crate) fn expected(&self, id: SpaceId) -> Option<u64> {
         Some(self.get(id)?.received.expected())
     }
 
-    /// True when a packet was received before, or is too old to tell.
+    /// Returns true when a packet was received before, or is too old to decide.
     #[inline]
     pub(crate) fn is_duplicate(&self, id: SpaceId, number: u64) -> bool {
         self.get(id)
             .is_none_or(|space| space.received.is_duplicate(number))
     }
 
-    /// Notes a packet that was processed in full: it may be acknowledged now (RFC 9000 §13.1).
-    /// True when it is the largest of its space so far.
+    /// Records a packet that was processed in full: it may be acknowledged now (RFC 9000 §13.1).
+    /// Returns true when it is the largest of its space so far.
     pub(crate) fn on_packet(&mut self, now: Time, id: SpaceId, packet: &Arrived) -> bool {
         let max_ack_delay = self.promise.max_ack_delay;
         let Some(space) = self.get_mut(id) else {
             return false;
         };
         let expected = space.received.expected();
-        // The wait for keys must not look like a longer path to the peer (RFC 9000 §13.2.5).
+        // The wait for keys must not raise the peer's round-trip time (RFC 9000 §13.2.5).
         space.received.insert(packet.number, packet.at, packet.ecn);
         if packet.ack_eliciting && id == SpaceId::Application {
             let packet = AckEliciting {
@@ -149,12 +149,12 @@ impl Acknowledger {
         packet.number >= expected
     }
 
-    /// Ends a batch of received packets, whose path has this round-trip time.
+    /// Ends a batch of received packets. `rtt` is the round-trip time of their path.
     pub(crate) fn on_batch_end(&mut self, now: Time, rtt: Duration) {
         self.application.policy.on_batch_end(now, rtt);
     }
 
-    /// Takes the peer's request for another frequency.
+    /// Takes the peer's request for another ACK frequency.
     ///
     /// # Errors
     ///
@@ -181,20 +181,20 @@ impl Acknowledger {
             .ok_or_else(|| TransportError::frame_encoding(reason))
     }
 
-    /// The peer has received an ACK frame up to `largest`.
+    /// Handles the acknowledgement of an ACK frame up to `largest`.
     pub(crate) fn on_ack_acknowledged(&mut self, id: SpaceId, largest: u64) {
         if let Some(space) = self.get_mut(id) {
             space.received.on_ack_acknowledged(largest);
         }
     }
 
-    /// True when an ACK frame is due in a space.
+    /// Returns true when an ACK frame is due in a space.
     #[inline]
     pub(crate) fn is_due(&self, id: SpaceId) -> bool {
         self.get(id).is_some_and(|space| space.policy.is_due())
     }
 
-    /// The time at which an acknowledgement of 1-RTT packets is due.
+    /// Returns the time at which an acknowledgement of 1-RTT packets is due.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.application.policy.deadline()
     }
@@ -235,12 +235,12 @@ impl Acknowledger {
         Some(WrittenAck { wants_ping })
     }
 
-    /// ACK frames written since the connection began.
+    /// Returns the number of ACK frames written since the connection began.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Ranges of 1-RTT packets that are remembered.
+    /// Returns the number of ranges of 1-RTT packets that are remembered.
     #[cfg(test)]
     pub(crate) fn received(&self) -> &Received {
         &self.application.received
@@ -268,19 +268,19 @@ impl Acknowledger {
 /// The packet that an ACK frame is written into.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckContext {
-    /// No other frame may follow.
+    /// True when no other frame may follow.
     pub(crate) is_alone: bool,
-    /// A probe repeats the last ACK.
+    /// True when a probe repeats the last ACK.
     pub(crate) is_repeated: bool,
-    /// Ack-eliciting frames follow.
+    /// True when ack-eliciting frames follow.
     pub(crate) asks: bool,
 }
 
 /// The exponent of our ACK delays. We announce the default (RFC 9000 §18.2).
 pub(crate) const ACK_DELAY_EXPONENT: u32 = 3;
-/// Ranges in one ACK frame (limit K03). Each is repeated in as many frames.
+/// Ranges in one ACK frame (limit K03). Each range is repeated in as many frames.
 const USUAL_ACK_RANGES: usize = 32;
-/// Ranges in an ACK frame of half a packet, so that a packet that comes very late is reported at
+/// Ranges in an ACK frame of half a packet, so that a packet that arrives very late is reported at
 /// least once.
 const MAX_ACK_RANGES: usize = 200;
 

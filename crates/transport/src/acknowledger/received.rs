@@ -2,16 +2,16 @@
 
 use courser_base::{Ecn, EcnCounts, RangeSet, Time};
 
-/// Ranges kept for duplicate detection and acknowledgement (limit K03). What lies below the
-/// lowest is refused, so a path that reorders needs many: 5 % of the packets half a round trip
-/// late make hundreds of holes on a fast path. They cost 16 bytes each while they last.
+/// Ranges kept for duplicate detection and acknowledgement (limit K03). Numbers below the lowest
+/// are refused, so a path that reorders needs many: if 5 % of the packets are half a round trip
+/// late, a fast path has hundreds of gaps. Each costs 16 bytes while it lasts.
 pub const MAX_RANGES: usize = 1024;
 
-/// What arrived in one packet number space. RFC 9000 §13.2.3.
+/// The packet numbers that arrived in one packet number space. RFC 9000 §13.2.3.
 #[derive(Debug, Default)]
 pub struct Received {
     ranges: RangeSet,
-    /// Numbers below were forgotten; they might have been processed and are refused
+    /// Numbers below were forgotten. They might have been processed, and are refused
     /// (RFC 9000 §12.3).
     floor: u64,
     largest_time: Time,
@@ -21,22 +21,22 @@ pub struct Received {
 }
 
 impl Received {
-    /// The largest number that arrived.
+    /// Returns the largest number that arrived.
     pub fn largest(&self) -> Option<u64> {
         self.ranges.max()
     }
 
-    /// The number to expect next, for expanding truncated numbers (RFC 9000 §17.1).
+    /// Returns the number expected next, for expanding truncated numbers (RFC 9000 §17.1).
     pub fn expected(&self) -> u64 {
         self.ranges.max().map_or(0, |largest| largest + 1)
     }
 
-    /// True when the packet was seen before or is too old to tell.
+    /// Returns true when the packet was received before or is too old to decide.
     pub fn is_duplicate(&self, packet_number: u64) -> bool {
         packet_number < self.floor || self.ranges.contains(packet_number)
     }
 
-    /// Notes a packet that was opened and processed in full.
+    /// Records a packet that was opened and processed in full.
     pub fn insert(&mut self, packet_number: u64, now: Time, ecn: Ecn) {
         if self
             .ranges
@@ -56,13 +56,13 @@ impl Received {
         }
     }
 
-    /// The peer saw an ACK up to `largest`: older ranges need no repeating. The newest one
-    /// stays, so that the largest number is always known (RFC 9000 §13.2.4).
+    /// Forgets ranges up to `largest`, because the peer has received an ACK for them. The newest
+    /// range stays, so that the largest number is always known (RFC 9000 §13.2.4).
     pub fn on_ack_acknowledged(&mut self, largest: u64) {
         let Some(newest) = self.ranges.last() else {
             return;
         };
-        // What lies in the newest range stays acknowledged without cost.
+        // Numbers in the newest range stay acknowledged without cost.
         let end = (largest + 1).min(newest.start);
         if self.ranges.len() > 1 {
             self.ranges.remove_below(end);
@@ -70,8 +70,8 @@ impl Received {
         }
     }
 
-    /// The smallest missing number from `start` on, below the largest that arrived. Forgotten
-    /// numbers are not missing.
+    /// Returns the smallest missing number from `start` on, below the largest that arrived.
+    /// Forgotten numbers are not missing.
     pub fn first_missing(&self, start: u64) -> Option<u64> {
         let start = start.max(self.floor);
         let mut is_below_another = false;
@@ -84,8 +84,8 @@ impl Received {
         is_below_another.then_some(start)
     }
 
-    /// How many ranges the next ACK frame should have: `usual` ones, and more when a packet has
-    /// arrived so late that its range is not among these.
+    /// Returns the number of ranges for the next ACK frame: `usual`, or more when a packet arrived
+    /// so late that its range is not among these.
     pub fn ranges_wanted(&self, usual: usize) -> usize {
         let below = |lowest| {
             let newer = self.ranges.iter().rev();
@@ -97,22 +97,22 @@ impl Received {
         self.lowest_news.map_or(usual, below).max(usual)
     }
 
-    /// An ACK frame was sent.
+    /// Handles an ACK frame that was sent.
     pub fn on_ack_sent(&mut self) {
         self.lowest_news = None;
     }
 
-    /// The ranges to put into an ACK frame.
+    /// Returns the ranges to put into an ACK frame.
     pub fn ranges(&self) -> &RangeSet {
         &self.ranges
     }
 
-    /// When the largest number arrived: ACK Delay counts from here.
+    /// Returns the time at which the largest number arrived: ACK Delay counts from then on.
     pub fn largest_time(&self) -> Time {
         self.largest_time
     }
 
-    /// ECN counts for ACK frames; `None` while no packet was marked.
+    /// Returns the ECN counts for ACK frames, or `None` while no packet was marked.
     pub fn ecn(&self) -> Option<&EcnCounts> {
         (!self.ecn.is_empty()).then_some(&self.ecn)
     }

@@ -6,7 +6,7 @@ use courser_base::{Ecn, FourTuple, Time};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) now: Time,
-    /// When it came, which is before `now` for packets that had to wait for their keys.
+    /// Time of arrival, which is before `now` for packets that had to wait for their keys.
     pub(crate) arrived: Time,
     pub(crate) path: FourTuple,
     pub(crate) ecn: Ecn,

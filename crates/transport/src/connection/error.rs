@@ -1,4 +1,4 @@
-//! Why a connection ended.
+//! Reasons why connections end.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use courser_wire::{ApplicationErrorCode, TransportErrorCode};
 
 use crate::error::TransportError;
 
-/// Why a connection is over.
+/// The reason why a connection is over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConnectionError {
-    /// The server speaks none of our versions; these are the ones it offered (RFC 9000 §6.2).
+    /// The server supports none of our versions (RFC 9000 §6.2).
     VersionMismatch {
-        /// What the server listed.
+        /// The versions that the server listed.
         offered: Vec<u32>,
     },
     /// The peer broke a rule, or TLS failed on our side.
@@ -28,7 +28,7 @@ pub enum ConnectionError {
     },
     /// The peer has lost the connection's state (RFC 9000 §10.3).
     Reset,
-    /// Nothing was heard for the idle timeout.
+    /// No packet arrived for the idle timeout.
     TimedOut,
     /// The handshake did not finish in time.
     HandshakeTimedOut,
@@ -41,24 +41,24 @@ pub enum ConnectionError {
 pub struct PeerClose {
     /// Its code.
     pub code: TransportErrorCode,
-    /// The frame type it blames, 0 for none.
+    /// The frame type that caused the error, 0 for none.
     pub frame_type: u64,
     /// For humans; any bytes.
     pub reason: Bytes,
 }
 
 impl ConnectionError {
-    /// True when time ran out, rather than somebody closing.
+    /// Returns true when a timeout ended the connection, rather than a close of either end.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::TimedOut | Self::HandshakeTimedOut)
     }
 
-    /// True when our own application closed the connection.
+    /// Returns true when our own application closed the connection.
     pub fn is_local_close(&self) -> bool {
         matches!(self, Self::LocallyClosed)
     }
 
-    /// True when the two ends have no application protocol in common (RFC 9001 §8.1).
+    /// Returns true when the two ends have no application protocol in common (RFC 9001 §8.1).
     pub fn is_protocol_mismatch(&self) -> bool {
         let alert = match self {
             Self::TransportError(error) => error.code.alert(),
@@ -98,10 +98,10 @@ impl fmt::Display for ConnectionError {
     }
 }
 
-/// Longest piece of a peer's text that is shown.
+/// The most bytes of a peer's reason that are shown.
 const SHOWN_REASON: usize = 256;
 
-/// A reason is any bytes a peer likes: show it escaped and cut (RFC 9000 §19.19).
+/// Writes a reason escaped and cut, because the peer can choose any bytes (RFC 9000 §19.19).
 fn write_reason(f: &mut fmt::Formatter<'_>, reason: &[u8]) -> fmt::Result {
     if reason.is_empty() {
         return Ok(());

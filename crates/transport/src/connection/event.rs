@@ -1,4 +1,4 @@
-//! What the application is told.
+//! Events for the application.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use super::error::ConnectionError;
 use crate::datagram::DatagramEvent;
 use crate::stream::StreamEvent;
 
-/// Something the application may want to react to.
+/// An event that the application may want to handle.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
     /// ALPN and server name are known.
@@ -15,19 +15,19 @@ pub enum Event {
     Connected,
     /// The handshake is confirmed (RFC 9001 §4.1.2).
     Confirmed,
-    /// Something about streams.
+    /// An event of the streams.
     Stream(StreamEvent),
-    /// Something about datagrams.
+    /// An event of the datagrams.
     Datagram(DatagramEvent),
     /// The peer's address changed and the new one is in use.
     PathChanged {
         /// The new address; not yet proven.
         peer: SocketAddr,
     },
-    /// The connection is over. Comes once; nothing but draining follows, and no event of streams
-    /// or datagrams.
+    /// The connection is over. The event occurs once; only draining follows, and no event of
+    /// streams or datagrams.
     ///
-    /// Unless we ended it, what had arrived can still be accepted and read, from
+    /// Unless we ended it, data that had arrived can still be accepted and read, from
     /// [`Connection::streams`](super::Connection::streams) until the endpoint forgets the
     /// connection, or from [`Connection::take_unread`](super::Connection::take_unread).
     Lost(ConnectionError),

@@ -1,4 +1,4 @@
-//! What goes into a packet: the one list of who may fill it, most urgent first.
+//! Fills packets with frames: the one list of the parts that write them, most urgent first.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(super) enum Content {
     AckOnly,
     /// Challenge and response of one path.
     Probe(PathIndex),
-    /// Something to acknowledge and padding: probe of this number, for this datagram size.
+    /// An ack-eliciting frame and padding: the probe of this number, for this datagram size.
     MtuProbe(u32, u16),
 }
 
@@ -50,7 +50,7 @@ impl Order {
     }
 }
 
-/// Asks each part, most urgent first, until the packet is full.
+/// Lets each part write its frames, most urgent first, until the packet is full.
 #[inline]
 pub(super) fn fill(
     packet: &mut PacketBuilder<'_>,
@@ -112,13 +112,13 @@ fn fill_ack(
 ) {
     let Order { now, space, .. } = order;
     let is_alone = order.content == Content::AckOnly;
-    // Whether the packet is more than an ACK is not known yet. A PING too many is harmless.
+    // The packet may still get frames other than an ACK. A PING too many is harmless.
     let has_data = owners.streams.has_stream_data() || owners.datagrams.wants_to_send();
     let has_crypto = owners.handshake.wants_to_send_crypto(space);
     let context = AckContext {
         is_alone,
-        // A probe of the handshake repeats the last ACK, which may have been lost: the peer sends
-        // no more unless it is asked, and waits for it with a timeout that doubles.
+        // A probe of the handshake repeats the last ACK, which may have been lost. The peer waits
+        // for it with a timeout that doubles, and sends nothing more unless it is asked.
         is_repeated: recovery.is_handshake_probe(space, has_crypto),
         asks: !is_alone && has_data,
     };
@@ -128,8 +128,8 @@ fn fill_ack(
     }
 }
 
-/// Writes frames of a path; true when there was one, because their datagram must be a full one
-/// (RFC 9000 §8.2.1, §8.2.2).
+/// Writes the frames of a path. Returns true when there was one, because their datagram must have
+/// full size (RFC 9000 §8.2.1, §8.2.2).
 fn fill_path_frames(
     packet: &mut PacketBuilder<'_>,
     now: Time,
@@ -145,7 +145,7 @@ fn fill_path_frames(
     written.any
 }
 
-/// Writes datagrams, as far as they may go before stream data that waits, and then stream data.
+/// Writes the datagrams that may precede waiting stream data, and then stream data.
 fn fill_data(
     packet: &mut PacketBuilder<'_>,
     now: Time,
@@ -183,8 +183,8 @@ pub(super) fn frame_room(mtu: u16, id_len: usize) -> usize {
     usize::from(mtu).saturating_sub(1 + id_len + LONGEST_NUMBER + TAG_LEN)
 }
 
-/// Below this a round trip is made of wakeups and system calls, whose delays a window must cover
-/// too: 2 MiB at 1.7 GB/s, which still fits the usual socket buffers.
+/// Shorter round trips consist of wakeups and system calls, whose delays a window must cover too:
+/// 2 MiB at 1.7 GB/s, which still fits the usual socket buffers.
 const MIN_WINDOW_RTT: Duration = Duration::from_micros(300);
-/// Bytes of a packet number at most (RFC 9000 §17.1).
+/// The most bytes of a packet number (RFC 9000 §17.1).
 const LONGEST_NUMBER: usize = 4;

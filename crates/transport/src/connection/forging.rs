@@ -1,4 +1,4 @@
-//! What tests need to seal packets in a connection's name.
+//! Test support for sealing packets in a connection's name.
 
 use courser_crypto::HeaderKey;
 use courser_wire::ConnectionId;
@@ -13,8 +13,8 @@ impl Connection {
         (self.ids.destination(), self.handshake.local_id())
     }
 
-    /// Takes the next packet number of a space and notes a packet of no consequence under it,
-    /// so that an honest acknowledgement of the forged packet is nothing special.
+    /// Takes the next packet number of a space and records an empty packet under it, so that an
+    /// honest acknowledgement of the forged packet is valid.
     pub(crate) fn forging_number(&mut self, space: SpaceId) -> u64 {
         if space == SpaceId::Application {
             self.protection.derive();

@@ -1,20 +1,21 @@
-//! Silence of the peer: idle timeout, keep-alive, requests for credit. RFC 9000 §4.1, §10.1.
+//! Timers of an idle connection: idle timeout, keep-alive, requests for credit. RFC 9000 §4.1,
+//! §10.1.
 
 use std::time::Duration;
 
 use courser_base::Time;
 
-/// Counts silence.
+/// Measures how long the connection has been idle.
 #[derive(Debug)]
 pub(crate) struct Idle {
     timeout: Option<Duration>,
     keep_alive: Option<Duration>,
-    /// Keeps the connection alive while the application waits for an answer.
+    /// True when the connection is kept alive while the application waits for an answer.
     keep_while_busy: bool,
     last: Time,
-    /// When the peer was last heard.
+    /// Time of the last packet from the peer.
     heard: Time,
-    /// Sending restarts the timer only once after each packet from the peer.
+    /// True when sending has restarted the timer, once after each packet from the peer.
     sent_since: bool,
     credit: CreditRequests,
 }
@@ -23,9 +24,9 @@ pub(crate) struct Idle {
 #[derive(Clone, Copy, Debug, Default)]
 struct CreditRequests {
     count: u32,
-    /// Stream bytes that had been sent by then.
+    /// Stream bytes that had been sent at the last request.
     data_sent: u64,
-    /// When the peer had last been heard then; one request for each time.
+    /// Value of `heard` at the last request. Only one request is made for each value.
     made_after: Option<Time>,
 }
 
@@ -42,17 +43,17 @@ impl Idle {
         }
     }
 
-    /// The timeout agreed upon.
+    /// Returns the timeout agreed upon.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// When a packet of the peer was last processed, or the connection began.
+    /// Returns the time at which a packet of the peer was last processed, or the connection began.
     pub(crate) fn heard(&self) -> Time {
         self.heard
     }
 
-    /// The peer's value is known: the smaller one counts, zero means none.
+    /// Takes the peer's timeout. The smaller of both applies, and zero means none.
     pub(crate) fn on_peer_timeout(&mut self, millis: u64) {
         if millis == 0 {
             return;
@@ -61,14 +62,14 @@ impl Idle {
         self.timeout = Some(self.timeout.map_or(peer, |own| own.min(peer)));
     }
 
-    /// A packet of the peer was processed.
+    /// Handles a packet of the peer that was processed.
     pub(crate) fn on_received(&mut self, now: Time) {
         self.last = now;
         self.heard = now;
         self.sent_since = false;
     }
 
-    /// A packet left.
+    /// Handles a packet that was sent.
     #[inline]
     pub(crate) fn on_packet_sent(&mut self, now: Time, is_ack_eliciting: bool) {
         if is_ack_eliciting && !self.sent_since {
@@ -77,7 +78,7 @@ impl Idle {
         }
     }
 
-    /// When the connection dies of silence: never earlier than three probe timeouts, as far as
+    /// Returns the time of the idle timeout: at least three probe timeouts, as far as
     /// [`MAX_STRETCH`] allows.
     pub(crate) fn deadline(&self, pto: Duration) -> Option<Time> {
         let timeout = self.timeout?;
@@ -89,7 +90,8 @@ impl Idle {
         self.keep_while_busy = is_on;
     }
 
-    /// When a keep-alive is due. `is_busy` says whether the application waits for an answer.
+    /// Returns the time at which a keep-alive is due. `is_busy` is true while the application waits
+    /// for an answer.
     pub(crate) fn keep_alive_at(&self, is_busy: bool) -> Option<Time> {
         // After an unanswered packet the probe timer takes over.
         if self.sent_since {
@@ -104,16 +106,16 @@ impl Idle {
         Some(self.last + interval?)
     }
 
-    /// Returns the time at which a blocked sender asks for credit again. Seldom if that does not
-    /// help, and only so often: a peer that grants nothing is left to the idle timeout.
-    /// `data_sent` are the stream bytes that were sent so far.
+    /// Returns the time at which a blocked sender asks for credit again. Intervals double without
+    /// effect, and requests end after [`MAX_CREDIT_REQUESTS`]: the idle timeout ends the connection
+    /// if the peer grants nothing. `data_sent` is the number of stream bytes sent so far.
     pub(crate) fn credit_request_at(&self, data_sent: u64, pto: Duration) -> Option<Time> {
         let count = self.credit.since(data_sent).count;
         let is_due = self.credit.made_after != Some(self.heard) && count < MAX_CREDIT_REQUESTS;
         is_due.then(|| self.heard + pto.saturating_mul(3 << count))
     }
 
-    /// A blocked sender asks for credit.
+    /// Counts a request of a blocked sender for credit.
     pub(crate) fn on_credit_requested(&mut self, data_sent: u64) {
         self.credit = self.credit.since(data_sent);
         self.credit.count += 1;
@@ -134,13 +136,13 @@ impl CreditRequests {
     }
 }
 
-/// The last comes after more than 700 probe timeouts.
+/// The most requests for credit. The last is sent after more than 700 probe timeouts.
 const MAX_CREDIT_REQUESTS: u32 = 8;
 
 /// The longest time to which three probe timeouts prolong the idle timeout (limit K82).
 ///
-/// The peer decides how long a probe timeout is: it acknowledges late (attack A51). A minute is
-/// three probe timeouts of a path of several seconds.
+/// The peer can prolong a probe timeout by late acknowledgements (attack A51). A minute is three
+/// probe timeouts of a path of several seconds.
 const MAX_STRETCH: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! One QUIC connection. RFC 9000, RFC 9001, RFC 9002.
 //!
-//! The connection owns parts that own their state, and calls them in written orders: which part
-//! sees a frame is in `dispatch`, what leaves and when in `transmit`, who hears of an
-//! acknowledgement in `fate`.
+//! The connection owns parts that own their state, and calls them in written orders: `dispatch`
+//! passes frames to the parts, `transmit` decides what is sent and when, and `fate` reports
+//! acknowledgements and losses to the parts.
 
 mod arrival;
 mod close;
@@ -90,65 +90,66 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Which end this is.
+    /// Returns the side of the connection: client or server.
     pub fn side(&self) -> Side {
         self.handshake.side()
     }
 
-    /// True until the handshake is complete.
+    /// Returns true until the handshake is complete.
     pub fn is_handshaking(&self) -> bool {
         self.life.is_handshaking()
     }
 
-    /// True once the handshake is confirmed.
+    /// Returns true once the handshake is confirmed.
     pub fn is_confirmed(&self) -> bool {
         self.life.is_confirmed()
     }
 
-    /// True when the connection is over, for whatever reason.
+    /// Returns true when the connection is over, for any reason.
     pub fn is_closed(&self) -> bool {
         !self.life.is_open()
     }
 
-    /// True when the peer knows that the connection is over, or is gone: nothing more is to be
-    /// said, only late packets are swallowed.
+    /// Returns true when the connection is over and nothing more has to be sent: the peer has ended
+    /// it too, or is gone. Late packets are dropped.
     pub fn is_quiet(&self) -> bool {
         self.life.is_quiet()
     }
 
-    /// True when nothing is left to do; the endpoint forgets the connection.
+    /// Returns true when nothing is left to do: the endpoint forgets the connection.
     pub fn is_drained(&self) -> bool {
         self.life.is_drained()
     }
 
-    /// Addresses of the path in use.
+    /// Returns the addresses of the path in use.
     pub fn path(&self) -> FourTuple {
         self.paths.active().tuple()
     }
 
-    /// Addresses of the path where the peer was last proven to be: those that an application may
-    /// believe. The path in use is another one while a peer that moved has not answered there
-    /// (RFC 9000 §9.3), for its address may be forged.
+    /// Returns the addresses of the last validated path, which an application may trust. The path
+    /// in use is another one while a peer that moved has not answered there (RFC 9000 §9.3): its
+    /// address may be forged.
     pub fn proven_path(&self) -> FourTuple {
         self.paths.proven().tuple()
     }
 
-    /// Smoothed round-trip time of the path in use.
+    /// Returns the smoothed round-trip time of the path in use.
     pub fn rtt(&self) -> Duration {
         self.recovery.route().rtt().smoothed()
     }
 
-    /// What the handshake negotiated; `None` until ALPN and server name are known.
+    /// Returns the values that the handshake negotiated, or `None` until ALPN and server name are
+    /// known.
     pub fn handshake_data(&self) -> Option<HandshakeData> {
         self.handshake.data().cloned()
     }
 
-    /// The peer's certificate chain in DER, its own first.
+    /// Returns the peer's certificate chain in DER, its own first.
     pub fn peer_certificates(&self) -> Option<Vec<Vec<u8>>> {
         self.handshake.peer_certificates().cloned()
     }
 
-    /// The TLS exporter, once the handshake is complete.
+    /// Returns the TLS exporter, once the handshake is complete.
     pub fn exporter(&self) -> Option<&Exporter> {
         self.handshake.exporter()
     }
@@ -172,21 +173,21 @@ impl Connection {
             .map_err(|error| TlsError::internal(error.to_string()))
     }
 
-    /// The streams: open, accept, read, write.
+    /// Returns the streams, to open, accept, read and write them.
     pub fn streams(&mut self) -> &mut Streams {
         &mut self.streams
     }
 
-    /// Takes the streams of a connection that is over, as far as something of them can still be
-    /// accepted or read; `None` when there is nothing, or our end closed.
+    /// Takes the streams of a connection that is over, if some can still be accepted or read.
+    /// Returns `None` when there are none, or our end closed.
     ///
-    /// The connection lives for three probe timeouts at the most after its end; this lives as long
-    /// as the application wants.
+    /// The connection lives for at most three probe timeouts after its end. The streams taken live
+    /// as long as the application wants.
     pub fn take_unread(&mut self) -> Option<Streams> {
         self.streams.take_unread()
     }
 
-    /// Why the connection is over, once it is.
+    /// Returns the reason why the connection is over, once it is.
     pub fn close_error(&self) -> Option<&ConnectionError> {
         self.life.error()
     }
@@ -202,7 +203,7 @@ impl Connection {
         self.datagrams.poll_event().map(Event::Datagram)
     }
 
-    /// Sends a PING, so that the peer proves to be there.
+    /// Sends a PING, which the peer has to acknowledge.
     pub fn ping(&mut self) {
         if self.life.is_open() {
             self.recovery.request_ping(SpaceId::Application);
@@ -213,7 +214,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// When the rules do not allow an update yet. Nothing changes then.
+    /// Fails while the rules do not allow an update yet. Nothing changes then.
     pub fn initiate_key_update(&mut self, now: Time) -> Result<(), KeyUpdateBlocked> {
         if !self.life.is_confirmed() {
             return Err(KeyUpdateBlocked::NotConfirmed);
@@ -227,7 +228,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Counters, and the state of the path.
+    /// Returns counters, and the state of the path.
     pub fn stats(&self) -> ConnectionStats {
         let counters = self.streams.counters();
         let recovery = self.recovery.stats();
@@ -251,20 +252,20 @@ impl Connection {
         }
     }
 
-    /// Sends a PING after a third of the idle timeout of silence while a stream for both directions
-    /// is open that we have opened. Off at first.
+    /// Sends a PING when the connection was idle for a third of the idle timeout and a
+    /// bidirectional stream that we opened is still open. Off by default.
     pub fn keep_alive_while_busy(&mut self, is_on: bool) {
         self.idle.keep_while_busy(is_on);
     }
 
-    /// Plugs in a sink for records, or takes it out.
+    /// Sets or removes the sink for records.
     pub fn set_sink(&mut self, sink: Option<Box<dyn Sink>>) {
         self.trace.set(sink);
     }
 
-    /// Goes on with another congestion controller, without a burst and with the window as it is;
-    /// see [`CongestionController::switch`]. Paths that the connection moves to later begin with
-    /// it too. A controller of the user's own is given up. Nothing changes if it is the same one.
+    /// Switches to another congestion controller, without a burst and with the current window; see
+    /// [`CongestionController::switch`]. Later paths of the connection begin with it too. A custom
+    /// controller is dropped. Nothing changes if the algorithm is the same.
     ///
     /// [`CongestionController::switch`]: courser_recovery::CongestionController::switch
     pub fn set_congestion_controller(&mut self, now: Time, algorithm: Algorithm) {
@@ -280,17 +281,17 @@ impl Connection {
         self.recovery.set_interface_mtu(size);
     }
 
-    /// Received datagrams, and room for those to be sent.
+    /// Returns the received datagrams, and the queue of those to be sent.
     pub fn datagrams(&mut self) -> &mut Datagrams {
         &mut self.datagrams
     }
 
-    /// Bytes of the largest datagram that can be sent now; `None` when the peer takes none or its
-    /// limits are not known yet.
+    /// Returns the bytes of the largest datagram that can be sent now, or `None` when the peer
+    /// accepts none or its limits are not known yet.
     ///
-    /// Follows the datagram size of the path, in which it changes while the connection lives, the
-    /// peer's limit and the length of its connection IDs. At least 1158 bytes on a path in use, if
-    /// neither the peer nor our own queue allows less.
+    /// The size depends on the peer's limit, the length of its connection IDs and the datagram size
+    /// of the path, which changes while the connection lives. It is at least 1158 bytes on a path
+    /// in use, if neither the peer nor our own queue allows less.
     pub fn max_datagram_size(&self) -> Option<usize> {
         let mtu = self.recovery.route().mtu();
         let room = frame_room(mtu, self.ids.destination().len());
@@ -301,8 +302,8 @@ impl Connection {
     /// dropped. Its ID is for [`DatagramEvent::Fate`](crate::DatagramEvent::Fate), if it is tracked.
     ///
     /// # Errors
-    /// The peer takes no datagrams, or none of this size, or sending is switched off. On a connection
-    /// that is over nothing is sent, which is no error here.
+    /// Fails if the peer accepts no datagrams, or none of this size, or sending is switched off. On
+    /// a connection that is over nothing is sent, which is no error here.
     pub fn send_datagram(
         &mut self,
         now: Time,
@@ -312,17 +313,17 @@ impl Connection {
         let max = self.max_datagram_size();
         if max.is_some_and(|max| data.len() + NEARLY_FULL > max) {
             // Packets with room for the longest number are never quite full, but larger ones would
-            // be of use.
+            // help.
             self.recovery.on_full_datagram_wanted(now);
         }
         self.datagrams.send(now, data, max, options)
     }
 }
 
-/// What the endpoint asks a connection after each use.
+/// Methods that the endpoint calls after each use of a connection.
 impl Connection {
-    /// Bytes held for the peer: what it has not acknowledged, what nobody has read, datagrams,
-    /// records of packets, and a handshake while it goes on.
+    /// Returns the bytes held for the peer: data that it has not acknowledged, data that the
+    /// application has not read, datagrams, records of packets, and a handshake in progress.
     pub(crate) fn memory(&self) -> u64 {
         let state = match self.life.is_handshaking() {
             true => HANDSHAKE_MEMORY,
@@ -333,7 +334,7 @@ impl Connection {
         self.streams.memory() + self.datagrams.memory() + records + state
     }
 
-    /// Bytes of streams that reached the peer or the application so far.
+    /// Returns the stream bytes that reached the peer or the application so far.
     pub(crate) fn moved(&self) -> u64 {
         self.streams.moved()
     }
@@ -344,7 +345,7 @@ impl Connection {
         self.streams.set_memory_left(left);
     }
 
-    /// The number of connection IDs that the endpoint should make.
+    /// Returns the number of connection IDs that the endpoint should make.
     pub(crate) fn ids_wanted(&self) -> usize {
         let is_ready = self.life.is_open() && self.handshake.peer_parameters().is_some();
         if is_ready && self.protection.has_keys(SpaceId::Application) {
@@ -354,29 +355,29 @@ impl Connection {
         }
     }
 
-    /// The connection IDs, which the endpoint routes by.
+    /// Returns the connection IDs, by which the endpoint routes packets.
     pub(crate) fn ids(&self) -> &ConnectionIds {
         &self.ids
     }
 
-    /// The connection IDs, for new ones and those that are not used any more.
+    /// Returns the connection IDs, to add new ones and remove retired ones.
     pub(crate) fn ids_mut(&mut self) -> &mut ConnectionIds {
         &mut self.ids
     }
 
-    /// The handshake, with its TLS tasks and tokens.
+    /// Returns the handshake, with its TLS tasks and tokens.
     pub(crate) fn handshake_mut(&mut self) -> &mut Handshake {
         &mut self.handshake
     }
 
-    /// Takes the message of a router that a datagram to the peer was too large for a link which
-    /// carries IP packets of `mtu` bytes. `quote` is the beginning of the datagram. True if the
-    /// message is believed.
+    /// Takes an ICMP Packet Too Big message: a datagram to the peer exceeded a link that carries IP
+    /// packets of `mtu` bytes. `quote` is the beginning of the datagram. Returns true if the
+    /// message is accepted.
     ///
-    /// Costs the same for every message, and however much is in flight.
+    /// The cost is the same for every message, regardless of the bytes in flight.
     pub(crate) fn on_packet_too_big(&mut self, now: Time, mtu: u32, quote: &[u8]) -> bool {
         let claimed = self.paths.active().payload_of(mtu);
-        // Claims that no QUIC path can make are not examined any further.
+        // An MTU that no QUIC path can have is not examined any further.
         if claimed < BASE_MTU || !self.life.is_open() {
             return false;
         }
@@ -386,19 +387,19 @@ impl Connection {
         recovery.on_router_report(now, quoted, claimed, &mut owners)
     }
 
-    /// True while the application has something to read with [`Connection::poll_event`].
+    /// Returns true while [`Connection::poll_event`] has an event for the application.
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
 }
 
-/// What a handshake holds, its TLS state included: measured as 24 KB.
+/// Memory of a handshake, its TLS state included: measured as 24 KB.
 const HANDSHAKE_MEMORY: u64 = 24 << 10;
 
 /// Memory of an idle connection (limit K116): its paths, keys, tables and the task that serves it.
 const CONNECTION_MEMORY: u64 = 16 << 10;
 
-/// Bytes that a datagram may have less than fit, and still want larger packets.
+/// Bytes by which a datagram may fall short of the largest size and still request larger packets.
 const NEARLY_FULL: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How connections begin: a client's first flight, a server's answer to it.
+//! Creates connections: a client's with its first flight, a server's for that flight.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::recovery::LossRecovery;
 use crate::rng::Rng;
 use crate::stream::{ChunkPool, Streams};
 
-/// What the endpoint gives every new connection.
+/// The values that the endpoint passes to every new connection.
 pub(crate) struct Origin {
     pub(crate) now: Time,
     /// Addresses of the first packet.
@@ -42,7 +42,7 @@ pub(crate) struct Origin {
     pub(crate) grease: bool,
 }
 
-/// What a server knows from the client's first Initial.
+/// The values that a server takes from the client's first Initial.
 pub(crate) struct FirstInitial {
     /// Destination ID of the packet: Initial keys come from it.
     pub(crate) destination: ConnectionId,
@@ -52,14 +52,14 @@ pub(crate) struct FirstInitial {
     pub(crate) original_destination: ConnectionId,
     /// Source ID of the Retry that the client answers.
     pub(crate) retry_source: Option<ConnectionId>,
-    /// Returns true if a token has validated the client's address.
+    /// True if a token has validated the client's address.
     pub(crate) is_validated: bool,
     /// Token for stateless resets of our handshake ID.
     pub(crate) reset_token: [u8; 16],
 }
 
 impl Connection {
-    /// A client that is about to send its first Initial to `destination`, a random ID.
+    /// Creates a client that is about to send its first Initial to `destination`, a random ID.
     pub(crate) fn client(
         mut origin: Origin,
         config: &ClientConfig,
@@ -83,7 +83,7 @@ impl Connection {
             original: destination,
             destination,
             peer: destination,
-            // The server's address is where we want to go: nothing to prove.
+            // The client chose the server's address, so it needs no validation.
             is_validated: true,
             parameters: &parameters,
         };
@@ -96,7 +96,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// A server for a client whose first Initial the endpoint hands over next.
+    /// Creates a server for a client whose first Initial the endpoint passes next.
     pub(crate) fn server(
         mut origin: Origin,
         config: &ServerConfig,
@@ -139,9 +139,9 @@ struct First<'a> {
     original: ConnectionId,
     /// Destination ID of this one: Initial keys come from it.
     destination: ConnectionId,
-    /// The ID that we address the peer by.
+    /// Destination ID of packets to the peer.
     peer: ConnectionId,
-    /// The address of the peer needs no proof.
+    /// True when the address of the peer needs no validation.
     is_validated: bool,
     /// Our transport parameters.
     parameters: &'a TransportParameters,

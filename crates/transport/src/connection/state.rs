@@ -1,4 +1,4 @@
-//! Where a connection is in its life.
+//! The state of a connection, from handshaking to drained.
 
 use courser_base::Time;
 
@@ -18,11 +18,11 @@ pub(crate) enum State {
     Complete,
     /// The peer is known to have completed too.
     Confirmed,
-    /// We said CONNECTION_CLOSE and repeat it when asked (§10.2.1).
+    /// We sent CONNECTION_CLOSE and repeat it when packets arrive (§10.2.1).
     Closing(Closing),
-    /// The peer said it: nothing is sent any more (§10.2.2).
+    /// The peer sent CONNECTION_CLOSE: nothing more is sent (§10.2.2).
     Draining {
-        /// When the state may be forgotten.
+        /// The time at which the state may be forgotten.
         until: Time,
         /// One last CONNECTION_CLOSE, so that the peer need not wait.
         answer: Option<Closing>,

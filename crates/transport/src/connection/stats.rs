@@ -14,7 +14,7 @@ pub struct UdpStats {
     pub datagrams: u64,
     /// UDP payload bytes.
     pub bytes: u64,
-    /// Batches: what one system call sent, or one buffer received.
+    /// Batches: datagrams that one system call sent, or that one buffer received.
     pub batches: u64,
 }
 
@@ -31,9 +31,9 @@ impl UdpStats {
 /// Counters since the connection began, and the state of its path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConnectionStats {
-    /// What was sent.
+    /// Datagrams and bytes sent.
     pub udp_sent: UdpStats,
-    /// What was received.
+    /// Datagrams and bytes received.
     pub udp_received: UdpStats,
     /// Packets sent.
     pub packets_sent: u64,
@@ -43,7 +43,7 @@ pub struct ConnectionStats {
     pub packets_dropped: u64,
     /// Packets sent that count as lost.
     pub packets_lost: u64,
-    /// Of these, packets that were acknowledged later: they were only late.
+    /// Packets counted as lost that were acknowledged later: they were only late.
     pub packets_spuriously_lost: u64,
     /// Ack-eliciting packets received.
     pub ack_eliciting_received: u64,
@@ -53,7 +53,7 @@ pub struct ConnectionStats {
     pub acks_received: u64,
     /// Times the congestion window was cut.
     pub congestion_events: u64,
-    /// Of these, cuts that were taken back, because nothing had been lost.
+    /// Cuts of the congestion window that were undone, because nothing had been lost.
     pub congestion_events_undone: u64,
     /// Probe timeouts.
     pub ptos: u64,
@@ -63,7 +63,7 @@ pub struct ConnectionStats {
     pub data_sent: u64,
     /// Stream bytes sent again.
     pub data_retransmitted: u64,
-    /// Stream bytes acknowledged; what lies behind a gap counts once the gap is closed.
+    /// Stream bytes acknowledged. Bytes behind a gap count once the gap is closed.
     pub data_acked: u64,
     /// Stream bytes received for the first time.
     pub data_received: u64,

@@ -1,4 +1,4 @@
-//! When something must happen without a packet, and what happens then.
+//! Timers of a connection: the next one to expire, and the work that is due then.
 
 use courser_base::Time;
 use courser_recovery::LossTimer;
@@ -17,7 +17,8 @@ use crate::space::SpaceId;
 use crate::stream::Streams;
 
 impl Connection {
-    /// When to call [`Connection::handle_timeout`], and what for.
+    /// Returns the time at which to call [`Connection::handle_timeout`], and the timer that is due
+    /// then.
     pub fn next_timeout(&self) -> Option<(Time, Timer)> {
         if !self.life.is_open() {
             return self.life.next_timeout().map(|at| (at, Timer::Close));
@@ -130,8 +131,8 @@ fn keep_alive_at(
     idle.keep_alive_at(streams.has_own_exchanges())
 }
 
-/// Returns the time at which to ask for credit again: nothing is in flight whose loss would be
-/// noticed, and what would let us go on may have been sent to an address that is ours no more
+/// Returns the time at which to ask for credit again. Nothing is in flight whose loss would be
+/// detected, and the peer may have sent the credit to an address that is no longer ours
 /// (RFC 9000 §4.1).
 fn credit_request_at(
     life: &Life,

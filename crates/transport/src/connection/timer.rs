@@ -1,6 +1,6 @@
-//! Reasons for which a connection is woken.
+//! Timers of a connection.
 
-/// Why a connection wants to be woken.
+/// A reason for which a connection must be woken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Timer {
     /// Packets pass the time threshold of loss detection (RFC 9002 §6.1.2).
@@ -11,7 +11,7 @@ pub enum Timer {
     Ack,
     /// The pacer lets the next batch go (RFC 9002 §7.7).
     Pacing,
-    /// The connection dies of silence (RFC 9000 §10.1).
+    /// The idle timeout ends the connection (RFC 9000 §10.1).
     Idle,
     /// A keep-alive is due.
     KeepAlive,
@@ -19,11 +19,11 @@ pub enum Timer {
     Credit,
     /// The handshake takes too long.
     Handshake,
-    /// A path validation wants a new challenge, or has failed (RFC 9000 §8.2).
+    /// A path validation needs a new challenge, or has failed (RFC 9000 §8.2).
     PathValidation,
     /// The previous receive keys are erased (RFC 9001 §6.5).
     KeyDiscard,
-    /// Something the streams wait for.
+    /// A timer of the streams expires.
     Streams,
     /// A datagram that waits to be sent expires.
     Datagrams,

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DatagramId(pub(super) u64);
 
-/// What became of a datagram.
+/// The fate of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DatagramFate {
     /// The peer's QUIC implementation received it. Its application may still never read it (RFC
@@ -26,11 +26,11 @@ pub enum DatagramFate {
 /// that requested it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DatagramEvent {
-    /// There is a datagram to read.
+    /// A datagram can be read.
     Readable,
-    /// There is more room for datagrams to be sent.
+    /// The send queue has room for more datagrams.
     Room,
-    /// What became of a datagram.
+    /// The fate of a datagram is known.
     Fate {
         /// The datagram.
         id: DatagramId,

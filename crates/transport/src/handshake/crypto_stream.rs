@@ -10,7 +10,7 @@ use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::sent::SentFrame;
 
-/// Separate pieces that may wait for a gap to be filled (limit K02).
+/// The most separate pieces that wait for a gap to be filled (limit K02).
 const MAX_PIECES: usize = 32;
 
 /// Handshake bytes in order, both ways, at one level.
@@ -19,20 +19,20 @@ const MAX_PIECES: usize = 32;
 /// costs its own length.
 #[derive(Debug)]
 pub struct CryptoStream {
-    /// How far past `read` data may lie (limit K01).
+    /// Bytes past `read` that are accepted (limit K01).
     limit: u64,
-    /// Everything below was handed to TLS.
+    /// First offset that was not handed to TLS.
     read: u64,
-    /// In order and not handed on yet.
+    /// Bytes in order that were not handed to TLS yet.
     ready: Vec<u8>,
-    /// Pieces past a gap: ascending, disjoint.
+    /// Pieces past a gap, ascending and disjoint.
     pieces: VecDeque<(u64, Vec<u8>)>,
     send: SendSide,
 }
 
 #[derive(Debug, Default)]
 struct SendSide {
-    /// Bytes from `base` on; below everything is acknowledged.
+    /// Bytes from `base` on. Those below are acknowledged.
     bytes: VecDeque<u8>,
     base: u64,
     /// First byte never sent.
@@ -42,7 +42,7 @@ struct SendSide {
 }
 
 impl CryptoStream {
-    /// An empty stream that takes data up to `limit` bytes ahead.
+    /// Creates an empty stream that accepts data up to `limit` bytes ahead.
     pub fn new(limit: u64) -> Self {
         Self {
             limit,
@@ -53,7 +53,7 @@ impl CryptoStream {
         }
     }
 
-    /// Takes a frame; the first bytes for an offset win.
+    /// Takes a frame. The first bytes received for an offset win.
     ///
     /// # Errors
     ///
@@ -98,15 +98,15 @@ impl CryptoStream {
         self.insert_piece(index, offset, data).map(drop)
     }
 
-    /// Keeps bytes that no piece has, before the piece at `index`; tells how many pieces that
-    /// made.
+    /// Inserts bytes that no piece has before the piece at `index`. Returns the number of new
+    /// pieces.
     fn insert_piece(
         &mut self,
         index: usize,
         offset: u64,
         data: &[u8],
     ) -> Result<usize, TransportError> {
-        // Growing the piece before costs no new one.
+        // Extending the piece before needs no new one.
         if let Some((start, piece)) = index.checked_sub(1).and_then(|at| self.pieces.get_mut(at))
             && *start + piece.len() as u64 == offset
         {
@@ -134,7 +134,7 @@ impl CryptoStream {
         }
     }
 
-    /// True when all bytes of a frame have arrived before, in order.
+    /// Returns true when all bytes of a frame have arrived before, in order.
     pub fn has_received(&self, frame: &Crypto<'_>) -> bool {
         let end = frame.offset + frame.data.len() as u64;
         !frame.data.is_empty() && end <= self.read + self.ready.len() as u64
@@ -149,12 +149,13 @@ impl CryptoStream {
         Some(std::mem::take(&mut self.ready))
     }
 
-    /// True when bytes wait that TLS has not read, in order or not (RFC 9001 §4.1.3).
+    /// Returns true while TLS has not read all bytes that arrived, in order or not
+    /// (RFC 9001 §4.1.3).
     pub fn has_unread(&self) -> bool {
         !self.ready.is_empty() || !self.pieces.is_empty()
     }
 
-    /// First offset that TLS has not read.
+    /// Returns the first offset that TLS has not read.
     pub fn read_offset(&self) -> u64 {
         self.read
     }
@@ -181,7 +182,7 @@ impl CryptoStream {
         self.send.bytes.len()
     }
 
-    /// True when CRYPTO frames could be written.
+    /// Returns true when CRYPTO frames could be written.
     pub fn wants_to_send(&self) -> bool {
         !self.send.lost.is_empty() || self.send.unsent < self.send.end()
     }
@@ -190,7 +191,7 @@ impl CryptoStream {
     pub fn write_frames(&mut self, packet: &mut PacketBuilder<'_>) {
         while let Some((offset, len)) = self.send.next_span() {
             let header = Crypto::header_len(offset, len);
-            // Under 16 bytes of data a frame is not worth its header, unless it is the rest.
+            // A frame with under 16 bytes of data is not worth its header, unless it is the last.
             let room = packet.remaining().saturating_sub(header);
             if room < len.min(16) {
                 return;
@@ -207,12 +208,12 @@ impl CryptoStream {
         }
     }
 
-    /// The peer has these bytes.
+    /// Handles the acknowledgement of these bytes.
     pub fn on_acked(&mut self, offset: u64, len: u16) {
         self.send.on_acked(offset, u64::from(len));
     }
 
-    /// These bytes are lost and go out again.
+    /// Queues these bytes, which are lost, to be sent again.
     pub fn on_lost(&mut self, offset: u64, len: u16) {
         let end = offset + u64::from(len);
         self.send.lost.insert(offset.max(self.send.base)..end);
@@ -221,7 +222,7 @@ impl CryptoStream {
         }
     }
 
-    /// Everything goes out again from the start: after Retry (RFC 9000 §17.2.5.3).
+    /// Queues all bytes to be sent again from the start, after Retry (RFC 9000 §17.2.5.3).
     pub fn rewind(&mut self) {
         self.send.unsent = self.send.base;
         self.send.lost.clear();

@@ -1,8 +1,8 @@
 //! The handshake: the TLS session and its CRYPTO streams, the connection IDs and transport
 //! parameters that it authenticates, and the frames that conclude it. RFC 9000 §7, RFC 9001 §4.
 //!
-//! [`Handshake`] knows no keys, paths or streams. [`Handshake::next_step`] returns what happened, and
-//! the connection has the parts follow.
+//! [`Handshake`] has no access to keys, paths or streams. [`Handshake::next_step`] returns what
+//! happened, and the connection updates its other parts.
 
 mod conclusion;
 pub mod crypto_stream;
@@ -39,13 +39,13 @@ use crate::error::TransportError;
 use crate::space::SpaceId;
 use crate::space::sent::SentFrame;
 
-/// The handshake of a connection, and what remains of it.
+/// The handshake of a connection, and the state that remains after it.
 pub(crate) struct Handshake {
     ids: HandshakeIds,
     started: Time,
     timeout: Duration,
     tls: Tls,
-    /// TLS reads in tasks that the endpoint hands out.
+    /// True when TLS reads in tasks that the endpoint hands out.
     offloads_tls: bool,
     turn: Turn,
     /// Keys that TLS has made and that no step has returned.
@@ -65,7 +65,7 @@ pub(crate) struct Handshake {
     /// The store into which a client puts tokens, and the name of the server there.
     token_store: Option<(Arc<dyn TokenStore>, String)>,
     conclusion: Conclusion,
-    /// Repeated, before a probe timeout, what the peer seemed to miss.
+    /// True once data that the peer seemed to miss was repeated before a probe timeout.
     was_sped_up: bool,
 }
 
@@ -131,35 +131,35 @@ impl Handshake {
         }
     }
 
-    /// Which end this is.
+    /// Returns the side of the connection: client or server.
     #[inline]
     pub(crate) fn side(&self) -> Side {
         self.ids.side()
     }
 
-    /// Our source ID.
+    /// Returns our source ID.
     #[inline]
     pub(crate) fn local_id(&self) -> ConnectionId {
         self.ids.local()
     }
 
-    /// The peer's transport parameters, once they are authentic.
+    /// Returns the peer's transport parameters, once they are authentic.
     #[inline]
     pub(crate) fn peer_parameters(&self) -> Option<&TransportParameters> {
         self.peer_parameters.as_deref()
     }
 
-    /// What was negotiated; `None` until ALPN and server name are known.
+    /// Returns the negotiated values, or `None` until ALPN and server name are known.
     pub(crate) fn data(&self) -> Option<&HandshakeData> {
         self.data.as_ref()
     }
 
-    /// The peer's certificate chain in DER, its own first.
+    /// Returns the peer's certificate chain in DER, its own first.
     pub(crate) fn peer_certificates(&self) -> Option<&Vec<Vec<u8>>> {
         self.peer_certificates.as_ref()
     }
 
-    /// The TLS exporter, once the handshake is complete.
+    /// Returns the TLS exporter, once the handshake is complete.
     pub(crate) fn exporter(&self) -> Option<&Exporter> {
         self.exporter.as_ref()
     }
@@ -177,8 +177,8 @@ impl Handshake {
         }
     }
 
-    /// True when 1-RTT packets may leave. A client's wait for its Finished; a server may send before
-    /// it has the client's (RFC 9001 §5.7), but not to an address that nobody has proven.
+    /// Returns true when 1-RTT packets may be sent. A client first sends its Finished. A server may
+    /// send before it has the client's (RFC 9001 §5.7), but only to a validated address.
     #[inline]
     pub(crate) fn may_send_application(&self, is_address_validated: bool) -> bool {
         match self.side() {
@@ -189,11 +189,11 @@ impl Handshake {
 
     /// Returns the time at which the handshake has taken too long.
     ///
-    /// The whole handshake has its time. A client that has not proven its address, and that a
-    /// server receives nothing from, has half of it (limit K12): half-open connections are what
-    /// attackers make. One that has proven it may only be on a path with many losses, where
-    /// probe timeouts of four and eight seconds are what is left. `heard` is the time of the last
-    /// packet from the peer.
+    /// The timeout covers the whole handshake. A client whose address is not validated, and from
+    /// which the server receives nothing, has half of it (limit K12), because attackers make
+    /// half-open connections. A validated client may be on a path with many losses, where probe
+    /// timeouts of four and eight seconds are left. `heard` is the time of the last packet from
+    /// the peer.
     pub(crate) fn deadline(&self, heard: Time, is_address_validated: bool) -> Option<Time> {
         if self.is_complete {
             return None;
@@ -211,14 +211,14 @@ impl Handshake {
         self.ids.accepts(packet, datagram_len)
     }
 
-    /// Takes the server's first packet. Returns the ID to send to from now on (RFC 9000 §7.2).
+    /// Takes the server's first packet. Returns the destination ID from now on (RFC 9000 §7.2).
     #[inline]
     pub(crate) fn on_first_packet(&mut self, packet: &Packet) -> Option<ConnectionId> {
         self.ids.on_first_packet(packet)
     }
 
-    /// Takes a Retry in `bytes`, by which the server asks for a proof of address
-    /// (RFC 9000 §17.2.5.2). False when the packet has to be discarded.
+    /// Takes a Retry in `bytes`, by which the server validates the client's address
+    /// (RFC 9000 §17.2.5.2). Returns false when the packet has to be discarded.
     pub(crate) fn on_retry(&mut self, packet: &Packet, bytes: &[u8]) -> bool {
         let is_welcome = self.ids.on_retry(packet, bytes);
         if is_welcome {
@@ -228,7 +228,7 @@ impl Handshake {
         is_welcome
     }
 
-    /// True when a Version Negotiation packet from `source` may be believed (RFC 9000 §6.2).
+    /// Returns true when a Version Negotiation packet from `source` is acceptable (RFC 9000 §6.2).
     pub(crate) fn is_unanswered_by(&self, source: &[u8]) -> bool {
         self.ids.is_unanswered_by(source)
     }
@@ -243,8 +243,8 @@ impl Handshake {
         self.crypto.discard(id);
     }
 
-    /// Takes a CRYPTO frame. True when it repeats data of an Initial: the peer does not know that we
-    /// have that.
+    /// Takes a CRYPTO frame. Returns true when it repeats data of an Initial: the peer has no
+    /// acknowledgement of that data.
     ///
     /// # Errors
     ///
@@ -257,7 +257,7 @@ impl Handshake {
     ) -> Result<bool, TransportError> {
         let is_repeated = id == SpaceId::Initial && self.crypto.has_received_initial(frame);
         if id < self.reading {
-            // A repetition is harmless; more than that is not (RFC 9001 §4.1.3).
+            // A repetition is harmless; new data is not (RFC 9001 §4.1.3).
             if self.crypto.is_ahead(id, frame) {
                 let reason = "CRYPTO data at an old encryption level";
                 return Err(TransportError::protocol_violation(reason));
@@ -305,40 +305,41 @@ impl Handshake {
         Ok(())
     }
 
-    /// A Handshake packet came after its keys were dropped: the client may not know yet that the
-    /// handshake is confirmed. HANDSHAKE_DONE is sent again, once per round trip at the most, since
-    /// anybody may have made the packet.
+    /// Handles a Handshake packet that arrived after its keys were discarded: the client may have
+    /// missed HANDSHAKE_DONE. The frame is sent again, at most once per round trip, since the
+    /// packet may be forged.
     pub(crate) fn on_late_packet(&mut self, now: Time, rtt: Duration) {
         self.conclusion.repeat_done(now, rtt);
     }
 
-    /// True once per connection: what the peer seems to miss may be repeated ahead of the probe
-    /// timeout. That makes up for one lost packet. Two ends that answered every such sign with
-    /// another one would never stop (RFC 9002 §6.2.3).
+    /// Returns true once per connection: data that the peer seems to miss may be repeated ahead of
+    /// the probe timeout. That compensates for one lost packet. Two ends that answered every such
+    /// sign with another one would never stop (RFC 9002 §6.2.3).
     pub(crate) fn take_speed_up(&mut self) -> bool {
         !std::mem::replace(&mut self.was_sped_up, true)
     }
 
-    /// The handshake is confirmed. Gives back the TLS session once nothing can arrive for it.
+    /// Handles the confirmation of the handshake. Frees the TLS session if no data can arrive for
+    /// it.
     pub(crate) fn on_confirmed(&mut self) {
         if self.tls.here().is_some_and(|tls| tls.can_be_dropped()) {
             self.tls = Tls::Gone;
         }
     }
 
-    /// Gives back what only a handshake needs: the connection is over.
+    /// Frees the state that only a handshake needs, because the connection is over.
     pub(crate) fn on_close(&mut self) {
         self.tls = Tls::Gone;
         self.conclusion.on_close();
     }
 
-    /// True when CRYPTO data waits in a space.
+    /// Returns true when CRYPTO data waits in a space.
     #[inline]
     pub(crate) fn wants_to_send_crypto(&self, id: SpaceId) -> bool {
         self.crypto.wants_to_send(id)
     }
 
-    /// True when a frame for a 1-RTT packet waits.
+    /// Returns true when a frame for a 1-RTT packet waits.
     #[inline]
     pub(crate) fn wants_to_send(&self) -> bool {
         self.crypto.wants_to_send(SpaceId::Application) || self.conclusion.wants_to_send()
@@ -358,7 +359,7 @@ impl Handshake {
         }
     }
 
-    /// A frame was acknowledged. Frames of other parts are ignored.
+    /// Handles the acknowledgement of a frame. Frames of other parts are ignored.
     pub(crate) fn on_frame_acked(&mut self, id: SpaceId, frame: SentFrame) {
         match frame {
             SentFrame::Crypto { offset, len } => self.crypto.on_acked(id, offset, len),
@@ -366,7 +367,7 @@ impl Handshake {
         }
     }
 
-    /// A frame was lost, or a probe repeats it. Frames of other parts are ignored.
+    /// Handles a frame that was lost or that a probe repeats. Frames of other parts are ignored.
     pub(crate) fn on_frame_lost(&mut self, id: SpaceId, frame: SentFrame) {
         match frame {
             SentFrame::Crypto { offset, len } => self.crypto.on_lost(id, offset, len),
@@ -374,7 +375,7 @@ impl Handshake {
         }
     }
 
-    /// True once, when a server should give the client tokens for its next connection.
+    /// Returns true once, when a server should give the client tokens for its next connection.
     pub(crate) fn take_wants_tokens(&mut self) -> bool {
         self.conclusion.take_wants_tokens()
     }
@@ -384,7 +385,7 @@ impl Handshake {
         self.conclusion.queue_tokens(tokens);
     }
 
-    /// True once for each task with TLS work: the endpoint lists it.
+    /// Returns true once for each task with TLS work, so that the endpoint lists it.
     #[inline]
     pub(crate) fn list_tls_task(&mut self) -> bool {
         self.tls.list()
@@ -395,12 +396,12 @@ impl Handshake {
         self.tls.take_listed()
     }
 
-    /// Takes the session back from a task. False when it is not awaited: a connection that is over
-    /// does not want it any more.
+    /// Takes the session back from a task. Returns false when no task is awaited, as on a
+    /// connection that is over.
     ///
     /// # Errors
     ///
-    /// The error of TLS.
+    /// Returns the error of TLS.
     pub(crate) fn on_tls_finished(&mut self, finished: Finished) -> Result<bool, TransportError> {
         if !matches!(self.tls, Tls::Away) {
             return Ok(false);
@@ -411,7 +412,8 @@ impl Handshake {
         Ok(true)
     }
 
-    /// TLS panicked in a task, and the session is lost. False when it is not awaited.
+    /// Handles a panic of TLS in a task, which loses the session. Returns false when no task is
+    /// awaited.
     pub(crate) fn on_tls_lost(&mut self) -> bool {
         let is_awaited = matches!(self.tls, Tls::Away);
         if is_awaited {
@@ -420,15 +422,15 @@ impl Handshake {
         is_awaited
     }
 
-    /// The CRYPTO streams, for tests.
+    /// Returns the CRYPTO streams, for tests.
     #[cfg(test)]
     pub(crate) fn crypto(&self) -> &CryptoStreams {
         &self.crypto
     }
 }
 
-/// A token must leave room for the ClientHello in our Initials. Longer ones are neither kept nor
-/// taken from a store (limit K36).
+/// The longest token, which must leave room for the ClientHello in our Initials. Longer ones are
+/// neither kept nor taken from a store (limit K36).
 const MAX_TOKEN: usize = 512;
 
 #[cfg(test)]

@@ -19,20 +19,20 @@ pub(crate) enum Step {
     Complete,
 }
 
-/// What a handshake does next.
+/// The next action of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
     /// TLS reads what has arrived.
     Read,
     /// TLS writes until it has nothing more.
     Write,
-    /// What TLS has negotiated is looked at.
+    /// The values that TLS has negotiated are examined.
     Settle,
-    /// The end is looked for.
+    /// The handshake is checked for completion.
     Complete,
 }
 
-/// Returns the transport error for one of TLS.
+/// Returns the transport error for a TLS error.
 pub(super) fn tls_error(error: TlsError) -> TransportError {
     TransportError::new(error.code(), error.message)
 }

@@ -1,4 +1,5 @@
-//! The three-times limit towards an address nobody has proven. RFC 9000 §8.
+//! The anti-amplification limit: three times the bytes received from an unvalidated address.
+//! RFC 9000 §8.
 
 /// Counts bytes both ways until the peer's address is validated.
 #[derive(Debug, Default)]
@@ -8,31 +9,31 @@ pub struct Amplification {
     sent: u64,
 }
 
-/// How much an unvalidated address gets per byte it sent.
+/// Bytes that may be sent to an unvalidated address per byte received from it.
 const FACTOR: u64 = 3;
 
 impl Amplification {
-    /// A datagram arrived from the address; every byte counts, readable or not (§8.1).
+    /// Counts a datagram received from the address. Every byte counts, readable or not (§8.1).
     pub fn on_received(&mut self, len: usize) {
         self.received = self.received.saturating_add(len as u64);
     }
 
-    /// A datagram left for the address.
+    /// Counts a datagram sent to the address.
     pub fn on_sent(&mut self, len: usize) {
         self.sent = self.sent.saturating_add(len as u64);
     }
 
-    /// The peer proved that it receives what is sent there.
+    /// Lifts the limit, because the peer proved that it receives at the address.
     pub fn on_validated(&mut self) {
         self.validated = true;
     }
 
-    /// True once the address is proven.
+    /// Returns true once the address is validated.
     pub fn is_validated(&self) -> bool {
         self.validated
     }
 
-    /// Bytes that may still be sent.
+    /// Returns the number of bytes that may still be sent.
     pub fn budget(&self) -> u64 {
         if self.validated {
             return u64::MAX;

@@ -1,4 +1,4 @@
-//! Following a peer to another path, and the connection IDs that go along. RFC 9000 §9.3, §9.5.
+//! Follows a peer to another path, and changes the connection IDs with it. RFC 9000 §9.3, §9.5.
 
 use std::time::Duration;
 
@@ -83,8 +83,8 @@ impl Paths {
         self.take_remains().map(|remains| remains.route)
     }
 
-    /// Returns the ID that probes of a path are addressed to. Another path has another one as far as
-    /// the peer gave enough of them, so that nobody can link the two (RFC 9000 §9.5).
+    /// Returns the destination ID for probes of a path. Each path has its own if the peer issued
+    /// enough of them, so that an observer cannot link the paths (RFC 9000 §9.5).
     pub(crate) fn destination(
         &mut self,
         index: PathIndex,
@@ -107,13 +107,14 @@ impl Paths {
         id
     }
 
-    /// Changes to the ID that probes of a path had, or to a spare one.
+    /// Changes to the ID that probes of a path used, or to an unused one.
     fn switch_peer_id(&mut self, index: PathIndex, ids: &mut ConnectionIds) {
         let path = self.table.get_mut(index);
         ids.switch(path.and_then(|path| path.peer_id.take()));
     }
 
-    /// The path in use was given up for the one before: each keeps its own ID.
+    /// Restores the ID of the path before, for which the path in use was given up. Each keeps its
+    /// own.
     fn return_to_peer_id(&mut self, ids: &mut ConnectionIds) {
         let active = self.active_mut();
         if active.peer_id == Some(ids.destination_sequence()) {

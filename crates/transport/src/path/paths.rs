@@ -1,4 +1,4 @@
-//! The paths of a connection: the one in use, and those being proven.
+//! The paths of a connection: the one in use, and those being validated.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use crate::cid::ConnectionIds;
 /// Paths kept at once, the one in use included (limit K07).
 pub const MAX_PATHS: usize = 4;
 
-/// Which path of the table.
+/// Index of a path in the table.
 pub type PathIndex = usize;
 
-/// The paths of a connection. The active one is where everything but probes goes.
+/// The paths of a connection. All packets except probes use the active one.
 #[derive(Debug)]
 pub struct Paths {
     pub(super) table: Vec<Path>,
     pub(super) active: PathIndex,
-    /// Where to return to when the active path turns out not to be the peer's (RFC 9000 §9.3.2).
+    /// The path to return to if validation of the active one fails (RFC 9000 §9.3.2).
     last_validated: Option<PathIndex>,
-    /// A new path may appear once per round trip (limit K07).
+    /// The time from which a new path is accepted: one per round trip (limit K07).
     next_new_at: Time,
-    /// Paths that were given up and whose IDs and routes are still to be, fewer than
+    /// Paths that were given up and whose IDs and routes are not yet released, fewer than
     /// [`MAX_PATHS`].
     given_up: Vec<GivenUp>,
     /// The probe timeout before there is a sample of the round-trip time.
     initial_pto: Duration,
 }
 
-/// The remains of a path that was given up.
+/// A path that was given up and whose ID and route are not yet released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct GivenUp {
     /// Its route in loss recovery.
@@ -39,19 +39,19 @@ pub(super) struct GivenUp {
     pub(super) peer_id: Option<u64>,
 }
 
-/// What became of the paths when their timers ran.
+/// The result of running the timers of the paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathsOutcome {
-    /// Nothing the connection must act on.
+    /// Nothing that the connection must act on.
     Unchanged,
-    /// The active path failed, another one is in use again.
+    /// The active path failed, and the one before is in use again.
     Reverted,
     /// No path is left (RFC 9000 §9.3.2): the connection ends silently.
     NoneLeft,
 }
 
 impl Paths {
-    /// A table with one path, whose round-trip time is taken for `initial_rtt` at first.
+    /// Creates a table with one path, whose round-trip time is `initial_rtt` until it is measured.
     pub fn new(path: Path, initial_rtt: Duration) -> Self {
         Self {
             initial_pto: initial_rtt.saturating_mul(3),
@@ -63,12 +63,12 @@ impl Paths {
         }
     }
 
-    /// The path in use.
+    /// Returns the path in use.
     pub fn active(&self) -> &Path {
         &self.table[self.active]
     }
 
-    /// The path in use if the peer has proven to be there, else the one before, where it has.
+    /// Returns the path in use if it is validated, else the validated one before it.
     pub fn proven(&self) -> &Path {
         let active = self.active();
         if active.amplification.is_validated() {
@@ -78,23 +78,23 @@ impl Paths {
         before.unwrap_or(active)
     }
 
-    /// The path in use.
+    /// Returns the path in use for changes.
     pub fn active_mut(&mut self) -> &mut Path {
         &mut self.table[self.active]
     }
 
-    /// Index of the path in use.
+    /// Returns the index of the path in use.
     pub fn active_index(&self) -> PathIndex {
         self.active
     }
 
-    /// Three of these end a path validation: the larger of the current and the initial probe
-    /// timeout (RFC 9000 §8.2.4).
+    /// Returns the larger of the current and the initial probe timeout. A path validation ends
+    /// after three of these (RFC 9000 §8.2.4).
     pub(super) fn validation_pto(&self, pto: Duration) -> Duration {
         pto.max(self.initial_pto)
     }
 
-    /// Counts a datagram towards the limit of its address. False when no path is known there.
+    /// Counts a datagram towards the limit of its address. Returns false when no path has it.
     #[inline]
     pub fn on_datagram(&mut self, tuple: FourTuple, len: usize) -> bool {
         let path = self.find(tuple).and_then(|index| self.table.get_mut(index));
@@ -102,7 +102,7 @@ impl Paths {
             .is_some()
     }
 
-    /// The path at `index`.
+    /// Returns the path at `index`.
     pub fn get_mut(&mut self, index: PathIndex) -> Option<&mut Path> {
         self.table.get_mut(index)
     }
@@ -122,8 +122,9 @@ impl Paths {
         self.table.iter().position(same)
     }
 
-    /// Adds a path on which the peer appeared; `None` when there are too many, or too quickly. `rtt`
-    /// is the round-trip time of the path in use, and `open_route` gives the new one its route.
+    /// Adds a path on which a packet of the peer arrived. Returns `None` when there are too many
+    /// paths or they change too quickly. `rtt` is the round-trip time of the path in use, and
+    /// `open_route` returns the route of the new one.
     pub(super) fn add(
         &mut self,
         now: Time,
@@ -144,8 +145,8 @@ impl Paths {
         Some(self.table.len() - 1)
     }
 
-    /// The peer moved to the path at `index`: everything goes there from now on, within its
-    /// amplification limit until it is validated (RFC 9000 §9.3).
+    /// Makes the path at `index` the active one, because the peer moved there. Its amplification
+    /// limit applies until it is validated (RFC 9000 §9.3).
     pub(super) fn migrate(&mut self, now: Time, index: PathIndex, pto: Duration) {
         let old = self.active;
         if index == old {
@@ -162,13 +163,13 @@ impl Paths {
             new.validation.start(now, pto);
         }
         self.active = index;
-        // The old path is asked too: if the peer is still there, the move was forged (§9.3.3).
+        // The old path is validated too: if the peer answers there, the move was forged (§9.3.3).
         self.table[old].validation.start(now, pto);
     }
 
-    /// Gives the new path the route of the old one. Only the port changed: most likely a NAT forgot
-    /// its mapping, and the network path is the same. What was learned about it remains valid
-    /// (RFC 9000 §9.4), packets in flight included.
+    /// Gives the new path the route of the old one. Only the port changed: most likely a NAT
+    /// rebound, and the network path is the same. Measurements and packets in flight remain valid
+    /// (RFC 9000 §9.4).
     fn take_over(&mut self, old: PathIndex, new: PathIndex) {
         let Ok([old, new]) = self.table.get_disjoint_mut([old, new]) else {
             return;
@@ -176,9 +177,9 @@ impl Paths {
         std::mem::swap(&mut old.route, &mut new.route);
     }
 
-    /// A PATH_RESPONSE arrived, on whatever path (§8.2.2). True when the active path was
-    /// validated by it. `pto`, the probe timeout of the path in use, is for a second validation: the
-    /// first may have been too small.
+    /// Handles a PATH_RESPONSE, which may arrive on any path (§8.2.2). Returns true when it
+    /// validates the active path. `pto`, the probe timeout of the path in use, is for a second
+    /// validation, because the datagram of the first may have been too small.
     pub fn on_path_response(&mut self, now: Time, data: [u8; 8], pto: Duration) -> bool {
         let pto = self.validation_pto(pto);
         let answers = self.table.iter_mut().enumerate();
@@ -190,7 +191,7 @@ impl Paths {
         let path = &mut self.table[index];
         path.amplification.on_validated();
         if proof == Proof::Address {
-            // The limit is gone; the next challenge fills a datagram (§8.2.1, §8.2.3).
+            // The limit no longer applies; the next challenge fills a datagram (§8.2.1, §8.2.3).
             path.validation.start(now, pto);
         }
         if index == self.active {
@@ -199,8 +200,8 @@ impl Paths {
         index == self.active
     }
 
-    /// The path, other than the active one, that wants to send a challenge or a response and may
-    /// send a datagram for it.
+    /// Returns a path, other than the active one, that has a challenge or a response to send and
+    /// whose limit allows a datagram.
     pub fn wanting_probe(&self) -> Option<PathIndex> {
         (0..self.table.len()).find(|&index| {
             let path = &self.table[index];
@@ -210,7 +211,7 @@ impl Paths {
         })
     }
 
-    /// When the first validation wants attention.
+    /// Returns the time at which the first timer of a validation expires.
     pub fn next_timeout(&self) -> Option<Time> {
         self.table
             .iter()
@@ -224,8 +225,8 @@ impl Paths {
         let mut index = 0;
         while index < self.table.len() {
             let failed = self.table[index].validation.on_timeout(now) == Expired::Failed;
-            // The way back stays open until the new path is proven, even when nobody answers on
-            // it just now.
+            // The path to return to is kept until the new one is validated, even while it gets no
+            // response.
             let is_kept = if index == self.active {
                 self.table[index].amplification.is_validated()
             } else {
@@ -249,7 +250,7 @@ impl Paths {
         outcome
     }
 
-    /// Nobody answered on the active path: back to the one that was proven before (§9.3.2).
+    /// Returns to the path validated before, because the active one got no response (§9.3.2).
     fn revert(&mut self, back: PathIndex) {
         if self.table[self.active].tuple().peer.ip() == self.table[back].tuple().peer.ip() {
             self.take_over(self.active, back);
@@ -270,7 +271,7 @@ impl Paths {
         self.last_validated = kept.map(|at| at - usize::from(at > index));
     }
 
-    /// Takes the remains of a path that was given up.
+    /// Takes a path that was given up, so that the caller can release its ID and route.
     pub(super) fn take_remains(&mut self) -> Option<GivenUp> {
         self.given_up.pop()
     }
@@ -283,14 +284,14 @@ impl Paths {
             .for_each(|id| ids.give_up(id));
     }
 
-    /// How many paths are kept.
+    /// Returns the number of paths.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.table.len()
     }
 }
 
-/// Even with a huge RTT estimate a rebound client is followed within this time.
+/// A rebound client is followed within this time, even with a huge RTT estimate.
 const MAX_NEW_PATH_DELAY: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

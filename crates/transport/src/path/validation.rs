@@ -1,4 +1,5 @@
-//! Is the peer really at this address: PATH_CHALLENGE and PATH_RESPONSE. RFC 9000 §8.2.
+//! Validates that the peer receives at an address: PATH_CHALLENGE and PATH_RESPONSE.
+//! RFC 9000 §8.2.
 
 use std::time::Duration;
 
@@ -8,14 +9,14 @@ use courser_base::Time;
 #[derive(Debug, Default)]
 pub struct Validation {
     challenge: Option<Challenge>,
-    /// Data of the newest challenge that arrived here. Older ones are forgotten (limit K06):
-    /// a flood of challenges costs eight bytes.
+    /// Data of the newest challenge that arrived on the path. Older ones are forgotten (limit K06),
+    /// so a flood of challenges costs eight bytes.
     response: Option<[u8; 8]>,
 }
 
 #[derive(Debug)]
 struct Challenge {
-    /// Every challenge holds fresh data; the last few may still be answered.
+    /// The last few challenges, each with fresh data. Responses to them are still accepted.
     recent: [Option<Asked>; 3],
     next: usize,
     due: bool,
@@ -28,31 +29,31 @@ struct Challenge {
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     data: [u8; 8],
-    /// In a datagram of full size.
+    /// True when it was sent in a datagram of full size.
     is_full: bool,
 }
 
-/// What a response proves.
+/// The properties of a path that a response proves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Proof {
-    /// The peer is there. Whether the path carries full datagrams is open (§8.2.3).
+    /// The peer receives there. The path may not carry full datagrams (§8.2.3).
     Address,
-    /// The peer is there, and full datagrams get there.
+    /// The peer receives there, and the path carries full datagrams.
     AddressAndSize,
 }
 
-/// What an expired validation timer asks for.
+/// The result of running a validation timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expired {
-    /// Not due yet, or another challenge goes out.
+    /// The timer is not due yet, or another challenge is sent.
     No,
-    /// Nobody answered: validation failed (§8.2.4).
+    /// Validation failed, because no response arrived in time (§8.2.4).
     Failed,
 }
 
 impl Validation {
-    /// Starts asking, unless that is under way. `pto` is the larger of the current and the
-    /// initial probe timeout; asking ends after three of them.
+    /// Starts a validation, unless one is in progress. `pto` is the larger of the current and the
+    /// initial probe timeout; the validation fails after three of them.
     pub fn start(&mut self, now: Time, pto: Duration) {
         if self.challenge.is_some() {
             return;
@@ -67,20 +68,21 @@ impl Validation {
         });
     }
 
-    /// True while a validation is under way.
+    /// Returns true while a validation is in progress.
     #[cfg(test)]
     pub fn is_under_way(&self) -> bool {
         self.challenge.is_some()
     }
 
-    /// True when a challenge should leave now.
+    /// Returns true when a challenge should be sent now.
     pub fn wants_challenge(&self) -> bool {
         self.challenge
             .as_ref()
             .is_some_and(|challenge| challenge.due)
     }
 
-    /// A challenge with this fresh data leaves now, in a datagram of full size if `is_full`.
+    /// Records a challenge with fresh data that is sent now. `is_full` is true when its datagram
+    /// has full size.
     pub fn on_challenge_sent(&mut self, now: Time, data: [u8; 8], is_full: bool) {
         let Some(challenge) = &mut self.challenge else {
             return;
@@ -91,7 +93,8 @@ impl Validation {
         challenge.resend_at = now + challenge.resend_after;
     }
 
-    /// A response arrived, on whatever path; `None` unless it answers a challenge of this one.
+    /// Takes a response, which may arrive on any path. Returns `None` unless it answers a challenge
+    /// of this one.
     pub fn on_response(&mut self, data: [u8; 8]) -> Option<Proof> {
         let recent = self.challenge.as_ref()?.recent.iter().flatten();
         let asked = *recent.into_iter().find(|asked| asked.data == data)?;
@@ -103,22 +106,22 @@ impl Validation {
         })
     }
 
-    /// A challenge arrived on this path and is owed an answer.
+    /// Takes a challenge that arrived on this path and must be answered.
     pub fn on_challenge(&mut self, data: [u8; 8]) {
         self.response = Some(data);
     }
 
-    /// The response that should leave now.
+    /// Returns the response to send now.
     pub fn response(&self) -> Option<[u8; 8]> {
         self.response
     }
 
-    /// The response leaves: one per challenge (§8.2.2).
+    /// Forgets the response, which is sent once per challenge (§8.2.2).
     pub fn on_response_sent(&mut self) {
         self.response = None;
     }
 
-    /// When the next challenge is due or hope is lost.
+    /// Returns the time at which the next challenge is due or the validation fails.
     pub fn next_timeout(&self) -> Option<Time> {
         let challenge = self.challenge.as_ref()?;
         Some(if challenge.due {
@@ -143,7 +146,7 @@ impl Validation {
         Expired::No
     }
 
-    /// Stops asking.
+    /// Stops the validation.
     pub fn abandon(&mut self) {
         self.challenge = None;
     }

@@ -1,4 +1,4 @@
-//! When we want the peer to acknowledge: what its ACKs are good for decides.
+//! Requests an ACK frequency of the peer that matches the use of its ACKs.
 //! draft-ietf-quic-ack-frequency-12 §4, §8.
 
 use std::time::Duration;
@@ -9,18 +9,18 @@ use courser_wire::frame::AckFrequency;
 use crate::build::packet_builder::PacketBuilder;
 use crate::space::sent::SentFrame;
 
-/// What we ask of the peer, and what it is known to have heard.
+/// The ACK frequency that we request, and the requests that the peer has confirmed.
 ///
-/// With a large window and nothing missing, an ACK for every second packet is work for both ends
-/// that changes nothing: eight in a round trip keep window, pacing and delivery rate exact. In
-/// slow start, after a loss and with small windows every ACK counts, and the default is wanted.
+/// With a large window and nothing missing, an ACK for every second packet costs both ends work
+/// without effect: eight in a round trip keep window, pacing and delivery rate exact. In slow
+/// start, after a loss and with small windows every ACK counts, and the default applies.
 #[derive(Debug, Default)]
 pub struct AckRequest {
-    /// The peer's `min_ack_delay`: it takes requests.
+    /// The peer's `min_ack_delay`; `None` if it accepts no requests.
     offer: Option<Duration>,
     /// The peer's `max_ack_delay`.
     announced: Duration,
-    /// What was sent last; `None` while the defaults hold.
+    /// The terms of the last request; `None` while the defaults apply.
     latest: Option<Terms>,
     next_sequence: u64,
     /// The newest request, while it is in flight.
@@ -29,9 +29,9 @@ pub struct AckRequest {
     wanted: Option<Terms>,
     /// The delay that the peer has confirmed.
     confirmed: Duration,
-    /// The longest delay asked for since; the peer may be using it.
+    /// The longest delay requested since, which the peer may be using.
     unconfirmed: Duration,
-    /// No other request before this time.
+    /// The earliest time of the next request.
     next_at: Time,
     congestion_events: u64,
     careful_until: Time,
@@ -45,26 +45,26 @@ struct Terms {
     reordering: u64,
 }
 
-/// What is known of the path when a request is considered.
+/// The state of the path when a request is considered.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// Datagrams that fit into the congestion window.
     pub window: u64,
     /// Smoothed round-trip time.
     pub rtt: Duration,
-    /// The window grows exponentially.
+    /// True while the window grows exponentially.
     pub in_slow_start: bool,
-    /// Times that the window was lowered, so far.
+    /// The number of times that the window was lowered.
     pub congestion_events: u64,
-    /// Newer packets after which loss detection gives one up.
+    /// Newer packets after which loss detection declares a packet lost.
     pub packet_threshold: u64,
 }
 
 impl AckRequest {
-    /// The peer's parameters are known. Requests are made only if it offers to take them and
-    /// `is_enabled`.
+    /// Takes the peer's parameters. Requests are made only if the peer accepts them and
+    /// `is_enabled` is true.
     pub fn on_peer_parameters(
         &mut self,
         max_ack_delay: Duration,
@@ -76,13 +76,13 @@ impl AckRequest {
         self.offer = min_ack_delay.filter(|_| is_enabled);
     }
 
-    /// True when the peer takes ACK_FREQUENCY and IMMEDIATE_ACK frames.
+    /// Returns true when the peer accepts ACK_FREQUENCY and IMMEDIATE_ACK frames.
     pub fn is_offered(&self) -> bool {
         self.offer.is_some()
     }
 
-    /// The longest time by which the peer may be holding an ACK back: the larger of what is
-    /// confirmed and what is in flight (draft-ietf-quic-ack-frequency-12 §7).
+    /// Returns the longest time by which the peer may delay an ACK: the larger of the confirmed
+    /// delay and the one in flight (draft-ietf-quic-ack-frequency-12 §7).
     pub fn max_ack_delay(&self) -> Duration {
         self.confirmed.max(self.unconfirmed)
     }
@@ -99,7 +99,8 @@ impl AckRequest {
             self.wanted = None;
             return;
         }
-        // Back to every second packet at once; else once per round trip and one at a time.
+        // A return to every second packet is requested at once, any other change once per round
+        // trip and one at a time.
         let is_free = self.in_flight.is_none() && situation.now >= self.next_at;
         if is_free || wish.threshold == DEFAULT_THRESHOLD {
             self.wanted = Some(wish);
@@ -108,8 +109,8 @@ impl AckRequest {
     }
 
     fn wish(&self, least: Duration, situation: &Situation) -> Terms {
-        // An application that has too little to send now and then stays in slow start for ever,
-        // and comes and goes; once the window was large that is no reason to count every packet.
+        // An application that at times has too little to send never leaves slow start for good.
+        // Once the window was large, that is no reason to acknowledge every second packet.
         let is_thinned = self
             .latest
             .is_some_and(|terms| terms.threshold > DEFAULT_THRESHOLD);
@@ -123,13 +124,13 @@ impl AckRequest {
         };
         Terms {
             threshold,
-            // Never longer than the peer would by itself: a short tail must not wait for it.
+            // At most the delay that the peer announced, so that a short tail waits no longer.
             delay: whole_micros(situation.rtt / 4).clamp(least, self.announced.max(least)),
             reordering: situation.packet_threshold,
         }
     }
 
-    /// True when `wish` differs enough from what the peer was told to be worth a frame.
+    /// Returns true when `wish` differs enough from the last request to be worth a frame.
     fn is_news(&self, wish: &Terms) -> bool {
         let Some(latest) = self.latest else {
             return wish.threshold > DEFAULT_THRESHOLD;
@@ -144,7 +145,7 @@ impl AckRequest {
                     || wish.reordering != latest.reordering)
     }
 
-    /// True when a request waits.
+    /// Returns true when a request waits.
     pub fn wants_to_send(&self) -> bool {
         self.wanted.is_some()
     }
@@ -172,7 +173,7 @@ impl AckRequest {
         self.unconfirmed = self.unconfirmed.max(terms.delay);
     }
 
-    /// The peer has a request. An obsolete one says nothing.
+    /// Handles the acknowledgement of a request. Obsolete ones are ignored.
     pub fn on_acked(&mut self, sequence: u64) {
         if self.in_flight == Some(sequence)
             && let Some(latest) = self.latest
@@ -183,7 +184,8 @@ impl AckRequest {
         }
     }
 
-    /// A request is lost: sent again under a new number, unless a newer one replaces it.
+    /// Handles the loss of a request. It is sent again under a new number, unless a newer one
+    /// replaces it.
     pub fn on_lost(&mut self, sequence: u64) {
         if self.in_flight == Some(sequence) {
             self.in_flight = None;
@@ -192,24 +194,24 @@ impl AckRequest {
     }
 }
 
-/// What the frame can say.
+/// Rounds a delay down to the microseconds that the frame can carry.
 fn whole_micros(delay: Duration) -> Duration {
     Duration::from_micros(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// Every second packet (RFC 9000 §13.2.2).
+/// The default: every second packet is acknowledged (RFC 9000 §13.2.2).
 const DEFAULT_THRESHOLD: u64 = 1;
 
-/// ACKs in a round trip of a full window: enough for the window to grow smoothly and for bursts
-/// that stay short without pacing.
+/// ACKs in a round trip of a full window: enough for smooth growth of the window, and for short
+/// bursts without pacing.
 const ACKS_PER_WINDOW: u64 = 8;
 
-/// Datagrams from which on a window is large: below, an eighth of it is hardly more than the
-/// default.
+/// The size in datagrams from which a window counts as large. An eighth of a smaller one is hardly
+/// more than the default.
 const LARGE_WINDOW: u64 = 32;
 
-/// Round trips after a loss in which every ACK counts: one to notice what else was lost, one to
-/// see what was sent again.
+/// Round trips after a loss in which every ACK counts: one to detect other losses, one to receive
+/// acknowledgements of retransmissions.
 const RECOVERY_RTTS: u32 = 2;
 
 #[cfg(test)]
