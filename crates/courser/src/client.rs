@@ -25,7 +25,7 @@
 //!
 //! [`tower_service::Service`]: https://docs.rs/tower-service/latest/tower_service/trait.Service.html
 //!
-//! A request is sent again by itself only when that is safe: when the server says that it was not
+//! A request is sent again only when that is safe: when the server says that it was not
 //! processed, or when a connection that had been idle is gone and the method is idempotent.
 
 #[cfg(feature = "dns")]
