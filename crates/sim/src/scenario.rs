@@ -25,7 +25,7 @@
 //! ```
 //!
 //! Every flow has its own client and server. All of them share the link, with the grammar of
-//! [`LinkSpec`](crate::link::LinkSpec) and [`DuplexSpec`]. Its direction `forward` leads from
+//! [`LinkSpec`](crate::link::LinkSpec) and [`DuplexSpec`](crate::link::DuplexSpec). Its direction `forward` leads from
 //! clients to servers. Times have a unit, sizes may have one (`64k`, `1MiB`).
 //!
 //! | key of a flow | of kind | meaning |
