@@ -308,7 +308,7 @@ fn mistakes_are_told_in_one_line() {
         ),
         (
             &["127.0.0.1:9", "--link-back", "rebind=1s"],
-            "rebind: belongs to",
+            "rebind: applies to both directions",
         ),
         (&["127.0.0.1"], "'127.0.0.1' is not HOST:PORT"),
         (&["nosuch.invalid:1"], "cannot resolve 'nosuch.invalid:1'"),
