@@ -222,7 +222,7 @@ fn status(value: &[u8]) -> Option<StatusCode> {
 
 /// Converts a field name, which is a token in lower case (§10.3).
 fn to_name(name: &[u8]) -> Result<HeaderName, FieldsError> {
-    // `HeaderName` accepts quotation marks, which a token must not contain (RFC 9110 §5.6.2).
+    // `from_lowercase` accepts quotation marks, which a token must not contain (RFC 9110 §5.6.2).
     let name = HeaderName::from_lowercase(name).ok();
     name.filter(|name| !name.as_str().contains('"'))
         .ok_or(FieldsError::Malformed("invalid field name"))
