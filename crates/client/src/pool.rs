@@ -211,7 +211,7 @@ impl std::fmt::Debug for Pool {
     }
 }
 
-/// One of HTTP/2 and one of HTTP/3, and temporarily one more that is going away.
+/// A connection of HTTP/2, a connection of HTTP/3, and temporarily one more that is going away.
 const MAX_SHARED: usize = 3;
 /// Maximum of idle HTTP/1.1 connections over all origins: each needs a file descriptor.
 const MAX_IDLE: usize = 256;

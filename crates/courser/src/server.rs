@@ -22,7 +22,7 @@
 //!
 //! Among its extensions is a [`Peer`]: address, protocol, what TLS agreed on. Its body is a
 //! [`Body`], the same type for all protocols. `Upgrade` works over HTTP/1.1 as it does with hyper.
-//! What is sent before the response takes an [`h3::Interim`](crate::h3::Interim), with [`Server::interim_responses`].
+//! [`h3::Interim`](crate::h3::Interim) sends interim responses, if [`Server::interim_responses`] enables them.
 //!
 //! # How it ends
 //!

@@ -48,7 +48,7 @@ impl Drop for Handle {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatagramError {
-    /// One of the ends has not enabled them, in the settings of HTTP/3 or in QUIC. Capsules may
+    /// Datagrams are not enabled at both ends, in the settings of HTTP/3 or in QUIC. Capsules may
     /// work instead: see [`Capsules`](super::Capsules).
     #[error(
         "datagrams are not negotiated: both ends have to send SETTINGS_H3_DATAGRAM and \

@@ -6,7 +6,7 @@ pub enum Colour {
     /// The next colour of the palette, in the order of the series in the chart.
     #[default]
     Auto,
-    /// One of the eight colours of the palette. Larger numbers start again from the first.
+    /// A colour of the palette, which has eight. Larger numbers start again from the first.
     Nth(usize),
     /// The colour of bad events: losses, failures.
     Bad,

@@ -232,7 +232,7 @@ impl Connection {
             .view(self.0.key, |alive| alive.stats(), |over| over.stats)
     }
 
-    /// What the handshake negotiated: protocol, server name, cipher suite.
+    /// Returns the results of the handshake: protocol, server name, cipher suite.
     pub fn handshake_data(&self) -> Option<HandshakeData> {
         let mut locked = self.0.lock();
         locked.view(
@@ -335,7 +335,7 @@ impl Connection {
         }
     }
 
-    /// How many streams both ways the peer may have opened so far.
+    /// Returns the number of bidirectional streams that the peer may have opened so far.
     pub(crate) fn granted_requests(&self) -> u64 {
         let mut locked = self.0.lock();
         let connection = locked.open_connection(self.0.key);

@@ -15,7 +15,7 @@ use crate::handles::ConnectionRef;
 use crate::shard::Locked;
 use crate::wakers::Topic;
 
-/// How a datagram is to be sent, for [`Connection::send_datagram_with`].
+/// Options for sending a datagram with [`Connection::send_datagram_with`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DatagramOptions {
     max_age: Option<Duration>,
@@ -44,7 +44,7 @@ impl DatagramOptions {
     }
 }
 
-/// What becomes of a datagram, once that is known: see [`Connection::send_datagram_tracked`].
+/// The future fate of a datagram. See [`Connection::send_datagram_tracked`].
 ///
 /// # Errors
 /// When the connection is over before.

@@ -32,7 +32,7 @@ pub(crate) struct Driver {
     pause: Pause,
 }
 
-/// What the next poll begins with.
+/// The step with which the next poll begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Receive,

@@ -291,7 +291,7 @@ impl Endpoint {
     /// The address we are bound to, with the port that the system chose.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the error of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.inner.shard.socket.local_addr()
     }
@@ -324,7 +324,7 @@ impl Endpoint {
         self.inner.shard.socket.receive_overflow()
     }
 
-    /// What the socket can do on this machine, with warnings about what costs speed.
+    /// Returns the capabilities of the socket on this machine, with warnings about settings that cost speed.
     pub fn capabilities(&self) -> Capabilities {
         self.inner.shard.socket.capabilities()
     }

@@ -9,7 +9,7 @@ use crate::shard::{Locked, Shard};
 use crate::wait::Wait;
 use crate::wakers::{List, Topic};
 
-/// What all handles of one endpoint share.
+/// The state that all handles of one endpoint share.
 #[derive(Debug)]
 pub(crate) struct EndpointRef {
     pub(crate) shard: Arc<Shard>,
@@ -25,7 +25,7 @@ impl Drop for EndpointRef {
     }
 }
 
-/// What all handles of one connection share. Closes it when the last one is dropped.
+/// The state that all handles of one connection share. Dropping the last handle closes the connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionRef {
     pub(crate) shard: Arc<Shard>,

@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use crate::shard::Locked;
 use crate::{RecvStream, SendStream};
 
-/// What became of a message and its stream.
+/// The outcome of sending a message on a new stream.
 #[derive(Debug)]
 pub struct Opened {
     /// None if all is written, and the end behind it.

@@ -51,7 +51,7 @@ impl Outbox {
         self.kept.is_some()
     }
 
-    /// Where the next batch is built.
+    /// The buffer in which the next batch is built.
     pub(crate) fn buffer(&mut self) -> &mut TransmitBuffer {
         debug_assert!(
             !self.is_blocked(),

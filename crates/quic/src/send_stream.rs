@@ -34,7 +34,7 @@ pub struct SendStream {
     has_waited: bool,
 }
 
-/// How much [`SendStream::write_chunks`] has written.
+/// The amount that [`SendStream::write_chunks`] has written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Written {
     /// Total length in bytes.

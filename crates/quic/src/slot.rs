@@ -1,4 +1,4 @@
-//! What the facade remembers of a connection beside the transport's state.
+//! The state of a connection that the transport does not keep.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -36,11 +36,11 @@ pub(crate) struct Slot {
     pub(crate) unflushed: usize,
     pub(crate) error: Option<ConnectionError>,
     pub(crate) wakers: ConnectionWakers,
-    /// What had arrived before the end and can still be accepted and read.
+    /// Streams and data that arrived before the end and can still be accepted and read.
     pub(crate) unread: Option<Box<Streams>>,
     /// Datagrams that had arrived before the end.
     pub(crate) unread_datagrams: VecDeque<Bytes>,
-    /// What to answer from once the transport has forgotten the connection.
+    /// The facts that remain once the transport has dropped the connection.
     pub(crate) remains: Option<Box<Remains>>,
 }
 

@@ -1,4 +1,4 @@
-//! What the lock of a shard guards: the transport, what the facade remembers of each connection,
+//! The state behind the lock of a shard: the transport, the facade's part of each connection,
 //! and what waits to leave.
 
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use crate::runtime::Socket;
 use crate::slot::{Remains, Slot};
 use crate::wakers::{List, Waiters};
 
-/// What the lock of a shard guards.
+/// The state behind the lock of a shard.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
@@ -49,7 +49,7 @@ pub(crate) struct State {
     pub(crate) stopped: Option<ConnectionError>,
 }
 
-/// What the task of the driver and the others tell each other.
+/// The state that the task of the driver shares with other tasks.
 #[derive(Debug, Default)]
 pub(crate) struct DriverState {
     waker: Option<Waker>,
@@ -170,7 +170,7 @@ impl State {
         self.connection(key).map(Connection::streams)
     }
 
-    /// What is known of a connection, alive or not.
+    /// Returns a fact about a connection, open or not.
     pub(crate) fn view<T>(
         &mut self,
         key: usize,

@@ -1,4 +1,4 @@
-//! Who waits for what.
+//! Tasks that wait, and the events that wake them.
 //!
 //! A wakeup is collected under the shard's lock and given after the lock is released: a task
 //! that wakes on another core would find it taken. All tables keep their memory, so that waiting
@@ -51,7 +51,7 @@ impl Waiters {
     }
 }
 
-/// What tasks of one connection wait for, other than bytes.
+/// Events of one connection, other than bytes, that tasks wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Topic {
     /// Progress of the handshake.
@@ -79,7 +79,7 @@ pub(crate) enum List {
     Connection(usize, Topic),
 }
 
-/// What a task that waits for the end of a stream will find.
+/// The result for a task that waits for the end of a stream.
 #[derive(Debug)]
 enum End {
     Awaited(Waker),
@@ -95,7 +95,7 @@ impl End {
     }
 }
 
-/// What is known of a datagram that somebody follows.
+/// The state of a tracked datagram.
 #[derive(Debug)]
 enum Fate {
     Open(Option<Waker>),

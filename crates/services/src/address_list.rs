@@ -17,7 +17,7 @@ pub struct AddressLists {
     allow: Option<List>,
 }
 
-/// One of the two lists.
+/// A list of addresses: blocked or allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ListKind {
     /// The list of blocked addresses.

@@ -2,7 +2,7 @@
 
 use super::exit::{Failed, URL_MALFORMED};
 
-/// One of the URLs of a pattern.
+/// A URL made from a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expanded {
     pub(crate) url: String,
