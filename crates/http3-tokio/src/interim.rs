@@ -200,8 +200,6 @@ impl Sending<'_> {
             };
             open.left = open.respond.encode_interim(response)?.into();
         }
-        // It is useful before a long computation of the service, not after it.
-        open.respond.flush();
         Poll::Ready(Ok(()))
     }
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use courser_http3::{Code, FieldsToSend};
-use courser_quic::hooks::SendStreamHooks;
+use courser_quic::hooks::{SendStreamHooks, Write};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, Response, StatusCode};
 
@@ -71,7 +71,8 @@ impl Respond {
         Ok(self.outgoing.encode(&fields)?)
     }
 
-    /// Writes encoded bytes. Returns `Ready` when all are written; until then `bytes` has the rest.
+    /// Writes encoded bytes and sends them at once. Returns `Ready` when all are written; until then
+    /// `bytes` has the rest.
     pub(super) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -79,14 +80,11 @@ impl Respond {
     ) -> Poll<Result<(), Error>> {
         while !bytes.is_empty() {
             let chunks = std::slice::from_mut(bytes);
-            ready!(self.outgoing.send.poll_write_chunks(cx, chunks))?;
+            // It is useful before a long computation of the service, not after it.
+            let write = Write::chunks(chunks).urgent();
+            ready!(self.outgoing.send.poll_send(cx, write))?;
         }
         Poll::Ready(Ok(()))
-    }
-
-    /// Sends the bytes written so far at once.
-    pub(super) fn flush(&mut self) {
-        self.outgoing.send.flush_now();
     }
 
     /// Sends the response: its header section, content as the body provides it, trailers and the

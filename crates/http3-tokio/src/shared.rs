@@ -155,14 +155,9 @@ impl Shared {
         let Ok(sent) = sent else {
             return Ok(None);
         };
-        let Some((sent, is_unflushed)) = sent? else {
-            return Ok(None);
-        };
-        if is_unflushed {
-            // This may make a system call, for which no other task should have to wait.
-            self.quic.flush_before_wait();
-        }
-        Ok(Some(sent))
+        // The rest of the work needs no lock of this connection: it may make a system call, for which
+        // no other task should have to wait.
+        Ok(sent?.map(|(sent, _afterwards)| sent))
     }
 
     /// Writes Section Acknowledgments that have waited.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use courser_http3::{Code, data_header};
-use courser_quic::hooks::SendStreamHooks;
+use courser_quic::hooks::{SendStreamHooks, Write};
 use http_body::Body as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -235,7 +235,8 @@ impl Upgraded {
     /// Returns `Ready` when all accepted bytes are written.
     fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         while self.waiting.iter().any(|bytes| !bytes.is_empty()) {
-            ready!(self.outgoing.send.poll_write_chunks(cx, &mut self.waiting))?;
+            let write = Write::chunks(&mut self.waiting);
+            ready!(self.outgoing.send.poll_send(cx, write))?;
         }
         Poll::Ready(Ok(()))
     }

@@ -1,6 +1,6 @@
 //! Handles of a connection.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use courser_base::Side;
 use courser_crypto::HandshakeData;
 use courser_recovery::Algorithm;
 use courser_tls::rustls::pki_types::CertificateDer;
-use courser_transport::{ConnectionError, ConnectionStats, KeyUpdateBlocked};
+use courser_transport::{self as transport, ConnectionError, ConnectionStats, KeyUpdateBlocked};
 use courser_wire::{Direction, StreamId};
 
 use crate::error::ExportKeyingMaterialError;
@@ -95,9 +95,9 @@ impl Connection {
         priority: fn(u64) -> i32,
         before_wait: impl FnOnce(),
     ) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let key = self.0.key;
+        let handle = self.0.handle;
         let accept = move |locked: &mut Locked<'_>| {
-            let streams = locked.streams(key)?;
+            let streams = locked.streams(handle)?;
             let id = streams.accept(Direction::Bidirectional)?;
             // It is open: it was just accepted.
             let _ = streams.set_priority(id, priority(id.index()));
@@ -110,7 +110,7 @@ impl Connection {
                 before_wait();
                 let accept = move |locked: &mut Locked<'_>| match accept(locked) {
                     Some(id) => Poll::Ready(Ok(id)),
-                    None => locked.poll_open(key),
+                    None => locked.poll_open(handle),
                 };
                 let topic = Topic::Accept(Direction::Bidirectional);
                 self.0.wait(topic, accept).await?
@@ -123,9 +123,9 @@ impl Connection {
     }
 
     async fn open(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
-        let key = self.0.key;
+        let handle = self.0.handle;
         let open = move |locked: &mut Locked<'_>| {
-            let opened = match locked.open_connection(key) {
+            let opened = match locked.open_connection(handle) {
                 Ok(connection) => connection.streams().open(direction),
                 Err(error) => return Poll::Ready(Err(error)),
             };
@@ -133,7 +133,7 @@ impl Connection {
                 Some(id) => Poll::Ready(Ok(id)),
                 None => {
                     // The peer is told that its limit is in the way (RFC 9000 §4.6).
-                    locked.on_used(key, 0);
+                    locked.used(handle, 0);
                     Poll::Pending
                 }
             }
@@ -142,13 +142,13 @@ impl Connection {
     }
 
     async fn accept(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
-        let key = self.0.key;
+        let handle = self.0.handle;
         // Those that had come before the end are there after it.
         let accept = move |locked: &mut Locked<'_>| {
-            let streams = locked.streams(key);
+            let streams = locked.streams(handle);
             match streams.and_then(|streams| streams.accept(direction)) {
                 Some(id) => Poll::Ready(Ok(id)),
-                None => locked.poll_open(key),
+                None => locked.poll_open(handle),
             }
         };
         self.0.wait(Topic::Accept(direction), accept).await
@@ -162,8 +162,8 @@ impl Connection {
     /// # Cancel safety
     /// Safe; the reason can be asked for again.
     pub async fn closed(&self) -> ConnectionError {
-        let key = self.0.key;
-        let check = move |locked: &mut Locked<'_>| match &locked.slot(key).error {
+        let handle = self.0.handle;
+        let check = move |locked: &mut Locked<'_>| match locked.end_of(handle) {
             Some(error) => Poll::Ready(error.clone()),
             None => Poll::Pending,
         };
@@ -172,7 +172,7 @@ impl Connection {
 
     /// Why the connection is over; `None` while it is not.
     pub fn close_reason(&self) -> Option<ConnectionError> {
-        self.0.lock().slot(self.0.key).error.clone()
+        self.0.lock().end_of(self.0.handle).cloned()
     }
 
     /// Closes the connection at once.
@@ -187,8 +187,8 @@ impl Connection {
     /// [`Endpoint::wait_idle`](crate::Endpoint::wait_idle) waits until the peer knows.
     pub fn close(&self, code: VarInt, reason: &[u8]) {
         let mut locked = self.0.lock();
-        if locked.slot(self.0.key).error.is_none() {
-            locked.close(self.0.key, code, reason);
+        if locked.end_of(self.0.handle).is_none() {
+            locked.close(self.0.handle, code, reason);
         }
     }
 
@@ -202,55 +202,40 @@ impl Connection {
     /// A peer that moves is believed when it has answered from where it is: until then this is
     /// the address before, so that nobody passes for somebody else with a forged one.
     pub fn remote_address(&self) -> SocketAddr {
-        self.0.lock().view(
-            self.0.key,
-            |alive| alive.proven_path().peer,
-            |over| over.path.peer,
-        )
+        let path = self.read(transport::Connection::proven_path);
+        path.map_or(NO_ADDRESS, |path| path.peer)
     }
 
     /// Our address on the path in use, where the system tells.
     pub fn local_ip(&self) -> Option<IpAddr> {
-        self.0.lock().view(
-            self.0.key,
-            |alive| alive.path().local,
-            |over| over.path.local,
-        )
+        self.read(transport::Connection::path)?.local
     }
 
     /// The smoothed round-trip time.
     pub fn rtt(&self) -> Duration {
-        self.0
-            .lock()
-            .view(self.0.key, |alive| alive.rtt(), |over| over.rtt)
+        self.read(transport::Connection::rtt).unwrap_or_default()
     }
 
     /// Counters and the state of the path. They stay after the end of the connection.
     pub fn stats(&self) -> ConnectionStats {
-        self.0
-            .lock()
-            .view(self.0.key, |alive| alive.stats(), |over| over.stats)
+        self.read(transport::Connection::stats).unwrap_or_default()
     }
 
     /// Returns the results of the handshake: protocol, server name, cipher suite.
     pub fn handshake_data(&self) -> Option<HandshakeData> {
-        let mut locked = self.0.lock();
-        locked.view(
-            self.0.key,
-            |alive| alive.handshake_data(),
-            |over| over.handshake_data.clone(),
-        )
+        self.read(transport::Connection::handshake_data)?
     }
 
     /// The peer's certificate chain, its own certificate first; `None` if it sent none.
     pub fn peer_identity(&self) -> Option<Vec<CertificateDer<'static>>> {
+        let chain = self.read(transport::Connection::peer_certificates)??;
+        Some(chain.into_iter().map(CertificateDer::from).collect())
+    }
+
+    /// Reads from the connection, alive or not. `None` if a panic has ended it.
+    fn read<T>(&self, get: impl FnOnce(&transport::Connection) -> T) -> Option<T> {
         let mut locked = self.0.lock();
-        let chain = locked.view(
-            self.0.key,
-            |alive| alive.peer_certificates(),
-            |over| over.certificates.clone(),
-        );
-        Some(chain?.into_iter().map(CertificateDer::from).collect())
+        locked.connection(self.0.handle).map(|it| get(it))
     }
 
     /// Fills `output` with keying material that both ends derive alike from the same `label` and
@@ -266,7 +251,7 @@ impl Connection {
     ) -> Result<(), ExportKeyingMaterialError> {
         let mut locked = self.0.lock();
         let connection = locked
-            .open_connection(self.0.key)
+            .open_connection(self.0.handle)
             .map_err(|error| ExportKeyingMaterialError(error.to_string()))?;
         connection
             .export_keying_material(output, label, Some(context))
@@ -281,12 +266,12 @@ impl Connection {
     pub fn force_key_update(&self) -> Result<(), KeyUpdateBlocked> {
         let now = self.0.shard.now();
         let mut locked = self.0.lock();
-        let updated = match locked.open_connection(self.0.key) {
+        let updated = match locked.open_connection(self.0.handle) {
             Ok(connection) => connection.initiate_key_update(now),
             // Nothing is sent any more: no keys are needed.
             Err(_) => Ok(()),
         };
-        locked.on_used(self.0.key, 0);
+        locked.used(self.0.handle, 0);
         updated
     }
 
@@ -304,10 +289,10 @@ impl Connection {
     pub fn set_congestion_controller(&self, algorithm: Algorithm) {
         let now = self.0.shard.now();
         let mut locked = self.0.lock();
-        if let Ok(connection) = locked.open_connection(self.0.key) {
+        if let Ok(connection) = locked.open_connection(self.0.handle) {
             connection.set_congestion_controller(now, algorithm);
         }
-        locked.on_used(self.0.key, 0);
+        locked.used(self.0.handle, 0);
     }
 
     /// Keeps the connection alive while an answer is waited for: while a stream for both directions
@@ -317,10 +302,10 @@ impl Connection {
     /// [`TransportConfig::keep_alive_interval`](crate::TransportConfig::keep_alive_interval).
     pub fn keep_alive_while_busy(&self, is_on: bool) {
         let mut locked = self.0.lock();
-        if let Ok(connection) = locked.open_connection(self.0.key) {
+        if let Ok(connection) = locked.open_connection(self.0.handle) {
             connection.keep_alive_while_busy(is_on);
         }
-        locked.on_used(self.0.key, 0);
+        locked.used(self.0.handle, 0);
     }
 
     /// Has everything that happens on the connection recorded from now on, or nothing any more.
@@ -330,7 +315,7 @@ impl Connection {
     /// recording costs a branch.
     pub fn set_sink(&self, sink: Option<Box<dyn crate::telemetry::Sink>>) {
         let mut locked = self.0.lock();
-        if let Ok(connection) = locked.open_connection(self.0.key) {
+        if let Ok(connection) = locked.open_connection(self.0.handle) {
             connection.set_sink(sink);
         }
     }
@@ -338,7 +323,7 @@ impl Connection {
     /// Returns the number of bidirectional streams that the peer may have opened so far.
     pub(crate) fn granted_requests(&self) -> u64 {
         let mut locked = self.0.lock();
-        let connection = locked.open_connection(self.0.key);
+        let connection = locked.open_connection(self.0.handle);
         connection.map_or(0, |connection| {
             connection.streams().granted(Direction::Bidirectional)
         })
@@ -347,14 +332,14 @@ impl Connection {
     /// True while the peer has not acknowledged all that was written.
     pub(crate) fn has_undelivered(&self) -> bool {
         let mut locked = self.0.lock();
-        let connection = locked.open_connection(self.0.key);
+        let connection = locked.open_connection(self.0.handle);
         connection.is_ok_and(|connection| connection.streams().unacked_or_unsent())
     }
 
     /// Returns the amount of written data that the peer has not acknowledged yet.
     pub(crate) fn undelivered(&self) -> courser_transport::Undelivered {
         let mut locked = self.0.lock();
-        let connection = locked.open_connection(self.0.key);
+        let connection = locked.open_connection(self.0.handle);
         connection.map_or_else(
             |_| courser_transport::Undelivered::default(),
             |connection| connection.streams().undelivered(),
@@ -364,7 +349,7 @@ impl Connection {
     /// As [`SendStream::set_priority`], of a stream whose handle is elsewhere.
     pub(crate) fn set_stream_priority(&self, id: StreamId, priority: i32) {
         let mut locked = self.0.lock();
-        if let Ok(connection) = locked.open_connection(self.0.key) {
+        if let Ok(connection) = locked.open_connection(self.0.handle) {
             // A stream that is over has none.
             let _ = connection.streams().set_priority(id, priority);
         }
@@ -373,17 +358,17 @@ impl Connection {
     /// Gives both halves of a stream up whose handles are elsewhere, and wakes who waits there.
     pub(crate) fn abort_stream(&self, id: StreamId, code: VarInt) {
         let mut locked = self.0.lock();
-        let key = self.0.key;
-        if let Ok(connection) = locked.open_connection(key) {
+        let handle = self.0.handle;
+        if let Ok(connection) = locked.open_connection(handle) {
             // Either half may be over already.
             let _ = connection.streams().reset(id, code.into_inner());
             let _ = connection.streams().stop(id, code.into_inner());
         }
         let mut woken = Vec::new();
-        locked.slot(key).wakers.wake_reader(id, &mut woken);
-        locked.slot(key).wakers.wake_writer(id, &mut woken);
+        locked.slot(handle).wakers.wake_reader(id, &mut woken);
+        locked.slot(handle).wakers.wake_writer(id, &mut woken);
         locked.woken.append(&mut woken);
-        locked.on_used(key, 0);
+        locked.used(handle, 0);
     }
 
     /// A number that no other connection of this process has while a handle exists.
@@ -391,6 +376,9 @@ impl Connection {
         Arc::as_ptr(&self.0).addr()
     }
 }
+
+/// The address of a peer about which nothing is known any more.
+const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// A handshake under way; resolves to the connection.
 ///
@@ -426,8 +414,8 @@ impl Connecting {
     /// Safe; can be asked again.
     pub async fn handshake_data(&mut self) -> Result<HandshakeData, ConnectionError> {
         let connection = self.connection();
-        let key = connection.key;
-        let check = move |locked: &mut Locked<'_>| match locked.open_connection(key) {
+        let handle = connection.handle;
+        let check = move |locked: &mut Locked<'_>| match locked.open_connection(handle) {
             Ok(connection) => match connection.handshake_data() {
                 Some(data) => Poll::Ready(Ok(data)),
                 None => Poll::Pending,
@@ -465,18 +453,16 @@ impl Future for Connecting {
             .connection
             .take()
             .expect("not polled after it resolved");
-        let key = connection.key;
-        let list = List::Connection(key, Topic::Handshake);
+        let handle = connection.handle;
+        let list = List::Connection(handle, Topic::Handshake);
         let poll = connection
             .shard
             .poll_list((list, &mut this.ticket), cx, |locked| {
-                let slot = locked.slot(key);
-                match &slot.error {
-                    // A handshake that was completed counts, even if the peer has left since.
-                    _ if slot.is_connected => Poll::Ready(Ok(())),
-                    Some(error) => Poll::Ready(Err(error.clone())),
-                    None => Poll::Pending,
+                // A handshake that was completed counts, even if the peer has left since.
+                if locked.slot(handle).is_connected {
+                    return Poll::Ready(Ok(()));
                 }
+                locked.poll_open(handle)
             });
         match poll {
             Poll::Ready(result) => Poll::Ready(result.map(|()| Connection(connection))),

@@ -62,16 +62,15 @@ impl Future for PendingFate {
     type Output = Result<DatagramFate, ConnectionError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let key = self.connection.key;
+        let handle = self.connection.handle;
         let mut locked = self.connection.lock();
-        let slot = locked.slot(key);
-        if let Some(fate) = slot.wakers.fate(self.id, cx.waker()) {
+        if let Some(fate) = locked.slot(handle).wakers.fate(self.id, cx.waker()) {
             return Poll::Ready(Ok(fate));
         }
-        if let Some(error) = &slot.error {
+        if let Some(error) = locked.end_of(handle) {
             return Poll::Ready(Err(error.clone()));
         }
-        locked.flush_before_wait();
+        locked.about_to_wait();
         Poll::Pending
     }
 }
@@ -79,7 +78,10 @@ impl Future for PendingFate {
 impl Drop for PendingFate {
     fn drop(&mut self) {
         let mut locked = self.connection.lock();
-        locked.slot(self.connection.key).wakers.forget_fate(self.id);
+        locked
+            .slot(self.connection.handle)
+            .wakers
+            .forget_fate(self.id);
     }
 }
 
@@ -185,17 +187,13 @@ impl Connection {
     /// [`TransportConfig::datagram_receive_queue`]: crate::TransportConfig::datagram_receive_queue
     /// [`DatagramStats::unread_dropped`]: crate::DatagramStats::unread_dropped
     pub async fn read_datagram(&self) -> Result<Bytes, ConnectionError> {
-        let key = self.0.key;
+        let handle = self.0.handle;
         let read = move |locked: &mut Locked<'_>| {
-            if let Some(datagram) = locked.slot(key).unread_datagrams.pop_front() {
-                return Poll::Ready(Ok(datagram));
-            }
-            match locked.open_connection(key) {
-                Ok(connection) => match connection.datagrams().receive() {
-                    Some(datagram) => Poll::Ready(Ok(datagram)),
-                    None => Poll::Pending,
-                },
-                Err(error) => Poll::Ready(Err(error)),
+            // Those that had come before the end are there after it.
+            let connection = locked.connection(handle);
+            match connection.and_then(|it| it.datagrams().receive()) {
+                Some(datagram) => Poll::Ready(Ok(datagram)),
+                None => locked.poll_open(handle),
             }
         };
         self.0.wait(Topic::Datagram, read).await
@@ -209,7 +207,7 @@ impl Connection {
     /// while the path works, if neither the peer nor our own queue allows less.
     pub fn max_datagram_size(&self) -> Option<usize> {
         let mut locked = self.0.lock();
-        let connection = locked.open_connection(self.0.key).ok()?;
+        let connection = locked.open_connection(self.0.handle).ok()?;
         connection.max_datagram_size()
     }
 
@@ -217,7 +215,7 @@ impl Connection {
     /// the connection is over.
     pub fn datagram_send_buffer_space(&self) -> usize {
         let mut locked = self.0.lock();
-        let connection = locked.open_connection(self.0.key);
+        let connection = locked.open_connection(self.0.handle);
         connection.map_or(0, |connection| connection.datagrams().send_space())
     }
 }
@@ -233,12 +231,12 @@ impl ConnectionRef {
         let now = self.shard.now();
         let size = data.len();
         self.make_room(locked, size);
-        let connection = locked.open_connection(self.key)?;
+        let connection = locked.open_connection(self.handle)?;
         let id = connection.send_datagram(now, data, options)?;
         if let Some(id) = id {
-            locked.slot(self.key).wakers.await_fate(id);
+            locked.slot(self.handle).wakers.await_fate(id);
         }
-        locked.on_used(self.key, size);
+        locked.used(self.handle, size);
         Ok(id)
     }
 
@@ -246,7 +244,7 @@ impl ConnectionRef {
     /// queued and only waits for company leaves for that.
     fn make_room(&self, locked: &mut Locked<'_>, size: usize) -> bool {
         let has_room = |locked: &mut Locked<'_>| {
-            let Ok(connection) = locked.open_connection(self.key) else {
+            let Ok(connection) = locked.open_connection(self.handle) else {
                 return true;
             };
             let can_be_sent = connection
@@ -257,8 +255,8 @@ impl ConnectionRef {
         if has_room(locked) {
             return true;
         }
-        if locked.has_unflushed {
-            locked.flush_now();
+        if locked.outbox.timing.may_hold_back() {
+            locked.send_now();
         }
         has_room(locked)
     }

@@ -203,7 +203,9 @@ impl Driver {
         }
         locked.collect_events(now);
         let opens = locked.woken.len() >= YIELD_TO;
-        locked.driver.is_turn_open = opens;
+        if opens {
+            locked.outbox.timing.open_turn();
+        }
         locked.release(&mut self.spare);
         opens
     }
@@ -214,7 +216,7 @@ impl Driver {
         let now = shard.now();
         let mut locked = shard.lock();
         locked.driver.on_running(cx.waker());
-        locked.driver.is_turn_open = false;
+        locked.outbox.timing.close_turn();
         self.transmit(&mut locked, now, cx)?;
         if locked.is_abandoned && locked.endpoint.connections() == 0 || locked.stopped.is_some() {
             return Ok(Poll::Ready(()));
@@ -239,14 +241,14 @@ impl Driver {
     ) -> io::Result<()> {
         let socket = &self.shard.socket;
         loop {
-            while locked.outbox.is_blocked() {
+            while locked.outbox.timing.is_blocked() {
                 if self.writability.poll(socket, cx)?.is_pending() {
                     return Ok(());
                 }
-                locked.outbox.resume(socket)?;
+                locked.outbox.resume()?;
             }
             locked.send_rounds(now);
-            if !locked.outbox.is_blocked() {
+            if !locked.outbox.timing.is_blocked() {
                 break;
             }
         }
@@ -266,7 +268,7 @@ impl Driver {
         };
         if locked.driver.alarm.is_none_or(|alarm| next < alarm) {
             locked.driver.alarm = Some(next);
-            let deadline = self.shard.instant_of(next, now);
+            let deadline = self.shard.clock.instant_of(next, now);
             self.has_more |= self.alarm.set(deadline, cx).is_ready();
         }
     }

@@ -147,8 +147,7 @@ impl Endpoint {
     /// [`Endpoint::capabilities`] goes on to tell what the socket could do;
     /// [`Endpoint::socket_counters`] how many datagrams left in how many calls.
     pub fn set_segmentation_offload(&self, enabled: bool) {
-        let socket = &self.inner.shard.socket;
-        self.lock().outbox.set_segmentation_offload(socket, enabled);
+        self.lock().outbox.set_segmentation_offload(enabled);
     }
 
     /// Sets whose datagrams are looked at. Those of blocked addresses are dropped before anything else
@@ -157,21 +156,20 @@ impl Endpoint {
     /// Holds for all connections of the endpoint, those that it has started included. The default
     /// blocks no address. [`EndpointStats::datagrams_blocked`] counts what is dropped.
     pub fn set_address_filter(&self, filter: impl Into<Arc<AddressFilter>>) {
-        let now = self.inner.shard.now();
-        let mut locked = self.lock();
-        locked.endpoint.set_address_filter(now, filter.into());
-        locked.flush();
+        let filter = filter.into();
+        self.lock()
+            .change(|state, now| state.endpoint.set_address_filter(now, filter));
     }
 
     /// Refuses new clients with CONNECTION_REFUSED, those included that wait to be accepted, or
     /// ceases to. Connections and handshakes in progress go on.
     pub fn set_busy(&self, is_busy: bool) {
-        let mut locked = self.lock();
-        locked.endpoint.set_busy(is_busy);
-        if is_busy {
-            locked.refuse_all();
-        }
-        locked.flush();
+        self.lock().change(|state, now| {
+            state.endpoint.set_busy(is_busy);
+            if is_busy {
+                state.refuse_all(now);
+            }
+        });
     }
 
     /// Connects to `addr`; the certificate there must be for `server_name`, a DNS name or an IP
@@ -225,16 +223,16 @@ impl Endpoint {
         if locked.is_closed || locked.stopped.is_some() {
             return Err(ConnectError::EndpointStopping);
         }
-        let handle = locked
-            .endpoint
-            .connect(shard.now(), config, peer, server_name)?;
-        let key = locked.insert(handle);
-        locked.set_interface_mtu(key, interface_mtu);
-        locked.flush();
+        let handle = locked.change(|state, now| {
+            let handle = state.endpoint.connect(now, config, peer, server_name)?;
+            state.insert(handle);
+            state.set_interface_mtu(handle, interface_mtu);
+            Ok::<_, ConnectError>(handle)
+        })?;
         drop(locked);
         Ok(Connecting::new(ConnectionRef::new(
             shard.clone(),
-            key,
+            handle,
             Side::Client,
         )))
     }
@@ -247,7 +245,7 @@ impl Endpoint {
         let accept = |locked: &mut Locked<'_>| {
             if locked.is_accepting_held() && !locked.is_closed && locked.stopped.is_none() {
                 // Its next turn wakes this task.
-                locked.driver.is_wanted = true;
+                locked.driver.call();
                 return Poll::Pending;
             }
             match locked.endpoint.poll_incoming() {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use courser_base::Side;
+use courser_transport::ConnectionHandle;
 
 use crate::shard::{Locked, Shard};
 use crate::wait::Wait;
@@ -19,9 +20,10 @@ impl Drop for EndpointRef {
     fn drop(&mut self) {
         let mut locked = self.shard.lock();
         locked.is_abandoned = true;
-        locked.refuse_all();
-        locked.flush_now();
-        locked.driver.is_wanted = true;
+        let now = self.shard.now();
+        locked.refuse_all(now);
+        locked.send_now();
+        locked.driver.call();
     }
 }
 
@@ -29,13 +31,17 @@ impl Drop for EndpointRef {
 #[derive(Debug)]
 pub(crate) struct ConnectionRef {
     pub(crate) shard: Arc<Shard>,
-    pub(crate) key: usize,
+    pub(crate) handle: ConnectionHandle,
     pub(crate) side: Side,
 }
 
 impl ConnectionRef {
-    pub(crate) fn new(shard: Arc<Shard>, key: usize, side: Side) -> Arc<Self> {
-        Arc::new(Self { shard, key, side })
+    pub(crate) fn new(shard: Arc<Shard>, handle: ConnectionHandle, side: Side) -> Arc<Self> {
+        Arc::new(Self {
+            shard,
+            handle,
+            side,
+        })
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
@@ -48,12 +54,12 @@ impl ConnectionRef {
         topic: Topic,
         check: impl FnMut(&mut Locked<'_>) -> Poll<T> + Unpin,
     ) -> T {
-        Wait::new(&self.shard, List::Connection(self.key, topic), check).await
+        Wait::new(&self.shard, List::Connection(self.handle, topic), check).await
     }
 }
 
 impl Drop for ConnectionRef {
     fn drop(&mut self) {
-        self.lock().on_handles_gone(self.key);
+        self.lock().on_handles_gone(self.handle);
     }
 }

@@ -9,15 +9,17 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use courser_tls::rustls::client::Resumption;
-use courser_transport::Undelivered;
+use courser_transport::{ConnectionHandle, Undelivered};
 use courser_wire::StreamId;
 
 pub use crate::opening::Opened;
+pub use crate::shard::Afterwards;
 pub use crate::wakers::{Ticket, Waiters};
+pub use crate::write::Write;
 
 use crate::handles::ConnectionRef;
 use crate::shard::Locked;
@@ -44,12 +46,8 @@ pub trait ConnectionHooks {
     fn open_bi_with<'m>(
         &self,
         cx: &Context<'_>,
-        woken: &mut Vec<Waker>,
         message: impl FnOnce(StreamId, &mut LockedStreams<'_, '_>) -> &'m [u8],
-    ) -> Option<Opened>;
-
-    /// Sends what is unsent because the calling task is about to wait.
-    fn flush_before_wait(&self);
+    ) -> Option<Opened<'_>>;
 
     /// Returns the number of bidirectional streams that the peer may have opened so far.
     fn granted_requests(&self) -> u64;
@@ -72,14 +70,14 @@ pub trait ConnectionHooks {
 
 /// Operations on a [`SendStream`].
 pub trait SendStreamHooks {
-    /// Writes as many of the chunks as there is room for.
+    /// Takes bytes, as many as there is room for. Bytes of an urgent write leave at once.
     ///
     /// # Errors
     /// As [`SendStream::write`].
-    fn poll_write_chunks(
+    fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
-        chunks: &mut [Bytes],
+        write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>>;
 
     /// Waits until bytes written behind `ahead` further ones could leave.
@@ -92,39 +90,16 @@ pub trait SendStreamHooks {
         ahead: u64,
     ) -> Poll<Result<(), WriteError>>;
 
-    /// Writes bytes, and ends the stream if all of them have found room.
-    ///
-    /// # Errors
-    /// As [`SendStream::write`].
-    fn poll_write_last(
-        &mut self,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<Result<usize, WriteError>>;
-
-    /// Writes chunks, and ends the stream if all of them have found room.
-    ///
-    /// # Errors
-    /// As [`SendStream::write`].
-    fn poll_write_last_chunks(
-        &mut self,
-        cx: &mut Context<'_>,
-        chunks: &mut [Bytes],
-    ) -> Poll<Result<Written, WriteError>>;
-
     /// Writes bytes under a lock that the caller holds.
     ///
     /// # Errors
     /// As [`SendStream::write`].
-    fn poll_write_locked(
+    fn poll_send_locked(
         &mut self,
         locked: &mut LockedStreams<'_, '_>,
         cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<Result<usize, WriteError>>;
-
-    /// Sends at once, even when the driver is about to send.
-    fn flush_now(&mut self);
+        write: Write<'_>,
+    ) -> Poll<Result<Written, WriteError>>;
 }
 
 /// Operations on a [`RecvStream`].
@@ -188,17 +163,12 @@ impl ConnectionHooks for Connection {
     fn open_bi_with<'m>(
         &self,
         cx: &Context<'_>,
-        woken: &mut Vec<Waker>,
         message: impl FnOnce(StreamId, &mut LockedStreams<'_, '_>) -> &'m [u8],
-    ) -> Option<Opened> {
-        let key = self.0.key;
-        Connection::open_bi_with(self, cx, woken, |id, locked| {
-            message(id, &mut LockedStreams { locked, key })
+    ) -> Option<Opened<'_>> {
+        let handle = self.0.handle;
+        Connection::open_bi_with(self, cx, |id, locked| {
+            message(id, &mut LockedStreams { locked, handle })
         })
-    }
-
-    fn flush_before_wait(&self) {
-        self.0.lock().flush_before_wait();
     }
 
     fn granted_requests(&self) -> u64 {
@@ -227,12 +197,12 @@ impl ConnectionHooks for Connection {
 }
 
 impl SendStreamHooks for SendStream {
-    fn poll_write_chunks(
+    fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
-        chunks: &mut [Bytes],
+        write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
-        SendStream::poll_write_chunks(self, cx, chunks)
+        SendStream::poll_send(self, cx, write)
     }
 
     fn poll_worth_writing(
@@ -243,33 +213,13 @@ impl SendStreamHooks for SendStream {
         SendStream::poll_worth_writing(self, cx, ahead)
     }
 
-    fn poll_write_last(
-        &mut self,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<Result<usize, WriteError>> {
-        SendStream::poll_write_last(self, cx, buf)
-    }
-
-    fn poll_write_last_chunks(
-        &mut self,
-        cx: &mut Context<'_>,
-        chunks: &mut [Bytes],
-    ) -> Poll<Result<Written, WriteError>> {
-        SendStream::poll_write_last_chunks(self, cx, chunks)
-    }
-
-    fn poll_write_locked(
+    fn poll_send_locked(
         &mut self,
         locked: &mut LockedStreams<'_, '_>,
         cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<Result<usize, WriteError>> {
-        SendStream::poll_write_locked(self, locked.locked, cx, buf)
-    }
-
-    fn flush_now(&mut self) {
-        SendStream::flush_now(self);
+        write: Write<'_>,
+    ) -> Poll<Result<Written, WriteError>> {
+        SendStream::poll_send_locked(self, locked.locked, cx, write)
     }
 }
 
@@ -320,21 +270,16 @@ impl ClientConfigHooks for ClientConfig {
     }
 }
 
-impl Opened {
+impl<'a> Opened<'a> {
     /// Returns the number of bytes of the message that were written.
     pub fn written(&self) -> usize {
         self.written
     }
 
-    /// Returns true if the message has to be flushed before the task waits.
-    pub fn is_unflushed(&self) -> bool {
-        self.is_unflushed
-    }
-
-    /// Returns both halves of the stream. The sending one is `None` if all of the message and the end
-    /// of the stream are written.
-    pub fn into_streams(self) -> (Option<SendStream>, RecvStream) {
-        (self.send, self.receive)
+    /// Returns both halves of the stream, and the rest of the work. The sending half is `None` if all
+    /// of the message and the end of the stream are written.
+    pub fn into_parts(self) -> (Option<SendStream>, RecvStream, Afterwards<'a>) {
+        (self.send, self.receive, self.afterwards)
     }
 }
 
@@ -342,13 +287,13 @@ impl Opened {
 #[derive(Debug)]
 pub struct LockedStreams<'l, 's> {
     locked: &'l mut Locked<'s>,
-    key: usize,
+    handle: ConnectionHandle,
 }
 
 impl LockedStreams<'_, '_> {
     /// Sets the priority of a stream. Does nothing if the stream is over.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) {
-        if let Some(streams) = self.locked.streams(self.key) {
+        if let Some(streams) = self.locked.streams(self.handle) {
             let _ = streams.set_priority(id, priority);
         }
     }

@@ -99,21 +99,21 @@ impl Incoming {
     ) -> Result<Connecting, ConnectionError> {
         let incoming = self.take();
         let shard = &self.endpoint.shard;
-        let now = shard.now();
         let mut locked = shard.lock();
         if let Some(stopped) = &locked.stopped {
             return Err(stopped.clone());
         }
         if locked.is_closed {
-            locked.endpoint.refuse(now, incoming);
-            locked.flush();
+            locked.change(|state, now| state.endpoint.refuse(now, incoming));
             return Err(ConnectionError::LocallyClosed);
         }
-        let accepted = locked.endpoint.accept_guarded(now, incoming, config);
-        let key = accepted.map(|handle| locked.insert(handle));
-        locked.flush();
+        let accepted = locked.change(|state, now| {
+            let handle = state.endpoint.accept_guarded(now, incoming, config)?;
+            state.insert(handle);
+            Ok::<_, ConnectionError>(handle)
+        });
         drop(locked);
-        let connection = ConnectionRef::new(shard.clone(), key?, Side::Server);
+        let connection = ConnectionRef::new(shard.clone(), accepted?, Side::Server);
         Ok(Connecting::new(connection))
     }
 
@@ -130,11 +130,13 @@ impl Incoming {
         let incoming = self.take();
         let shard = self.endpoint.shard.clone();
         let mut locked = shard.lock();
-        let result = locked.endpoint.retry(shard.now(), incoming);
-        locked.flush();
+        let result = locked.change(|state, now| {
+            let result = state.endpoint.retry(now, incoming);
+            result.map_err(Box::new)
+        });
         drop(locked);
         result.map_err(|incoming| {
-            self.inner = Some(incoming);
+            self.inner = Some(*incoming);
             RetryError(Box::new(self))
         })
     }
@@ -176,9 +178,9 @@ impl Incoming {
             return;
         };
         let shard = &self.endpoint.shard;
-        let mut locked = shard.lock();
-        locked.endpoint.refuse(shard.now(), incoming);
-        locked.flush();
+        shard
+            .lock()
+            .change(|state, now| state.endpoint.refuse(now, incoming));
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`RecvStream`] or both. The [`runtime`] module is the only part that depends on tokio's reactor
 //! and timers.
 
+mod clock;
 mod config;
 mod connection;
 mod datagram;
@@ -25,12 +26,15 @@ mod pause;
 mod receive_stream;
 pub mod runtime;
 mod send_stream;
+mod sending;
 mod shard;
 mod slot;
 mod state;
+mod timing;
 mod var_int;
 mod wait;
 mod wakers;
+mod write;
 
 pub use courser_base::Side;
 pub use courser_crypto::{CipherSuite, HandshakeData};
@@ -62,5 +66,6 @@ pub use identity::Identity;
 pub use incoming::{Incoming, IncomingFuture, RetryError};
 pub use memory::default_memory_budget;
 pub use receive_stream::RecvStream;
-pub use send_stream::{SendStream, Written};
+pub use send_stream::SendStream;
 pub use var_int::{TooLarge, VarInt};
+pub use write::Written;

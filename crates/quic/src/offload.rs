@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use courser_transport::{ConnectionHandle, TlsTask};
 
-use crate::shard::{Locked, Shard};
+use crate::shard::Shard;
+use crate::state::State;
 
 /// TLS tasks that run without the lock.
 pub(crate) type Tasks = Vec<(ConnectionHandle, TlsTask)>;
 
-impl Locked<'_> {
+impl State {
     /// Takes as many TLS tasks as may run.
     #[inline]
     pub(crate) fn take_tls_tasks(&mut self) -> Tasks {
@@ -37,11 +38,9 @@ impl Shard {
                 let result = task.run();
                 let mut locked = shard.lock();
                 locked.tls_running -= 1;
-                let now = shard.now();
-                locked.endpoint.finish_tls_task(now, handle, result);
-                locked.flush();
+                locked.change(|state, now| state.endpoint.finish_tls_task(now, handle, result));
                 // Waiting tasks may run now, and connections that are over may let the driver end.
-                locked.driver.is_wanted = true;
+                locked.driver.call();
             }));
         }
     }

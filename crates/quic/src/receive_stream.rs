@@ -144,17 +144,17 @@ impl RecvStream {
             return Err(ClosedStream);
         }
         self.end = Some(End::Stopped);
-        let key = self.connection.key;
+        let handle = self.connection.handle;
         let mut locked = self.connection.lock();
-        locked.slot(key).wakers.forget_reader(self.id);
-        let is_open = locked.slot(key).error.is_none();
+        locked.slot(handle).wakers.forget_reader(self.id);
+        let is_open = locked.end_of(handle).is_none();
         let stopped = locked
-            .streams(key)
+            .streams(handle)
             .map(|streams| streams.stop(self.id, code.into_inner()));
         match stopped {
             Some(Err(_)) if is_open => Err(ClosedStream),
             Some(Ok(())) => {
-                locked.on_used(key, 0);
+                locked.used(handle, 0);
                 Ok(())
             }
             _ => Ok(()),
@@ -218,9 +218,9 @@ impl RecvStream {
             // All of it was read, and a reset comes too late.
             return Poll::Pending;
         }
-        let key = self.connection.key;
+        let handle = self.connection.handle;
         let mut locked = self.connection.lock();
-        let streams = locked.streams(key);
+        let streams = locked.streams(handle);
         if streams.is_some_and(|streams| streams.awaits_reset(self.id)) {
             drop(locked);
             return match self.poll_read_chunk(cx, 1) {
@@ -229,28 +229,28 @@ impl RecvStream {
             };
         }
         self.has_waited = true;
-        locked.slot(key).wakers.wait_to_read(self.id, cx.waker());
+        locked.slot(handle).wakers.wait_to_read(self.id, cx.waker());
         Poll::Pending
     }
 
     /// Keeps bytes that were read charged to the peer: see `Streams::hold_credit`.
     pub(crate) fn hold_credit(&self, len: u64) {
         let mut locked = self.connection.lock();
-        if let Some(streams) = locked.streams(self.connection.key) {
+        if let Some(streams) = locked.streams(self.connection.handle) {
             streams.hold_credit(self.id, len);
         }
     }
 
     /// Grants credit for bytes that were held, also after the end of the stream.
     pub(crate) fn release_credit(&self, len: u64) {
-        let key = self.connection.key;
+        let handle = self.connection.handle;
         let mut locked = self.connection.lock();
-        let Some(streams) = locked.streams(key) else {
+        let Some(streams) = locked.streams(handle) else {
             return;
         };
         streams.release_credit(self.id, len);
         if streams.wants_to_send() {
-            locked.on_used(key, 0);
+            locked.used(handle, 0);
         }
     }
 
@@ -318,9 +318,9 @@ impl RecvStream {
             Some(End::Reset(code)) => return Poll::Ready(Err(ReadError::Reset(code))),
             Some(End::Stopped) => return Poll::Ready(Err(ReadError::ClosedStream)),
         }
-        let key = self.connection.key;
+        let handle = self.connection.handle;
         let mut locked = self.connection.lock();
-        let result = match locked.streams(key) {
+        let result = match locked.streams(handle) {
             Some(streams) => read(streams, self.id),
             None => Err(transport::ReadError::ClosedStream),
         };
@@ -338,28 +338,28 @@ impl RecvStream {
                 Err(ReadError::Reset(code))
             }
             Err(error) => {
-                if let Some(lost) = &locked.slot(key).error {
+                if let Some(lost) = locked.end_of(handle) {
                     return Poll::Ready(Err(ReadError::ConnectionLost(lost.clone())));
                 }
                 if error == transport::ReadError::ClosedStream {
                     return Poll::Ready(Err(ReadError::ClosedStream));
                 }
                 self.has_waited = true;
-                locked.slot(key).wakers.wait_to_read(self.id, cx.waker());
-                locked.flush_before_wait();
+                locked.slot(handle).wakers.wait_to_read(self.id, cx.waker());
+                locked.about_to_wait();
                 return Poll::Pending;
             }
         };
         if self.end.is_some() && std::mem::take(&mut self.has_waited) {
             // Whoever drops the stream need not take the lock for it.
-            locked.slot(key).wakers.forget_reader(self.id);
+            locked.slot(handle).wakers.forget_reader(self.id);
         }
         // Most reads free too little credit to be worth a frame.
         if locked
-            .connection(key)
+            .connection(handle)
             .is_some_and(|connection| connection.streams().wants_to_send())
         {
-            locked.on_used(key, 0);
+            locked.used(handle, 0);
         }
         Poll::Ready(outcome)
     }
@@ -371,16 +371,16 @@ impl Drop for RecvStream {
             return;
         }
         let mut locked = self.connection.lock();
-        let key = self.connection.key;
-        locked.slot(key).wakers.forget_reader(self.id);
+        let handle = self.connection.handle;
+        locked.slot(handle).wakers.forget_reader(self.id);
         if self.end.is_some() {
             return;
         }
-        let Some(streams) = locked.streams(key) else {
+        let Some(streams) = locked.streams(handle) else {
             return;
         };
         if streams.stop(self.id, 0).is_ok() {
-            locked.on_used(key, 0);
+            locked.used(handle, 0);
         }
     }
 }

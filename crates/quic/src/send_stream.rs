@@ -3,10 +3,10 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use courser_transport as transport;
+use courser_transport::{self as transport, ConnectionHandle};
 use courser_wire::StreamId;
 use tokio::io::AsyncWrite;
 
@@ -14,6 +14,7 @@ use crate::VarInt;
 use crate::error::{ClosedStream, StoppedError, WriteError};
 use crate::handles::ConnectionRef;
 use crate::shard::Locked;
+use crate::write::{Write, Written};
 
 /// Sends on one stream.
 ///
@@ -27,6 +28,12 @@ use crate::shard::Locked;
 #[derive(Debug)]
 pub struct SendStream {
     connection: Arc<ConnectionRef>,
+    half: Half,
+}
+
+/// The sending half of a stream, apart from its connection.
+#[derive(Debug)]
+struct Half {
     id: StreamId,
     /// It was finished.
     is_over: bool,
@@ -34,22 +41,15 @@ pub struct SendStream {
     has_waited: bool,
 }
 
-/// The amount that [`SendStream::write_chunks`] has written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Written {
-    /// Total length in bytes.
-    pub bytes: usize,
-    /// Chunks written to their end; they are empty now.
-    pub chunks: usize,
-}
-
 impl SendStream {
     pub(crate) fn new(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
         Self {
             connection,
-            id,
-            is_over: false,
-            has_waited: false,
+            half: Half {
+                id,
+                is_over: false,
+                has_waited: false,
+            },
         }
     }
 
@@ -104,7 +104,7 @@ impl SendStream {
     /// # Cancel safety
     /// Dropped before it is ready, it has written nothing.
     pub async fn write_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Written, WriteError> {
-        std::future::poll_fn(|cx| self.poll_write_chunks(cx, chunks)).await
+        std::future::poll_fn(|cx| self.poll_send(cx, Write::chunks(chunks))).await
     }
 
     /// Writes all of the chunks without copying; they are empty afterwards.
@@ -131,29 +131,32 @@ impl SendStream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<Result<usize, WriteError>> {
-        if buf.is_empty() {
-            return Poll::Ready(Ok(0));
-        }
-        self.poll_write_with(cx, |streams, id| {
-            streams
-                .write(id, buf)
-                .map(|bytes| Written { bytes, chunks: 0 })
-        })
-        .map_ok(|written| written.bytes)
+        let written = self.poll_send(cx, Write::slice(buf));
+        written.map_ok(|written| written.bytes)
     }
 
-    pub(crate) fn poll_write_chunks(
+    /// Writes what there is room for, or arranges to be woken when there is some.
+    pub(crate) fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
-        chunks: &mut [Bytes],
+        write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
-        if chunks.iter().all(Bytes::is_empty) {
-            return Poll::Ready(Ok(Written {
-                bytes: 0,
-                chunks: chunks.len(),
-            }));
+        if let Some(nothing) = write.nothing() {
+            return Poll::Ready(Ok(nothing));
         }
-        self.poll_write_with(cx, |streams, id| write_chunks(streams, id, chunks))
+        let Self { connection, half } = self;
+        half.poll_send(&mut connection.lock(), connection.handle, cx, write)
+    }
+
+    /// As [`poll_send`](Self::poll_send), for a caller that holds the lock of this connection.
+    pub(crate) fn poll_send_locked(
+        &mut self,
+        locked: &mut Locked<'_>,
+        cx: &mut Context<'_>,
+        write: Write<'_>,
+    ) -> Poll<Result<Written, WriteError>> {
+        self.half
+            .poll_send(locked, self.connection.handle, cx, write)
     }
 
     /// Waits until what is written behind `ahead` further bytes could leave, as far as the peer's
@@ -164,98 +167,22 @@ impl SendStream {
         cx: &mut Context<'_>,
         ahead: u64,
     ) -> Poll<Result<(), WriteError>> {
-        let poll = self.poll_write_with(cx, |streams, id| {
-            match streams.is_worth_writing(id, ahead)? {
-                true => Ok(Written::default()),
+        let Self { connection, half } = self;
+        let mut locked = connection.lock();
+        half.poll_with(
+            &mut locked,
+            connection.handle,
+            cx,
+            |streams, id| match streams.is_worth_writing(id, ahead)? {
+                true => Ok(()),
                 false => Err(transport::WriteError::Blocked),
-            }
-        });
-        poll.map_ok(|_| ())
-    }
-
-    /// Writes bytes, and ends the stream in the same step if all of them have found room.
-    pub(crate) fn poll_write_last(
-        &mut self,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<Result<usize, WriteError>> {
-        let mut is_over = false;
-        let poll = self.poll_write_with(cx, |streams, id| {
-            let bytes = match buf.is_empty() {
-                true => 0,
-                false => streams.write(id, buf)?,
-            };
-            is_over = bytes == buf.len() && streams.finish(id).is_ok();
-            Ok(Written { bytes, chunks: 0 })
-        });
-        self.is_over |= is_over;
-        poll.map_ok(|written| written.bytes)
-    }
-
-    /// As [`poll_write_last`](Self::poll_write_last), with chunks that need not be copied.
-    pub(crate) fn poll_write_last_chunks(
-        &mut self,
-        cx: &mut Context<'_>,
-        chunks: &mut [Bytes],
-    ) -> Poll<Result<Written, WriteError>> {
-        let count = chunks.len();
-        let mut is_over = false;
-        let poll = self.poll_write_with(cx, |streams, id| {
-            let written = write_chunks(streams, id, chunks)?;
-            is_over = written.chunks == count && streams.finish(id).is_ok();
-            Ok(written)
-        });
-        self.is_over |= is_over;
-        poll
-    }
-
-    /// True when it was finished, and no waker was left.
-    fn needs_nothing(&self) -> bool {
-        self.is_over && !self.has_waited
-    }
-
-    /// As [`poll_write`](Self::poll_write), for whoever holds the lock of this connection.
-    pub(crate) fn poll_write_locked(
-        &mut self,
-        locked: &mut Locked<'_>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<Result<usize, WriteError>> {
-        let place = Place {
-            key: self.connection.key,
-            id: self.id,
-            has_waited: &mut self.has_waited,
-        };
-        let written = place.poll_write_with(locked, cx, |streams, id| {
-            let bytes = streams.write(id, buf)?;
-            Ok(Written { bytes, chunks: 0 })
-        });
-        written.map_ok(|written| written.bytes)
-    }
-
-    fn poll_write_with(
-        &mut self,
-        cx: &mut Context<'_>,
-        write: impl FnMut(&mut transport::Streams, StreamId) -> Result<Written, transport::WriteError>,
-    ) -> Poll<Result<Written, WriteError>> {
-        let mut locked = self.connection.lock();
-        let place = Place {
-            key: self.connection.key,
-            id: self.id,
-            has_waited: &mut self.has_waited,
-        };
-        place.poll_write_with(&mut locked, cx, write)
+            },
+        )
     }
 
     /// Sends what was written so far at once, as far as flow and congestion control allow.
     pub fn flush(&mut self) {
-        self.connection.lock().flush();
-    }
-
-    /// As [`flush`](SendStream::flush), even when the driver is about to send and has only let other
-    /// tasks run first: they may take long.
-    pub(crate) fn flush_now(&mut self) {
-        self.connection.lock().flush_now();
+        self.connection.lock().about_to_wait();
     }
 
     /// Ends the stream: the peer reads its end after what was written.
@@ -266,20 +193,24 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] when it was finished or reset before. Harmless.
     pub fn finish(&mut self) -> Result<(), ClosedStream> {
-        let key = self.connection.key;
+        let handle = self.connection.handle;
         let mut locked = self.connection.lock();
-        let Ok(connection) = locked.open_connection(key) else {
+        let Ok(connection) = locked.open_connection(handle) else {
             return Err(ClosedStream);
         };
-        match connection.streams().finish(self.id) {
+        match connection.streams().finish(self.half.id) {
             Ok(()) => {
-                self.is_over = true;
-                locked.on_used(key, 0);
+                self.half.is_over = true;
+                locked.used(handle, 0);
                 Ok(())
             }
             Err(transport::FinishError::Stopped(_)) => Ok(()),
             Err(transport::FinishError::ClosedStream) => {
-                let was_stopped = locked.slot(key).wakers.stop_code(self.id, None).is_some();
+                let was_stopped = locked
+                    .slot(handle)
+                    .wakers
+                    .stop_code(self.half.id, None)
+                    .is_some();
                 was_stopped.then_some(()).ok_or(ClosedStream)
             }
         }
@@ -291,16 +222,16 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] when it was reset before or is delivered already. Harmless.
     pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
-        let key = self.connection.key;
+        let handle = self.connection.handle;
         let mut locked = self.connection.lock();
-        let Ok(connection) = locked.open_connection(key) else {
+        let Ok(connection) = locked.open_connection(handle) else {
             return Err(ClosedStream);
         };
         connection
             .streams()
-            .reset(self.id, code.into_inner())
+            .reset(self.half.id, code.into_inner())
             .map_err(|_| ClosedStream)?;
-        locked.on_used(key, 0);
+        locked.used(handle, 0);
         Ok(())
     }
 
@@ -312,11 +243,11 @@ impl SendStream {
     pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
         let mut locked = self.connection.lock();
         let connection = locked
-            .open_connection(self.connection.key)
+            .open_connection(self.connection.handle)
             .map_err(|_| ClosedStream)?;
         connection
             .streams()
-            .set_priority(self.id, priority)
+            .set_priority(self.half.id, priority)
             .map_err(|_| ClosedStream)
     }
 
@@ -327,11 +258,11 @@ impl SendStream {
     pub fn priority(&self) -> Result<i32, ClosedStream> {
         let mut locked = self.connection.lock();
         let connection = locked
-            .open_connection(self.connection.key)
+            .open_connection(self.connection.handle)
             .map_err(|_| ClosedStream)?;
         connection
             .streams()
-            .priority(self.id)
+            .priority(self.half.id)
             .map_err(|_| ClosedStream)
     }
 
@@ -352,54 +283,56 @@ impl SendStream {
     ) -> impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send + Sync + 'static {
         Stopped {
             connection: self.connection.clone(),
-            id: self.id,
+            id: self.half.id,
             ticket: None,
         }
     }
 
     /// Returns the number of the stream.
     pub fn id(&self) -> StreamId {
-        self.id
+        self.half.id
     }
 }
 
-/// A stream, without its lock.
-struct Place<'a> {
-    key: usize,
-    id: StreamId,
-    has_waited: &'a mut bool,
-}
-
-impl Place<'_> {
-    fn poll_write_with(
-        self,
+impl Half {
+    fn poll_send(
+        &mut self,
         locked: &mut Locked<'_>,
+        handle: ConnectionHandle,
         cx: &mut Context<'_>,
-        mut write: impl FnMut(
-            &mut transport::Streams,
-            StreamId,
-        ) -> Result<Written, transport::WriteError>,
+        mut write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
-        let Self {
-            key,
-            id,
-            has_waited,
-        } = self;
+        let step = |streams: &mut _, id| write.write_to(streams, id);
+        let (written, is_over) = ready!(self.poll_with(locked, handle, cx, step))?;
+        self.is_over |= is_over;
+        locked.used(handle, written.bytes);
+        if write.is_urgent {
+            locked.send_now();
+        }
+        Poll::Ready(Ok(written))
+    }
+
+    /// Takes a step that needs room, or arranges to be woken when there is some.
+    fn poll_with<T>(
+        &mut self,
+        locked: &mut Locked<'_>,
+        handle: ConnectionHandle,
+        cx: &mut Context<'_>,
+        mut step: impl FnMut(&mut transport::Streams, StreamId) -> Result<T, transport::WriteError>,
+    ) -> Poll<Result<T, WriteError>> {
+        let id = self.id;
         loop {
-            let connection = match locked.open_connection(key) {
+            let connection = match locked.open_connection(handle) {
                 Ok(connection) => connection,
                 Err(error) => return Poll::Ready(Err(error.into())),
             };
-            match write(connection.streams(), id) {
-                Ok(written) => {
-                    locked.on_used(key, written.bytes);
-                    return Poll::Ready(Ok(written));
-                }
+            match step(connection.streams(), id) {
+                Ok(done) => return Poll::Ready(Ok(done)),
                 Err(transport::WriteError::Blocked) => {
                     // What waits to be sent may be all that is in the way.
-                    if !locked.flush_before_wait() {
-                        *has_waited = true;
-                        locked.slot(key).wakers.wait_to_write(id, cx.waker());
+                    if !locked.about_to_wait() {
+                        self.has_waited = true;
+                        locked.slot(handle).wakers.wait_to_write(id, cx.waker());
                         return Poll::Pending;
                     }
                 }
@@ -407,34 +340,13 @@ impl Place<'_> {
                     return Poll::Ready(Err(WriteError::Stopped(VarInt::from_wire(code))));
                 }
                 Err(transport::WriteError::ClosedStream) => {
-                    let code = locked.slot(key).wakers.stop_code(id, None);
+                    let code = locked.slot(handle).wakers.stop_code(id, None);
                     let error = code.map_or(WriteError::ClosedStream, WriteError::Stopped);
                     return Poll::Ready(Err(error));
                 }
             }
         }
     }
-}
-
-/// Writes chunk by chunk until one does not fit.
-fn write_chunks(
-    streams: &mut transport::Streams,
-    id: StreamId,
-    chunks: &mut [Bytes],
-) -> Result<Written, transport::WriteError> {
-    let mut written = Written::default();
-    for chunk in chunks {
-        while !chunk.is_empty() {
-            match streams.write_chunk(id, chunk) {
-                Ok(bytes) => written.bytes += bytes,
-                // The next call tells; what was taken must not be reported as lost.
-                Err(_) if written.bytes > 0 => return Ok(written),
-                Err(error) => return Err(error),
-            }
-        }
-        written.chunks += 1;
-    }
-    Ok(written)
 }
 
 /// Waits for the end of a stream that is sent on.
@@ -449,12 +361,12 @@ impl Future for Stopped {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let key = this.connection.key;
+        let handle = this.connection.handle;
         let mut locked = this.connection.lock();
-        if let Some(code) = locked.slot(key).wakers.stop_code(this.id, this.ticket) {
+        if let Some(code) = locked.slot(handle).wakers.stop_code(this.id, this.ticket) {
             return Poll::Ready(Ok(Some(code)));
         }
-        let stopped = match locked.open_connection(key) {
+        let stopped = match locked.open_connection(handle) {
             Ok(connection) => connection.streams().stopped(this.id),
             Err(error) => return Poll::Ready(Err(error.into())),
         };
@@ -463,10 +375,10 @@ impl Future for Stopped {
             Ok(Some(code)) => Poll::Ready(Ok(Some(VarInt::from_wire(code)))),
             Ok(None) => {
                 locked
-                    .slot(key)
+                    .slot(handle)
                     .wakers
                     .wait_for_end(this.id, &mut this.ticket, cx.waker());
-                locked.flush_before_wait();
+                locked.about_to_wait();
                 Poll::Pending
             }
         }
@@ -478,7 +390,7 @@ impl Drop for Stopped {
         if let Some(ticket) = self.ticket {
             let mut locked = self.connection.lock();
             locked
-                .slot(self.connection.key)
+                .slot(self.connection.handle)
                 .wakers
                 .forget_end(self.id, ticket);
         }
@@ -487,17 +399,17 @@ impl Drop for Stopped {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        if self.needs_nothing() {
+        if self.half.is_over && !self.half.has_waited {
             return;
         }
-        let key = self.connection.key;
+        let handle = self.connection.handle;
         let mut locked = self.connection.lock();
-        locked.slot(key).wakers.forget_writer(self.id);
-        let Ok(connection) = locked.open_connection(key) else {
+        locked.slot(handle).wakers.forget_writer(self.half.id);
+        let Ok(connection) = locked.open_connection(handle) else {
             return;
         };
-        if connection.streams().finish(self.id).is_ok() {
-            locked.on_used(key, 0);
+        if connection.streams().finish(self.half.id).is_ok() {
+            locked.used(handle, 0);
         }
     }
 }

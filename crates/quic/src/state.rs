@@ -1,46 +1,44 @@
-//! The state behind the lock of a shard: the transport, the facade's part of each connection,
-//! and what waits to leave.
+//! What the lock of a shard guards: the transport, what the facade keeps for each connection, and
+//! what waits to leave.
+//!
+//! The verbs that send are in [`sending`](crate::sending).
 
-use std::collections::VecDeque;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use courser_base::Time;
 use courser_transport::{
-    Connection, ConnectionError, ConnectionHandle, Endpoint, Streams, TransportError,
+    Connection, ConnectionError, ConnectionHandle, Endpoint, Event, Streams, TransportError,
 };
 use courser_wire::TransportErrorCode;
-use slab::Slab;
 
+use crate::VarInt;
+use crate::clock::Clock;
 use crate::outbox::Outbox;
 use crate::runtime::Socket;
-use crate::slot::{Remains, Slot};
+use crate::slot::Slot;
+use crate::timing::SendTiming;
 use crate::wakers::{List, Waiters};
 
 /// The state behind the lock of a shard.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
-    slots: Slab<Slot>,
-    /// Slot of each connection of the transport, by its index there.
-    keys: Vec<usize>,
+    /// What the facade keeps for each connection, by the index of its handle, until the last
+    /// handle of the application is gone.
+    slots: Vec<Option<Slot>>,
     pub(crate) outbox: Outbox,
-    /// Connections that may have something to send.
-    queue: VecDeque<usize>,
+    pub(crate) clock: Clock,
     /// Connections of clients whose handshake has just completed.
-    pub(crate) connected: Vec<usize>,
-    pub(crate) accepting: Waiters,
+    connected: Vec<ConnectionHandle>,
+    accepting: Waiters,
     idle: Waiters,
     /// To be woken when the lock is released.
     pub(crate) woken: Vec<Waker>,
     pub(crate) driver: DriverState,
     /// TLS work that runs on other threads.
     pub(crate) tls_running: usize,
-    /// Something was written or changed that nobody has tried to send yet.
-    pub(crate) has_unflushed: bool,
-    /// Connections that are not over, or whose peers do not know yet.
-    busy: usize,
     /// `Endpoint::close` was called.
     pub(crate) is_closed: bool,
     /// The last handle of the endpoint is gone.
@@ -49,49 +47,46 @@ pub(crate) struct State {
     pub(crate) stopped: Option<ConnectionError>,
 }
 
-/// The state that the task of the driver shares with other tasks.
+/// What the task of the driver and other tasks share.
 #[derive(Debug, Default)]
 pub(crate) struct DriverState {
     waker: Option<Waker>,
-    /// It is to be woken when the lock is released.
-    pub(crate) is_wanted: bool,
-    /// It was woken and has not run since.
-    is_notified: bool,
-    /// It has woken tasks and waits for what they write, to send it with its own.
-    pub(crate) is_turn_open: bool,
+    call: Call,
     /// When its alarm will ring.
     pub(crate) alarm: Option<Time>,
     /// Clients that the application may still accept before the driver's next turn.
     pub(crate) accepts_left: usize,
 }
 
-/// Batches that one connection sends before the next one has its turn.
-const BATCHES_PER_TURN: usize = 4;
-/// Answers without a connection (Retry, refusals, resets) sent in one go: as many as one turn receives
-/// datagrams that need one.
-const STATELESS_PER_TURN: usize = 256;
 /// Maximum of TLS tasks that run at a time on one endpoint (limit K91): a quarter of the threads
 /// that tokio has for blocking work. Further tasks wait in order.
 const MAX_RUNNING: usize = 128;
-/// No connection.
-const NO_KEY: usize = usize::MAX;
+
+/// A call for the driver to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Call {
+    /// Nothing is left for it to do.
+    #[default]
+    None,
+    /// It is to be woken when the lock is released.
+    Wanted,
+    /// It was woken and has not run since.
+    Given,
+}
 
 impl State {
-    pub(crate) fn new(endpoint: Endpoint, max_segments: usize) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, socket: Arc<Socket>, clock: Clock) -> Self {
         Self {
             endpoint,
-            slots: Slab::new(),
-            keys: Vec::new(),
-            outbox: Outbox::new(max_segments),
-            queue: VecDeque::new(),
+            slots: Vec::new(),
+            outbox: Outbox::new(socket),
+            clock,
             connected: Vec::new(),
             accepting: Waiters::default(),
             idle: Waiters::default(),
             woken: Vec::new(),
             driver: DriverState::default(),
             tls_running: 0,
-            has_unflushed: false,
-            busy: 0,
             is_closed: false,
             is_abandoned: false,
             stopped: None,
@@ -102,108 +97,84 @@ impl State {
         match list {
             List::Incoming => &mut self.accepting,
             List::Idle => &mut self.idle,
-            List::Connection(key, topic) => self.slots[key].wakers.waiters(topic),
+            List::Connection(handle, topic) => self.slot(handle).wakers.waiters(topic),
         }
     }
 
     /// Makes room for a connection that the transport has just begun.
-    pub(crate) fn insert(&mut self, handle: ConnectionHandle) -> usize {
-        let key = self.slots.insert(Slot::new(handle));
-        if self.keys.len() <= handle.index() {
-            self.keys.resize(handle.index() + 1, NO_KEY);
+    pub(crate) fn insert(&mut self, handle: ConnectionHandle) {
+        let index = handle.index();
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || None);
         }
-        self.keys[handle.index()] = key;
-        self.busy += 1;
-        self.touch(key);
-        key
+        self.slots[index] = Some(Slot::default());
+        self.endpoint.touched(handle);
     }
 
-    pub(crate) fn slot(&mut self, key: usize) -> &mut Slot {
-        &mut self.slots[key]
+    /// The facade's part of a connection of which a handle exists.
+    #[inline]
+    pub(crate) fn slot(&mut self, handle: ConnectionHandle) -> &mut Slot {
+        self.slots[handle.index()]
+            .as_mut()
+            .expect("kept while a handle exists")
     }
 
-    pub(crate) fn keys_in_use(&self) -> Vec<usize> {
-        self.slots.iter().map(|(key, _)| key).collect()
+    /// The connection, alive or not. `None` if a panic has ended it.
+    #[inline]
+    pub(crate) fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        self.endpoint.connection_mut(handle)
     }
 
-    /// The connection in the transport, until that has forgotten it.
-    pub(crate) fn connection(&mut self, key: usize) -> Option<&mut Connection> {
-        let slot = &self.slots[key];
-        if slot.in_transport {
-            self.endpoint.connection_mut(slot.handle)
-        } else {
-            None
-        }
+    /// The reason why a connection is over; `None` while it is not. The first reason stays.
+    #[inline]
+    pub(crate) fn end_of(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
+        let slot = self.slots[handle.index()].as_ref();
+        let is_over = slot.is_some_and(|slot| slot.is_over);
+        let error = is_over.then(|| self.endpoint.close_error(handle));
+        error.flatten().or(self.stopped.as_ref())
     }
 
     /// The connection, if it is not over.
     pub(crate) fn open_connection(
         &mut self,
-        key: usize,
+        handle: ConnectionHandle,
     ) -> Result<&mut Connection, ConnectionError> {
-        let slot = &self.slots[key];
-        match &slot.error {
-            Some(error) => Err(error.clone()),
-            None if slot.in_transport
-                && let Some(fault) = self.endpoint.fault(slot.handle) =>
-            {
-                Err(fault.clone())
-            }
-            None => self.connection(key).ok_or(ConnectionError::LocallyClosed),
+        if let Some(error) = self.end_of(handle) {
+            return Err(error.clone());
         }
+        if self.endpoint.connection(handle).is_none()
+            && let Some(fault) = self.endpoint.close_error(handle)
+        {
+            return Err(fault.clone());
+        }
+        self.connection(handle)
+            .ok_or(ConnectionError::LocallyClosed)
     }
 
     /// Pending while the connection is not over.
-    pub(crate) fn poll_open<T>(&mut self, key: usize) -> Poll<Result<T, ConnectionError>> {
-        match self.open_connection(key) {
-            Ok(_) => Poll::Pending,
-            Err(error) => Poll::Ready(Err(error)),
+    pub(crate) fn poll_open<T>(
+        &self,
+        handle: ConnectionHandle,
+    ) -> Poll<Result<T, ConnectionError>> {
+        match self.end_of(handle) {
+            None => Poll::Pending,
+            Some(error) => Poll::Ready(Err(error.clone())),
         }
     }
 
-    /// The streams of a connection, as far as they are known: when it is over, those with
-    /// something that had arrived.
-    pub(crate) fn streams(&mut self, key: usize) -> Option<&mut Streams> {
-        if self.slots[key].unread.is_some() {
-            return self.slots[key].unread.as_deref_mut();
-        }
-        self.connection(key).map(Connection::streams)
+    /// The streams of a connection; when it is over, those with something that had arrived.
+    pub(crate) fn streams(&mut self, handle: ConnectionHandle) -> Option<&mut Streams> {
+        self.connection(handle).map(Connection::streams)
     }
 
-    /// Returns a fact about a connection, open or not.
-    pub(crate) fn view<T>(
-        &mut self,
-        key: usize,
-        alive: impl FnOnce(&Connection) -> T,
-        over: impl FnOnce(&Remains) -> T,
-    ) -> T {
-        match self.connection(key) {
-            Some(connection) => alive(connection),
-            None => over(self.slots[key].remains.get_or_insert_with(Box::default)),
-        }
-    }
-
-    pub(crate) fn touch(&mut self, key: usize) {
-        let slot = &self.slots[key];
-        if slot.in_transport {
-            self.endpoint.touched(slot.handle);
-        }
-    }
-
-    /// No connection is left that a peer should hear of.
+    /// No connection is left whose end a peer should learn of.
     pub(crate) fn is_idle(&self) -> bool {
-        self.busy == 0 || self.stopped.is_some()
+        self.endpoint.is_idle() || self.stopped.is_some()
     }
 
     /// Clients wait, and the application has accepted as many as one turn allows.
     pub(crate) fn is_accepting_held(&self) -> bool {
         self.driver.accepts_left == 0 && self.endpoint.has_incoming()
-    }
-
-    /// There is more to send than one turn allows.
-    pub(crate) fn has_more(&self) -> bool {
-        let has_more = !self.queue.is_empty() || self.endpoint.has_replies();
-        has_more && !self.outbox.is_blocked()
     }
 
     /// There is TLS work, and room for it to run.
@@ -219,195 +190,118 @@ impl State {
     }
 
     /// Asks connections that something happened to for their events, and queues them to send.
-    pub(crate) fn collect(&mut self, now: Time) {
+    ///
+    /// The interface of each client that has just connected is asked for its MTU. That costs several
+    /// system calls, which a first packet with a forged address must not cause.
+    pub(crate) fn collect_events(&mut self, now: Time) {
         while let Some(handle) = self.endpoint.next_touched() {
-            let key = self.keys.get(handle.index()).copied().unwrap_or(NO_KEY);
-            if self.slots.get(key).is_none_or(|slot| slot.handle != handle) {
-                continue;
-            }
-            self.guarded_events(key);
-            if let Some(slot) = self.slots.get_mut(key)
-                && slot.in_transport
-                && !slot.is_queued
-            {
-                slot.is_queued = true;
-                self.queue.push_back(key);
-            }
+            self.take_events(handle);
+            self.endpoint.queue_sender(handle);
         }
         if self.is_closed || self.is_abandoned {
-            while let Some(incoming) = self.endpoint.poll_incoming() {
-                self.endpoint.refuse(now, incoming);
-            }
+            self.refuse_all(now);
         } else if self.endpoint.has_incoming() {
             // They stay in the endpoint, where networks take turns.
             self.accepting.wake_all(&mut self.woken);
         }
+        while let Some(handle) = self.connected.pop() {
+            let peer = self.connection(handle).map(|it| it.path().peer);
+            if let Some(peer) = peer {
+                let mtu = self.outbox.socket().interface_mtu(peer);
+                self.set_interface_mtu(handle, mtu);
+            }
+        }
     }
 
-    /// Hands on the events of a connection; one that panics is dropped.
-    fn guarded_events(&mut self, key: usize) {
-        let handle = self.slots[key].handle;
+    /// Hands on the events of a connection; one that panics is dropped. Wakes the tasks that wait for
+    /// the end of all connections, if no other is left.
+    pub(crate) fn take_events(&mut self, handle: ConnectionHandle) {
         // The connection is dropped without another look; of its slot nothing is left half done
         // that its end would need.
-        let taken = catch_unwind(AssertUnwindSafe(|| self.take_events(key)));
+        let taken = catch_unwind(AssertUnwindSafe(|| self.poll_events(handle)));
         if let Err(payload) = taken {
             self.endpoint.drop_faulty(handle, payload);
-            self.on_forgotten(key);
         }
-    }
-
-    /// Hands on what a connection has to tell.
-    fn take_events(&mut self, key: usize) {
-        let slot = &mut self.slots[key];
-        let Some(connection) = self.endpoint.connection_mut(slot.handle) else {
-            return self.on_forgotten(key);
-        };
-        while let Some(event) = connection.poll_event() {
-            if matches!(event, courser_transport::Event::Connected) && connection.side().is_server()
-            {
-                self.connected.push(key);
-            }
-            slot.on_event(event, &mut self.woken);
-        }
-        if !connection.is_closed() {
-            return;
-        }
-        if slot.is_held && (slot.remains.is_none() || connection.is_drained()) {
-            slot.remains = Some(Box::new(Remains::of(connection)));
-        }
-        if slot.is_held && slot.unread.is_none() {
-            slot.unread = connection.take_unread().map(Box::new);
-        }
-        while let Some(datagram) = connection.datagrams().receive()
-            && slot.is_held
-        {
-            slot.unread_datagrams.push_back(datagram);
-        }
-        if connection.is_quiet() {
-            self.on_quiet(key);
-        }
-    }
-
-    /// Ends a connection for the application; the first reason stays.
-    pub(crate) fn end(&mut self, key: usize, error: ConnectionError) {
-        self.slots[key].end(error, &mut self.woken);
-    }
-
-    /// The peer knows that the connection is over.
-    fn on_quiet(&mut self, key: usize) {
-        if !std::mem::replace(&mut self.slots[key].is_quiet, true) {
-            self.busy -= 1;
-        }
-        if self.busy == 0 {
+        if self.endpoint.is_idle() {
             self.idle.wake_all(&mut self.woken);
         }
     }
 
-    /// The transport has forgotten a connection.
-    fn on_forgotten(&mut self, key: usize) {
-        self.on_quiet(key);
-        let fault = self.endpoint.take_fault(self.slots[key].handle);
-        self.end(key, fault.unwrap_or(ConnectionError::LocallyClosed));
-        let slot = &mut self.slots[key];
-        slot.in_transport = false;
-        self.keys[slot.handle.index()] = NO_KEY;
-        self.forget_if_over(key);
+    fn poll_events(&mut self, handle: ConnectionHandle) {
+        let Some(slot) = self.slots.get_mut(handle.index()).and_then(Option::as_mut) else {
+            // No handle is left, so no task waits for its events.
+            return;
+        };
+        let Some(connection) = self.endpoint.connection_mut(handle) else {
+            // A panic has ended it.
+            return slot.on_end(&mut self.woken);
+        };
+        while let Some(event) = connection.poll_event() {
+            if matches!(event, Event::Connected) && connection.side().is_server() {
+                self.connected.push(handle);
+            }
+            slot.on_event(event, &mut self.woken);
+        }
     }
 
-    pub(crate) fn forget_if_over(&mut self, key: usize) {
-        let slot = &self.slots[key];
-        // One that is queued is dropped when its turn comes.
-        if !slot.in_transport && !slot.is_held && !slot.is_queued {
-            self.slots.remove(key);
+    /// Nothing of a connection can be sent before its peer or its time allows more.
+    pub(crate) fn forget_unsent(&mut self, handle: ConnectionHandle) {
+        let slot = self.slots.get_mut(handle.index()).and_then(Option::as_mut);
+        if let Some(slot) = slot {
+            slot.unsent = 0;
         }
     }
 
-    /// Sends a few batches for each connection in the queue.
-    ///
-    /// # Errors
-    /// When the socket is of no use any more.
-    pub(crate) fn transmit_all(&mut self, socket: &Socket, now: Time) -> io::Result<()> {
-        for _ in 0..STATELESS_PER_TURN {
-            let buffer = self.outbox.buffer();
-            let Some(transmit) = self.endpoint.poll_stateless_transmit(buffer) else {
-                break;
-            };
-            if !self.outbox.send(socket, transmit)? {
-                return Ok(());
-            }
+    /// Sets the size of packets that the interface of a connection takes.
+    pub(crate) fn set_interface_mtu(&mut self, handle: ConnectionHandle, mtu: Option<u32>) {
+        if let (Some(mtu), Some(connection)) = (mtu, self.connection(handle)) {
+            connection.set_interface_mtu(mtu);
         }
-        for _ in 0..self.queue.len() {
-            let Some(key) = self.queue.pop_front() else {
-                break;
-            };
-            if self.transmit_connection(socket, now, key)? {
-                self.queue.push_back(key);
-            } else {
-                self.slots[key].is_queued = false;
-                self.forget_if_over(key);
-            }
-            if self.outbox.is_blocked() {
-                break;
-            }
-        }
-        Ok(())
     }
 
-    /// Sends batches of one connection while it has at least `enough` bytes for one.
-    ///
-    /// # Errors
-    /// When the socket is of no use any more.
-    pub(crate) fn transmit_batches(
-        &mut self,
-        socket: &Socket,
-        now: Time,
-        (key, enough): (usize, usize),
-    ) -> io::Result<()> {
-        let handle = self.slots[key].handle;
-        while self.slots[key].unflushed >= enough && !self.outbox.is_blocked() {
-            let buffer = self.outbox.buffer();
-            let Some(transmit) = self.endpoint.poll_transmit(now, handle, buffer) else {
-                // Whatever is left has to wait for the peer or for its time.
-                self.slots[key].unflushed = 0;
-                break;
-            };
-            let slot = &mut self.slots[key];
-            slot.unflushed = slot.unflushed.saturating_sub(transmit.len);
-            self.outbox.send(socket, transmit)?;
-        }
-        // What has left makes room for writers.
-        self.guarded_events(key);
-        Ok(())
+    /// Ends a connection for the application, and sends its end to the peer.
+    pub(crate) fn close(&mut self, handle: ConnectionHandle, code: VarInt, reason: &[u8]) {
+        // What was written before gets its chance to leave before.
+        self.send_now();
+        self.begin_close(handle, code, reason);
+        self.send_now();
     }
 
-    /// Sends a few batches of one connection. True if it has more, or may have.
-    fn transmit_connection(&mut self, socket: &Socket, now: Time, key: usize) -> io::Result<bool> {
-        let (handle, in_transport) = (self.slots[key].handle, self.slots[key].in_transport);
-        if !in_transport {
-            return Ok(false);
+    /// Ends all connections, now and to come.
+    pub(crate) fn close_all(&mut self, code: VarInt, reason: &[u8]) {
+        self.is_closed = true;
+        self.send_now();
+        self.refuse_all(self.clock.now());
+        let handles: Vec<_> = self.endpoint.handles().collect();
+        for handle in handles {
+            self.begin_close(handle, code, reason);
         }
-        let mut has_more = true;
-        for _ in 0..BATCHES_PER_TURN {
-            let buffer = self.outbox.buffer();
-            let Some(transmit) = self.endpoint.poll_transmit(now, handle, buffer) else {
-                has_more = false;
-                self.slots[key].unflushed = 0;
-                break;
-            };
-            if !self.outbox.send(socket, transmit)? {
-                break;
-            }
-        }
-        // What has left makes room for writers.
-        self.guarded_events(key);
-        if self
-            .connection(key)
-            .is_some_and(|connection| connection.is_drained())
-        {
-            // It had events: only now can the transport forget it, when it is asked again.
+        self.send_now();
+        self.accepting.wake_all(&mut self.woken);
+    }
+
+    fn begin_close(&mut self, handle: ConnectionHandle, code: VarInt, reason: &[u8]) {
+        let now = self.clock.now();
+        if let Some(connection) = self.connection(handle) {
+            connection.close(now, code.into_inner(), reason);
             self.endpoint.touched(handle);
         }
-        Ok(has_more)
+    }
+
+    /// Refuses all clients that wait to be accepted.
+    pub(crate) fn refuse_all(&mut self, now: Time) {
+        while let Some(incoming) = self.endpoint.poll_incoming() {
+            self.endpoint.refuse(now, incoming);
+        }
+    }
+
+    /// The last handle of a connection is gone.
+    pub(crate) fn on_handles_gone(&mut self, handle: ConnectionHandle) {
+        if self.end_of(handle).is_none() {
+            self.close(handle, VarInt::default(), b"");
+        }
+        self.slots[handle.index()] = None;
+        self.endpoint.release(handle);
     }
 
     /// Nothing can move any more: ends everything that waits.
@@ -417,21 +311,29 @@ impl State {
         }
         let reason = format!("the endpoint has stopped: {reason}");
         let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason);
-        let error = ConnectionError::TransportError(error);
-        for (_, slot) in &mut self.slots {
-            slot.end(error.clone(), &mut self.woken);
+        self.stopped = Some(ConnectionError::TransportError(error));
+        self.outbox.timing = SendTiming::Stopped;
+        for slot in self.slots.iter_mut().flatten() {
+            slot.wakers.wake_all(&mut self.woken);
         }
-        self.stopped = Some(error);
         self.accepting.wake_all(&mut self.woken);
         self.idle.wake_all(&mut self.woken);
-        self.driver.is_wanted = true;
+        self.driver.call();
     }
 }
 
 impl DriverState {
+    /// Has the driver run after the lock is released.
+    #[inline]
+    pub(crate) fn call(&mut self) {
+        if self.call == Call::None {
+            self.call = Call::Wanted;
+        }
+    }
+
     /// The driver runs: what others left for it is being looked at.
     pub(crate) fn on_running(&mut self, waker: &Waker) {
-        (self.is_wanted, self.is_notified) = (false, false);
+        self.call = Call::None;
         match &mut self.waker {
             Some(known) => known.clone_from(waker),
             None => self.waker = Some(waker.clone()),
@@ -440,10 +342,10 @@ impl DriverState {
 
     /// The driver's waker, if it has to be woken and was not yet.
     pub(crate) fn take_wakeup(&mut self) -> Option<Waker> {
-        let is_wanted = std::mem::take(&mut self.is_wanted);
-        if !is_wanted || std::mem::replace(&mut self.is_notified, true) {
+        if self.call != Call::Wanted {
             return None;
         }
+        self.call = Call::Given;
         self.waker.clone()
     }
 }

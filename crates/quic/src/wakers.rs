@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::task::Waker;
 
-use courser_transport::{DatagramFate, DatagramId};
+use courser_transport::{ConnectionHandle, DatagramFate, DatagramId};
 use courser_wire::{Direction, StreamId};
 use foldhash::fast::RandomState;
 use slab::Slab;
@@ -76,7 +76,7 @@ pub(crate) enum List {
     /// For the end of all connections.
     Idle,
     /// For something on one connection.
-    Connection(usize, Topic),
+    Connection(ConnectionHandle, Topic),
 }
 
 /// The result for a task that waits for the end of a stream.

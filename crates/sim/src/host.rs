@@ -263,6 +263,10 @@ impl Host {
                 self.log.push((now, handle, event));
             }
         }
+        let connection = self.endpoint.connection(handle);
+        if connection.is_some_and(Connection::is_drained) {
+            self.endpoint.release(handle);
+        }
     }
 
     fn send(&mut self, now: Time, handle: ConnectionHandle) {

@@ -12,8 +12,6 @@ use crate::input::Input;
 pub(super) struct Application {
     handles: Vec<ConnectionHandle>,
     streams: Vec<StreamId>,
-    /// Unread streams of a connection that has ended.
-    unread: Option<Streams>,
 }
 
 /// The largest number of remembered streams.
@@ -62,14 +60,8 @@ impl Application {
             }
             4 => while connection.datagrams().receive().is_some() {},
             5 => connection.set_interface_mtu(u32::from(input.short())),
-            6 => self.unread = connection.take_unread(),
-            7 => drop(self.unread.take()),
-            8 => {
-                if let Some(mut streams) = self.unread.take() {
-                    self.use_stream(&mut streams, input);
-                    self.unread = Some(streams);
-                }
-            }
+            6..=8 if connection.is_drained() => return endpoint.release(handle),
+            6..=8 => {}
             9 => connection.keep_alive_while_busy(false),
             _ => self.use_stream(connection.streams(), input),
         }

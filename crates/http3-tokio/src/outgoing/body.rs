@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use courser_http3::{FieldsToSend, MessageWriter};
-use courser_quic::hooks::SendStreamHooks;
+use courser_quic::hooks::{SendStreamHooks, Write};
 use courser_quic::runtime::{self, Sleep};
 use courser_quic::{Side, StoppedError, VarInt};
 use http_body::Body;
@@ -107,7 +107,7 @@ impl Outgoing {
             ready!(unwritten.poll_hold(cx));
             let chunks = unwritten.frames.chunks();
             while !chunks.is_empty() {
-                match self.send.poll_write_chunks(cx, chunks) {
+                match self.send.poll_send(cx, Write::chunks(chunks)) {
                     Poll::Ready(Ok(written)) => drop(chunks.drain(..written.chunks)),
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                     Poll::Pending => break,
@@ -136,8 +136,8 @@ impl Outgoing {
     async fn write_last(&mut self, mut unwritten: Unwritten) -> Result<(), Failure> {
         if let Some(mut left) = unwritten.frames.as_small() {
             loop {
-                let written = poll_fn(|cx| self.send.poll_write_last(cx, left)).await?;
-                left = &left[written..];
+                let write = poll_fn(|cx| self.send.poll_send(cx, Write::slice(left).last()));
+                left = &left[write.await?.bytes..];
                 if left.is_empty() {
                     break;
                 }
@@ -145,7 +145,10 @@ impl Outgoing {
         } else {
             let (mut done, all) = (0, unwritten.frames.chunks());
             while done < all.len() {
-                let write = poll_fn(|cx| self.send.poll_write_last_chunks(cx, &mut all[done..]));
+                let write = poll_fn(|cx| {
+                    let rest = Write::chunks(&mut all[done..]);
+                    self.send.poll_send(cx, rest.last())
+                });
                 done += write.await?.chunks;
             }
         }

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll, Waker};
 
 use courser_http3::{self as http3, FieldsToSend, RequestError, UniStream};
-use courser_quic::hooks::{ConnectionHooks, LockedStreams, SendStreamHooks};
+use courser_quic::hooks::{Afterwards, ConnectionHooks, LockedStreams, SendStreamHooks, Write};
 use courser_quic::{Connection, SendStream, WriteError};
 
 use super::{SentHead, State};
@@ -36,7 +36,10 @@ impl State {
 
     /// Like [`write`](Self::write), under the lock of the endpoint.
     fn write_locked(&mut self, locked: &mut LockedStreams<'_, '_>) {
-        self.write_with(|send, cx, out| send.poll_write_locked(locked, cx, out));
+        self.write_with(|send, cx, out| {
+            let written = send.poll_send_locked(locked, cx, Write::slice(out));
+            written.map_ok(|written| written.bytes)
+        });
     }
 
     fn write_with(
@@ -71,21 +74,20 @@ impl State {
         }
     }
 
-    /// Implements [`Shared::send_head`](super::Shared::send_head). Also returns true if the request
-    /// must be flushed before its task waits.
-    pub(super) fn send_head(
+    /// Implements [`Shared::send_head`](super::Shared::send_head).
+    pub(super) fn send_head<'q>(
         &mut self,
-        quic: &Connection,
+        quic: &'q Connection,
         cx: &Context<'_>,
         fields: &FieldsToSend<'_>,
         priority: Option<http3::Priority>,
-    ) -> Result<Option<(SentHead, bool)>, RequestError> {
+    ) -> Result<Option<(SentHead, Afterwards<'q>)>, RequestError> {
         if self.http.peer_goes_away() {
             return Ok(None);
         }
         self.http.check_size(fields)?;
-        let (mut head, mut woken) = (std::mem::take(&mut self.head), Vec::new());
-        let opened = quic.open_bi_with(cx, &mut woken, |id, locked| {
+        let mut head = std::mem::take(&mut self.head);
+        let opened = quic.open_bi_with(cx, |id, locked| {
             if let Some(priority) = priority {
                 // The stream was just opened, so it is open.
                 locked.set_priority(id, priority::level(priority, id.index()));
@@ -97,19 +99,18 @@ impl State {
             &head
         });
         let sent = opened.map(|opened| {
-            let (written, is_unflushed) = (opened.written(), opened.is_unflushed());
-            let (send, receive) = opened.into_streams();
+            let written = opened.written();
+            let (send, receive, afterwards) = opened.into_parts();
             let sent = match send {
                 None => SentHead::Whole(receive),
                 Some(send) => SentHead::Part(send, receive, head[written..].to_vec()),
             };
-            (sent, is_unflushed)
+            (sent, afterwards)
         });
         if head.capacity() <= LARGEST_HEAD_KEPT {
             head.clear();
             self.head = head;
         }
-        self.woken.append(&mut woken);
         Ok(sent)
     }
 }

@@ -98,6 +98,14 @@ impl Acknowledger {
         }
     }
 
+    /// Frees the numbers of received packets. The number of sent frames stays.
+    pub(crate) fn give_back(&mut self) {
+        *self = Self {
+            sent: self.sent,
+            ..Self::new(self.promise)
+        };
+    }
+
     /// Returns true while a space is open.
     pub(crate) fn is_open(&self, id: SpaceId) -> bool {
         self.get(id).is_some()

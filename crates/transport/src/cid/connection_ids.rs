@@ -32,6 +32,13 @@ impl ConnectionIds {
         }
     }
 
+    /// Frees the IDs of a connection that is drained, except the one in use.
+    pub(crate) fn give_back(&mut self) {
+        self.issued.give_back();
+        self.peer.give_back();
+        self.retired = Vec::new();
+    }
+
     /// The ID that we address the peer by on the path in use.
     #[inline]
     pub(crate) fn destination(&self) -> ConnectionId {

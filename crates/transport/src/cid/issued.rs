@@ -51,6 +51,12 @@ impl IssuedIds {
         }
     }
 
+    /// Frees the IDs of a connection that no packet reaches any more. None is wanted afterwards.
+    pub(crate) fn give_back(&mut self) {
+        self.ids = Vec::new();
+        self.limit = 0;
+    }
+
     /// Sets the limit to the peer's `active_connection_id_limit`.
     pub fn on_peer_limit(&mut self, active_connection_id_limit: u64) {
         let limit = active_connection_id_limit.min(ACTIVE_CONNECTION_ID_LIMIT);

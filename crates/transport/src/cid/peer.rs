@@ -68,6 +68,11 @@ impl PeerIds {
         }
     }
 
+    /// Frees the IDs of a connection that sends nothing any more, except the one in use.
+    pub(crate) fn give_back(&mut self) {
+        *self = Self::new(self.current.id);
+    }
+
     /// Sets the ID that the server chose, in a Retry or in its first Initial (RFC 9000 §7.2).
     pub fn set_handshake_id(&mut self, id: ConnectionId) {
         debug_assert!(self.current.sequence == 0, "the handshake is over");

@@ -27,8 +27,8 @@ pub enum Event {
     /// The connection is over. The event occurs once; only draining follows, and no event of
     /// streams or datagrams.
     ///
-    /// Unless we ended it, data that had arrived can still be accepted and read, from
-    /// [`Connection::streams`](super::Connection::streams) until the endpoint forgets the
-    /// connection, or from [`Connection::take_unread`](super::Connection::take_unread).
+    /// Unless we ended it, data that had arrived can still be accepted and read from
+    /// [`Connection::streams`](super::Connection::streams) until the owner
+    /// [releases](crate::Endpoint::release) the connection.
     Lost(ConnectionError),
 }

@@ -173,18 +173,10 @@ impl Connection {
             .map_err(|error| TlsError::internal(error.to_string()))
     }
 
-    /// Returns the streams, to open, accept, read and write them.
+    /// Returns the streams, to open, accept, read and write them. When the connection is over, those
+    /// remain that can still be accepted or read, and none if our end closed.
     pub fn streams(&mut self) -> &mut Streams {
         &mut self.streams
-    }
-
-    /// Takes the streams of a connection that is over, if some can still be accepted or read.
-    /// Returns `None` when there are none, or our end closed.
-    ///
-    /// The connection lives for at most three probe timeouts after its end. The streams taken live
-    /// as long as the application wants.
-    pub fn take_unread(&mut self) -> Option<Streams> {
-        self.streams.take_unread()
     }
 
     /// Returns the reason why the connection is over, once it is.
@@ -387,9 +379,26 @@ impl Connection {
         recovery.on_router_report(now, quoted, claimed, &mut owners)
     }
 
-    /// Returns true while [`Connection::poll_event`] has an event for the application.
-    pub(crate) fn has_events(&self) -> bool {
-        !self.events.is_empty()
+    /// Drops the data that was received and not read.
+    pub(crate) fn forget_unread(&mut self) {
+        self.streams.on_close();
+        self.datagrams.on_end(false);
+    }
+
+    /// Frees what a drained connection does not need: keys, connection IDs, records of packets, the
+    /// state of the handshake, and hooks of the user.
+    ///
+    /// Statistics, addresses, the results of the handshake, and unread data stay until the owner
+    /// releases the connection.
+    pub(crate) fn give_back(&mut self) {
+        self.protection.give_back();
+        self.acknowledger.give_back();
+        self.recovery.give_back();
+        self.ids.give_back();
+        self.handshake.give_back();
+        self.streams.shrink();
+        // A sink may flush a file, or panic.
+        self.trace.set(None);
     }
 }
 

@@ -357,7 +357,7 @@ impl Endpoint {
         let handle = self.add(connection, Some(waiting.claim()));
         if !self.route_new(handle, local_source, waiting.path) {
             // Without our own IDs, two connections with this address cannot be distinguished.
-            self.release(handle);
+            self.undo_add(handle);
             return Err(internal(NO_FREE_ID));
         }
         self.stats.accepted += 1;

@@ -12,7 +12,6 @@ use courser_base::Time;
 use courser_wire::TransportErrorCode;
 
 use super::incoming::{Arrived, Incoming, Waiting};
-use super::memory::Held;
 use super::{ConnectionHandle, Endpoint, Owner};
 use crate::config::ServerConfig;
 use crate::connection::ConnectionError;
@@ -75,7 +74,7 @@ impl Endpoint {
         if let Some(handle) = self.in_use.take() {
             self.drop_faulty(handle, payload);
             // The application never received this connection.
-            self.take_fault(handle);
+            self.release(handle);
         } else {
             self.stats.faults += 1;
         }
@@ -102,7 +101,7 @@ impl Endpoint {
     ///
     /// Its state cannot be trusted to build a CONNECTION_CLOSE. Its IDs are forgotten, so the peer
     /// gets a stateless reset for its next packet (RFC 9000 §10.3). [`Endpoint::next_touched`] and
-    /// [`Endpoint::take_fault`] report it to the embedder.
+    /// [`Endpoint::close_error`] report it to the embedder.
     #[cold]
     pub fn drop_faulty(&mut self, handle: ConnectionHandle, payload: PanicPayload) {
         self.stats.faults += 1;
@@ -114,7 +113,8 @@ impl Endpoint {
         let Some(connection) = slot.connection.take() else {
             return;
         };
-        slot.fault = Some(internal_fault(&message));
+        // The first reason stays.
+        let error = connection.close_error().cloned();
         slot.scheduled = None;
         slot.initial_id = None;
         slot.reset_tokens.clear();
@@ -129,7 +129,7 @@ impl Endpoint {
         // Removing its routes one by one would need the connection's own list of IDs.
         self.routing.remove_owner(Owner::Connection(handle));
         self.last_route = None;
-        self.touched(handle);
+        self.on_faulty(handle, error.unwrap_or_else(|| internal_fault(&message)));
         // This drops its sinks and other hooks, which may panic again.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             drop(connection);
@@ -155,17 +155,6 @@ impl Endpoint {
     /// Returns the error of a connection that was dropped because of a panic.
     pub fn fault(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
         self.slot(handle)?.fault.as_ref()
-    }
-
-    /// Removes and returns the error of a connection that was dropped because of a panic.
-    pub fn take_fault(&mut self, handle: ConnectionHandle) -> Option<ConnectionError> {
-        let slot = self.slot_mut(handle)?;
-        let fault = slot.fault.take()?;
-        slot.generation = slot.generation.wrapping_add(1);
-        slot.is_touched = false;
-        slot.held = Held::default();
-        self.free.push(handle.index);
-        Some(fault)
     }
 }
 

@@ -13,10 +13,11 @@ use courser_wire::ConnectionId;
 use super::address_token::ValidationToken;
 use super::memory::Held;
 use super::shares::Claim;
+use super::stage::Stage;
 use super::{ConnectionHandle, Endpoint, Owner, Slot};
 use crate::cid::TokenChange;
 use crate::config::{ClientConfig, ConfigError};
-use crate::connection::{Connection, Origin};
+use crate::connection::{Connection, ConnectionError, Origin};
 use crate::error::TransportError;
 
 /// The reason why no connection could be started.
@@ -84,7 +85,7 @@ impl Endpoint {
             .map_err(ConnectError::Tls)?;
         let handle = self.add(connection, None);
         if !self.route_new(handle, local_source, path) {
-            self.release(handle);
+            self.undo_add(handle);
             return Err(ConnectError::NoFreeConnectionId);
         }
         self.stats.connected += 1;
@@ -117,28 +118,14 @@ impl Endpoint {
         half_open: Option<Claim>,
     ) -> ConnectionHandle {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                generation: 0,
-                connection: None,
-                is_touched: false,
-                held: Held::default(),
-                scheduled: None,
-                half_open: None,
-                initial_id: None,
-                new_tokens: 0,
-                reset_tokens: Vec::new(),
-                peer_id: None,
-                four_tuple: None,
-                fault: None,
-            });
+            self.slots.push(Slot::default());
             u32::try_from(self.slots.len() - 1).expect("memory ends before 2^32 connections")
         });
         let slot = &mut self.slots[index as usize];
         slot.connection = Some(Box::new(connection));
         slot.half_open = half_open;
-        slot.new_tokens = 0;
-        slot.scheduled = None;
-        slot.is_touched = false;
+        slot.stage = Stage::Busy;
+        self.busy += 1;
         ConnectionHandle {
             index,
             generation: slot.generation,
@@ -168,8 +155,11 @@ impl Endpoint {
         let Some(connection) = self.connection(handle) else {
             return;
         };
-        if connection.is_drained() && !connection.has_events() {
-            return self.release(handle);
+        if connection.is_drained() {
+            return self.drain(handle);
+        }
+        if connection.is_quiet() {
+            self.on_quiet(handle);
         }
         self.settle_handshake(now, handle);
         self.settle_ids(handle);
@@ -362,18 +352,74 @@ impl Endpoint {
             })
         });
     }
+}
 
-    /// Removes a connection and all its routes.
-    pub(super) fn release(&mut self, handle: ConnectionHandle) {
+/// The end of a connection: drained first, released by its owner in the end.
+impl Endpoint {
+    /// Gives a connection up that its owner has no more use for.
+    ///
+    /// Each handle that [`Endpoint::connect`] or [`Endpoint::accept`] has returned is to be
+    /// released once. A connection that is still closing is forgotten as soon as it is drained. Data
+    /// that was not read by now is dropped. To end an open connection, close it before.
+    pub fn release(&mut self, handle: ConnectionHandle) {
+        self.guard(|endpoint| {
+            let Some(slot) = endpoint.slot_mut(handle) else {
+                return;
+            };
+            slot.is_released = true;
+            if slot.stage == Stage::Drained {
+                endpoint.in_use = Some(handle);
+                endpoint.forget(handle);
+            } else if let Some(connection) = endpoint.connection_mut(handle)
+                && connection.is_closed()
+            {
+                connection.forget_unread();
+            }
+        });
+    }
+
+    /// The reason why a connection is over; `None` while it is not.
+    #[inline]
+    pub fn close_error(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
+        let slot = self.slot(handle)?;
+        match &slot.connection {
+            Some(connection) => connection.close_error(),
+            None => slot.fault.as_ref(),
+        }
+    }
+
+    /// True when the peers of all connections know of their end, or had time to learn of it.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.busy == 0
+    }
+
+    /// The peer of a connection knows of its end.
+    pub(super) fn on_quiet(&mut self, handle: ConnectionHandle) {
+        if let Some(slot) = self.slot_mut(handle)
+            && slot.stage == Stage::Busy
+        {
+            slot.stage = Stage::Quiet;
+            self.busy -= 1;
+        }
+    }
+
+    /// Removes all routes to a connection and frees what it held for its peer. Its owner can still
+    /// read from it and ask for its statistics.
+    pub(super) fn drain(&mut self, handle: ConnectionHandle) {
+        self.on_quiet(handle);
         let owner = Owner::Connection(handle);
         let Some(slot) = self.slots.get_mut(handle.index()) else {
             return;
         };
-        let Some(connection) = slot.connection.take() else {
+        let Some(connection) = slot.connection.as_deref_mut() else {
             return;
         };
-        slot.generation = slot.generation.wrapping_add(1);
-        slot.is_touched = false;
+        if slot.stage == Stage::Drained {
+            return;
+        }
+        slot.stage = Stage::Drained;
+        self.drained += 1;
         slot.scheduled = None;
         self.memory.set(&mut slot.held, 0);
         slot.held = Held::default();
@@ -383,7 +429,7 @@ impl Endpoint {
         if let Some(id) = slot.initial_id.take() {
             self.routing.remove_initial_id(&id, owner);
         }
-        for (peer, token) in slot.reset_tokens.drain(..) {
+        for (peer, token) in std::mem::take(&mut slot.reset_tokens) {
             self.routing.remove_reset_token(peer, token, owner);
         }
         if let Some((peer, id)) = slot.peer_id.take() {
@@ -396,6 +442,49 @@ impl Endpoint {
             self.handshakes.on_handshake_ended(claim);
         }
         self.last_route = None;
+        if slot.is_released {
+            return self.forget(handle);
+        }
+        // Last, since hooks of users are dropped, and may panic.
+        connection.give_back();
+    }
+
+    /// Takes back a connection that could not be routed, and whose handle was not given out.
+    pub(super) fn undo_add(&mut self, handle: ConnectionHandle) {
+        if let Some(slot) = self.slot_mut(handle) {
+            slot.is_released = true;
+        }
+        self.drain(handle);
+    }
+
+    /// Ends the life of a connection that has panicked and whose routes are gone.
+    pub(super) fn on_faulty(&mut self, handle: ConnectionHandle, fault: ConnectionError) {
+        self.on_quiet(handle);
+        let Some(slot) = self.slot_mut(handle) else {
+            return;
+        };
+        slot.fault = Some(fault);
+        let was_drained = std::mem::replace(&mut slot.stage, Stage::Drained) == Stage::Drained;
+        let is_released = slot.is_released;
+        self.drained += usize::from(!was_drained);
+        match is_released {
+            true => self.forget(handle),
+            false => self.touched(handle),
+        }
+    }
+
+    /// Frees the slot of a drained connection.
+    fn forget(&mut self, handle: ConnectionHandle) {
+        let Some(slot) = self.slots.get_mut(handle.index()) else {
+            return;
+        };
+        let connection = slot.connection.take();
+        *slot = Slot {
+            generation: slot.generation.wrapping_add(1),
+            ..Slot::default()
+        };
+        self.drained -= 1;
         self.free.push(handle.index);
+        drop(connection);
     }
 }

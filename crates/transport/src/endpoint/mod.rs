@@ -18,10 +18,12 @@ mod receive;
 pub mod routing;
 mod shares;
 mod source;
+mod stage;
 pub mod stateless_reset;
 mod stats;
 mod tls_tasks;
 pub mod token_filter;
+mod touched;
 mod turns;
 mod validation_token;
 pub mod version_negotiation;
@@ -51,7 +53,9 @@ use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter};
 use self::memory::{Held, Memory};
 use self::routing::Routing;
 use self::shares::Claim;
+use self::stage::Stage;
 use self::token_filter::TokenFilter;
+use self::touched::Touched;
 use self::turns::Turns;
 use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::cid::{ConnectionIdGenerator, RandomGenerator};
@@ -83,6 +87,10 @@ pub struct Endpoint {
     is_crowded: bool,
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// Connections that are open, or whose peers do not know of their end.
+    busy: usize,
+    /// Connections that are drained and wait to be released.
+    drained: usize,
     room: WaitingRoom,
     incoming: Turns<Incoming>,
     handshakes: Handshakes,
@@ -95,7 +103,7 @@ pub struct Endpoint {
     reset_limiter: ReplyLimiter,
     reply_limiter: ReplyLimiter,
     replies: VecDeque<Reply>,
-    touched: VecDeque<ConnectionHandle>,
+    touched: Touched,
     timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
     /// Connections with a TLS task that was not taken yet. Some may be over.
     tls_tasks: VecDeque<ConnectionHandle>,
@@ -111,10 +119,21 @@ enum Owner {
     Waiting(u64),
 }
 
+/// The record of one connection, from its start until its owner releases it.
+#[derive(Default)]
 struct Slot {
     generation: u32,
+    /// `None` in a free slot and after a fault.
     connection: Option<Box<Connection>>,
+    /// The error of a connection that was dropped because of a panic.
+    fault: Option<ConnectionError>,
+    stage: Stage,
+    /// The owner has no more use for the connection.
+    is_released: bool,
+    /// It is in the queue of connections whose events may be unread.
     is_touched: bool,
+    /// It is in the queue of connections that wait for their turn to send.
+    is_sender: bool,
     held: Held,
     /// The earliest entry in the timer heap.
     scheduled: Option<Time>,
@@ -131,8 +150,6 @@ struct Slot {
     peer_id: Option<(SocketAddr, ConnectionId)>,
     /// The addresses by which the connection is routed if it has no ID.
     four_tuple: Option<FourTuple>,
-    /// The panic that ended the connection, until the embedder takes it.
-    fault: Option<ConnectionError>,
 }
 
 /// A datagram that belongs to no connection.
@@ -189,7 +206,9 @@ impl Endpoint {
             reset_limiter: ReplyLimiter::new(config.reset_limits, rng.array()),
             reply_limiter: ReplyLimiter::new(config.reply_limits, rng.array()),
             replies: VecDeque::new(),
-            touched: VecDeque::new(),
+            touched: Touched::default(),
+            busy: 0,
+            drained: 0,
             timers: BinaryHeap::new(),
             tls_tasks: VecDeque::new(),
             stats: EndpointStats::default(),
@@ -234,7 +253,8 @@ impl Endpoint {
         }
     }
 
-    /// Returns the connection, until it is drained and its events are read.
+    /// Returns the connection, until it is [released](Endpoint::release). A drained connection still
+    /// has its events, its statistics and its unread data.
     pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
         self.slot(handle)?.connection.as_deref()
     }
@@ -250,20 +270,22 @@ impl Endpoint {
     }
 
     /// Queues a connection for [`Endpoint::next_touched`] after it was used.
+    #[inline]
     pub fn touched(&mut self, handle: ConnectionHandle) {
         let Some(slot) = self.slot_mut(handle) else {
             return;
         };
         if !slot.is_touched {
             slot.is_touched = true;
-            self.touched.push_back(handle);
+            self.touched.fresh.push_back(handle);
         }
     }
 
     /// Returns the next connection that may have events and datagrams. Read its events, then call
-    /// [`Endpoint::poll_transmit`] until it returns `None`.
+    /// [`Endpoint::poll_transmit`] until it returns `None`, or [`Endpoint::queue_sender`] to do that
+    /// later.
     pub fn next_touched(&mut self) -> Option<ConnectionHandle> {
-        while let Some(handle) = self.touched.pop_front() {
+        while let Some(handle) = self.touched.fresh.pop_front() {
             if let Some(slot) = self.slot_mut(handle) {
                 slot.is_touched = false;
                 return Some(handle);
@@ -272,8 +294,37 @@ impl Endpoint {
         None
     }
 
+    /// Queues a connection whose events were read for [`Endpoint::next_sender`].
+    pub fn queue_sender(&mut self, handle: ConnectionHandle) {
+        let Some(slot) = self.slot_mut(handle) else {
+            return;
+        };
+        if !slot.is_sender {
+            slot.is_sender = true;
+            self.touched.senders.push_back(handle);
+        }
+    }
+
+    /// Returns the next connection whose turn it is to send. Queue it again if it has more than one
+    /// turn may send.
+    pub fn next_sender(&mut self) -> Option<ConnectionHandle> {
+        while let Some(handle) = self.touched.senders.pop_front() {
+            if let Some(slot) = self.slot_mut(handle) {
+                slot.is_sender = false;
+                return Some(handle);
+            }
+        }
+        None
+    }
+
+    /// Returns the number of connections that wait for their turn to send. Some may be over.
+    #[inline]
+    pub fn senders(&self) -> usize {
+        self.touched.senders.len()
+    }
+
     /// Builds the next batch of a connection. When it returns `None`, the connection's timers are
-    /// set. A connection that is over and whose events are read is then removed.
+    /// set. When the connection is drained, all routes to it are removed.
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -361,12 +412,12 @@ impl Endpoint {
         }
     }
 
-    /// Returns the number of connections, draining ones included.
+    /// Returns the number of connections that are not drained.
     pub fn connections(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free.len() - self.drained
     }
 
-    /// Returns the handles of all connections.
+    /// Returns the handles of all connections that are not released, drained ones included.
     pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
         (0u32..)
             .zip(&self.slots)

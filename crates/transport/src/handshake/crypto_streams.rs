@@ -28,6 +28,11 @@ impl CryptoStreams {
         }
     }
 
+    /// Frees all bytes.
+    pub(crate) fn give_back(&mut self) {
+        *self = Self::new(self.side);
+    }
+
     /// Opens the stream of a space whose keys have arrived.
     pub(crate) fn open(&mut self, id: SpaceId) {
         let new = || Box::new(CryptoStream::new(crypto_limit(self.side, id)));

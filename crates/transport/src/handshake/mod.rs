@@ -333,6 +333,17 @@ impl Handshake {
         self.conclusion.on_close();
     }
 
+    /// Frees all but the results that the application may ask for.
+    pub(crate) fn give_back(&mut self) {
+        self.on_close();
+        self.keys = None;
+        self.crypto.give_back();
+        self.peer_parameters = None;
+        self.token = Bytes::new();
+        self.exporter = None;
+        self.token_store = None;
+    }
+
     /// Returns true when CRYPTO data waits in a space.
     #[inline]
     pub(crate) fn wants_to_send_crypto(&self, id: SpaceId) -> bool {

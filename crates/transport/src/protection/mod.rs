@@ -118,6 +118,13 @@ impl PacketProtection {
         self.early.clear();
     }
 
+    /// Frees all keys. The number of updates stays.
+    pub(crate) fn give_back(&mut self) {
+        (self.initial, self.handshake) = (None, None);
+        self.one_rtt.give_back();
+        self.early.clear();
+    }
+
     /// True once a space has keys, or the secrets that they are derived from.
     pub(crate) fn has_keys(&self, id: SpaceId) -> bool {
         match id {

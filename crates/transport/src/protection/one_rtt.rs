@@ -76,6 +76,11 @@ impl OneRtt {
         }));
     }
 
+    /// Frees the keys and their secrets.
+    pub(super) fn give_back(&mut self) {
+        (self.keys, self.secrets) = (None, None);
+    }
+
     /// True once TLS has derived the secrets.
     pub(super) fn is_installed(&self) -> bool {
         self.keys.is_some() || self.secrets.is_some()

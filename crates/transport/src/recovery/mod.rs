@@ -29,6 +29,7 @@ use std::time::Duration;
 use courser_base::{Ecn, Side, Time};
 use courser_recovery::{
     Algorithm, Controller, LossTimer, LossTimerInputs, LostPacket, LostPackets, Pto, Sent,
+    SentPackets,
 };
 use courser_telemetry::MetricsUpdated;
 
@@ -151,6 +152,17 @@ impl LossRecovery {
         for id in SpaceId::ALL {
             self.forget_sent(id);
         }
+    }
+
+    /// Frees the records of packets. Counters and the route of the active path stay.
+    pub(crate) fn give_back(&mut self) {
+        self.forget_all();
+        (self.spaces.initial, self.spaces.handshake) = (None, None);
+        self.spaces.application.sent = SentPackets::new();
+        self.lists = FrameLists::default();
+        (self.lost, self.lost_packets) = (Vec::new(), Vec::new());
+        self.lately_lost = LostPackets::new();
+        self.routes.give_back();
     }
 
     /// Starts anew after a Retry. Packet numbers continue (RFC 9000 §17.2.5.3, RFC 9002 §6.3).

@@ -70,6 +70,13 @@ impl Route {
         }
     }
 
+    /// Frees the records of packets.
+    pub(super) fn give_back(&mut self) {
+        self.delivery = DeliveryRate::new();
+        self.persistent = PersistentCongestion::new();
+        self.refused = Refused::default();
+    }
+
     /// The ID of the route.
     pub(crate) fn id(&self) -> RouteId {
         self.id

@@ -82,6 +82,13 @@ impl Routes {
         }
     }
 
+    /// Frees all but what describes the active route.
+    pub(super) fn give_back(&mut self) {
+        let mut active = self.table.swap_remove(self.active);
+        active.give_back();
+        (self.table, self.active) = (vec![active], 0);
+    }
+
     /// Sets the size of the largest datagram that the peer accepts, on every route.
     pub(super) fn set_peer_limit(&mut self, size: u16) {
         self.peer_limit = size;

@@ -46,11 +46,6 @@ impl Buffers {
         }
     }
 
-    /// Returns the pool of large buffers.
-    pub(super) fn pool(&self) -> ChunkPool {
-        self.pool.clone()
-    }
-
     /// Returns an empty buffer with room for at least `capacity` bytes, 64 KiB at most.
     pub(super) fn take(&mut self, capacity: usize) -> Vec<u8> {
         if capacity > BULK {

@@ -269,11 +269,6 @@ impl PeerStreams {
         self.heard >= self.announced
     }
 
-    /// Returns true while the peer has opened streams that the application has not accepted.
-    pub(super) const fn has_opened(&self) -> bool {
-        self.accepted < self.opened
-    }
-
     fn target(&self) -> u64 {
         self.window.saturating_add(self.credited).min(MAX_STREAMS)
     }

@@ -1,7 +1,6 @@
 //! Data that can still be read when the connection is over.
 
 use super::control::ControlQueue;
-use super::limits::PeerStreams;
 use super::table::Slot;
 use super::{ReadError, Streams};
 
@@ -29,23 +28,6 @@ impl Streams {
                 self.table.remove(slot, &mut self.buffers);
             }
         }
-    }
-
-    /// Removes the data that can still be read from a connection that is over, so that it outlives
-    /// the connection. Returns `None` if there is none.
-    ///
-    /// The size of the result is that of the received data, which the receive windows bound.
-    pub fn take_unread(&mut self) -> Option<Self> {
-        let has_more = self.table.len() > 0 || self.peer.iter().any(PeerStreams::has_opened);
-        if !self.is_over || !has_more {
-            return None;
-        }
-        // Nothing is ever added to the table that stays, so its hash needs no secret.
-        let mut rest = Self::new(self.side, self.config.clone(), self.buffers.pool(), [0; 16]);
-        rest.on_close();
-        rest.is_over = true;
-        rest.totals.counters = self.totals.counters;
-        Some(std::mem::replace(self, rest))
     }
 
     /// Returns the result of a read when nothing more can arrive.

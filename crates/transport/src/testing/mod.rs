@@ -36,6 +36,8 @@ pub(crate) struct End {
     /// TLS tasks that were taken, and the times at which they complete.
     pub(crate) tls_tasks: Vec<(Time, ConnectionHandle, TlsTask)>,
     buffer: TransmitBuffer,
+    /// It releases connections that are drained.
+    pub(crate) releases: bool,
 }
 
 impl End {
@@ -139,6 +141,7 @@ impl Pair {
             sent: Vec::new(),
             tls_tasks: Vec::new(),
             buffer: TransmitBuffer::new(setup.max_segments),
+            releases: true,
         };
         let mut client_config = ClientConfig::new(Arc::clone(&setup.client_tls));
         client_config.transport = Arc::new(setup.client.clone());
@@ -264,6 +267,10 @@ impl Pair {
                 .and_then(Connection::poll_event)
             {
                 end.events.push(event);
+            }
+            let connection = end.endpoint.connection(handle);
+            if end.releases && connection.is_some_and(Connection::is_drained) {
+                end.endpoint.release(handle);
             }
             while let Some(transmit) = end.endpoint.poll_transmit(now, handle, &mut end.buffer) {
                 outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), end.address));

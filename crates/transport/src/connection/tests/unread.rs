@@ -61,32 +61,42 @@ fn after_the_peer_closed() {
 fn after_silence() {
     let (mut pair, ids) = with_unread();
     pair.link.loss = 1000;
-    let mut unread = None;
     for _ in 0..600 {
         pair.now += Duration::from_millis(100);
         let now = pair.now;
         pair.server.endpoint.handle_timeout(now);
-        let connection = pair.server.connection();
-        if connection.is_closed() {
-            unread = connection.take_unread();
-            break;
+        if pair.server.connection().is_closed() {
+            return read_all(pair.server.connection().streams(), ids);
         }
     }
-    read_all(&mut unread.expect("it timed out"), ids);
+    panic!("it did not time out");
 }
 
 #[test]
-fn after_the_endpoint_has_forgotten_the_connection() {
+fn after_the_connection_has_drained() {
     let (mut pair, ids) = with_unread();
+    pair.server.releases = false;
     close_client(&mut pair);
-    let received = pair.server.connection().stats().data_received;
-    let mut unread = pair.server.connection().take_unread().expect("unread");
-    assert!(pair.server.connection().take_unread().is_none());
     let stats = pair.server.connection().stats();
-    assert_eq!(stats.data_received, received, "counters stay");
     pair.run_for(Duration::from_secs(60));
     assert_eq!(pair.server.endpoint.connections(), 0);
-    read_all(&mut unread, ids);
+    assert_eq!(pair.server.connection().stats(), stats, "counters stay");
+    read_all(pair.server.connection().streams(), ids);
+}
+
+#[test]
+fn until_the_connection_is_released() {
+    let (mut pair, ids) = with_unread();
+    pair.server.releases = false;
+    close_client(&mut pair);
+    let handle = pair.server.handle.expect("one");
+    pair.server.endpoint.release(handle);
+    let over = Err(ReadError::ClosedStream);
+    let streams = pair.server.connection().streams();
+    assert_eq!(streams.accept(Direction::Unidirectional), None);
+    assert_eq!(streams.read(ids[0], &mut [0; 9]), over);
+    pair.run_for(Duration::from_secs(60));
+    assert!(pair.server.endpoint.connection(handle).is_none());
 }
 
 #[test]
@@ -107,7 +117,6 @@ fn nothing_after_our_own_close() {
     let now = pair.now;
     let connection = pair.server.connection();
     connection.close(now, 7, b"");
-    assert!(connection.take_unread().is_none());
     let over = Err(ReadError::ClosedStream);
     assert_eq!(connection.streams().read(ids[0], &mut [0; 9]), over);
     assert_eq!(connection.streams().accept(Direction::Bidirectional), None);
@@ -119,5 +128,6 @@ fn nothing_after_a_violation() {
     let (mut pair, _) = with_unread();
     pair.forge_to_server(SpaceId::Application, &[0x1e]);
     assert_eq!(pair.server_error(), Some(0x0a));
-    assert!(pair.server.connection().take_unread().is_none());
+    let streams = pair.server.connection().streams();
+    assert_eq!(streams.accept(Direction::Unidirectional), None);
 }

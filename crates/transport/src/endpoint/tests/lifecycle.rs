@@ -368,3 +368,66 @@ fn garbage_of_any_length_is_dropped() {
         "it still works"
     );
 }
+
+#[test]
+fn drained_connection_is_kept_until_it_is_released() {
+    let mut pair = Pair::connected();
+    pair.server.releases = false;
+    let handle = pair.server.handle.expect("one");
+    let now = pair.now;
+    pair.server.connection().close(now, 7, b"done");
+    pair.server.touch();
+    pair.run_for(Duration::from_secs(5));
+    let endpoint = &mut pair.server.endpoint;
+    let stats = endpoint.stats();
+    assert_eq!((stats.connections, stats.memory_used), (0, 0));
+    assert!(endpoint.routing.is_empty() && endpoint.is_idle());
+    assert!(endpoint.timers.is_empty());
+    assert!(endpoint.connection(handle).expect("kept").is_drained());
+    assert_eq!(
+        endpoint.close_error(handle),
+        Some(&ConnectionError::LocallyClosed)
+    );
+    endpoint.release(handle);
+    assert!(endpoint.connection(handle).is_none());
+    assert_eq!(endpoint.close_error(handle), None);
+    assert_clean(&pair.server, "server");
+}
+
+#[test]
+fn released_connection_still_sends_its_close() {
+    let mut pair = Pair::connected();
+    pair.server.releases = false;
+    let handle = pair.server.handle.expect("one");
+    let now = pair.now;
+    pair.server.connection().close(now, 7, b"done");
+    pair.server.touch();
+    pair.server.endpoint.release(handle);
+    assert!(!pair.server.endpoint.is_idle());
+    pair.run_for(Duration::from_secs(5));
+    assert!(matches!(
+        lost(&pair.client),
+        Some(ConnectionError::ApplicationClosed { .. })
+    ));
+    assert_clean(&pair.server, "server");
+}
+
+#[test]
+fn slots_of_drained_connections_are_used_again_only_when_they_are_released() {
+    let mut pair = Pair::new();
+    pair.client.releases = false;
+    let mut handles = Vec::new();
+    for _ in 0..3 {
+        one_life(&mut pair);
+        handles.push(pair.client.handle.expect("one"));
+    }
+    let endpoint = &mut pair.client.endpoint;
+    assert_eq!((endpoint.slots.len(), endpoint.connections()), (3, 0));
+    for handle in handles {
+        assert!(endpoint.connection(handle).is_some());
+        endpoint.release(handle);
+        endpoint.release(handle);
+    }
+    one_life(&mut pair);
+    assert_eq!(pair.client.endpoint.slots.len(), 3);
+}

@@ -57,7 +57,7 @@ fn client_forgets(pair: &mut Pair) {
     };
     pair.frame_to_server(&Frame::NewConnectionId(frame));
     let handle = pair.client.handle.expect("connected");
-    pair.client.endpoint.release(handle);
+    pair.client.endpoint.undo_add(handle);
     pair.server.connection().ping();
     pair.server.touch();
 }

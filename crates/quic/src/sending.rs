@@ -1,0 +1,183 @@
+//! The verbs that send.
+//!
+//! Callers say what they do, and the [timing](crate::timing) decides when bytes leave: [`used`] after
+//! a write or a change, [`about_to_wait`] before the task waits. [`send_now`] is for what must not
+//! wait for either.
+//!
+//! [`used`]: State::used
+//! [`about_to_wait`]: State::about_to_wait
+//! [`send_now`]: State::send_now
+
+use std::io;
+
+use courser_base::Time;
+use courser_transport::ConnectionHandle;
+
+use crate::state::State;
+use crate::timing::INLINE_BYTES;
+
+/// Times that what was sent may lead to more within one call, such as new connection IDs that
+/// follow a handshake. The driver does what is left.
+const ROUNDS: usize = 3;
+/// Batches that one connection sends before the next one has its turn.
+const BATCHES_PER_TURN: usize = 4;
+/// Answers without a connection (Retry, refusals, resets) sent in one go: as many as one turn receives
+/// datagrams that need one.
+const STATELESS_PER_TURN: usize = 256;
+
+impl State {
+    /// Something was written or changed on a connection. What fills a batch is sent now; the rest
+    /// leaves when the caller waits, or the driver runs.
+    pub(crate) fn used(&mut self, handle: ConnectionHandle, written: usize) {
+        self.endpoint.touched(handle);
+        let slot = self.slot(handle);
+        slot.unsent += written;
+        let is_much = slot.unsent >= INLINE_BYTES;
+        if !self.outbox.timing.on_used() {
+            return;
+        }
+        if is_much {
+            self.send_full_batches(handle);
+        }
+        let has_rest = !is_much || self.slot(handle).unsent > 0;
+        if has_rest || self.is_alarm_late() {
+            self.driver.call();
+        }
+    }
+
+    /// The calling task is about to wait, or to do something else: what it wrote leaves now. True
+    /// if anything was tried.
+    pub(crate) fn about_to_wait(&mut self) -> bool {
+        let is_pending = self.outbox.timing.is_pending();
+        if is_pending {
+            self.send_now();
+        }
+        is_pending
+    }
+
+    /// Changes something of the endpoint itself, and sends what follows from it.
+    pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Self, Time) -> T) -> T {
+        let now = self.clock.now();
+        let result = change(self, now);
+        self.outbox.timing.on_used();
+        self.about_to_wait();
+        result
+    }
+
+    /// Sends what is ready, even if the driver is about to do so with more to come.
+    pub(crate) fn send_now(&mut self) {
+        if self.stopped.is_some() {
+            return;
+        }
+        self.send_rounds(self.clock.now());
+        if self.has_more() || self.is_alarm_late() || self.wants_tls() {
+            self.driver.call();
+        }
+    }
+
+    /// Takes events and sends until nothing is left, the socket is full or enough was done.
+    pub(crate) fn send_rounds(&mut self, now: Time) {
+        for _ in 0..ROUNDS {
+            self.collect_events(now);
+            if self.outbox.timing.can_send() {
+                self.outbox.timing.on_sent();
+                let sent = self.send_queued(now);
+                self.after_sending(sent);
+            }
+            if !self.has_more() {
+                break;
+            }
+        }
+    }
+
+    /// There is more to send than one turn allows.
+    pub(crate) fn has_more(&self) -> bool {
+        let has_more = self.endpoint.senders() > 0 || self.endpoint.has_replies();
+        has_more && self.outbox.timing.can_send()
+    }
+
+    /// Sends replies without a connection, and a few batches of each connection that waits for its
+    /// turn.
+    ///
+    /// # Errors
+    /// When the socket is of no use any more.
+    fn send_queued(&mut self, now: Time) -> io::Result<()> {
+        for _ in 0..STATELESS_PER_TURN {
+            let buffer = self.outbox.buffer();
+            let Some(transmit) = self.endpoint.poll_stateless_transmit(buffer) else {
+                break;
+            };
+            if !self.outbox.send(transmit)? {
+                return Ok(());
+            }
+        }
+        for _ in 0..self.endpoint.senders() {
+            let Some(handle) = self.endpoint.next_sender() else {
+                break;
+            };
+            if self.send_turn(now, handle)? {
+                self.endpoint.queue_sender(handle);
+            }
+            if self.outbox.timing.is_blocked() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a few batches of one connection. True if it has more, or may have.
+    fn send_turn(&mut self, now: Time, handle: ConnectionHandle) -> io::Result<bool> {
+        let mut has_more = true;
+        for _ in 0..BATCHES_PER_TURN {
+            let buffer = self.outbox.buffer();
+            let Some(transmit) = self.endpoint.poll_transmit(now, handle, buffer) else {
+                has_more = false;
+                self.forget_unsent(handle);
+                break;
+            };
+            if !self.outbox.send(transmit)? {
+                break;
+            }
+        }
+        // What has left makes room for writers.
+        self.take_events(handle);
+        Ok(has_more)
+    }
+
+    /// Sends batches of one connection while there is enough for good ones.
+    fn send_full_batches(&mut self, handle: ConnectionHandle) {
+        let now = self.clock.now();
+        let sent = self.try_full_batches(now, handle);
+        self.after_sending(sent);
+        // What has left makes room for writers.
+        self.take_events(handle);
+    }
+
+    /// # Errors
+    /// When the socket is of no use any more.
+    fn try_full_batches(&mut self, now: Time, handle: ConnectionHandle) -> io::Result<()> {
+        while self.slot(handle).unsent >= INLINE_BYTES && self.outbox.timing.can_send() {
+            let buffer = self.outbox.buffer();
+            let Some(transmit) = self.endpoint.poll_transmit(now, handle, buffer) else {
+                // Whatever is left has to wait for the peer or for its time.
+                self.slot(handle).unsent = 0;
+                break;
+            };
+            let slot = self.slot(handle);
+            slot.unsent = slot.unsent.saturating_sub(transmit.len);
+            self.outbox.send(transmit)?;
+        }
+        Ok(())
+    }
+
+    /// Handles the result of an attempt to send. A socket that fails stops everything; one
+    /// that is full leaves the rest to the driver.
+    fn after_sending(&mut self, sent: io::Result<()>) {
+        if let Err(error) = sent {
+            self.stop(&format!("the socket failed: {error}"));
+        }
+        if self.outbox.timing.is_blocked() || self.outbox.socket().has_packet_too_big() {
+            self.driver.call();
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! When bytes leave.
+//!
+//! Small writes wait for company until their task waits for something, so that a request and its
+//! end share a packet. A write that fills half a batch is sent by its caller. While the driver lets
+//! the tasks run that it has woken, all writes wait for it, so that they share packets with its
+//! acknowledgements (`docs/design/0002`, `docs/design/0016`).
+
+use courser_transport::Transmit;
+
+/// Bytes from which on a write is sent by the caller itself: half a batch, so that the system
+/// call is worth it. When every write was sent at once, requests cost twice as much and small
+/// writes in a row up to nine times; between 16 and 64 KiB there was no difference.
+pub(crate) const INLINE_BYTES: usize = 32 * 1024;
+
+/// Decides when bytes leave. The only state of a shard that does.
+///
+/// ```text
+///        used            about_to_wait
+/// Idle ───────► Pending ───────────────► Idle      a call of the application
+///   └──────────────┴──► TurnOpen ──────► Idle      a turn of the driver
+///                      any ──► Blocked ──► Idle    the socket is full, and takes more again
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum SendTiming {
+    /// What was written was sent, as far as congestion control and the peer allow.
+    #[default]
+    Idle,
+    /// Something was written or changed. It leaves when its task waits, or when the driver runs.
+    Pending,
+    /// The driver has woken tasks, and sends what they write together with its own packets.
+    TurnOpen,
+    /// The socket is full. The driver sends when it takes more.
+    Blocked(Kept),
+    /// Nothing leaves any more.
+    Stopped,
+}
+
+/// A batch in the buffer of which the first bytes have left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    pub(crate) transmit: Transmit,
+    pub(crate) sent: usize,
+}
+
+impl SendTiming {
+    /// Notes that something was written or changed. Returns true if the caller may send it; false
+    /// if the driver does that later.
+    #[inline]
+    pub(crate) fn on_used(&mut self) -> bool {
+        match self {
+            Self::Idle | Self::Pending => {
+                *self = Self::Pending;
+                true
+            }
+            Self::TurnOpen | Self::Blocked(_) | Self::Stopped => false,
+        }
+    }
+
+    /// Returns true if something was written that leaves when its task waits.
+    #[inline]
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(self, Self::Pending)
+    }
+
+    /// Returns true if sending now can make room: something may wait, and nothing but the timing
+    /// is in its way.
+    pub(crate) fn may_hold_back(&self) -> bool {
+        matches!(self, Self::Pending | Self::TurnOpen)
+    }
+
+    /// Returns true while a batch waits for the socket.
+    #[inline]
+    pub(crate) fn is_blocked(&self) -> bool {
+        matches!(self, Self::Blocked(_))
+    }
+
+    /// Returns true if the socket takes batches, as far as is known.
+    #[inline]
+    pub(crate) fn can_send(&self) -> bool {
+        !matches!(self, Self::Blocked(_) | Self::Stopped)
+    }
+
+    /// Notes that everything was sent that could be. A turn of the driver stays open.
+    #[inline]
+    pub(crate) fn on_sent(&mut self) {
+        if self.is_pending() {
+            *self = Self::Idle;
+        }
+    }
+
+    /// The driver lets the tasks run that it has woken.
+    pub(crate) fn open_turn(&mut self) {
+        if self.can_send() {
+            *self = Self::TurnOpen;
+        }
+    }
+
+    /// The tasks have run: the driver sends now.
+    pub(crate) fn close_turn(&mut self) {
+        if matches!(self, Self::TurnOpen) {
+            *self = Self::Pending;
+        }
+    }
+
+    /// Takes the batch that waits for the socket, to try it again.
+    pub(crate) fn take_kept(&mut self) -> Option<Kept> {
+        match *self {
+            Self::Blocked(kept) => {
+                *self = Self::Pending;
+                Some(kept)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use courser_base::Ecn;
+
+    use super::*;
+
+    fn blocked() -> SendTiming {
+        let transmit = Transmit {
+            destination: ([10, 0, 0, 1], 443).into(),
+            source: None,
+            ecn: Ecn::NotEct,
+            segment_size: None,
+            len: 1200,
+        };
+        SendTiming::Blocked(Kept { transmit, sent: 0 })
+    }
+
+    #[test]
+    fn a_write_is_pending_until_it_is_sent() {
+        let mut timing = SendTiming::default();
+        assert!(!timing.is_pending());
+        assert!(timing.on_used() && timing.on_used());
+        assert!(timing.is_pending());
+        timing.on_sent();
+        assert!(!timing.is_pending() && timing.can_send());
+    }
+
+    #[test]
+    fn writes_in_an_open_turn_are_left_to_the_driver() {
+        let mut timing = SendTiming::default();
+        timing.open_turn();
+        assert!(!timing.on_used() && !timing.is_pending());
+        assert!(timing.may_hold_back());
+        // An urgent write does not end the turn.
+        timing.on_sent();
+        assert!(!timing.on_used());
+        timing.close_turn();
+        assert!(timing.is_pending());
+    }
+
+    #[test]
+    fn a_full_socket_leaves_everything_to_the_driver() {
+        let mut timing = blocked();
+        timing.open_turn();
+        assert!(timing.is_blocked() && !timing.can_send());
+        assert!(!timing.on_used() && !timing.may_hold_back());
+        timing.close_turn();
+        assert!(timing.take_kept().is_some());
+        assert!(timing.is_pending() && timing.take_kept().is_none());
+    }
+
+    #[test]
+    fn nothing_leaves_after_the_end() {
+        let mut timing = SendTiming::Stopped;
+        timing.open_turn();
+        timing.on_sent();
+        assert!(!timing.on_used() && !timing.can_send());
+    }
+}
