@@ -45,8 +45,8 @@ impl Connection {
 
     /// Opens a stream to send and receive on.
     ///
-    /// As with [`Connection::open_uni`], the peer learns of it when something is sent: waiting
-    /// for an answer before writing waits for ever.
+    /// As with [`Connection::open_uni`], the peer learns of it when something is sent. A task that
+    /// waits for an answer before it writes waits until the connection is over.
     ///
     /// # Errors
     /// When the connection is over.
@@ -154,9 +154,9 @@ impl Connection {
         self.0.wait(Topic::Accept(direction), accept).await
     }
 
-    /// Waits until the connection is over, and tells why.
+    /// Waits until the connection is over, and returns the reason.
     ///
-    /// That is no failure by itself: see [`ConnectionError::LocallyClosed`] and
+    /// The reason need not be a failure: see [`ConnectionError::LocallyClosed`] and
     /// [`ConnectionError::ApplicationClosed`].
     ///
     /// # Cancel safety
@@ -197,10 +197,10 @@ impl Connection {
         self.0.side
     }
 
-    /// The peer's address; may change while the connection lives.
+    /// Returns the peer's address, which may change during the connection.
     ///
-    /// A peer that moves is believed when it has answered from where it is: until then this is
-    /// the address before, so that nobody passes for somebody else with a forged one.
+    /// The new address of a peer that moves is returned once the peer has answered from there.
+    /// Until then this is the earlier address, because the new one may be forged.
     pub fn remote_address(&self) -> SocketAddr {
         let path = self.read(transport::Connection::proven_path);
         path.map_or(NO_ADDRESS, |path| path.peer)

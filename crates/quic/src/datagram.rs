@@ -15,7 +15,7 @@ use crate::handles::ConnectionRef;
 use crate::shard::Locked;
 use crate::wakers::Topic;
 
-/// Options for sending a datagram with [`Connection::send_datagram_with`].
+/// The options for sending a datagram, for [`Connection::send_datagram_with`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DatagramOptions {
     max_age: Option<Duration>,
@@ -44,7 +44,7 @@ impl DatagramOptions {
     }
 }
 
-/// The future fate of a datagram. See [`Connection::send_datagram_tracked`].
+/// A future of the fate of a datagram. See [`Connection::send_datagram_tracked`].
 ///
 /// # Errors
 /// When the connection is over before.
@@ -240,8 +240,8 @@ impl ConnectionRef {
         Ok(id)
     }
 
-    /// True when a datagram fits without dropping another, or waiting for that is in vain. What was
-    /// queued and only waits for company leaves for that.
+    /// Returns true when a datagram fits without dropping another, or waiting cannot make room.
+    /// Queued datagrams that are held back for a fuller packet are sent to make room.
     fn make_room(&self, locked: &mut Locked<'_>, size: usize) -> bool {
         let has_room = |locked: &mut Locked<'_>| {
             let Ok(connection) = locked.open_connection(self.handle) else {

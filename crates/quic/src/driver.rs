@@ -32,7 +32,7 @@ pub(crate) struct Driver {
     pause: Pause,
 }
 
-/// The step with which the next poll begins.
+/// The first step of the next poll.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Receive,
@@ -97,7 +97,8 @@ impl Driver {
             }
         }
         if std::mem::replace(&mut self.stage, Stage::Receive) == Stage::Transmit {
-            // What has arrived since woke this task while it was awake: nobody will do so again.
+            // Datagrams that arrived since then woke this task while it was awake. There will be no
+            // second wakeup for them.
             let is_paused = self.pause.is_on(self.shard.now());
             self.has_more |= !is_paused && self.shard.socket.is_readable(cx);
         }
@@ -127,7 +128,7 @@ impl Driver {
                     }
                     Taken::Arrival | Taken::Rest => {}
                 },
-                // News of an earlier send; whoever needs the answer will notice its absence.
+                // The error of an earlier send. The connection notices that its answer is missing.
                 Poll::Ready(Err(error)) if courser_udp::is_transient(&error) => errors += 1,
                 Poll::Ready(Err(error)) => return Err(error),
             }
@@ -290,7 +291,7 @@ impl Future for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Too late to tell peers, if the runtime is gone; but nobody here shall wait for ever.
+        // If the runtime is gone, nothing can be sent to peers any more. Waiting tasks must still end.
         self.shard
             .lock()
             .stop("its runtime or last handle was dropped");

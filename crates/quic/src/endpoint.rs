@@ -24,8 +24,8 @@ use crate::wakers::List;
 
 /// One UDP socket with any number of connections on it, as client, server or both.
 ///
-/// Cloning makes another handle. After the last one is gone nobody is accepted any more, while
-/// connections go on until they end. A task on the runtime of the caller moves the datagrams: tokio,
+/// Cloning makes another handle. After the last one is gone no more clients are accepted, while
+/// connections continue until they end. A task on the runtime of the caller moves the datagrams: tokio,
 /// or the [runtime](crate::runtime) that the thread has entered.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
@@ -142,7 +142,7 @@ impl Endpoint {
     /// Holds for what leaves from now on, for all connections and handles of the endpoint.
     /// Without it each datagram is a system call of its own, which costs several times the CPU
     /// in bulk; for measurements of that, and for interfaces whose splitting is broken without
-    /// saying so (an error they do report switches it off by itself).
+    /// an error (a reported error switches it off automatically).
     ///
     /// [`Endpoint::capabilities`] goes on to tell what the socket could do;
     /// [`Endpoint::socket_counters`] how many datagrams left in how many calls.
@@ -237,10 +237,10 @@ impl Endpoint {
         )))
     }
 
-    /// Waits for the next client; `None` once the endpoint is closed.
+    /// Waits for the next client. Returns `None` once the endpoint is closed.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has taken nobody.
+    /// Safe: dropped before it is ready, it has accepted no client.
     pub async fn accept(&self) -> Option<Incoming> {
         let accept = |locked: &mut Locked<'_>| {
             if locked.is_accepting_held() && !locked.is_closed && locked.stopped.is_none() {
@@ -270,9 +270,10 @@ impl Endpoint {
         self.lock().close_all(code, reason);
     }
 
-    /// Waits until all connections are over and their peers know it, or have had time to.
+    /// Waits until all connections are over and their peers have been informed, or have had time to
+    /// learn of it.
     ///
-    /// Closes nothing by itself. A process that leaves without this may leave peers waiting for
+    /// This method closes nothing. A process that exits without it may leave peers waiting for
     /// their idle timeout. Takes a round trip after [`Endpoint::close`], or three probe timeouts
     /// where peers do not answer.
     ///
@@ -322,7 +323,7 @@ impl Endpoint {
         self.inner.shard.socket.receive_overflow()
     }
 
-    /// Returns the capabilities of the socket on this machine, with warnings about settings that cost speed.
+    /// Returns the capabilities of the socket on this machine, with warnings about costly settings.
     pub fn capabilities(&self) -> Capabilities {
         self.inner.shard.socket.capabilities()
     }

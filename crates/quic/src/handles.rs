@@ -27,7 +27,7 @@ impl Drop for EndpointRef {
     }
 }
 
-/// The state that all handles of one connection share. Dropping the last handle closes the connection.
+/// The state that all handles of one connection share. Closes it when the last one is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionRef {
     pub(crate) shard: Arc<Shard>,

@@ -32,8 +32,8 @@ impl Outbox {
         &self.socket
     }
 
-    /// Decides whether the socket is given batches, of which it makes datagrams, or each datagram
-    /// by itself.
+    /// Decides whether the socket is given batches, of which it makes datagrams, or one datagram at
+    /// a time.
     pub(crate) fn set_segmentation_offload(&mut self, enabled: bool) {
         self.is_one_by_one = !enabled;
         self.buffer.set_max_segments(self.max_segments());
@@ -47,7 +47,7 @@ impl Outbox {
         }
     }
 
-    /// Where the next batch is built.
+    /// Returns the buffer in which the next batch is built.
     pub(crate) fn buffer(&mut self) -> &mut TransmitBuffer {
         debug_assert!(
             !self.timing.is_blocked(),

@@ -351,7 +351,7 @@ impl RecvStream {
             }
         };
         if self.end.is_some() && std::mem::take(&mut self.has_waited) {
-            // Whoever drops the stream need not take the lock for it.
+            // With no reader left, dropping the stream need not take the lock.
             locked.slot(handle).wakers.forget_reader(self.id);
         }
         // Most reads free too little credit to be worth a frame.

@@ -26,8 +26,8 @@ const BATCHES_PER_TURN: usize = 4;
 const STATELESS_PER_TURN: usize = 256;
 
 impl State {
-    /// Something was written or changed on a connection. What fills a batch is sent now; the rest
-    /// leaves when the caller waits, or the driver runs.
+    /// Notes a write or a change on a connection. Full batches are sent now. The rest is sent when the
+    /// caller waits, or the driver runs.
     pub(crate) fn used(&mut self, handle: ConnectionHandle, written: usize) {
         self.endpoint.touched(handle);
         let slot = self.slot(handle);
@@ -45,8 +45,8 @@ impl State {
         }
     }
 
-    /// The calling task is about to wait, or to do something else: what it wrote leaves now. True
-    /// if anything was tried.
+    /// Sends what the calling task wrote, because it is about to wait or to do something else. Returns
+    /// true if anything was tried.
     pub(crate) fn about_to_wait(&mut self) -> bool {
         let is_pending = self.outbox.timing.is_pending();
         if is_pending {
@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// There is more to send than one turn allows.
+    /// Returns true if there is more to send than one turn allows.
     pub(crate) fn has_more(&self) -> bool {
         let has_more = self.endpoint.senders() > 0 || self.endpoint.has_replies();
         has_more && self.outbox.timing.can_send()
@@ -125,7 +125,7 @@ impl State {
         Ok(())
     }
 
-    /// Sends a few batches of one connection. True if it has more, or may have.
+    /// Sends a few batches of one connection. Returns true if it has more, or may have.
     fn send_turn(&mut self, now: Time, handle: ConnectionHandle) -> io::Result<bool> {
         let mut has_more = true;
         for _ in 0..BATCHES_PER_TURN {

@@ -42,8 +42,7 @@ impl Shard {
         self.clock.now()
     }
 
-    /// How large packets may be on the interface towards `peer`, for a connection that has a use
-    /// for it.
+    /// Returns the MTU of the interface towards `peer`, for a connection that searches for its MTU.
     pub(crate) fn interface_mtu(&self, config: &TransportConfig, peer: SocketAddr) -> Option<u32> {
         config
             .mtu_discovery
@@ -150,8 +149,8 @@ impl Locked<'_> {
     }
 }
 
-/// What a call leaves to be done when its task holds no lock and is about to wait: tasks to wake,
-/// and bytes to send. Dropping it does both.
+/// The rest of a call's work: tasks to wake, and bytes to send. Dropping it does both, and must
+/// happen when the task holds no lock and is about to wait.
 #[derive(Debug)]
 #[must_use = "it has to be dropped when no lock is held"]
 pub struct Afterwards<'a> {

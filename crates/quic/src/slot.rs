@@ -1,4 +1,4 @@
-//! What the facade keeps of a connection beside the transport's state.
+//! The state that this crate keeps of a connection beside that of the transport.
 
 use std::task::Waker;
 
@@ -19,7 +19,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Hands an event on to those who wait for it.
+    /// Passes an event to the tasks that wait for it.
     pub(crate) fn on_event(&mut self, event: Event, woken: &mut Vec<Waker>) {
         match event {
             Event::HandshakeDataReady => {
@@ -36,7 +36,7 @@ impl Slot {
         }
     }
 
-    /// The connection is over: wakes all who wait.
+    /// Wakes all waiting tasks, because the connection is over.
     pub(crate) fn on_end(&mut self, woken: &mut Vec<Waker>) {
         self.is_over = true;
         self.wakers.wake_all(woken);

@@ -1,5 +1,5 @@
-//! What the lock of a shard guards: the transport, what the facade keeps for each connection, and
-//! what waits to leave.
+//! The state under the lock of a shard: the transport, a slot for each connection, and the batch
+//! that waits to be sent.
 //!
 //! The verbs that send are in [`sending`](crate::sending).
 
@@ -21,12 +21,12 @@ use crate::slot::Slot;
 use crate::timing::SendTiming;
 use crate::wakers::{List, Waiters};
 
-/// The state behind the lock of a shard.
+/// The state under the lock of a shard.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
-    /// What the facade keeps for each connection, by the index of its handle, until the last
-    /// handle of the application is gone.
+    /// The slot of each connection, by the index of its handle, until the last handle of the
+    /// application is gone.
     slots: Vec<Option<Slot>>,
     pub(crate) outbox: Outbox,
     pub(crate) clock: Clock,
@@ -43,11 +43,11 @@ pub(crate) struct State {
     pub(crate) is_closed: bool,
     /// The last handle of the endpoint is gone.
     pub(crate) is_abandoned: bool,
-    /// Nothing moves any more, for this reason.
+    /// The reason why nothing is sent or received any more.
     pub(crate) stopped: Option<ConnectionError>,
 }
 
-/// What the task of the driver and other tasks share.
+/// The state that the task of the driver and other tasks share.
 #[derive(Debug, Default)]
 pub(crate) struct DriverState {
     waker: Option<Waker>,
@@ -111,7 +111,7 @@ impl State {
         self.endpoint.touched(handle);
     }
 
-    /// The facade's part of a connection of which a handle exists.
+    /// Returns the slot of a connection of which a handle exists.
     #[inline]
     pub(crate) fn slot(&mut self, handle: ConnectionHandle) -> &mut Slot {
         self.slots[handle.index()]
@@ -119,13 +119,13 @@ impl State {
             .expect("kept while a handle exists")
     }
 
-    /// The connection, alive or not. `None` if a panic has ended it.
+    /// Returns the connection, open or not, or `None` if a panic has ended it.
     #[inline]
     pub(crate) fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.endpoint.connection_mut(handle)
     }
 
-    /// The reason why a connection is over; `None` while it is not. The first reason stays.
+    /// Returns the reason why a connection is over, or `None` while it is not. The first reason stays.
     #[inline]
     pub(crate) fn end_of(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
         let slot = self.slots[handle.index()].as_ref();
@@ -134,7 +134,7 @@ impl State {
         error.flatten().or(self.stopped.as_ref())
     }
 
-    /// The connection, if it is not over.
+    /// Returns the connection, if it is not over.
     pub(crate) fn open_connection(
         &mut self,
         handle: ConnectionHandle,
@@ -151,7 +151,7 @@ impl State {
             .ok_or(ConnectionError::LocallyClosed)
     }
 
-    /// Pending while the connection is not over.
+    /// Returns `Pending` while the connection is not over.
     pub(crate) fn poll_open<T>(
         &self,
         handle: ConnectionHandle,
@@ -162,28 +162,28 @@ impl State {
         }
     }
 
-    /// The streams of a connection; when it is over, those with something that had arrived.
+    /// Returns the streams of a connection. When it is over, those with unread data remain.
     pub(crate) fn streams(&mut self, handle: ConnectionHandle) -> Option<&mut Streams> {
         self.connection(handle).map(Connection::streams)
     }
 
-    /// No connection is left whose end a peer should learn of.
+    /// Returns true when no connection is left whose end a peer should learn of.
     pub(crate) fn is_idle(&self) -> bool {
         self.endpoint.is_idle() || self.stopped.is_some()
     }
 
-    /// Clients wait, and the application has accepted as many as one turn allows.
+    /// Returns true when clients wait, and the application has accepted as many as one turn allows.
     pub(crate) fn is_accepting_held(&self) -> bool {
         self.driver.accepts_left == 0 && self.endpoint.has_incoming()
     }
 
-    /// There is TLS work, and room for it to run.
+    /// Returns true when there is a TLS task, and room for it to run.
     #[inline]
     pub(crate) fn wants_tls(&self) -> bool {
         self.endpoint.has_tls_tasks() && self.tls_running < MAX_RUNNING
     }
 
-    /// Something is due before the driver's alarm rings.
+    /// Returns true when something is due before the driver's alarm rings.
     pub(crate) fn is_alarm_late(&self) -> bool {
         let is_earlier = |next: Time| self.driver.alarm.is_none_or(|alarm| next < alarm);
         self.endpoint.next_timeout().is_some_and(is_earlier)
@@ -213,8 +213,8 @@ impl State {
         }
     }
 
-    /// Hands on the events of a connection; one that panics is dropped. Wakes the tasks that wait for
-    /// the end of all connections, if no other is left.
+    /// Passes on the events of a connection, and drops the connection if that panics. Wakes the tasks
+    /// that wait for the end of all connections, if no other is left.
     pub(crate) fn take_events(&mut self, handle: ConnectionHandle) {
         // The connection is dropped without another look; of its slot nothing is left half done
         // that its end would need.
@@ -244,7 +244,7 @@ impl State {
         }
     }
 
-    /// Nothing of a connection can be sent before its peer or its time allows more.
+    /// Resets the count of unsent bytes: the peer or a timer must allow more first.
     pub(crate) fn forget_unsent(&mut self, handle: ConnectionHandle) {
         let slot = self.slots.get_mut(handle.index()).and_then(Option::as_mut);
         if let Some(slot) = slot {
@@ -295,7 +295,7 @@ impl State {
         }
     }
 
-    /// The last handle of a connection is gone.
+    /// Closes and releases a connection whose last handle is gone.
     pub(crate) fn on_handles_gone(&mut self, handle: ConnectionHandle) {
         if self.end_of(handle).is_none() {
             self.close(handle, VarInt::default(), b"");
@@ -304,7 +304,7 @@ impl State {
         self.endpoint.release(handle);
     }
 
-    /// Nothing can move any more: ends everything that waits.
+    /// Ends everything that waits, because nothing can be sent or received any more.
     pub(crate) fn stop(&mut self, reason: &str) {
         if self.stopped.is_some() {
             return;
@@ -331,7 +331,7 @@ impl DriverState {
         }
     }
 
-    /// The driver runs: what others left for it is being looked at.
+    /// Notes that the driver runs, and processes all that other tasks left for it.
     pub(crate) fn on_running(&mut self, waker: &Waker) {
         self.call = Call::None;
         match &mut self.waker {
@@ -340,7 +340,7 @@ impl DriverState {
         }
     }
 
-    /// The driver's waker, if it has to be woken and was not yet.
+    /// Returns the driver's waker, if it has to be woken and was not yet.
     pub(crate) fn take_wakeup(&mut self) -> Option<Waker> {
         if self.call != Call::Wanted {
             return None;

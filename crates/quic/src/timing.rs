@@ -1,7 +1,7 @@
-//! When bytes leave.
+//! The decision when bytes are sent.
 //!
-//! Small writes wait for company until their task waits for something, so that a request and its
-//! end share a packet. A write that fills half a batch is sent by its caller. While the driver lets
+//! Small writes are held back until their task waits for something, so that a request and its end
+//! share a packet. A write that fills half a batch is sent by its caller. While the driver lets
 //! the tasks run that it has woken, all writes wait for it, so that they share packets with its
 //! acknowledgements (`docs/design/0002`, `docs/design/0016`).
 
@@ -12,7 +12,7 @@ use courser_transport::Transmit;
 /// writes in a row up to nine times; between 16 and 64 KiB there was no difference.
 pub(crate) const INLINE_BYTES: usize = 32 * 1024;
 
-/// Decides when bytes leave. The only state of a shard that does.
+/// The state of a shard that decides when bytes are sent. No other state does.
 ///
 /// ```text
 ///        used            about_to_wait
@@ -22,7 +22,7 @@ pub(crate) const INLINE_BYTES: usize = 32 * 1024;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum SendTiming {
-    /// What was written was sent, as far as congestion control and the peer allow.
+    /// All written bytes were sent, as far as congestion control and the peer allow.
     #[default]
     Idle,
     /// Something was written or changed. It leaves when its task waits, or when the driver runs.
@@ -88,14 +88,14 @@ impl SendTiming {
         }
     }
 
-    /// The driver lets the tasks run that it has woken.
+    /// Opens a turn, in which the driver lets the tasks run that it has woken.
     pub(crate) fn open_turn(&mut self) {
         if self.can_send() {
             *self = Self::TurnOpen;
         }
     }
 
-    /// The tasks have run: the driver sends now.
+    /// Closes the turn. The tasks have run, and the driver sends now.
     pub(crate) fn close_turn(&mut self) {
         if matches!(self, Self::TurnOpen) {
             *self = Self::Pending;

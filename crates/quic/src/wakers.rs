@@ -1,4 +1,4 @@
-//! Tasks that wait, and the events that wake them.
+//! The tasks that wait, and the events that they wait for.
 //!
 //! A wakeup is collected under the shard's lock and given after the lock is released: a task
 //! that wakes on another core would find it taken. All tables keep their memory, so that waiting
@@ -51,7 +51,7 @@ impl Waiters {
     }
 }
 
-/// Events of one connection, other than bytes, that tasks wait for.
+/// The events other than bytes that tasks of one connection wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Topic {
     /// Progress of the handshake.
@@ -95,7 +95,7 @@ impl End {
     }
 }
 
-/// The state of a tracked datagram.
+/// The state of a datagram whose fate will be asked for.
 #[derive(Debug)]
 enum Fate {
     Open(Option<Waker>),
@@ -106,7 +106,7 @@ enum Fate {
 /// an ID are free for a peer to choose, and the seed is not for it to know.
 type ByStream = HashMap<StreamId, Waker, RandomState>;
 
-/// Everybody who waits for something on one connection.
+/// All tasks that wait for something on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionWakers {
     handshake: Waiters,
@@ -122,7 +122,7 @@ pub(crate) struct ConnectionWakers {
     ends: BTreeMap<(StreamId, u64), End>,
     next_end: u64,
     stops: Stops,
-    // Datagrams that somebody wants to know the fate of, until it is asked for or given up.
+    // Datagrams whose fate will be asked for, until it is asked for or given up.
     fates: BTreeMap<DatagramId, Fate>,
 }
 
@@ -208,7 +208,7 @@ impl ConnectionWakers {
         }
     }
 
-    /// Somebody will ask for the fate of a datagram.
+    /// Keeps the fate of a datagram for a later call of [`fate`](Self::fate).
     pub(crate) fn await_fate(&mut self, id: DatagramId) {
         self.fates.insert(id, Fate::Open(None));
     }
@@ -228,7 +228,7 @@ impl ConnectionWakers {
         self.fates.remove(&id);
     }
 
-    /// The fate of a datagram is known; nobody may want to know it any more.
+    /// Stores the fate of a datagram, unless its handle is gone.
     pub(crate) fn on_fate(&mut self, id: DatagramId, fate: DatagramFate, woken: &mut Vec<Waker>) {
         if let Some(state) = self.fates.get_mut(&id)
             && let Fate::Open(Some(waker)) = std::mem::replace(state, Fate::Known(fate))
@@ -237,7 +237,7 @@ impl ConnectionWakers {
         }
     }
 
-    /// The connection is over: wakes everybody and gives the memory back.
+    /// Wakes all tasks and frees the memory, because the connection is over.
     pub(crate) fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         let [open_bi, open_uni] = &mut self.open;
         let [accept_bi, accept_uni] = &mut self.accept;

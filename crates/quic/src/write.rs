@@ -4,7 +4,7 @@ use bytes::Bytes;
 use courser_transport::{Streams, WriteError};
 use courser_wire::StreamId;
 
-/// How much [`SendStream::write_chunks`](crate::SendStream::write_chunks) has written.
+/// The amount that [`SendStream::write_chunks`](crate::SendStream::write_chunks) has written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Written {
     /// Total length in bytes.
@@ -69,7 +69,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// The result of a write that has nothing to do.
+    /// Returns the result of a write that has nothing to do.
     pub(crate) fn nothing(&self) -> Option<Written> {
         let chunks = match &self.bytes {
             Source::Slice(bytes) => bytes.is_empty().then_some(0),

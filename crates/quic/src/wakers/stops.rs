@@ -1,4 +1,4 @@
-//! With which codes the peer has stopped streams.
+//! The codes with which the peer has stopped streams.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,8 +6,8 @@ use courser_wire::StreamId;
 
 use crate::VarInt;
 
-/// Codes of STOP_SENDING frames, kept for handles that ask late: the transport answers with
-/// RESET_STREAM by itself (RFC 9000 §3.5) and forgets the stream when that is acknowledged.
+/// Codes of STOP_SENDING frames, kept for handles that ask late: the transport sends RESET_STREAM
+/// in response (RFC 9000 §3.5) and forgets the stream when that is acknowledged.
 ///
 /// Holds nothing, and costs nothing, while the peer stops no stream.
 #[derive(Debug, Default)]
