@@ -7,7 +7,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use courser_transport::ConnectionError;
+use courser_transport::{ClosedStream, ConnectionError};
 
 use crate::VarInt;
 
@@ -64,11 +64,6 @@ pub enum ConnectError {
     #[error("no free connection ID")]
     CidsExhausted,
 }
-
-/// An error for a stream that was already finished, reset or stopped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, thiserror::Error)]
-#[error("the stream is closed")]
-pub struct ClosedStream;
 
 /// The reason why bytes could not be written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -282,12 +277,6 @@ impl From<StoppedError> for WriteError {
     fn from(error: StoppedError) -> Self {
         let StoppedError::ConnectionLost(error) = error;
         Self::ConnectionLost(error)
-    }
-}
-
-impl From<ClosedStream> for io::Error {
-    fn from(error: ClosedStream) -> Self {
-        Self::new(io::ErrorKind::NotConnected, error)
     }
 }
 

@@ -42,9 +42,10 @@ pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{QueuedKeyLog, rustls};
 pub use courser_transport::{
-    AddressFilter, AddressListError, AddressPrefix, ConnectionError, ConnectionStats, DatagramFate,
-    DatagramStats, EndpointConfig, EndpointStats, KeyUpdateBlocked, MemoryTokenStore, PathStats,
-    PeerClose, ReplyLimits, RetryPolicy, TokenStore, TransportConfig, TransportError, UdpStats,
+    AddressFilter, AddressListError, AddressPrefix, ClosedStream, ConnectionError, ConnectionStats,
+    DatagramFate, DatagramStats, EndpointConfig, EndpointStats, KeyUpdateBlocked, MemoryTokenStore,
+    PathStats, PeerClose, ReplyLimits, RetryPolicy, TokenStore, TransportConfig, TransportError,
+    UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{
@@ -56,8 +57,8 @@ pub use connection::{Connecting, Connection};
 pub use datagram::{DatagramOptions, PendingFate};
 pub use endpoint::Endpoint;
 pub use error::{
-    BindError, ClosedStream, ConfigError, ConnectError, ExportKeyingMaterialError, ReadError,
-    ReadExactError, ReadToEndError, SendDatagramError, StoppedError, WriteError,
+    BindError, ConfigError, ConnectError, ExportKeyingMaterialError, ReadError, ReadExactError,
+    ReadToEndError, SendDatagramError, StoppedError, WriteError,
 };
 pub use handshake_failure::{
     CertificateRequests, HandshakeFailure, HandshakeFailureKind, HandshakeOffer,

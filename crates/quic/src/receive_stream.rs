@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use courser_transport as transport;
+use courser_transport::{self as transport, ClosedStream};
 use courser_wire::StreamId;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::VarInt;
-use crate::error::{ClosedStream, ReadError, ReadExactError, ReadToEndError};
+use crate::error::{ReadError, ReadExactError, ReadToEndError};
 use crate::handles::ConnectionRef;
 
 /// Receives on one stream, in order.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use courser_transport::{self as transport, ConnectionHandle};
+use courser_transport::{self as transport, ClosedStream, ConnectionHandle};
 use courser_wire::StreamId;
 use tokio::io::AsyncWrite;
 
 use crate::VarInt;
-use crate::error::{ClosedStream, StoppedError, WriteError};
+use crate::error::{StoppedError, WriteError};
 use crate::handles::ConnectionRef;
 use crate::shard::Locked;
 use crate::write::{Write, Written};
@@ -229,8 +229,7 @@ impl SendStream {
         };
         connection
             .streams()
-            .reset(self.half.id, code.into_inner())
-            .map_err(|_| ClosedStream)?;
+            .reset(self.half.id, code.into_inner())?;
         locked.used(handle, 0);
         Ok(())
     }
@@ -245,10 +244,7 @@ impl SendStream {
         let connection = locked
             .open_connection(self.connection.handle)
             .map_err(|_| ClosedStream)?;
-        connection
-            .streams()
-            .set_priority(self.half.id, priority)
-            .map_err(|_| ClosedStream)
+        connection.streams().set_priority(self.half.id, priority)
     }
 
     /// The priority.
@@ -260,10 +256,7 @@ impl SendStream {
         let connection = locked
             .open_connection(self.connection.handle)
             .map_err(|_| ClosedStream)?;
-        connection
-            .streams()
-            .priority(self.half.id)
-            .map_err(|_| ClosedStream)
+        connection.streams().priority(self.half.id)
     }
 
     /// Waits until the peer stops the stream or has received all of it.

@@ -1,6 +1,6 @@
 //! Events of streams for the application, and errors of its calls.
 
-use std::fmt;
+use std::{fmt, io};
 
 use courser_wire::{Direction, StreamId};
 
@@ -62,7 +62,7 @@ pub enum Stored {
 }
 
 /// An error for a stream or a part of it that is over, was abandoned or never existed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClosedStream;
 
 /// The reason why nothing was written.
@@ -136,6 +136,12 @@ impl std::error::Error for ClosedStream {}
 impl std::error::Error for WriteError {}
 impl std::error::Error for ReadError {}
 impl std::error::Error for FinishError {}
+
+impl From<ClosedStream> for io::Error {
+    fn from(error: ClosedStream) -> Self {
+        Self::new(io::ErrorKind::NotConnected, error)
+    }
+}
 
 impl From<ClosedStream> for WriteError {
     fn from(_: ClosedStream) -> Self {
