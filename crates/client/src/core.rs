@@ -5,9 +5,10 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
 
+use courser_base::Mutex;
 use http::{HeaderValue, Uri};
 
 use super::alt_svc::AltSvcCache;
@@ -199,13 +200,11 @@ impl Core {
     }
 
     pub(super) fn alt_svc(&self) -> MutexGuard<'_, AltSvcCache> {
-        self.alt_svc.lock().unwrap_or_else(PoisonError::into_inner)
+        self.alt_svc.lock()
     }
 
     pub(super) fn udp_memory(&self) -> MutexGuard<'_, UdpMemory> {
-        self.udp_memory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.udp_memory.lock()
     }
 
     /// Processes the announcements in a response.
@@ -225,7 +224,7 @@ impl Core {
         if local.is_loopback() {
             return;
         }
-        let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut networks = self.networks.lock();
         let place = &mut networks[usize::from(local.is_ipv6())];
         let before = place.replace(local);
         drop(networks);

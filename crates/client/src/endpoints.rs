@@ -2,8 +2,8 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::sync::{Mutex, PoisonError};
 
+use courser_base::Mutex;
 use courser_quic::{Endpoint, EndpointConfig, runtime};
 
 use super::error::{Error, ErrorKind};
@@ -23,7 +23,7 @@ impl Endpoints {
         peer: SocketAddr,
         is_stopped: bool,
     ) -> Result<Endpoint, Error> {
-        let mut endpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut endpoints = self.0.lock();
         let place = &mut endpoints[usize::from(peer.is_ipv6())];
         match place {
             Some(endpoint) if !is_stopped => Ok(endpoint.clone()),
@@ -39,7 +39,7 @@ impl Endpoints {
 
     /// Returns the open endpoints.
     pub(super) fn open(&self) -> Vec<Endpoint> {
-        let endpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let endpoints = self.0.lock();
         endpoints.iter().flatten().cloned().collect()
     }
 }

@@ -5,8 +5,10 @@
 //! idle ones after a while; it lives as long as there is a connection to close.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, Instant};
+
+use courser_base::Mutex;
 
 use super::link::{Established, Facts, Link};
 use super::origin::Origin;
@@ -186,7 +188,7 @@ impl Pool {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic leaves the state consistent, because all changes are complete.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,10 +1,11 @@
 //! The body of a request, which may have to be sent again.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, Bytes};
+use courser_base::Mutex;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
@@ -96,7 +97,7 @@ impl Replay {
 
 fn lock(source: &Mutex<Source>) -> MutexGuard<'_, Source> {
     // A panic of the user's body leaves the state consistent.
-    source.lock().unwrap_or_else(PoisonError::into_inner)
+    source.lock()
 }
 
 impl Source {

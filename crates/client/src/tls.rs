@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use courser_base::Mutex;
 use courser_http3_tokio as h3;
 use courser_quic::hooks::{ClientConfigHooks, IdentityHooks};
 use courser_quic::{CertificateRequests, ClientConfig, HandshakeOffer, Identity};
@@ -115,7 +116,7 @@ impl<C: Ticketed> PerPort<C> {
         if port == HTTPS_PORT {
             return self.usual.clone();
         }
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = self.others.lock();
         if others.len() >= REMEMBERED_PORTS && !others.contains_key(&port) {
             // Only tickets are lost.
             others.clear();
@@ -258,7 +259,7 @@ mod tests {
     #[test]
     fn ports_are_remembered_up_to_a_number() {
         let configs = PerPort::new(Config);
-        let remembered = || configs.others.lock().expect("no panic").len();
+        let remembered = || configs.others.lock().len();
         for port in 1..=REMEMBERED_PORTS as u16 {
             configs.at(port);
         }

@@ -1,9 +1,10 @@
 //! Execution of the futures that answer requests.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
+use courser_base::Mutex;
 use courser_quic::runtime;
 
 use crate::first_poll::{First, FirstPolls};
@@ -107,7 +108,7 @@ impl Active {
     }
 
     fn lock(&self) -> MutexGuard<'_, (usize, Option<Waker>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,10 +1,11 @@
 //! Interim responses of services, on a server.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker, ready};
 
 use bytes::Bytes;
+use courser_base::Mutex;
 use courser_quic::hooks::{Ticket, Waiters};
 use http::{Request, Response, StatusCode};
 
@@ -284,5 +285,5 @@ impl Drop for Lent {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -4,12 +4,12 @@ mod writing;
 
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use bytes::Bytes;
-use courser_base::Time;
+use courser_base::{Mutex, Time};
 use courser_http3::{self as http3, Event, FieldsToSend, Scope};
 use courser_quic::hooks::{ConnectionHooks, Ticket, Waiters};
 use courser_quic::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
@@ -330,7 +330,7 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic leaves the state consistent, because each call into it is complete.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,7 +1,9 @@
 //! The place of a CONNECT's stream until an upgrade takes it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
+
+use courser_base::Mutex;
 
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
@@ -78,6 +80,6 @@ impl Slot {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Halves> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

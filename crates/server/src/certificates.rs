@@ -8,9 +8,10 @@ mod kept;
 mod resolver;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use courser_base::Mutex;
 use courser_quic::{ConfigError, Identity};
 use courser_tls::rustls::server::ResolvesServerCert;
 
@@ -178,7 +179,7 @@ pub(super) async fn watch(source: Arc<Mutex<Source>>, resolver: Arc<Resolver>, e
     loop {
         interval.tick().await;
         let reloaded = {
-            let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut source = source.lock();
             source.may_have_changed().then(|| source.reload(&resolver))
         };
         match reloaded.unwrap_or(Ok(false)) {

@@ -1,7 +1,8 @@
 //! The executor of an HTTP/2 connection.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
+use courser_base::Mutex;
 use courser_http3_tokio::hooks::{First, FirstPolls};
 
 /// Runs the answers of an HTTP/2 connection: those that are ready at once in the task of the
@@ -32,7 +33,7 @@ impl Executor {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, ready};
 
+use courser_base::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::credit::Credit;
@@ -193,7 +194,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
 
 fn lock<S>(state: &Mutex<State<S>>) -> MutexGuard<'_, State<S>> {
     // A panic of the stream leaves no state that matters: the connection ends.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock()
 }
 
 /// Four records of TLS.

@@ -1,8 +1,9 @@
 //! A handle of a running server.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use courser_base::Mutex;
 use courser_quic::{AddressFilter, ConfigError, Endpoint};
 
 use super::certificates::{CertificateFacts, Resolver, Source};
@@ -129,7 +130,7 @@ impl ServerHandle {
     /// # Errors
     /// Returns an error if it cannot be used; the old one stays.
     pub fn reload(&self) -> Result<bool, ConfigError> {
-        let mut source = self.0.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = self.0.source.lock();
         let reloaded = source.reload(&self.0.resolver);
         drop(source);
         if let Ok(true) = reloaded {

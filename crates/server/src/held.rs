@@ -6,10 +6,11 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
+use courser_base::Mutex;
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 use slab::Slab;
@@ -69,7 +70,7 @@ impl HeldContent {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

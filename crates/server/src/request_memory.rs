@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use courser_base::Mutex;
 use http::Request;
 
 /// Counts the memory of requests in progress, over all protocols and listeners of a server.
@@ -74,7 +74,7 @@ impl RequestMemory {
 
     /// Returns true if a connection may be closed now. The search for one takes a while.
     pub(super) fn may_shed(&self) -> bool {
-        let mut shed = self.shed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shed = self.shed.lock();
         let now = Instant::now();
         let is_time = shed.is_none_or(|last| now.duration_since(last) >= SHED_INTERVAL);
         if is_time {

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
+use courser_base::Mutex;
 use courser_quic::{Connection, ConnectionStats};
 use tokio::sync::Notify;
 
@@ -157,7 +158,7 @@ impl Tally {
 
     /// Returns the totals of all QUIC connections so far.
     pub(super) fn quic_totals(&self) -> QuicTotals {
-        let mut totals = *self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut totals = *self.past.lock();
         for record in self.open() {
             if let Some(stats) = record.quic_stats() {
                 totals.add(&stats);
@@ -172,7 +173,7 @@ impl Tally {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Record>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 
@@ -206,7 +207,7 @@ pub(super) struct Traffic {
 
 impl Record {
     pub(super) fn quic_stats(&self) -> Option<ConnectionStats> {
-        let quic = self.quic.lock().unwrap_or_else(PoisonError::into_inner);
+        let quic = self.quic.lock();
         quic.as_ref().map(Connection::stats)
     }
 
@@ -312,14 +313,9 @@ impl Drop for Open {
         self.tally.lock().remove(&id);
         let of_protocol = self.tally.of(self.record.peer.protocol());
         of_protocol.connections_open.fetch_sub(1, Relaxed);
-        let quic = self.record.quic.lock();
-        let quic = quic.unwrap_or_else(PoisonError::into_inner).take();
+        let quic = self.record.quic.lock().take();
         if let Some(quic) = quic {
-            let mut past = self
-                .tally
-                .past
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut past = self.tally.past.lock();
             past.add(&quic.stats());
         }
     }

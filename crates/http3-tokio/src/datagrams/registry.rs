@@ -1,12 +1,12 @@
 //! Delivery of datagrams to their requests.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser_base::Time;
+use courser_base::{Mutex, Time};
 use courser_http3::{self as http3, Code, Scope};
 
 /// The datagrams of all requests of a connection. No other lock is taken while its lock is held.
@@ -240,7 +240,7 @@ impl Registry {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

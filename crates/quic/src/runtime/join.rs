@@ -3,8 +3,10 @@
 use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
+
+use courser_base::Mutex;
 
 use super::door::Task;
 
@@ -163,7 +165,7 @@ impl<T> Join<T> {
 
 impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, Join<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn abort(&self) {

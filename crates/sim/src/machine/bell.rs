@@ -4,7 +4,9 @@
 //! share a channel, as tests do to synchronise. Then a task of one machine makes a task of another
 //! one ready, and the world has to be notified.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use courser_base::Mutex;
 
 use crate::world::NodeId;
 
@@ -24,11 +26,11 @@ impl Bells {
     /// Takes the machines that have rung, in order. A machine may be listed more than once, or
     /// although its tasks have been polled since.
     pub(crate) fn take(&self) -> Vec<NodeId> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 
     fn ring(&self, id: NodeId) {
-        let mut rung = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rung = self.0.lock();
         rung.push(id);
     }
 }

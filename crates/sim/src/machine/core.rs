@@ -6,11 +6,11 @@
 use std::any::Any;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use courser_base::Time;
+use courser_base::{Mutex, Time};
 use courser_crypto::Rng;
 
 use super::bell::Bell;
@@ -80,7 +80,7 @@ impl Core {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         // No code of the user runs under the lock, so a panic leaves the state consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Returns a handle for an object that outlives the call that creates it.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Wake, Waker};
 
 use courser::runtime::Task;
-use courser_base::Time;
+use courser_base::{Mutex, Time};
 use courser_crypto::Rng;
 
 use super::bell::Bell;
@@ -199,7 +199,7 @@ impl ReadyQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, ReadyList> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -162,10 +162,7 @@ fn finish_flow(report: &mut FlowReport, scenario: &Scenario, stage: &Stage, acto
         report.exchanges.push(*at, nanos(*took));
     }
     report.failure = failure(stage, actor);
-    let losses = actor.losses.lock();
-    report.losses = losses
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .clone();
+    report.losses = actor.losses.lock().clone();
 }
 
 fn failure(stage: &Stage, actor: &Actor) -> Option<String> {

@@ -1,9 +1,9 @@
 //! The world of a scenario: a client and a server for each flow, and the shared link.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use courser_base::{Side, Time};
+use courser_base::{Mutex, Side, Time};
 use courser_telemetry::{Record, Sink, SinkFactory};
 use courser_transport::{ConnectionStats, TransportConfig};
 use courser_wire::ConnectionId;
@@ -248,7 +248,7 @@ impl Sink for Losses {
         let Record::PacketLost(lost) = record else {
             return;
         };
-        let mut points = self.points.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut points = self.points.lock();
         if points.len() < MAX_LOSSES {
             points.push(Point {
                 at: now,

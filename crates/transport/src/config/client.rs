@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use courser_base::Mutex;
 use courser_crypto::ClientTls;
 
 use super::TransportConfig;
@@ -66,7 +67,7 @@ const MAX_TOKENS_PER_SERVER: usize = 2;
 
 impl TokenStore for MemoryTokenStore {
     fn put(&self, server_name: &str, token: Bytes) {
-        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.0.lock();
         if !tokens.by_server.contains_key(server_name) {
             if tokens.order.len() >= MAX_SERVERS
                 && let Some(oldest) = tokens.order.pop_front()
@@ -86,7 +87,7 @@ impl TokenStore for MemoryTokenStore {
     }
 
     fn take(&self, server_name: &str) -> Option<Bytes> {
-        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.0.lock();
         tokens.by_server.get_mut(server_name)?.pop_back()
     }
 }
@@ -113,7 +114,7 @@ mod tests {
                 store.put(&server.to_string(), Bytes::copy_from_slice(&[token]));
             }
         }
-        let tokens = store.0.lock().expect("not poisoned");
+        let tokens = store.0.lock();
         assert_eq!(
             (tokens.by_server.len(), tokens.order.len()),
             (MAX_SERVERS, MAX_SERVERS)

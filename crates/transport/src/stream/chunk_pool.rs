@@ -1,6 +1,8 @@
 //! A pool of recycled 64 KiB buffers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use courser_base::Mutex;
 
 /// A shared pool of 64 KiB buffers, last in first out.
 ///
@@ -53,7 +55,7 @@ impl ChunkPool {
 
     /// Locks the list. A panic while the lock was held cannot leave it in a bad state.
     fn chunks(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
-        self.0.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.chunks.lock()
     }
 }
 

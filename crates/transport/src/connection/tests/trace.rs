@@ -1,8 +1,8 @@
 //! The trace of a whole connection: its events, their times and their order.
 
 use std::io::{self, Write};
-use std::sync::{Mutex, PoisonError};
 
+use courser_base::Mutex;
 use courser_qlog::{QlogSink, TraceHeader};
 use courser_telemetry::SinkFactory;
 use serde_json::Value;
@@ -24,7 +24,7 @@ struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -49,7 +49,7 @@ impl SinkFactory for Traces {
 
 impl Shared {
     fn events(&self) -> Vec<Value> {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.0.lock();
         let text = std::str::from_utf8(&bytes).expect("text");
         let records = text.split('\u{1e}').skip(2);
         records
