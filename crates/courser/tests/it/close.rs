@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{loopback, pair, pair_with, within};
+use crate::common::{loopback, pair, pair_with, until, within};
 use courser::{ConnectError, ConnectionError, Endpoint, ReadError, TransportConfig, WriteError};
 
 #[tokio::test]
@@ -73,7 +73,8 @@ async fn everything_that_waits_fails_when_the_peer_closes() {
             client.accept_uni(),
             client.closed(),
             async {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                // The others have been polled before, and wait.
+                tokio::task::yield_now().await;
                 server.close(7u32.into(), b"");
             }
         )
@@ -242,12 +243,7 @@ async fn what_arrived_before_the_peer_closed_is_read_after_it() {
     assert_eq!(within(10, last.stopped()).await, Ok(None));
     client.close(3u32.into(), b"bye");
     let closed = within(10, server.closed()).await;
-    within(10, async {
-        while pair.server.open_connections() > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    until(|| pair.server.open_connections() == 0).await;
     assert_eq!(first.read_to_end(1 << 20).await.expect("all"), data);
     let mut second = within(10, server.accept_uni()).await.expect("it had come");
     let mut read = [0; 8];
@@ -271,13 +267,7 @@ async fn statistics_stay_after_the_end() {
     client.close(0u32.into(), b"");
     server.closed().await;
     within(10, pair.client.wait_idle()).await;
-    tokio::time::timeout(Duration::from_secs(5), async {
-        while pair.client.open_connections() > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await
-    .expect("drained");
+    until(|| pair.client.open_connections() == 0).await;
     let stats = client.stats();
     assert_eq!(stats.data_sent, 10_000);
     assert_eq!(client.remote_address(), pair.address);

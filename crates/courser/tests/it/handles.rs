@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{pair, within};
+use crate::common::{pair, until, within};
 use courser::{Connection, ConnectionError, ReadError};
 
 /// Returns true if the connection was closed by the drop of the peer's last handle.
@@ -146,12 +146,7 @@ async fn port_is_free_after_the_last_handle() {
     pair.server.wait_idle().await;
     drop(pair);
     // The drivers continue until the connections are drained.
-    within(10, async {
-        while std::net::UdpSocket::bind(address).is_err() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    until(|| std::net::UdpSocket::bind(address).is_ok()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

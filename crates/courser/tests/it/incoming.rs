@@ -3,10 +3,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use crate::common;
-use crate::common::{pair, pair_with, within};
+use crate::common::{pair, pair_with, until, within};
 use courser::{
     ClientConfig, ConnectError, ConnectionError, Identity, RetryPolicy, ServerConfig, Side,
     TransportConfig, TransportErrorCode,
@@ -392,12 +391,7 @@ async fn four_clients_are_accepted_between_turns_of_the_driver() {
         .map(|_| pair.client.connect(pair.address, "localhost"))
         .collect::<Result<_, _>>()
         .expect("configured");
-    let all_wait = async {
-        while pair.server.stats().waiting < CLIENTS {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    within(10, all_wait).await;
+    until(|| pair.server.stats().waiting >= CLIENTS).await;
     // On the only thread of this runtime, the driver runs only while this task waits.
     let mut accepted = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());

@@ -1,6 +1,6 @@
 //! Streams as tokio's readers and writers, and other features of streams.
 
-use crate::common::{Pair, pair, pair_with, pattern, within};
+use crate::common::{Pair, pair, pair_with, pattern, until, within};
 use bytes::Bytes;
 use courser::{
     Connection, ReadError, ReadExactError, ReadToEndError, RecvStream, SendStream, TransportConfig,
@@ -173,13 +173,7 @@ async fn stop_reaches_the_writer_with_its_code() {
 
 /// Waits until the acknowledgement of the reset has made the transport discard the stream.
 async fn until_forgotten(send: &SendStream) {
-    let is_known = || send.priority().is_ok();
-    within(10, async {
-        while is_known() {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
-    })
-    .await;
+    until(|| send.priority().is_err()).await;
 }
 
 #[tokio::test]

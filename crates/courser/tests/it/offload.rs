@@ -18,7 +18,7 @@ use courser::{
     ClientConfig, Connection, ConnectionError, Endpoint, Identity, ServerConfig, runtime,
 };
 
-use crate::common::{self, loopback, within};
+use crate::common::{self, loopback, until, within};
 use crate::slow_disk::{echo, round_trip};
 
 /// The name for which the resolvers here are slow.
@@ -293,12 +293,7 @@ async fn client_that_leaves_while_tls_is_at_work_leaves_nothing_behind() {
     let leaves = tokio::time::timeout(Duration::from_millis(300), ends.connect(SLOW));
     assert!(leaves.await.is_err(), "the resolver waits");
     // The server discards the connection although its session has not been returned.
-    let forgotten = async {
-        while ends.server.stats().accepted == 0 || ends.server.stats().connections > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    within(30, forgotten).await;
+    until(|| ends.server.stats().accepted > 0 && ends.server.stats().connections == 0).await;
     open.send(()).expect("the resolver waits");
     let connection = within(20, ends.connect("localhost")).await;
     let connection = connection.expect("a handshake");
@@ -340,7 +335,7 @@ async fn async_function_chooses_the_certificate_by_name() {
     let config = ServerConfig::with_async_certificates(move |name: Option<String>| {
         let key = key.clone();
         async move {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::task::yield_now().await;
             (name.as_deref() == Some(SLOW)).then_some(key)
         }
     });

@@ -25,6 +25,7 @@ use http::Response;
 use http_body_util::BodyExt as _;
 
 use self::server::Server;
+use crate::common::until;
 
 /// Returns the builder of a client that trusts the server and resolves `localhost` and
 /// `example.test` to its address.
@@ -60,14 +61,4 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), future)
         .await
         .expect("not in time")
-}
-
-/// Waits for a condition that another task fulfils.
-async fn until(mut holds: impl FnMut() -> bool) {
-    let waiting = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    within(waiting).await;
 }

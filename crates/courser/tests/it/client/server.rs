@@ -141,9 +141,7 @@ impl Server {
             endpoint.wait_idle().await;
             drop(endpoint);
             // Its socket closes with the task that drives it.
-            while UdpSocket::bind(self.address).is_err() {
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-            }
+            crate::common::until(|| UdpSocket::bind(self.address).is_ok()).await;
         }
     }
 

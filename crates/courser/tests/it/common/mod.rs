@@ -107,6 +107,17 @@ pub async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
     }
 }
 
+/// Waits until `holds` returns true, which other tasks or the network bring about. Between checks
+/// the runtime runs everything else. Fails after a time that allows for a machine under load.
+pub async fn until(mut holds: impl FnMut() -> bool) {
+    within(20, async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
 /// Returns bytes that reveal their position: a function of the seed and the offset.
 pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
     let mut random = Random(seed | 1);

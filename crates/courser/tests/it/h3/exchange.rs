@@ -333,18 +333,23 @@ async fn a_request_that_is_dropped_is_cancelled() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_fails_resets_the_stream() {
-    let (_pair, client) = serve(|_| async {
-        Response::new(frames(stream::unfold(0, |step| async move {
-            if step == 0 {
-                return Some((Ok(Frame::data(Bytes::from_static(b"some"))), 1));
-            }
-            // A reset discards unsent data.
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-            Some((Err(std::io::Error::other("broken")), 2))
-        })))
+    let arrived = Arc::new(tokio::sync::Notify::new());
+    let seen = arrived.clone();
+    let (_pair, client) = serve(move |_| {
+        let seen = seen.clone();
+        async move {
+            let content = stream::once(async { Ok(Frame::data(Bytes::from_static(b"some"))) });
+            let failure = stream::once(async move {
+                // A reset discards unsent data.
+                seen.notified().await;
+                Err(std::io::Error::other("broken"))
+            });
+            Response::new(frames(content.chain(failure)))
+        }
     })
     .await;
     let response = within(client.send(get("/"))).await.expect("answered");
+    arrived.notify_one();
     let error = within(response.into_body().collect())
         .await
         .expect_err("broken");

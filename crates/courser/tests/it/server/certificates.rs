@@ -1,6 +1,5 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
@@ -9,6 +8,7 @@ use courser::{Identity, serve};
 
 use super::client::Client;
 use super::within;
+use crate::common::until;
 
 /// A folder with a certificate and its key, removed at the end.
 struct Folder(PathBuf);
@@ -74,17 +74,11 @@ async fn files_are_reloaded_for_all_protocols() {
         !served.is_empty()
     };
     let wait_for = async |word: &str| {
-        within(async {
-            while !told
-                .lock()
-                .expect("no panic")
-                .iter()
-                .any(|line| line.contains(word))
-            {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        })
-        .await;
+        let is_told = || {
+            let told = told.lock().expect("no panic");
+            told.iter().any(|line| line.contains(word))
+        };
+        until(is_told).await;
     };
     assert!(is_served(&old).await);
 

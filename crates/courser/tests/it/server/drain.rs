@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use super::client::{BoxBody, BoxError, Client, text};
 use super::{Running, start_with, within};
+use crate::common::until;
 
 /// Returns an application whose responses begin at once, and end when `go_on` is notified.
 fn halting(go_on: &Arc<Notify>) -> Router {
@@ -57,9 +58,7 @@ async fn finishes(protocol: Protocol) {
     let (handle, identity) = (running.handle.clone(), running.identity.clone());
     assert!(handle.stats().ready);
     handle.drain();
-    while !handle.stats().draining {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(|| handle.stats().draining).await;
     assert!(!handle.stats().ready);
     let late = Client::connect(protocol, handle.local_addr(), &identity);
     // TCP's backlog may have accepted it; then there is no response.
@@ -168,9 +167,7 @@ async fn alt_svc_is_taken_back() {
     let (running, go_on) = start(|server| server);
     let (mut client, response) = begun(&running, Protocol::Http2).await;
     running.handle.drain();
-    while !running.handle.stats().draining {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(|| running.handle.stats().draining).await;
     // Sent before the client has received GOAWAY; otherwise there is nothing to check.
     if let Ok(response) = within(client.get("/")).await {
         assert_eq!(response.headers()["alt-svc"], "clear");

@@ -15,6 +15,7 @@ use http::{Request, Response};
 
 use super::client::{Client, empty, request, text};
 use super::{Running, start_with, within};
+use crate::common::until;
 
 /// Counts the running services.
 #[derive(Clone, Default)]
@@ -26,12 +27,7 @@ impl Count {
     }
 
     async fn reaches(&self, count: usize) {
-        within(async {
-            while self.now() != count {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        })
-        .await;
+        until(|| self.now() == count).await;
     }
 }
 

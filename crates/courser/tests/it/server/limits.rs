@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::client::{Client, tls};
 use super::{start_with, within};
+use crate::common::until;
 
 fn app() -> Router {
     Router::new().route("/", get(|| async { "served" }))
@@ -64,12 +65,7 @@ async fn slow_heads_are_given_up() {
         began.elapsed() >= Duration::from_millis(400),
         "{given_up:?}"
     );
-    within(async {
-        while running.handle.stats().http1.connections_open > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    until(|| running.handle.stats().http1.connections_open == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -82,12 +78,7 @@ async fn connections_without_requests_end() {
         let mut client = client.expect("a server");
         assert_eq!(within(client.text("/")).await, "served");
         assert_eq!(running.handle.stats().of(protocol).connections_open, 1);
-        within(async {
-            while running.handle.stats().of(protocol).connections_open > 0 {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        })
-        .await;
+        until(|| running.handle.stats().of(protocol).connections_open == 0).await;
     }
 }
 

@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::client::{BoxBody, Client, request, text, tls};
 use super::{Running, start_with, within};
+use crate::common::until;
 
 /// Returns the number of bytes received, or the error.
 async fn count(body: Body) -> String {
@@ -120,12 +121,7 @@ async fn narrow_http2(running: &Running, window: u32) -> Client {
 
 /// Waits until so many HTTP/2 connections are open.
 async fn http2_connections(running: &Running, count: u64) {
-    within(async {
-        while running.handle.stats().http2.connections_open != count {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    until(|| running.handle.stats().http2.connections_open == count).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
