@@ -67,6 +67,7 @@ mod stats;
 mod tally;
 mod tcp;
 mod tls;
+mod uploads;
 
 use std::fmt;
 use std::io;

@@ -25,6 +25,7 @@ use super::quic::QuicContext;
 use super::reset::ResetSecret;
 use super::tally::Tally;
 use super::tcp::TcpContext;
+use super::uploads::UploadMemory;
 use super::{Server, quic, tcp, tls};
 
 impl Server {
@@ -59,8 +60,7 @@ struct Parts {
     tcp: Arc<rustls::ServerConfig>,
     challenge: Option<Arc<rustls::ServerConfig>>,
     limits: super::Limits,
-    /// The memory budget, a part of which uploads over TCP share.
-    memory: u64,
+    uploads: Arc<UploadMemory>,
     alt_svc: Option<super::AltSvc>,
     sends_interim: bool,
     drain: drain::Plan,
@@ -122,7 +122,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
             tcp,
             challenge,
             limits: server.limits,
-            memory,
+            uploads: Arc::new(UploadMemory::of_budget(memory)),
             alt_svc: server.alt_svc.filter(|_| server.with_quic),
             sends_interim: server.sends_interim,
             drain: drain::Plan {
@@ -342,7 +342,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
                 tls: server.tcp.clone(),
                 challenge: server.challenge.clone(),
                 limits: server.limits.clone(),
-                memory: server.memory,
+                uploads: server.uploads.clone(),
                 tally: shared.tally.clone(),
                 gate: shared.gate.clone(),
                 alt_svc: server.alt_svc.map(|alt_svc| AltSvcHeader {

@@ -31,6 +31,7 @@ use super::reading::{self, Reading, Sample};
 use super::shares::Shares;
 use super::socket::Socket;
 use super::tally::{Open, Record, Tally};
+use super::uploads::{UploadMemory, UploadWindow};
 
 /// The shared state of a listener's connections.
 #[derive(Debug)]
@@ -39,8 +40,7 @@ pub(super) struct TcpContext {
     /// The configuration for connections that only validate a name (RFC 8737).
     pub(super) challenge: Option<Arc<rustls::ServerConfig>>,
     pub(super) limits: Limits,
-    /// The budget of an endpoint, a part of which is for content that clients send over TCP.
-    pub(super) memory: u64,
+    pub(super) uploads: Arc<UploadMemory>,
     pub(super) tally: Arc<Tally>,
     pub(super) gate: Arc<Gate>,
     pub(super) alt_svc: Option<AltSvcHeader>,
@@ -175,9 +175,8 @@ async fn serve<S: HttpService<Body>>(
             let held = HeldContent::default();
             let (stream, gatherer) = gather(stream, executor.clone(), held.clone());
             let exchange = exchange.holding(held);
-            let others = context.tally.of(protocol).connections_open.load(Relaxed);
-            let window = http2_window(context.memory, others);
-            let builder = http2(limits, window, executor.clone());
+            let window = context.uploads.reserve();
+            let builder = http2(limits, &window, executor.clone());
             let connection = pin!(builder.serve_connection(TokioIo::new(stream), exchange));
             let send = |cx: &mut Context<'_>| {
                 executor.pause();
@@ -245,19 +244,9 @@ fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
     builder
 }
 
-/// Returns the window in which one of `clients` clients may send, its own connection included.
-///
-/// Content that the service does not read waits in memory up to this size. Each client gets an
-/// equal share of the memory for uploads; on a large machine that is more than it needs.
-fn http2_window(memory: u64, clients: u64) -> u32 {
-    let share = memory / UPLOADS_PART / clients.max(1);
-    let share = u32::try_from(share).unwrap_or(u32::MAX);
-    share.clamp(HTTP2_LEAST_WINDOW, HTTP2_CONNECTION_WINDOW)
-}
-
 fn http2(
     limits: &Limits,
-    window: u32,
+    window: &UploadWindow,
     executor: Executor,
 ) -> hyper::server::conn::http2::Builder<Executor> {
     let mut builder = hyper::server::conn::http2::Builder::new(executor);
@@ -265,8 +254,8 @@ fn http2(
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.max_http2_streams)
         .max_header_list_size(limits.max_header_bytes)
-        .initial_stream_window_size(window.min(HTTP2_STREAM_WINDOW))
-        .initial_connection_window_size(window)
+        .initial_stream_window_size(window.stream())
+        .initial_connection_window_size(window.connection())
         // This detects clients that disappeared silently.
         .keep_alive_interval(limits.idle_timeout)
         .keep_alive_timeout(HTTP2_PING_TIMEOUT);
@@ -353,25 +342,4 @@ const TELL_AGAIN: Duration = Duration::from_secs(60);
 const LEAST_BUFFER: usize = 8192;
 
 /// The default of HTTP/2, 64 KiB, is one window per round trip and slow over any distance.
-const HTTP2_STREAM_WINDOW: u32 = 1 << 20;
-const HTTP2_CONNECTION_WINDOW: u32 = 4 << 20;
-/// The window of clients that connect while many others are connected (limit K112).
-const HTTP2_LEAST_WINDOW: u32 = 65_535;
-/// Divisor of the memory budget that yields the part for uploads over HTTP/2.
-const UPLOADS_PART: u64 = 4;
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn windows_shrink_with_the_memory_and_the_number_of_clients() {
-        assert_eq!(http2_window(6 << 30, 1), HTTP2_CONNECTION_WINDOW);
-        assert_eq!(http2_window(6 << 30, 300), HTTP2_CONNECTION_WINDOW);
-        assert_eq!(http2_window(32 << 20, 1), HTTP2_CONNECTION_WINDOW);
-        assert_eq!(http2_window(32 << 20, 8), 1 << 20);
-        assert_eq!(http2_window(32 << 20, 10_000), HTTP2_LEAST_WINDOW);
-        assert_eq!(http2_window(1, 0), HTTP2_LEAST_WINDOW);
-    }
-}

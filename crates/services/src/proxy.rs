@@ -127,6 +127,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
             .pool_timer(TokioTimer::new())
             // Shorter than the idle timeouts of servers, which would close a connection under a request.
             .pool_idle_timeout(POOL_IDLE)
+            .http1_max_buf_size(HTTP1_BUFFER)
             .http2_only(backend.is_http2)
             .http2_adaptive_window(true)
             .build(connector);
@@ -335,6 +336,8 @@ impl http_body::Body for Begun {
     }
 }
 
+/// The bytes of a message to or from the upstream server that wait in memory (limit K118).
+const HTTP1_BUFFER: usize = 64 * 1024;
 const POOL_IDLE: Duration = Duration::from_secs(15);
 
 #[cfg(test)]
