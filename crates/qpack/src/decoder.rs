@@ -105,12 +105,15 @@ impl Decoder {
     ) -> Result<Progress, Error> {
         let mut input = section;
         let prefix = Prefix::decode(&mut input).map_err(decompression_failed)?;
-        let required = insert_count::decode(
-            prefix.encoded_insert_count,
-            self.table.insert_count(),
-            u64::from(self.limits.max_table_capacity),
-        )
-        .ok_or(Error::DecompressionFailed("invalid Required Insert Count"))?;
+        let required = self.blocked.required(stream).or_else(|| {
+            insert_count::decode(
+                prefix.encoded_insert_count,
+                self.table.insert_count(),
+                u64::from(self.limits.max_table_capacity),
+            )
+        });
+        let required =
+            required.ok_or(Error::DecompressionFailed("invalid Required Insert Count"))?;
         let base = prefix
             .base(required)
             .ok_or(Error::DecompressionFailed("Base below zero"))?;
@@ -153,6 +156,7 @@ impl Decoder {
     /// section decoded in the same [`state`](Self::state). `required` is the
     /// [Required Insert Count](Self::required) of that section.
     pub fn repeat(&mut self, stream: u64, required: u64) {
+        self.blocked.remove(stream);
         if required > 0 {
             self.acknowledged = self.acknowledged.max(required);
             DecoderInstruction::SectionAcknowledgment { stream }.encode(&mut self.answers);

@@ -133,6 +133,30 @@ fn refuses_more_blocked_streams_than_allowed() {
     )));
 }
 
+/// §4.5.1.1: after many insertions the same bytes stand for a larger count. The section still
+/// requires the count that it had when it arrived, whose entries are gone.
+#[test]
+fn blocked_sections_keep_their_required_insert_count() {
+    // Six entries at most, so that counts are encoded modulo twelve.
+    let mut decoder = decoder(220, 2);
+    decoder
+        .on_encoder_stream(&hex("3fbd01"))
+        .expect("a capacity of 220");
+    let section = hex("0200 80");
+    assert_eq!(decode(&mut decoder, 4, &section), Ok(None), "blocked");
+    for _ in 0..13 {
+        // Insert With Literal Name a: b.
+        decoder
+            .on_encoder_stream(&hex("41 61 01 62"))
+            .expect("an insertion");
+    }
+    assert_eq!(decoder.poll_unblocked(), Some(4));
+    assert!(is_decompression_failed(decode(&mut decoder, 4, &section)));
+    // The first section of another stream requires the last entry.
+    let result = decode(&mut decoder, 8, &section);
+    assert_eq!(result, Ok(lines(&[("a", "b")])));
+}
+
 /// §2.2.1, §4.5.3.
 #[test]
 fn refuses_references_beyond_the_required_insert_count() {
