@@ -1,7 +1,7 @@
 //! Origins of requests.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use http::Uri;
 
@@ -34,10 +34,24 @@ impl Origin {
             }
         };
         let host = uri.host().unwrap_or_default();
-        let host = host
+        let address = host
             .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-            .unwrap_or(host);
+            .and_then(|rest| rest.strip_suffix(']'));
+        let is_valid = match address {
+            Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+            None => !host.contains(['[', ']', ':']),
+        };
+        // `http` ignores text between the bracket and the port.
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let after = authority
+            .rsplit('@')
+            .next()
+            .and_then(|it| it.strip_prefix(host));
+        if !is_valid || !after.is_some_and(|it| it.is_empty() || it.starts_with(':')) {
+            let text = format!("'{uri}': brackets may only enclose an IPv6 address");
+            return Err(Error::new(ErrorKind::Url, text));
+        }
+        let host = address.unwrap_or(host);
         if host.is_empty() {
             let text = format!("'{uri}' has no host");
             return Err(Error::new(ErrorKind::Url, text));
@@ -124,6 +138,19 @@ mod tests {
         assert_eq!(origin.host(), "::1");
         assert_eq!(origin.ip(), Some(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])));
         assert_eq!(origin.to_string(), "https://[::1]:4433");
+    }
+
+    /// `http` accepts such a URI, with the host `o[`.
+    #[test]
+    fn brackets_around_anything_else_are_refused() {
+        for uri in ["https://o[::1]/", "https://[o]/", "https://[::1]o/"] {
+            let Ok(uri) = uri.parse::<Uri>() else {
+                continue;
+            };
+            let error = Origin::of(&uri).expect_err("no address");
+            assert_eq!(error.kind(), ErrorKind::Url, "{uri}");
+        }
+        assert!("https://o[::1]/".parse::<Uri>().is_ok());
     }
 
     #[test]
