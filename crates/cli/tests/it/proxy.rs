@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Server, courser, number, refusal, run};
+use crate::common::{Server, courser, number, refusal, run, skipped};
 use serde_json::Value;
 
 /// A proxy in its own process, killed at the end.
@@ -363,7 +363,7 @@ mod icmp {
     fn is_without_right() -> bool {
         let refused = TooBigSender::open(true, false).err();
         if let Some(error) = &refused {
-            eprintln!("left out, no raw sockets here: {error}");
+            skipped(&format!("no raw sockets: {error}"));
         }
         refused.is_some()
     }
@@ -486,7 +486,7 @@ mod icmp {
             .args(arguments)
             .args(["--link", "20ms | mtu=1400/icmp"]);
         let Ok(output) = command.output() else {
-            eprintln!("left out, no setpriv here");
+            skipped("setpriv is not installed");
             return;
         };
         let error = String::from_utf8_lossy(&output.stderr);

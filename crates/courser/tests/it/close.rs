@@ -45,7 +45,8 @@ async fn everything_that_waits_fails_when_we_close() {
             client.closed(),
             stopped,
             async {
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                // The others are polled first.
+                tokio::task::yield_now().await;
                 other.close(0u32.into(), b"");
             },
         )

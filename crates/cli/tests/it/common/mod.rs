@@ -5,13 +5,20 @@
 #[cfg(target_os = "linux")]
 pub mod overflow;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
+
+/// Reports that the running test checks nothing on this machine. The line is not captured, so that
+/// `.ci/run` can count it.
+pub fn skipped(reason: &str) {
+    let name = std::thread::current().name().unwrap_or_default().to_owned();
+    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {reason}");
+}
 
 /// Returns the binary as a command.
 pub fn courser(arguments: &[&str]) -> Command {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::server::{Server, Speaks};
 use super::{get, run};
-use crate::common::Folder;
+use crate::common::{Folder, skipped};
 
 /// Serves HTTP/1.1 without TLS. The query names the cookies to set: `/?a=1;%20Path=/&b=2`. The path
 /// `/go/NAME` redirects to `/show` at that host. The content lists the cookies of the request.
@@ -196,7 +196,7 @@ fn heads_of_responses_are_files_of_cookies_too() {
 #[test]
 fn jars_are_exchanged_with_curl() {
     if Command::new("curl").arg("-V").output().is_err() {
-        eprintln!("curl is not here: nothing to exchange with");
+        skipped("curl is not installed");
         return;
     }
     let server = Plain::start();
