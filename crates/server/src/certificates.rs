@@ -5,6 +5,7 @@ mod acme;
 mod facts;
 mod files;
 mod kept;
+mod names;
 mod resolver;
 
 use std::path::Path;
@@ -26,20 +27,31 @@ pub(super) use self::kept::{make_folder, write_private};
 use super::events::{Event, Events};
 use super::reset::ResetSecret;
 
-/// The certificate of a server, one for all its protocols.
+/// The certificates of a server, the same for all its protocols.
 ///
 /// It comes from an [`Identity`], from files that may change while the server runs, from a folder
 /// with a certificate for development, or from ACME. A new certificate applies to all protocols at
 /// the same time; open connections keep the old one.
+///
+/// A server for several names can have a certificate for each
+/// ([`with_pem_files`](Self::with_pem_files)). Clients get the one that is valid for the name that
+/// they ask for (SNI, RFC 6066 §3), and the first one if there is none.
 #[derive(Debug)]
 pub struct Certificates {
     pub(super) resolver: Arc<Resolver>,
-    pub(super) source: Source,
+    pub(super) sources: Sources,
     /// The source of the keys of stateless resets, if they are to survive a restart.
     pub(super) reset: Option<ResetSecret>,
 }
 
-/// The source of new certificates.
+/// The sources of new certificates, in the order in which the resolver holds the certificates.
+#[derive(Debug)]
+pub(super) struct Sources {
+    first: Source,
+    others: Vec<Files>,
+}
+
+/// The source of a certificate.
 #[derive(Debug)]
 pub(super) enum Source {
     /// There are none.
@@ -65,9 +77,44 @@ impl Certificates {
         let (files, identity) = Files::open(chain.as_ref(), key.as_ref())?;
         Ok(Self {
             resolver: Resolver::holding(&identity)?,
-            source: Source::Files(files),
+            sources: Source::Files(files).alone(),
             reset: ResetSecret::of_identity(&identity),
         })
+    }
+
+    /// Adds PEM files with a chain and its key, for clients that ask for one of the names in the
+    /// certificate. `*.example.org` is valid for one more label. The server checks these files for
+    /// changes as those of [`pem_files`](Self::pem_files).
+    ///
+    /// ```no_run
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// # fn main() -> Result<(), courser::ConfigError> {
+    /// use courser::server::Certificates;
+    /// let certificates = Certificates::pem_files("a.pem", "a.key")?
+    ///     .with_pem_files("b.pem", "b.key")?
+    ///     .with_pem_files("wildcard.pem", "wildcard.key")?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be read, certificate and key do not match, the certificate
+    /// has no name, or the first certificates come from ACME or a custom resolver.
+    pub fn with_pem_files(
+        mut self,
+        chain: impl AsRef<Path>,
+        key: impl AsRef<Path>,
+    ) -> Result<Self, ConfigError> {
+        let chain = chain.as_ref();
+        let (files, identity) = Files::open(chain, key.as_ref())?;
+        self.resolver.add(&identity)?;
+        if self.all_facts().last().is_none_or(|it| it.names.is_empty()) {
+            return Err(ConfigError::Identity(format!(
+                "{}: the certificate has no DNS name, so that no client would get it",
+                chain.display()
+            )));
+        }
+        self.sources.others.push(files);
+        Ok(self)
     }
 
     /// Uses a certificate for development that is kept in `folder` as `cert.pem` and `key.pem`, so
@@ -87,7 +134,7 @@ impl Certificates {
         let (kept, identity) = Kept::open(folder.as_ref(), names)?;
         Ok(Self {
             resolver: Resolver::holding(&identity)?,
-            source: Source::Kept(kept),
+            sources: Source::Kept(kept).alone(),
             reset: Some(ResetSecret::kept_in(folder.as_ref())?),
         })
     }
@@ -107,7 +154,7 @@ impl Certificates {
         let running = acme.start()?;
         Ok(Self {
             resolver: Resolver::of_user(running.resolver()),
-            source: Source::Acme(Box::new(running)),
+            sources: Source::Acme(Box::new(running)).alone(),
             reset: Some(ResetSecret::kept_in(&folder)?),
         })
     }
@@ -116,14 +163,20 @@ impl Certificates {
     pub fn resolver(resolver: Arc<dyn ResolvesServerCert>) -> Self {
         Self {
             resolver: Resolver::of_user(resolver),
-            source: Source::Fixed,
+            sources: Source::Fixed.alone(),
             reset: None,
         }
     }
 
-    /// Returns the public facts about the certificate in use; `None` with ACME and custom
+    /// Returns the public facts about the first certificate in use; `None` with ACME and custom
     /// resolvers.
     pub fn facts(&self) -> Option<CertificateFacts> {
+        self.resolver.facts().into_iter().next()
+    }
+
+    /// Returns the public facts about all certificates in use, the first one first; none with ACME
+    /// and custom resolvers.
+    pub fn all_facts(&self) -> Vec<CertificateFacts> {
         self.resolver.facts()
     }
 }
@@ -142,23 +195,84 @@ impl TryFrom<&Identity> for Certificates {
     fn try_from(identity: &Identity) -> Result<Self, ConfigError> {
         Ok(Self {
             resolver: Resolver::holding(identity)?,
-            source: Source::Fixed,
+            sources: Source::Fixed.alone(),
             reset: ResetSecret::of_identity(identity),
         })
     }
 }
 
-impl Source {
-    /// Reads the source again if it may have changed. Returns true if there is another certificate.
+impl Sources {
+    /// Reads all sources again. Returns true if there is another certificate. An error of one source
+    /// does not keep the others from being read.
     pub(super) fn reload(&mut self, resolver: &Resolver) -> Result<bool, ConfigError> {
-        let identity = match self {
-            Self::Files(files) => files.read()?,
-            Self::Kept(kept) => kept.renew_if_old()?,
-            _ => None,
+        self.reload_if(resolver, false)
+    }
+
+    /// Reads those sources again of which a cheap check shows a change.
+    pub(super) fn reload_changed(&mut self, resolver: &Resolver) -> Result<bool, ConfigError> {
+        self.reload_if(resolver, true)
+    }
+
+    fn reload_if(&mut self, resolver: &Resolver, if_changed: bool) -> Result<bool, ConfigError> {
+        let mut result = Ok(false);
+        let mut add = |index, identity: Result<Option<Identity>, ConfigError>| {
+            let replaced = identity.and_then(|identity| match identity {
+                Some(identity) => resolver.replace(index, &identity),
+                None => Ok(false),
+            });
+            result = match (&result, replaced) {
+                (Ok(before), Ok(now)) => Ok(*before || now),
+                (Ok(_), Err(error)) => Err(error),
+                (Err(first), _) => Err(first.clone()),
+            };
         };
-        match identity {
-            Some(identity) => resolver.replace(&identity),
-            None => Ok(false),
+        if !if_changed || self.first.may_have_changed() {
+            add(0, self.first.read());
+        }
+        for (index, files) in self.others.iter_mut().enumerate() {
+            if !if_changed || files.have_changed() {
+                add(index + 1, files.read());
+            }
+        }
+        result
+    }
+
+    /// Takes the running ACME client out, which drives itself.
+    #[cfg(feature = "acme")]
+    pub(super) fn take_acme(&mut self) -> Option<Box<acme::Running>> {
+        match std::mem::replace(&mut self.first, Source::Fixed) {
+            Source::Acme(acme) => Some(acme),
+            other => {
+                self.first = other;
+                None
+            }
+        }
+    }
+
+    /// Returns the running ACME client.
+    #[cfg(feature = "acme")]
+    pub(super) const fn acme(&self) -> Option<&acme::Running> {
+        match &self.first {
+            Source::Acme(acme) => Some(acme),
+            _ => None,
+        }
+    }
+}
+
+impl Source {
+    const fn alone(self) -> Sources {
+        Sources {
+            first: self,
+            others: Vec::new(),
+        }
+    }
+
+    /// Reads the source again. Returns `None` if it never has another certificate, or has none yet.
+    fn read(&mut self) -> Result<Option<Identity>, ConfigError> {
+        match self {
+            Self::Files(files) => files.read(),
+            Self::Kept(kept) => kept.renew_if_old(),
+            _ => Ok(None),
         }
     }
 
@@ -173,16 +287,13 @@ impl Source {
 }
 
 /// Replaces certificates as long as the server runs.
-pub(super) async fn watch(source: Arc<Mutex<Source>>, resolver: Arc<Resolver>, events: Events) {
+pub(super) async fn watch(sources: Arc<Mutex<Sources>>, resolver: Arc<Resolver>, events: Events) {
     let mut interval = tokio::time::interval(LOOK_EVERY);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        let reloaded = {
-            let mut source = source.lock();
-            source.may_have_changed().then(|| source.reload(&resolver))
-        };
-        match reloaded.unwrap_or(Ok(false)) {
+        let reloaded = sources.lock().reload_changed(&resolver);
+        match reloaded {
             Ok(false) => {}
             Ok(true) => events.tell(Event::CertificateReplaced),
             Err(error) => events.tell(Event::CertificateKept(error)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use courser_base::Mutex;
 use courser_quic::{AddressFilter, ConfigError, Endpoint};
 
-use super::certificates::{CertificateFacts, Resolver, Source};
+use super::certificates::{CertificateFacts, Resolver, Sources};
 use super::events::{Event, Events};
 use super::gate::Gate;
 use super::phase::{Conductor, Phase};
@@ -22,7 +22,7 @@ pub(super) struct Shared {
     pub(super) conductor: Conductor,
     pub(super) tally: Arc<Tally>,
     pub(super) listeners: Vec<(SocketAddr, Option<Endpoint>)>,
-    pub(super) source: Arc<Mutex<Source>>,
+    pub(super) sources: Arc<Mutex<Sources>>,
     pub(super) resolver: Arc<Resolver>,
     pub(super) events: Events,
     pub(super) gate: Arc<Gate>,
@@ -118,21 +118,25 @@ impl ServerHandle {
             .collect()
     }
 
-    /// Returns the public facts about the certificate in use; `None` with ACME and custom
+    /// Returns the public facts about the first certificate in use; `None` with ACME and custom
     /// resolvers.
     pub fn certificate(&self) -> Option<CertificateFacts> {
+        self.certificates().into_iter().next()
+    }
+
+    /// Returns the public facts about all certificates in use, the first one first; none with ACME
+    /// and custom resolvers.
+    pub fn certificates(&self) -> Vec<CertificateFacts> {
         self.0.resolver.facts()
     }
 
-    /// Reads the certificate again, if it is in files. Returns true if it is another one. This
+    /// Reads the certificates again that are in files. Returns true if one is another one. This
     /// happens automatically within a second of a change.
     ///
     /// # Errors
-    /// Returns an error if it cannot be used; the old one stays.
+    /// Returns the first error if some cannot be used; the old ones stay.
     pub fn reload(&self) -> Result<bool, ConfigError> {
-        let mut source = self.0.source.lock();
-        let reloaded = source.reload(&self.0.resolver);
-        drop(source);
+        let reloaded = self.0.sources.lock().reload(&self.0.resolver);
         if let Ok(true) = reloaded {
             self.0.events.tell(Event::CertificateReplaced);
         }

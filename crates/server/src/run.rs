@@ -13,7 +13,7 @@ use courser_tls::rustls;
 use http::HeaderValue;
 
 use super::body::Body;
-use super::certificates::{self, Source};
+use super::certificates::{self, Sources};
 use super::drain::{self, Drained};
 use super::error::Error;
 use super::exchange::AltSvcHeader;
@@ -90,18 +90,15 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let memory = budget(server.memory_budget);
     let tcp = tls::tcp(&resolver, hook)?;
     let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
-    let source = certificates.source;
+    let mut sources = certificates.sources;
     let events = server.events;
     #[cfg(feature = "acme")]
-    let challenge = match &source {
-        Source::Acme(acme) => Some(acme.challenge(tls::provider())),
-        _ => None,
-    };
+    let challenge = sources.acme().map(|acme| acme.challenge(tls::provider()));
     #[cfg(not(feature = "acme"))]
     let challenge = None;
-    let (source, acme) = split(source, &events);
-    let source = Arc::new(Mutex::new(source));
-    let watch = certificates::watch(source.clone(), resolver.clone(), events.clone());
+    let acme = take_acme(&mut sources, &events);
+    let sources = Arc::new(Mutex::new(sources));
+    let watch = certificates::watch(sources.clone(), resolver.clone(), events.clone());
     let handle = ServerHandle(Arc::new(Shared {
         conductor: Conductor::new(),
         tally: Arc::new(Tally::with_memory(memory)),
@@ -109,7 +106,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
             .iter()
             .map(|door| (door.address, door.quic.clone()))
             .collect(),
-        source,
+        sources,
         resolver,
         events,
         gate: Gate::new(server.address_filter.clone()),
@@ -211,15 +208,13 @@ fn with_reset_key(
 type Acme = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Separates ACME, which drives itself, from sources that are checked periodically.
-fn split(source: Source, events: &super::Events) -> (Source, Acme) {
-    match source {
-        #[cfg(feature = "acme")]
-        Source::Acme(acme) => (Source::Fixed, Box::pin(acme.run(events.clone()))),
-        source => {
-            let _ = events;
-            (source, Box::pin(std::future::ready(())))
-        }
+fn take_acme(sources: &mut Sources, events: &super::Events) -> Acme {
+    #[cfg(feature = "acme")]
+    if let Some(acme) = sources.take_acme() {
+        return Box::pin(acme.run(events.clone()));
     }
+    let _ = (sources, events);
+    Box::pin(std::future::ready(()))
 }
 
 /// Returns the defaults: browsers open many requests at once, and three unidirectional streams.

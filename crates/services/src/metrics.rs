@@ -178,12 +178,10 @@ impl Collector for Server {
         if let Some(files) = &self.files {
             encode_files(&mut out, &files.stats())?;
         }
-        if let Some(certificate) = self.handle.certificate() {
-            let until = certificate
-                .not_after
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
-            let help = "Expiry of the certificate, in seconds since 1970";
+        let certificates = self.handle.certificates();
+        if let Some(first) = certificates.iter().map(|it| it.not_after).min() {
+            let until = first.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let help = "Expiry of the certificate that expires first, in seconds since 1970";
             out.gauge("certificate_not_after_seconds", help, until.as_secs_f64())?;
         }
         Ok(())

@@ -43,7 +43,8 @@ impl Announcement<'_> {
     }
 
     fn json(&self) -> serde_json::Value {
-        let certificate = self.handle.certificate();
+        let certificates = self.handle.certificates();
+        let certificate = certificates.first();
         json!({
             "event": "listening",
             "url": self.url(),
@@ -51,13 +52,9 @@ impl Announcement<'_> {
             "protocols": self.protocols(),
             "serves": self.what,
             "admin": self.admin.map(|address| format!("http://{address}/")),
-            "certificate": certificate.as_ref().map(|it| json!({
-                "names": it.names,
-                "not_after": rfc3339(it.not_after),
-                "spki_sha256": BASE64_STANDARD.encode(it.spki_sha256),
-                "sha256": hex(&it.sha256),
-            })),
-            "chrome": certificate.as_ref().map(|it| self.chrome(it)),
+            "certificate": certificate.map(in_json),
+            "certificates": certificates.iter().map(in_json).collect::<Vec<_>>(),
+            "chrome": certificate.map(|it| self.chrome(it)),
         })
     }
 
@@ -75,7 +72,7 @@ impl Announcement<'_> {
         for address in self.handle.local_addrs() {
             row("listening", &format!("{address}  ({})", self.transports()));
         }
-        if let Some(certificate) = self.handle.certificate() {
+        for certificate in self.handle.certificates() {
             let until = rfc3339(certificate.not_after);
             let names = certificate.names.join(", ");
             let kind = if self.is_dev { "for development: " } else { "" };
@@ -171,6 +168,28 @@ pub(super) fn say_drained(drained: &Drained, as_json: bool) {
         "seconds": drained.took.as_secs_f64(),
     });
     output::line(event.to_string());
+}
+
+fn in_json(facts: &CertificateFacts) -> serde_json::Value {
+    json!({
+        "names": facts.names,
+        "not_after": rfc3339(facts.not_after),
+        "spki_sha256": BASE64_STANDARD.encode(facts.spki_sha256),
+        "sha256": hex(&facts.sha256),
+    })
+}
+
+/// Returns a warning if a chain is too long for the first flight of a server over QUIC.
+pub(super) fn advice(facts: &CertificateFacts) -> Option<String> {
+    let (bytes, most) = (facts.chain_bytes, CertificateFacts::FITS_FIRST_FLIGHT);
+    (bytes > most).then(|| {
+        format!(
+            "the certificate chain for {} has {bytes} bytes: above {most}, a handshake over QUIC can \
+             take another round trip. An ECDSA certificate is shorter, and the root is not needed in \
+             the file",
+            facts.names.join(", ")
+        )
+    })
 }
 
 fn hex(bytes: &[u8]) -> String {

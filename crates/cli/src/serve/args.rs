@@ -348,13 +348,15 @@ pub(crate) struct FileArguments {
 pub(crate) struct CertificateArguments {
     /// Certificate chain (PEM) [default: a development certificate in memory]
     ///
-    /// The file is reloaded when it changes and on SIGHUP.
+    /// Can be repeated, each time with --key: clients get the certificate for the name that they ask
+    /// for (also *.example.org), and the first one if there is none. Files are reloaded when they
+    /// change and on SIGHUP.
     #[arg(long, value_name = "FILE", requires = "key")]
-    pub(crate) cert: Option<PathBuf>,
+    pub(crate) cert: Vec<PathBuf>,
 
     /// Private key of --cert (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
-    pub(crate) key: Option<PathBuf>,
+    pub(crate) key: Vec<PathBuf>,
 
     /// Keep the development certificate in this directory
     ///
@@ -421,7 +423,7 @@ Examples:
   courser serve --browse
       Serve the current directory at https://localhost:4433/
   courser serve public --cert cert.pem --key key.pem --listen [::]:443
-      Serve a directory with a certificate
+      Serve a directory with a certificate; repeat both flags for other names
   courser serve --proxy http://localhost:8080 --acme --domain example.org
       Forward requests to a local server and obtain a certificate
   courser serve --admin 127.0.0.1:9443 --access-log=json

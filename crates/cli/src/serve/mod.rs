@@ -93,6 +93,11 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         is_dev: !arguments.certificate.is_public(),
     };
     announcement.say(arguments.json);
+    if !arguments.no_quic {
+        let certificates = handle.certificates();
+        let advice = certificates.iter().filter_map(announce::advice);
+        advice.for_each(|text| warning(arguments.json)(&text));
+    }
     // Programs read the address from the first line.
     let sockets = Watch::begin(handle.endpoints(), &RECORDS, warning(arguments.json));
     let recorder = Recorder {
@@ -275,8 +280,8 @@ fn transport(arguments: &Arguments) -> Result<TransportConfig, Failure> {
 
 impl CertificateArguments {
     /// Returns true if clients trust the certificate by default.
-    const fn is_public(&self) -> bool {
-        self.cert.is_some() || self.acme
+    fn is_public(&self) -> bool {
+        !self.cert.is_empty() || self.acme
     }
 }
 
@@ -284,8 +289,19 @@ fn certificates(
     arguments: &CertificateArguments,
     domains: &[String],
 ) -> Result<Certificates, Failure> {
-    if let (Some(cert), Some(key)) = (&arguments.cert, &arguments.key) {
-        return Ok(Certificates::pem_files(cert, key)?);
+    let (certs, keys) = (&arguments.cert, &arguments.key);
+    if certs.len() != keys.len() {
+        return Err(Failure::new(format!(
+            "{} --cert and {} --key: each --cert needs its --key, in the same order",
+            certs.len(),
+            keys.len()
+        )));
+    }
+    let mut pairs = certs.iter().zip(keys);
+    if let Some((cert, key)) = pairs.next() {
+        let first = Certificates::pem_files(cert, key)?;
+        let all = pairs.try_fold(first, |all, (cert, key)| all.with_pem_files(cert, key))?;
+        return Ok(all);
     }
     if let Some(folder) = &arguments.tls_dev_dir {
         return Ok(Certificates::dev_in(folder, domains)?);

@@ -23,12 +23,26 @@ pub struct CertificateFacts {
     pub not_after: SystemTime,
     /// The DNS names and IP addresses that it is valid for.
     pub names: Vec<String>,
+    /// The bytes of the certificate and of the others in its chain, in DER.
+    ///
+    /// A server may send three times what it has received before the client's address is validated
+    /// (RFC 9000 §8.1). A first flight of one datagram leaves room for chains of about
+    /// [3000 bytes](Self::FITS_FIRST_FLIGHT). A longer chain costs such clients a round trip.
+    pub chain_bytes: usize,
 }
 
 impl CertificateFacts {
     pub(super) fn of(key: &CertifiedKey) -> Option<Self> {
-        Self::of_certificate(key.cert.first()?)
+        let facts = Self::of_certificate(key.cert.first()?)?;
+        Some(Self {
+            chain_bytes: key.cert.iter().map(|it| it.len()).sum(),
+            ..facts
+        })
     }
+
+    /// The length of a chain in bytes that fits into the first flight of a server, beside the rest
+    /// of the handshake: 3600 bytes less ServerHello, signature and headers.
+    pub const FITS_FIRST_FLIGHT: usize = 3000;
 
     /// Returns `None` if the certificate cannot be parsed.
     pub(super) fn of_certificate(der: &CertificateDer<'_>) -> Option<Self> {
@@ -39,6 +53,7 @@ impl CertificateFacts {
             not_before: time(read.not_before),
             not_after: time(read.not_after),
             names: read.names,
+            chain_bytes: der.len(),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The certificate in use, shared by QUIC and TCP.
+//! The certificates in use, shared by QUIC and TCP.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,48 +11,74 @@ use courser_tls::rustls::server::{ClientHello, ResolvesServerCert};
 use courser_tls::rustls::sign::CertifiedKey;
 
 use super::facts::CertificateFacts;
+use super::names::ByName;
 
 /// Selects the certificate of every handshake.
 #[derive(Debug)]
 pub(crate) enum Resolver {
-    /// This certificate for all names.
-    Held(ArcSwap<CertifiedKey>),
+    /// One of these certificates, by name.
+    Held(ArcSwap<ByName>),
     /// A custom resolver.
     OfUser(Arc<dyn ResolvesServerCert>),
 }
 
 impl Resolver {
     pub(super) fn holding(identity: &Identity) -> Result<Arc<Self>, ConfigError> {
-        let key = certified(identity)?;
-        Ok(Arc::new(Self::Held(ArcSwap::from_pointee(key))))
+        let key = Arc::new(certified(identity)?);
+        let held = ByName::new(vec![key]);
+        Ok(Arc::new(Self::Held(ArcSwap::from_pointee(held))))
     }
 
     pub(super) fn of_user(resolver: Arc<dyn ResolvesServerCert>) -> Arc<Self> {
         Arc::new(Self::OfUser(resolver))
     }
 
-    /// Uses another identity from now on. Returns false if it is the same.
+    /// Adds a certificate for clients that ask for one of its names.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if key and certificate do not match, or a custom resolver selects the
+    /// certificates.
+    pub(super) fn add(&self, identity: &Identity) -> Result<(), ConfigError> {
+        let Self::Held(held) = self else {
+            return Err(ConfigError::Identity(
+                "certificates cannot be added to ACME or to a custom resolver".to_owned(),
+            ));
+        };
+        let key = certified(identity)?;
+        held.store(Arc::new(held.load().and(key)));
+        Ok(())
+    }
+
+    /// Uses another identity from now on in the place of the certificate at `index`. Returns false
+    /// if it is the same.
     ///
     /// # Errors
     ///
     /// Returns an error if key and certificate do not match, or the certificate has expired.
-    pub(super) fn replace(&self, identity: &Identity) -> Result<bool, ConfigError> {
+    pub(super) fn replace(&self, index: usize, identity: &Identity) -> Result<bool, ConfigError> {
         let Self::Held(held) = self else {
             return Ok(false);
         };
         let key = certified(identity)?;
-        if key.cert == held.load().cert {
+        let all = held.load();
+        if key.cert == all.all()[index].cert {
             return Ok(false);
         }
         refuse_expired(&key, SystemTime::now())?;
-        held.store(Arc::new(key));
+        held.store(Arc::new(all.with(index, key)));
         Ok(true)
     }
 
-    pub(crate) fn facts(&self) -> Option<CertificateFacts> {
+    /// Returns the facts about all certificates that can be parsed, the default one first.
+    pub(crate) fn facts(&self) -> Vec<CertificateFacts> {
         match self {
-            Self::Held(held) => CertificateFacts::of(&held.load()),
-            Self::OfUser(_) => None,
+            Self::Held(held) => {
+                let held = held.load();
+                let facts = held.all().iter().map(|key| CertificateFacts::of(key));
+                facts.flatten().collect()
+            }
+            Self::OfUser(_) => Vec::new(),
         }
     }
 }
@@ -60,7 +86,7 @@ impl Resolver {
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         match self {
-            Self::Held(held) => Some(held.load_full()),
+            Self::Held(held) => Some(held.load().choose(hello.server_name()).clone()),
             Self::OfUser(resolver) => resolver.resolve(hello),
         }
     }
@@ -75,14 +101,14 @@ fn refuse_expired(key: &CertifiedKey, now: SystemTime) -> Result<(), ConfigError
     let Ok(past) = now.duration_since(facts.not_after) else {
         return Ok(());
     };
-    let hours = past.as_secs().div_ceil(3600);
+    let (hours, names) = (past.as_secs().div_ceil(3600), facts.names.join(", "));
     Err(ConfigError::Identity(format!(
-        "the new certificate expired {hours} h ago, allowed is one that is still valid"
+        "the new certificate for {names} expired {hours} h ago, allowed is one that is still valid"
     )))
 }
 
 /// Checks that certificate and key match.
-fn certified(identity: &Identity) -> Result<CertifiedKey, ConfigError> {
+pub(super) fn certified(identity: &Identity) -> Result<CertifiedKey, ConfigError> {
     let parts = identity.clone().into_tls();
     CertifiedKey::from_der(parts.chain, parts.key, &aws_lc_rs::default_provider())
         .map_err(|error| ConfigError::Identity(error.to_string()))

@@ -99,16 +99,16 @@ fn files_are_read_again_only_when_they_have_changed() {
     let mut certificates =
         Certificates::pem_files(path(&one, "cert.pem"), path(&one, "key.pem")).expect("fit");
     let before = certificates.facts().expect("readable");
-    assert!(!certificates.source.may_have_changed());
+    assert!(!certificates.sources.first.may_have_changed());
     for name in ["cert.pem", "key.pem"] {
         std::fs::rename(path(&other, name), path(&one, name)).expect("ours");
     }
-    assert!(certificates.source.may_have_changed());
+    assert!(certificates.sources.first.may_have_changed());
     let resolver = certificates.resolver.clone();
-    assert_eq!(certificates.source.reload(&resolver), Ok(true));
+    assert_eq!(certificates.sources.reload(&resolver), Ok(true));
     assert_ne!(certificates.facts().expect("readable"), before);
-    assert!(!certificates.source.may_have_changed());
-    assert_eq!(certificates.source.reload(&resolver), Ok(false));
+    assert!(!certificates.sources.first.may_have_changed());
+    assert_eq!(certificates.sources.reload(&resolver), Ok(false));
 }
 
 /// Writes a certificate that is valid for these years.
@@ -133,7 +133,7 @@ fn an_expired_certificate_does_not_replace_one_that_is_there() {
     let before = certificates.facts().expect("readable");
 
     write(&folder, 2019..2020);
-    let error = certificates.source.reload(&resolver);
+    let error = certificates.sources.reload(&resolver);
     let error = error.expect_err("it has expired").to_string();
     assert!(
         error.contains("expired") && error.contains("still valid"),
@@ -142,7 +142,7 @@ fn an_expired_certificate_does_not_replace_one_that_is_there() {
     assert_eq!(certificates.facts().expect("readable"), before);
 
     write(&folder, 2021..4000);
-    assert_eq!(certificates.source.reload(&resolver), Ok(true));
+    assert_eq!(certificates.sources.reload(&resolver), Ok(true));
     assert_ne!(certificates.facts().expect("readable"), before);
 }
 
@@ -154,5 +154,5 @@ fn a_certificate_that_expires_in_use_is_no_error() {
     let (chain, key) = (folder.0.join("cert.pem"), folder.0.join("key.pem"));
     let mut certificates = Certificates::pem_files(chain, key).expect("fit");
     let resolver = certificates.resolver.clone();
-    assert_eq!(certificates.source.reload(&resolver), Ok(false));
+    assert_eq!(certificates.sources.reload(&resolver), Ok(false));
 }

@@ -8,6 +8,7 @@ mod limits;
 mod malformed;
 #[cfg(target_os = "linux")]
 mod memory;
+mod names;
 mod proxy;
 mod restart;
 mod running;
