@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::report::Problems;
-use crate::requirements::{self, Requirement, Requirements};
+use crate::requirements::{self, Requirement, Requirements, Side};
 
 /// The options of the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
-    /// Prints the receiver rules without a test as well.
+    /// Prints the rules without a test as well.
     pub(crate) missing: bool,
     /// A folder that has the output of `cargo test -p <package> -- --list` in `<package>.txt`.
     pub(crate) lists: Option<PathBuf>,
@@ -137,38 +137,71 @@ fn check<'a>(
     (held, problems)
 }
 
+/// The numbers of rules with a test and of all rules.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    held: usize,
+    all: usize,
+}
+
+/// The coverage of the rules of receivers, senders and proxies.
+#[derive(Clone, Copy, Debug, Default)]
+struct Coverage {
+    sides: [Count; 3],
+}
+
+impl Coverage {
+    fn add(&mut self, side: Side, is_held: bool) {
+        let [receiver, sender, proxy] = &mut self.sides;
+        let count = match side {
+            Side::Receiver => receiver,
+            Side::Sender => sender,
+            Side::Proxy => proxy,
+        };
+        count.held += usize::from(is_held);
+        count.all += 1;
+    }
+
+    fn line(&self, name: &str) -> String {
+        let mut line = format!("{name:<8}");
+        for (side, count) in ["receiver", "sender", "proxy"].iter().zip(self.sides) {
+            let Count { held, all } = count;
+            line.push_str(&format!("  {side} {held:>3} of {all:>3}"));
+        }
+        let held: usize = self.sides.iter().map(|count| count.held).sum();
+        let all: usize = self.sides.iter().map(|count| count.all).sum();
+        let percent = (held * 100).checked_div(all).unwrap_or(100);
+        format!("{line}  all {held:>3} of {all:>3} rules mapped, {percent:>3} %\n")
+    }
+}
+
 /// Formats the coverage of each RFC and of all of them, one line each.
 fn report(held: &BTreeSet<&str>, requirements: &Requirements) -> String {
-    let mut rfcs: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for rule in requirements.values().filter(|rule| rule.is_receiver()) {
-        let (mapped, all) = rfcs.entry(rule.rfc.as_str()).or_default();
-        *mapped += usize::from(held.contains(rule.id.as_str()));
-        *all += 1;
+    let mut rfcs: BTreeMap<&str, Coverage> = BTreeMap::new();
+    let mut overall = Coverage::default();
+    for rule in requirements.values() {
+        let is_held = held.contains(rule.id.as_str());
+        rfcs.entry(rule.rfc.as_str())
+            .or_default()
+            .add(rule.side, is_held);
+        overall.add(rule.side, is_held);
     }
-    let mut text = String::new();
-    let (mut mapped_overall, mut overall) = (0, 0);
-    for (rfc, (mapped, all)) in rfcs {
-        text.push_str(&coverage_line(&format!("RFC {rfc}"), mapped, all));
-        mapped_overall += mapped;
-        overall += all;
-    }
-    text.push_str(&coverage_line("overall", mapped_overall, overall));
+    let mut text: String = rfcs
+        .iter()
+        .map(|(rfc, coverage)| coverage.line(&format!("RFC {rfc}")))
+        .collect();
+    text.push_str(&overall.line("overall"));
     text
 }
 
-fn coverage_line(name: &str, mapped: usize, all: usize) -> String {
-    let percent = (mapped * 100).checked_div(all).unwrap_or(100);
-    format!("{name:<8}  {mapped:>3} of {all:>3} receiver rules mapped, {percent:>3} %\n")
-}
-
-/// Returns the receiver rules without a test.
+/// Returns the rules without a test.
 fn missing<'a>(
     held: &'a BTreeSet<&str>,
     requirements: &'a Requirements,
 ) -> impl Iterator<Item = &'a Requirement> {
     requirements
         .values()
-        .filter(|rule| rule.is_receiver() && !held.contains(rule.id.as_str()))
+        .filter(|rule| !held.contains(rule.id.as_str()))
 }
 
 fn missing_line(rule: &Requirement) -> String {
@@ -176,14 +209,14 @@ fn missing_line(rule: &Requirement) -> String {
         id,
         section,
         level,
-        side,
+        bound,
         rule,
         ..
     } = rule;
-    format!("{id}  §{section}  {level}  {side}  {rule}\n")
+    format!("{id}  §{section}  {level}  {bound}  {rule}\n")
 }
 
-/// Returns the tests of each package, as its binaries print them.
+/// Returns the tests of each package, as its binaries print them, without those that are ignored.
 ///
 /// One build serves all packages, the same as for `cargo test --workspace`. A single package has
 /// other features and would be compiled again.
@@ -197,10 +230,23 @@ fn list_tests(root: &Path) -> Result<BTreeMap<String, String>, Problems> {
     for line in output(&mut build, root)?.lines() {
         if let Some((package, binary)) = test_binary(line) {
             let list = output(Command::new(&binary).arg("--list"), root)?;
-            lists.entry(package).or_default().push_str(&list);
+            let ignored = output(Command::new(&binary).args(["--list", "--ignored"]), root)?;
+            lists
+                .entry(package)
+                .or_default()
+                .push_str(&without(&list, &ignored));
         }
     }
     Ok(lists)
+}
+
+/// Returns the lines of `list` that are not in `ignored`. An ignored test proves nothing.
+fn without(list: &str, ignored: &str) -> String {
+    let ignored: BTreeSet<&str> = ignored.lines().collect();
+    list.lines()
+        .filter(|line| !ignored.contains(line))
+        .flat_map(|line| [line, "\n"])
+        .collect()
 }
 
 /// Returns package and path of a test binary from a message of Cargo.

@@ -102,7 +102,7 @@ usage: cargo xtask <command>
       --list [CRATE [GATE]]  print each place that a gate counts instead
   features              check that each feature compiles alone
   conformance           check docs/conformance.tsv against docs/requirements.tsv and the tests
-      --missing         also print the receiver rules without a test
+      --missing         also print the rules without a test
       --lists FOLDER    read FOLDER/<package>.txt instead of running `cargo test -- --list`
   rfc-map               write docs/rfc-map.md, which maps sections of RFCs to files
       --check           fail if it is out of date instead

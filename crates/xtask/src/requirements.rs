@@ -11,14 +11,32 @@ pub(crate) struct Requirement {
     pub(crate) rfc: String,
     pub(crate) section: String,
     pub(crate) level: String,
-    pub(crate) side: String,
+    /// The side as the table writes it, such as `client-rx`.
+    pub(crate) bound: String,
+    pub(crate) side: Side,
     pub(crate) rule: String,
 }
 
-impl Requirement {
-    /// Returns true if the rule binds the receiver.
-    pub(crate) fn is_receiver(&self) -> bool {
-        self.side.ends_with("-rx")
+/// The end that a rule binds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The end that receives, `…-rx`.
+    Receiver,
+    /// The end that sends, `…-tx`.
+    Sender,
+    /// An intermediary, `proxy`.
+    Proxy,
+}
+
+impl Side {
+    /// Reads a side of the table.
+    fn of(text: &str) -> Option<Self> {
+        match text.split_once('-') {
+            Some(("both" | "client" | "server", "rx")) => Some(Self::Receiver),
+            Some(("both" | "client" | "server", "tx")) => Some(Self::Sender),
+            None if text == "proxy" => Some(Self::Proxy),
+            _ => None,
+        }
     }
 }
 
@@ -38,7 +56,7 @@ pub(crate) fn parse(text: &str) -> Result<Requirements, Problems> {
     }
     for (index, line) in lines {
         let columns: Vec<&str> = line.split('\t').collect();
-        let [id, rfc, section, level, side, rule, _error] = columns[..] else {
+        let [id, rfc, section, level, bound, rule, _error] = columns[..] else {
             problems.push(format!(
                 "line {}: has {} columns, not 7",
                 index + 1,
@@ -46,12 +64,17 @@ pub(crate) fn parse(text: &str) -> Result<Requirements, Problems> {
             ));
             continue;
         };
+        let Some(side) = Side::of(bound) else {
+            problems.push(format!("line {}: no side is named `{bound}`", index + 1));
+            continue;
+        };
         let requirement = Requirement {
             id: id.to_owned(),
             rfc: rfc.to_owned(),
             section: section.to_owned(),
             level: level.to_owned(),
-            side: side.to_owned(),
+            bound: bound.to_owned(),
+            side,
             rule: rule.to_owned(),
         };
         if requirements.insert(id.to_owned(), requirement).is_some() {

@@ -15,7 +15,8 @@ fn requirements() -> Requirements {
          9000-001\t9000\t2.1\tMUST\tboth-tx\tone\t-\n\
          9000-002\t9000\t2.1\tMUST\tboth-rx\ttwo\t-\n\
          9000-003\t9000\t2.2\tMUST\tserver-rx\tthree\t-\n\
-         9002-001\t9002\t5\tMUST\tclient-rx\tfour\t-",
+         9002-001\t9002\t5\tMUST\tclient-rx\tfour\t-\n\
+         9002-002\t9002\t6\tSHOULD\tproxy\tfive\t-",
     )
     .unwrap()
 }
@@ -94,28 +95,38 @@ fn unknown_rules_tests_and_packages_are_refused_and_hold_nothing() {
 }
 
 #[test]
-fn senders_do_not_count() {
+fn every_side_is_counted() {
     let held = BTreeSet::from(["9000-001", "9000-002"]);
     assert_eq!(
         report(&held, &requirements()),
-        "RFC 9000    1 of   2 receiver rules mapped,  50 %\n\
-         RFC 9002    0 of   1 receiver rules mapped,   0 %\n\
-         overall     1 of   3 receiver rules mapped,  33 %\n"
+        "RFC 9000  receiver   1 of   2  sender   1 of   1  proxy   0 of   0  all   2 of   3 rules mapped,  66 %\n\
+         RFC 9002  receiver   0 of   1  sender   0 of   0  proxy   0 of   1  all   0 of   2 rules mapped,   0 %\n\
+         overall   receiver   1 of   3  sender   1 of   1  proxy   0 of   1  all   2 of   5 rules mapped,  40 %\n"
     );
 }
 
 #[test]
-fn missing_names_the_receiver_rules_without_a_test() {
+fn missing_names_the_rules_of_every_side_without_a_test() {
     let held = BTreeSet::from(["9000-002"]);
     let requirements = requirements();
     let lines: Vec<String> = missing(&held, &requirements).map(missing_line).collect();
     assert_eq!(
         lines,
         [
+            "9000-001  §2.1  MUST  both-tx  one\n",
             "9000-003  §2.2  MUST  server-rx  three\n",
-            "9002-001  §5  MUST  client-rx  four\n"
+            "9002-001  §5  MUST  client-rx  four\n",
+            "9002-002  §6  SHOULD  proxy  five\n",
         ]
     );
+}
+
+#[test]
+fn ignored_tests_are_not_listed() {
+    let list = "a::b: test\na::c: test\n\n2 tests, 0 benchmarks\n";
+    let ignored = "a::b: test\n\n1 test, 0 benchmarks\n";
+    let listed = without(list, ignored);
+    assert_eq!(parse_list(&listed), BTreeSet::from(["a::c".to_owned()]));
 }
 
 #[test]
