@@ -33,6 +33,7 @@ mod recovery;
 mod streams;
 mod trace;
 mod transfer;
+mod unguessable;
 mod unread;
 
 #[test]

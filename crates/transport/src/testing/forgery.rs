@@ -19,6 +19,7 @@ pub(crate) struct Forgery {
     destination: Option<ConnectionId>,
     source: Option<ConnectionId>,
     token: Vec<u8>,
+    version: Option<u32>,
     /// Bits of the first byte to invert.
     flip: u8,
     /// Shortest payload of an Initial.
@@ -61,6 +62,14 @@ impl Forgery {
     pub(crate) fn token(self, token: &[u8]) -> Self {
         Self {
             token: token.to_vec(),
+            ..self
+        }
+    }
+
+    /// Writes another version into a long header. The keys stay those of version 1.
+    pub(crate) fn version(self, version: u32) -> Self {
+        Self {
+            version: Some(version),
             ..self
         }
     }
@@ -140,6 +149,9 @@ impl Forgery {
         if let Some(offset) = length_field {
             let len = bytes.len() - number_offset;
             patch_length(&mut bytes, offset, len);
+        }
+        if let Some(version) = self.version {
+            bytes[1..5].copy_from_slice(&version.to_be_bytes());
         }
         bytes[0] ^= self.flip;
         (bytes, number, header_len)

@@ -6,6 +6,7 @@ use courser_wire::packet::PacketKind;
 
 use super::frames::raw;
 use super::*;
+use crate::testing::client_address;
 use crate::testing::eye::Seen;
 use crate::testing::forgery::Forgery;
 use crate::testing::link::Datagram;
@@ -119,18 +120,82 @@ fn old_and_repeated_acknowledgements_are_harmless() {
     assert_eq!(pair.server_error(), None);
 }
 
+/// Lets the server send `count` PINGs whose acknowledgements get lost. Returns the first number.
+fn unanswered_pings(pair: &mut Pair, count: u64) -> u64 {
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to == client_address()));
+    let first = next_number(&mut pair.server);
+    while next_number(&mut pair.server) < first + count {
+        pair.server.connection().ping();
+        pair.server.touch();
+        pair.drive();
+    }
+    first
+}
+
 #[test]
 fn acknowledgement_without_news_gives_no_round_trip_sample() {
     let mut pair = Pair::connected();
-    let largest = next_number(&mut pair.server) - 1;
-    let before = pair.server.connection().stats().path;
-    pair.run_for(Duration::from_millis(500));
-    pair.forge_to_server(SpaceId::Application, &ack(largest, 0));
-    let after = pair.server.connection().stats().path;
-    assert_eq!(
-        (after.latest_rtt, after.rtt),
-        (before.latest_rtt, before.rtt)
-    );
+    let sample = |pair: &mut Pair| {
+        let path = pair.server.connection().stats().path;
+        (path.latest_rtt, path.rtt)
+    };
+    let first = unanswered_pings(&mut pair, 3);
+    let before = sample(&mut pair);
+    pair.run_for(Duration::from_millis(30));
+    pair.forge_to_server(SpaceId::Application, &ack(first + 2, 0));
+    let of_the_newest = sample(&mut pair);
+    assert_eq!(of_the_newest.0, Duration::from_millis(30), "{before:?}");
+    pair.run_for(Duration::from_millis(2));
+    pair.forge_to_server(SpaceId::Application, &ack(first + 2, 0));
+    assert_eq!(sample(&mut pair), of_the_newest, "nothing is new");
+    pair.forge_to_server(SpaceId::Application, &ack(first + 2, 2));
+    assert_eq!(sample(&mut pair), of_the_newest, "the largest is not new");
+    assert_eq!(pair.server_error(), None);
+}
+
+#[test]
+fn acknowledgement_of_acknowledgements_gives_no_round_trip_sample() {
+    let mut pair = Pair::connected();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to == client_address()));
+    let number = next_number(&mut pair.server);
+    for _ in 0..2 {
+        pair.forge_to_server(SpaceId::Application, &[0x01]);
+    }
+    assert_eq!(next_number(&mut pair.server), number + 1, "an ACK");
+    let in_flight = pair.server.connection().stats().path.bytes_in_flight;
+    assert_eq!(in_flight, 0, "it asks for no acknowledgement");
+    let before = pair.server.connection().stats().path.latest_rtt;
+    pair.run_for(Duration::from_millis(33));
+    pair.forge_to_server(SpaceId::Application, &ack(number, 0));
+    let after = pair.server.connection().stats().path.latest_rtt;
+    assert_eq!(after, before);
+    assert_ne!(after, Duration::from_millis(33));
+}
+
+#[test]
+fn packets_that_are_not_read_to_their_end_are_not_acknowledged() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let acknowledges = |pair: &Pair, number: u64| {
+        let sent = eye.server_sent(pair);
+        let one_rtt = sent.iter().filter(|seen| seen.kind == PacketKind::OneRtt);
+        one_rtt
+            .filter_map(ack_of)
+            .any(|ack| ack.ranges().any(|range| range.contains(&number)))
+    };
+    let broken = next_number(&mut pair.client);
+    let mut bytes = Forgery::of(&[0x01]).seal(&mut pair.client, SpaceId::Application);
+    *bytes.last_mut().expect("not empty") ^= 1;
+    pair.send_to_server(bytes);
+    let whole = next_number(&mut pair.client);
+    pair.forge_to_server(SpaceId::Application, &[0x01]);
+    pair.run_for(MAX_ACK_DELAY);
+    assert!(acknowledges(&pair, whole));
+    assert!(!acknowledges(&pair, broken), "it did not open");
+    let wrong = next_number(&mut pair.client);
+    pair.forge_to_server(SpaceId::Application, &[0x01, 0x1e]);
+    pair.run_for(RTT);
+    assert_eq!(pair.server_error(), Some(0x0a), "only servers send 0x1e");
+    assert!(!acknowledges(&pair, wrong), "its second frame is an error");
 }
 
 #[test]

@@ -66,6 +66,7 @@ fn both_ends_give_ids_in_sequence_up_to_the_limit() {
         assert_eq!(sequences, [1, 2, 3]);
         for (index, frame) in given.iter().enumerate() {
             assert_eq!(frame.id.len(), 8);
+            assert_eq!(frame.retire_prior_to, 0, "nothing is asked back");
             assert!(given[..index].iter().all(|other| other.id != frame.id));
             assert!(
                 given[..index]

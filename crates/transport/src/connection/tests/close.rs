@@ -432,3 +432,21 @@ fn frames_behind_a_close_are_not_looked_at() {
         None
     );
 }
+
+#[test]
+fn an_error_behind_frames_that_were_applied_ends_the_connection() {
+    let raises = raw(&[0x10, 1 << 30]);
+    let opens = raw(&[0x0b, 0, 2, 7, 7]);
+    for (case, wrong, code) in [
+        ("HANDSHAKE_DONE of a client", 0x1e, 0x0a),
+        ("an unknown type", 0x21, 0x07),
+    ] {
+        let mut pair = Pair::connected();
+        let frames = [&raises[..], &opens, &raw(&[wrong])].concat();
+        pair.forge_to_server(SpaceId::Application, &frames);
+        assert_eq!(pair.server_error(), Some(code), "{case}");
+        assert!(pair.server.connection().is_closed(), "{case}");
+        pair.run_for(RTT);
+        assert_eq!(pair.client_heard(), Some(code), "{case}");
+    }
+}

@@ -5,6 +5,8 @@ use courser_wire::packet::PacketKind;
 
 use super::frames::raw;
 use super::*;
+use crate::testing::eye::Seen;
+use crate::testing::identity::server_tls_with_big_chain;
 use crate::testing::{Setup, client_address};
 
 fn crypto(offset: u64, data: &[u8]) -> Vec<u8> {
@@ -153,6 +155,130 @@ fn garbage_instead_of_a_tls_message_is_an_alert() {
     assert_eq!(pair.client_error(), Some(0x10a));
     pair.run_for(RTT);
     assert_eq!(pair.server_heard(), Some(0x10a));
+}
+
+/// The header of a TLS record in front of a message. RFC 9001 §4.
+#[test]
+fn a_tls_record_instead_of_a_message_is_an_alert() {
+    let mut pair = with_initial_keys();
+    let record = [22, 3, 3, 0, 6, 2, 0, 0, 2, 3, 3];
+    pair.forge_to_client(SpaceId::Initial, &crypto(0, &record));
+    let code = pair.client_error().expect("refused");
+    assert!((0x100..0x200).contains(&code), "{code:#x}");
+    assert!(!pair.client.has(&Event::Connected));
+}
+
+/// Returns the bytes of all CRYPTO frames of one kind of packets, in order.
+fn crypto_stream(sent: &[Seen], kind: PacketKind) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for packet in sent.iter().filter(|packet| packet.kind == kind) {
+        for frame in packet.frames() {
+            if let Frame::Crypto(crypto) = frame {
+                let start = usize::try_from(crypto.offset).expect("small");
+                bytes.resize(bytes.len().max(start + crypto.data.len()), 0);
+                bytes[start..start + crypto.data.len()].copy_from_slice(crypto.data);
+            }
+        }
+    }
+    bytes
+}
+
+/// Returns the types of the TLS messages in `bytes`, which must end with a whole one.
+fn message_types(mut bytes: &[u8]) -> Vec<u8> {
+    let mut types = Vec::new();
+    while let [kind, a, b, c, ..] = *bytes {
+        types.push(kind);
+        let len = u32::from_be_bytes([0, a, b, c]) as usize;
+        bytes = &bytes[4 + len..];
+    }
+    assert_eq!(bytes, [] as [u8; 0]);
+    types
+}
+
+/// TLS messages travel without a record layer, and none of them is EndOfEarlyData (5),
+/// KeyUpdate (24) or, after the handshake, CertificateRequest (13). RFC 9001 §4, §4.4, §6, §8.3.
+#[test]
+fn crypto_frames_hold_bare_messages_of_the_handshake_and_tickets() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    for _ in 0..3 {
+        let now = pair.now;
+        assert_eq!(
+            pair.client.connection().initiate_key_update(now),
+            Ok(()),
+            "the phase bit asks for it"
+        );
+        pair.client.connection().ping();
+        pair.client.touch();
+        pair.run_for(RTT * 20);
+        pair.download(10_000);
+    }
+    assert!(pair.server.connection().stats().key_updates >= 3);
+    let client = eye.client_sent(&pair);
+    let server = eye.server_sent(&pair);
+    let types = |sent: &[Seen], kind| message_types(&crypto_stream(sent, kind));
+    assert_eq!(types(&client, PacketKind::Initial), [1], "ClientHello");
+    assert_eq!(types(&server, PacketKind::Initial), [2], "ServerHello");
+    assert_eq!(types(&client, PacketKind::Handshake), [20], "Finished");
+    assert_eq!(
+        types(&server, PacketKind::Handshake),
+        [8, 11, 15, 20],
+        "EncryptedExtensions, Certificate, CertificateVerify, Finished"
+    );
+    assert_eq!(types(&client, PacketKind::OneRtt), [] as [u8; 0]);
+    let tickets = types(&server, PacketKind::OneRtt);
+    assert!(!tickets.is_empty() && tickets.iter().all(|&kind| kind == 4));
+}
+
+/// Returns the rank of a packet's encryption level.
+fn level_of(kind: PacketKind) -> usize {
+    match kind {
+        PacketKind::Initial => 0,
+        PacketKind::Handshake => 1,
+        _ => 2,
+    }
+}
+
+/// An end that has sent a packet of a level has its keys. Packets of lower levels then carry
+/// nothing but ACK, PADDING, PING, CONNECTION_CLOSE and CRYPTO data that was sent there before.
+#[test]
+fn new_data_leaves_at_the_highest_level() {
+    let mut lower = 0;
+    for seed in 0..12 {
+        let mut setup = Setup {
+            seed,
+            ..Setup::default()
+        };
+        setup.server.tls = server_tls_with_big_chain(&[b"test"], 3);
+        let (setup, eye) = setup.with_eye();
+        let mut pair = Pair::with(setup);
+        pair.link.loss = if seed == 0 { 0 } else { 200 };
+        pair.connect();
+        for sent in [eye.client_sent(&pair), eye.server_sent(&pair)] {
+            let (mut highest, mut most) = (0, [0; 3]);
+            for packet in &sent {
+                let level = level_of(packet.kind);
+                highest = highest.max(level);
+                for frame in packet.frames() {
+                    let old = match &frame {
+                        Frame::Crypto(crypto) => {
+                            let end = crypto.offset + crypto.data.len() as u64;
+                            let is_old = end <= most[level];
+                            most[level] = most[level].max(end);
+                            is_old
+                        }
+                        Frame::Ack(_)
+                        | Frame::Padding(_)
+                        | Frame::Ping
+                        | Frame::ConnectionClose(_) => true,
+                        _ => false,
+                    };
+                    assert!(old || level == highest, "seed {seed}: {packet:?}");
+                    lower += usize::from(level < highest);
+                }
+            }
+        }
+    }
+    assert!(lower > 0, "nothing was repeated");
 }
 
 #[test]

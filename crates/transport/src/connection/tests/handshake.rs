@@ -312,6 +312,29 @@ fn data_that_arrives_before_the_finished_is_delivered_with_it() {
     assert_eq!(streams.read(id, &mut [0; 9]), Ok(Some(5)));
 }
 
+#[test]
+fn handshake_done_waits_for_the_finished() {
+    let (mut pair, eye) = Pair::watched();
+    let held = hold(&mut pair, is_finished);
+    pair.start();
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    pair.run_for(RTT * 2);
+    let done = |frame: &Frame<'_>| matches!(frame, Frame::HandshakeDone);
+    let is_told = |pair: &Pair| eye.server_sent(pair).iter().any(|packet| packet.has(done));
+    assert!(
+        pair.server
+            .connection()
+            .protection
+            .has_keys(SpaceId::Application),
+        "it could send 1-RTT packets"
+    );
+    assert!(!is_told(&pair));
+    for datagram in held.borrow_mut().split_off(0) {
+        pair.send_to_server(datagram.bytes);
+    }
+    assert!(pair.server.has(&Event::Confirmed) && is_told(&pair));
+}
+
 /// Creates a pair with an initial round-trip time of two seconds, so that probes are late, and a
 /// server whose certificates fill several datagrams.
 fn patient() -> (Pair, Eye) {

@@ -3,6 +3,7 @@
 use crate::acknowledger::received::MAX_RANGES;
 use courser_wire::MAX_PACKET_NUMBER;
 use courser_wire::packet::PacketKind;
+use courser_wire::version::VERSION_1;
 
 use super::*;
 use crate::testing::forgery::Forgery;
@@ -97,11 +98,27 @@ fn fixed_bit_of_zero_drops_the_packet() {
 
 #[test]
 fn client_drops_packets_of_another_version_and_answers_nothing() {
+    // The tag covers the version: nothing but the version is wrong with these packets.
+    let other = |version| ping().version(version);
     let mut pair = with_initial_keys();
+    let bytes = other(VERSION_1).seal(&mut pair.server, SpaceId::Initial);
+    let before = processed(&mut pair.client);
+    pair.send_to_client(bytes);
+    assert_eq!(
+        processed(&mut pair.client),
+        before + 1,
+        "the version in use"
+    );
     let sent = pair.client.sent.len();
-    let mut bytes = ping().seal(&mut pair.server, SpaceId::Initial);
-    bytes[1..5].copy_from_slice(&0x6b33_43cf_u32.to_be_bytes());
-    assert_client_drops("version 2", &mut pair, bytes);
+    for version in [0x0a1a_2a3a, 0xff00_0020] {
+        let bytes = other(version).seal(&mut pair.server, SpaceId::Initial);
+        assert_client_drops("Initial", &mut pair, bytes);
+    }
+    assert_eq!(pair.client.sent.len(), sent);
+    let mut pair = with_handshake_keys();
+    let bytes = other(0x0a1a_2a3a).seal(&mut pair.server, SpaceId::Handshake);
+    let sent = pair.client.sent.len();
+    assert_client_drops("Handshake", &mut pair, bytes);
     assert_eq!(pair.client.sent.len(), sent);
 }
 
@@ -354,11 +371,17 @@ fn sent_headers_keep_the_rules() {
 
 #[test]
 fn spin_bit_of_the_peer_means_nothing() {
-    let mut pair = Pair::connected();
-    let before = processed(&mut pair.server);
-    for bits in [0x20, 0] {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let (before, sent) = (processed(&mut pair.server), pair.server.sent.len());
+    for bits in [0x20, 0, 0x20, 0x20] {
         pair.client_forges(SpaceId::Application, &ping().flip(bits));
+        pair.run_for(RTT * 2);
     }
     assert_eq!(pair.server_error(), None);
-    assert_eq!(processed(&mut pair.server), before + 2);
+    assert_eq!(processed(&mut pair.server), before + 4);
+    assert!(pair.server.sent.len() > sent, "acknowledgements");
+    for packet in eye.server_sent(&pair) {
+        let is_short = packet.kind == PacketKind::OneRtt;
+        assert!(!is_short || packet.first_byte & 0x20 == 0, "{packet:?}");
+    }
 }

@@ -7,6 +7,7 @@ use courser_wire::frame::Frame;
 
 use super::*;
 use crate::testing::Setup;
+use crate::testing::eye::Seen;
 use crate::testing::traffic::Transfer;
 
 /// Returns settings with which both ends search up to `most` bytes.
@@ -212,21 +213,28 @@ fn outage_costs_one_probe_and_not_the_size() {
 
 #[test]
 fn path_that_carries_only_small_packets_ends_the_connection() {
-    let mut path = Narrow::new(setup(1472), 1472);
+    let (setup, eye) = setup(1472).with_eye();
+    let mut path = Narrow::new(setup, 1472);
     path.carried.set(1100);
     // Little enough data to leave room in the window for small packets.
     let mut transfer = Transfer::up(&mut path.pair, 1_200);
     let ended = |pair: &mut Pair| pair.client_error() == Some(0x10);
-    for _ in 0..400 {
-        if ended(&mut path.pair) {
-            return;
+    let end = path.pair.now + Duration::from_secs(20);
+    while !ended(&mut path.pair) {
+        if path.pair.now > end {
+            let search = path.pair.client.connection().recovery.route().search();
+            panic!("NO_VIABLE_PATH is never said: {search:?}");
         }
         path.pair.client.connection().ping();
         transfer.step(&mut path.pair);
         path.pair.run_for(Duration::from_millis(50));
     }
-    let search = path.pair.client.connection().recovery.route().search();
-    panic!("NO_VIABLE_PATH is never said: {search:?}");
+    let is_close = |packet: &Seen| packet.has(|it| matches!(it, Frame::ConnectionClose(_)));
+    let sent = eye.client_sent(&path.pair);
+    let first = sent.iter().position(is_close).expect("it tells the peer");
+    path.pair.run_for(Duration::from_secs(5));
+    let sent = eye.client_sent(&path.pair);
+    assert!(sent[first..].iter().all(is_close), "and sends nothing else");
 }
 
 fn move_client(pair: &mut Pair, to: &str) {

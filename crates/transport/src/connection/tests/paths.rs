@@ -15,6 +15,7 @@ use crate::testing::link::Datagram;
 use crate::testing::traffic::Transfer;
 use crate::testing::{Setup, client_address, server_address};
 
+mod probing;
 mod spoofing;
 mod without_spare_ids;
 

@@ -6,6 +6,8 @@ use courser_wire::frame::Frame;
 use super::frames::raw;
 use super::*;
 use crate::stream::{ReadError, StreamEvent};
+use crate::testing::Setup;
+use crate::testing::eye::Seen;
 
 /// Initial window of a stream and number of streams of each kind, by default.
 const WINDOW: u64 = 256 * 1024;
@@ -159,6 +161,62 @@ fn bytes_come_out_in_order_whatever_order_they_arrive_in() {
     assert_eq!(streams.read(id, &mut buffer), Ok(Some(5)));
     assert_eq!(buffer[..5], [1, 2, 3, 4, 5]);
     assert_eq!(streams.read(id, &mut buffer), Ok(None));
+}
+
+/// RFC 9000 §2.2 permits an error here. This end keeps the first bytes and goes on.
+#[test]
+fn other_bytes_for_an_offset_do_not_replace_the_first() {
+    let mut pair = Pair::connected();
+    let stream = |offset: u64, byte: u64| raw(&[0x0e, 0, offset, 3, byte, byte, byte]);
+    pair.forge_to_server(SpaceId::Application, &stream(0, 7));
+    pair.forge_to_server(SpaceId::Application, &stream(0, 9));
+    pair.forge_to_server(SpaceId::Application, &stream(2, 9));
+    assert_eq!(pair.server_error(), None);
+    let streams = pair.server.connection().streams();
+    let id = streams.accept(Direction::Bidirectional).expect("opened");
+    let mut bytes = [0; 9];
+    assert_eq!(streams.read(id, &mut bytes), Ok(Some(5)));
+    assert_eq!(bytes[..5], [7, 7, 7, 9, 9]);
+}
+
+/// RFC 9000 §11.2: only the application gives up a stream.
+#[test]
+fn no_stream_is_reset_without_the_applications_wish() {
+    let is_reset = |seen: &Seen| seen.has(|frame| matches!(frame, Frame::ResetStream(_)));
+    for seed in 0..4 {
+        let (setup, eye) = Setup {
+            seed,
+            ..Setup::default()
+        }
+        .with_eye();
+        let mut pair = Pair::with(setup);
+        pair.connect();
+        pair.link.loss = 100;
+        pair.upload(300_000);
+        pair.download(300_000);
+        pair.link.loss = 0;
+        let now = pair.now;
+        client_writes(&mut pair, Direction::Unidirectional, &[1; 100]);
+        pair.drive();
+        pair.client
+            .connection()
+            .close(now, 3, b"with an open stream");
+        pair.client.touch();
+        pair.run_for(RTT * 3);
+        for sent in [eye.client_sent(&pair), eye.server_sent(&pair)] {
+            assert!(!sent.iter().any(is_reset), "seed {seed}");
+        }
+    }
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let id = client_writes(&mut pair, Direction::Unidirectional, &[1; 100]);
+    pair.client
+        .connection()
+        .streams()
+        .reset(id, 5)
+        .expect("open");
+    pair.client.touch();
+    pair.run_for(RTT);
+    assert!(eye.client_sent(&pair).iter().any(is_reset));
 }
 
 #[test]

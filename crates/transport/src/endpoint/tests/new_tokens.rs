@@ -46,14 +46,55 @@ fn connected_with(store: Arc<dyn TokenStore>) -> Pair {
     pair
 }
 
+/// Returns the token in the first Initial that the client sent from datagram `from` on.
+fn first_token(pair: &Pair, from: usize) -> Vec<u8> {
+    let datagram = &pair.client.sent[from];
+    let packet = packet::decode(&datagram.bytes, 0, 8).expect("an Initial");
+    assert_eq!(packet.kind, PacketKind::Initial);
+    datagram.bytes[packet.token].to_vec()
+}
+
 #[test]
 fn token_proves_the_address_on_the_next_connection() {
     let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
-    assert!(connects_validated(&mut pair));
-    assert!(
-        connects_validated(&mut pair),
-        "each connection brings new ones"
-    );
+    let mut used: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..6 {
+        let from = pair.client.sent.len();
+        assert!(
+            connects_validated(&mut pair),
+            "each connection brings new ones"
+        );
+        let token = first_token(&pair, from);
+        assert!(!token.is_empty() && !used.contains(&token), "used twice");
+        used.push(token);
+    }
+}
+
+#[test]
+fn token_goes_to_the_server_that_gave_it_and_to_no_other() {
+    let store = Arc::new(MemoryTokenStore::default());
+    let mut pair = connected_with(Arc::clone(&store) as Arc<dyn TokenStore>);
+    let (now, peer, config) = (pair.now, pair.server.address, pair.client_config.clone());
+    let from = pair.client.sent.len();
+    let other = pair
+        .client
+        .endpoint
+        .connect(now, &config, peer, "example.org");
+    pair.client.handle = Some(other.expect("a proper name"));
+    pair.client.touch();
+    pair.drive();
+    assert_eq!(first_token(&pair, from), [] as [u8; 0]);
+    assert!(store.take("localhost").is_some(), "it is kept");
+}
+
+/// RFC 9000 §8.1.3: tokens that a server gives are never empty (§19.7).
+#[test]
+fn tokens_of_a_server_are_not_empty() {
+    let store = Arc::new(Replayed::default());
+    let _pair = connected_with(Arc::clone(&store) as Arc<dyn TokenStore>);
+    let tokens = store.0.lock().expect("not poisoned");
+    assert!(!tokens.is_empty());
+    assert!(tokens.iter().all(|token| token.len() >= 16), "{tokens:x?}");
 }
 
 #[test]

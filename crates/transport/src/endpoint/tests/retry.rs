@@ -99,6 +99,54 @@ fn after_a_retry_the_client_uses_its_id_and_token_and_keeps_its_own_id() {
     }
 }
 
+/// RFC 9000 §17.2.5.1. Two Initials of a client in one datagram get one Retry.
+#[test]
+fn one_datagram_gets_one_retry_with_a_new_id() {
+    for seed in 1..20 {
+        let mut pair = always();
+        let stranger = Stranger::new(seed);
+        let mut datagram = stranger.initial();
+        let copy = datagram.bytes.clone();
+        datagram.bytes.extend_from_slice(&copy);
+        let answers = answers(&mut pair, datagram);
+        let [answer] = &answers[..] else {
+            panic!("one Retry, not {}", answers.len())
+        };
+        assert_eq!(kind_of(answer), PacketKind::Retry);
+        let packet = packet::decode(&answer.bytes, 0, 8).expect("a Retry");
+        assert_eq!(packet.end, answer.bytes.len(), "nothing behind it");
+        assert_ne!(packet.source, stranger.destination);
+        assert_eq!(packet.destination, stranger.source);
+    }
+}
+
+/// RFC 9000 §8.1.3.
+#[test]
+fn token_of_a_retry_serves_one_connection() {
+    let mut pair = always();
+    let store = Arc::new(crate::config::MemoryTokenStore::default());
+    pair.client_config.tokens = Some(store);
+    pair.connect();
+    let first = retry_parts(&pair.server.sent[0].bytes).expect("a Retry");
+    let token = first.token.to_vec();
+    let from = pair.client.sent.len();
+    for _ in 0..3 {
+        pair.client.events.clear();
+        pair.server.events.clear();
+        pair.connect();
+    }
+    let tokens = |from: usize| {
+        let datagrams = pair.client.sent[from..].iter();
+        datagrams.filter_map(|datagram| {
+            let packet = packet::decode(&datagram.bytes, 0, 8).ok()?;
+            (packet.kind == PacketKind::Initial).then(|| datagram.bytes[packet.token].to_vec())
+        })
+    };
+    assert!(tokens(0).any(|sent| sent == token), "the first answered it");
+    assert!(tokens(from).any(|sent| !sent.is_empty()));
+    assert!(tokens(from).all(|sent| sent != token));
+}
+
 #[test]
 fn packet_numbers_go_on_and_the_client_hello_is_the_same_after_a_retry() {
     let mut setup = Setup::default();

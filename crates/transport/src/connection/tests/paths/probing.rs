@@ -1,0 +1,127 @@
+//! Datagrams of path validation: their frames, their pace and their repetition. RFC 9000 §8.2, §9.
+
+use super::*;
+
+/// Returns the frames of the server's 1-RTT packets to `to`, from datagram `from` on.
+fn frames_to(
+    pair: &Pair,
+    eye: &Eye,
+    from: usize,
+    to: SocketAddr,
+    mut each: impl FnMut(&Frame<'_>),
+) -> usize {
+    let sent = eye.server_sent(pair);
+    let there = sent
+        .iter()
+        .filter(|seen| seen.datagram >= from && pair.server.sent[seen.datagram].to == to);
+    let mut packets = 0;
+    for seen in there {
+        packets += 1;
+        seen.frames().for_each(|frame| each(&frame));
+    }
+    packets
+}
+
+fn assert_probes(pair: &Pair, eye: &Eye, from: usize, to: SocketAddr) {
+    let packets = frames_to(pair, eye, from, to, |frame| {
+        let is_probe = matches!(
+            frame,
+            Frame::PathChallenge(_)
+                | Frame::PathResponse(_)
+                | Frame::NewConnectionId(_)
+                | Frame::Padding(_)
+        );
+        assert!(is_probe, "{frame:?} to {to}");
+    });
+    assert!(packets > 0, "no probe to {to}");
+}
+
+#[test]
+fn paths_that_are_not_in_use_carry_probes_only() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let from = pair.server.sent.len();
+    let mut transfer = Transfer::down(&mut pair, 200_000);
+    transfer.step(&mut pair);
+    from_elsewhere(&mut pair, other_host(), &padded_challenge([5; 8]));
+    assert!(transfer.finish(&mut pair, Duration::from_secs(5)).is_some());
+    assert_probes(&pair, &eye, from, other_host());
+    // The server follows a move and asks at the old address.
+    let from = pair.server.sent.len();
+    rebind(&mut pair, other_port());
+    ping(&mut pair);
+    pair.run_for(RTT * 3 / 2);
+    assert_eq!(server_peer(&mut pair), other_port());
+    pair.download(200_000);
+    assert_probes(&pair, &eye, from, client_address());
+}
+
+/// RFC 9000 §8.2.1, §8.2.4, §9.4: challenges are no more frequent than probe timeouts.
+#[test]
+fn challenges_that_get_no_response_are_repeated_at_the_pace_of_probes() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    pair.client.address = other_host();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
+    let from = pair.server.sent.len();
+    let pto = pair.server.connection().rtt() + RTT / 2 * 4;
+    ping(&mut pair);
+    let mut times: Vec<Time> = Vec::new();
+    let end = pair.now + Duration::from_secs(4);
+    let count = |pair: &Pair| {
+        let mut challenges = 0;
+        frames_to(pair, &eye, from, other_host(), |frame| {
+            challenges += usize::from(is_challenge(frame));
+        });
+        challenges
+    };
+    while pair.now < end {
+        pair.step();
+        if count(&pair) > times.len() {
+            times.push(pair.now);
+            assert_eq!(count(&pair), times.len(), "one at a time");
+        }
+    }
+    assert!(times.len() >= 3, "{times:?}");
+    let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps[0] >= pto.min(MAX_GAP), "{gaps:?}, {pto:?}");
+    for two in gaps.windows(2) {
+        assert!(two[1] >= two[0], "{gaps:?}");
+    }
+}
+
+/// A new path is asked again within this time, however slow the old one was.
+const MAX_GAP: Duration = Duration::from_millis(200);
+
+#[test]
+fn a_lost_response_is_not_sent_again() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
+    let data = [3; 8];
+    pair.frame_to_server(&Frame::PathChallenge(PathChallenge { data }));
+    pair.server.connection().ping();
+    pair.server.touch();
+    pair.run_for(Duration::from_secs(3));
+    assert!(pair.server.connection().stats().ptos > 0, "it was lost");
+    let is_answer = |frame: &Frame<'_>| matches!(frame, Frame::PathResponse(it) if it.data == data);
+    assert_eq!(sent_with(&pair, &eye, is_answer).len(), 1);
+}
+
+#[test]
+fn a_response_over_another_path_proves_the_address() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    pair.client.address = other_host();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
+    ping(&mut pair);
+    pair.run_for(RTT / 2);
+    assert!(!is_validated(&mut pair));
+    let mut asked = None;
+    frames_to(&pair, &eye, 0, other_host(), |frame| {
+        if let Frame::PathChallenge(PathChallenge { data }) = frame {
+            asked = Some(*data);
+        }
+    });
+    let data = asked.expect("a challenge");
+    let response = encode(&Frame::PathResponse(PathResponse { data }));
+    from_elsewhere(&mut pair, client_address(), &response);
+    assert_eq!(server_peer(&mut pair), other_host());
+    assert!(is_validated(&mut pair), "RFC 9000 §8.2.2");
+}
