@@ -10,6 +10,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use courser::Algorithm;
 use courser_units::{parse_duration, parse_positive, parse_quantity};
 
+use crate::interop::InteropCommand;
 use crate::qlog::args::QlogCommand;
 use crate::sim::SimCommand;
 use crate::values::{parse_controller, parse_listen, parse_mtu};
@@ -39,6 +40,9 @@ pub(crate) enum Command {
     /// Emulate networks, in virtual time or between real programs
     #[command(subcommand)]
     Sim(SimCommand),
+    /// Run the tests of the QUIC interop runner
+    #[command(subcommand)]
+    Interop(InteropCommand),
     /// Summarize and plot traces of QUIC connections (qlog)
     #[command(subcommand)]
     Qlog(QlogCommand),

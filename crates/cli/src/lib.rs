@@ -11,6 +11,7 @@ mod features;
 pub mod fuzzing;
 mod get;
 mod handshake;
+mod interop;
 mod load;
 mod machine;
 mod output;
@@ -59,6 +60,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Load(arguments)) => load::main(&arguments),
         Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
         Some(Command::Perf(PerfCommand::Client(arguments))) => perf::client_main(&arguments),
+        // It has the exit codes of the interop runner.
+        Some(Command::Interop(command)) => return interop::main(&command),
         Some(Command::Sim(command)) => sim::main(&command),
         Some(Command::Qlog(QlogCommand::Summary(arguments))) => qlog::summary(&arguments),
         Some(Command::Qlog(QlogCommand::Plot(arguments))) => qlog::plot(&arguments),

@@ -141,7 +141,27 @@ pub fn client_of(
     versions: Versions,
     protocols: Vec<Vec<u8>>,
 ) -> Result<ClientConfig, Failure> {
-    let provider = provider(versions);
+    client_with_provider(trust, provider(versions), versions, protocols)
+}
+
+/// Makes the configuration of a client for one protocol over TLS 1.3 that offers one cipher suite
+/// only, TLS_CHACHA20_POLY1305_SHA256.
+///
+/// # Errors
+/// When the trusted certificates cannot be read or used.
+pub fn client_with_chacha20(trust: &Trust, protocol: &[u8]) -> Result<ClientConfig, Failure> {
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites = vec![aws_lc_rs::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256];
+    let protocols = vec![protocol.to_vec()];
+    client_with_provider(trust, Arc::new(provider), Versions::Tls13, protocols)
+}
+
+fn client_with_provider(
+    trust: &Trust,
+    provider: Arc<CryptoProvider>,
+    versions: Versions,
+    protocols: Vec<Vec<u8>>,
+) -> Result<ClientConfig, Failure> {
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(versions.supported())
         .map_err(unusable)?;

@@ -21,6 +21,7 @@ const FLOORS: &[(u8, &[&str])] = &[
         &[
             "emulator",
             "hyperium-h3",
+            "interop",
             "load",
             "measure",
             "perf",
@@ -42,6 +43,8 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("tls", "crypto"),
     ("webtransport", "http3"),
     ("emulator", "measure"),
+    ("interop", "emulator"),
+    ("interop", "measure"),
     ("load", "measure"),
     ("perf", "measure"),
     ("report", "sim"),

@@ -3,6 +3,7 @@
 mod common;
 
 mod get;
+mod interop;
 mod load;
 mod mistakes;
 mod perf;

@@ -1,0 +1,235 @@
+//! The client of the interop runner.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser::telemetry::SinkFactory;
+use courser::{ClientConfig, Connection, Endpoint, h3};
+use courser_measure::Failure;
+use courser_measure::tls::{self, Trust, Versions};
+use http::Request;
+use http_body_util::BodyExt as _;
+use rustls::client::Resumption;
+use tokio::fs::File;
+use tokio::io::AsyncWriteExt as _;
+use tokio::task::JoinSet;
+use url::Url;
+
+use crate::hq;
+use crate::server::transport;
+use crate::test::Test;
+
+/// The settings of [`fetch`].
+#[derive(Clone)]
+pub struct ClientPlan {
+    /// The test of the run.
+    pub test: Test,
+    /// The URLs of the files, all of one server, at least one.
+    pub urls: Vec<Url>,
+    /// The folder for the files.
+    pub downloads: PathBuf,
+    /// Receives the records of connections.
+    pub sinks: Option<Arc<dyn SinkFactory>>,
+}
+
+/// Downloads the files as the test demands. The certificate of the server is not verified.
+///
+/// # Errors
+/// When a file did not arrive in full.
+pub async fn fetch(plan: &ClientPlan) -> Result<(), Failure> {
+    let first = plan.urls.first().ok_or_else(|| Failure::new("no URL"))?;
+    let (address, name) = resolve(first).await?;
+    let local: SocketAddr = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let mut endpoint = Endpoint::client(local)
+        .map_err(|error| Failure::new(format!("cannot open a socket: {error}")))?;
+    endpoint.set_default_client_config(config(plan)?);
+    let server = Server {
+        endpoint,
+        address,
+        name,
+    };
+    let done = server.run(plan).await;
+    server.endpoint.close(0u32.into(), b"");
+    server.endpoint.wait_idle().await;
+    done
+}
+
+fn config(plan: &ClientPlan) -> Result<ClientConfig, Failure> {
+    let protocol = match plan.test {
+        Test::Http3 => h3::ALPN,
+        _ => hq::ALPN,
+    };
+    let mut tls = match plan.test {
+        Test::ChaCha20 => tls::client_with_chacha20(&Trust::Anybody, protocol.as_bytes())?,
+        _ => {
+            let protocols = vec![protocol.as_bytes().to_vec()];
+            tls::client_of(&Trust::Anybody, Versions::Tls13, protocols)?
+        }
+    };
+    tls.resumption = Resumption::default();
+    let config = ClientConfig::with_rustls(Arc::new(tls)).transport_config(transport());
+    Ok(match &plan.sinks {
+        Some(sinks) => config.sinks(sinks.clone()),
+        None => config,
+    })
+}
+
+/// Returns the address and the name of the server of a URL.
+async fn resolve(url: &Url) -> Result<(SocketAddr, String), Failure> {
+    let unusable = || Failure::new(format!("cannot use the URL {url}"));
+    let host = url.host_str().ok_or_else(unusable)?;
+    let host = host.trim_matches(['[', ']']);
+    let port = url.port_or_known_default().ok_or_else(unusable)?;
+    let found = tokio::net::lookup_host((host, port)).await;
+    let mut addresses =
+        found.map_err(|error| Failure::new(format!("cannot resolve {host}: {error}")))?;
+    let address = addresses.next();
+    let address = address.ok_or_else(|| Failure::new(format!("{host} has no address")))?;
+    Ok((address, host.to_owned()))
+}
+
+/// The server, from the client's point of view.
+struct Server {
+    endpoint: Endpoint,
+    address: SocketAddr,
+    name: String,
+}
+
+impl Server {
+    async fn run(&self, plan: &ClientPlan) -> Result<(), Failure> {
+        let (urls, folder) = (plan.urls.as_slice(), plan.downloads.as_path());
+        match plan.test {
+            Test::MultiConnect => {
+                for url in urls {
+                    self.connect_and_download(std::slice::from_ref(url), folder)
+                        .await?;
+                }
+                Ok(())
+            }
+            Test::Resumption => {
+                let (first, others) = urls.split_at(1);
+                self.connect_and_download(first, folder).await?;
+                self.connect_and_download(others, folder).await
+            }
+            Test::Http3 => download_http3(self.connect().await?, urls, folder).await,
+            Test::KeyUpdate => {
+                let connection = self.connect().await?;
+                let updating = connection.clone();
+                let update = tokio::spawn(async move { update_keys(&updating).await });
+                download_all(&connection, urls, folder).await?;
+                connection.close(0u32.into(), b"");
+                update.abort();
+                Ok(())
+            }
+            _ => self.connect_and_download(urls, folder).await,
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, Failure> {
+        let connecting = self
+            .endpoint
+            .connect(self.address, &self.name)
+            .map_err(|error| Failure::new(format!("cannot connect: {error}")))?;
+        let connected = connecting.await;
+        connected.map_err(|error| Failure::new(format!("the handshake failed: {error}")))
+    }
+
+    async fn connect_and_download(&self, urls: &[Url], folder: &Path) -> Result<(), Failure> {
+        let connection = self.connect().await?;
+        download_all(&connection, urls, folder).await?;
+        connection.close(0u32.into(), b"");
+        Ok(())
+    }
+}
+
+/// Begins a key update as soon as the connection allows one.
+async fn update_keys(connection: &Connection) {
+    while connection.force_key_update().is_err() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Downloads files in parallel over HTTP/0.9.
+async fn download_all(connection: &Connection, urls: &[Url], folder: &Path) -> Result<(), Failure> {
+    let mut downloads = JoinSet::new();
+    for url in urls {
+        let (connection, url) = (connection.clone(), url.clone());
+        let destination = destination(folder, &url)?;
+        downloads.spawn(async move { download(&connection, &url, &destination).await });
+    }
+    finish(downloads).await
+}
+
+async fn download(connection: &Connection, url: &Url, destination: &Path) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{url}: {error}"));
+    let (mut send, mut receive) = connection.open_bi().await.map_err(|e| failed(&e))?;
+    let request = hq::request(url.path());
+    send.write_all(&request).await.map_err(|e| failed(&e))?;
+    send.finish().map_err(|e| failed(&e))?;
+    let mut file = File::create(destination).await.map_err(|e| failed(&e))?;
+    while let Some(chunk) = receive.read_chunk(CHUNK).await.map_err(|e| failed(&e))? {
+        file.write_all(&chunk).await.map_err(|e| failed(&e))?;
+    }
+    file.flush().await.map_err(|e| failed(&e))
+}
+
+/// Downloads files in parallel over HTTP/3.
+async fn download_http3(
+    connection: Connection,
+    urls: &[Url],
+    folder: &Path,
+) -> Result<(), Failure> {
+    let client = h3::Client::new(connection);
+    let mut downloads = JoinSet::new();
+    for url in urls {
+        let (client, url) = (client.clone(), url.clone());
+        let destination = destination(folder, &url)?;
+        downloads.spawn(async move { get(&client, &url, &destination).await });
+    }
+    finish(downloads).await?;
+    client.close();
+    Ok(())
+}
+
+async fn get(client: &h3::Client, url: &Url, destination: &Path) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{url}: {error}"));
+    let request = Request::get(url.as_str()).body(h3::Empty);
+    let request = request.map_err(|e| failed(&e))?;
+    let response = client.send(request).await.map_err(|e| failed(&e))?;
+    if !response.status().is_success() {
+        return Err(failed(&response.status()));
+    }
+    let mut body = response.into_body();
+    let mut file = File::create(destination).await.map_err(|e| failed(&e))?;
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.map_err(|e| failed(&e))?.into_data() {
+            file.write_all(&data).await.map_err(|e| failed(&e))?;
+        }
+    }
+    file.flush().await.map_err(|e| failed(&e))
+}
+
+async fn finish(mut downloads: JoinSet<Result<(), Failure>>) -> Result<(), Failure> {
+    while let Some(done) = downloads.join_next().await {
+        done.map_err(|error| Failure::new(format!("a download panicked: {error}")))??;
+    }
+    Ok(())
+}
+
+/// Returns the path of a downloaded file: the last segment of the URL, in the folder.
+fn destination(folder: &Path, url: &Url) -> Result<PathBuf, Failure> {
+    let name = url
+        .path_segments()
+        .and_then(|mut segments| segments.next_back());
+    let name = name.filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| Failure::new(format!("the URL {url} names no file")))?;
+    Ok(folder.join(name))
+}
+
+/// The most bytes that are read at once.
+const CHUNK: usize = 64 << 10;

@@ -1,0 +1,156 @@
+//! The variables by which the runner and an end speak.
+
+use std::ffi::OsString;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use courser_measure::Failure;
+use url::Url;
+
+use crate::client::ClientPlan;
+use crate::server::ServerPlan;
+use crate::test::Test;
+
+/// The variables of a process, or others in tests.
+type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// Makes the settings of a server from its environment: `TESTCASE`, and as extensions for runs
+/// without a container `LISTEN`, `WWW` and `CERTS`. Returns `None` if the test is not supported.
+///
+/// # Errors
+/// When a variable cannot be used.
+pub fn server_plan(variables: Lookup<'_>) -> Result<Option<ServerPlan>, Failure> {
+    let Some(test) = test(variables)? else {
+        return Ok(None);
+    };
+    let listen = match text(variables, "LISTEN")? {
+        Some(text) => parse("LISTEN", &text)?,
+        None => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 443)),
+    };
+    let certificates = folder(variables, "CERTS", "/certs");
+    Ok(Some(ServerPlan {
+        test,
+        listen,
+        root: folder(variables, "WWW", "/www"),
+        chain: certificates.join("cert.pem"),
+        key: certificates.join("priv.key"),
+        sinks: None,
+    }))
+}
+
+/// Makes the settings of a client from its environment: `TESTCASE` and `REQUESTS`, and as an
+/// extension `DOWNLOADS`. Returns `None` if the test is not supported.
+///
+/// # Errors
+/// When a variable cannot be used.
+pub fn client_plan(variables: Lookup<'_>) -> Result<Option<ClientPlan>, Failure> {
+    let Some(test) = test(variables)? else {
+        return Ok(None);
+    };
+    let requests = text(variables, "REQUESTS")?.unwrap_or_default();
+    let urls: Result<Vec<Url>, Failure> = requests
+        .split_whitespace()
+        .map(|url| parse("REQUESTS", url))
+        .collect();
+    let urls = urls?;
+    if urls.is_empty() {
+        return Err(Failure::new(
+            "REQUESTS is empty: set it to the URLs of files",
+        ));
+    }
+    Ok(Some(ClientPlan {
+        test,
+        urls,
+        downloads: folder(variables, "DOWNLOADS", "/downloads"),
+        sinks: None,
+    }))
+}
+
+fn test(variables: Lookup<'_>) -> Result<Option<Test>, Failure> {
+    let name = text(variables, "TESTCASE")?;
+    let name = name.ok_or_else(|| {
+        Failure::new("TESTCASE is not set: set it to the name of a test, such as handshake")
+    })?;
+    Ok(Test::from_name(&name))
+}
+
+fn text(variables: Lookup<'_>, name: &str) -> Result<Option<String>, Failure> {
+    let value = variables(name).filter(|value| !value.is_empty());
+    value
+        .map(OsString::into_string)
+        .transpose()
+        .map_err(|value| Failure::new(format!("{name} is not UTF-8: {}", value.display())))
+}
+
+fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(
+    name: &str,
+    text: &str,
+) -> Result<T, Failure> {
+    text.parse()
+        .map_err(|error| Failure::new(format!("cannot use '{text}' in {name}: {error}")))
+}
+
+fn folder(variables: Lookup<'_>, name: &str, usual: &str) -> PathBuf {
+    variables(name).map_or_else(|| PathBuf::from(usual), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lookup(variables: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
+        |name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        }
+    }
+
+    #[test]
+    fn server_of_the_container_listens_on_port_443() {
+        let variables = lookup(&[("TESTCASE", "retry")]);
+        let plan = server_plan(&variables).expect("usable").expect("supported");
+        assert_eq!(plan.test, Test::Retry);
+        assert_eq!(plan.listen, "[::]:443".parse().expect("an address"));
+        assert_eq!(plan.root, PathBuf::from("/www"));
+        assert_eq!(plan.key, PathBuf::from("/certs/priv.key"));
+    }
+
+    #[test]
+    fn client_reads_all_requests() {
+        let variables = lookup(&[
+            ("TESTCASE", "transfer"),
+            ("REQUESTS", "https://server4:443/a  https://server4:443/b"),
+        ]);
+        let plan = client_plan(&variables).expect("usable").expect("supported");
+        let paths: Vec<&str> = plan.urls.iter().map(Url::path).collect();
+        assert_eq!(paths, ["/a", "/b"]);
+        assert_eq!(plan.downloads, PathBuf::from("/downloads"));
+    }
+
+    #[test]
+    fn unknown_test_is_unsupported_before_anything_else() {
+        let variables = lookup(&[("TESTCASE", "teleport"), ("LISTEN", "nowhere")]);
+        assert!(matches!(server_plan(&variables), Ok(None)));
+        assert!(matches!(client_plan(&variables), Ok(None)));
+    }
+
+    #[test]
+    fn unusable_variables_are_named() {
+        let cases: [(&'static [(&str, &str)], &str); 3] = [
+            (&[], "TESTCASE"),
+            (&[("TESTCASE", "ecn")], "REQUESTS is empty"),
+            (
+                &[("TESTCASE", "ecn"), ("REQUESTS", "not a url")],
+                "'not' in REQUESTS",
+            ),
+        ];
+        for (variables, told) in cases {
+            let variables = lookup(variables);
+            let error = client_plan(&variables).err().expect("unusable").to_string();
+            assert!(error.contains(told), "{error}");
+        }
+        let variables = lookup(&[("TESTCASE", "ecn"), ("LISTEN", "443")]);
+        let error = server_plan(&variables).err().expect("unusable").to_string();
+        assert!(error.contains("'443' in LISTEN"), "{error}");
+    }
+}
