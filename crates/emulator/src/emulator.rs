@@ -9,6 +9,7 @@ use courser_udp::UdpSocket;
 
 use crate::clients::{self, Clients};
 use crate::icmp::Router;
+use crate::observer::Observer;
 use crate::relay::Relay;
 use crate::report::Report;
 
@@ -127,6 +128,11 @@ impl Emulator {
     /// Returns a warning for each reason why the listening socket is slower than it could be.
     pub fn warnings(&self) -> Vec<String> {
         self.relay.listener().capabilities().warnings
+    }
+
+    /// Reports each datagram that enters or leaves the link to `observer`.
+    pub fn set_observer(&mut self, observer: Box<dyn Observer>) {
+        self.relay.set_observer(observer);
     }
 
     /// Forwards datagrams until `goes_on` returns false. It is called at least every 50 ms.

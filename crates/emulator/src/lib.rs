@@ -27,6 +27,8 @@
 //! # }
 //! ```
 //!
+//! An [`Observer`] receives all datagrams of an emulator, for programs that analyse them.
+//!
 //! # How it works
 //!
 //! One socket faces the clients, and each client has a socket of its own towards the server. All of them
@@ -44,10 +46,13 @@ mod batch;
 mod clients;
 mod emulator;
 mod icmp;
+mod observer;
 mod relay;
 mod report;
 mod slabs;
+mod text;
 mod wait;
 
 pub use self::emulator::{Emulator, Error, Plan, Status};
+pub use self::observer::{ObservedDatagram, Observer, Place};
 pub use self::report::{Amplification, Delays, Direction, Report};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use courser_base::Time;
+use courser_base::{Ecn, Time};
 use courser_link::{DuplexSpec, Histogram, Link, NatSpec, Packet, TooBig};
 use courser_udp::{
     ErrorClass, RECEIVE_BUFFER_LEN, Received, Transmit, UdpSocket, classify, is_transient,
@@ -14,6 +14,7 @@ use courser_udp::{
 use crate::batch::Batch;
 use crate::clients::Clients;
 use crate::icmp::Router;
+use crate::observer::{ObservedDatagram, Observer, Place};
 use crate::slabs::Slabs;
 use crate::wait::{wait_readable, wait_writable, wake_exactly};
 
@@ -40,6 +41,7 @@ pub(crate) struct Relay {
     batch: Batch,
     ready: Vec<bool>,
     pub(crate) late_replies: u64,
+    observer: Option<Box<dyn Observer>>,
 }
 
 /// One direction of the link.
@@ -91,7 +93,13 @@ impl Relay {
             batch: Batch::new(),
             ready: Vec::new(),
             late_replies: 0,
+            observer: None,
         }
+    }
+
+    /// Reports all datagrams to `observer`.
+    pub(crate) fn set_observer(&mut self, observer: Box<dyn Observer>) {
+        self.observer = Some(observer);
     }
 
     /// Limits the bytes on the link in each direction.
@@ -209,13 +217,16 @@ impl Relay {
             budget.take(received.len);
             let now = self.now();
             let known = self.clients.seen(now, received.peer, received.local)?;
-            if known.is_none() {
+            let Some(index) = known else {
                 self.clients.tally.refused_datagrams += received.count() as u64;
                 continue;
-            }
+            };
             let ends = (received.peer, self.server);
             let all = self.slabs.keep(&self.buffer[..received.len]);
-            enter(&mut self.there.link, now, ends, &received, &all);
+            for payload in datagrams(&received, &all) {
+                self.observe(now, Place::FromClient, index, received.ecn, &payload);
+                enter(&mut self.there.link, now, ends, &received, payload);
+            }
         }
         Ok(())
     }
@@ -237,7 +248,10 @@ impl Relay {
             let now = self.now();
             self.clients.on_server_sent(now, index, received.len as u64);
             let all = self.slabs.keep(&self.buffer[..received.len]);
-            enter(&mut self.back.link, now, ends, &received, &all);
+            for payload in datagrams(&received, &all) {
+                self.observe(now, Place::FromServer, index, received.ecn, &payload);
+                enter(&mut self.back.link, now, ends, &received, payload);
+            }
         }
     }
 
@@ -263,6 +277,11 @@ impl Relay {
                 self.way(heading).unsent += 1;
                 continue;
             };
+            let place = match heading {
+                Heading::There => Place::ToServer,
+                Heading::Back => Place::ToClient,
+            };
+            self.observe(now, place, client, packet.ecn, &packet.payload);
             let limit = self.listener.gso_segments();
             if !self.batch.add(client, packet.ecn, &packet.payload, limit) {
                 self.flush(heading);
@@ -272,6 +291,23 @@ impl Relay {
         self.flush(heading);
         while let Some(message) = self.way(heading).link.poll_answer(now) {
             self.answer(heading, &message);
+        }
+    }
+
+    /// Passes a datagram to the observer, if there is one.
+    fn observe(&mut self, now: Time, place: Place, client: usize, ecn: Ecn, payload: &Bytes) {
+        let Some(observer) = &mut self.observer else {
+            return;
+        };
+        if let Some(client) = self.clients.get(client) {
+            observer.on_datagram(&ObservedDatagram {
+                at: now - Time::ZERO,
+                place,
+                client: client.address,
+                translated: client.upstream.local_addr().ok(),
+                ecn,
+                payload: payload.clone(),
+            });
         }
     }
 
@@ -354,26 +390,30 @@ impl Way {
     }
 }
 
-/// Puts received datagrams on a link.
+/// Returns the datagrams of a batch that was received in one call.
+fn datagrams(received: &Received, all: &Bytes) -> impl Iterator<Item = Bytes> {
+    let (len, size) = (received.len, received.segment_size);
+    let starts = (0..len).step_by(size);
+    starts.map(move |start| all.slice(start..len.min(start + size)))
+}
+
+/// Puts a received datagram on a link.
 fn enter(
     link: &mut Link,
     now: Time,
     (source, destination): (SocketAddr, SocketAddr),
     received: &Received,
-    all: &Bytes,
+    payload: Bytes,
 ) {
-    for start in (0..received.len).step_by(received.segment_size) {
-        let end = received.len.min(start + received.segment_size);
-        link.send(
-            now,
-            Packet {
-                source,
-                destination,
-                ecn: received.ecn,
-                payload: all.slice(start..end),
-            },
-        );
-    }
+    link.send(
+        now,
+        Packet {
+            source,
+            destination,
+            ecn: received.ecn,
+            payload,
+        },
+    );
 }
 
 /// Reads and drops datagrams that wait on a socket, one turn's worth of them, and returns their number.

@@ -2,7 +2,6 @@
 
 mod args;
 mod progress;
-mod text;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -39,7 +38,7 @@ pub(crate) fn main(arguments: &ProxyArguments) -> Result<(), Failure> {
         let text = serde_json::to_string(&Document::new(&report));
         output::line(text.map_err(|error| Failure::new(error.to_string()))?);
     } else {
-        text::print(&report);
+        output::line(report.to_string());
     }
     Ok(())
 }

@@ -1,32 +1,34 @@
-//! The report for humans.
+//! Reports as text for humans.
 
-use courser_emulator::{Amplification, Direction, Report};
+use std::fmt;
+
 use courser_units::{rate, seconds, size, three_digits};
 
-use crate::output::line;
+use crate::report::{Amplification, Direction, Report};
 
-/// Prints a report.
-pub(super) fn print(report: &Report) {
-    line(format!(
-        "link        {} (seed {})",
-        report.link, report.seed
-    ));
-    direction(&report.there, "to server", report.seconds);
-    direction(&report.back, "to clients", report.seconds);
-    let clients = format!(
-        "clients     {}, {} rebindings, {} late replies dropped, {} datagrams refused",
-        report.clients, report.rebindings, report.late_replies, report.refused_datagrams
-    );
-    line(clients);
-    line(amplified(&report.amplification));
-    line(format!(
-        "proxy       {} CPU ({} busy) in {}, {} buffers dropped by the kernel, {} datagrams not sent",
-        seconds(report.cpu_seconds),
-        seconds(report.busy_cpu_seconds),
-        seconds(report.seconds),
-        report.kernel_drops,
-        report.there.unsent + report.back.unsent,
-    ));
+/// Several lines for humans, without an end of line after the last one.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "link        {} (seed {})", self.link, self.seed)?;
+        write_direction(f, &self.there, "to server", self.seconds)?;
+        write_direction(f, &self.back, "to clients", self.seconds)?;
+        writeln!(
+            f,
+            "clients     {}, {} rebindings, {} late replies dropped, {} datagrams refused",
+            self.clients, self.rebindings, self.late_replies, self.refused_datagrams
+        )?;
+        writeln!(f, "{}", amplified(&self.amplification))?;
+        write!(
+            f,
+            "proxy       {} CPU ({} busy) in {}, {} buffers dropped by the kernel, {} datagrams not \
+             sent",
+            seconds(self.cpu_seconds),
+            seconds(self.busy_cpu_seconds),
+            seconds(self.seconds),
+            self.kernel_drops,
+            self.there.unsent + self.back.unsent,
+        )
+    }
 }
 
 fn amplified(amplification: &Amplification) -> String {
@@ -39,27 +41,34 @@ fn amplified(amplification: &Amplification) -> String {
     )
 }
 
-fn direction(direction: &Direction, name: &str, elapsed: f64) {
+fn write_direction(
+    f: &mut fmt::Formatter<'_>,
+    direction: &Direction,
+    name: &str,
+    elapsed: f64,
+) -> fmt::Result {
     let stats = &direction.link;
-    line(format!(
+    writeln!(
+        f,
         "{name:<11} {} in ({}), {} out ({}), {}",
         stats.packets_in,
         size(stats.bytes_in),
         stats.packets_out,
         size(stats.bytes_out),
         rate(stats.bytes_out, elapsed),
-    ));
+    )?;
     let counted = [drops(direction), changes(direction)].concat();
     if !counted.is_empty() {
-        line(format!("            {}", counted.join(", ")));
+        writeln!(f, "            {}", counted.join(", "))?;
     }
-    line(format!(
+    writeln!(
+        f,
         "            queue delay {} median, {} p99; sent {} late, {} p99",
         seconds(direction.queue_delay.median_seconds),
         seconds(direction.queue_delay.p99_seconds),
         seconds(direction.lateness.median_seconds),
         seconds(direction.lateness.p99_seconds),
-    ));
+    )
 }
 
 fn drops(direction: &Direction) -> Vec<String> {
@@ -73,7 +82,7 @@ fn drops(direction: &Direction) -> Vec<String> {
         ("policed", dropped.policer),
         ("at a full queue", dropped.queue_full),
         ("by queue management", dropped.aqm),
-        ("beyond --hold", dropped.overflow),
+        ("beyond the limit of bytes", dropped.overflow),
     ];
     named(&reasons)
 }
