@@ -1,6 +1,10 @@
 //! `courser interop`.
 
-use crate::common::{courser, refusal};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::common::{courser, refusal, run};
 
 #[test]
 fn unsupported_test_has_the_exit_code_of_the_runner() {
@@ -14,7 +18,126 @@ fn unsupported_test_has_the_exit_code_of_the_runner() {
 }
 
 #[test]
-fn missing_test_is_named() {
-    let line = refusal(&["interop", "client"]);
-    assert!(line.contains("TESTCASE is not set"), "{line}");
+fn mistakes_are_named() {
+    for (arguments, told) in [
+        (&["interop", "client"][..], "TESTCASE is not set"),
+        (
+            &["interop", "matrix", "--cases", "H,X9"],
+            "'X9' for '--cases <CASE,...>': known are H, DC",
+        ),
+        (
+            &["interop", "matrix", "--peers", "absent", "--peer-dir", "/"],
+            "no program /absent for the peer absent",
+        ),
+    ] {
+        let line = refusal(arguments);
+        assert!(line.contains(told), "{line}");
+    }
+}
+
+/// Runs cases and returns the report, which must be there whether they pass or not.
+fn report(peers: &str, cases: &str) -> Value {
+    let output = run(&[
+        "interop", "matrix", "--peers", peers, "--cases", cases, "--jobs", "8", "--report", "json",
+    ]);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let error = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_str(&text).unwrap_or_else(|wrong| panic!("{wrong}: {text}\n{error}"))
+}
+
+#[test]
+fn short_cases_pass_with_itself() {
+    let report = report("courser", "H,C20,M,S,R,3,U,E,A,6");
+    let cells = report["pairs"][0]["cells"].as_array().expect("cells");
+    assert_eq!(cells.len(), 10);
+    for cell in cells {
+        assert_eq!(cell["verdict"], "succeeded", "{cell:#}");
+    }
+}
+
+/// A folder with a program, removed at the end.
+struct Script(PathBuf);
+
+impl Script {
+    fn new(name: &str, text: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("courser-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join(name), text).expect("written");
+        make_executable(&folder.join(name));
+        Self(folder)
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let permissions = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(path, permissions).expect("changed");
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) {}
+
+/// A peer that runs another test than it was told, so that the files arrive and the check must fail.
+#[cfg(unix)]
+#[test]
+fn each_check_finds_an_end_that_runs_another_test() {
+    let binary = env!("CARGO_BIN_EXE_courser");
+    let script = Script::new(
+        "liar",
+        &format!(
+            "#!/bin/sh\n\
+             case $TESTCASE in\n\
+             handshake) TESTCASE=retry ;;\n\
+             *) TESTCASE=transfer ;;\n\
+             esac\n\
+             export TESTCASE\n\
+             exec {binary} interop \"$1\"\n"
+        ),
+    );
+    let peer = format!("liar={}", script.0.join("liar").display());
+    let report = report(&peer, "H,C20,S,R,U,3");
+    let failures = |server: &str| -> Vec<(String, String)> {
+        let pairs = report["pairs"].as_array().expect("pairs");
+        let pair = pairs.iter().find(|pair| pair["server"] == server);
+        let cells = pair.expect("the pair")["cells"].as_array().expect("cells");
+        let failed = cells.iter().filter(|cell| cell["verdict"] == "failed");
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        failed
+            .map(|cell| (text(&cell["letter"]), text(&cell["failures"][0])))
+            .collect()
+    };
+    for (server, expected) in [
+        (
+            "liar",
+            &[
+                ("H", "the server sent a Retry"),
+                ("S", "the server sent no Retry"),
+            ][..],
+        ),
+        (
+            "courser",
+            &[
+                ("C20", "the client offered the suites"),
+                ("R", "1 handshakes instead of 2"),
+                ("U", "the client sent no packet with key phase 1"),
+            ],
+        ),
+    ] {
+        let found = failures(server);
+        for (letter, told) in expected {
+            let cell = found.iter().find(|(found, _)| found == letter);
+            let (_, reason) = cell.unwrap_or_else(|| panic!("{letter} fails: {found:?}"));
+            assert!(reason.contains(told), "{letter}: {reason}");
+        }
+        let letters: Vec<&str> = found.iter().map(|(letter, _)| letter.as_str()).collect();
+        let known: Vec<&str> = expected.iter().map(|(letter, _)| *letter).collect();
+        assert_eq!(letters, known, "{server}: {found:?}");
+    }
 }

@@ -1,0 +1,194 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::trace::Contents;
+
+/// A capture in which each packet has a datagram of its own.
+fn evidence(packets: &[(Side, PacketKind, Contents)]) -> Evidence {
+    let mut evidence = Evidence {
+        datagrams: Vec::new(),
+        trace: Trace::default(),
+        has_keys: true,
+    };
+    for (index, (from, kind, contents)) in packets.iter().enumerate() {
+        let place = match from {
+            Side::Client => Place::FromClient,
+            Side::Server => Place::FromServer,
+        };
+        evidence.datagrams.push(datagram(place, &[0x40], 1));
+        evidence.trace.packets.push(SeenPacket {
+            datagram: index,
+            from: *from,
+            kind: *kind,
+            version: VERSION_1,
+            destination: ConnectionId::EMPTY,
+            source: ConnectionId::EMPTY,
+            token: Vec::new(),
+            len: 100,
+            contents: Some(contents.clone()),
+        });
+    }
+    evidence
+}
+
+fn datagram(place: Place, payload: &[u8], port: u16) -> ObservedDatagram {
+    ObservedDatagram {
+        at: Duration::ZERO,
+        place,
+        client: SocketAddr::from(([127, 0, 0, 1], 9)),
+        translated: Some(SocketAddr::from(([127, 0, 0, 1], port))),
+        ecn: Ecn::Ect0,
+        payload: Bytes::copy_from_slice(payload),
+    }
+}
+
+fn told(result: Result<(), Failed>, expected: &str) {
+    let reason = result.expect_err(expected);
+    assert!(reason.contains(expected), "{reason}");
+}
+
+#[test]
+fn marks_and_counts_of_both_ends_are_required() {
+    let counts = |has_ack_with_ecn| Contents {
+        has_ack_with_ecn,
+        ..Contents::default()
+    };
+    let of = |client, server| {
+        evidence(&[
+            (Side::Client, PacketKind::OneRtt, counts(client)),
+            (Side::Server, PacketKind::OneRtt, counts(server)),
+        ])
+    };
+    assert_eq!(of(true, true).check_ecn(), Ok(()));
+    told(
+        of(false, true).check_ecn(),
+        "the client sent no ACK with ECN counts",
+    );
+    told(
+        of(true, false).check_ecn(),
+        "the server sent no ACK with ECN counts",
+    );
+    for (mark, expected) in [
+        (Ecn::NotEct, "the server marked no packet"),
+        (Ecn::Ce, "the server sent CE"),
+    ] {
+        let mut marked = of(true, true);
+        marked.datagrams[1].ecn = mark;
+        told(marked.check_ecn(), expected);
+    }
+}
+
+#[test]
+fn server_may_send_three_times_the_bytes_that_reached_it() {
+    let handshake = (Side::Client, PacketKind::Handshake, Contents::default());
+    let of = |sent: usize| {
+        let mut evidence = evidence(std::slice::from_ref(&handshake));
+        let early = [
+            datagram(Place::FromClient, &[0xc0; 1300], 1),
+            // Of these two datagrams one is lost.
+            datagram(Place::FromClient, &[0xc0; 1200], 1),
+            datagram(Place::ToServer, &[0xc0; 1200], 1),
+            datagram(Place::FromServer, &vec![0xc0; sent], 1),
+            datagram(Place::ToServer, &[0x40], 1),
+            datagram(Place::FromServer, &[0xc0; 9000], 1),
+        ];
+        evidence.datagrams.extend(early);
+        evidence.within_three_times()
+    };
+    assert_eq!(of(3600), Ok(()));
+    told(of(3601), "sent 3601 bytes after 1200 bytes");
+}
+
+#[test]
+fn run_without_handshake_packet_of_the_client_is_no_proof() {
+    let mut evidence = evidence(&[]);
+    evidence
+        .datagrams
+        .push(datagram(Place::ToServer, &[0xc0; 1200], 1));
+    told(evidence.within_three_times(), "no Handshake packet");
+}
+
+#[test]
+fn new_path_begins_with_a_challenge_that_is_answered() {
+    let challenge = |data: &[[u8; 8]]| Contents {
+        challenges: data.to_vec(),
+        ..Contents::default()
+    };
+    let response = |data: &[[u8; 8]]| Contents {
+        responses: data.to_vec(),
+        ..Contents::default()
+    };
+    let of = |challenges: &[[u8; 8]], responses: &[[u8; 8]], port| {
+        let mut evidence = evidence(&[
+            (Side::Server, PacketKind::OneRtt, Contents::default()),
+            (Side::Server, PacketKind::OneRtt, challenge(challenges)),
+            (Side::Client, PacketKind::OneRtt, response(responses)),
+        ]);
+        evidence.datagrams[1].translated = Some(SocketAddr::from(([127, 0, 0, 1], port)));
+        evidence.check_paths()
+    };
+    let data = [[7; 8]];
+    assert_eq!(of(&data, &data, 2), Ok(()));
+    told(of(&data, &data, 1), "one path only");
+    told(of(&[], &data, 2), "has no PATH_CHALLENGE");
+    told(
+        of(&data, &[[8; 8]], 2),
+        "1 PATH_CHALLENGE frames were not answered",
+    );
+}
+
+#[test]
+fn packets_of_another_version_are_found() {
+    let mut evidence = evidence(&[
+        (Side::Client, PacketKind::Initial, Contents::default()),
+        (Side::Server, PacketKind::Initial, Contents::default()),
+        (Side::Client, PacketKind::Handshake, Contents::default()),
+        (Side::Server, PacketKind::Handshake, Contents::default()),
+    ]);
+    assert_eq!(evidence.check_version(), Ok(()));
+    told(evidence.check_version_2(), "the server's Initial packets");
+    for index in 1..4 {
+        evidence.trace.packets[index].version = VERSION_2;
+    }
+    assert_eq!(evidence.check_version_2(), Ok(()));
+    told(evidence.check_version(), "6b3343cf");
+    evidence.trace.packets[2].version = VERSION_1;
+    told(
+        evidence.check_version_2(),
+        "the client has Handshake packets",
+    );
+}
+
+#[test]
+fn requests_have_to_travel_in_early_packets() {
+    let packet = |kind| (Side::Client, kind, Contents::default());
+    let mut with = evidence(&[packet(PacketKind::ZeroRtt), packet(PacketKind::OneRtt)]);
+    assert_eq!(with.check_zero_rtt(), Ok(()));
+    with.trace.packets[1].len = 5001;
+    told(with.check_zero_rtt(), "5001 bytes in 1-RTT packets");
+    let without = evidence(&[packet(PacketKind::OneRtt)]);
+    told(without.check_zero_rtt(), "no 0-RTT packet");
+}
+
+#[test]
+fn packet_number_must_not_be_reset_by_a_retry() {
+    let number = |number| Contents {
+        number,
+        ..Contents::default()
+    };
+    let of = |second, token: &[u8]| {
+        let mut evidence = evidence(&[
+            (Side::Client, PacketKind::Initial, number(0)),
+            (Side::Server, PacketKind::Retry, Contents::default()),
+            (Side::Client, PacketKind::Initial, number(second)),
+        ]);
+        evidence.trace.packets[1].token = b"token".to_vec();
+        evidence.trace.packets[2].token = token.to_vec();
+        evidence.check_retry()
+    };
+    assert_eq!(of(1, b"token"), Ok(()));
+    told(of(0, b"token"), "reset the packet number");
+    told(of(1, b"other"), "no Initial packet has the token");
+}

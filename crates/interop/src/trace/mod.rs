@@ -1,0 +1,128 @@
+//! The packets of a run, decrypted with the key log of one end.
+//!
+//! This is what the checks of the runner read from captures with tshark. Datagrams are those that the
+//! ends sent, before the link changed or dropped them.
+
+mod flow;
+mod hello;
+mod keys;
+mod packet;
+
+use std::net::SocketAddr;
+
+use courser_base::Side;
+use courser_emulator::{ObservedDatagram, Place};
+use courser_wire::packet::{self as wire_packet, Packet};
+use courser_wire::{ConnectionId, PacketKind};
+
+pub(crate) use self::flow::Facts;
+pub(crate) use self::keys::KeyLog;
+pub(crate) use self::packet::{Contents, SeenPacket};
+
+use self::flow::Flow;
+
+/// All packets that both ends sent, in order, and the connections that they belong to.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    pub(crate) packets: Vec<SeenPacket>,
+    flows: Vec<Flow>,
+}
+
+impl Trace {
+    /// Decrypts the packets of a run.
+    pub(crate) fn new(datagrams: &[ObservedDatagram], keys: &KeyLog) -> Self {
+        let mut trace = Self::default();
+        for (index, datagram) in datagrams.iter().enumerate() {
+            let from = match datagram.place {
+                Place::FromClient => Side::Client,
+                Place::FromServer => Side::Server,
+                Place::ToServer | Place::ToClient => continue,
+            };
+            trace.read(index, from, datagram, keys);
+        }
+        trace
+    }
+
+    /// Returns the packets that one end sent.
+    pub(crate) fn sent_by(&self, from: Side) -> impl Iterator<Item = &SeenPacket> {
+        self.packets
+            .iter()
+            .filter(move |packet| packet.from == from)
+    }
+
+    /// Returns the packets of one kind that one end sent.
+    pub(crate) fn of_kind(
+        &self,
+        from: Side,
+        kind: PacketKind,
+    ) -> impl Iterator<Item = &SeenPacket> {
+        self.sent_by(from).filter(move |packet| packet.kind == kind)
+    }
+
+    /// Returns the observations about each connection, in the order of their first packets.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = &Facts> {
+        self.flows.iter().map(Flow::facts)
+    }
+
+    /// Reads the packets of a datagram. A packet that cannot be read ends it.
+    fn read(&mut self, index: usize, from: Side, datagram: &ObservedDatagram, keys: &KeyLog) {
+        let bytes = &datagram.payload[..];
+        let mut start = 0;
+        while start < bytes.len() {
+            let found = self.find(from, datagram.client, bytes, start);
+            let local_cid_len = found.as_ref().map_or(0, |(_, len)| *len);
+            let Ok(header) = wire_packet::decode(bytes, start, local_cid_len) else {
+                return;
+            };
+            let known = found.map(|(flow, _)| flow);
+            let flow = known.or_else(|| self.begin(from, datagram.client, &header));
+            let packet = bytes.get(start..header.end).unwrap_or_default();
+            let contents = flow.and_then(|flow| {
+                let at = header.packet_number_offset - start;
+                let flow = &mut self.flows[flow];
+                flow.on_packet(from, &header, packet, at, keys)
+            });
+            let end = header.end;
+            let token = bytes.get(header.token.clone()).unwrap_or_default();
+            self.packets.push(SeenPacket {
+                datagram: index,
+                from,
+                kind: header.kind,
+                version: header.version,
+                destination: header.destination,
+                source: header.source,
+                token: token.to_vec(),
+                len: end - header.packet_number_offset,
+                contents,
+            });
+            start = end.max(start + 1);
+        }
+    }
+
+    /// Returns the connection of a packet and the length of the connection ID in its short header.
+    fn find(
+        &self,
+        from: Side,
+        client: SocketAddr,
+        bytes: &[u8],
+        start: usize,
+    ) -> Option<(usize, usize)> {
+        // A client that uses the same port, or an empty ID, again means its newest connection.
+        let mut newest_first = self.flows.iter().enumerate().rev();
+        newest_first.find_map(|(index, flow)| {
+            let len = flow.id_len(from, client, &bytes[start..])?;
+            Some((index, len))
+        })
+    }
+
+    /// Begins a connection with the first Initial packet of a client.
+    fn begin(&mut self, from: Side, client: SocketAddr, header: &Packet) -> Option<usize> {
+        if from != Side::Client || header.kind != PacketKind::Initial {
+            return None;
+        }
+        let (original, id): (ConnectionId, ConnectionId) = (header.destination, header.source);
+        self.flows
+            .push(Flow::new(client, header.version, original, id));
+        Some(self.flows.len() - 1)
+    }
+}
