@@ -23,6 +23,7 @@ mod offload;
 mod opening;
 mod outbox;
 mod pause;
+mod ping;
 mod receive_stream;
 pub mod runtime;
 mod send_stream;

@@ -32,6 +32,7 @@ impl Slot {
             Event::Stream(event) => self.on_stream_event(event, woken),
             Event::Datagram(event) => self.on_datagram_event(event, woken),
             Event::Lost(_) => self.on_end(woken),
+            Event::PingAnswered => self.wakers.waiters(Topic::Ping).wake_all(woken),
             Event::Confirmed | Event::PathChanged { .. } => {}
         }
     }

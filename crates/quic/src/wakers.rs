@@ -66,6 +66,8 @@ pub(crate) enum Topic {
     Datagram,
     /// Room for a datagram.
     DatagramRoom,
+    /// The answer to a PING.
+    Ping,
 }
 
 /// A list of waiting tasks.
@@ -115,6 +117,8 @@ pub(crate) struct ConnectionWakers {
     accept: [Waiters; 2],
     datagram: Waiters,
     datagram_room: Waiters,
+    /// Made when a task first waits for a PING: most connections send none for the application.
+    ping: Option<Box<Waiters>>,
     // A stream half belongs to one handle that is borrowed while it waits: one waker each.
     readers: ByStream,
     writers: ByStream,
@@ -135,6 +139,7 @@ impl ConnectionWakers {
             Topic::Accept(direction) => &mut self.accept[place(direction)],
             Topic::Datagram => &mut self.datagram,
             Topic::DatagramRoom => &mut self.datagram_room,
+            Topic::Ping => self.ping.get_or_insert_default(),
         }
     }
 
@@ -254,6 +259,9 @@ impl ConnectionWakers {
         topics
             .into_iter()
             .for_each(|waiters| waiters.wake_all(woken));
+        if let Some(ping) = &mut self.ping {
+            ping.wake_all(woken);
+        }
         wake_in_order(&mut self.readers, woken);
         wake_in_order(&mut self.writers, woken);
         woken.extend(

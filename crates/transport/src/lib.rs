@@ -20,6 +20,7 @@ mod flow;
 mod handshake;
 mod hasher;
 mod path;
+mod pings;
 mod protection;
 mod recovery;
 mod rng;
@@ -46,6 +47,7 @@ pub use endpoint::{
     CreationLimiter, Endpoint, EndpointStats, Incoming, PacketTooBig, ReceiveMeta, ReplyLimits,
 };
 pub use error::{PanicPayload, TransportError};
+pub use pings::Pings;
 pub use rng::Rng;
 pub use stream::{
     ClosedStream, FinishError, ReadError, StreamEvent, Streams, Undelivered, WriteError,

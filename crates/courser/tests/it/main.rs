@@ -21,6 +21,7 @@ mod incoming;
 mod io;
 mod offload;
 mod panics;
+mod ping;
 mod qlog;
 mod quinn;
 mod scale;

@@ -51,7 +51,9 @@ impl Application {
         };
         match what & 63 {
             0 => connection.close(now, input.number(), input.bytes()),
-            1 => connection.ping(),
+            1 => {
+                connection.pings().request();
+            }
             2 => drop(connection.initiate_key_update(now)),
             3 => {
                 let data = vec![7; usize::from(input.short())];

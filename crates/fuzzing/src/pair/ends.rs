@@ -187,7 +187,9 @@ impl End {
                     assert!(datagram.iter().all(|&byte| byte == datagram.len() as u8));
                 }
             }
-            11 => self.with(|connection| connection.ping()),
+            11 => self.with(|connection| {
+                connection.pings().request();
+            }),
             12 => self.with(|connection| {
                 let _ = connection.initiate_key_update(now);
             }),

@@ -114,6 +114,7 @@ pub(super) fn dispatch(
         Event::Datagram(_)
         | Event::HandshakeDataReady
         | Event::Confirmed
+        | Event::PingAnswered
         | Event::PathChanged { .. } => {}
     }
 }

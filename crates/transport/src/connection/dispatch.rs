@@ -121,6 +121,7 @@ fn on_ack_frame(
     if is_application {
         protection.check_acknowledged(frame.largest)?;
     }
+    owners.pings.on_ack_received(now);
     let before = recovery.remembered(space);
     let acknowledged = recovery.on_ack_frame(now, space, frame, owners);
     let mut effects = Effects::SETTLED

@@ -19,6 +19,8 @@ pub enum Event {
     Stream(StreamEvent),
     /// An event of the datagrams.
     Datagram(DatagramEvent),
+    /// Requests for a PING were answered: see [`Pings::answer`](crate::Pings::answer).
+    PingAnswered,
     /// The peer's address changed and the new one is in use.
     PathChanged {
         /// The new address; not yet proven.

@@ -21,6 +21,7 @@ impl Connection {
             ids: &mut self.ids,
             streams: &mut self.streams,
             datagrams: &mut self.datagrams,
+            pings: &mut self.pings,
             trace: &mut self.trace,
             rng: &mut self.rng,
         };
@@ -52,6 +53,7 @@ impl FrameOwners for Owners<'_> {
             }
             SentFrame::Datagrams { count } => self.datagrams.on_acked(count),
             SentFrame::TrackedDatagram { id } => self.datagrams.on_tracked_acked(id),
+            SentFrame::MeasuredPing { request, sent } => self.pings.on_acked(request, sent),
             SentFrame::Ping | SentFrame::PathProbe => {}
             // Loss recovery owns these.
             SentFrame::MtuProbe { .. } | SentFrame::AckFrequency { .. } => {}
@@ -77,6 +79,7 @@ impl FrameOwners for Owners<'_> {
             }
             SentFrame::Datagrams { count } => self.datagrams.on_lost(count),
             SentFrame::TrackedDatagram { id } => self.datagrams.on_tracked_lost(id),
+            SentFrame::MeasuredPing { request, .. } => self.pings.on_lost(request),
             // A newer ACK contains more, a PING has done its work, a path probe is made fresh.
             SentFrame::Ack { .. } | SentFrame::Ping | SentFrame::PathProbe => {}
             // Loss recovery owns these.

@@ -89,6 +89,7 @@ fn fill_all(
     if space != SpaceId::Application {
         return;
     }
+    owners.pings.write_frame(now, packet);
     let active = owners.paths.active_index();
     let probing = fill_path_frames(packet, now, active, owners);
     owners.handshake.write_frames(now, packet);

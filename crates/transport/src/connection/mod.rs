@@ -63,6 +63,7 @@ use crate::cid::ConnectionIds;
 use crate::datagram::{DatagramId, Datagrams, SendDatagramError, SendOptions};
 use crate::handshake::Handshake;
 use crate::path::paths::Paths;
+use crate::pings::Pings;
 use crate::protection::PacketProtection;
 use crate::recovery::LossRecovery;
 use crate::rng::Rng;
@@ -80,6 +81,7 @@ pub struct Connection {
     ids: ConnectionIds,
     streams: Streams,
     datagrams: Datagrams,
+    pings: Pings,
     recovery: LossRecovery,
     idle: Idle,
     suspicion: Suspicion,
@@ -192,14 +194,16 @@ impl Connection {
         if let Some(event) = self.streams.poll_event() {
             return Some(Event::Stream(event));
         }
+        if self.pings.take_news() {
+            return Some(Event::PingAnswered);
+        }
         self.datagrams.poll_event().map(Event::Datagram)
     }
 
-    /// Sends a PING, which the peer has to acknowledge.
-    pub fn ping(&mut self) {
-        if self.life.is_open() {
-            self.recovery.request_ping(SpaceId::Application);
-        }
+    /// Returns the PINGs of the application, to request one and learn its round-trip time.
+    /// [`Event::PingAnswered`] follows the answer.
+    pub fn pings(&mut self) -> &mut Pings {
+        &mut self.pings
     }
 
     /// Updates the 1-RTT keys.

@@ -6,6 +6,7 @@ use crate::cid::ConnectionIds;
 use crate::datagram::Datagrams;
 use crate::handshake::Handshake;
 use crate::path::paths::Paths;
+use crate::pings::Pings;
 use crate::rng::Rng;
 use crate::stream::Streams;
 
@@ -19,6 +20,7 @@ pub(super) struct Owners<'a> {
     pub(super) ids: &'a mut ConnectionIds,
     pub(super) streams: &'a mut Streams,
     pub(super) datagrams: &'a mut Datagrams,
+    pub(super) pings: &'a mut Pings,
     pub(super) trace: &'a mut Trace,
     /// For the data of challenges.
     pub(super) rng: &'a mut Rng,

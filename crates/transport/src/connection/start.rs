@@ -23,6 +23,7 @@ use crate::flow::WindowBudget;
 use crate::handshake::{Beginning, Handshake, HandshakeIds};
 use crate::path::Path;
 use crate::path::paths::Paths;
+use crate::pings::Pings;
 use crate::protection::PacketProtection;
 use crate::recovery::LossRecovery;
 use crate::rng::Rng;
@@ -183,6 +184,7 @@ fn assemble(
         ids: ConnectionIds::new(origin.local_source, first.peer),
         streams,
         datagrams: Datagrams::new(config.datagrams()),
+        pings: Pings::default(),
         recovery,
         idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
         suspicion: Suspicion::new(now),

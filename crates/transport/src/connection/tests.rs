@@ -29,6 +29,7 @@ mod offload;
 mod packet_too_big;
 mod parameters;
 mod paths;
+mod pings;
 mod recovery;
 mod streams;
 mod trace;

@@ -17,6 +17,7 @@ use crate::error::TransportError;
 use crate::handshake::Handshake;
 use crate::path::paths::{PathIndex, Paths};
 use crate::path::{MIN_DATAGRAM, Path};
+use crate::pings::Pings;
 use crate::recovery::{Demand, LossRecovery, SendPermit};
 use crate::space::SpaceId;
 
@@ -118,7 +119,13 @@ impl Connection {
             if built.len < mtu || is_lone || is_over {
                 break;
             }
-            content = if wants_control(&self.recovery, &self.handshake, &self.paths, &self.ids) {
+            content = if wants_control(
+                &self.recovery,
+                &self.handshake,
+                &self.paths,
+                &self.ids,
+                &self.pings,
+            ) {
                 Content::All
             } else if self.datagrams.wants_to_send() {
                 Content::Mixed
@@ -142,8 +149,13 @@ impl Connection {
     fn allowance(&mut self, now: Time) -> Option<(u64, Content)> {
         // The end of a message has a short way: it need not wait until there is room for a whole
         // datagram, nor for a quantum.
-        let has_more = wants_control(&self.recovery, &self.handshake, &self.paths, &self.ids)
-            || self.datagrams.wants_to_send();
+        let has_more = wants_control(
+            &self.recovery,
+            &self.handshake,
+            &self.paths,
+            &self.ids,
+            &self.pings,
+        ) || self.datagrams.wants_to_send();
         let mtu = u64::from(self.recovery.route().mtu());
         let left = (!has_more).then(|| self.streams.little_left(mtu));
         let demand = Demand {
@@ -199,7 +211,13 @@ impl Connection {
     /// True when there is anything at all for the application space.
     fn wants_to_send(&self) -> bool {
         self.acknowledger.is_due(SpaceId::Application)
-            || wants_control(&self.recovery, &self.handshake, &self.paths, &self.ids)
+            || wants_control(
+                &self.recovery,
+                &self.handshake,
+                &self.paths,
+                &self.ids,
+                &self.pings,
+            )
             || self.streams.wants_to_send()
             || self.datagrams.wants_to_send()
     }
@@ -376,8 +394,10 @@ fn wants_control(
     handshake: &Handshake,
     paths: &Paths,
     ids: &ConnectionIds,
+    pings: &Pings,
 ) -> bool {
     recovery.wants_ping(SpaceId::Application)
+        || pings.wants_to_send()
         || handshake.wants_to_send()
         || paths.active().wants_to_send()
         || ids.wants_to_send()

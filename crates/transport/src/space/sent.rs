@@ -1,5 +1,6 @@
 //! Records of the frames in sent packets, so that each fate reaches the owners of the frames.
 
+use courser_base::Time;
 use courser_wire::{Direction, StreamId};
 
 use crate::datagram::DatagramId;
@@ -14,6 +15,13 @@ pub enum SentFrame {
     },
     /// A PING, which makes the packet ack-eliciting and is never repeated.
     Ping,
+    /// A PING of the application, whose round trip is measured.
+    MeasuredPing {
+        /// The newest request that it answers.
+        request: u64,
+        /// The time at which it left.
+        sent: Time,
+    },
     /// A span of the CRYPTO stream of the packet's own space.
     Crypto {
         /// Offset of the first byte.

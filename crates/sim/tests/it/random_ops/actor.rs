@@ -172,7 +172,7 @@ impl Actor {
                 18 => update_keys(hands),
                 _ => {
                     if let Some(connection) = hands.context.connection(hands.handle) {
-                        connection.ping();
+                        connection.pings().request();
                         hands.count("ping");
                     }
                 }

@@ -115,7 +115,7 @@ fn probes_after_a_timeout_ask_for_an_ack_at_once() {
         pair.connect();
         let before = eye.client_sent(&pair).len();
         pair.link.filter = Some(Box::new(|_, _| false));
-        pair.client.connection().ping();
+        pair.client.connection().pings().request();
         pair.client.touch();
         pair.run_for(Duration::from_secs(1));
         assert!(pair.client.connection().stats().ptos > 0);

@@ -39,7 +39,7 @@ fn skip_a_number(pair: &mut Pair) -> u64 {
         "it is yet to come"
     );
     while next_number(&mut pair.server) <= skipped + 3 {
-        pair.server.connection().ping();
+        pair.server.connection().pings().request();
         pair.server.touch();
         pair.drive();
     }
@@ -98,7 +98,7 @@ fn number_about_to_be_skipped_counts_as_never_sent() {
     pair.link.filter = Some(Box::new(|_, _| false));
     let skipped = pair.server.connection().recovery.skip_at();
     while next_number(&mut pair.server) < skipped {
-        pair.server.connection().ping();
+        pair.server.connection().pings().request();
         pair.server.touch();
         pair.drive();
     }

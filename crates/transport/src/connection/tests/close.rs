@@ -405,7 +405,7 @@ fn closed_connection_takes_no_more_wishes() {
     close_client(&mut pair, 2, b"second");
     let (now, sent) = (pair.now, pair.client.sent.len());
     let connection = pair.client.connection();
-    connection.ping();
+    connection.pings().request();
     assert!(connection.initiate_key_update(now).is_err());
     assert_eq!(connection.streams().open(Direction::Bidirectional), None);
     pair.client.touch();

@@ -307,7 +307,7 @@ fn connection_without_packet_numbers_ends_in_silence() {
     let recovery = &mut pair.client.connection().recovery;
     recovery.skip_to_number(MAX_PACKET_NUMBER);
     let sent = pair.client.sent.len();
-    pair.client.connection().ping();
+    pair.client.connection().pings().request();
     pair.client.touch();
     pair.run_for(RTT);
     assert!(

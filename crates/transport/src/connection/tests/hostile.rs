@@ -215,7 +215,7 @@ fn close_at_any_time_leaves_nothing() {
             };
             connection.close(now, 5, b"enough");
             connection.close(now, 6, b"twice");
-            connection.ping();
+            connection.pings().request();
             let streams = connection.streams();
             if let Some(id) = streams.open(Direction::Bidirectional) {
                 let _ = streams.write(id, b"late");

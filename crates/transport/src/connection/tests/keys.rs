@@ -116,7 +116,7 @@ fn keys_only_ever_get_newer_over_many_updates_and_losses() {
     pair.link.reorder = 200;
     for round in 0..5 {
         // An end that only acknowledges is never acknowledged, so it must not update.
-        pair.server.connection().ping();
+        pair.server.connection().pings().request();
         pair.server.touch();
         pair.run_for(Duration::from_secs(3));
         if round % 2 == 0 {
@@ -162,7 +162,7 @@ fn keys_are_updated_by_themselves_when_due() {
     let mut pair = Pair::with(setup);
     pair.connect();
     for _ in 0..150 {
-        pair.client.connection().ping();
+        pair.client.connection().pings().request();
         pair.client.touch();
         pair.run_for(RTT * 2);
     }
@@ -193,7 +193,7 @@ fn next_automatic_update_waits_until_old_keys_are_gone() {
     let begun = pair.now;
     let before = pair.client.connection().stats().key_updates;
     for _ in 0..200 {
-        pair.client.connection().ping();
+        pair.client.connection().pings().request();
         pair.client.touch();
         pair.run_for(Duration::from_millis(5));
     }
@@ -379,7 +379,7 @@ fn worn_out_keys_end_the_connection() {
         if pair.client.connection().is_closed() {
             break;
         }
-        pair.client.connection().ping();
+        pair.client.connection().pings().request();
         pair.client.touch();
         pair.run_for(RTT / 4);
     }
@@ -395,7 +395,7 @@ fn update_in_time_saves_the_connection() {
     let (mut pair, eye) = Pair::watched_and_connected();
     set_limits(&mut pair, 32, 64);
     for _ in 0..150 {
-        pair.client.connection().ping();
+        pair.client.connection().pings().request();
         pair.client.touch();
         pair.run_for(RTT * 2);
     }

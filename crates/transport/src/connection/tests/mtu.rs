@@ -138,7 +138,7 @@ fn small_talk_and_handshake_send_no_probes() {
     let mut pair = Pair::with(setup(65_507));
     pair.connect();
     for _ in 0..20 {
-        pair.client.connection().ping();
+        pair.client.connection().pings().request();
         pair.client.touch();
         pair.run_for(RTT * 2);
     }
@@ -225,7 +225,7 @@ fn path_that_carries_only_small_packets_ends_the_connection() {
             let search = path.pair.client.connection().recovery.route().search();
             panic!("NO_VIABLE_PATH is never said: {search:?}");
         }
-        path.pair.client.connection().ping();
+        path.pair.client.connection().pings().request();
         transfer.step(&mut path.pair);
         path.pair.run_for(Duration::from_millis(50));
     }
@@ -240,7 +240,7 @@ fn path_that_carries_only_small_packets_ends_the_connection() {
 fn move_client(pair: &mut Pair, to: &str) {
     let to: SocketAddr = to.parse().expect("an address");
     pair.client.address = to;
-    pair.client.connection().ping();
+    pair.client.connection().pings().request();
     pair.client.touch();
     pair.run_for(RTT * 2);
 }

@@ -356,7 +356,7 @@ fn quote_without_a_packet_number_only_names_a_probe() {
 #[test]
 fn fixed_size_and_closed_connections_hear_nothing() {
     let mut pair = Pair::connected();
-    pair.client.connection().ping();
+    pair.client.connection().pings().request();
     pair.client.touch();
     pair.upload(50_000);
     let full = pair.client.sent.iter().rev();
@@ -384,7 +384,7 @@ fn message_about_an_address_left_behind_is_ignored() {
     let real = path.refused.borrow()[0].clone();
     path.pair.client.address = "10.0.0.1:50001".parse().expect("an address");
     path.carried.set(1472);
-    path.pair.client.connection().ping();
+    path.pair.client.connection().pings().request();
     path.pair.client.touch();
     path.pair.run_for(RTT * 2);
     assert!(!path.tell(&real, 1400, MANY));

@@ -47,7 +47,7 @@ fn rebind(pair: &mut Pair, to: SocketAddr) {
 }
 
 fn ping(pair: &mut Pair) {
-    pair.client.connection().ping();
+    pair.client.connection().pings().request();
     pair.client.touch();
 }
 

@@ -396,7 +396,7 @@ fn clock_that_jumps_or_stands_still_ends_nothing() {
             20 => {
                 // Datagrams arrive with earlier timestamps than those before.
                 pair.now = now.saturating_sub(Duration::from_secs(3600));
-                pair.client.connection().ping();
+                pair.client.connection().pings().request();
                 pair.client.touch();
                 pair.drive();
                 pair.now = now;

@@ -228,7 +228,7 @@ fn stopped_server_lets_nobody_in_and_keeps_whom_it_has() {
     pair.server.endpoint.set_server_config(None);
     assert!(answers(&mut pair, Stranger::new(1).initial()).is_empty());
     assert_eq!(pair.server.endpoint.stats().waiting, 0);
-    pair.client.connection().ping();
+    pair.client.connection().pings().request();
     pair.client.touch();
     let before = pair.server.connection().stats().packets_received;
     pair.run_for(RTT);

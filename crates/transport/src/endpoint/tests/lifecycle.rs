@@ -132,7 +132,7 @@ fn outdated_deadlines_do_not_pile_up() {
     pair.connect();
     let mut most = 0;
     for _ in 0..3000 {
-        pair.client.connection().ping();
+        pair.client.connection().pings().request();
         pair.client.touch();
         pair.run_for(Duration::from_millis(60));
         most = most
@@ -359,7 +359,7 @@ fn garbage_of_any_length_is_dropped() {
         (stats.connections, stats.waiting, stats.half_open),
         (1, 0, 0)
     );
-    pair.client.connection().ping();
+    pair.client.connection().pings().request();
     pair.client.touch();
     let before = pair.client.connection().stats().acks_received;
     pair.run_for(Duration::from_secs(1));

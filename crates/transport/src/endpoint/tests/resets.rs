@@ -9,7 +9,7 @@ use crate::testing::{client_address, server_address};
 
 /// Sends a PING from the client.
 fn ping(pair: &mut Pair) {
-    pair.client.connection().ping();
+    pair.client.connection().pings().request();
     pair.client.touch();
     pair.drive();
 }
@@ -58,7 +58,7 @@ fn client_forgets(pair: &mut Pair) {
     pair.frame_to_server(&Frame::NewConnectionId(frame));
     let handle = pair.client.handle.expect("connected");
     pair.client.endpoint.undo_add(handle);
-    pair.server.connection().ping();
+    pair.server.connection().pings().request();
     pair.server.touch();
 }
 

@@ -323,7 +323,7 @@ fn a_busy_endpoint_refuses_new_clients_and_keeps_those_it_has() {
     assert_eq!(outcome(&mut pair, &client(ONE, 1)), Outcome::Refused);
     let stats = pair.server.endpoint.stats();
     assert_eq!((stats.refused_while_busy, stats.half_open), (1, 0));
-    pair.client.connection().ping();
+    pair.client.connection().pings().request();
     pair.client.touch();
     let before = pair.server.connection().stats().packets_received;
     pair.run_for(RTT);

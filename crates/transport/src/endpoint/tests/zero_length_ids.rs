@@ -76,7 +76,7 @@ fn restarted_server_resets_a_client_without_ids() {
     let mut pair = pair();
     pair.connect();
     pair.restart_server();
-    pair.client.connection().ping();
+    pair.client.connection().pings().request();
     pair.client.touch();
     assert!(pair.run_until(Duration::from_secs(1), |pair| lost(&pair.client).is_some()));
     assert_eq!(lost(&pair.client), Some(&ConnectionError::Reset));

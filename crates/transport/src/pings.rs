@@ -1,0 +1,101 @@
+//! PING frames of the application, and the round trips that they measure. RFC 9000 §19.2.
+
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_wire::frame::Frame;
+
+use crate::build::packet_builder::PacketBuilder;
+use crate::space::sent::SentFrame;
+
+/// Requests of the application for a PING, in the order of their numbers.
+///
+/// One PING answers all requests made before it left, and its acknowledgement answers all earlier
+/// ones too. The state therefore has one size, however many requests wait.
+#[derive(Debug, Default)]
+pub struct Pings {
+    /// Number of the newest request.
+    requested: u64,
+    /// Number of the newest request that was answered.
+    answered: u64,
+    /// True while a PING waits to be sent.
+    is_due: bool,
+    /// True until the application has learned of the last answer.
+    has_news: bool,
+    /// Round-trip time of the last PING that was acknowledged.
+    round_trip: Duration,
+    /// The time of the ACK frame that is processed.
+    now: Time,
+}
+
+impl Pings {
+    /// Requests a PING and returns the number of the request, for [`Pings::answer`]. Requests that
+    /// wait for the same packet share one frame and one number.
+    pub fn request(&mut self) -> u64 {
+        if !self.is_due {
+            self.is_due = true;
+            self.requested += 1;
+        }
+        self.requested
+    }
+
+    /// Returns the round-trip time that answers a request, or `None` until there is one. It counts
+    /// from the packet that was acknowledged: a PING that is lost is replaced by another.
+    ///
+    /// The time contains the delay that the peer takes before it acknowledges. If later requests
+    /// were answered too, it belongs to the last of them.
+    pub fn answer(&self, request: u64) -> Option<Duration> {
+        (self.answered >= request).then_some(self.round_trip)
+    }
+
+    /// Returns true while a PING waits to be sent.
+    #[inline]
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.is_due
+    }
+
+    /// Writes the PING that waits, if there is one.
+    #[inline]
+    pub(crate) fn write_frame(&mut self, now: Time, packet: &mut PacketBuilder<'_>) {
+        if !self.is_due || packet.remaining() < 1 {
+            return;
+        }
+        self.is_due = false;
+        Frame::Ping.encode(packet.writer());
+        packet.record(SentFrame::MeasuredPing {
+            request: self.requested,
+            sent: now,
+        });
+    }
+
+    /// Notes the time of an ACK frame, before [`Pings::on_acked`] for each PING it acknowledges.
+    #[inline]
+    pub(crate) fn on_ack_received(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// Processes the acknowledgement of the PING for `request` that left at `sent`.
+    pub(crate) fn on_acked(&mut self, request: u64, sent: Time) {
+        if request <= self.answered {
+            return;
+        }
+        (self.answered, self.round_trip) = (request, self.now - sent);
+        self.has_news = true;
+        if self.answered == self.requested {
+            // A probe may have requested another copy.
+            self.is_due = false;
+        }
+    }
+
+    /// Processes the loss of the PING for `request`: another one replaces it, unless the request is
+    /// answered.
+    pub(crate) fn on_lost(&mut self, request: u64) {
+        self.is_due |= request > self.answered;
+    }
+
+    /// Returns true once after requests were answered.
+    #[inline]
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+}
