@@ -37,16 +37,16 @@ mod wait;
 mod wakers;
 mod write;
 
-pub use courser_base::Side;
+pub use courser_base::{EcnCounts, Rate, Side};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{QueuedKeyLog, rustls};
 pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, ClosedStream, ConnectionError, ConnectionStats,
-    DatagramFate, DatagramStats, EndpointConfig, EndpointStats, KeyUpdateBlocked, MemoryTokenStore,
-    PathStats, PeerClose, ReplyLimits, RetryPolicy, TokenStore, TransportConfig, TransportError,
-    UdpStats,
+    DatagramFate, DatagramStats, EndpointConfig, EndpointStats, FrameCounts, KeyUpdateBlocked,
+    MemoryTokenStore, PathStats, PeerClose, ReplyLimits, RetryPolicy, TokenStore, TransportConfig,
+    TransportError, UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{

@@ -17,6 +17,7 @@ mod datagram;
 mod endpoint;
 mod error;
 mod flow;
+mod frame_counts;
 mod handshake;
 mod hasher;
 mod path;
@@ -47,6 +48,7 @@ pub use endpoint::{
     CreationLimiter, Endpoint, EndpointStats, Incoming, PacketTooBig, ReceiveMeta, ReplyLimits,
 };
 pub use error::{PanicPayload, TransportError};
+pub use frame_counts::FrameCounts;
 pub use pings::Pings;
 pub use rng::Rng;
 pub use stream::{

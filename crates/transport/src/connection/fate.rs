@@ -54,7 +54,10 @@ impl FrameOwners for Owners<'_> {
             SentFrame::Datagrams { count } => self.datagrams.on_acked(count),
             SentFrame::TrackedDatagram { id } => self.datagrams.on_tracked_acked(id),
             SentFrame::MeasuredPing { request, sent } => self.pings.on_acked(request, sent),
-            SentFrame::Ping | SentFrame::PathProbe => {}
+            SentFrame::Ping
+            | SentFrame::ImmediateAck
+            | SentFrame::PathChallenge
+            | SentFrame::PathResponse => {}
             // Loss recovery owns these.
             SentFrame::MtuProbe { .. } | SentFrame::AckFrequency { .. } => {}
         }
@@ -81,7 +84,11 @@ impl FrameOwners for Owners<'_> {
             SentFrame::TrackedDatagram { id } => self.datagrams.on_tracked_lost(id),
             SentFrame::MeasuredPing { request, .. } => self.pings.on_lost(request),
             // A newer ACK contains more, a PING has done its work, a path probe is made fresh.
-            SentFrame::Ack { .. } | SentFrame::Ping | SentFrame::PathProbe => {}
+            SentFrame::Ack { .. }
+            | SentFrame::Ping
+            | SentFrame::ImmediateAck
+            | SentFrame::PathChallenge
+            | SentFrame::PathResponse => {}
             // Loss recovery owns these.
             SentFrame::MtuProbe { .. } | SentFrame::AckFrequency { .. } => {}
         }

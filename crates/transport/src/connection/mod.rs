@@ -56,6 +56,7 @@ use self::fill::frame_room;
 use self::idle::Idle;
 use self::life::Life;
 use self::packet_too_big::quoted;
+use self::stats::Counters;
 use self::suspicion::Suspicion;
 use self::trace::Trace;
 use crate::acknowledger::Acknowledger;
@@ -86,7 +87,7 @@ pub struct Connection {
     idle: Idle,
     suspicion: Suspicion,
     events: VecDeque<Event>,
-    stats: ConnectionStats,
+    counters: Counters,
     rng: Rng,
     trace: Trace,
 }
@@ -226,7 +227,7 @@ impl Connection {
 
     /// Returns counters, and the state of the path.
     pub fn stats(&self) -> ConnectionStats {
-        let counters = self.streams.counters();
+        let streams = self.streams.counters();
         let recovery = self.recovery.stats();
         ConnectionStats {
             key_updates: self.protection.updates(),
@@ -238,13 +239,23 @@ impl Connection {
             congestion_events: recovery.congestion_events,
             congestion_events_undone: recovery.congestion_events_undone,
             ptos: recovery.ptos,
-            data_sent: counters.data_sent,
-            data_retransmitted: counters.data_retransmitted,
-            data_acked: counters.data_acked,
-            data_received: counters.data_received,
+            data_sent: streams.data_sent,
+            data_retransmitted: streams.data_retransmitted,
+            data_acked: streams.data_acked,
+            data_received: streams.data_received,
             datagrams: self.datagrams.stats(),
+            frames_sent: self.recovery.frames_sent(),
+            frames_received: self.counters.frames_received,
+            ecn_sent: recovery.ecn_sent,
+            ecn_received: self.counters.ecn_received,
+            ce_received: self.counters.ecn_received.ce,
+            udp_sent: self.counters.udp_sent,
+            udp_received: self.counters.udp_received,
+            packets_received: self.counters.packets_received,
+            packets_dropped: self.counters.packets_dropped,
+            ack_eliciting_received: self.counters.ack_eliciting_received,
+            handshake_time: self.counters.handshake_time,
             path: self.recovery.route().stats(),
-            ..self.stats
         }
     }
 

@@ -42,7 +42,7 @@ impl Connection {
                     owners.trace.protocol(now, protocol);
                     let time = owners.handshake.complete(now)?;
                     recovery.on_handshake_complete();
-                    self.stats.handshake_time = Some(time);
+                    self.counters.handshake_time = Some(time);
                     self.enter(now, State::Complete);
                     self.events.push_back(Event::Connected);
                     if self.handshake.side().is_server() {

@@ -1,6 +1,6 @@
 //! One datagram in: split it, open its packets, hand on their frames.
 
-use courser_base::{Ecn, Time};
+use courser_base::Time;
 use courser_telemetry::{PacketBuffered, PathState, Reason, Record};
 use courser_wire::frame::{ConnectionClose, Frame, FrameError, Frames, permitted};
 use courser_wire::packet::{self, Packet, PacketKind};
@@ -47,8 +47,8 @@ impl Connection {
         datagram: &mut [u8],
         first: &Packet,
     ) {
-        self.stats.udp_received.datagrams += 1;
-        self.stats.udp_received.bytes += arrival.len as u64;
+        self.counters.udp_received.datagrams += 1;
+        self.counters.udp_received.bytes += arrival.len as u64;
         let is_known = self.paths.on_datagram(arrival.path, arrival.len);
         if !self.life.on_datagram() {
             return;
@@ -75,7 +75,7 @@ impl Connection {
                 }
             }
         } else {
-            self.stats.packets_dropped += 1;
+            self.counters.packets_dropped += 1;
             self.trace
                 .packet_dropped(arrival.now, first, Reason::UnknownPath);
         }
@@ -100,7 +100,7 @@ impl Connection {
             Err(error) => (None, Some(error)),
         };
         if let Some(reason) = reason {
-            self.stats.packets_dropped += 1;
+            self.counters.packets_dropped += 1;
             self.trace.packet_dropped(arrival.now, packet, reason);
         }
         let Some(error) = error else {
@@ -236,6 +236,7 @@ impl Connection {
                 let reason = "frame type not allowed in this packet type";
                 return Err(TransportError::protocol_violation(reason).in_frame(frame_type));
             }
+            self.counters.frames_received.on_received(&frame);
             let (recovery, protection, mut owners) = self.split();
             let effects = dispatch(&frame, carrier, recovery, protection, &mut owners)
                 .map_err(|error| error.in_frame(frame_type))?;
@@ -268,7 +269,7 @@ impl Connection {
     ) -> Result<(), TransportError> {
         let Carrier { arrival, space, .. } = carrier;
         let now = arrival.now;
-        self.stats.packets_received += 1;
+        self.counters.packets_received += 1;
         self.idle.on_received(now);
         if !self.life.is_open() {
             return Ok(());
@@ -292,8 +293,8 @@ impl Connection {
                 ends_stream: effects.has(Effects::ENDS_STREAM),
                 wants_ack: effects.has(Effects::WANTS_ACK),
             };
-            self.stats.ce_received += u64::from(arrival.ecn == Ecn::Ce);
-            self.stats.ack_eliciting_received += u64::from(arrived.ack_eliciting);
+            self.counters.ecn_received.count(arrival.ecn);
+            self.counters.ack_eliciting_received += u64::from(arrived.ack_eliciting);
             let is_largest = self.acknowledger.on_packet(now, space, &arrived);
             if space == SpaceId::Application && self.life.is_confirmed() {
                 let is_move = is_largest && effects.has(Effects::BEYOND_PROBING);
@@ -372,7 +373,7 @@ impl Connection {
 
     /// All packets of a receive batch are processed.
     pub(crate) fn on_batch_end(&mut self, now: Time) {
-        self.stats.udp_received.batches += 1;
+        self.counters.udp_received.batches += 1;
         let rtt = self.recovery.route().rtt().smoothed();
         self.acknowledger.on_batch_end(now, rtt);
     }

@@ -12,7 +12,7 @@ use super::Connection;
 use super::idle::Idle;
 use super::life::Life;
 use super::spaces::open_initial;
-use super::stats::ConnectionStats;
+use super::stats::Counters;
 use super::suspicion::Suspicion;
 use super::trace::{Start, Trace};
 use crate::acknowledger::{Acknowledger, Promise};
@@ -189,7 +189,7 @@ fn assemble(
         idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
         suspicion: Suspicion::new(now),
         events: VecDeque::new(),
-        stats: ConnectionStats::default(),
+        counters: Counters::default(),
         rng: origin.rng,
         trace,
     };

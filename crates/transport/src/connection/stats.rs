@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use courser_base::EcnCounts;
+
 pub use crate::recovery::stats::PathStats;
 
 use crate::build::transmit::Transmit;
 use crate::datagram::DatagramStats;
+use crate::frame_counts::FrameCounts;
 
 /// Datagrams and bytes in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -26,6 +29,19 @@ impl UdpStats {
         let size = batch.segment_size.unwrap_or(batch.len);
         self.datagrams += batch.len.div_ceil(size) as u64;
     }
+}
+
+/// The counters that belong to no part of the connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) udp_sent: UdpStats,
+    pub(super) udp_received: UdpStats,
+    pub(super) packets_received: u64,
+    pub(super) packets_dropped: u64,
+    pub(super) ack_eliciting_received: u64,
+    pub(super) frames_received: FrameCounts,
+    pub(super) ecn_received: EcnCounts,
+    pub(super) handshake_time: Option<Duration>,
 }
 
 /// Counters since the connection began, and the state of its path.
@@ -69,6 +85,14 @@ pub struct ConnectionStats {
     pub data_received: u64,
     /// Datagrams of RFC 9221.
     pub datagrams: DatagramStats,
+    /// Frames sent, by type. Retransmissions count again.
+    pub frames_sent: FrameCounts,
+    /// Frames in packets that were opened and are no duplicates, by type.
+    pub frames_received: FrameCounts,
+    /// Packets sent with each ECN mark. The rest of `packets_sent` had none (RFC 9000 §13.4).
+    pub ecn_sent: EcnCounts,
+    /// Packets received with each ECN mark, and processed.
+    pub ecn_received: EcnCounts,
     /// Packets received with a CE mark.
     pub ce_received: u64,
     /// Time from the first packet to the end of the handshake, once it is over.

@@ -16,6 +16,7 @@ mod ack_frequency;
 mod acks;
 mod cids;
 mod close;
+mod counts;
 mod credit;
 mod crypto;
 mod datagrams;

@@ -44,7 +44,7 @@ impl Connection {
             self.transmit_close(now, buffer)
         }?;
         self.trace.changes(now, &self.recovery);
-        self.stats.udp_sent.on_batch(&transmit);
+        self.counters.udp_sent.on_batch(&transmit);
         Some(transmit)
     }
 

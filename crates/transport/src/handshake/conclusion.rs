@@ -78,8 +78,10 @@ impl Conclusion {
         let frames = self.tokens.iter().map(|token| NewToken { token });
         let len: usize = frames.clone().map(|frame| frame.encoded_len()).sum();
         if len <= packet.remaining() {
-            frames.for_each(|frame| frame.encode(packet.writer()));
-            packet.record(SentFrame::NewToken);
+            for frame in frames {
+                frame.encode(packet.writer());
+                packet.record(SentFrame::NewToken);
+            }
             self.sends_tokens = false;
         }
     }

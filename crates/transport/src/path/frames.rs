@@ -37,7 +37,7 @@ impl Paths {
             && packet.remaining() >= PROBE_FRAME
         {
             PathResponse { data }.encode(packet.writer());
-            packet.record(SentFrame::PathProbe);
+            packet.record(SentFrame::PathResponse);
             path.validation.on_response_sent();
             written.any = true;
         }
@@ -45,7 +45,7 @@ impl Paths {
             && packet.remaining() >= PROBE_FRAME
         {
             PathChallenge { data }.encode(packet.writer());
-            packet.record(SentFrame::PathProbe);
+            packet.record(SentFrame::PathChallenge);
             // The datagram is as large as the address's limit allows.
             let is_full = path.budget() >= MIN_INITIAL_DATAGRAM as u64;
             path.validation.on_challenge_sent(now, data, is_full);

@@ -141,6 +141,10 @@ impl LossRecovery {
             self.stats.congestion_events += 1;
         }
         let rate = route.delivery.sample(now, route.rtt.min());
+        if let Some(sample) = &rate {
+            let delivered = route.delivery.delivered();
+            route.bandwidth.on_sample(sample, delivered);
+        }
         // Packets sent before the window collapsed must not open it again at once.
         if newly.bytes > 0 && !lost.is_persistent {
             let ack = RouteAck {

@@ -84,8 +84,7 @@ impl Filling<'_> {
             return;
         }
         let is_urgent = space.probes > 0 && id == SpaceId::Application;
-        question(is_urgent && self.ack_request.is_offered()).encode(packet.writer());
-        packet.record(SentFrame::Ping);
+        ask(is_urgent && self.ack_request.is_offered(), packet);
         space.ping = false;
     }
 
@@ -98,18 +97,20 @@ impl Filling<'_> {
     /// Fills an MTU probe with PING and PADDING (RFC 9000 §14.4), or rather the frame that is
     /// answered without delay (draft-ietf-quic-ack-frequency-12 §8.3).
     pub(crate) fn write_size_probe(&self, probe: u32, size: u16, packet: &mut PacketBuilder<'_>) {
-        question(self.ack_request.is_offered()).encode(packet.writer());
+        ask(self.ack_request.is_offered(), packet);
         let path = self.route.id();
         packet.record(SentFrame::MtuProbe { probe, size, path });
         packet.pad_to(usize::from(size));
     }
 }
 
-/// Returns the frame that asks for an acknowledgement.
-fn question(is_urgent: bool) -> Frame<'static> {
-    if is_urgent {
-        Frame::ImmediateAck
+/// Writes the frame that asks for an acknowledgement.
+fn ask(is_urgent: bool, packet: &mut PacketBuilder<'_>) {
+    let (frame, record) = if is_urgent {
+        (Frame::ImmediateAck, SentFrame::ImmediateAck)
     } else {
-        Frame::Ping
-    }
+        (Frame::Ping, SentFrame::Ping)
+    };
+    frame.encode(packet.writer());
+    packet.record(record);
 }

@@ -7,6 +7,7 @@
 
 pub(crate) mod ack_request;
 mod acks;
+mod bandwidth;
 mod built;
 mod filling;
 mod losses;
@@ -50,6 +51,7 @@ use self::routes::Routes;
 use self::sent_space::{SentSpace, SentSpaces};
 use self::stats::RecoveryStats;
 use crate::config::TransportConfig;
+use crate::frame_counts::FrameCounts;
 use crate::rng::Rng;
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrames};
@@ -159,7 +161,7 @@ impl LossRecovery {
         self.forget_all();
         (self.spaces.initial, self.spaces.handshake) = (None, None);
         self.spaces.application.sent = SentPackets::new();
-        self.lists = FrameLists::default();
+        self.lists.give_back();
         (self.lost, self.lost_packets) = (Vec::new(), Vec::new());
         self.lately_lost = LostPackets::new();
         self.routes.give_back();
@@ -271,6 +273,11 @@ impl LossRecovery {
     /// Counters since the connection began.
     pub(crate) fn stats(&self) -> &RecoveryStats {
         &self.stats
+    }
+
+    /// Numbers of frames sent since the connection began.
+    pub(crate) fn frames_sent(&self) -> FrameCounts {
+        self.lists.counts()
     }
 
     /// The ECN mark for a packet of a space.

@@ -163,6 +163,7 @@ impl LossRecovery {
         if let Some(space) = self.spaces.get_mut(id) {
             space.on_packet_sent(now, built, ecn, flight, is_on_active);
         }
+        self.stats.ecn_sent.count(ecn);
         self.stats.packets_sent += 1;
     }
 
@@ -171,6 +172,7 @@ impl LossRecovery {
         if let Some(space) = self.spaces.get_mut(id) {
             space.next_number = number + 1;
         }
+        self.lists.on_close_sent();
         self.stats.packets_sent += 1;
     }
 

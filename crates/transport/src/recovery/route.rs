@@ -8,6 +8,7 @@ use courser_recovery::{
     MtuSearch, Pacer, PersistentCongestion, RttEstimator, Sent, SpuriousLoss,
 };
 
+use super::bandwidth::Bandwidth;
 use super::refused::Refused;
 use super::stats::PathStats;
 use crate::config::TransportConfig;
@@ -27,6 +28,8 @@ pub(crate) struct Route {
     pub(super) congestion: CongestionController,
     /// Measures how fast the network delivers.
     pub(super) delivery: DeliveryRate,
+    /// The rate for users.
+    pub(super) bandwidth: Bandwidth,
     /// Spreads batches over the round trip.
     pub(super) pacer: Pacer,
     /// Detects losses that last long enough to forget the window.
@@ -60,6 +63,7 @@ impl Route {
             rtt: RttEstimator::new(config.initial_rtt),
             congestion: config.new_controller(config.mtu, seed),
             delivery: DeliveryRate::new(),
+            bandwidth: Bandwidth::default(),
             pacer: Pacer::new(now, config.mtu),
             persistent: PersistentCongestion::new(),
             bytes_in_flight: 0,
@@ -147,6 +151,9 @@ impl Route {
             mtu: self.mtu,
             ssthresh: self.congestion.ssthresh(),
             pacing_rate: self.congestion.pacing_rate(&self.rtt),
+            delivery_rate: self.bandwidth.latest(),
+            is_delivery_rate_app_limited: self.bandwidth.is_app_limited(),
+            bandwidth: self.bandwidth.estimate(),
             controller: self.congestion.name(),
         }
     }

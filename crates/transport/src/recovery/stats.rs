@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use courser_base::Rate;
+use courser_base::{EcnCounts, Rate};
 
 /// State of the path in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -23,6 +23,16 @@ pub struct PathStats {
     pub ssthresh: Option<u64>,
     /// The rate at which the congestion controller wants to send, if it has one.
     pub pacing_rate: Option<Rate>,
+    /// The rate at which the path delivered the bytes of the latest sample; `None` until there is
+    /// one. draft-ietf-ccwg-bbr §4.1.
+    pub delivery_rate: Option<Rate>,
+    /// True if there was too little to send for the latest sample to show what the path can
+    /// deliver.
+    pub is_delivery_rate_app_limited: bool,
+    /// An estimate of the bandwidth of the path: the highest delivery rate of the last 10 to 20
+    /// round trips. Samples that were limited by the application count only if they exceed it.
+    /// `None` until there is a sample.
+    pub bandwidth: Option<Rate>,
     /// The congestion controller's name.
     pub controller: &'static str,
 }
@@ -44,4 +54,6 @@ pub(crate) struct RecoveryStats {
     pub(crate) congestion_events_undone: u64,
     /// Probe timeouts.
     pub(crate) ptos: u64,
+    /// Packets sent with each mark.
+    pub(crate) ecn_sent: EcnCounts,
 }

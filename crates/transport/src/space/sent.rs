@@ -4,6 +4,7 @@ use courser_base::Time;
 use courser_wire::{Direction, StreamId};
 
 use crate::datagram::DatagramId;
+use crate::frame_counts::FrameCounts;
 
 /// A frame whose owner is notified when its packet is acknowledged or lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +16,8 @@ pub enum SentFrame {
     },
     /// A PING, which makes the packet ack-eliciting and is never repeated.
     Ping,
+    /// An IMMEDIATE_ACK, which is never repeated either.
+    ImmediateAck,
     /// A PING of the application, whose round trip is measured.
     MeasuredPing {
         /// The newest request that it answers.
@@ -102,8 +105,10 @@ pub enum SentFrame {
     NewToken,
     /// HANDSHAKE_DONE.
     HandshakeDone,
-    /// PATH_CHALLENGE or PATH_RESPONSE: never repeated as such (RFC 9000 §13.3).
-    PathProbe,
+    /// PATH_CHALLENGE: another one replaces it (RFC 9000 §13.3).
+    PathChallenge,
+    /// PATH_RESPONSE: never repeated (RFC 9000 §13.3).
+    PathResponse,
     /// ACK_FREQUENCY; a lost one is replaced by the current request.
     AckFrequency {
         /// Sequence number of the request.
@@ -119,7 +124,7 @@ pub enum SentFrame {
         /// Returns the datagram.
         id: DatagramId,
     },
-    /// All frames of a datagram that probes for a larger size. The search of its path sends another
+    /// A datagram that probes for a larger size. The search of its path sends another
     /// probe.
     MtuProbe {
         /// Number of the probe on its path.
@@ -135,6 +140,41 @@ impl SentFrame {
     /// Returns true for datagrams, which are never repeated.
     pub fn is_datagram(self) -> bool {
         matches!(self, Self::Datagrams { .. } | Self::TrackedDatagram { .. })
+    }
+
+    /// Counts the frame in the counts of its type.
+    #[inline]
+    fn count(self, counts: &mut FrameCounts) {
+        let count = match self {
+            // The frame that makes the probe ack-eliciting has a record of its own.
+            Self::MtuProbe { .. } => return,
+            Self::Datagrams { count } => {
+                counts.datagram += u64::from(count);
+                return;
+            }
+            Self::TrackedDatagram { .. } => &mut counts.datagram,
+            Self::Ping | Self::MeasuredPing { .. } => &mut counts.ping,
+            Self::Ack { .. } => &mut counts.ack,
+            Self::ResetStream { .. } => &mut counts.reset_stream,
+            Self::StopSending { .. } => &mut counts.stop_sending,
+            Self::Crypto { .. } => &mut counts.crypto,
+            Self::NewToken => &mut counts.new_token,
+            Self::Stream { .. } => &mut counts.stream,
+            Self::MaxData { .. } => &mut counts.max_data,
+            Self::MaxStreamData { .. } => &mut counts.max_stream_data,
+            Self::MaxStreams { .. } => &mut counts.max_streams,
+            Self::DataBlocked { .. } => &mut counts.data_blocked,
+            Self::StreamDataBlocked { .. } => &mut counts.stream_data_blocked,
+            Self::StreamsBlocked { .. } => &mut counts.streams_blocked,
+            Self::NewConnectionId { .. } => &mut counts.new_connection_id,
+            Self::RetireConnectionId { .. } => &mut counts.retire_connection_id,
+            Self::PathChallenge => &mut counts.path_challenge,
+            Self::PathResponse => &mut counts.path_response,
+            Self::HandshakeDone => &mut counts.handshake_done,
+            Self::AckFrequency { .. } => &mut counts.ack_frequency,
+            Self::ImmediateAck => &mut counts.immediate_ack,
+        };
+        *count += 1;
     }
 }
 
@@ -243,6 +283,7 @@ impl SentFrames {
 pub struct FrameLists {
     current: SentFrames,
     pool: Pool,
+    counts: FrameCounts,
 }
 
 #[derive(Debug, Default)]
@@ -261,6 +302,7 @@ impl FrameLists {
     /// Adds a frame to the record of the packet being built.
     #[inline]
     pub fn push(&mut self, frame: SentFrame) {
+        frame.count(&mut self.counts);
         self.current.push(frame, &mut self.pool);
     }
 
@@ -268,6 +310,21 @@ impl FrameLists {
     #[inline]
     pub fn take(&mut self) -> SentFrames {
         self.current
+    }
+
+    /// Returns the numbers of frames so far.
+    pub(crate) fn counts(&self) -> FrameCounts {
+        self.counts
+    }
+
+    /// Counts a CONNECTION_CLOSE, which needs no record.
+    pub(crate) fn on_close_sent(&mut self) {
+        self.counts.connection_close += 1;
+    }
+
+    /// Frees all lists, because their packets are forgotten.
+    pub(crate) fn give_back(&mut self) {
+        self.pool = Pool::default();
     }
 
     /// Returns the number of lists in use.

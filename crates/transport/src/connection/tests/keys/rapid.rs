@@ -29,10 +29,10 @@ fn updates_with_every_packet_keep_two_generations_and_lose_nothing() {
     // The keys of two generations ago are gone: the packet is as good as noise.
     let number = honest + 2 * GENERATIONS as u64;
     let stale = eye.forge_client(&mut pair, GENERATIONS - 3, &ping().number(number));
-    let before = pair.server.connection().stats.packets_received;
+    let before = pair.server.connection().stats().packets_received;
     pair.send_to_server(stale);
     assert_eq!(
-        pair.server.connection().stats.packets_received,
+        pair.server.connection().stats().packets_received,
         before,
         "not authentic any more"
     );
