@@ -94,7 +94,7 @@ pub mod h3;
 #[cfg(feature = "server")]
 pub mod server;
 
-pub use courser_base::Side;
+pub use courser_base::{EcnCounts, Rate, Side};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 #[cfg(feature = "files")]
 pub use courser_files as files;
@@ -104,16 +104,17 @@ pub use courser_quic::{
     Connecting, Connection, DatagramOptions, Endpoint, ExportKeyingMaterialError, HandshakeFailure,
     HandshakeFailureKind, HandshakeOffer, Identity, Incoming, IncomingFuture, PendingFate,
     ReadError, ReadExactError, ReadToEndError, RecvStream, RetryError, SendDatagramError,
-    SendStream, ServerConfig, StoppedError, TooLarge, VarInt, WriteError, Written,
+    SendStream, ServerConfig, StoppedError, TooLarge, VarInt, WeakConnection, WriteError, Written,
     default_memory_budget, runtime,
 };
 pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{QueuedKeyLog, rustls};
 pub use courser_transport::{
-    AddressFilter, AddressListError, AddressPrefix, ConnectionError, ConnectionStats, DatagramFate,
-    DatagramStats, EndpointConfig, EndpointStats, KeyUpdateBlocked, MemoryTokenStore, PathStats,
-    PeerClose, ReplyLimits, RetryPolicy, TokenStore, TransportConfig, TransportError, UdpStats,
+    AddressFilter, AddressListError, AddressPrefix, BlockedBy, ConnectionError, ConnectionStats,
+    DatagramFate, DatagramStats, EndpointConfig, EndpointStats, FrameCounts, KeyUpdateBlocked,
+    MemoryTokenStore, PathStats, PeerClose, RecvStreamStats, ReplyLimits, RetryPolicy,
+    SendStreamStats, TokenStore, TransportConfig, TransportError, UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{

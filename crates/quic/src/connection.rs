@@ -13,7 +13,7 @@ use courser_tls::rustls::pki_types::CertificateDer;
 use courser_transport::{self as transport, ConnectionError, ConnectionStats, KeyUpdateBlocked};
 use courser_wire::{Direction, StreamId};
 
-use crate::error::ExportKeyingMaterialError;
+use crate::error::{ExportKeyingMaterialError, WriteError};
 use crate::handles::ConnectionRef;
 use crate::shard::Locked;
 use crate::wakers::{List, Ticket, Topic};
@@ -366,7 +366,9 @@ impl Connection {
         }
         let mut woken = Vec::new();
         locked.slot(handle).wakers.wake_reader(id, &mut woken);
-        locked.slot(handle).wakers.wake_writer(id, &mut woken);
+        let slot = locked.slot(handle);
+        slot.wakers.wake_writer(id, &mut woken);
+        slot.end_watches(id, &Err(WriteError::ClosedStream), &mut woken);
         locked.woken.append(&mut woken);
         locked.used(handle, 0);
     }

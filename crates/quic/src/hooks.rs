@@ -7,8 +7,8 @@
 //! control that depends on what is read. The server and the client need a share of the memory budget,
 //! the amount of unacknowledged data, and session tickets for each server.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -21,7 +21,6 @@ pub use crate::shard::Afterwards;
 pub use crate::wakers::{Ticket, Waiters};
 pub use crate::write::Write;
 
-use crate::handles::ConnectionRef;
 use crate::shard::Locked;
 use crate::{
     ClientConfig, ConfigError, Connection, ConnectionError, Endpoint, Identity, ReadError,
@@ -63,9 +62,6 @@ pub trait ConnectionHooks {
 
     /// Resets and stops a stream whose handles are elsewhere.
     fn abort_stream(&self, id: StreamId, code: VarInt);
-
-    /// Returns a handle that does not keep the connection open.
-    fn downgrade(&self) -> WeakConnection;
 }
 
 /// Operations on a [`SendStream`].
@@ -190,10 +186,6 @@ impl ConnectionHooks for Connection {
     fn abort_stream(&self, id: StreamId, code: VarInt) {
         Connection::abort_stream(self, id, code);
     }
-
-    fn downgrade(&self) -> WeakConnection {
-        WeakConnection(Arc::downgrade(&self.0))
-    }
 }
 
 impl SendStreamHooks for SendStream {
@@ -296,16 +288,5 @@ impl LockedStreams<'_, '_> {
         if let Some(streams) = self.locked.streams(self.handle) {
             let _ = streams.set_priority(id, priority);
         }
-    }
-}
-
-/// A handle of a connection that does not keep it open.
-#[derive(Clone, Debug)]
-pub struct WeakConnection(Weak<ConnectionRef>);
-
-impl WeakConnection {
-    /// Returns the connection while another handle of it exists.
-    pub fn upgrade(&self) -> Option<Connection> {
-        self.0.upgrade().map(Connection)
     }
 }

@@ -24,6 +24,7 @@ mod opening;
 mod outbox;
 mod pause;
 mod ping;
+mod progress;
 mod receive_stream;
 pub mod runtime;
 mod send_stream;
@@ -35,6 +36,7 @@ mod timing;
 mod var_int;
 mod wait;
 mod wakers;
+mod weak;
 mod write;
 
 pub use courser_base::{EcnCounts, Rate, Side};
@@ -43,10 +45,10 @@ pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{QueuedKeyLog, rustls};
 pub use courser_transport::{
-    AddressFilter, AddressListError, AddressPrefix, ClosedStream, ConnectionError, ConnectionStats,
-    DatagramFate, DatagramStats, EndpointConfig, EndpointStats, FrameCounts, KeyUpdateBlocked,
-    MemoryTokenStore, PathStats, PeerClose, ReplyLimits, RetryPolicy, TokenStore, TransportConfig,
-    TransportError, UdpStats,
+    AddressFilter, AddressListError, AddressPrefix, BlockedBy, ClosedStream, ConnectionError,
+    ConnectionStats, DatagramFate, DatagramStats, EndpointConfig, EndpointStats, FrameCounts,
+    KeyUpdateBlocked, MemoryTokenStore, PathStats, PeerClose, RecvStreamStats, ReplyLimits,
+    RetryPolicy, SendStreamStats, TokenStore, TransportConfig, TransportError, UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{
@@ -70,4 +72,5 @@ pub use memory::default_memory_budget;
 pub use receive_stream::RecvStream;
 pub use send_stream::SendStream;
 pub use var_int::{TooLarge, VarInt};
+pub use weak::WeakConnection;
 pub use write::Written;

@@ -25,8 +25,8 @@ use crate::handles::ConnectionRef;
 /// connection.
 #[derive(Debug)]
 pub struct RecvStream {
-    connection: Arc<ConnectionRef>,
-    id: StreamId,
+    pub(crate) connection: Arc<ConnectionRef>,
+    pub(crate) id: StreamId,
     end: Option<End>,
     /// A waker was left, which has to be taken back.
     has_waited: bool,

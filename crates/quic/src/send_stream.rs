@@ -27,16 +27,18 @@ use crate::write::{Write, Written};
 /// in a row, and the end of the stream, share packets. [`flush`](SendStream::flush) sends at once.
 #[derive(Debug)]
 pub struct SendStream {
-    connection: Arc<ConnectionRef>,
-    half: Half,
+    pub(crate) connection: Arc<ConnectionRef>,
+    pub(crate) half: Half,
 }
 
 /// The sending half of a stream, apart from its connection.
 #[derive(Debug)]
-struct Half {
-    id: StreamId,
+pub(crate) struct Half {
+    pub(crate) id: StreamId,
     /// It was finished.
     is_over: bool,
+    /// It was reset.
+    pub(crate) was_reset: bool,
     /// A waker was left, which has to be taken back.
     has_waited: bool,
 }
@@ -48,6 +50,7 @@ impl SendStream {
             half: Half {
                 id,
                 is_over: false,
+                was_reset: false,
                 has_waited: false,
             },
         }
@@ -230,6 +233,11 @@ impl SendStream {
         connection
             .streams()
             .reset(self.half.id, code.into_inner())?;
+        self.half.was_reset = true;
+        let mut woken = Vec::new();
+        let slot = locked.slot(handle);
+        slot.end_watches(self.half.id, &Err(WriteError::ClosedStream), &mut woken);
+        locked.woken.append(&mut woken);
         locked.used(handle, 0);
         Ok(())
     }
@@ -325,7 +333,7 @@ impl Half {
                     // What waits to be sent may be all that is in the way.
                     if !locked.about_to_wait() {
                         self.has_waited = true;
-                        locked.slot(handle).wakers.wait_to_write(id, cx.waker());
+                        locked.wait_to_write(handle, id, cx.waker());
                         return Poll::Pending;
                     }
                 }

@@ -3,8 +3,10 @@
 use std::task::Waker;
 
 use courser_transport::{DatagramEvent, Event, StreamEvent};
+use courser_wire::StreamId;
 
 use crate::VarInt;
+use crate::error::WriteError;
 use crate::wakers::{ConnectionWakers, Topic};
 
 /// One connection as its application handles see it. Lives until the last of them is gone.
@@ -64,9 +66,28 @@ impl Slot {
                 self.wakers.on_stopped(id, code, was_finished);
                 self.wakers.wake_writer(id, woken);
                 self.wakers.wake_stopped(id, code, woken);
+                self.end_watches(id, &Err(WriteError::Stopped(code)), woken);
             }
-            StreamEvent::Finished { id } => self.wakers.wake_finished(id, woken),
+            StreamEvent::Acknowledged { id, len } => {
+                self.wakers.settle(id, len, &Ok(()), woken);
+            }
+            StreamEvent::Finished { id } => {
+                self.wakers.wake_finished(id, woken);
+                // After a reset they have their result already.
+                self.end_watches(id, &Ok(()), woken);
+            }
         }
+    }
+
+    /// Ends all watches of a stream that is not sent on any more.
+    pub(crate) fn end_watches(
+        &mut self,
+        id: StreamId,
+        result: &Result<(), WriteError>,
+        woken: &mut Vec<Waker>,
+    ) {
+        self.wakers.settle(id, u64::MAX, result, woken);
+        self.wakers.wake_blocked(id, woken);
     }
 
     fn on_datagram_event(&mut self, event: DatagramEvent, woken: &mut Vec<Waker>) {

@@ -9,9 +9,10 @@ use std::task::{Poll, Waker};
 
 use courser_base::Time;
 use courser_transport::{
-    Connection, ConnectionError, ConnectionHandle, Endpoint, Event, Streams, TransportError,
+    Connection, ConnectionError, ConnectionHandle, Endpoint, Event, StreamEvent, Streams,
+    TransportError,
 };
-use courser_wire::TransportErrorCode;
+use courser_wire::{StreamId, TransportErrorCode};
 
 use crate::VarInt;
 use crate::clock::Clock;
@@ -240,7 +241,26 @@ impl State {
             if matches!(event, Event::Connected) && connection.side().is_server() {
                 self.connected.push(handle);
             }
+            let acknowledged = match event {
+                Event::Stream(StreamEvent::Acknowledged { id, .. }) => Some(id),
+                _ => None,
+            };
             slot.on_event(event, &mut self.woken);
+            if let Some(id) = acknowledged
+                && let Some(len) = slot.wakers.next_awaited(id)
+            {
+                // The end of a stream has an event of its own.
+                let _ = connection.streams().await_acknowledged(id, len);
+            }
+        }
+    }
+
+    /// Has `waker` called when there is room for the writer of a stream, and wakes those who wait
+    /// until the writer waits.
+    pub(crate) fn wait_to_write(&mut self, handle: ConnectionHandle, id: StreamId, waker: &Waker) {
+        if let Some(Some(slot)) = self.slots.get_mut(handle.index()) {
+            slot.wakers.wait_to_write(id, waker);
+            slot.wakers.wake_blocked(id, &mut self.woken);
         }
     }
 

@@ -13,9 +13,13 @@ use foldhash::fast::RandomState;
 use slab::Slab;
 
 use self::stops::Stops;
+pub(crate) use self::watchers::Watch;
+use self::watchers::Watchers;
 use crate::VarInt;
+use crate::error::WriteError;
 
 mod stops;
+mod watchers;
 
 /// Tasks that wait for the same thing. Each holds a ticket, so that one that gives up leaves
 /// nothing behind.
@@ -119,6 +123,8 @@ pub(crate) struct ConnectionWakers {
     datagram_room: Waiters,
     /// Made when a task first waits for a PING: most connections send none for the application.
     ping: Option<Box<Waiters>>,
+    /// Made when a task first watches a stream.
+    watchers: Option<Box<Watchers>>,
     // A stream half belongs to one handle that is borrowed while it waits: one waker each.
     readers: ByStream,
     writers: ByStream,
@@ -242,6 +248,60 @@ impl ConnectionWakers {
         }
     }
 
+    /// Keeps the result for a task that waits until `len` bytes of a stream are acknowledged.
+    pub(crate) fn await_acked(&mut self, id: StreamId, len: u64) -> Watch {
+        let watchers = self.watchers.get_or_insert_default();
+        watchers.await_acked(id, len)
+    }
+
+    /// Returns the result of a watch, or has `waker` called when it is known.
+    pub(crate) fn acked(&mut self, watch: Watch, waker: &Waker) -> Option<Result<(), WriteError>> {
+        self.watchers.as_mut()?.acked(watch, waker)
+    }
+
+    /// Returns the smallest number of bytes of a stream whose acknowledgement is waited for.
+    pub(crate) fn next_awaited(&self, id: StreamId) -> Option<u64> {
+        self.watchers.as_ref()?.next_awaited(id)
+    }
+
+    /// Sets the result of all watches for at most `up_to` bytes of a stream.
+    pub(crate) fn settle(
+        &mut self,
+        id: StreamId,
+        up_to: u64,
+        result: &Result<(), WriteError>,
+        woken: &mut Vec<Waker>,
+    ) {
+        if let Some(watchers) = &mut self.watchers {
+            watchers.settle(id, up_to, result, woken);
+        }
+    }
+
+    /// Has `waker` called when a write to the stream is refused, or the stream is over.
+    pub(crate) fn wait_for_blocked(
+        &mut self,
+        id: StreamId,
+        watch: &mut Option<Watch>,
+        waker: &Waker,
+    ) {
+        let watchers = self.watchers.get_or_insert_default();
+        *watch = Some(watchers.wait_for_blocked(id, *watch, waker));
+    }
+
+    /// Wakes those who wait until the writer of a stream waits.
+    #[inline]
+    pub(crate) fn wake_blocked(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
+        if let Some(watchers) = &mut self.watchers {
+            watchers.wake_blocked(id, woken);
+        }
+    }
+
+    pub(crate) fn forget_watch(&mut self, watch: Watch) {
+        if let Some(watchers) = &mut self.watchers {
+            watchers.forget(watch);
+        }
+    }
+
     /// Wakes all tasks and frees the memory, because the connection is over.
     pub(crate) fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         let [open_bi, open_uni] = &mut self.open;
@@ -261,6 +321,9 @@ impl ConnectionWakers {
             .for_each(|waiters| waiters.wake_all(woken));
         if let Some(ping) = &mut self.ping {
             ping.wake_all(woken);
+        }
+        if let Some(watchers) = &mut self.watchers {
+            watchers.wake_all(woken);
         }
         wake_in_order(&mut self.readers, woken);
         wake_in_order(&mut self.writers, woken);

@@ -4,8 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use courser_quic::Connection;
-use courser_quic::hooks::{ConnectionHooks, WeakConnection};
+use courser_quic::{Connection, WeakConnection};
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -52,5 +52,6 @@ pub use frame_counts::FrameCounts;
 pub use pings::Pings;
 pub use rng::Rng;
 pub use stream::{
-    ClosedStream, FinishError, ReadError, StreamEvent, Streams, Undelivered, WriteError,
+    BlockedBy, ClosedStream, FinishError, ReadError, RecvStreamStats, SendStreamStats, StreamEvent,
+    Streams, Undelivered, WriteError,
 };

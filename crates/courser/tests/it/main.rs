@@ -22,6 +22,7 @@ mod io;
 mod offload;
 mod panics;
 mod ping;
+mod progress;
 mod qlog;
 mod quinn;
 mod scale;

@@ -220,7 +220,6 @@ impl ReceiveWindow {
     }
 
     /// Returns the limit as last announced.
-    #[cfg(test)]
     pub(crate) const fn limit(&self) -> u64 {
         self.limit
     }

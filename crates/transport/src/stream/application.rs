@@ -367,7 +367,7 @@ impl Streams {
     }
 
     #[inline]
-    fn sender(&mut self, id: StreamId) -> Result<u32, ClosedStream> {
+    pub(super) fn sender(&mut self, id: StreamId) -> Result<u32, ClosedStream> {
         let slot = self.table.find(id).ok_or(ClosedStream)?;
         if self.table.at(slot).sends {
             Ok(slot)

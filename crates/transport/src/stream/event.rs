@@ -36,6 +36,14 @@ pub enum StreamEvent {
         /// True if [`Streams::finish`](super::Streams::finish) had been called.
         was_finished: bool,
     },
+    /// The peer has acknowledged the bytes that
+    /// [`Streams::await_acknowledged`](super::Streams::await_acknowledged) asked for.
+    Acknowledged {
+        /// The stream.
+        id: StreamId,
+        /// All bytes below this offset are acknowledged.
+        len: u64,
+    },
     /// The sending part is over: all data or the reset was acknowledged. After
     /// [`StreamEvent::Stopped`] this may also precede the acceptance of the stream.
     Finished {

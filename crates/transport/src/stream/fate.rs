@@ -77,6 +77,7 @@ impl Streams {
             state.in_free = false;
             self.free.remove(state.priority, slot);
         }
+        self.report_acked(slot);
         self.wake_writers();
         if ends {
             self.on_sending_over(slot);

@@ -19,9 +19,11 @@ mod receive;
 mod schedule;
 mod send;
 mod send_buffer;
+mod stats;
 mod table;
 mod transmit;
 mod unread;
+mod watch;
 
 use std::collections::VecDeque;
 
@@ -31,6 +33,7 @@ use courser_wire::{Direction, StreamId, TransportParameters};
 pub use self::chunk_pool::ChunkPool;
 pub use self::config::StreamsConfig;
 pub use self::event::{ClosedStream, FinishError, ReadError, Stored, StreamEvent, WriteError};
+pub use self::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
 
 use self::buffers::Buffers;
 use self::control::{Control, ControlQueue};

@@ -10,6 +10,7 @@ use super::buffers::Buffers;
 use super::config::max_gaps;
 use super::event::{ClosedStream, ReadError, Stored};
 use super::reassembler::Reassembler;
+use super::stats::RecvStreamStats;
 use crate::error::TransportError;
 use crate::flow::ReceiveWindow;
 
@@ -130,6 +131,17 @@ impl ReceivePart {
     #[inline]
     pub(super) const fn gaps(&self) -> usize {
         self.reassembler.gaps()
+    }
+
+    /// Returns the progress for the application.
+    pub(super) fn stats(&self) -> RecvStreamStats {
+        RecvStreamStats {
+            received: self.window.received(),
+            read: self.window.received() - self.window.unconsumed(),
+            gaps: self.gaps(),
+            limit: self.window.limit(),
+            final_size: self.state.final_size().map(|size| size.0),
+        }
     }
 
     /// Processes a STREAM frame.

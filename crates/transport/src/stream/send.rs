@@ -6,6 +6,7 @@ use courser_wire::{StreamId, frame, varint_len};
 use super::buffers::Buffers;
 use super::event::{ClosedStream, FinishError, WriteError};
 use super::send_buffer::{SendBuffer, Span};
+use super::stats::{BlockedBy, SendStreamStats};
 use crate::build::packet_builder::PacketBuilder;
 use crate::flow::SendLimit;
 use crate::space::sent::SentFrame;
@@ -68,6 +69,10 @@ pub(super) struct SendPart {
     /// Returns the code of the peer's STOP_SENDING.
     stopped: Option<u64>,
     waiting: Waiting,
+    /// Bytes sent again.
+    retransmitted: u64,
+    /// The application wants to know when this many bytes are acknowledged; 0 if it does not.
+    awaited: u64,
 }
 
 impl SendPart {
@@ -76,6 +81,69 @@ impl SendPart {
         self.state = State::Ready;
         self.limit = SendLimit::new(limit);
         (self.stopped, self.waiting) = (None, Waiting::No);
+        (self.retransmitted, self.awaited) = (0, 0);
+    }
+
+    /// Returns the progress for the application; `None` when the stream was reset or everything was
+    /// acknowledged.
+    pub(super) fn stats(&self) -> Option<SendStreamStats> {
+        let is_open = matches!(self.state, State::Ready | State::Send | State::DataSent);
+        is_open.then(|| SendStreamStats {
+            written: self.buffer.written(),
+            sent: self.buffer.sent(),
+            acked: self.buffer.acked(),
+            retransmitted: self.retransmitted,
+            limit: self.limit.limit(),
+        })
+    }
+
+    /// Returns true if the first `len` bytes were acknowledged; otherwise [`SendPart::take_acked`]
+    /// reports it.
+    pub(super) fn await_acked(&mut self, len: u64) -> Result<bool, ClosedStream> {
+        if !matches!(self.state, State::Ready | State::Send | State::DataSent) {
+            return Err(ClosedStream);
+        }
+        if self.buffer.acked() >= len {
+            return Ok(true);
+        }
+        self.awaited = match self.awaited {
+            0 => len,
+            awaited => awaited.min(len),
+        };
+        Ok(false)
+    }
+
+    /// Returns the number of acknowledged bytes once when the awaited ones are among them.
+    #[inline]
+    pub(super) fn take_acked(&mut self) -> Option<u64> {
+        if self.awaited == 0 || self.buffer.acked() < self.awaited {
+            return None;
+        }
+        self.awaited = 0;
+        Some(self.buffer.acked())
+    }
+
+    /// Returns the limit for which a refused writer waits. `credit` is the connection's, and
+    /// `unclaimed` is the part of it that unsent bytes of no stream need.
+    pub(super) fn blocked_by(
+        &self,
+        credit: u64,
+        unclaimed: u64,
+    ) -> Result<Option<BlockedBy>, ClosedStream> {
+        if self.buffer.is_finished() || !matches!(self.state, State::Ready | State::Send) {
+            return Err(ClosedStream);
+        }
+        let unsent = self.buffer.unsent();
+        let own = self.limit.available();
+        // The first unsent byte is in the way of all that follow.
+        let common = if unsent > 0 { credit } else { unclaimed };
+        Ok(match self.waiting {
+            Waiting::No => None,
+            Waiting::ForCredit => Some(BlockedBy::StreamFlowControl),
+            _ if own == 0 => Some(BlockedBy::StreamFlowControl),
+            _ if common == 0 => Some(BlockedBy::ConnectionFlowControl),
+            _ => Some(BlockedBy::Congestion),
+        })
     }
 
     /// Frees the contents of an ended stream.
@@ -406,6 +474,7 @@ impl SendPart {
             fin: lost.fin && fit.len as u64 == lost.len,
             ..lost
         };
+        self.retransmitted += span.len;
         fit.write_header(id, span, packet);
         self.buffer
             .send_lost(span, packet.writer().advance_with(fit.len));

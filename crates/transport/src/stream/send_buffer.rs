@@ -66,6 +66,17 @@ impl SendBuffer {
         self.sent_to.min(self.end)
     }
 
+    /// Returns the bytes written.
+    pub(super) const fn written(&self) -> u64 {
+        self.end
+    }
+
+    /// Returns the bytes acknowledged up to the first gap.
+    #[inline]
+    pub(super) fn acked(&self) -> u64 {
+        self.acked_to.min(self.end)
+    }
+
     /// Returns the bytes written and never sent.
     #[inline]
     pub(super) const fn unsent(&self) -> u64 {

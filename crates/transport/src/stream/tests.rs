@@ -6,6 +6,7 @@ mod many;
 mod rules;
 mod sending;
 mod transfer;
+mod watching;
 
 use std::time::Duration;
 

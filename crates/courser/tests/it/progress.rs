@@ -1,0 +1,136 @@
+//! The progress of streams: statistics, acknowledged bytes, writers that wait.
+
+use courser::{BlockedBy, ConnectionError, TransportConfig, WriteError};
+use futures_util::FutureExt;
+
+use crate::common::{pair, pair_between, until, within};
+
+#[tokio::test]
+async fn stats_of_a_stream_follow_its_bytes() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let mut send = client.open_uni().await.expect("allowed");
+    send.write_all(&[7; 5000]).await.expect("room");
+    within(10, send.acknowledged()).await.expect("arrived");
+    let sent = send.stats().expect("open");
+    assert_eq!((sent.written, sent.sent, sent.acked), (5000, 5000, 5000));
+    let mut receive = within(10, server.accept_uni()).await.expect("opened");
+    receive.read_exact(&mut [0; 2000]).await.expect("arrived");
+    let received = receive.stats().expect("open");
+    assert_eq!((received.received, received.read), (5000, 2000));
+    assert_eq!(received.final_size, None);
+    send.finish().expect("open");
+    assert_eq!(receive.read_to_end(5000).await.expect("all").len(), 3000);
+    assert!(receive.stats().is_err(), "it is over");
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn each_write_is_completed_by_its_acknowledgement() {
+    let pair = pair();
+    let (client, _server) = pair.connect().await;
+    let mut send = client.open_uni().await.expect("allowed");
+    let nothing = send.acknowledged();
+    assert_eq!(nothing.now_or_never(), Some(Ok(())));
+    send.write_all(&[1; 1000]).await.expect("room");
+    let first = send.acknowledged();
+    send.write_all(&[2; 50_000]).await.expect("room");
+    let second = send.acknowledged();
+    let dropped = send.acknowledged();
+    drop(dropped);
+    let (first, second) = within(10, async { tokio::join!(first, second) }).await;
+    assert_eq!((first, second), (Ok(()), Ok(())));
+    send.finish().expect("open");
+    assert_eq!(within(10, send.stopped()).await, Ok(None));
+    assert_eq!(within(10, send.acknowledged()).await, Ok(()));
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn bytes_of_a_stream_that_ends_early_are_not_acknowledged() {
+    // Little fits into flight, so that most of the bytes wait.
+    let of_server = TransportConfig {
+        stream_receive_window: 1000,
+        stream_receive_window_max: 1000,
+        ..TransportConfig::default()
+    };
+    let pair = pair_between(TransportConfig::default(), of_server, |config| config);
+    let (client, server) = pair.connect().await;
+    let mut reset = client.open_uni().await.expect("allowed");
+    reset.write(&[7; 5000]).await.expect("some room");
+    reset.write(&[7; 5000]).await.expect("some room");
+    let mut stopped = client.open_uni().await.expect("allowed");
+    stopped.write(&[7; 5000]).await.expect("some room");
+    stopped.write(&[7; 5000]).await.expect("some room");
+    let lost = stopped.acknowledged();
+    let pending = reset.acknowledged();
+    reset.reset(3u32.into()).expect("open");
+    assert_eq!(within(10, pending).await, Err(WriteError::ClosedStream));
+    assert_eq!(
+        within(10, reset.acknowledged()).await,
+        Err(WriteError::ClosedStream)
+    );
+    let pending = stopped.acknowledged();
+    drop(within(10, server.accept_uni()).await.expect("opened"));
+    let mut second = within(10, server.accept_uni()).await.expect("opened");
+    second.stop(9u32.into()).expect("open");
+    let code = Err(WriteError::Stopped(9u32.into()));
+    assert_eq!(within(10, pending).await, code);
+    assert_eq!(within(10, lost).await, code);
+    let mut open = client.open_uni().await.expect("allowed");
+    open.write(&[7; 5000]).await.expect("some room");
+    open.write(&[7; 5000]).await.expect("some room");
+    let pending = open.acknowledged();
+    client.close(0u32.into(), b"");
+    assert_eq!(
+        within(10, pending).await,
+        Err(WriteError::ConnectionLost(ConnectionError::LocallyClosed))
+    );
+}
+
+#[tokio::test]
+async fn task_beside_the_writer_learns_what_it_waits_for() {
+    let of_server = TransportConfig {
+        stream_receive_window: 1000,
+        stream_receive_window_max: 1000,
+        ..TransportConfig::default()
+    };
+    let pair = pair_between(TransportConfig::default(), of_server, |config| config);
+    let (client, server) = pair.connect().await;
+    let mut send = client.open_uni().await.expect("allowed");
+    let mut blocked = Box::pin(send.blocked());
+    assert_eq!((&mut blocked).now_or_never(), None, "it does not write");
+    let write = send.write_all(&[7; 100_000]);
+    let (limit, ()) = within(10, async {
+        tokio::select! {
+            limit = blocked => (limit, ()),
+            _ = write => panic!("the peer reads nothing"),
+        }
+    })
+    .await;
+    assert!(limit.is_ok());
+    until(|| send.blocked().now_or_never() == Some(Ok(BlockedBy::StreamFlowControl))).await;
+    let mut receive = within(10, server.accept_uni()).await.expect("opened");
+    receive.stop(4u32.into()).expect("open");
+    let over = within(10, send.stopped()).await;
+    assert_eq!(over, Ok(Some(4u32.into())));
+    assert_eq!(
+        within(10, send.blocked()).await,
+        Err(WriteError::Stopped(4u32.into()))
+    );
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn weak_handle_does_not_keep_the_connection() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let weak = client.downgrade();
+    let again = weak.upgrade().expect("a handle exists");
+    assert_eq!(again.stable_id(), client.stable_id());
+    drop(client);
+    assert!(weak.upgrade().is_some(), "a handle is left");
+    drop(again);
+    assert!(weak.clone().upgrade().is_none());
+    within(10, server.closed()).await;
+}

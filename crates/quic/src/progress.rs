@@ -1,0 +1,210 @@
+//! The progress of streams: statistics, acknowledged bytes, writers that wait.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use courser_transport::{BlockedBy, ClosedStream, RecvStreamStats, SendStreamStats};
+use courser_wire::StreamId;
+
+use crate::error::WriteError;
+use crate::handles::ConnectionRef;
+use crate::shard::Locked;
+use crate::wakers::Watch;
+use crate::{RecvStream, SendStream};
+
+impl SendStream {
+    /// Returns the numbers of bytes that were written, sent and acknowledged so far.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] when everything was acknowledged, the stream was reset, or the connection
+    /// is over.
+    pub fn stats(&self) -> Result<SendStreamStats, ClosedStream> {
+        let mut locked = self.connection.lock();
+        let connection = locked.open_connection(self.connection.handle);
+        let connection = connection.map_err(|_| ClosedStream)?;
+        connection.streams().send_stats(self.half.id)
+    }
+
+    /// Waits until the peer has acknowledged all bytes that were written before this call.
+    ///
+    /// The peer's transport has these bytes then; its application may still have to read them.
+    /// Acknowledgements may be delayed, by default for up to 25 ms. The future does not borrow the
+    /// stream, so that writing can go on while it waits.
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # async fn copy(stream: &mut courser::SendStream) -> Result<(), courser::WriteError> {
+    /// stream.write_all(b"a record").await?;
+    /// let first = stream.acknowledged();
+    /// stream.write_all(b"another record").await?;
+    /// first.await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`WriteError::Stopped`] when the peer stopped the stream before it acknowledged the bytes,
+    /// [`WriteError::ClosedStream`] when the stream was reset before that, and
+    /// [`WriteError::ConnectionLost`] when the connection is over before that.
+    ///
+    /// # Cancel safety
+    /// Safe. The bytes are sent in any case.
+    pub fn acknowledged(
+        &self,
+    ) -> impl Future<Output = Result<(), WriteError>> + Send + Sync + 'static {
+        Acknowledged {
+            connection: self.connection.clone(),
+            state: self.watch_written(),
+        }
+    }
+
+    fn watch_written(&self) -> Watching {
+        let (handle, id) = (self.connection.handle, self.half.id);
+        let mut locked = self.connection.lock();
+        let connection = match locked.open_connection(handle) {
+            Ok(connection) => connection,
+            Err(error) => return Watching::Known(Err(error.into())),
+        };
+        let streams = connection.streams();
+        let written = streams.send_stats(id).map(|stats| stats.written);
+        let waits = written.and_then(|written| {
+            let is_acked = streams.await_acknowledged(id, written)?;
+            Ok((!is_acked).then_some(written))
+        });
+        let wakers = &mut locked.slot(handle).wakers;
+        match waits {
+            Ok(None) => Watching::Known(Ok(())),
+            Ok(Some(written)) => Watching::Open(wakers.await_acked(id, written)),
+            Err(ClosedStream) => Watching::Known(match wakers.stop_code(id, None) {
+                Some(code) => Err(WriteError::Stopped(code)),
+                None if self.half.was_reset => Err(WriteError::ClosedStream),
+                // It was finished, and all of it was acknowledged.
+                None => Ok(()),
+            }),
+        }
+    }
+
+    /// Waits until a write to this stream has to wait, and returns the limit that is in its way.
+    ///
+    /// Returns at once while a write waits. The future does not borrow the stream, so that another
+    /// task can wait for it beside the writer, for example to lower the quality of what it sends.
+    ///
+    /// # Errors
+    /// [`WriteError::Stopped`] when the peer stopped the stream, [`WriteError::ClosedStream`] when
+    /// the stream is finished or reset, and [`WriteError::ConnectionLost`] when the connection is
+    /// over. A writer that finishes its stream without waiting is reported when the peer has
+    /// acknowledged everything.
+    ///
+    /// # Cancel safety
+    /// Safe; can be asked again, and by several tasks.
+    pub fn blocked(
+        &self,
+    ) -> impl Future<Output = Result<BlockedBy, WriteError>> + Send + Sync + 'static {
+        Blocked {
+            connection: self.connection.clone(),
+            id: self.half.id,
+            watch: None,
+        }
+    }
+}
+
+impl RecvStream {
+    /// Returns the numbers of bytes that were received and read so far.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] when the stream was read to its end or is gone.
+    pub fn stats(&self) -> Result<RecvStreamStats, ClosedStream> {
+        let mut locked = self.connection.lock();
+        let streams = locked.streams(self.connection.handle);
+        streams.ok_or(ClosedStream)?.receive_stats(self.id)
+    }
+}
+
+/// The state of [`Acknowledged`].
+#[derive(Debug)]
+enum Watching {
+    Open(Watch),
+    Known(Result<(), WriteError>),
+}
+
+/// Waits for the acknowledgement of written bytes.
+struct Acknowledged {
+    connection: Arc<ConnectionRef>,
+    state: Watching,
+}
+
+impl Future for Acknowledged {
+    type Output = Result<(), WriteError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let watch = match &self.state {
+            Watching::Known(result) => return Poll::Ready(result.clone()),
+            Watching::Open(watch) => *watch,
+        };
+        let handle = self.connection.handle;
+        let mut locked = self.connection.lock();
+        if let Some(result) = locked.slot(handle).wakers.acked(watch, cx.waker()) {
+            return Poll::Ready(result);
+        }
+        if let Some(error) = locked.end_of(handle) {
+            return Poll::Ready(Err(error.clone().into()));
+        }
+        locked.about_to_wait();
+        Poll::Pending
+    }
+}
+
+impl Drop for Acknowledged {
+    fn drop(&mut self) {
+        if let Watching::Open(watch) = self.state {
+            forget(&mut self.connection.lock(), &self.connection, watch);
+        }
+    }
+}
+
+/// Waits until a writer waits.
+struct Blocked {
+    connection: Arc<ConnectionRef>,
+    id: StreamId,
+    watch: Option<Watch>,
+}
+
+impl Future for Blocked {
+    type Output = Result<BlockedBy, WriteError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let handle = this.connection.handle;
+        let mut locked = this.connection.lock();
+        let blocked = match locked.open_connection(handle) {
+            Ok(connection) => connection.streams().blocked_by(this.id),
+            Err(error) => return Poll::Ready(Err(error.into())),
+        };
+        let wakers = &mut locked.slot(handle).wakers;
+        match blocked {
+            Ok(Some(limit)) => Poll::Ready(Ok(limit)),
+            Ok(None) => {
+                wakers.wait_for_blocked(this.id, &mut this.watch, cx.waker());
+                locked.about_to_wait();
+                Poll::Pending
+            }
+            Err(ClosedStream) => {
+                let code = wakers.stop_code(this.id, None);
+                let error = code.map_or(WriteError::ClosedStream, WriteError::Stopped);
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        if let Some(watch) = self.watch {
+            forget(&mut self.connection.lock(), &self.connection, watch);
+        }
+    }
+}
+
+fn forget(locked: &mut Locked<'_>, connection: &ConnectionRef, watch: Watch) {
+    locked.slot(connection.handle).wakers.forget_watch(watch);
+}

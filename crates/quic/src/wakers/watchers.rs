@@ -1,0 +1,105 @@
+//! Tasks that watch streams on which other tasks may write.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use courser_wire::StreamId;
+
+use crate::error::WriteError;
+
+/// Identifies a task among those that watch one stream.
+pub(crate) type Watch = (StreamId, u64);
+
+/// The tasks that watch the streams of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Watchers {
+    /// Bytes whose acknowledgement is waited for, and the result.
+    acks: BTreeMap<Watch, (u64, Ack)>,
+    /// Tasks that wait until a writer waits.
+    blocked: BTreeMap<Watch, Waker>,
+    next: u64,
+}
+
+#[derive(Debug)]
+enum Ack {
+    Awaited(Option<Waker>),
+    Known(Result<(), WriteError>),
+}
+
+impl Watchers {
+    fn watch(&mut self, id: StreamId) -> Watch {
+        self.next += 1;
+        (id, self.next)
+    }
+
+    pub(super) fn await_acked(&mut self, id: StreamId, len: u64) -> Watch {
+        let watch = self.watch(id);
+        self.acks.insert(watch, (len, Ack::Awaited(None)));
+        watch
+    }
+
+    pub(super) fn acked(&mut self, watch: Watch, waker: &Waker) -> Option<Result<(), WriteError>> {
+        match &mut self.acks.get_mut(&watch)?.1 {
+            Ack::Known(result) => Some(result.clone()),
+            Ack::Awaited(known) => {
+                *known = Some(waker.clone());
+                None
+            }
+        }
+    }
+
+    pub(super) fn next_awaited(&self, id: StreamId) -> Option<u64> {
+        let acks = self.acks.range((id, 0)..=(id, u64::MAX));
+        let awaited = acks.filter(|(_, (_, ack))| matches!(ack, Ack::Awaited(_)));
+        awaited.map(|(_, (len, _))| *len).min()
+    }
+
+    pub(super) fn settle(
+        &mut self,
+        id: StreamId,
+        up_to: u64,
+        result: &Result<(), WriteError>,
+        woken: &mut Vec<Waker>,
+    ) {
+        for (_, (len, ack)) in self.acks.range_mut((id, 0)..=(id, u64::MAX)) {
+            if *len <= up_to
+                && let Ack::Awaited(waker) = ack
+            {
+                woken.extend(waker.take());
+                *ack = Ack::Known(result.clone());
+            }
+        }
+    }
+
+    pub(super) fn wait_for_blocked(
+        &mut self,
+        id: StreamId,
+        watch: Option<Watch>,
+        waker: &Waker,
+    ) -> Watch {
+        let watch = watch.unwrap_or_else(|| self.watch(id));
+        self.blocked.insert(watch, waker.clone());
+        watch
+    }
+
+    pub(super) fn wake_blocked(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
+        while let Some(watch) = self.blocked.range((id, 0)..=(id, u64::MAX)).next() {
+            let watch = *watch.0;
+            woken.extend(self.blocked.remove(&watch));
+        }
+    }
+
+    pub(super) fn forget(&mut self, watch: Watch) {
+        self.acks.remove(&watch);
+        self.blocked.remove(&watch);
+    }
+
+    pub(super) fn wake_all(&mut self, woken: &mut Vec<Waker>) {
+        woken.extend(std::mem::take(&mut self.blocked).into_values());
+        for (_, ack) in self.acks.values_mut() {
+            if let Ack::Awaited(waker) = ack {
+                woken.extend(waker.take());
+            }
+        }
+    }
+}

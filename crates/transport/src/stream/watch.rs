@@ -1,0 +1,70 @@
+//! The progress of one stream, for an application that watches it.
+
+use courser_wire::StreamId;
+
+use super::event::ClosedStream;
+use super::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
+use super::{StreamEvent, Streams};
+
+impl Streams {
+    /// Returns the progress of sending.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when everything was acknowledged, the stream was reset, or we do not send
+    /// on it.
+    pub fn send_stats(&self, id: StreamId) -> Result<SendStreamStats, ClosedStream> {
+        let state = self.table.get(id).filter(|state| state.sends);
+        state.ok_or(ClosedStream)?.send.stats().ok_or(ClosedStream)
+    }
+
+    /// Returns the progress of receiving.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the end was read, the stream is gone, or the peer does not send on it.
+    pub fn receive_stats(&self, id: StreamId) -> Result<RecvStreamStats, ClosedStream> {
+        let state = self.table.get(id).filter(|state| state.receives);
+        let receive = &state.ok_or(ClosedStream)?.receive;
+        (!receive.is_over())
+            .then(|| receive.stats())
+            .ok_or(ClosedStream)
+    }
+
+    /// Returns true if the peer has acknowledged the first `len` bytes of a stream. Otherwise
+    /// [`StreamEvent::Acknowledged`] follows once for the smallest `len` of such calls, and then
+    /// they have to be repeated; [`StreamEvent::Finished`] instead ends all waiting.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when everything was acknowledged, the stream was reset, or we do not send
+    /// on it.
+    pub fn await_acknowledged(&mut self, id: StreamId, len: u64) -> Result<bool, ClosedStream> {
+        let slot = self.sender(id)?;
+        self.table.at(slot).send.await_acked(len)
+    }
+
+    /// Returns the limit because of which the last write was refused, while it is in the way;
+    /// `None` if a write is worth trying.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the stream is finished, reset or gone, or we do not send on it.
+    pub fn blocked_by(&self, id: StreamId) -> Result<Option<BlockedBy>, ClosedStream> {
+        let state = self.table.get(id).filter(|state| state.sends);
+        let credit = self.send_limit.available();
+        let unclaimed = credit.saturating_sub(self.totals.unsent);
+        let send = &state.ok_or(ClosedStream)?.send;
+        send.blocked_by(credit, unclaimed)
+    }
+
+    /// Reports that the bytes which the application waits for are acknowledged.
+    #[inline]
+    pub(super) fn report_acked(&mut self, slot: u32) {
+        let state = self.table.at(slot);
+        if let Some(len) = state.send.take_acked() {
+            let id = state.id;
+            self.events.push_back(StreamEvent::Acknowledged { id, len });
+        }
+    }
+}
