@@ -239,6 +239,10 @@ impl ServerConfig {
     }
 
     /// Allows clients to change their address. Default on.
+    ///
+    /// Otherwise clients are asked not to (disable_active_migration, RFC 9000 §18.2), and packets from
+    /// another IP address are dropped. Another port of the same address is followed, because NATs
+    /// rebind.
     #[must_use]
     pub fn migration(mut self, allowed: bool) -> Self {
         self.settings.migration = allowed;

@@ -35,6 +35,9 @@ impl Slot {
             Event::Datagram(event) => self.on_datagram_event(event, woken),
             Event::Lost(_) => self.on_end(woken),
             Event::PingAnswered => self.wakers.waiters(Topic::Ping).wake_all(woken),
+            Event::Migrated | Event::MigrationFailed => {
+                self.wakers.waiters(Topic::Migration).wake_all(woken);
+            }
             Event::Confirmed | Event::PathChanged { .. } => {}
         }
     }

@@ -124,6 +124,7 @@ mod tests {
         let transmit = Transmit {
             destination: ([10, 0, 0, 1], 443).into(),
             source: None,
+            socket: courser_transport::SocketId::default(),
             ecn: Ecn::NotEct,
             segment_size: None,
             len: 1200,

@@ -72,6 +72,8 @@ pub(crate) enum Topic {
     DatagramRoom,
     /// The answer to a PING.
     Ping,
+    /// The end of a move to another path.
+    Migration,
 }
 
 /// A list of waiting tasks.
@@ -125,6 +127,7 @@ pub(crate) struct ConnectionWakers {
     ping: Option<Box<Waiters>>,
     /// Made when a task first watches a stream.
     watchers: Option<Box<Watchers>>,
+    migration: Waiters,
     // A stream half belongs to one handle that is borrowed while it waits: one waker each.
     readers: ByStream,
     writers: ByStream,
@@ -146,6 +149,7 @@ impl ConnectionWakers {
             Topic::Datagram => &mut self.datagram,
             Topic::DatagramRoom => &mut self.datagram_room,
             Topic::Ping => self.ping.get_or_insert_default(),
+            Topic::Migration => &mut self.migration,
         }
     }
 
@@ -315,6 +319,7 @@ impl ConnectionWakers {
             accept_uni,
             &mut self.datagram,
             &mut self.datagram_room,
+            &mut self.migration,
         ];
         topics
             .into_iter()

@@ -30,14 +30,14 @@ mod stream;
 #[cfg(test)]
 mod testing;
 
-pub use build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
+pub use build::transmit::{MAX_BATCH, SocketId, Transmit, TransmitBuffer};
 pub use config::{
     ClientConfig, ConfigError, EndpointConfig, MemoryTokenStore, RetryPolicy, ServerConfig,
     TokenStore, TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, Event, KeyUpdateBlocked, PathStats, PeerClose,
-    Timer, TlsResult, TlsTask, UdpStats,
+    Connection, ConnectionError, ConnectionStats, Event, KeyUpdateBlocked, MigrateError,
+    Migrations, PathStats, PeerClose, Timer, TlsResult, TlsTask, UdpStats,
 };
 pub use datagram::{
     DatagramEvent, DatagramFate, DatagramId, DatagramStats, Datagrams, SendDatagramError,
@@ -49,6 +49,7 @@ pub use endpoint::{
 };
 pub use error::{PanicPayload, TransportError};
 pub use frame_counts::FrameCounts;
+pub use path::{MigrationState, NewPath};
 pub use pings::Pings;
 pub use rng::Rng;
 pub use stream::{

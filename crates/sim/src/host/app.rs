@@ -115,6 +115,8 @@ pub(super) fn dispatch(
         | Event::HandshakeDataReady
         | Event::Confirmed
         | Event::PingAnswered
-        | Event::PathChanged { .. } => {}
+        | Event::PathChanged { .. }
+        | Event::Migrated
+        | Event::MigrationFailed => {}
     }
 }

@@ -7,6 +7,10 @@ use courser_base::{Ecn, FourTuple};
 /// Largest batch in bytes: the most that one UDP send accepts.
 pub const MAX_BATCH: usize = 65_507;
 
+/// Identifies one of the sockets of an endpoint. The driver chooses the numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct SocketId(pub u32);
+
 /// A batch of datagrams ready to be sent; its bytes are in the [`TransmitBuffer`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transmit {
@@ -14,6 +18,8 @@ pub struct Transmit {
     pub destination: SocketAddr,
     /// The local address to send from, if it matters.
     pub source: Option<IpAddr>,
+    /// The socket to send from. Only an endpoint whose socket was replaced has more than one.
+    pub socket: SocketId,
     /// The ECN codepoint for the IP header.
     pub ecn: Ecn,
     /// Length of each datagram but the last, which may be shorter; `None` for a single datagram.
@@ -24,13 +30,13 @@ pub struct Transmit {
 
 impl Transmit {
     /// A single datagram of `len` bytes.
-    pub(crate) fn single(path: FourTuple, ecn: Ecn, len: usize) -> Self {
+    pub(crate) fn single(path: (FourTuple, SocketId), ecn: Ecn, len: usize) -> Self {
         Self::batch(path, ecn, (1, len), len)
     }
 
     /// A batch of `segments` datagrams of `size` bytes, the last of which may be shorter.
     pub(crate) fn batch(
-        path: FourTuple,
+        (path, socket): (FourTuple, SocketId),
         ecn: Ecn,
         (segments, size): (usize, usize),
         len: usize,
@@ -38,6 +44,7 @@ impl Transmit {
         Self {
             destination: path.peer,
             source: path.local,
+            socket,
             ecn,
             segment_size: (segments > 1).then_some(size),
             len,

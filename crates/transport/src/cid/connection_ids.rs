@@ -173,6 +173,12 @@ impl ConnectionIds {
         self.peer.switch_to_next();
     }
 
+    /// Addresses the peer by an ID that is reserved for a path which comes into use. The ID before
+    /// is reserved for the path that is left. Returns false if the first one has been retired.
+    pub(crate) fn exchange(&mut self, reserved: u64) -> bool {
+        self.peer.exchange(reserved)
+    }
+
     /// True when a frame waits to be sent.
     #[inline]
     pub(crate) fn wants_to_send(&self) -> bool {
@@ -250,6 +256,20 @@ mod tests {
         ids.switch(Some(sequence));
         assert_eq!(ids.destination(), id(102));
         assert!(ids.wants_to_send(), "the old one is retired");
+    }
+
+    #[test]
+    fn paths_that_exchange_places_keep_their_ids() {
+        let mut ids = ids();
+        let (sequence, _) = ids.reserve().expect("a spare one");
+        assert!(ids.exchange(sequence));
+        assert_eq!(ids.destination(), id(102));
+        assert_eq!(ids.id_of(0), Some(id(101)), "still of use");
+        assert_eq!(ids.peer().open_retirements(), 0);
+        assert!(ids.reserve().is_none(), "both are in use");
+        ids.give_up(0);
+        assert_eq!(ids.peer().open_retirements(), 1);
+        assert!(!ids.exchange(0), "it is retired");
     }
 
     #[test]

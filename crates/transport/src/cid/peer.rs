@@ -303,6 +303,18 @@ impl PeerIds {
         }
     }
 
+    /// Makes a reserved ID the current one, and the current one reserved for the path that is left.
+    /// Returns false and changes nothing if the ID has been retired.
+    pub fn exchange(&mut self, sequence: u64) -> bool {
+        let mut others = self.others.iter_mut();
+        let Some(next) = others.find(|held| held.sequence == sequence) else {
+            return false;
+        };
+        (next.is_used, next.is_given_up) = (true, false);
+        mem::swap(&mut self.current, next);
+        true
+    }
+
     /// Retires a reserved ID that its path no longer uses. While too many of our retirements are
     /// unacknowledged it stays, but is not spare. Other IDs are left alone.
     pub fn give_up(&mut self, sequence: u64) {

@@ -56,7 +56,9 @@ pub struct ServerConfig {
     /// NEW_TOKEN tokens sent on each connection, at most 4. Default 2. A token proves the client's
     /// address once, within 24 hours; a Retry token within 10 seconds (limit K23).
     pub new_tokens: u32,
-    /// Lets clients change their address. Default on; NAT rebinding is always followed.
+    /// Lets clients change their address. Default on. Otherwise clients are asked not to
+    /// (disable_active_migration, RFC 9000 §18.2), and packets from another IP address are dropped.
+    /// Another port of the same address is followed, because NATs rebind.
     pub migration: bool,
     /// Hands TLS work out through [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task)
     /// instead of running it where a packet is received. The embedder must run it. Default off.

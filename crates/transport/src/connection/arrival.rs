@@ -1,6 +1,8 @@
 //! A datagram that arrived.
 
-use courser_base::{Ecn, FourTuple, Time};
+use courser_base::{Ecn, Time};
+
+use crate::path::Place;
 
 /// The properties of a whole datagram.
 #[derive(Clone, Copy, Debug)]
@@ -8,7 +10,7 @@ pub(crate) struct Arrival {
     pub(crate) now: Time,
     /// Time of arrival, which is before `now` for packets that had to wait for their keys.
     pub(crate) arrived: Time,
-    pub(crate) path: FourTuple,
+    pub(crate) path: Place,
     pub(crate) ecn: Ecn,
     /// Length of the datagram.
     pub(crate) len: usize,

@@ -80,16 +80,7 @@ pub(super) fn dispatch(
             }
             Ok(none)
         }
-        Frame::PathResponse(frame) => {
-            if owners
-                .paths
-                .on_path_response(now, frame.data, recovery.pto())
-            {
-                let path = owners.paths.active();
-                owners.trace.path(now, path, PathState::MigrationComplete);
-            }
-            Ok(none)
-        }
+        Frame::PathResponse(frame) => Ok(on_path_response(now, frame.data, recovery, owners)),
         Frame::NewToken(frame) => owners.handshake.on_new_token_frame(frame).map(|()| none),
         Frame::HandshakeDone => {
             owners.handshake.check_handshake_done_frame()?;
@@ -140,6 +131,22 @@ fn on_ack_frame(
         }
     }
     Ok(effects)
+}
+
+/// Takes the answer to a challenge. A client goes on with it, when it is about to move.
+fn on_path_response(
+    now: Time,
+    data: [u8; 8],
+    recovery: &LossRecovery,
+    owners: &mut Owners<'_>,
+) -> Effects {
+    let answered = owners.paths.on_path_response(now, data, recovery.pto());
+    let is_server = owners.handshake.side().is_server();
+    if is_server && answered == Some(owners.paths.active_index()) {
+        let path = owners.paths.active();
+        owners.trace.path(now, path, PathState::MigrationComplete);
+    }
+    Effects::PATH_VALIDATED.when(!is_server && answered.is_some())
 }
 
 /// Takes a frame that grants credit; returns whether it raises a limit.

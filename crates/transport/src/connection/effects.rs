@@ -32,8 +32,14 @@ impl Effects {
     /// The peer closes the connection.
     pub(super) const CLOSES: Self = Self(1 << 11);
 
+    /// The peer has answered on a path.
+    pub(super) const PATH_VALIDATED: Self = Self(1 << 12);
+
     /// Effects that concern the life of the connection, and come before the next frame.
-    const OF_LIFE: Self = Self::CONFIRMS.and(Self::PATH_TOO_SMALL).and(Self::CLOSES);
+    const OF_LIFE: Self = Self::CONFIRMS
+        .and(Self::PATH_TOO_SMALL)
+        .and(Self::CLOSES)
+        .and(Self::PATH_VALIDATED);
 
     /// Both effects.
     pub(super) const fn and(self, other: Self) -> Self {
@@ -192,7 +198,12 @@ mod tests {
     fn only_effects_on_the_life_come_before_the_next_frame() {
         let quiet = Effects::CRYPTO.and(Effects::SETTLED);
         assert!(!quiet.concern_life());
-        for effect in [Effects::CONFIRMS, Effects::PATH_TOO_SMALL, Effects::CLOSES] {
+        for effect in [
+            Effects::CONFIRMS,
+            Effects::PATH_TOO_SMALL,
+            Effects::CLOSES,
+            Effects::PATH_VALIDATED,
+        ] {
             assert!(quiet.and(effect).concern_life());
         }
     }

@@ -21,11 +21,16 @@ pub enum Event {
     Datagram(DatagramEvent),
     /// Requests for a PING were answered: see [`Pings::answer`](crate::Pings::answer).
     PingAnswered,
-    /// The peer's address changed and the new one is in use.
+    /// Another path is in use: the peer's address changed, or our end moved.
     PathChanged {
-        /// The new address; not yet proven.
+        /// The address in use. On a server it is not yet proven.
         peer: SocketAddr,
     },
+    /// The path that our end moved to is validated and in use (RFC 9000 §9.2, §9.6).
+    Migrated,
+    /// The path that our end wanted to move to was not validated in time. The connection uses the
+    /// one before.
+    MigrationFailed,
     /// The connection is over. The event occurs once; only draining follows, and no event of
     /// streams or datagrams.
     ///

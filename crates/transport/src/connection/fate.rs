@@ -4,6 +4,7 @@ use courser_base::Time;
 use courser_telemetry::Record;
 
 use super::Connection;
+use super::migrations::Migrations;
 use super::owners::Owners;
 use crate::protection::PacketProtection;
 use crate::recovery::{FrameOwners, LossRecovery};
@@ -26,6 +27,28 @@ impl Connection {
             rng: &mut self.rng,
         };
         (&mut self.recovery, &mut self.protection, owners)
+    }
+
+    /// Returns the paths, to move to another one.
+    pub fn migrations(&mut self) -> Migrations<'_> {
+        let is_confirmed = self.is_confirmed();
+        let owners = Owners {
+            acknowledger: &mut self.acknowledger,
+            handshake: &mut self.handshake,
+            paths: &mut self.paths,
+            ids: &mut self.ids,
+            streams: &mut self.streams,
+            datagrams: &mut self.datagrams,
+            pings: &mut self.pings,
+            trace: &mut self.trace,
+            rng: &mut self.rng,
+        };
+        Migrations {
+            is_confirmed,
+            recovery: &mut self.recovery,
+            owners,
+            events: &mut self.events,
+        }
     }
 }
 

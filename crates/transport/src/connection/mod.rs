@@ -18,6 +18,7 @@ mod fill;
 mod forging;
 mod idle;
 mod life;
+mod migrations;
 mod owners;
 mod packet_too_big;
 mod packets;
@@ -44,6 +45,7 @@ use courser_telemetry::Sink;
 
 pub use self::error::{ConnectionError, PeerClose};
 pub use self::event::Event;
+pub use self::migrations::{MigrateError, Migrations};
 pub use self::stats::{ConnectionStats, PathStats, UdpStats};
 pub use self::timer::Timer;
 pub use crate::handshake::{TlsResult, TlsTask};

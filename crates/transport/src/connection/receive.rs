@@ -1,7 +1,7 @@
 //! One datagram in: split it, open its packets, hand on their frames.
 
 use courser_base::Time;
-use courser_telemetry::{PacketBuffered, PathState, Reason, Record};
+use courser_telemetry::{PacketBuffered, Reason, Record};
 use courser_wire::frame::{ConnectionClose, Frame, FrameError, Frames, permitted};
 use courser_wire::packet::{self, Packet, PacketKind};
 use courser_wire::version::VERSION_1;
@@ -10,10 +10,9 @@ use courser_wire::{DecodeErrorKind, TransportErrorCode};
 use super::Connection;
 use super::arrival::Arrival;
 use super::close::path_too_small;
-use super::dispatch::{Carrier, arrival_path, dispatch};
+use super::dispatch::{Carrier, dispatch};
 use super::effects::{Effects, Received};
 use super::error::ConnectionError;
-use super::event::Event;
 use super::life::{Ending, Life};
 use super::owners::Owners;
 use super::spaces::{discard_space, open_initial};
@@ -53,10 +52,11 @@ impl Connection {
         if !self.life.on_datagram() {
             return;
         }
-        // A server follows its client to new addresses once the handshake is confirmed; a client
-        // takes packets only from where it sent some (RFC 9000 §9).
-        let may_move =
-            self.side().is_server() && (self.life.is_confirmed() || self.life.is_closing());
+        // A server follows its client to new addresses once the handshake is confirmed, if it allows
+        // that; a client takes packets only from where it sent some (RFC 9000 §9). Packets from
+        // elsewhere are dropped without a sign (§9, §18.2).
+        let may_move = (self.life.is_confirmed() || self.life.is_closing())
+            && self.paths.may_move_to(arrival.path.tuple);
         let mut opened = false;
         if is_known || may_move {
             opened = self.handle_packet(&arrival, datagram, first);
@@ -200,7 +200,7 @@ impl Connection {
                 arrived: arrival.arrived,
             });
         if !kept {
-            let is_on_active = arrival.path == self.paths.active().tuple();
+            let is_on_active = arrival.path == self.paths.active().place();
             if space == SpaceId::Handshake && is_on_active && self.life.is_confirmed() {
                 let rtt = self.recovery.route().rtt().smoothed();
                 self.handshake.on_late_packet(arrival.now, rtt);
@@ -248,6 +248,9 @@ impl Connection {
                 }
                 if effects.has(Effects::PATH_TOO_SMALL) && self.life.is_confirmed() {
                     self.end(now, path_too_small());
+                }
+                if effects.has(Effects::PATH_VALIDATED) {
+                    self.migrations().on_path_validated(now);
                 }
                 if let Frame::ConnectionClose(close) = &frame {
                     self.end(now, Ending::by_peer(close));
@@ -298,7 +301,8 @@ impl Connection {
             let is_largest = self.acknowledger.on_packet(now, space, &arrived);
             if space == SpaceId::Application && self.life.is_confirmed() {
                 let is_move = is_largest && effects.has(Effects::BEYOND_PROBING);
-                self.follow_peer(arrival, carrier.packet, is_move);
+                let packet = carrier.packet;
+                self.migrations().follow_peer(arrival, packet, is_move);
             }
         }
         let is_server = self.side().is_server();
@@ -317,33 +321,6 @@ impl Connection {
             self.open_early(now);
         }
         Ok(())
-    }
-
-    /// Follows the peer to the address that a packet came from, if `is_move` (RFC 9000 §9.3).
-    #[inline]
-    fn follow_peer(&mut self, arrival: &Arrival, packet: &Packet, is_move: bool) {
-        let (recovery, _, mut owners) = self.split();
-        let Some(index) = arrival_path(arrival, recovery, &mut owners) else {
-            return;
-        };
-        if index == self.paths.active_index() || !is_move {
-            return;
-        }
-        let now = arrival.now;
-        let (pto, destination) = (self.recovery.pto(), &packet.destination);
-        let migration = self
-            .paths
-            .follow(now, index, destination, pto, &mut self.ids);
-        if migration.has_new_id {
-            self.trace.source(now, packet.destination);
-        }
-        let new = self.ids.destination();
-        self.trace.destination(now, migration.old_destination, new);
-        let path = self.paths.active();
-        self.trace.path(now, path, PathState::MigrationStarted);
-        self.recovery.activate_route(path.route());
-        let peer = path.tuple().peer;
-        self.events.push_back(Event::PathChanged { peer });
     }
 
     /// Processes packets that waited for keys.

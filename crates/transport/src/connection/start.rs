@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use courser_base::{FourTuple, Time};
+use courser_base::Time;
 use courser_crypto::TlsStartError;
 use courser_wire::ConnectionId;
 use courser_wire::transport_parameters::TransportParameters;
@@ -21,8 +21,8 @@ use crate::config::{ClientConfig, ServerConfig, TransportConfig};
 use crate::datagram::Datagrams;
 use crate::flow::WindowBudget;
 use crate::handshake::{Beginning, Handshake, HandshakeIds};
-use crate::path::Path;
-use crate::path::paths::Paths;
+use crate::path::paths::{Paths, PeerMoves};
+use crate::path::{Path, Place};
 use crate::pings::Pings;
 use crate::protection::PacketProtection;
 use crate::recovery::LossRecovery;
@@ -32,8 +32,8 @@ use crate::stream::{ChunkPool, Streams};
 /// The values that the endpoint passes to every new connection.
 pub(crate) struct Origin {
     pub(crate) now: Time,
-    /// Addresses of the first packet.
-    pub(crate) tuple: FourTuple,
+    /// Addresses of the first packet, and its socket.
+    pub(crate) place: Place,
     /// Our source ID.
     pub(crate) local_source: ConnectionId,
     pub(crate) pool: ChunkPool,
@@ -90,6 +90,7 @@ impl Connection {
         };
         let now = origin.now;
         let mut connection = assemble(origin, Arc::clone(&config.transport), handshake, &first);
+        connection.paths.set_peer_moves(PeerMoves::Nowhere);
         // Writing the ClientHello reads nothing from the peer and cannot break its rules.
         if let Err(error) = connection.drive_handshake(now) {
             return Err(TlsStartError::Configuration(error.to_string()));
@@ -129,8 +130,13 @@ impl Connection {
             parameters: &parameters,
         };
         let handshake = Handshake::server(beginning, ids);
-        let config = Arc::clone(&config.transport);
-        Ok(assemble(origin, config, handshake, &first))
+        let mut connection = assemble(origin, Arc::clone(&config.transport), handshake, &first);
+        let has_preferred = false;
+        connection.paths.set_peer_moves(match config.migration {
+            true => PeerMoves::Anywhere,
+            false => PeerMoves::SameAddress { has_preferred },
+        });
+        Ok(connection)
     }
 }
 
@@ -156,7 +162,7 @@ fn assemble(
 ) -> Connection {
     let (now, side) = (origin.now, handshake.side());
     let recovery = LossRecovery::new(now, side, Arc::clone(&config), &mut origin.rng);
-    let mut path = Path::new(origin.tuple, recovery.route().id());
+    let mut path = Path::new(origin.place, recovery.route().id());
     if first.is_validated {
         path.on_validated();
     }
@@ -168,7 +174,7 @@ fn assemble(
         original_destination: first.original,
         local_id: origin.local_source,
         peer_id: first.peer,
-        path: origin.tuple,
+        path: origin.place.tuple,
         parameters: first.parameters,
     };
     let trace = Trace::start(now, &start, &config, &recovery);

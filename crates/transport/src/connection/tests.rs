@@ -25,6 +25,7 @@ mod handshake;
 mod headers;
 mod hostile;
 mod keys;
+mod migrations;
 mod mtu;
 mod offload;
 mod packet_too_big;

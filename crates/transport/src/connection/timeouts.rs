@@ -2,16 +2,13 @@
 
 use courser_base::Time;
 use courser_recovery::LossTimer;
-use courser_telemetry::PathState;
 
 use super::Connection;
 use super::close::path_too_small;
 use super::error::ConnectionError;
-use super::event::Event;
 use super::idle::Idle;
 use super::life::{Ending, Life};
 use super::timer::Timer;
-use crate::path::paths::PathsOutcome;
 use crate::recovery::LossRecovery;
 use crate::space::SpaceId;
 use crate::stream::Streams;
@@ -70,20 +67,7 @@ impl Connection {
         if is_due(self.handshake.deadline(self.idle.heard(), is_validated)) {
             return self.end(now, Ending::Silence(ConnectionError::HandshakeTimedOut));
         }
-        let old = self.ids.destination();
-        let outcome = self.paths.on_timeout(now, &mut self.ids);
-        if outcome == PathsOutcome::Reverted {
-            let path = self.paths.active();
-            self.recovery.activate_route(path.route());
-            self.trace.destination(now, old, self.ids.destination());
-            self.trace.path(now, path, PathState::MigrationAbandoned);
-            let peer = path.tuple().peer;
-            self.events.push_back(Event::PathChanged { peer });
-        }
-        while let Some(route) = self.paths.take_given_up(&mut self.ids) {
-            self.recovery.close_route(route);
-        }
-        if outcome == PathsOutcome::NoneLeft {
+        if self.migrations().on_timeout(now) {
             return self.end(now, Ending::Silence(ConnectionError::TimedOut));
         }
         if is_due(keep_alive_at(

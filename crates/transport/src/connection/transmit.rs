@@ -141,8 +141,8 @@ impl Connection {
             self.recovery
                 .on_batch_sent(now, in_flight, last_number, is_full);
         }
-        let tuple = self.paths.active().tuple();
-        Some(Transmit::batch(tuple, ecn, (segments, mtu), buffer.len()))
+        let way = self.paths.active().way();
+        Some(Transmit::batch(way, ecn, (segments, mtu), buffer.len()))
     }
 
     /// Returns how many bytes of 1-RTT packets may leave now, and what may be in them.
@@ -230,7 +230,7 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         let path = self.paths.get_mut(index)?;
-        let (tuple, route) = (path.tuple(), path.route());
+        let (way, route) = (path.way(), path.route());
         let limit = path.datagram_limit(usize::from(self.recovery.mtu_of(route)?));
         if limit < MIN_DATAGRAM || !self.protection.has_keys(SpaceId::Application) {
             return None;
@@ -242,7 +242,7 @@ impl Connection {
         self.idle.on_packet_sent(now, built.ack_eliciting);
         buffer.advance(built.len);
         self.paths.get_mut(index)?.on_datagram_sent(built.len);
-        Some(Transmit::single(tuple, Ecn::NotEct, built.len))
+        Some(Transmit::single(way, Ecn::NotEct, built.len))
     }
 
     /// Sends a lone datagram that is larger than today's, when it is time for one.
@@ -264,7 +264,7 @@ impl Connection {
         buffer.advance(built.len);
         let path = self.paths.active_mut();
         path.on_datagram_sent(built.len);
-        Some(Transmit::single(path.tuple(), Ecn::NotEct, built.len))
+        Some(Transmit::single(path.way(), Ecn::NotEct, built.len))
     }
 
     /// Sends one datagram with whatever the spaces have to send.
@@ -309,14 +309,14 @@ impl Connection {
         buffer.advance(len);
         let path = self.paths.active_mut();
         path.on_datagram_sent(len);
-        let tuple = path.tuple();
+        let way = path.way();
         self.recovery.on_handshake_datagram_sent(len);
         if self.handshake.side().is_client() && packets[SpaceId::Handshake as usize].is_some() {
             // RFC 9001 §4.9.1: the server has shown Handshake keys, Initials are done.
             let (recovery, protection, mut owners) = self.split();
             discard_space(now, SpaceId::Initial, recovery, protection, &mut owners);
         }
-        Some(Transmit::single(tuple, ecn, len))
+        Some(Transmit::single(way, ecn, len))
     }
 
     /// Returns what a space may send in a datagram of the handshake.
@@ -382,7 +382,7 @@ impl Connection {
         self.life.on_closing_sent(true);
         let path = self.paths.active_mut();
         path.on_datagram_sent(len);
-        Some(Transmit::single(path.tuple(), Ecn::NotEct, len))
+        Some(Transmit::single(path.way(), Ecn::NotEct, len))
     }
 }
 

@@ -98,7 +98,7 @@ impl Endpoint {
             && self.may_reply(arrived);
         if welcome
             && let Some(answer) = version_negotiation::answer(datagram, &mut self.rng)
-            && self.reply(path, answer)
+            && self.reply(arrived, answer)
         {
             self.stats.version_negotiations_sent += 1;
         } else {
@@ -123,6 +123,7 @@ impl Endpoint {
         let mut waiting = Waiting {
             since: arrived.now,
             path: arrived.path,
+            socket: arrived.socket,
             destination: packet.destination,
             source: packet.source,
             datagrams: vec![(arrived.ecn, datagram.to_vec())],
@@ -344,7 +345,7 @@ impl Endpoint {
             is_validated: incoming.is_address_validated(),
             reset_token: courser_crypto::reset_token::derive(&self.reset_key, &local_source),
         };
-        let origin = self.origin(now, waiting.path, local_source);
+        let origin = self.origin(now, waiting.place(), local_source);
         let connection = match Connection::server(origin, &config, &first) {
             Ok(connection) => connection,
             Err(error) => {
@@ -379,6 +380,7 @@ impl Endpoint {
         let arrived = Arrived {
             now,
             path: waiting.path,
+            socket: waiting.socket,
             ecn: courser_base::Ecn::NotEct,
         };
         let claim = waiting.claim();
@@ -403,7 +405,7 @@ impl Endpoint {
 
     fn feed(&mut self, now: Time, handle: ConnectionHandle, waiting: Waiting) {
         let cid_len = self.config.connection_id_len;
-        let path = waiting.path;
+        let path = waiting.place();
         for (ecn, mut datagram) in waiting.datagrams {
             let Ok(packet) = courser_wire::packet::decode(&datagram, 0, cid_len) else {
                 continue;
@@ -432,6 +434,7 @@ impl Endpoint {
         let arrived = Arrived {
             now,
             path: waiting.path,
+            socket: waiting.socket,
             ecn: courser_base::Ecn::NotEct,
         };
         let code = TransportErrorCode::CONNECTION_REFUSED;
@@ -456,6 +459,7 @@ impl Endpoint {
             let arrived = Arrived {
                 now,
                 path: waiting.path,
+                socket: waiting.socket,
                 ecn: courser_base::Ecn::NotEct,
             };
             self.send_retry(arrived, waiting.destination, waiting.source);
@@ -504,7 +508,7 @@ impl Endpoint {
         }
         let source = self.generator.generate(&mut self.rng);
         let bytes = stateless_close(to, source, code, reason);
-        self.reply(arrived.path, bytes);
+        self.reply(arrived, bytes);
     }
 
     fn send_retry(&mut self, arrived: Arrived, destination: ConnectionId, source: ConnectionId) {
@@ -531,7 +535,7 @@ impl Endpoint {
         bytes.truncate(written);
         let tag = courser_crypto::retry_integrity::tag(&destination, &bytes);
         bytes.extend_from_slice(&tag);
-        if self.reply(arrived.path, bytes) {
+        if self.reply(arrived, bytes) {
             self.stats.retries_sent += 1;
         }
     }

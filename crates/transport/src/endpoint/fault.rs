@@ -60,6 +60,7 @@ impl Endpoint {
         let waiting = self.room.waiting.get(&incoming.id).map(|it| Waiting {
             since: it.since,
             path: it.path,
+            socket: it.socket,
             destination: it.destination,
             source: it.source,
             datagrams: Vec::new(),
@@ -92,6 +93,7 @@ impl Endpoint {
         let arrived = Arrived {
             now,
             path: waiting.path,
+            socket: waiting.socket,
             ecn: courser_base::Ecn::NotEct,
         };
         self.send_close(arrived, waiting, TransportErrorCode::INTERNAL_ERROR, "");

@@ -13,7 +13,9 @@ use courser_wire::{ConnectionId, TransportErrorCode, Writer, packet_number};
 
 use super::address_token::AddressProof;
 use super::shares::Claim;
+use crate::build::transmit::SocketId;
 use crate::hasher::KeyedState;
+use crate::path::Place;
 
 /// A client that wants to connect. Return it through [`super::Endpoint::accept`],
 /// [`super::Endpoint::refuse`], [`super::Endpoint::retry`] or [`super::Endpoint::ignore`]; until
@@ -63,6 +65,8 @@ pub(super) struct Waiting {
     /// The time at which its first Initial arrived.
     pub(super) since: Time,
     pub(super) path: FourTuple,
+    /// The socket at which its datagrams arrived.
+    pub(super) socket: SocketId,
     /// Destination and Source Connection ID of the first Initial.
     pub(super) destination: ConnectionId,
     pub(super) source: ConnectionId,
@@ -81,6 +85,14 @@ impl Waiting {
         Claim {
             address: self.path.peer.ip(),
             is_validated: self.is_validated,
+        }
+    }
+
+    /// Returns the addresses and the socket of its datagrams.
+    pub(super) fn place(&self) -> Place {
+        Place {
+            tuple: self.path,
+            socket: self.socket,
         }
     }
 
@@ -178,10 +190,11 @@ pub(super) fn stateless_close(
     bytes
 }
 
-/// The time, path and ECN mark of an arriving datagram.
+/// The time, path, socket and ECN mark of an arriving datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Arrived {
     pub(super) now: Time,
     pub(super) path: FourTuple,
+    pub(super) socket: SocketId,
     pub(super) ecn: Ecn,
 }

@@ -19,6 +19,7 @@ use crate::cid::TokenChange;
 use crate::config::{ClientConfig, ConfigError};
 use crate::connection::{Connection, ConnectionError, Origin};
 use crate::error::TransportError;
+use crate::path::Place;
 
 /// The reason why no connection could be started.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -80,7 +81,11 @@ impl Endpoint {
         let destination: [u8; FIRST_DESTINATION_LEN] = self.rng.array();
         let destination = ConnectionId::new(&destination).expect("eight bytes are an ID");
         let path = FourTuple::to(peer);
-        let origin = self.origin(now, path, local_source);
+        let place = Place {
+            tuple: path,
+            socket: self.socket,
+        };
+        let origin = self.origin(now, place, local_source);
         let connection = Connection::client(origin, config, server_name, destination)
             .map_err(ConnectError::Tls)?;
         let handle = self.add(connection, None);
@@ -93,15 +98,10 @@ impl Endpoint {
         Ok(handle)
     }
 
-    pub(super) fn origin(
-        &mut self,
-        now: Time,
-        tuple: FourTuple,
-        local_source: ConnectionId,
-    ) -> Origin {
+    pub(super) fn origin(&mut self, now: Time, place: Place, local_source: ConnectionId) -> Origin {
         Origin {
             now,
-            tuple,
+            place,
             local_source,
             pool: self.pool.clone(),
             budget: self.budget.clone(),

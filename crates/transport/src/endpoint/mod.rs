@@ -17,6 +17,7 @@ mod packet_too_big;
 mod receive;
 pub mod routing;
 mod shares;
+mod sockets;
 mod source;
 mod stage;
 pub mod stateless_reset;
@@ -48,7 +49,7 @@ pub use self::receive::ReceiveMeta;
 pub use self::stats::EndpointStats;
 
 use self::backlog::Backlog;
-use self::incoming::WaitingRoom;
+use self::incoming::{Arrived, WaitingRoom};
 use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter};
 use self::memory::{Held, Memory};
 use self::routing::Routing;
@@ -57,7 +58,7 @@ use self::stage::Stage;
 use self::token_filter::TokenFilter;
 use self::touched::Touched;
 use self::turns::Turns;
-use crate::build::transmit::{Transmit, TransmitBuffer};
+use crate::build::transmit::{SocketId, Transmit, TransmitBuffer};
 use crate::cid::{ConnectionIdGenerator, RandomGenerator};
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::{Connection, ConnectionError};
@@ -80,6 +81,8 @@ pub struct Endpoint {
     memory: Memory,
     /// The time at which a connection was last closed for lack of memory.
     shed: Time,
+    /// The socket of new connections.
+    socket: SocketId,
     routing: Routing<Owner>,
     /// The ID looked up last: the datagrams of a batch have the same ID.
     last_route: Option<(ConnectionId, Owner)>,
@@ -156,6 +159,7 @@ struct Slot {
 struct Reply {
     destination: SocketAddr,
     source: Option<IpAddr>,
+    socket: SocketId,
     bytes: Vec<u8>,
 }
 
@@ -190,6 +194,7 @@ impl Endpoint {
             budget: WindowBudget::new(config.receive_budget),
             memory: Memory::new(config.memory_budget),
             shed: Time::ZERO,
+            socket: SocketId::default(),
             routing: Routing::new(rng.array()),
             last_route: None,
             is_crowded: false,
@@ -364,6 +369,7 @@ impl Endpoint {
         Some(Transmit {
             destination: reply.destination,
             source: reply.source,
+            socket: reply.socket,
             ecn: Ecn::NotEct,
             segment_size: None,
             len: reply.bytes.len(),
@@ -463,15 +469,16 @@ impl Endpoint {
         )
     }
 
-    fn reply(&mut self, path: FourTuple, bytes: Vec<u8>) -> bool {
+    fn reply(&mut self, to: Arrived, bytes: Vec<u8>) -> bool {
         if self.replies.len() >= MAX_REPLIES {
             self.stats.replies_over_room += 1;
             return false;
         }
-        let (destination, source) = (path.peer, path.local);
+        let (destination, source) = (to.path.peer, to.path.local);
         self.replies.push_back(Reply {
             destination,
             source,
+            socket: to.socket,
             bytes,
         });
         true

@@ -8,7 +8,9 @@ use courser_wire::packet::{self, Packet, PacketError, PacketKind, version_negoti
 use super::incoming::Arrived;
 use super::limits::is_refused_port;
 use super::{ConnectionHandle, Endpoint, Owner, stateless_reset};
+use crate::build::transmit::SocketId;
 use crate::connection::Arrival;
+use crate::path::Place;
 
 /// The properties shared by all datagrams in a receive buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +29,18 @@ impl Endpoint {
     /// The address filter is checked first, once for the buffer: nothing from a blocked address is
     /// read.
     pub fn handle_datagrams(&mut self, now: Time, buffer: &mut [u8], meta: &ReceiveMeta) {
+        self.handle_datagrams_at(now, self.socket, buffer, meta);
+    }
+
+    /// Processes a buffer of datagrams as [`Endpoint::handle_datagrams`], of an endpoint with more
+    /// than one socket. `socket` is the one at which they arrived.
+    pub fn handle_datagrams_at(
+        &mut self,
+        now: Time,
+        socket: SocketId,
+        buffer: &mut [u8],
+        meta: &ReceiveMeta,
+    ) {
         let peer = meta.path.peer.ip();
         let count = buffer.len().div_ceil(meta.segment_size.max(1)) as u64;
         if self.address_filter.is_blocked(peer) {
@@ -40,6 +54,7 @@ impl Endpoint {
         let arrived = Arrived {
             now,
             path: meta.path,
+            socket,
             ecn: meta.ecn,
         };
         let mut batch: Option<ConnectionHandle> = None;
@@ -122,11 +137,16 @@ impl Endpoint {
                         connection.on_version_negotiation(arrived.now, versions, source);
                     }
                 } else {
-                    let Arrived { now, path, ecn } = arrived;
+                    let Arrived {
+                        now,
+                        path: tuple,
+                        socket,
+                        ecn,
+                    } = arrived;
                     let arrival = Arrival {
                         now,
                         arrived: now,
-                        path,
+                        path: Place { tuple, socket },
                         ecn,
                         len: datagram.len(),
                     };
@@ -184,7 +204,7 @@ impl Endpoint {
         {
             let token = courser_crypto::reset_token::derive(&self.reset_key, &packet.destination);
             if let Some(reset) = stateless_reset::build(datagram.len(), &token, &mut self.rng)
-                && self.reply(arrived.path, reset)
+                && self.reply(arrived, reset)
             {
                 self.stats.resets_sent += 1;
                 return None;

@@ -5,6 +5,8 @@
 #[derive(Debug, Default)]
 pub struct Amplification {
     validated: bool,
+    /// True if our own end chose the path, to an address that the peer has proven on another one.
+    exempt: bool,
     received: u64,
     sent: u64,
 }
@@ -16,6 +18,12 @@ impl Amplification {
     /// Counts a datagram received from the address. Every byte counts, readable or not (§8.1).
     pub fn on_received(&mut self, len: usize) {
         self.received = self.received.saturating_add(len as u64);
+    }
+
+    /// Lifts the limit for a path that our own end chose to a proven address of the peer. The path
+    /// itself is not validated by that.
+    pub fn exempt(&mut self) {
+        self.exempt = true;
     }
 
     /// Counts a datagram sent to the address.
@@ -35,7 +43,7 @@ impl Amplification {
 
     /// Returns the number of bytes that may still be sent.
     pub fn budget(&self) -> u64 {
-        if self.validated {
+        if self.validated || self.exempt {
             return u64::MAX;
         }
         (self.received * FACTOR).saturating_sub(self.sent)
@@ -61,6 +69,14 @@ mod tests {
             0,
             "what was sent too much is paid back first"
         );
+    }
+
+    #[test]
+    fn exemption_lifts_the_limit_and_proves_nothing() {
+        let mut amplification = Amplification::default();
+        amplification.exempt();
+        assert_eq!(amplification.budget(), u64::MAX);
+        assert!(!amplification.is_validated());
     }
 
     #[test]

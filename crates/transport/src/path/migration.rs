@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use courser_base::{FourTuple, Time};
+use courser_base::Time;
 use courser_wire::ConnectionId;
 
+use super::network_path::Place;
 use super::paths::{PathIndex, Paths, PathsOutcome};
 use crate::cid::ConnectionIds;
 
@@ -24,14 +25,15 @@ impl Paths {
     pub(crate) fn on_packet(
         &mut self,
         now: Time,
-        (tuple, len): (FourTuple, usize),
+        (place, len): (impl Into<Place>, usize),
         rtt: Duration,
         open_route: impl FnOnce() -> u32,
     ) -> Option<PathIndex> {
-        if let Some(index) = self.find(tuple) {
+        let place = place.into();
+        if let Some(index) = self.find(place) {
             return Some(index);
         }
-        let index = self.add(now, tuple, rtt, open_route)?;
+        let index = self.add(now, place, rtt, open_route)?;
         self.table[index].amplification.on_received(len);
         Some(index)
     }
@@ -141,6 +143,7 @@ impl Paths {
 mod tests {
     use std::net::SocketAddr;
 
+    use courser_base::FourTuple;
     use courser_wire::NewConnectionId;
     use courser_wire::transport_parameters::TransportParameters;
 

@@ -2,10 +2,15 @@
 //! RFC 9000 §8, §9.
 
 pub mod amplification;
+mod attempts;
 mod frames;
+mod local;
 mod migration;
 pub mod network_path;
 pub mod paths;
 pub mod validation;
 
-pub use self::network_path::{MIN_DATAGRAM, Path};
+pub use self::attempts::MigrationState;
+pub use self::local::NewPath;
+pub(crate) use self::local::OwnPath;
+pub use self::network_path::{MIN_DATAGRAM, Path, Place};

@@ -2,13 +2,56 @@
 
 use std::net::IpAddr;
 
-use courser_base::FourTuple;
+use courser_base::{FourTuple, Time};
 
 use super::amplification::Amplification;
 use super::validation::Validation;
+use crate::build::transmit::SocketId;
 
 /// No useful packet fits into a smaller datagram: header, one small frame, tag.
 pub const MIN_DATAGRAM: usize = 64;
+
+/// Index of a path in the table of paths.
+pub type PathIndex = usize;
+
+/// The addresses of a path, and the socket that has the local one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The addresses.
+    pub tuple: FourTuple,
+    /// The socket.
+    pub socket: SocketId,
+}
+
+impl Place {
+    /// True if a datagram that arrived at `self` belongs to a path at `other`. An unknown local
+    /// address matches any.
+    #[inline]
+    pub fn matches(&self, other: &Self) -> bool {
+        let (this, that) = (self.tuple, other.tuple);
+        this.peer == that.peer && self.socket == other.socket && may_be_same(this.local, that.local)
+    }
+
+    /// True if at most the ports differ, so that the network path is most likely the same
+    /// (RFC 9000 §9.4).
+    pub fn is_same_host(&self, other: &Self) -> bool {
+        let (this, that) = (self.tuple, other.tuple);
+        this.peer.ip() == that.peer.ip() && may_be_same(this.local, that.local)
+    }
+}
+
+/// Paths on an endpoint with one socket.
+impl From<FourTuple> for Place {
+    fn from(tuple: FourTuple) -> Self {
+        let socket = SocketId::default();
+        Self { tuple, socket }
+    }
+}
+
+/// True if two local addresses are not known to differ.
+fn may_be_same(one: Option<IpAddr>, other: Option<IpAddr>) -> bool {
+    one == other || one.is_none() || other.is_none()
+}
 
 /// One network path: its addresses and the state of their validation.
 ///
@@ -16,7 +59,7 @@ pub const MIN_DATAGRAM: usize = 64;
 /// peer has only changed its port takes over the route of the path before it.
 #[derive(Debug)]
 pub struct Path {
-    tuple: FourTuple,
+    place: Place,
     /// Budget before the peer's address is validated.
     pub(super) amplification: Amplification,
     /// Challenges sent and responses owed.
@@ -26,24 +69,42 @@ pub struct Path {
     /// Sequence number of the ID of the peer that probes of this path carry, while another path
     /// is in use (RFC 9000 §9.5).
     pub(super) peer_id: Option<u64>,
+    /// True on a path of our own choice that continues with the route of the path before it.
+    pub(super) keeps_route: bool,
+    /// The time at which a path that our end has left is forgotten.
+    pub(super) expires_at: Option<Time>,
 }
 
 impl Path {
     /// Creates a path whose peer has proven nothing.
-    pub fn new(tuple: FourTuple, route: u32) -> Self {
+    pub fn new(place: impl Into<Place>, route: u32) -> Self {
         Self {
-            tuple,
+            place: place.into(),
             amplification: Amplification::default(),
             validation: Validation::default(),
             route,
             peer_id: None,
+            keeps_route: false,
+            expires_at: None,
         }
     }
 
     /// The addresses.
     #[inline]
     pub fn tuple(&self) -> FourTuple {
-        self.tuple
+        self.place.tuple
+    }
+
+    /// The addresses and the socket.
+    #[inline]
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// The addresses and the socket of datagrams that leave.
+    #[inline]
+    pub fn way(&self) -> (FourTuple, SocketId) {
+        (self.place.tuple, self.place.socket)
     }
 
     /// The ID of the route in loss recovery.
@@ -97,7 +158,7 @@ impl Path {
 
     /// Returns the UDP payload that fits IP packets of `mtu` bytes to the peer.
     pub fn payload_of(&self, mtu: u32) -> u16 {
-        let headers = match self.tuple.peer.ip().to_canonical() {
+        let headers = match self.place.tuple.peer.ip().to_canonical() {
             IpAddr::V4(_) => IPV4_HEADERS,
             IpAddr::V6(_) => IPV6_HEADERS,
         };
@@ -135,6 +196,25 @@ mod tests {
         assert_eq!(path.datagram_limit(1200), 250);
         path.on_validated();
         assert_eq!(path.datagram_limit(1200), 1200);
+    }
+
+    #[test]
+    fn a_place_is_told_apart_by_peer_socket_and_known_local_address() {
+        let at = |peer: &str, local: Option<&str>, socket| Place {
+            tuple: FourTuple {
+                peer: peer.parse().expect("an address"),
+                local: local.map(|local| local.parse().expect("an address")),
+            },
+            socket: SocketId(socket),
+        };
+        let place = at("192.0.2.1:443", Some("10.0.0.1"), 0);
+        assert!(place.matches(&at("192.0.2.1:443", None, 0)));
+        assert!(!place.matches(&at("192.0.2.1:443", None, 1)));
+        assert!(!place.matches(&at("192.0.2.1:444", Some("10.0.0.1"), 0)));
+        assert!(!place.matches(&at("192.0.2.1:443", Some("10.0.0.2"), 0)));
+        assert!(place.is_same_host(&at("192.0.2.1:444", None, 1)));
+        assert!(!place.is_same_host(&at("192.0.2.1:443", Some("10.0.0.2"), 0)));
+        assert!(!place.is_same_host(&at("192.0.2.2:443", None, 0)));
     }
 
     #[test]

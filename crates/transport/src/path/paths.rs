@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 
-use super::network_path::{MIN_DATAGRAM, Path};
+use super::attempts::Attempts;
+pub use super::network_path::PathIndex;
+use super::network_path::{MIN_DATAGRAM, Path, Place};
 use super::validation::{Expired, Proof};
 use crate::cid::ConnectionIds;
 
 /// Paths kept at once, the one in use included (limit K07).
 pub const MAX_PATHS: usize = 4;
-
-/// Index of a path in the table.
-pub type PathIndex = usize;
 
 /// The paths of a connection. All packets except probes use the active one.
 #[derive(Debug)]
@@ -20,7 +19,13 @@ pub struct Paths {
     pub(super) table: Vec<Path>,
     pub(super) active: PathIndex,
     /// The path to return to if validation of the active one fails (RFC 9000 §9.3.2).
-    last_validated: Option<PathIndex>,
+    pub(super) last_validated: Option<PathIndex>,
+    /// The paths that our own end tries.
+    pub(super) own: Attempts,
+    /// The addresses to which the peer may move.
+    peer_moves: PeerMoves,
+    /// The addresses of the handshake.
+    first: FourTuple,
     /// The time from which a new path is accepted: one per round trip (limit K07).
     next_new_at: Time,
     /// Paths that were given up and whose IDs and routes are not yet released, fewer than
@@ -28,6 +33,21 @@ pub struct Paths {
     given_up: Vec<GivenUp>,
     /// The probe timeout before there is a sample of the round-trip time.
     initial_pto: Duration,
+}
+
+/// The addresses to which the peer may move (RFC 9000 §9).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PeerMoves {
+    /// To any address: a client whose server allows migration.
+    Anywhere,
+    /// To another port of the same address, as a NAT does when it rebinds; a client whose server
+    /// has sent disable_active_migration. A client that uses the preferred address may go anywhere.
+    SameAddress {
+        /// True if the server offered a preferred address.
+        has_preferred: bool,
+    },
+    /// To none: servers do not move, except to the preferred address, where the client goes first.
+    Nowhere,
 }
 
 /// A path that was given up and whose ID and route are not yet released.
@@ -55,12 +75,42 @@ impl Paths {
     pub fn new(path: Path, initial_rtt: Duration) -> Self {
         Self {
             initial_pto: initial_rtt.saturating_mul(3),
+            first: path.tuple(),
             table: vec![path],
             active: 0,
             last_validated: None,
+            own: Attempts::default(),
+            peer_moves: PeerMoves::Anywhere,
             next_new_at: Time::ZERO,
             given_up: Vec::new(),
         }
+    }
+
+    /// Sets where the peer may move to.
+    pub fn set_peer_moves(&mut self, peer_moves: PeerMoves) {
+        self.peer_moves = peer_moves;
+    }
+
+    /// Returns true if a path of the peer's choice may be at `tuple`.
+    pub fn may_move_to(&self, tuple: FourTuple) -> bool {
+        match self.peer_moves {
+            PeerMoves::Anywhere => true,
+            PeerMoves::SameAddress { has_preferred } => {
+                let is_same = self.first.peer.ip() == tuple.peer.ip();
+                let is_elsewhere = match (self.first.local, tuple.local) {
+                    (Some(first), Some(local)) => first != local,
+                    // Where the system does not report it, the address may be the preferred one.
+                    _ => true,
+                };
+                is_same || has_preferred && is_elsewhere
+            }
+            PeerMoves::Nowhere => false,
+        }
+    }
+
+    /// Returns true if the path in use leads to the address of the peer in the handshake.
+    pub fn is_at_first_peer(&self) -> bool {
+        self.active().tuple().peer == self.first.peer
     }
 
     /// Returns the path in use.
@@ -95,11 +145,19 @@ impl Paths {
     }
 
     /// Counts a datagram towards the limit of its address. Returns false when no path has it.
+    ///
+    /// A client takes datagrams at any local address, because they may have been sent to one that
+    /// it has left, but only from where it sends some itself.
     #[inline]
-    pub fn on_datagram(&mut self, tuple: FourTuple, len: usize) -> bool {
-        let path = self.find(tuple).and_then(|index| self.table.get_mut(index));
-        path.map(|path| path.amplification.on_received(len))
-            .is_some()
+    pub fn on_datagram(&mut self, place: impl Into<Place>, len: usize) -> bool {
+        let place = place.into();
+        if let Some(index) = self.find(place) {
+            self.table[index].amplification.on_received(len);
+            return true;
+        }
+        let peer = place.tuple.peer;
+        let is_client = self.peer_moves == PeerMoves::Nowhere;
+        is_client && self.table.iter().any(|path| path.tuple().peer == peer)
     }
 
     /// Returns the path at `index`.
@@ -107,15 +165,11 @@ impl Paths {
         self.table.get_mut(index)
     }
 
-    /// Finds a path by its addresses. An unknown local address matches any.
+    /// Finds a path by its addresses and its socket. An unknown local address matches any.
     #[inline]
-    pub fn find(&self, tuple: FourTuple) -> Option<PathIndex> {
-        let same = |path: &Path| {
-            path.tuple().peer == tuple.peer
-                && (path.tuple().local == tuple.local
-                    || path.tuple().local.is_none()
-                    || tuple.local.is_none())
-        };
+    pub fn find(&self, place: impl Into<Place>) -> Option<PathIndex> {
+        let place = place.into();
+        let same = |path: &Path| place.matches(&path.place());
         if self.table.get(self.active).is_some_and(same) {
             return Some(self.active);
         }
@@ -128,11 +182,11 @@ impl Paths {
     pub(super) fn add(
         &mut self,
         now: Time,
-        tuple: FourTuple,
+        place: impl Into<Place>,
         rtt: Duration,
         open_route: impl FnOnce() -> u32,
     ) -> Option<PathIndex> {
-        if now < self.next_new_at {
+        if self.peer_moves == PeerMoves::Nowhere || now < self.next_new_at {
             return None;
         }
         if self.table.len() >= MAX_PATHS {
@@ -141,7 +195,7 @@ impl Paths {
             self.remove(victim);
         }
         self.next_new_at = now + rtt.min(MAX_NEW_PATH_DELAY);
-        self.table.push(Path::new(tuple, open_route()));
+        self.table.push(Path::new(place, open_route()));
         Some(self.table.len() - 1)
     }
 
@@ -155,7 +209,7 @@ impl Paths {
         if self.table[old].amplification.is_validated() {
             self.last_validated = Some(old);
         }
-        if self.table[old].tuple().peer.ip() == self.table[index].tuple().peer.ip() {
+        if self.shares_route(index, old) {
             self.take_over(old, index);
         }
         let new = &mut self.table[index];
@@ -167,27 +221,42 @@ impl Paths {
         self.table[old].validation.start(now, pto);
     }
 
+    /// Returns true if the route of the path at `older` remains valid on the one at `newer`.
+    pub(super) fn shares_route(&self, newer: PathIndex, older: PathIndex) -> bool {
+        let (newer, older) = (&self.table[newer], &self.table[older]);
+        match self.peer_moves {
+            // Our own port changes without a sign in the addresses.
+            PeerMoves::Nowhere => newer.keeps_route,
+            PeerMoves::Anywhere | PeerMoves::SameAddress { .. } => {
+                newer.place().is_same_host(&older.place())
+            }
+        }
+    }
+
     /// Gives the new path the route of the old one. Only the port changed: most likely a NAT
     /// rebound, and the network path is the same. Measurements and packets in flight remain valid
     /// (RFC 9000 §9.4).
-    fn take_over(&mut self, old: PathIndex, new: PathIndex) {
+    pub(super) fn take_over(&mut self, old: PathIndex, new: PathIndex) {
         let Ok([old, new]) = self.table.get_disjoint_mut([old, new]) else {
             return;
         };
         std::mem::swap(&mut old.route, &mut new.route);
     }
 
-    /// Handles a PATH_RESPONSE, which may arrive on any path (§8.2.2). Returns true when it
-    /// validates the active path. `pto`, the probe timeout of the path in use, is for a second
+    /// Handles a PATH_RESPONSE, which may arrive on any path (§8.2.2). Returns the path that it
+    /// validates. `pto`, the probe timeout of the path in use, is for a second
     /// validation, because the datagram of the first may have been too small.
-    pub fn on_path_response(&mut self, now: Time, data: [u8; 8], pto: Duration) -> bool {
+    pub fn on_path_response(
+        &mut self,
+        now: Time,
+        data: [u8; 8],
+        pto: Duration,
+    ) -> Option<PathIndex> {
         let pto = self.validation_pto(pto);
         let answers = self.table.iter_mut().enumerate();
         let mut answers =
             answers.filter_map(|(index, path)| Some((index, path.validation.on_response(data)?)));
-        let Some((index, proof)) = answers.next() else {
-            return false;
-        };
+        let (index, proof) = answers.next()?;
         let path = &mut self.table[index];
         path.amplification.on_validated();
         if proof == Proof::Address {
@@ -197,7 +266,7 @@ impl Paths {
         if index == self.active {
             self.last_validated = None;
         }
-        index == self.active
+        Some(index)
     }
 
     /// Returns a path, other than the active one, that has a challenge or a response to send and
@@ -215,7 +284,8 @@ impl Paths {
     pub fn next_timeout(&self) -> Option<Time> {
         self.table
             .iter()
-            .filter_map(|path| path.validation.next_timeout())
+            .flat_map(|path| [path.validation.next_timeout(), path.expires_at])
+            .flatten()
             .min()
     }
 
@@ -225,6 +295,10 @@ impl Paths {
         let mut index = 0;
         while index < self.table.len() {
             let failed = self.table[index].validation.on_timeout(now) == Expired::Failed;
+            if index != self.active && self.table[index].expires_at.is_some_and(|at| at <= now) {
+                self.remove(index);
+                continue;
+            }
             // The path to return to is kept until the new one is validated, even while it gets no
             // response.
             let is_kept = if index == self.active {
@@ -252,14 +326,14 @@ impl Paths {
 
     /// Returns to the path validated before, because the active one got no response (§9.3.2).
     fn revert(&mut self, back: PathIndex) {
-        if self.table[self.active].tuple().peer.ip() == self.table[back].tuple().peer.ip() {
+        if self.shares_route(self.active, back) {
             self.take_over(self.active, back);
         }
         self.active = back;
         self.table[back].validation.abandon();
     }
 
-    fn remove(&mut self, index: PathIndex) {
+    pub(super) fn remove(&mut self, index: PathIndex) {
         debug_assert_ne!(index, self.active);
         let path = self.table.remove(index);
         self.given_up.push(GivenUp {
@@ -267,6 +341,7 @@ impl Paths {
             peer_id: path.peer_id,
         });
         self.active -= usize::from(self.active > index);
+        self.own.on_path_removed(index);
         let kept = self.last_validated.filter(|&at| at != index);
         self.last_validated = kept.map(|at| at - usize::from(at > index));
     }

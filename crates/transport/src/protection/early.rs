@@ -1,7 +1,8 @@
 //! A small store for packets that came before their keys. RFC 9001 §4.1.4.
 
-use courser_base::{Ecn, FourTuple, Time};
+use courser_base::{Ecn, Time};
 
+use crate::path::Place;
 use crate::space::SpaceId;
 
 /// Packets kept (limit K08).
@@ -17,7 +18,7 @@ pub struct Early {
     /// The packet alone, cut out of its datagram.
     pub bytes: Vec<u8>,
     /// The path on which it came.
-    pub path: FourTuple,
+    pub path: Place,
     /// The mark it came with.
     pub ecn: Ecn,
     /// Time of arrival. The delay that its acknowledgement reports includes the wait.
@@ -67,7 +68,7 @@ mod tests {
     use std::net::SocketAddr;
 
     fn early(space: SpaceId, len: usize) -> Early {
-        let path = FourTuple::to(SocketAddr::from(([127, 0, 0, 1], 1)));
+        let path = courser_base::FourTuple::to(SocketAddr::from(([127, 0, 0, 1], 1))).into();
         Early {
             space,
             bytes: vec![0; len],

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 
-use crate::build::transmit::TransmitBuffer;
+use crate::build::transmit::{SocketId, Transmit, TransmitBuffer};
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig};
 use crate::connection::{Connection, Event, TlsTask};
 use crate::endpoint::{ConnectionHandle, Endpoint, ReceiveMeta};
@@ -29,6 +29,12 @@ use self::link::{Datagram, Link};
 pub(crate) struct End {
     pub(crate) endpoint: Endpoint,
     pub(crate) address: SocketAddr,
+    /// The addresses of its sockets from the second on.
+    pub(crate) sockets: Vec<SocketAddr>,
+    /// Other addresses of the first socket.
+    pub(crate) also: Vec<SocketAddr>,
+    /// The system reports the local addresses of datagrams.
+    pub(crate) knows_local: bool,
     pub(crate) events: Vec<Event>,
     pub(crate) handle: Option<ConnectionHandle>,
     /// Every datagram sent, in order.
@@ -58,6 +64,28 @@ impl End {
             let (_, handle, task) = self.tls_tasks.remove(at);
             self.endpoint.finish_tls_task(now, handle, task.run());
         }
+    }
+
+    /// Returns the address that a batch leaves from.
+    fn source_of(&self, transmit: &Transmit) -> SocketAddr {
+        let extra = usize::try_from(transmit.socket.0).expect("few sockets");
+        let socket = extra.checked_sub(1).map(|index| self.sockets[index]);
+        let mut from = socket.unwrap_or(self.address);
+        if let Some(ip) = transmit.source {
+            from.set_ip(ip);
+        }
+        from
+    }
+
+    /// Returns the socket that has the address `to`.
+    fn socket_at(&self, to: SocketAddr) -> SocketId {
+        let index = self.sockets.iter().position(|socket| *socket == to);
+        SocketId(index.map_or(0, |index| u32::try_from(index + 1).expect("few sockets")))
+    }
+
+    /// Returns true if datagrams to `to` arrive here.
+    fn has_address(&self, to: SocketAddr) -> bool {
+        self.address == to || self.also.contains(&to) || self.sockets.contains(&to)
     }
 
     /// Marks the connection as used, as a driver does.
@@ -136,6 +164,9 @@ impl Pair {
         let end = |address, server, seed: u8, cid_len| End {
             endpoint: endpoint(server, seed, 1, cid_len),
             address,
+            sockets: Vec::new(),
+            also: Vec::new(),
+            knows_local: false,
             events: Vec::new(),
             handle: None,
             sent: Vec::new(),
@@ -273,7 +304,8 @@ impl Pair {
                 end.endpoint.release(handle);
             }
             while let Some(transmit) = end.endpoint.poll_transmit(now, handle, &mut end.buffer) {
-                outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), end.address));
+                let from = end.source_of(&transmit);
+                outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), from));
             }
         }
         while let Some((handle, task)) = end.endpoint.poll_tls_task() {
@@ -281,7 +313,8 @@ impl Pair {
             progress = true;
         }
         while let Some(transmit) = end.endpoint.poll_stateless_transmit(&mut end.buffer) {
-            outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), end.address));
+            let from = end.source_of(&transmit);
+            outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), from));
             progress = true;
         }
         if !is_client {
@@ -323,7 +356,7 @@ impl Pair {
 
     /// Delivers a datagram to the end that has its address.
     pub(crate) fn deliver(&mut self, mut datagram: Datagram) {
-        let to_server = datagram.to == self.server.address;
+        let to_server = self.server.has_address(datagram.to);
         let end = if to_server {
             &mut self.server
         } else {
@@ -333,12 +366,16 @@ impl Pair {
             self.ledger.on_received(&datagram);
         }
         let meta = ReceiveMeta {
-            path: FourTuple::to(datagram.from),
+            path: FourTuple {
+                peer: datagram.from,
+                local: end.knows_local.then(|| datagram.to.ip()),
+            },
             ecn: datagram.ecn,
             segment_size: datagram.bytes.len().max(1),
         };
+        let socket = end.socket_at(datagram.to);
         end.endpoint
-            .handle_datagrams(self.now, &mut datagram.bytes, &meta);
+            .handle_datagrams_at(self.now, socket, &mut datagram.bytes, &meta);
     }
 
     /// Returns the code of the CONNECTION_CLOSE that the server decided on, if it did.

@@ -125,7 +125,7 @@ fn unanswered_pings(pair: &mut Pair, count: u64) -> u64 {
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == client_address()));
     let first = next_number(&mut pair.server);
     while next_number(&mut pair.server) < first + count {
-        pair.server.connection().ping();
+        pair.server.connection().pings().request();
         pair.server.touch();
         pair.drive();
     }

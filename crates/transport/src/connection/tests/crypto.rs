@@ -207,7 +207,7 @@ fn crypto_frames_hold_bare_messages_of_the_handshake_and_tickets() {
             Ok(()),
             "the phase bit asks for it"
         );
-        pair.client.connection().ping();
+        pair.client.connection().pings().request();
         pair.client.touch();
         pair.run_for(RTT * 20);
         pair.download(10_000);

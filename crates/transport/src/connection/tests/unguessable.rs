@@ -41,7 +41,7 @@ fn secrets_of(seed: u8) -> Vec<(&'static str, Vec<u8>)> {
     // The server asks at a new address, and nothing answers.
     pair.client.address.set_port(50_001);
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
-    pair.client.connection().ping();
+    pair.client.connection().pings().request();
     pair.client.touch();
     pair.run_for(Duration::from_secs(1));
     let client = eye.client_sent(&pair);

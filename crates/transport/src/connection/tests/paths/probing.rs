@@ -97,7 +97,7 @@ fn a_lost_response_is_not_sent_again() {
     pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
     let data = [3; 8];
     pair.frame_to_server(&Frame::PathChallenge(PathChallenge { data }));
-    pair.server.connection().ping();
+    pair.server.connection().pings().request();
     pair.server.touch();
     pair.run_for(Duration::from_secs(3));
     assert!(pair.server.connection().stats().ptos > 0, "it was lost");

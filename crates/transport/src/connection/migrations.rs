@@ -1,0 +1,218 @@
+//! The path in use, and what follows when it changes. RFC 9000 §9.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use courser_base::Time;
+use courser_telemetry::PathState;
+use courser_wire::packet::Packet;
+
+use super::arrival::Arrival;
+use super::dispatch::arrival_path;
+use super::event::Event;
+use super::owners::Owners;
+use crate::build::transmit::SocketId;
+use crate::path::paths::{PathIndex, PathsOutcome};
+use crate::path::{MigrationState, NewPath, OwnPath};
+use crate::recovery::LossRecovery;
+use crate::space::SpaceId;
+
+/// The paths of a connection and the parts that follow when another one comes into use.
+#[derive(Debug)]
+pub struct Migrations<'a> {
+    /// The handshake is confirmed, and the connection is open.
+    pub(super) is_confirmed: bool,
+    pub(super) recovery: &'a mut LossRecovery,
+    pub(super) owners: Owners<'a>,
+    pub(super) events: &'a mut VecDeque<Event>,
+}
+
+/// The reason why a client cannot move to another path. Nothing has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum MigrateError {
+    /// Only clients migrate (RFC 9000 §9).
+    NotClient,
+    /// The handshake is not confirmed yet, or the connection is over (RFC 9000 §9).
+    NotConfirmed,
+    /// The server has sent disable_active_migration, and its address is that of the handshake.
+    Forbidden,
+    /// One end has chosen to be addressed without connection IDs: the other could not tell where
+    /// the packets on the new path belong (RFC 9000 §5.1, §9.5).
+    WithoutConnectionIds,
+    /// The server has issued no connection ID that was not used yet (RFC 9000 §9.5). It issues one
+    /// for each that was retired, so a later attempt may succeed.
+    NoSpareConnectionId,
+}
+
+impl fmt::Display for MigrateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotClient => "only clients migrate",
+            Self::NotConfirmed => "the handshake is not confirmed",
+            Self::Forbidden => "the server has disabled active migration",
+            Self::WithoutConnectionIds => "one end uses no connection ids",
+            Self::NoSpareConnectionId => "the server has issued no spare connection id",
+        })
+    }
+}
+
+impl std::error::Error for MigrateError {}
+
+impl Migrations<'_> {
+    /// Begins to move to another path. A fresh connection ID is used there, and the path is
+    /// validated (RFC 9000 §9.2, §9.5). [`Event::Migrated`] or [`Event::MigrationFailed`] follows.
+    /// An unfinished move is given up.
+    ///
+    /// # Errors
+    ///
+    /// [`MigrateError`] if the rules do not allow it now.
+    pub fn begin(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
+        self.check()?;
+        let peer = self.owners.paths.active().tuple().peer;
+        if !self.open(now, OwnPath::to(peer, path)) {
+            return Err(MigrateError::NoSpareConnectionId);
+        }
+        Ok(())
+    }
+
+    /// Returns the number of moves so far, and the state of the latest.
+    pub fn latest(&self) -> (u64, MigrationState) {
+        self.owners.paths.own_move()
+    }
+
+    /// Returns true while packets may leave on `socket` or are expected there.
+    pub fn uses_socket(&self, socket: SocketId) -> bool {
+        self.owners.paths.has_socket(socket)
+    }
+
+    fn check(&self) -> Result<(), MigrateError> {
+        let handshake = &self.owners.handshake;
+        if handshake.side().is_server() {
+            return Err(MigrateError::NotClient);
+        }
+        let parameters = handshake.peer_parameters();
+        let Some(parameters) = parameters.filter(|_| self.is_confirmed) else {
+            return Err(MigrateError::NotConfirmed);
+        };
+        if parameters.disable_active_migration && self.owners.paths.is_at_first_peer() {
+            return Err(MigrateError::Forbidden);
+        }
+        if handshake.local_id().is_empty() || self.owners.ids.destination().is_empty() {
+            return Err(MigrateError::WithoutConnectionIds);
+        }
+        Ok(())
+    }
+
+    /// Opens a path; false if there is no spare ID for it.
+    fn open(&mut self, now: Time, path: OwnPath) -> bool {
+        let Self {
+            recovery, owners, ..
+        } = self;
+        let (pto, old) = (recovery.pto(), owners.ids.destination());
+        let before = owners.paths.active_index();
+        let open_route = || recovery.open_route(now);
+        let is_open = owners
+            .paths
+            .begin_own(now, path, pto, open_route, owners.ids);
+        if is_open && (path.is_at_once || owners.paths.active_index() != before) {
+            self.enter(now, old);
+        }
+        self.close_given_up();
+        is_open
+    }
+
+    /// Follows the peer to the address that a packet came from, if `is_move` (RFC 9000 §9.3).
+    #[inline]
+    pub(super) fn follow_peer(&mut self, arrival: &Arrival, packet: &Packet, is_move: bool) {
+        let Some(index) = arrival_path(arrival, self.recovery, &mut self.owners) else {
+            return;
+        };
+        if is_move && index != self.owners.paths.active_index() && self.is_server() {
+            self.follow_to(index, arrival.now, packet);
+        }
+    }
+
+    fn is_server(&self) -> bool {
+        self.owners.handshake.side().is_server()
+    }
+
+    fn follow_to(&mut self, index: PathIndex, now: Time, packet: &Packet) {
+        let (pto, destination) = (self.recovery.pto(), &packet.destination);
+        let Owners { paths, ids, .. } = &mut self.owners;
+        let migration = paths.follow(now, index, destination, pto, ids);
+        if migration.has_new_id {
+            self.owners.trace.source(now, packet.destination);
+        }
+        self.enter(now, migration.old_destination);
+    }
+
+    /// The path in use has changed, and was addressed by `old` before.
+    fn enter(&mut self, now: Time, old: courser_wire::ConnectionId) {
+        let Owners {
+            paths, ids, trace, ..
+        } = &mut self.owners;
+        trace.destination(now, old, ids.destination());
+        let path = paths.active();
+        trace.path(now, path, PathState::MigrationStarted);
+        self.recovery.activate_route(path.route());
+        let peer = path.tuple().peer;
+        self.events.push_back(Event::PathChanged { peer });
+        if self.owners.handshake.side().is_client() {
+            // The server follows only what is more than a probe (§9.2).
+            self.recovery.request_ping(SpaceId::Application);
+        }
+    }
+
+    /// A path was validated: perhaps the one that this end moves to.
+    pub(super) fn on_path_validated(&mut self, now: Time) {
+        let (pto, old) = (self.recovery.pto(), self.owners.ids.destination());
+        let before = self.owners.paths.active().place();
+        let Owners { paths, ids, .. } = &mut self.owners;
+        if paths.finish_own(now, pto, ids).is_none() {
+            return self.report_failure();
+        }
+        if self.owners.paths.active().place() != before {
+            self.enter(now, old);
+        }
+        let path = self.owners.paths.active();
+        let trace = &mut *self.owners.trace;
+        trace.path(now, path, PathState::MigrationComplete);
+        self.events.push_back(Event::Migrated);
+        self.close_given_up();
+    }
+
+    /// Runs the timers of the paths. Returns true if no path is left.
+    pub(super) fn on_timeout(&mut self, now: Time) -> bool {
+        let old = self.owners.ids.destination();
+        let Owners {
+            paths, ids, trace, ..
+        } = &mut self.owners;
+        let outcome = paths.on_timeout(now, ids);
+        if outcome == PathsOutcome::Reverted {
+            let path = paths.active();
+            self.recovery.activate_route(path.route());
+            trace.destination(now, old, ids.destination());
+            trace.path(now, path, PathState::MigrationAbandoned);
+            let peer = path.tuple().peer;
+            self.events.push_back(Event::PathChanged { peer });
+        }
+        self.report_failure();
+        self.close_given_up();
+        outcome == PathsOutcome::NoneLeft
+    }
+
+    fn report_failure(&mut self) {
+        if self.owners.paths.take_failed_move() {
+            self.events.push_back(Event::MigrationFailed);
+        }
+    }
+
+    /// Closes the routes of paths that were given up, and retires their IDs.
+    fn close_given_up(&mut self) {
+        let Owners { paths, ids, .. } = &mut self.owners;
+        while let Some(route) = paths.take_given_up(ids) {
+            self.recovery.close_route(route);
+        }
+    }
+}

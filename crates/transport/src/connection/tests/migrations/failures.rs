@@ -1,0 +1,109 @@
+//! Moves that fail or that the rules do not allow.
+
+use super::*;
+
+/// Loses everything from and to the new addresses.
+fn cut_new_paths(pair: &mut Pair) {
+    let old = client_address();
+    pair.link.filter = Some(Box::new(move |_, it| it.from == old || it.to == old));
+}
+
+#[test]
+fn a_path_that_does_not_answer_is_given_up() {
+    for is_at_once in [false, true] {
+        let mut pair = pair();
+        cut_new_paths(&mut pair);
+        let path = NewPath {
+            is_at_once,
+            ..to_second_ip()
+        };
+        begin(&mut pair, &path).expect("allowed");
+        ping(&mut pair);
+        pair.run_for(Duration::from_secs(4));
+        assert_eq!(state(&mut pair), MigrationState::Failed, "{is_at_once}");
+        assert!(pair.client.has(&Event::MigrationFailed));
+        assert!(!pair.client.has(&Event::Migrated));
+        assert_eq!(pair.client.connection().path().local, None);
+        assert_eq!(pair.client.connection().paths.len(), 1);
+        pair.upload(100_000);
+        pair.download(100_000);
+        assert_eq!(server_peer(&mut pair), client_address());
+        assert_unlinkable(&pair);
+        assert_eq!(pair.client.connection().ids_mut().peer().spare(), 3);
+    }
+}
+
+#[test]
+fn a_lost_challenge_is_repeated() {
+    let mut pair = pair();
+    let mut lost = 0;
+    pair.link.filter = Some(Box::new(move |_, it| {
+        let is_probe = it.from.ip() == second_ip();
+        lost += usize::from(is_probe);
+        !is_probe || lost > 1
+    }));
+    begin(&mut pair, &to_second_ip()).expect("allowed");
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(state(&mut pair), MigrationState::Done);
+}
+
+#[test]
+fn a_server_does_not_move() {
+    let mut pair = pair();
+    let now = pair.now;
+    let mut migrations = pair.server.connection().migrations();
+    let begun = migrations.begin(now, &to_second_ip());
+    assert_eq!(begun, Err(MigrateError::NotClient));
+}
+
+#[test]
+fn a_client_does_not_move_before_the_handshake_is_confirmed() {
+    let mut pair = with_handshake_keys();
+    assert!(!pair.client.has(&Event::Confirmed));
+    let begun = begin(&mut pair, &to_second_ip());
+    assert_eq!(begun, Err(MigrateError::NotConfirmed), "RFC 9000 §9");
+    pair.run_for(RTT * 2);
+    assert_eq!(begin(&mut pair, &to_second_ip()), Ok(()));
+    let now = pair.now;
+    pair.client.connection().close(now, 0, b"");
+    let begun = begin(&mut pair, &to_second_ip());
+    assert_eq!(begun, Err(MigrateError::NotConfirmed), "it is over");
+}
+
+#[test]
+fn a_client_without_a_spare_id_does_not_move() {
+    let mut pair = pair();
+    let ids = pair.client.connection().ids_mut().peer();
+    while ids.reserve().is_some() {}
+    let begun = begin(&mut pair, &to_second_ip());
+    assert_eq!(
+        begun,
+        Err(MigrateError::NoSpareConnectionId),
+        "RFC 9000 §9.5"
+    );
+    assert_eq!(state(&mut pair), MigrationState::None);
+    pair.upload(10_000);
+}
+
+#[test]
+fn a_client_without_ids_of_its_own_does_not_move() {
+    let mut pair = Pair::with(Setup {
+        client_cid_len: 0,
+        ..Setup::default()
+    });
+    pair.connect();
+    let begun = begin(&mut pair, &to_second_ip());
+    assert_eq!(begun, Err(MigrateError::WithoutConnectionIds));
+}
+
+#[test]
+fn a_server_without_ids_is_not_moved_away_from() {
+    let mut pair = Pair::new();
+    let mut config = crate::EndpointConfig::from_seed([5; 32]);
+    config.connection_id_len = 0;
+    let server = Some(std::sync::Arc::clone(&pair.server_config));
+    pair.server.endpoint = crate::Endpoint::new(config, server, [6; 32]);
+    pair.connect();
+    let begun = begin(&mut pair, &to_second_ip());
+    assert_eq!(begun, Err(MigrateError::WithoutConnectionIds), "§9.5");
+}

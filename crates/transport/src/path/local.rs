@@ -1,0 +1,185 @@
+//! Moves of our own end: another local address or socket, or the server's preferred address.
+//! RFC 9000 §9.2, §9.5, §9.6.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use courser_base::{FourTuple, Time};
+
+use super::attempts::MigrationState;
+use super::network_path::{Path, PathIndex, Place};
+use super::paths::{MAX_PATHS, Paths};
+use crate::build::transmit::SocketId;
+use crate::cid::ConnectionIds;
+
+/// A path from this client to its server that is to replace the one in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewPath {
+    /// The local address to send from; `None` lets the system choose.
+    pub local: Option<IpAddr>,
+    /// The socket to send from.
+    pub socket: SocketId,
+    /// True if only the local port changes. Round-trip time, congestion window and datagram size
+    /// are kept then, and start anew otherwise (RFC 9000 §9.4).
+    pub is_same_address: bool,
+    /// True to use the path before it is validated, because the one in use is presumably gone. If
+    /// validation fails, the connection returns to it.
+    pub is_at_once: bool,
+}
+
+/// A path that our end opens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnPath {
+    /// The addresses, and the socket.
+    pub(crate) place: Place,
+    /// True if the route of the path in use is kept.
+    pub(crate) keeps_route: bool,
+    /// True if the path comes into use before it is validated.
+    pub(crate) is_at_once: bool,
+}
+
+impl OwnPath {
+    /// A path from elsewhere to the address `peer`, which is in use.
+    pub(crate) fn to(peer: SocketAddr, new: &NewPath) -> Self {
+        let (local, socket) = (new.local, new.socket);
+        Self {
+            place: Place {
+                tuple: FourTuple { peer, local },
+                socket,
+            },
+            keeps_route: new.is_same_address,
+            is_at_once: new.is_at_once,
+        }
+    }
+}
+
+impl Paths {
+    /// Opens a path and challenges the peer on it, with an ID that no other path has carried. An
+    /// unfinished move is given up for it. Returns false and changes nothing if the peer has issued
+    /// no spare ID. `pto` is the probe timeout of the path in use.
+    pub(crate) fn begin_own(
+        &mut self,
+        now: Time,
+        own: OwnPath,
+        pto: Duration,
+        open_route: impl FnOnce() -> u32,
+        ids: &mut ConnectionIds,
+    ) -> bool {
+        let Some((id, _)) = ids.reserve() else {
+            return false;
+        };
+        if let Some(unfinished) = self.own.path.take_if(|path| *path != self.active) {
+            self.remove(unfinished);
+        }
+        if self.table.len() >= MAX_PATHS {
+            let (active, keep) = (self.active, self.last_validated);
+            let left = (0..self.table.len()).find(|&at| at != active && Some(at) != keep);
+            if let Some(left) = left {
+                self.remove(left);
+            }
+        }
+        let mut path = Path::new(own.place, open_route());
+        path.peer_id = Some(id);
+        path.keeps_route = own.keeps_route;
+        if own.place.tuple.peer == self.active().tuple().peer {
+            path.amplification.exempt();
+        } else {
+            // Room for one full challenge in each probe timeout, and for nothing else: the address
+            // may be that of an uninvolved host (limit K160, RFC 9000 §21.5.3).
+            path.amplification.on_received(UNPROVEN_CREDIT);
+        }
+        path.validation.start(now, self.validation_pto(pto));
+        self.table.push(path);
+        let index = self.table.len() - 1;
+        self.own.begin(index);
+        if own.is_at_once {
+            self.use_own(index, ids);
+        }
+        true
+    }
+
+    /// Finishes a move whose path is validated. Returns the path that came into use or stays so;
+    /// `None` if there is no such move.
+    pub(crate) fn finish_own(
+        &mut self,
+        now: Time,
+        pto: Duration,
+        ids: &mut ConnectionIds,
+    ) -> Option<PathIndex> {
+        let validated = |index: &PathIndex| self.table[*index].is_validated();
+        let index = self.own.path.filter(validated)?;
+        if index != self.active {
+            if !self.has_peer_id(index, ids) {
+                // Without an ID of its own the path must not be used (RFC 9000 §9.5).
+                self.remove(index);
+                return None;
+            }
+            self.use_own(index, ids);
+        }
+        self.own.on_done();
+        self.last_validated = None;
+        // Packets of the peer may still arrive on the paths that were left, and it may ask there
+        // whether the move was genuine (RFC 9000 §9.3.3).
+        let expires_at = now + self.validation_pto(pto).saturating_mul(3);
+        for (at, path) in self.table.iter_mut().enumerate() {
+            path.expires_at = (at != self.active).then_some(expires_at);
+            if at != self.active {
+                path.validation.abandon();
+            }
+        }
+        Some(self.active)
+    }
+
+    /// The state of the latest move, and its number.
+    pub(crate) fn own_move(&self) -> (u64, MigrationState) {
+        (self.own.count, self.own.state)
+    }
+
+    /// True once for each move that has failed.
+    pub(crate) fn take_failed_move(&mut self) -> bool {
+        std::mem::take(&mut self.own.has_failed)
+    }
+
+    /// Makes a path of our own choice the active one. Both paths keep their IDs.
+    fn use_own(&mut self, index: PathIndex, ids: &mut ConnectionIds) {
+        let old = self.active;
+        if self.table[old].is_validated() {
+            self.last_validated = Some(old);
+        }
+        if self.shares_route(index, old) {
+            self.take_over(old, index);
+        }
+        let left = ids.destination_sequence();
+        if let Some(id) = self.table[index].peer_id.take()
+            && ids.exchange(id)
+        {
+            self.table[old].peer_id = Some(left);
+        }
+        self.active = index;
+        if self.last_validated != Some(old) {
+            self.remove(old);
+        }
+    }
+
+    /// True if a path has an ID of its own, or one was spare.
+    fn has_peer_id(&mut self, index: PathIndex, ids: &mut ConnectionIds) -> bool {
+        let path = &mut self.table[index];
+        if path.peer_id.is_some_and(|id| ids.id_of(id).is_some()) {
+            return true;
+        }
+        path.peer_id = ids.reserve().map(|(id, _)| id);
+        path.peer_id.is_some()
+    }
+
+    /// True if a path sends from a socket.
+    pub(crate) fn has_socket(&self, socket: SocketId) -> bool {
+        self.table.iter().any(|path| path.place().socket == socket)
+    }
+}
+
+/// Bytes received that an address counts with which the server prefers (limit K160): three full
+/// datagrams may be sent there until it answers.
+const UNPROVEN_CREDIT: usize = 1200;
+
+#[cfg(test)]
+mod tests;
