@@ -4,7 +4,7 @@ use std::fmt;
 
 use courser_wire::TransportErrorCode;
 
-use crate::{CipherSuite, EncryptionLevel, Exporter, SecretPair};
+use crate::{CipherSuite, EncryptionLevel, Exporter, Secret, SecretPair};
 
 /// One TLS handshake.
 ///
@@ -61,6 +61,26 @@ pub trait TlsSession: Send {
         exporter
             .export(out, label, context)
             .map_err(|error| TlsError::internal(error.to_string()))
+    }
+
+    /// Takes the secret of 0-RTT packets, which only clients send. RFC 9001 §4.6.
+    ///
+    /// A client that resumes a session has it as soon as the session starts. A server has it as
+    /// soon as it has read the ClientHello, if it accepts early data. By default there is none.
+    fn take_early_secret(&mut self) -> Option<Secret> {
+        None
+    }
+
+    /// Returns the encoded transport parameters that the server sent on the resumed connection.
+    /// They apply to early data only (RFC 9000 §7.4.1). A server has none.
+    fn remembered_parameters(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// Returns true once it is known that the server accepts the early data of this connection. On
+    /// a client the answer is final when the peer's transport parameters are available.
+    fn is_early_data_accepted(&self) -> bool {
+        false
     }
 
     /// Returns true if no data that may still arrive needs the session: on a server with a complete

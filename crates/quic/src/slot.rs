@@ -31,6 +31,8 @@ impl Slot {
                 self.is_connected = true;
                 self.wakers.waiters(Topic::Handshake).wake_all(woken);
             }
+            // All streams are gone, and with them what their tasks wait for.
+            Event::EarlyDataRejected => self.wakers.wake_all(woken),
             Event::Stream(event) => self.on_stream_event(event, woken),
             Event::Datagram(event) => self.on_datagram_event(event, woken),
             Event::Lost(_) => self.on_end(woken),

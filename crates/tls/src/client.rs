@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, Version};
 
 use crate::config::{TlsConfigError, check_alpn};
-use crate::secrets::Tap;
+use crate::secrets::{Secrets, Tap};
 use crate::session::Session;
 
 /// Starts TLS sessions of a client from a rustls configuration.
@@ -28,9 +28,22 @@ impl TlsClient {
     /// Returns [`TlsConfigError`] if the configuration names no application protocol or does not
     /// support TLS 1.3.
     pub fn new(config: Arc<ClientConfig>) -> Result<Self, TlsConfigError> {
+        Self::build(&config, false)
+    }
+
+    /// Wraps a configuration like [`TlsClient::new`] and offers early data (0-RTT) to servers whose
+    /// tickets permit it. RFC 9001 §4.6.
+    ///
+    /// # Errors
+    /// As [`TlsClient::new`].
+    pub fn with_early_data(config: Arc<ClientConfig>) -> Result<Self, TlsConfigError> {
+        Self::build(&config, true)
+    }
+
+    fn build(config: &ClientConfig, early_data: bool) -> Result<Self, TlsConfigError> {
         check_alpn(&config.alpn_protocols)?;
-        let mut config = ClientConfig::clone(&config);
-        config.enable_early_data = false;
+        let mut config = config.clone();
+        config.enable_early_data = early_data;
         config.check_selected_alpn = true;
         config.key_log = Tap::new(config.key_log);
         let client = Self {
@@ -63,13 +76,16 @@ impl ClientTls for TlsClient {
     ) -> Result<Box<dyn TlsSession>, TlsStartError> {
         let name = ServerName::try_from(server_name.to_owned())
             .map_err(|_| TlsStartError::InvalidServerName(server_name.to_owned()))?;
-        let connection = self
-            .connection(name, parameters)
+        // With early data, rustls derives the first secret here.
+        let mut secrets = Secrets::default();
+        let connection = secrets
+            .catch(|| self.connection(name, parameters))
             .map_err(|error| TlsStartError::Configuration(error.to_string()))?;
         let server_name = Some(server_name.to_owned());
         Ok(Box::new(Session::new(
             Connection::Client(connection),
             server_name,
+            secrets,
         )))
     }
 }

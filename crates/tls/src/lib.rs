@@ -8,13 +8,14 @@
 //! its keys from the traffic secrets. rustls exposes those only through its key log, so courser
 //! reads them there. The user's key log still receives every line.
 //!
-//! Deviates: early data (0-RTT) is off whatever the configuration says, because the transport does
-//! not offer it yet.
+//! Early data (0-RTT) is off whatever the configuration says, unless
+//! [`TlsClient::with_early_data`] and [`TlsServer::with_early_data`] turn it on.
 
 mod alert;
 mod client;
 mod client_hello;
 mod config;
+mod early_data;
 mod key_log;
 mod secrets;
 mod server;
@@ -25,6 +26,7 @@ pub use config::{
     ClientAuthentication, ClientOptions, Identity, KeyLogging, ServerOptions, TlsConfigError,
     Trust, client_config, provider, server_config, server_config_with_resolver, server_verifier,
 };
+pub use early_data::{EarlyData, MemoryReplayFilter, ReplayFilter};
 pub use key_log::QueuedKeyLog;
 pub use server::TlsServer;
 

@@ -13,17 +13,30 @@ use courser_crypto::{CipherSuite, Exporter, Secret, SecretPair};
 use rustls::KeyLog;
 use zeroize::Zeroizing;
 
+use crate::early_data::EarlyLimits;
+
 /// The secrets of one session that rustls has logged and the session has not taken yet.
 #[derive(Default)]
 pub(crate) struct Secrets {
+    client_early: Caught,
     client_handshake: Caught,
     server_handshake: Caught,
     client_traffic: Caught,
     server_traffic: Caught,
     exporter: Caught,
+    /// The limits that a server grants on this connection, for the store of its sessions.
+    limits: Option<EarlyLimits>,
 }
 
 impl Secrets {
+    /// Returns the empty secrets of a server that grants `limits` and accepts early data.
+    pub(crate) fn with_limits(limits: Option<EarlyLimits>) -> Self {
+        Self {
+            limits,
+            ..Self::default()
+        }
+    }
+
     /// Runs `work` and captures the secrets that rustls logs meanwhile.
     ///
     /// If `work` runs another session on the same thread, for example in a certificate verifier,
@@ -33,6 +46,11 @@ impl Secrets {
         let result = work();
         drop(loan);
         result
+    }
+
+    /// Takes the secret of 0-RTT packets.
+    pub(crate) fn take_early(&mut self, suite: CipherSuite) -> Option<Secret> {
+        secret(&self.client_early.take()?, suite)
     }
 
     /// Takes the secrets of the Handshake level.
@@ -62,6 +80,7 @@ impl Secrets {
 
     fn slot(&mut self, label: &str) -> Option<&mut Caught> {
         match label {
+            "CLIENT_EARLY_TRAFFIC_SECRET" => Some(&mut self.client_early),
             "CLIENT_HANDSHAKE_TRAFFIC_SECRET" => Some(&mut self.client_handshake),
             "SERVER_HANDSHAKE_TRAFFIC_SECRET" => Some(&mut self.server_handshake),
             "CLIENT_TRAFFIC_SECRET_0" => Some(&mut self.client_traffic),
@@ -96,6 +115,11 @@ impl KeyLog for Tap {
             self.user.log(label, client_random, secret);
         }
     }
+}
+
+/// Returns the limits of the session that rustls is processing on this thread.
+pub(crate) fn limits_at_work() -> Option<EarlyLimits> {
+    AT_WORK.with_borrow(|secrets| secrets.limits)
 }
 
 /// Secrets lent to the thread. Dropping the loan returns them, also during a panic.

@@ -8,7 +8,8 @@ use rustls::ServerConfig;
 use rustls::quic::{Connection, ServerConnection, Version};
 
 use crate::config::{TlsConfigError, check_alpn};
-use crate::secrets::Tap;
+use crate::early_data::{EarlyData, EarlyLimits};
+use crate::secrets::{Secrets, Tap};
 use crate::session::Session;
 
 /// Starts TLS sessions of a server from a rustls configuration.
@@ -26,9 +27,32 @@ impl TlsServer {
     /// Returns [`TlsConfigError`] if the configuration names no application protocol or does not
     /// support TLS 1.3.
     pub fn new(config: Arc<ServerConfig>) -> Result<Self, TlsConfigError> {
-        check_alpn(&config.alpn_protocols)?;
+        Self::build(ServerConfig::clone(&config), false)
+    }
+
+    /// Wraps a configuration like [`TlsServer::new`] and accepts early data (0-RTT) of clients that
+    /// resume a session. RFC 9001 §4.6, RFC 8446 §8.
+    ///
+    /// Early data can be replayed by anyone who captures it, unless the server recognizes it.
+    /// Therefore tickets are no longer encrypted state that any copy of the server opens: each
+    /// names a session that this server stores, and works once. [`EarlyData`] has the store and the
+    /// filter.
+    ///
+    /// # Errors
+    /// As [`TlsServer::new`].
+    pub fn with_early_data(
+        config: Arc<ServerConfig>,
+        early_data: EarlyData,
+    ) -> Result<Self, TlsConfigError> {
         let mut config = ServerConfig::clone(&config);
-        config.max_early_data_size = 0;
+        early_data.apply(&mut config);
+        Self::build(config, true)
+    }
+
+    fn build(mut config: ServerConfig, early_data: bool) -> Result<Self, TlsConfigError> {
+        check_alpn(&config.alpn_protocols)?;
+        // RFC 9001 §4.6.1: the only value that permits early data.
+        config.max_early_data_size = if early_data { u32::MAX } else { 0 };
         config.key_log = Tap::new(config.key_log);
         let server = Self {
             config: Arc::new(config),
@@ -45,10 +69,16 @@ impl TlsServer {
 
 impl ServerTls for TlsServer {
     fn start(&self, parameters: Vec<u8>) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        let has_early_data = self.config.max_early_data_size > 0;
+        let limits = has_early_data.then(|| EarlyLimits::of(&parameters));
         let connection = self
             .connection(parameters)
             .map_err(|error| TlsStartError::Configuration(error.to_string()))?;
-        Ok(Box::new(Session::new(Connection::Server(connection), None)))
+        Ok(Box::new(Session::new(
+            Connection::Server(connection),
+            None,
+            Secrets::with_limits(limits),
+        )))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use courser_base::Side;
 use courser_crypto::{
-    CipherSuite, EncryptionLevel, Exporter, HandshakeData, KeyChange, TlsError, TlsSession,
+    CipherSuite, EncryptionLevel, Exporter, HandshakeData, KeyChange, Secret, TlsError, TlsSession,
 };
 use rustls::HandshakeKind;
 use rustls::quic::{self, Connection};
@@ -37,12 +37,17 @@ struct Output {
 
 impl Session {
     /// Wraps a connection that has not read anything. On a client, `server_name` names the server.
-    pub(crate) fn new(connection: Connection, server_name: Option<String>) -> Self {
+    /// `secrets` holds what rustls has logged so far.
+    pub(crate) fn new(
+        connection: Connection,
+        server_name: Option<String>,
+        secrets: Secrets,
+    ) -> Self {
         Self {
             connection,
             server_name,
             level: EncryptionLevel::Initial,
-            secrets: Secrets::default(),
+            secrets,
             client_hello: ClientHelloCheck::default(),
             pending: VecDeque::new(),
             failure: None,
@@ -196,6 +201,26 @@ impl TlsSession for Session {
             return None;
         }
         self.secrets.exporter(self.suite()?)
+    }
+
+    fn take_early_secret(&mut self) -> Option<Secret> {
+        // Without these keys a server has logged the secret and refused the early data.
+        self.connection.zero_rtt_keys()?;
+        let suite = self.suite()?;
+        self.secrets.take_early(suite)
+    }
+
+    fn remembered_parameters(&self) -> Option<&[u8]> {
+        let is_remembered = self.side().is_client() && self.is_handshaking();
+        let parameters = self.connection.quic_transport_parameters();
+        parameters.filter(|_| is_remembered)
+    }
+
+    fn is_early_data_accepted(&self) -> bool {
+        match &self.connection {
+            Connection::Client(client) => client.is_early_data_accepted(),
+            Connection::Server(_) => self.connection.zero_rtt_keys().is_some(),
+        }
     }
 
     fn can_be_dropped(&self) -> bool {

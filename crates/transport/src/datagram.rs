@@ -381,6 +381,14 @@ impl Datagrams {
         Ok(())
     }
 
+    /// Drops what is queued, because the server has refused the early data.
+    pub(crate) fn on_early_data_rejected(&mut self) {
+        while self.outgoing.first().is_some() {
+            self.drop_first(DatagramFate::Dropped);
+        }
+        self.peer_max_frame = 0;
+    }
+
     /// Stops sending because the connection is over. Received datagrams can still be read, unless
     /// our own application closed.
     pub(crate) fn on_end(&mut self, is_lost: bool) {

@@ -36,7 +36,7 @@ pub use config::{
     TokenStore, TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, Event, KeyUpdateBlocked, MigrateError,
+    Connection, ConnectionError, ConnectionStats, EarlyData, Event, KeyUpdateBlocked, MigrateError,
     Migrations, PathStats, PeerClose, Timer, TlsResult, TlsTask, UdpStats,
 };
 pub use datagram::{

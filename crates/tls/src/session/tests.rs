@@ -371,7 +371,11 @@ fn exporters_agree_with_each_other_and_with_rustls() {
         let name = rustls::pki_types::ServerName::try_from(SERVER_NAME).unwrap();
         let connection =
             quic::ClientConnection::new(Arc::new(config), quic::Version::V1, name, Vec::new());
-        let mut client = Session::new(Connection::Client(connection.unwrap()), None);
+        let mut client = Session::new(
+            Connection::Client(connection.unwrap()),
+            None,
+            Secrets::default(),
+        );
         let mut server = End::new(server.start(Vec::new()).unwrap());
         let early = client.export_keying_material(&mut [0; 8], b"label", None);
         assert_eq!(early.unwrap_err().alert, Some(80), "{suite}");

@@ -56,6 +56,10 @@ pub struct ServerConfig {
     /// NEW_TOKEN tokens sent on each connection, at most 4. Default 2. A token proves the client's
     /// address once, within 24 hours; a Retry token within 10 seconds (limit K23).
     pub new_tokens: u32,
+    /// Bytes of 0-RTT packets that the server takes on a connection, if its TLS accepts early data.
+    /// The client sends again what exceeds them, when the handshake is complete. Default 64 KiB
+    /// (limit K153).
+    pub max_early_data: u64,
     /// Lets clients change their address. Default on. Otherwise clients are asked not to
     /// (disable_active_migration, RFC 9000 §18.2), and packets from another IP address are dropped.
     /// Another port of the same address is followed, because NATs rebind.
@@ -79,6 +83,7 @@ impl ServerConfig {
             connection_rate: None,
             loaded_connection_rate: None,
             new_tokens: 2,
+            max_early_data: 65_536,
             migration: true,
             offload_tls: false,
         }

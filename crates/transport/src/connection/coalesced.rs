@@ -2,7 +2,9 @@
 
 use courser_base::{Ecn, Side, Time};
 use courser_crypto::TAG_LEN;
-use courser_wire::packet::{LongHeader, MIN_INITIAL_DATAGRAM, ShortHeader, patch_length};
+use courser_wire::packet::{
+    LongHeader, MIN_INITIAL_DATAGRAM, PacketKind, ShortHeader, patch_length,
+};
 use courser_wire::{ConnectionId, Writer, packet_number};
 
 use super::closing::Closing;
@@ -68,12 +70,16 @@ impl Header<'_> {
 fn header<'a>(id: SpaceId, protection: &PacketProtection, owners: &'a Owners<'_>) -> Header<'a> {
     let destination = owners.ids.destination();
     match id {
+        SpaceId::Application if protection.seals_zero_rtt() => {
+            let kind = PacketKind::ZeroRtt;
+            Header::Long(owners.handshake.long_header(kind, destination))
+        }
         SpaceId::Application => Header::Short(ShortHeader {
             destination,
             spin: false,
             key_phase: protection.key_phase().unwrap_or_default(),
         }),
-        _ => Header::Long(owners.handshake.long_header(id, destination)),
+        _ => Header::Long(owners.handshake.long_header(id.packet_kind(), destination)),
     }
 }
 
@@ -191,10 +197,13 @@ impl Unsealed {
         protection: &mut PacketProtection,
         owners: &mut Owners<'_>,
     ) {
-        let is_short = self.id == SpaceId::Application;
+        let is_short = self.length_field.is_none();
         let source: Option<ConnectionId> = (!is_short).then(|| owners.handshake.local_id());
         let outgoing = Outgoing {
-            id: self.id,
+            kind: match self.id {
+                SpaceId::Application if !is_short => PacketKind::ZeroRtt,
+                id => id.packet_kind(),
+            },
             number: self.number,
             len: self.end() - self.start,
             ack_eliciting: self.ack_eliciting,

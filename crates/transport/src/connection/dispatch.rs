@@ -110,6 +110,7 @@ fn on_ack_frame(
     recovery.check_ack(space, frame)?;
     let is_application = space == SpaceId::Application;
     if is_application {
+        owners.handshake.check_ack(frame)?;
         protection.check_acknowledged(frame.largest)?;
     }
     owners.pings.on_ack_received(now);
@@ -126,8 +127,8 @@ fn on_ack_frame(
             // A server that reads 1-RTT packets has our Finished. HANDSHAKE_DONE may have been
             // lost, and until it comes again only the handshake would be probed
             // (RFC 9001 §4.1.2).
-            let is_client = owners.handshake.side().is_client();
-            effects = effects.and(Effects::CONFIRMS.when(is_client));
+            let is_confirmed = owners.handshake.is_confirmed_by(largest);
+            effects = effects.and(Effects::CONFIRMS.when(is_confirmed));
         }
     }
     Ok(effects)

@@ -11,6 +11,10 @@ use crate::stream::StreamEvent;
 pub enum Event {
     /// ALPN and server name are known.
     HandshakeDataReady,
+    /// The server has refused early data. All streams that were opened before are gone: numbers of
+    /// streams begin anew, and datagrams that were queued are dropped (RFC 9001 §4.6.2). The event
+    /// precedes [`Event::Connected`].
+    EarlyDataRejected,
     /// The handshake is complete: data may flow both ways.
     Connected,
     /// The handshake is confirmed (RFC 9001 §4.1.2).

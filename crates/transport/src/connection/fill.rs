@@ -23,6 +23,8 @@ pub(super) enum Content {
     Data,
     /// Only datagrams and stream data, when both are there.
     Mixed,
+    /// The frames that a 0-RTT packet may hold: data of streams and datagrams, and the frames that go along.
+    Early,
     /// Only an ACK: the window is full.
     AckOnly,
     /// Challenge and response of one path.
@@ -63,6 +65,7 @@ pub(super) fn fill(
             owners.streams.write_stream_frames(packet);
         }
         Content::Mixed => fill_data(packet, order.now, recovery, owners),
+        Content::Early => fill_early(packet, order.now, recovery, owners),
         Content::Probe(index) => {
             fill_path_frames(packet, order.now, index, owners);
             packet.pad_to(MIN_INITIAL_DATAGRAM);
@@ -103,6 +106,20 @@ fn fill_all(
     if probing {
         packet.pad_to(MIN_INITIAL_DATAGRAM);
     }
+}
+
+/// Fills a 0-RTT packet. There is nothing to acknowledge, and all that depends on parameters which
+/// are not remembered waits (RFC 9000 §12.5).
+fn fill_early(
+    packet: &mut PacketBuilder<'_>,
+    now: Time,
+    recovery: &mut Filling<'_>,
+    owners: &mut Owners<'_>,
+) {
+    recovery.write_ping(SpaceId::Application, packet);
+    let rtt = recovery.min_rtt().max(MIN_WINDOW_RTT);
+    owners.streams.write_control_frames(now, rtt, packet);
+    fill_data(packet, now, recovery, owners);
 }
 
 fn fill_ack(

@@ -48,7 +48,7 @@ pub use self::event::Event;
 pub use self::migrations::{MigrateError, Migrations};
 pub use self::stats::{ConnectionStats, PathStats, UdpStats};
 pub use self::timer::Timer;
-pub use crate::handshake::{TlsResult, TlsTask};
+pub use crate::handshake::{EarlyData, TlsResult, TlsTask};
 pub use crate::protection::KeyUpdateBlocked;
 
 pub(crate) use self::arrival::Arrival;
@@ -257,6 +257,7 @@ impl Connection {
             packets_dropped: self.counters.packets_dropped,
             ack_eliciting_received: self.counters.ack_eliciting_received,
             handshake_time: self.counters.handshake_time,
+            early_data: self.handshake.early_data(),
             path: self.recovery.route().stats(),
         }
     }

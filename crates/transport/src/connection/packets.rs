@@ -1,7 +1,7 @@
 //! 1-RTT packets: header, frames, protection. RFC 9000 §17.3.1.
 
 use courser_crypto::TAG_LEN;
-use courser_wire::packet::ShortHeader;
+use courser_wire::packet::{PacketKind, ShortHeader};
 use courser_wire::{Writer, packet_number};
 
 use super::fill::{Content, Order, fill};
@@ -58,7 +58,7 @@ pub(super) fn build_short(
     header.encode(&mut writer, number_len);
     packet_number::write(&mut writer, number, number_len);
     let outgoing = Outgoing {
-        id: order.space,
+        kind: PacketKind::OneRtt,
         number,
         len,
         ack_eliciting,

@@ -10,7 +10,7 @@ use super::owners::Owners;
 use super::spaces::{discard_space, open_space};
 use super::state::State;
 use crate::error::TransportError;
-use crate::handshake::Step;
+use crate::handshake::{EarlyData, EarlyKeys, Step};
 use crate::protection::PacketProtection;
 use crate::recovery::LossRecovery;
 use crate::space::SpaceId;
@@ -24,7 +24,23 @@ impl Connection {
     pub(super) fn drive_handshake(&mut self, now: Time) -> Result<(), TransportError> {
         while let Some(step) = self.handshake.next_step()? {
             match step {
+                Step::EarlyKeys(keys) => {
+                    let (_, protection, mut owners) = self.split();
+                    install_early_keys(now, &keys, protection, &mut owners);
+                }
+                Step::EarlyDataStopped => {
+                    let (_, protection, mut owners) = self.split();
+                    discard_early_keys(now, protection, &mut owners);
+                }
                 Step::Parameters(parameters) => {
+                    if self.handshake.settle_early_data(&parameters)? == Some(EarlyData::Rejected) {
+                        let (recovery, protection, mut owners) = self.split();
+                        discard_early_keys(now, protection, &mut owners);
+                        recovery.forget_early_data(&mut owners);
+                        owners.streams.on_early_data_rejected();
+                        owners.datagrams.on_early_data_rejected();
+                        self.events.push_back(Event::EarlyDataRejected);
+                    }
                     let idle_timeout = parameters.max_idle_timeout;
                     let (recovery, _, mut owners) = self.split();
                     take_parameters(now, parameters, recovery, &mut owners)?;
@@ -40,7 +56,9 @@ impl Connection {
                     let data = owners.handshake.data();
                     let protocol = data.and_then(|data| data.protocol.as_deref());
                     owners.trace.protocol(now, protocol);
-                    let time = owners.handshake.complete(now)?;
+                    let next_number = recovery.first_unused_number();
+                    let time = owners.handshake.complete(now, next_number)?;
+                    owners.streams.on_early_data_end();
                     recovery.on_handshake_complete();
                     self.counters.handshake_time = Some(time);
                     self.enter(now, State::Complete);
@@ -92,6 +110,34 @@ fn take_parameters(
     Ok(())
 }
 
+fn install_early_keys(
+    now: Time,
+    keys: &EarlyKeys,
+    protection: &mut PacketProtection,
+    owners: &mut Owners<'_>,
+) {
+    owners.trace.early_keys(now, true);
+    protection.install_zero_rtt(&keys.secret);
+    owners.streams.on_early_data_begin();
+    if let Some(remembered) = &keys.remembered {
+        owners.streams.on_peer_parameters(remembered);
+        owners
+            .datagrams
+            .on_peer_parameter(remembered.max_datagram_frame_size);
+    }
+}
+
+/// Discards the keys of 0-RTT packets (RFC 9001 §4.9.3).
+pub(super) fn discard_early_keys(
+    now: Time,
+    protection: &mut PacketProtection,
+    owners: &mut Owners<'_>,
+) {
+    if protection.discard_zero_rtt() {
+        owners.trace.early_keys(now, false);
+    }
+}
+
 fn install_keys(
     now: Time,
     change: KeyChange,
@@ -104,9 +150,16 @@ fn install_keys(
         KeyChange::Handshake(secrets) => {
             let keys = secrets.key_pair();
             open_space(SpaceId::Handshake, keys, recovery, protection, owners);
+            if owners.handshake.early_data() == EarlyData::None {
+                // A server that refuses early data drops the packets that waited for its keys.
+                protection.discard_zero_rtt();
+            }
             owners.handshake.on_handshake_keys()
         }
         KeyChange::OneRtt(secrets) => {
+            if owners.handshake.side().is_client() {
+                discard_early_keys(now, protection, owners);
+            }
             protection.install_one_rtt(secrets);
             owners.handshake.on_one_rtt_keys();
             Ok(())

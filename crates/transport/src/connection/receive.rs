@@ -1,6 +1,7 @@
 //! One datagram in: split it, open its packets, hand on their frames.
 
 use courser_base::Time;
+use courser_crypto::EncryptionLevel;
 use courser_telemetry::{PacketBuffered, Reason, Record};
 use courser_wire::frame::{ConnectionClose, Frame, FrameError, Frames, permitted};
 use courser_wire::packet::{self, Packet, PacketKind};
@@ -120,15 +121,21 @@ impl Connection {
         if packet.kind == PacketKind::Retry {
             return Ok(self.on_retry(now, &datagram[..packet.end], packet));
         }
-        let Some(space) = SpaceId::of(packet.kind) else {
-            // 0-RTT is not accepted here, and a client never takes it (RFC 9001 §5.6).
+        let is_early = packet.kind == PacketKind::ZeroRtt;
+        // A client never takes 0-RTT packets (RFC 9001 §5.6).
+        let space = SpaceId::of(packet.kind).filter(|_| !is_early || self.side().is_server());
+        let (Some(space), Some(level)) = (space, EncryptionLevel::of_packet(packet.kind)) else {
             return Ok(Verdict::Dropped(Reason::KeysUnavailable));
         };
         if !self.handshake.accepts_header(packet, arrival.len) {
             return Ok(Verdict::Dropped(Reason::Header));
         }
-        if !may_open(space, &self.life, &self.protection) {
-            return Ok(self.keep_early(arrival, datagram, packet, space));
+        if !may_open(level, &self.life, &self.protection) {
+            return Ok(self.keep_early(arrival, datagram, packet, level));
+        }
+        if is_early && !self.handshake.take_early_room(packet.end) {
+            // Not acknowledged, so that the client sends it again when the handshake is complete.
+            return Ok(Verdict::Dropped(Reason::KeysUnavailable));
         }
         let Some(expected) = self.acknowledger.expected(space) else {
             return Ok(Verdict::Unread);
@@ -182,18 +189,19 @@ impl Connection {
         arrival: &Arrival,
         datagram: &[u8],
         packet: &Packet,
-        space: SpaceId,
+        level: EncryptionLevel,
     ) -> Verdict {
         let is_handshaking = self.life.is_handshaking();
         let has_handshake_keys = self.acknowledger.is_open(SpaceId::Handshake);
-        let may_come = match space {
-            SpaceId::Initial => false,
-            SpaceId::Handshake => is_handshaking && !has_handshake_keys,
-            SpaceId::Application => is_handshaking,
+        let may_come = match level {
+            EncryptionLevel::Initial => false,
+            EncryptionLevel::ZeroRtt => is_handshaking && self.handshake.may_get_early_keys(),
+            EncryptionLevel::Handshake => is_handshaking && !has_handshake_keys,
+            EncryptionLevel::OneRtt => is_handshaking,
         };
         let kept = may_come
             && self.protection.keep_early(Early {
-                space,
+                level,
                 bytes: datagram[..packet.end].to_vec(),
                 path: arrival.path,
                 ecn: arrival.ecn,
@@ -201,7 +209,7 @@ impl Connection {
             });
         if !kept {
             let is_on_active = arrival.path == self.paths.active().place();
-            if space == SpaceId::Handshake && is_on_active && self.life.is_confirmed() {
+            if level == EncryptionLevel::Handshake && is_on_active && self.life.is_confirmed() {
                 let rtt = self.recovery.route().rtt().smoothed();
                 self.handshake.on_late_packet(arrival.now, rtt);
             }
@@ -325,11 +333,15 @@ impl Connection {
 
     /// Processes packets that waited for keys.
     fn open_early(&mut self, now: Time) {
-        for space in [SpaceId::Handshake, SpaceId::Application] {
-            if !may_open(space, &self.life, &self.protection) {
+        for level in [
+            EncryptionLevel::ZeroRtt,
+            EncryptionLevel::Handshake,
+            EncryptionLevel::OneRtt,
+        ] {
+            if !may_open(level, &self.life, &self.protection) {
                 continue;
             }
-            for mut early in self.protection.take_early(space) {
+            for mut early in self.protection.take_early(level) {
                 let cid_len = self.handshake.local_id().len();
                 let Ok(packet) = packet::decode(&early.bytes, 0, cid_len) else {
                     continue;
@@ -406,8 +418,9 @@ impl Connection {
         self.ids.set_handshake_id(packet.source);
         self.trace.destination(now, old, packet.source);
         // Packet numbers go on, everything else of recovery starts anew (§17.2.5.3, RFC 9002 §6.3).
+        // The server has dropped the 0-RTT packets, whose data is sent again.
         let (recovery, protection, mut owners) = self.split();
-        recovery.on_retry(now);
+        recovery.on_retry(now, &mut owners);
         open_initial(&packet.source, recovery, protection, &mut owners);
         Verdict::Opened
     }
@@ -428,11 +441,17 @@ impl Connection {
     }
 }
 
-/// True when packets of a space can and may be opened. Before the handshake is complete 1-RTT packets
+/// True when packets of a level can and may be opened. Before the handshake is complete 1-RTT packets
 /// are not processed (RFC 9001 §5.7).
-fn may_open(space: SpaceId, life: &Life, protection: &PacketProtection) -> bool {
-    let is_too_soon = space == SpaceId::Application && life.is_handshaking();
-    !is_too_soon && protection.has_keys(space)
+fn may_open(level: EncryptionLevel, life: &Life, protection: &PacketProtection) -> bool {
+    match level {
+        EncryptionLevel::Initial => protection.has_keys(SpaceId::Initial),
+        EncryptionLevel::ZeroRtt => protection.opens_zero_rtt(),
+        EncryptionLevel::Handshake => protection.has_keys(SpaceId::Handshake),
+        EncryptionLevel::OneRtt => {
+            !life.is_handshaking() && protection.has_keys(SpaceId::Application)
+        }
+    }
 }
 
 /// Finds the CONNECTION_CLOSE frame in a packet.

@@ -129,7 +129,7 @@ impl Connection {
             is_validated: initial.is_validated,
             parameters: &parameters,
         };
-        let handshake = Handshake::server(beginning, ids);
+        let handshake = Handshake::server(beginning, ids, config.max_early_data);
         let mut connection = assemble(origin, Arc::clone(&config.transport), handshake, &first);
         let has_preferred = false;
         connection.paths.set_peer_moves(match config.migration {

@@ -9,6 +9,7 @@ pub use crate::recovery::stats::PathStats;
 use crate::build::transmit::Transmit;
 use crate::datagram::DatagramStats;
 use crate::frame_counts::FrameCounts;
+use crate::handshake::EarlyData;
 
 /// Datagrams and bytes in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -47,6 +48,8 @@ pub(super) struct Counters {
 /// Counters since the connection began, and the state of its path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConnectionStats {
+    /// The state of the early data (0-RTT).
+    pub early_data: EarlyData,
     /// Datagrams and bytes sent.
     pub udp_sent: UdpStats,
     /// Datagrams and bytes received.

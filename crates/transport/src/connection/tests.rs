@@ -20,6 +20,7 @@ mod counts;
 mod credit;
 mod crypto;
 mod datagrams;
+mod early_data;
 mod frames;
 mod handshake;
 mod headers;

@@ -8,6 +8,7 @@ use super::close::path_too_small;
 use super::error::ConnectionError;
 use super::idle::Idle;
 use super::life::{Ending, Life};
+use super::progress::discard_early_keys;
 use super::timer::Timer;
 use crate::recovery::LossRecovery;
 use crate::space::SpaceId;
@@ -89,7 +90,10 @@ impl Connection {
             self.streams.repeat_blocked();
         }
         self.acknowledger.on_timeout(now);
-        self.protection.on_timeout(now);
+        if self.protection.on_timeout(now) {
+            let (_, protection, mut owners) = self.split();
+            discard_early_keys(now, protection, &mut owners);
+        }
         self.streams.on_timeout(now);
         self.datagrams.on_timeout(now);
         let budget = self.paths.active().budget();

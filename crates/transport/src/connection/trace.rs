@@ -48,7 +48,7 @@ struct Recorded {
 /// A packet that is about to be sealed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outgoing {
-    pub(super) id: SpaceId,
+    pub(super) kind: PacketKind,
     pub(super) number: u64,
     /// Bytes on the wire.
     pub(super) len: usize,
@@ -160,7 +160,7 @@ impl Trace {
     pub(super) fn packet_sent(&mut self, now: Time, packet: Outgoing, payload: &[u8]) {
         self.record(now, || {
             Record::PacketSent(PacketSent {
-                kind: packet.id.packet_kind(),
+                kind: packet.kind,
                 packet_number: packet.number,
                 len: packet.len,
                 payload_len: payload.len(),
@@ -235,6 +235,15 @@ impl Trace {
             KeyChange::OneRtt(_) => PacketKind::OneRtt,
         };
         self.record(now, || Record::KeyInstalled(KeyInstalled { kind }));
+    }
+
+    /// The keys of 0-RTT packets are installed or discarded.
+    pub(super) fn early_keys(&mut self, now: Time, is_installed: bool) {
+        let kind = PacketKind::ZeroRtt;
+        self.record(now, || match is_installed {
+            true => Record::KeyInstalled(KeyInstalled { kind }),
+            false => Record::KeyDiscarded(KeyDiscarded { kind }),
+        });
     }
 
     /// The keys of a space are discarded.

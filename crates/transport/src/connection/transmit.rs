@@ -322,9 +322,11 @@ impl Connection {
     /// Returns what a space may send in a datagram of the handshake.
     fn handshake_content(&mut self, now: Time, id: SpaceId, limit: usize) -> Option<Content> {
         let path = self.paths.active();
-        let is_early =
-            id == SpaceId::Application && !self.handshake.may_send_application(path.is_validated());
-        if is_early || !self.protection.has_keys(id) {
+        let is_early = id == SpaceId::Application && self.protection.seals_zero_rtt();
+        let is_too_soon = id == SpaceId::Application
+            && !is_early
+            && !self.handshake.may_send_application(path.is_validated());
+        if is_too_soon || !is_early && !self.protection.has_keys(id) {
             return None;
         }
         if id == SpaceId::Initial && limit < MIN_INITIAL_DATAGRAM {
@@ -339,7 +341,9 @@ impl Connection {
         };
         match self.recovery.permit(now, id, &demand) {
             SendPermit::Nothing => None,
+            SendPermit::AckOnly | SendPermit::PacedUntil(_) if is_early => None,
             SendPermit::AckOnly | SendPermit::PacedUntil(_) => Some(Content::AckOnly),
+            SendPermit::Probe | SendPermit::Bytes(_) if is_early => Some(Content::Early),
             SendPermit::Probe | SendPermit::Bytes(_) => Some(Content::All),
         }
     }

@@ -7,6 +7,7 @@
 mod conclusion;
 pub mod crypto_stream;
 pub mod crypto_streams;
+mod early_data;
 mod ids;
 mod step;
 mod steps;
@@ -19,11 +20,13 @@ use bytes::Bytes;
 use courser_base::{Side, Time};
 use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsSession};
 use courser_wire::ConnectionId;
-use courser_wire::frame::{Crypto, NewToken};
+use courser_wire::frame::{Ack, Crypto, NewToken};
 use courser_wire::packet::{LongHeader, Packet, PacketKind};
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::version::VERSION_1;
 
+pub use self::early_data::EarlyData;
+pub(crate) use self::early_data::EarlyKeys;
 pub(crate) use self::ids::HandshakeIds;
 pub(crate) use self::step::Step;
 pub(crate) use self::tls::Finished;
@@ -31,6 +34,7 @@ pub use self::tls::{TlsResult, TlsTask};
 
 use self::conclusion::Conclusion;
 use self::crypto_streams::CryptoStreams;
+use self::early_data::Early;
 use self::step::{Turn, tls_error, unexpected_message};
 use self::tls::Tls;
 use crate::build::packet_builder::PacketBuilder;
@@ -50,12 +54,15 @@ pub(crate) struct Handshake {
     turn: Turn,
     /// Keys that TLS has made and that no step has returned.
     keys: Option<KeyChange>,
+    early: Early,
     crypto: CryptoStreams,
     /// The level that TLS reads next.
     reading: SpaceId,
     /// The level that TLS writes next.
     writing: SpaceId,
     is_complete: bool,
+    /// The smallest number that a 1-RTT packet of a client may have.
+    first_one_rtt: u64,
     peer_parameters: Option<Box<TransportParameters>>,
     data: Option<HandshakeData>,
     peer_certificates: Option<Vec<Vec<u8>>>,
@@ -102,9 +109,12 @@ impl Handshake {
         handshake
     }
 
-    /// Begins the handshake of a server, with nothing to write before it has read.
-    pub(crate) fn server(beginning: Beginning, ids: HandshakeIds) -> Self {
-        Self::new(beginning, ids, Turn::Read)
+    /// Begins the handshake of a server, with nothing to write before it has read. It takes at most
+    /// `early_room` bytes of 0-RTT packets.
+    pub(crate) fn server(beginning: Beginning, ids: HandshakeIds, early_room: u64) -> Self {
+        let mut handshake = Self::new(beginning, ids, Turn::Read);
+        handshake.early = Early::of_server(early_room);
+        handshake
     }
 
     fn new(beginning: Beginning, ids: HandshakeIds, turn: Turn) -> Self {
@@ -116,10 +126,12 @@ impl Handshake {
             offloads_tls: beginning.offloads_tls,
             turn,
             keys: None,
+            early: Early::default(),
             crypto: CryptoStreams::new(ids.side()),
             reading: SpaceId::Initial,
             writing: SpaceId::Initial,
             is_complete: false,
+            first_one_rtt: 0,
             peer_parameters: None,
             data: None,
             peer_certificates: None,
@@ -164,9 +176,12 @@ impl Handshake {
         self.exporter.as_ref()
     }
 
-    /// Returns the header of a packet of the handshake to `destination`.
-    pub(crate) fn long_header(&self, id: SpaceId, destination: ConnectionId) -> LongHeader<'_> {
-        let kind = id.packet_kind();
+    /// Returns the header of a packet of the handshake, or of a 0-RTT packet, to `destination`.
+    pub(crate) fn long_header(
+        &self,
+        kind: PacketKind,
+        destination: ConnectionId,
+    ) -> LongHeader<'_> {
         let has_token = kind == PacketKind::Initial && self.side().is_client();
         LongHeader {
             kind,
@@ -178,13 +193,53 @@ impl Handshake {
     }
 
     /// Returns true when 1-RTT packets may be sent. A client first sends its Finished. A server may
-    /// send before it has the client's (RFC 9001 §5.7), but only to a validated address.
+    /// send before it has the client's (RFC 9001 §5.7), but only to a validated address, or in
+    /// answer to early data: then the client has shown a session of ours.
     #[inline]
     pub(crate) fn may_send_application(&self, is_address_validated: bool) -> bool {
         match self.side() {
             Side::Client => self.is_complete,
-            Side::Server => is_address_validated,
+            Side::Server => is_address_validated || self.early.state() == EarlyData::Accepted,
         }
+    }
+
+    /// Returns the state of the early data.
+    pub(crate) fn early_data(&self) -> EarlyData {
+        self.early.state()
+    }
+
+    /// Returns true if 0-RTT packets without keys may be kept: their keys may come as long as the
+    /// ClientHello is not complete.
+    pub(crate) fn may_get_early_keys(&self) -> bool {
+        self.side().is_server() && !self.early.was_asked()
+    }
+
+    /// Takes room for a 0-RTT packet of `len` bytes on a server. Returns false when it is used up
+    /// (limit K153).
+    pub(crate) fn take_early_room(&mut self, len: usize) -> bool {
+        self.early.take_room(len)
+    }
+
+    /// Checks that a server which has refused early data acknowledges none of it.
+    ///
+    /// # Errors
+    ///
+    /// PROTOCOL_VIOLATION if it does (RFC 9001 §4.6.2).
+    pub(crate) fn check_ack(&self, frame: &Ack<'_>) -> Result<(), TransportError> {
+        let mut ranges = frame.ranges();
+        if self.early.state() == EarlyData::Rejected
+            && ranges.any(|range| *range.start() < self.first_one_rtt)
+        {
+            let reason = "0-RTT packets acknowledged that were refused";
+            return Err(TransportError::protocol_violation(reason));
+        }
+        Ok(())
+    }
+
+    /// Returns true if the acknowledgement of packet `number` confirms the handshake of a client: it
+    /// was a 1-RTT packet, which a server reads only after the client's Finished (RFC 9001 §4.1.2).
+    pub(crate) fn is_confirmed_by(&self, number: u64) -> bool {
+        self.side().is_client() && number >= self.first_one_rtt
     }
 
     /// Returns the time at which the handshake has taken too long.

@@ -4,6 +4,7 @@ use courser_crypto::{KeyChange, TlsError, session::UNEXPECTED_MESSAGE};
 use courser_wire::TransportErrorCode;
 use courser_wire::transport_parameters::TransportParameters;
 
+use super::early_data::EarlyKeys;
 use crate::error::TransportError;
 
 /// A step of the handshake, which other parts have to follow.
@@ -11,6 +12,10 @@ use crate::error::TransportError;
 pub(crate) enum Step {
     /// The peer's transport parameters have arrived, and nothing has checked them.
     Parameters(Box<TransportParameters>),
+    /// TLS has made the secret of 0-RTT packets.
+    EarlyKeys(EarlyKeys),
+    /// The server has refused early data before its parameters are known: no more is sent.
+    EarlyDataStopped,
     /// TLS has made keys.
     Keys(KeyChange),
     /// ALPN and server name are known.

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use courser_base::Time;
+use courser_crypto::KeyChange;
 use courser_wire::TransportErrorCode;
 use courser_wire::transport_parameters::TransportParameters;
 
 use super::Handshake;
+use super::early_data::{EarlyData, EarlyKeys, remember};
 use super::ids::parameter_error;
 use super::step::{Step, Turn, tls_error, unexpected_message};
 use crate::error::TransportError;
@@ -62,6 +64,9 @@ impl Handshake {
 
     /// Queues what TLS writes. Parameters of the peer come before the keys made along with them.
     fn write(&mut self) -> Result<Option<Step>, TransportError> {
+        if let Some(step) = self.early_step() {
+            return Ok(Some(step));
+        }
         if let Some(change) = self.keys.take() {
             return Ok(Some(Step::Keys(change)));
         }
@@ -72,13 +77,69 @@ impl Handshake {
         let mut out = Vec::new();
         self.keys = tls.write(&mut out);
         self.crypto.write(self.writing, &out);
+        let is_hello = self.side().is_client() && self.writing == SpaceId::Initial;
+        let is_refused = is_hello && !out.is_empty() && self.early.on_client_hello();
         if self.keys.is_none() && out.is_empty() {
             self.turn = Turn::Settle;
         }
         if let Some(parameters) = self.new_parameters()? {
             return Ok(Some(Step::Parameters(parameters)));
         }
+        if is_refused {
+            return Ok(Some(Step::EarlyDataStopped));
+        }
+        if let Some(step) = self.early_step() {
+            return Ok(Some(step));
+        }
         Ok(self.keys.take().map(Step::Keys))
+    }
+
+    /// Asks TLS once for the secret of 0-RTT packets. A client has it from the start, a server when it
+    /// has read the ClientHello, which makes the keys of the next level too.
+    fn early_step(&mut self) -> Option<Step> {
+        let is_server = self.side().is_server();
+        let is_time = !is_server || matches!(self.keys, Some(KeyChange::Handshake(_)));
+        if self.early.was_asked() || !is_time {
+            return None;
+        }
+        let Some(secret) = self.tls.here_mut()?.take_early_secret() else {
+            self.early.on_none();
+            return None;
+        };
+        if is_server {
+            self.early.on_accepted();
+            return Some(Step::EarlyKeys(EarlyKeys {
+                secret,
+                remembered: None,
+            }));
+        }
+        let bytes = self.tls.here()?.remembered_parameters();
+        let Some(remembered) = bytes.and_then(remember) else {
+            self.early.on_none();
+            return None;
+        };
+        self.early.on_offered(remembered.clone());
+        Some(Step::EarlyKeys(EarlyKeys {
+            secret,
+            remembered: Some(remembered),
+        }))
+    }
+
+    /// Settles the early data of a client when the server's parameters have arrived, before other
+    /// parts take them. Returns the new state if early data was offered.
+    ///
+    /// # Errors
+    ///
+    /// PROTOCOL_VIOLATION when the server accepts early data and lowers a limit (RFC 9000 §7.4.1).
+    pub(crate) fn settle_early_data(
+        &mut self,
+        parameters: &TransportParameters,
+    ) -> Result<Option<EarlyData>, TransportError> {
+        let is_accepted = self
+            .tls
+            .here()
+            .is_some_and(|tls| tls.is_early_data_accepted());
+        self.early.settle(is_accepted, parameters)
     }
 
     /// Decodes the peer's parameters as soon as TLS has read them.
@@ -165,12 +226,18 @@ impl Handshake {
         Ok(Some(Step::Complete))
     }
 
-    /// Completes the handshake. Returns the time that it has taken.
+    /// Completes the handshake. Returns the time that it has taken. `next_number` is the number of
+    /// the next 1-RTT packet.
     ///
     /// # Errors
     ///
     /// PROTOCOL_VIOLATION when data of the Handshake level is left over.
-    pub(crate) fn complete(&mut self, now: Time) -> Result<Duration, TransportError> {
+    pub(crate) fn complete(
+        &mut self,
+        now: Time,
+        next_number: u64,
+    ) -> Result<Duration, TransportError> {
+        self.first_one_rtt = next_number;
         if let Some(tls) = self.tls.here() {
             self.peer_certificates = tls.peer_certificates();
             self.exporter = tls.exporter();

@@ -77,7 +77,7 @@ fn beginning(script: Script) -> Beginning {
 
 fn server(script: Script) -> Handshake {
     let ids = HandshakeIds::of_server(id(1), id(9), id(2), None);
-    Handshake::server(beginning(script), ids)
+    Handshake::server(beginning(script), ids, 0)
 }
 
 fn client(script: Script) -> Handshake {
@@ -205,7 +205,7 @@ fn a_complete_server_owes_its_client_two_frames() {
     handshake.on_one_rtt_keys();
     assert!(matches!(handshake.next_step(), Ok(Some(Step::Complete))));
     let now = Time::ZERO + Duration::from_millis(3);
-    assert_eq!(handshake.complete(now), Ok(Duration::from_millis(3)));
+    assert_eq!(handshake.complete(now, 0), Ok(Duration::from_millis(3)));
     assert!(handshake.wants_to_send(), "HANDSHAKE_DONE");
     assert!(handshake.take_wants_tokens());
     assert_eq!(handshake.deadline(now, true), None);

@@ -1,9 +1,9 @@
 //! A small store for packets that came before their keys. RFC 9001 §4.1.4.
 
 use courser_base::{Ecn, Time};
+use courser_crypto::EncryptionLevel;
 
 use crate::path::Place;
-use crate::space::SpaceId;
 
 /// Packets kept (limit K08).
 pub const MAX_PACKETS: usize = 10;
@@ -13,8 +13,8 @@ pub const MAX_BYTES: usize = 16 * 1024;
 /// A packet that could not be opened yet.
 #[derive(Debug)]
 pub struct Early {
-    /// The space whose keys it waits for.
-    pub space: SpaceId,
+    /// The level whose keys it waits for.
+    pub level: EncryptionLevel,
     /// The packet alone, cut out of its datagram.
     pub bytes: Vec<u8>,
     /// The path on which it came.
@@ -43,14 +43,14 @@ impl Undecryptable {
         true
     }
 
-    /// Takes the packets of a space whose keys have arrived, oldest first.
-    pub fn take(&mut self, space: SpaceId) -> Vec<Early> {
+    /// Takes the packets of a level whose keys have arrived, oldest first.
+    pub fn take(&mut self, level: EncryptionLevel) -> Vec<Early> {
         if self.packets.is_empty() {
             return Vec::new();
         }
         let all = std::mem::take(&mut self.packets);
         let (taken, kept): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|packet| packet.space == space);
+            all.into_iter().partition(|packet| packet.level == level);
         self.bytes = kept.iter().map(|packet| packet.bytes.len()).sum();
         self.packets = kept;
         taken
@@ -67,10 +67,10 @@ mod tests {
     use super::*;
     use std::net::SocketAddr;
 
-    fn early(space: SpaceId, len: usize) -> Early {
+    fn early(level: EncryptionLevel, len: usize) -> Early {
         let path = courser_base::FourTuple::to(SocketAddr::from(([127, 0, 0, 1], 1))).into();
         Early {
-            space,
+            level,
             bytes: vec![0; len],
             path,
             ecn: Ecn::NotEct,
@@ -81,25 +81,31 @@ mod tests {
     #[test]
     fn eleventh_packet_is_dropped() {
         let mut room = Undecryptable::default();
-        assert!((0..MAX_PACKETS).all(|_| room.keep(early(SpaceId::Application, 100))));
-        assert!(!room.keep(early(SpaceId::Application, 100)));
+        assert!((0..MAX_PACKETS).all(|_| room.keep(early(EncryptionLevel::OneRtt, 100))));
+        assert!(!room.keep(early(EncryptionLevel::OneRtt, 100)));
     }
 
     #[test]
     fn bytes_past_the_limit_are_dropped() {
         let mut room = Undecryptable::default();
-        assert!(room.keep(early(SpaceId::Handshake, MAX_BYTES)));
-        assert!(!room.keep(early(SpaceId::Handshake, 1)));
-        assert_eq!(room.take(SpaceId::Handshake).len(), 1);
-        assert!(room.keep(early(SpaceId::Handshake, 1)));
+        assert!(room.keep(early(EncryptionLevel::Handshake, MAX_BYTES)));
+        assert!(!room.keep(early(EncryptionLevel::Handshake, 1)));
+        assert_eq!(room.take(EncryptionLevel::Handshake).len(), 1);
+        assert!(room.keep(early(EncryptionLevel::Handshake, 1)));
     }
 
     #[test]
-    fn other_spaces_stay() {
+    fn other_levels_stay() {
         let mut room = Undecryptable::default();
-        room.keep(early(SpaceId::Handshake, 1));
-        room.keep(early(SpaceId::Application, 2));
-        assert_eq!(room.take(SpaceId::Handshake).len(), 1);
-        assert_eq!(room.take(SpaceId::Application).len(), 1);
+        room.keep(early(EncryptionLevel::Handshake, 1));
+        room.keep(early(EncryptionLevel::OneRtt, 2));
+        room.keep(early(EncryptionLevel::ZeroRtt, 3));
+        for level in [
+            EncryptionLevel::Handshake,
+            EncryptionLevel::ZeroRtt,
+            EncryptionLevel::OneRtt,
+        ] {
+            assert_eq!(room.take(level).len(), 1, "{level:?}");
+        }
     }
 }

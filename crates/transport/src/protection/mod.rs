@@ -5,13 +5,17 @@
 
 mod early;
 mod one_rtt;
+mod zero_rtt;
 
 use std::ops::Range;
 use std::time::Duration;
 
 use courser_base::{Side, Time};
-use courser_crypto::{ForgeryCounter, KeyPair, OneRttOpenError, SecretPair, header_protection};
-use courser_wire::packet::{Packet, reserved_bits_are_zero, short::key_phase_bit};
+use courser_crypto::{
+    EncryptionLevel, ForgeryCounter, KeyPair, OneRttOpenError, Secret, SecretPair,
+    header_protection,
+};
+use courser_wire::packet::{Packet, PacketKind, reserved_bits_are_zero, short::key_phase_bit};
 use courser_wire::{TransportErrorCode, packet_number};
 
 pub(crate) use self::early::Early;
@@ -22,6 +26,7 @@ pub(crate) use self::one_rtt::PeerUpdate;
 
 use self::early::Undecryptable;
 use self::one_rtt::OneRtt;
+use self::zero_rtt::ZeroRtt;
 use crate::error::TransportError;
 use crate::space::SpaceId;
 
@@ -33,6 +38,7 @@ pub(crate) struct PacketProtection {
     update_after: u64,
     initial: Option<Box<KeyPair>>,
     handshake: Option<Box<KeyPair>>,
+    zero_rtt: Option<Box<ZeroRtt>>,
     one_rtt: OneRtt,
     /// Packets that did not authenticate, over the whole connection (§6.6).
     forgeries: ForgeryCounter,
@@ -82,6 +88,7 @@ impl PacketProtection {
             update_after,
             initial: None,
             handshake: None,
+            zero_rtt: None,
             one_rtt: OneRtt::default(),
             forgeries: ForgeryCounter::default(),
             early: Undecryptable::default(),
@@ -97,8 +104,35 @@ impl PacketProtection {
         }
     }
 
-    /// Installs the secrets of 1-RTT packets, whose keys are derived when they are of use.
+    /// Installs the keys of 0-RTT packets.
+    pub(crate) fn install_zero_rtt(&mut self, secret: &Secret) {
+        self.zero_rtt = Some(Box::new(ZeroRtt::new(secret)));
+    }
+
+    /// Discards the keys of 0-RTT packets, and the packets that wait for them (§4.9.3). Returns true
+    /// if there were keys.
+    pub(crate) fn discard_zero_rtt(&mut self) -> bool {
+        drop(self.early.take(EncryptionLevel::ZeroRtt));
+        self.zero_rtt.take().is_some()
+    }
+
+    /// True while this end may open 0-RTT packets, which only servers do (§5.6).
+    pub(crate) fn opens_zero_rtt(&self) -> bool {
+        self.side.is_server() && self.zero_rtt.is_some()
+    }
+
+    /// True while this end sends 0-RTT packets instead of 1-RTT packets.
+    #[inline]
+    pub(crate) fn seals_zero_rtt(&self) -> bool {
+        self.side.is_client() && self.zero_rtt.is_some()
+    }
+
+    /// Installs the secrets of 1-RTT packets, whose keys are derived when they are of use. A client
+    /// sends no 0-RTT packets from now on (§5.6).
     pub(crate) fn install_one_rtt(&mut self, secrets: SecretPair) {
+        if self.side.is_client() {
+            self.zero_rtt = None;
+        }
         self.forgeries.on_suite(secrets.local.suite());
         self.one_rtt.install(secrets, self.side, self.update_after);
     }
@@ -110,7 +144,7 @@ impl PacketProtection {
             SpaceId::Handshake => self.handshake = None,
             SpaceId::Application => {}
         }
-        drop(self.early.take(id));
+        drop(self.early.take(id.level()));
     }
 
     /// Drops the packets that wait for keys: the connection is over.
@@ -121,6 +155,7 @@ impl PacketProtection {
     /// Frees all keys. The number of updates stays.
     pub(crate) fn give_back(&mut self) {
         (self.initial, self.handshake) = (None, None);
+        self.zero_rtt = None;
         self.one_rtt.give_back();
         self.early.clear();
     }
@@ -150,9 +185,9 @@ impl PacketProtection {
         self.early.keep(packet)
     }
 
-    /// Takes the packets that waited for the keys of a space, oldest first.
-    pub(crate) fn take_early(&mut self, id: SpaceId) -> Vec<Early> {
-        self.early.take(id)
+    /// Takes the packets that waited for the keys of a level, oldest first.
+    pub(crate) fn take_early(&mut self, level: EncryptionLevel) -> Vec<Early> {
+        self.early.take(level)
     }
 
     /// Removes the protection of a packet at the start of `bytes`, which end where the packet ends.
@@ -160,7 +195,7 @@ impl PacketProtection {
     pub(crate) fn open(
         &mut self,
         now: Time,
-        pto: impl FnOnce() -> Duration,
+        pto: impl Fn() -> Duration,
         (id, expected): (SpaceId, u64),
         packet: &Packet,
         bytes: &mut [u8],
@@ -170,6 +205,9 @@ impl PacketProtection {
         }
         let offset = packet.packet_number_offset;
         let header_key = match id {
+            _ if packet.kind == PacketKind::ZeroRtt => {
+                self.zero_rtt.as_ref().map(|keys| keys.header())
+            }
             SpaceId::Application => self.one_rtt.keys.as_ref().map(|keys| keys.peer_header()),
             id => self.long_keys(id).map(|keys| &keys.peer.header),
         };
@@ -180,7 +218,10 @@ impl PacketProtection {
         let phase_before = self.one_rtt.phase();
         let payload_start = offset + len;
         let (header, payload) = bytes.split_at_mut(payload_start);
-        let opened = self.open_payload(id, number, header, payload)?;
+        let opened = match packet.kind {
+            PacketKind::ZeroRtt => self.open_early_payload(number, header, payload)?,
+            _ => self.open_payload(id, number, header, payload)?,
+        };
         let Some((payload_len, peer_updated)) = opened else {
             return Err(match self.forgeries.on_failure() {
                 true => OpenFailure::TooManyForgeries,
@@ -193,12 +234,30 @@ impl PacketProtection {
             let error = TransportError::protocol_violation(reason);
             return Err(OpenFailure::Violation(error));
         }
+        if let Some(early) = &mut self.zero_rtt {
+            early
+                .on_opened(now, &pto, packet.kind, number)
+                .map_err(OpenFailure::Violation)?;
+        }
         let update = peer_updated.then(|| self.one_rtt.on_peer_updated(now, pto(), phase_before));
         Ok(Opened {
             number,
             payload: payload_start..payload_start + payload_len,
             update,
         })
+    }
+
+    /// Opens the payload of a 0-RTT packet; `None` when it is not authentic.
+    #[cold]
+    fn open_early_payload(
+        &self,
+        number: u64,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<Option<(usize, bool)>, OpenFailure> {
+        let keys = self.zero_rtt.as_ref().ok_or(OpenFailure::NoKeys)?;
+        let opened = keys.open(number, header, payload);
+        Ok(opened.map(|len| (len, false)))
     }
 
     /// Opens a payload; `None` when it is not authentic.
@@ -237,7 +296,12 @@ impl PacketProtection {
         } = packet;
         let header_len = number_offset + number_len;
         if id == SpaceId::Application {
-            if let Some(keys) = &mut self.one_rtt.keys {
+            if self.seals_zero_rtt() {
+                if let Some(keys) = &self.zero_rtt {
+                    keys.seal(number, bytes, header_len);
+                    header_protection::protect(keys.header(), bytes, number_offset, number_len);
+                }
+            } else if let Some(keys) = &mut self.one_rtt.keys {
                 keys.seal_packet(number, bytes, header_len);
                 keys.protect(bytes, number_offset, number_len);
             }
@@ -305,14 +369,21 @@ impl PacketProtection {
         }
     }
 
-    /// Time at which the previous receive key is erased.
+    /// Time at which the previous receive key or the key of 0-RTT packets is erased.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        self.one_rtt.drop_previous_at
+        let early = self.zero_rtt.as_ref().and_then(|keys| keys.drop_at());
+        [self.one_rtt.drop_previous_at, early]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
-    /// Erases the previous receive key if it is time.
-    pub(crate) fn on_timeout(&mut self, now: Time) {
+    /// Erases the previous receive key if it is time. Returns true if the key of 0-RTT packets is to
+    /// be discarded.
+    pub(crate) fn on_timeout(&mut self, now: Time) -> bool {
         self.one_rtt.drop_previous(now);
+        let early = self.zero_rtt.as_ref().and_then(|keys| keys.drop_at());
+        early.is_some_and(|at| at <= now)
     }
 
     /// Key updates begun by either end.

@@ -54,7 +54,7 @@ use crate::config::TransportConfig;
 use crate::frame_counts::FrameCounts;
 use crate::rng::Rng;
 use crate::space::SpaceId;
-use crate::space::sent::{FrameLists, SentFrames};
+use crate::space::sent::{FrameLists, SentFrame, SentFrames};
 
 /// The progress of the handshake, as far as loss recovery depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -168,10 +168,24 @@ impl LossRecovery {
     }
 
     /// Starts anew after a Retry. Packet numbers continue (RFC 9000 §17.2.5.3, RFC 9002 §6.3).
-    pub(crate) fn on_retry(&mut self, now: Time) {
+    pub(crate) fn on_retry(&mut self, now: Time, owners: &mut impl FrameOwners) {
         self.forget_sent(SpaceId::Initial);
+        self.give_up_sent(SpaceId::Application, |frame| {
+            owners.on_frame_lost(SpaceId::Application, frame);
+        });
         self.pto.reset();
         self.quiet_since = now;
+    }
+
+    /// Forgets the 0-RTT packets that the server has refused (RFC 9002 §6.4). Only the fate of their
+    /// datagrams matters: their streams are gone.
+    pub(crate) fn forget_early_data(&mut self, owners: &mut impl FrameOwners) {
+        self.give_up_sent(SpaceId::Application, |frame| {
+            if frame.is_datagram() {
+                owners.on_frame_lost(SpaceId::Application, frame);
+            }
+        });
+        self.pto.reset();
     }
 
     /// Takes the peer's parameters.
@@ -192,8 +206,18 @@ impl LossRecovery {
     }
 
     /// The handshake is complete: 1-RTT packets may be probed.
+    ///
+    /// If early data fills the window of a client, its Finished leaves all the same: the server may
+    /// have spent its acknowledgements of early data in lost packets, which it cannot probe before it
+    /// has the Finished (RFC 9002 §6.2.1). Both ends would deadlock.
     pub(crate) fn on_handshake_complete(&mut self) {
         self.phase = Phase::Complete;
+        let has_early_data = self.side.is_client() && self.spaces.application.ack_eliciting > 0;
+        if let Some(handshake) = &mut self.spaces.handshake
+            && has_early_data
+        {
+            handshake.probes = handshake.probes.max(1);
+        }
     }
 
     /// The handshake is confirmed: the peer obeys its `max_ack_delay` (RFC 9002 §5.3).
@@ -368,6 +392,11 @@ impl LossRecovery {
 
     /// Forgets the packets of a space.
     fn forget_sent(&mut self, id: SpaceId) {
+        self.give_up_sent(id, |_| {});
+    }
+
+    /// Forgets the packets of a space, and calls `each` with their frames.
+    fn give_up_sent(&mut self, id: SpaceId, mut each: impl FnMut(SentFrame)) {
         let Some(space) = self.spaces.get_mut(id) else {
             return;
         };
@@ -377,6 +406,7 @@ impl LossRecovery {
             {
                 route.bytes_in_flight = route.bytes_in_flight.saturating_sub(u64::from(sent.size));
             }
+            sent.frames.for_each(&self.lists, &mut each);
             sent.frames.release(&mut self.lists);
         });
         space.ack_eliciting = 0;

@@ -12,7 +12,7 @@ pub enum SpaceId {
     Initial,
     /// Handshake packets.
     Handshake,
-    /// 1-RTT packets. With multipath every path has its own space; today there is one.
+    /// 0-RTT and 1-RTT packets. With multipath every path has its own space; today there is one.
     Application,
 }
 
@@ -35,12 +35,13 @@ impl SpaceId {
         match kind {
             PacketKind::Initial => Some(Self::Initial),
             PacketKind::Handshake => Some(Self::Handshake),
-            PacketKind::OneRtt => Some(Self::Application),
-            PacketKind::ZeroRtt | PacketKind::Retry | PacketKind::VersionNegotiation => None,
+            PacketKind::ZeroRtt | PacketKind::OneRtt => Some(Self::Application),
+            PacketKind::Retry | PacketKind::VersionNegotiation => None,
         }
     }
 
-    /// Returns the kind of packet that we send in this space.
+    /// Returns the kind of packet that we send in this space, once its keys are there. Before that, a
+    /// client may send 0-RTT packets in the last one.
     pub const fn packet_kind(self) -> PacketKind {
         match self {
             Self::Initial => PacketKind::Initial,

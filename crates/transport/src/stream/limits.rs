@@ -34,6 +34,11 @@ impl LocalStreams {
         Some(self.opened - 1)
     }
 
+    /// Returns the number of streams opened so far.
+    pub(super) const fn opened(&self) -> u64 {
+        self.opened
+    }
+
     /// Returns true while a stream is open.
     pub(super) const fn are_open(&self) -> bool {
         self.opened > self.closed
@@ -137,6 +142,11 @@ pub(super) enum Use {
 }
 
 impl PeerStreams {
+    /// Returns the number of streams opened so far.
+    pub(super) const fn opened(&self) -> u64 {
+        self.opened
+    }
+
     /// Returns the limit announced to the peer.
     pub(super) const fn announced(&self) -> u64 {
         self.announced

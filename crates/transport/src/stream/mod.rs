@@ -10,6 +10,7 @@ mod buffers;
 mod chunk_pool;
 mod config;
 mod control;
+mod early;
 mod event;
 mod fate;
 mod limits;
@@ -70,6 +71,9 @@ pub struct Streams {
     events: VecDeque<StreamEvent>,
     /// Streams whose writers were refused because of the limits of the whole connection.
     writers: VecDeque<StreamId>,
+    /// Streams opened before the handshake was complete, while early data was possible, by
+    /// [`index`] of their direction.
+    early: [u64; 2],
     /// True if the connection is over and only received data is left.
     is_over: bool,
     totals: Totals,
@@ -186,6 +190,7 @@ impl Streams {
             new: Schedule::default(),
             events: VecDeque::new(),
             writers: VecDeque::new(),
+            early: [0; 2],
             is_over: false,
             totals: Totals {
                 send_buffer: config.send_buffer_max.min(SEND_BUFFER_MIN),

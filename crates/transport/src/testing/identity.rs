@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use courser_crypto::{ClientTls, ServerTls};
 use courser_tls::{
-    ClientOptions, Identity, ServerOptions, TlsClient, TlsServer, Trust, client_config,
+    ClientOptions, EarlyData, Identity, ServerOptions, TlsClient, TlsServer, Trust, client_config,
     server_config,
 };
 use rustls::RootCertStore;
@@ -39,18 +39,43 @@ fn server_tls_with_chain(
     chain: Vec<CertificateDer<'static>>,
     key: &[u8],
 ) -> Arc<dyn ServerTls> {
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_vec()));
-    let options = ServerOptions::new(Identity { chain, key }, alpn(protocols));
-    let config = server_config(options).expect("a server configuration");
+    let config = server_config_with_chain(protocols, chain, key);
     Arc::new(TlsServer::new(config).expect("it fits QUIC"))
 }
 
+fn server_config_with_chain(
+    protocols: &[&[u8]],
+    chain: Vec<CertificateDer<'static>>,
+    key: &[u8],
+) -> Arc<rustls::ServerConfig> {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_vec()));
+    let options = ServerOptions::new(Identity { chain, key }, alpn(protocols));
+    server_config(options).expect("a server configuration")
+}
+
+/// Returns a server configuration that accepts early data.
+pub(crate) fn server_tls_with_early_data(protocols: &[&[u8]]) -> Arc<dyn ServerTls> {
+    let (certificate, key) = certificate();
+    let config = server_config_with_chain(protocols, vec![certificate.clone()], key);
+    let tls = TlsServer::with_early_data(config, EarlyData::default());
+    Arc::new(tls.expect("it fits QUIC"))
+}
+
+/// Returns a client configuration that offers early data.
+pub(crate) fn client_tls_with_early_data(protocols: &[&[u8]]) -> Arc<dyn ClientTls> {
+    let config = trusting_config(protocols);
+    Arc::new(TlsClient::with_early_data(config).expect("it fits QUIC"))
+}
+
 pub(crate) fn client_tls(protocols: &[&[u8]]) -> Arc<dyn ClientTls> {
+    Arc::new(TlsClient::new(trusting_config(protocols)).expect("it fits QUIC"))
+}
+
+fn trusting_config(protocols: &[&[u8]]) -> Arc<rustls::ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots
         .add(certificate().0.clone())
         .expect("our own certificate");
     let options = ClientOptions::new(Trust::Roots(roots), alpn(protocols));
-    let config = client_config(options).expect("a client configuration");
-    Arc::new(TlsClient::new(config).expect("it fits QUIC"))
+    client_config(options).expect("a client configuration")
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use courser_crypto::{
     ClientTls, EncryptionLevel, Exporter, HandshakeData, HeaderKey, KeyChange, Keys, PacketKey,
-    ServerTls, TlsError, TlsSession, TlsStartError,
+    Secret, ServerTls, TlsError, TlsSession, TlsStartError,
 };
 
 /// Changes encoded transport parameters before TLS receives them.
@@ -13,6 +13,8 @@ pub(crate) type Change = Arc<dyn Fn(Vec<u8>) -> Vec<u8> + Send + Sync>;
 /// The keys with which one end seals.
 #[derive(Default)]
 pub(crate) struct Taken {
+    /// The 0-RTT keys, which a server opens with.
+    pub(crate) early: Option<Keys>,
     pub(crate) handshake: Option<Keys>,
     pub(crate) header: Option<HeaderKey>,
     /// The 1-RTT keys, by generation (RFC 9001 §6.1).
@@ -26,10 +28,25 @@ pub(crate) type Secrets = Arc<Mutex<Taken>>;
 pub(crate) struct Tampered<T: ?Sized> {
     inner: Arc<T>,
     change: Change,
+    /// Changes the parameters that a client remembers.
+    remembered: Change,
     keys: Secrets,
 }
 
 impl<T: ?Sized> Tampered<T> {
+    /// Changes the transport parameters of the server that a client remembers.
+    pub(crate) fn remembered(
+        inner: Arc<T>,
+        change: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            change: Arc::new(|parameters| parameters),
+            remembered: Arc::new(change),
+            keys: Secrets::default(),
+        })
+    }
+
     /// Changes the transport parameters that this end sends.
     pub(crate) fn parameters(
         inner: Arc<T>,
@@ -38,6 +55,7 @@ impl<T: ?Sized> Tampered<T> {
         Arc::new(Self {
             inner,
             change: Arc::new(change),
+            remembered: Arc::new(|parameters| parameters),
             keys: Secrets::default(),
         })
     }
@@ -49,7 +67,8 @@ impl<T: ?Sized> Tampered<T> {
         (
             Arc::new(Self {
                 inner,
-                change,
+                change: Arc::clone(&change),
+                remembered: change,
                 keys: Arc::clone(&keys),
             }),
             keys,
@@ -58,6 +77,9 @@ impl<T: ?Sized> Tampered<T> {
 
     fn wrap(&self, inner: Box<dyn TlsSession>) -> Box<dyn TlsSession> {
         Box::new(Session {
+            remembered: inner
+                .remembered_parameters()
+                .map(|bytes| (self.remembered)(bytes.to_vec())),
             inner,
             keys: Arc::clone(&self.keys),
         })
@@ -82,6 +104,7 @@ impl ServerTls for Tampered<dyn ServerTls> {
 
 struct Session {
     inner: Box<dyn TlsSession>,
+    remembered: Option<Vec<u8>>,
     keys: Secrets,
 }
 
@@ -130,6 +153,23 @@ impl TlsSession for Session {
 
     fn exporter(&self) -> Option<Exporter> {
         self.inner.exporter()
+    }
+
+    fn take_early_secret(&mut self) -> Option<Secret> {
+        let secret = self.inner.take_early_secret();
+        let keys = secret.as_ref().map(Secret::keys);
+        if keys.is_some() {
+            self.keys.lock().expect("not poisoned").early = keys;
+        }
+        secret
+    }
+
+    fn remembered_parameters(&self) -> Option<&[u8]> {
+        self.remembered.as_deref()
+    }
+
+    fn is_early_data_accepted(&self) -> bool {
+        self.inner.is_early_data_accepted()
     }
 
     fn can_be_dropped(&self) -> bool {

@@ -1,0 +1,111 @@
+//! The limits of a server that clients rely on in early data. RFC 9000 §7.4.1, RFC 9221 §3.
+
+use courser_base::Side;
+use courser_wire::TransportParameters;
+
+/// The transport parameters of a server that must not fall while it accepts early data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct EarlyLimits([u64; COUNT]);
+
+impl EarlyLimits {
+    /// Returns the limits in the encoded parameters of a server. Those of parameters that cannot be
+    /// decoded are zero: rustls passes them on, and the client refuses them.
+    pub(crate) fn of(parameters: &[u8]) -> Self {
+        let Ok(parameters) = TransportParameters::decode(parameters, Side::Server) else {
+            return Self::default();
+        };
+        Self([
+            parameters.active_connection_id_limit,
+            parameters.initial_max_data,
+            parameters.initial_max_stream_data_bidi_local,
+            parameters.initial_max_stream_data_bidi_remote,
+            parameters.initial_max_stream_data_uni,
+            parameters.initial_max_streams_bidi,
+            parameters.initial_max_streams_uni,
+            parameters.max_datagram_frame_size,
+            // A client that was allowed to migrate relies on that too.
+            u64::from(!parameters.disable_active_migration),
+        ])
+    }
+
+    /// Returns true if no limit is below the `remembered` one.
+    pub(crate) fn cover(&self, remembered: &Self) -> bool {
+        let pairs = self.0.iter().zip(&remembered.0);
+        pairs.into_iter().all(|(now, then)| now >= then)
+    }
+
+    /// Returns the bytes of a session in front of those of rustls.
+    pub(crate) fn encode(&self) -> [u8; LEN] {
+        let mut bytes = [FORMAT; LEN];
+        for (place, limit) in bytes[1..].chunks_exact_mut(8).zip(self.0) {
+            place.copy_from_slice(&limit.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// Splits the bytes of a session into its limits and the bytes of rustls. `None` for another
+    /// format.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, rest) = bytes.split_at_checked(LEN)?;
+        if head[0] != FORMAT {
+            return None;
+        }
+        let mut limits = Self::default();
+        for (limit, place) in limits.0.iter_mut().zip(head[1..].chunks_exact(8)) {
+            *limit = u64::from_be_bytes(place.try_into().ok()?);
+        }
+        Some((limits, rest))
+    }
+}
+
+const COUNT: usize = 9;
+const LEN: usize = 1 + 8 * COUNT;
+
+/// The first byte of a session: the format of its limits.
+const FORMAT: u8 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(change: impl FnOnce(&mut TransportParameters)) -> EarlyLimits {
+        let mut parameters = TransportParameters {
+            initial_max_data: 7,
+            initial_max_streams_bidi: 8,
+            ..TransportParameters::default()
+        };
+        change(&mut parameters);
+        let mut bytes = Vec::new();
+        parameters.encode(&mut bytes, None);
+        EarlyLimits::of(&bytes)
+    }
+
+    #[test]
+    fn limits_survive_storage() {
+        let limits = limits(|_| {});
+        let mut bytes = limits.encode().to_vec();
+        bytes.extend_from_slice(b"rest");
+        assert_eq!(EarlyLimits::decode(&bytes), Some((limits, &b"rest"[..])));
+    }
+
+    #[test]
+    fn other_formats_and_truncated_sessions_are_refused() {
+        let bytes = limits(|_| {}).encode();
+        for len in 0..LEN {
+            assert_eq!(EarlyLimits::decode(&bytes[..len]), None, "{len}");
+        }
+        let mut other = bytes;
+        other[0] = FORMAT + 1;
+        assert_eq!(EarlyLimits::decode(&other), None);
+    }
+
+    #[test]
+    fn a_single_lower_limit_is_noticed() {
+        let remembered = limits(|_| {});
+        assert!(remembered.cover(&remembered));
+        assert!(limits(|now| now.initial_max_data = 8).cover(&remembered));
+        assert!(!limits(|now| now.initial_max_data = 6).cover(&remembered));
+        assert!(!limits(|now| now.initial_max_streams_bidi = 0).cover(&remembered));
+        assert!(!limits(|now| now.disable_active_migration = true).cover(&remembered));
+    }
+}

@@ -1,0 +1,134 @@
+//! Early data that the server refuses. RFC 9001 §4.6.2, fault F58.
+
+use super::*;
+
+/// Replaces the server's sessions: it does not know the tickets of before.
+fn forget_sessions(pair: &mut Pair) {
+    let mut config = ServerConfig::clone(&pair.server_config);
+    config.tls = server_tls_with_early_data(&[b"test"]);
+    pair.server
+        .endpoint
+        .set_server_config(Some(Arc::new(config)));
+}
+
+#[test]
+fn all_early_streams_are_gone_and_the_connection_goes_on() {
+    let mut pair = met(setup());
+    forget_sessions(&mut pair);
+    let id = start_with(&mut pair, b"early");
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    assert!(pair.client.has(&Event::EarlyDataRejected));
+    let client = pair.client.connection();
+    assert_eq!(client.stats().early_data, EarlyData::Rejected);
+    let streams = client.streams();
+    assert_eq!(streams.write(id, b"more"), Err(WriteError::ClosedStream));
+    assert_eq!(streams.read_chunk(id, 10), Err(ReadError::ClosedStream));
+    let again = send(&mut pair.client, b"once more");
+    assert_eq!(again, id, "numbers begin anew");
+    assert!(!pair.client.connection().streams().is_early(id));
+    pair.run_for(RTT * 3);
+    let server = pair.server.connection();
+    assert_eq!(server.stats().early_data, EarlyData::None);
+    assert!(!server.streams().is_early(id));
+    server.streams().accept(Direction::Bidirectional);
+    assert_eq!(read(&mut pair.server, id), b"once more");
+    assert_eq!(pair.client_error(), None);
+}
+
+#[test]
+fn refused_packets_are_forgotten_without_a_sign_of_congestion() {
+    let mut pair = met(setup());
+    forget_sessions(&mut pair);
+    start_with(&mut pair, &[1; 20_000]);
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    pair.run_for(RTT * 3);
+    let client = pair.client.connection();
+    assert_eq!(client.recovery.bytes_in_flight_of_all_routes(), 0);
+    let stats = client.stats();
+    assert_eq!((stats.packets_lost, stats.congestion_events), (0, 0));
+    assert_eq!(pair.server.connection().stats().data_received, 0);
+}
+
+#[test]
+fn datagrams_are_dropped_with_the_streams() {
+    let mut pair = met(setup());
+    forget_sessions(&mut pair);
+    pair.start();
+    let now = pair.now;
+    let data = bytes::Bytes::from_static(b"tick");
+    let client = pair.client.connection();
+    let sent = client.send_datagram(now, data, SendOptions::default());
+    assert_eq!(sent, Ok(None));
+    pair.client.touch();
+    pair.run_for(RTT * 4);
+    assert!(pair.server.has(&Event::Connected));
+    assert_eq!(pair.server.connection().stats().datagrams.received, 0);
+}
+
+#[test]
+fn a_server_without_early_data_drops_it_unread() {
+    let mut pair = met(setup());
+    let mut config = ServerConfig::clone(&pair.server_config);
+    config.tls = crate::testing::identity::server_tls(&[b"test"]);
+    pair.server
+        .endpoint
+        .set_server_config(Some(Arc::new(config)));
+    start_with(&mut pair, &[1; 20_000]);
+    assert!(pair.run_until(RTT * 3, |pair| pair.server.has(&Event::Connected)));
+    assert!(pair.client.has(&Event::EarlyDataRejected));
+    assert_eq!(pair.server.connection().stats().data_received, 0);
+}
+
+#[test]
+fn limits_below_those_of_the_session_lead_to_a_refusal() {
+    let mut pair = met(setup());
+    let mut config = ServerConfig::clone(&pair.server_config);
+    let mut transport = steady();
+    transport.max_bidi_streams = 1;
+    config.transport = Arc::new(transport);
+    pair.server
+        .endpoint
+        .set_server_config(Some(Arc::new(config)));
+    pair.start();
+    for _ in 0..5 {
+        send(&mut pair.client, b"early");
+    }
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    assert_eq!(
+        pair.client.connection().stats().early_data,
+        EarlyData::Rejected
+    );
+    let streams = pair.client.connection().streams();
+    assert!(streams.open(Direction::Bidirectional).is_some());
+    assert_eq!(
+        streams.open(Direction::Bidirectional),
+        None,
+        "the new limit"
+    );
+    assert_eq!((pair.client_error(), pair.server_error()), (None, None));
+}
+
+#[test]
+fn higher_limits_of_the_server_apply_once_it_has_accepted() {
+    let mut pair = met(setup());
+    let mut config = ServerConfig::clone(&pair.server_config);
+    let mut transport = steady();
+    transport.max_bidi_streams = 150;
+    config.transport = Arc::new(transport);
+    pair.server
+        .endpoint
+        .set_server_config(Some(Arc::new(config)));
+    pair.start();
+    let open = |pair: &mut Pair| {
+        let streams = pair.client.connection().streams();
+        std::iter::from_fn(|| streams.open(Direction::Bidirectional)).count()
+    };
+    assert_eq!(open(&mut pair), 100, "remembered");
+    pair.client.touch();
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    assert_eq!(
+        pair.client.connection().stats().early_data,
+        EarlyData::Accepted
+    );
+    assert_eq!(open(&mut pair), 50);
+}
