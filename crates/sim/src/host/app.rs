@@ -113,6 +113,7 @@ pub(super) fn dispatch(
         // Applications that send datagrams ask the connection for these events.
         Event::Datagram(_)
         | Event::HandshakeDataReady
+        | Event::EarlyDataRejected
         | Event::Confirmed
         | Event::PingAnswered
         | Event::PathChanged { .. }
