@@ -109,12 +109,12 @@ pub use courser_quic::{
 };
 pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
-pub use courser_tls::{QueuedKeyLog, rustls};
+pub use courser_tls::{EarlyDataOptions, MemoryReplayFilter, QueuedKeyLog, ReplayFilter, rustls};
 pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ConnectionError, ConnectionStats,
-    DatagramFate, DatagramStats, EndpointConfig, EndpointStats, FrameCounts, KeyUpdateBlocked,
-    MemoryTokenStore, PathStats, PeerClose, RecvStreamStats, ReplyLimits, RetryPolicy,
-    SendStreamStats, TokenStore, TransportConfig, TransportError, UdpStats,
+    DatagramFate, DatagramStats, EarlyData, EndpointConfig, EndpointStats, FrameCounts,
+    KeyUpdateBlocked, MemoryTokenStore, PathStats, PeerClose, RecvStreamStats, ReplyLimits,
+    RetryPolicy, SendStreamStats, TokenStore, TransportConfig, TransportError, UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{

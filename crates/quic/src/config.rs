@@ -14,7 +14,8 @@ use courser_tls::rustls::server::{ClientHello, ResolvesServerCert};
 use courser_tls::rustls::sign::CertifiedKey;
 use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{
-    ClientAuthentication, ClientOptions, ServerOptions, TlsClient, TlsConfigError, TlsServer, Trust,
+    ClientAuthentication, ClientOptions, EarlyDataOptions, ServerOptions, TlsClient,
+    TlsConfigError, TlsServer, Trust,
 };
 use courser_transport::{ReplyLimits, RetryPolicy, TokenStore, TransportConfig};
 
@@ -32,6 +33,7 @@ use crate::identity::Identity;
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     tls: Arc<rustls::ServerConfig>,
+    early_data: Option<EarlyDataOptions>,
     settings: courser_transport::ServerConfig,
     pub(crate) reset_key: Option<ResetKey>,
     pub(crate) memory_budget: Option<u64>,
@@ -118,6 +120,7 @@ impl ServerConfig {
     pub fn with_rustls(tls: Arc<rustls::ServerConfig>) -> Self {
         Self {
             tls,
+            early_data: None,
             settings: courser_transport::ServerConfig::new(Arc::new(Unfinished)),
             reset_key: None,
             memory_budget: None,
@@ -238,6 +241,27 @@ impl ServerConfig {
         self
     }
 
+    /// Accepts early data (0-RTT) of clients that resume a session, from sessions and with a filter of
+    /// replays that `options` choose; see [`EarlyDataOptions`]. Off by default.
+    ///
+    /// The application gets early data before the handshake is complete if it calls
+    /// [`Connecting::early`](crate::Connecting::early), and with the end of the handshake otherwise.
+    /// Early data of a client whose session was issued with higher limits is refused. Tickets are
+    /// references to stored sessions: another process resumes no session unless it shares them.
+    #[must_use]
+    pub fn early_data(mut self, options: EarlyDataOptions) -> Self {
+        self.early_data = Some(options);
+        self
+    }
+
+    /// Sets the bytes of early data that each connection takes before its handshake is complete.
+    /// Clients send again what exceeds them. Default 64 KiB.
+    #[must_use]
+    pub fn max_early_data(mut self, bytes: u64) -> Self {
+        self.settings.max_early_data = bytes;
+        self
+    }
+
     /// Allows clients to change their address. Default on.
     ///
     /// Otherwise clients are asked not to (disable_active_migration, RFC 9000 §18.2), and packets from
@@ -269,7 +293,10 @@ impl ServerConfig {
     /// Checks all settings and converts them for the transport.
     pub(crate) fn build(self) -> Result<Arc<courser_transport::ServerConfig>, ConfigError> {
         self.settings.validate()?;
-        let tls = Arc::new(TlsServer::new(self.tls)?);
+        let tls = Arc::new(match self.early_data {
+            Some(options) => TlsServer::with_early_data(self.tls, options)?,
+            None => TlsServer::new(self.tls)?,
+        });
         Ok(Arc::new(courser_transport::ServerConfig {
             tls,
             ..self.settings
@@ -319,6 +346,7 @@ impl fmt::Debug for ResetKey {
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     tls: Arc<rustls::ClientConfig>,
+    early_data: bool,
     settings: courser_transport::ClientConfig,
 }
 
@@ -385,6 +413,7 @@ impl ClientConfig {
     pub fn with_rustls(tls: Arc<rustls::ClientConfig>) -> Self {
         Self {
             tls,
+            early_data: false,
             settings: courser_transport::ClientConfig::new(Arc::new(Unfinished)),
         }
     }
@@ -430,6 +459,17 @@ impl ClientConfig {
         self
     }
 
+    /// Offers early data (0-RTT) to servers whose sessions are resumed. The application sends it with
+    /// [`Connecting::early`](crate::Connecting::early); nothing leaves early without that call. Off
+    /// by default.
+    ///
+    /// Sessions are kept in memory, shared by the clones of this configuration.
+    #[must_use]
+    pub fn early_data(mut self, offers: bool) -> Self {
+        self.early_data = offers;
+        self
+    }
+
     /// Sets the store of tokens, which save a round trip with a known server; `None` stores none.
     /// By default they are kept in memory, shared by the clones of this configuration.
     #[must_use]
@@ -458,7 +498,10 @@ impl ClientConfig {
     /// Checks all settings and converts them for the transport.
     pub(crate) fn build(self) -> Result<Arc<courser_transport::ClientConfig>, ConfigError> {
         self.settings.transport.validate()?;
-        let tls = Arc::new(TlsClient::new(self.tls)?);
+        let tls = Arc::new(match self.early_data {
+            true => TlsClient::with_early_data(self.tls)?,
+            false => TlsClient::new(self.tls)?,
+        });
         Ok(Arc::new(courser_transport::ClientConfig {
             tls,
             ..self.settings

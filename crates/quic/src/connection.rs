@@ -10,12 +10,15 @@ use courser_base::Side;
 use courser_crypto::HandshakeData;
 use courser_recovery::Algorithm;
 use courser_tls::rustls::pki_types::CertificateDer;
-use courser_transport::{self as transport, ConnectionError, ConnectionStats, KeyUpdateBlocked};
+use courser_transport::{
+    self as transport, ConnectionError, ConnectionStats, EarlyData, KeyUpdateBlocked,
+};
 use courser_wire::{Direction, StreamId};
 
 use crate::error::{ExportKeyingMaterialError, WriteError};
 use crate::handles::ConnectionRef;
 use crate::shard::Locked;
+use crate::stream::Stream;
 use crate::wakers::{List, Ticket, Topic};
 use crate::{RecvStream, SendStream, VarInt};
 
@@ -39,8 +42,8 @@ impl Connection {
     /// # Cancel safety
     /// Dropped before it is ready, it has opened nothing.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
-        let id = self.open(Direction::Unidirectional).await?;
-        Ok(SendStream::new(self.0.clone(), id))
+        let stream = self.open(Direction::Unidirectional).await?;
+        Ok(SendStream::new(self.0.clone(), stream))
     }
 
     /// Opens a stream to send and receive on.
@@ -54,10 +57,10 @@ impl Connection {
     /// # Cancel safety
     /// Dropped before it is ready, it has opened nothing.
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let id = self.open(Direction::Bidirectional).await?;
+        let stream = self.open(Direction::Bidirectional).await?;
         Ok((
-            SendStream::new(self.0.clone(), id),
-            RecvStream::new(self.0.clone(), id),
+            SendStream::new(self.0.clone(), stream),
+            RecvStream::new(self.0.clone(), stream),
         ))
     }
 
@@ -69,8 +72,8 @@ impl Connection {
     /// # Cancel safety
     /// Dropped before it is ready, it has taken nothing.
     pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
-        let id = self.accept(Direction::Unidirectional).await?;
-        Ok(RecvStream::new(self.0.clone(), id))
+        let stream = self.accept(Direction::Unidirectional).await?;
+        Ok(RecvStream::new(self.0.clone(), stream))
     }
 
     /// Accepts the next stream for both directions, in the order of their opening.
@@ -81,10 +84,10 @@ impl Connection {
     /// # Cancel safety
     /// Dropped before it is ready, it has taken nothing.
     pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let id = self.accept(Direction::Bidirectional).await?;
+        let stream = self.accept(Direction::Bidirectional).await?;
         Ok((
-            SendStream::new(self.0.clone(), id),
-            RecvStream::new(self.0.clone(), id),
+            SendStream::new(self.0.clone(), stream),
+            RecvStream::new(self.0.clone(), stream),
         ))
     }
 
@@ -101,15 +104,15 @@ impl Connection {
             let id = streams.accept(Direction::Bidirectional)?;
             // It is open: it was just accepted.
             let _ = streams.set_priority(id, priority(id.index()));
-            Some(id)
+            Some(Stream::new(streams, id))
         };
         let there = accept(&mut self.0.lock());
-        let id = match there {
-            Some(id) => id,
+        let stream = match there {
+            Some(stream) => stream,
             None => {
                 before_wait();
                 let accept = move |locked: &mut Locked<'_>| match accept(locked) {
-                    Some(id) => Poll::Ready(Ok(id)),
+                    Some(stream) => Poll::Ready(Ok(stream)),
                     None => locked.poll_open(handle),
                 };
                 let topic = Topic::Accept(Direction::Bidirectional);
@@ -117,20 +120,24 @@ impl Connection {
             }
         };
         Ok((
-            SendStream::new(self.0.clone(), id),
-            RecvStream::new(self.0.clone(), id),
+            SendStream::new(self.0.clone(), stream),
+            RecvStream::new(self.0.clone(), stream),
         ))
     }
 
-    async fn open(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
+    async fn open(&self, direction: Direction) -> Result<Stream, ConnectionError> {
         let handle = self.0.handle;
         let open = move |locked: &mut Locked<'_>| {
             let opened = match locked.open_connection(handle) {
-                Ok(connection) => connection.streams().open(direction),
+                Ok(connection) => {
+                    let streams = connection.streams();
+                    let id = streams.open(direction);
+                    id.map(|id| Stream::new(streams, id))
+                }
                 Err(error) => return Poll::Ready(Err(error)),
             };
             match opened {
-                Some(id) => Poll::Ready(Ok(id)),
+                Some(stream) => Poll::Ready(Ok(stream)),
                 None => {
                     // The peer is told that its limit is in the way (RFC 9000 §4.6).
                     locked.used(handle, 0);
@@ -141,13 +148,16 @@ impl Connection {
         self.0.wait(Topic::Open(direction), open).await
     }
 
-    async fn accept(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
+    async fn accept(&self, direction: Direction) -> Result<Stream, ConnectionError> {
         let handle = self.0.handle;
         // Those that had come before the end are there after it.
         let accept = move |locked: &mut Locked<'_>| {
-            let streams = locked.streams(handle);
-            match streams.and_then(|streams| streams.accept(direction)) {
-                Some(id) => Poll::Ready(Ok(id)),
+            let accepted = locked.streams(handle).and_then(|streams| {
+                let id = streams.accept(direction)?;
+                Some(Stream::new(streams, id))
+            });
+            match accepted {
+                Some(stream) => Poll::Ready(Ok(stream)),
                 None => locked.poll_open(handle),
             }
         };
@@ -224,6 +234,36 @@ impl Connection {
     /// Returns the results of the handshake: protocol, server name, cipher suite.
     pub fn handshake_data(&self) -> Option<HandshakeData> {
         self.read(transport::Connection::handshake_data)?
+    }
+
+    /// Returns the state of the early data (0-RTT); see [`Connecting::early`].
+    pub fn early_data(&self) -> EarlyData {
+        self.read(|connection| connection.stats().early_data)
+            .unwrap_or_default()
+    }
+
+    /// Waits until the handshake is complete, and returns the fate of the early data.
+    ///
+    /// From then on the peer is one that the TLS configuration accepts, and no data is a replay.
+    /// Before that, a connection from [`Connecting::early`] may be with an attacker who repeats what
+    /// a client has sent. Ready at once on other connections. A completed handshake counts even if
+    /// the peer has left since.
+    ///
+    /// # Errors
+    /// When the handshake fails.
+    ///
+    /// # Cancel safety
+    /// Safe; can be asked again.
+    pub async fn authenticated(&self) -> Result<EarlyData, ConnectionError> {
+        let handle = self.0.handle;
+        let check = move |locked: &mut Locked<'_>| locked.poll_connected(handle);
+        self.0.wait(Topic::Handshake, check).await?;
+        Ok(self.early_data())
+    }
+
+    /// Returns true once the handshake is complete; see [`Connection::authenticated`].
+    pub fn is_authenticated(&self) -> bool {
+        self.0.lock().slot(self.0.handle).is_connected
     }
 
     /// The peer's certificate chain, its own certificate first; `None` if it sent none.
@@ -427,6 +467,65 @@ impl Connecting {
         connection.wait(Topic::Handshake, check).await
     }
 
+    /// Waits until streams can be used, and returns the connection, whose handshake may go on.
+    ///
+    /// On a client with [`ClientConfig::early_data`](crate::ClientConfig::early_data) that resumes a
+    /// session with the server, that is at once: what is written leaves in the first flight (0-RTT).
+    /// [`Connection::authenticated`] returns its fate. A server that refuses early data has read
+    /// none of it: all streams that were opened before fail with `EarlyDataRejected`, datagrams are
+    /// dropped, and the application begins anew on the same connection. Without a session that
+    /// permits early data, this waits for the handshake.
+    ///
+    /// On a server that is when the client's first messages are read: early data can be received if
+    /// [`ServerConfig::early_data`](crate::ServerConfig::early_data) accepts it, and answers leave
+    /// before the handshake is complete (0.5-RTT), to the client or to an attacker who replays what
+    /// it has sent. [`SendStream::is_early`] and [`RecvStream::is_early`] mark the streams on which that is
+    /// possible, until [`Connection::authenticated`] returns.
+    ///
+    /// **Early data can be replayed, and its secrecy depends on the ticket alone** (RFC 9001 §9.2,
+    /// RFC 8446 §8): send only what may be processed twice.
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # async fn ask(endpoint: courser::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::EarlyData;
+    ///
+    /// let connection = endpoint.connect("192.0.2.1:4433".parse()?, "example.com")?.early().await?;
+    /// let (mut send, mut receive) = connection.open_bi().await?;
+    /// send.write_all(b"what time is it?").await?;
+    /// send.finish()?;
+    /// if connection.authenticated().await? == EarlyData::Rejected {
+    ///     // Ask again, on another stream.
+    /// }
+    /// # let _ = receive.read_to_end(100).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// When the handshake fails before streams can be used.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it gives the connection up.
+    pub async fn early(self) -> Result<Connection, ConnectionError> {
+        let connection = self.connection().clone();
+        let handle = connection.handle;
+        let check = move |locked: &mut Locked<'_>| {
+            let is_usable =
+                locked
+                    .connection(handle)
+                    .is_some_and(|connection| match connection.side() {
+                        Side::Client => connection.stats().early_data == EarlyData::Offered,
+                        Side::Server => connection.handshake_data().is_some(),
+                    });
+            match locked.poll_connected(handle) {
+                Poll::Pending if is_usable => Poll::Ready(Ok(())),
+                connected => connected,
+            }
+        };
+        connection.wait(Topic::Handshake, check).await?;
+        Ok(Connection(connection))
+    }
+
     /// The peer's address.
     ///
     /// # Panics
@@ -460,11 +559,7 @@ impl Future for Connecting {
         let poll = connection
             .shard
             .poll_list((list, &mut this.ticket), cx, |locked| {
-                // A handshake that was completed counts, even if the peer has left since.
-                if locked.slot(handle).is_connected {
-                    return Poll::Ready(Ok(()));
-                }
-                locked.poll_open(handle)
+                locked.poll_connected(handle)
             });
         match poll {
             Poll::Ready(result) => Poll::Ready(result.map(|()| Connection(connection))),

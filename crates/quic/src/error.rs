@@ -78,6 +78,9 @@ pub enum WriteError {
     /// The stream was finished or reset before.
     #[error("the stream is closed")]
     ClosedStream,
+    /// The server has refused the early data, and with it the stream. It has read nothing of it.
+    #[error("the server has refused the early data")]
+    EarlyDataRejected,
 }
 
 /// The reason why bytes could not be read.
@@ -93,6 +96,9 @@ pub enum ReadError {
     /// The stream was stopped before.
     #[error("the stream is closed")]
     ClosedStream,
+    /// The server has refused the early data, and with it the stream. It has read nothing of it.
+    #[error("the server has refused the early data")]
+    EarlyDataRejected,
 }
 
 /// The reason why an exact number of bytes could not be read.
@@ -129,6 +135,9 @@ pub enum StoppedError {
     /// Ends everything when the connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
+    /// The server has refused the early data, and with it the stream. It has read nothing of it.
+    #[error("the server has refused the early data")]
+    EarlyDataRejected,
 }
 
 /// An error of exporting keying material: the connection is over, or the request is too long.
@@ -256,8 +265,7 @@ impl ReadToEndError {
 impl StoppedError {
     /// Returns true if the connection was lost because of a timeout.
     pub fn is_timeout(&self) -> bool {
-        let Self::ConnectionLost(error) = self;
-        error.is_timeout()
+        matches!(self, Self::ConnectionLost(error) if error.is_timeout())
     }
 }
 
@@ -275,8 +283,10 @@ impl From<ClosedStream> for ReadError {
 
 impl From<StoppedError> for WriteError {
     fn from(error: StoppedError) -> Self {
-        let StoppedError::ConnectionLost(error) = error;
-        Self::ConnectionLost(error)
+        match error {
+            StoppedError::ConnectionLost(error) => Self::ConnectionLost(error),
+            StoppedError::EarlyDataRejected => Self::EarlyDataRejected,
+        }
     }
 }
 
@@ -284,6 +294,7 @@ impl From<WriteError> for io::Error {
     fn from(error: WriteError) -> Self {
         let kind = match &error {
             WriteError::Stopped(_) => io::ErrorKind::ConnectionReset,
+            WriteError::EarlyDataRejected => io::ErrorKind::ConnectionReset,
             WriteError::ClosedStream => io::ErrorKind::NotConnected,
             WriteError::ConnectionLost(lost) => kind_of(lost),
         };
@@ -295,6 +306,7 @@ impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         let kind = match &error {
             ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
+            ReadError::EarlyDataRejected => io::ErrorKind::ConnectionReset,
             ReadError::ClosedStream => io::ErrorKind::NotConnected,
             ReadError::ConnectionLost(lost) => kind_of(lost),
         };
@@ -304,8 +316,11 @@ impl From<ReadError> for io::Error {
 
 impl From<StoppedError> for io::Error {
     fn from(error: StoppedError) -> Self {
-        let StoppedError::ConnectionLost(lost) = &error;
-        Self::new(kind_of(lost), error)
+        let kind = match &error {
+            StoppedError::ConnectionLost(lost) => kind_of(lost),
+            StoppedError::EarlyDataRejected => io::ErrorKind::ConnectionReset,
+        };
+        Self::new(kind, error)
     }
 }
 

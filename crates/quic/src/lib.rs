@@ -32,6 +32,7 @@ mod sending;
 mod shard;
 mod slot;
 mod state;
+mod stream;
 mod timing;
 mod var_int;
 mod wait;
@@ -43,12 +44,13 @@ pub use courser_base::{EcnCounts, Rate, Side};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
-pub use courser_tls::{QueuedKeyLog, rustls};
+pub use courser_tls::{EarlyDataOptions, MemoryReplayFilter, QueuedKeyLog, ReplayFilter, rustls};
 pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ClosedStream, ConnectionError,
-    ConnectionStats, DatagramFate, DatagramStats, EndpointConfig, EndpointStats, FrameCounts,
-    KeyUpdateBlocked, MemoryTokenStore, PathStats, PeerClose, RecvStreamStats, ReplyLimits,
-    RetryPolicy, SendStreamStats, TokenStore, TransportConfig, TransportError, UdpStats,
+    ConnectionStats, DatagramFate, DatagramStats, EarlyData, EndpointConfig, EndpointStats,
+    FrameCounts, KeyUpdateBlocked, MemoryTokenStore, PathStats, PeerClose, RecvStreamStats,
+    ReplyLimits, RetryPolicy, SendStreamStats, TokenStore, TransportConfig, TransportError,
+    UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{

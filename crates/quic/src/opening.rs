@@ -6,6 +6,7 @@ use courser_wire::{Direction, StreamId};
 
 use crate::connection::Connection;
 use crate::shard::{Afterwards, Locked};
+use crate::stream::Stream;
 use crate::{RecvStream, SendStream};
 
 /// A stream with a message on it, as far as there was room.
@@ -41,6 +42,7 @@ impl Connection {
         let streams = locked.open_connection(handle).ok()?.streams();
         // The only possible error of a stream that has just begun is that there is no room.
         let written = streams.write(id, message).unwrap_or(0);
+        let stream = Stream::new(streams, id);
         let is_whole = written == message.len() && streams.finish(id).is_ok();
         let mut send = None;
         if is_whole {
@@ -48,12 +50,12 @@ impl Connection {
             // Before anything is sent: that may be the end of the connection, which wakes all.
             locked.slot(handle).wakers.wait_to_read(id, cx.waker());
         } else {
-            send = Some(SendStream::new(self.0.clone(), id));
+            send = Some(SendStream::new(self.0.clone(), stream));
         }
         locked.used(handle, written);
         Some(Opened {
             send,
-            receive: RecvStream::awaited(self.0.clone(), id),
+            receive: RecvStream::awaited(self.0.clone(), stream),
             written,
             afterwards: locked.release_later(&self.0.shard),
         })

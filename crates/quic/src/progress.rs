@@ -23,7 +23,7 @@ impl SendStream {
         let mut locked = self.connection.lock();
         let connection = locked.open_connection(self.connection.handle);
         let connection = connection.map_err(|_| ClosedStream)?;
-        connection.streams().send_stats(self.half.id)
+        connection.streams().send_stats(self.half.stream.id)
     }
 
     /// Waits until the peer has acknowledged all bytes that were written before this call.
@@ -59,7 +59,7 @@ impl SendStream {
     }
 
     fn watch_written(&self) -> Watching {
-        let (handle, id) = (self.connection.handle, self.half.id);
+        let (handle, id) = (self.connection.handle, self.half.stream.id);
         let mut locked = self.connection.lock();
         let connection = match locked.open_connection(handle) {
             Ok(connection) => connection,
@@ -102,7 +102,7 @@ impl SendStream {
     ) -> impl Future<Output = Result<BlockedBy, WriteError>> + Send + Sync + 'static {
         Blocked {
             connection: self.connection.clone(),
-            id: self.half.id,
+            id: self.half.stream.id,
             watch: None,
         }
     }
@@ -116,7 +116,7 @@ impl RecvStream {
     pub fn stats(&self) -> Result<RecvStreamStats, ClosedStream> {
         let mut locked = self.connection.lock();
         let streams = locked.streams(self.connection.handle);
-        streams.ok_or(ClosedStream)?.receive_stats(self.id)
+        streams.ok_or(ClosedStream)?.receive_stats(self.stream.id)
     }
 }
 

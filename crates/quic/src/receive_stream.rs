@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use crate::VarInt;
 use crate::error::{ReadError, ReadExactError, ReadToEndError};
 use crate::handles::ConnectionRef;
+use crate::stream::Stream;
 
 /// Receives on one stream, in order.
 ///
@@ -26,7 +27,7 @@ use crate::handles::ConnectionRef;
 #[derive(Debug)]
 pub struct RecvStream {
     pub(crate) connection: Arc<ConnectionRef>,
-    pub(crate) id: StreamId,
+    pub(crate) stream: Stream,
     end: Option<End>,
     /// A waker was left, which has to be taken back.
     has_waited: bool,
@@ -41,20 +42,20 @@ enum End {
 }
 
 impl RecvStream {
-    pub(crate) fn new(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
+    pub(crate) fn new(connection: Arc<ConnectionRef>, stream: Stream) -> Self {
         Self {
             connection,
-            id,
+            stream,
             end: None,
             has_waited: false,
         }
     }
 
     /// A stream whose reader waits already.
-    pub(crate) fn awaited(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
-        let mut stream = Self::new(connection, id);
-        stream.has_waited = true;
-        stream
+    pub(crate) fn awaited(connection: Arc<ConnectionRef>, stream: Stream) -> Self {
+        let mut receive = Self::new(connection, stream);
+        receive.has_waited = true;
+        receive
     }
 
     /// Reads what is there into `buf` and returns how much that was; `None` at the end.
@@ -146,11 +147,14 @@ impl RecvStream {
         self.end = Some(End::Stopped);
         let handle = self.connection.handle;
         let mut locked = self.connection.lock();
-        locked.slot(handle).wakers.forget_reader(self.id);
+        if locked.is_rejected(handle, self.stream) {
+            return Err(ClosedStream);
+        }
+        locked.slot(handle).wakers.forget_reader(self.stream.id);
         let is_open = locked.end_of(handle).is_none();
         let stopped = locked
             .streams(handle)
-            .map(|streams| streams.stop(self.id, code.into_inner()));
+            .map(|streams| streams.stop(self.stream.id, code.into_inner()));
         match stopped {
             Some(Err(_)) if is_open => Err(ClosedStream),
             Some(Ok(())) => {
@@ -163,7 +167,14 @@ impl RecvStream {
 
     /// Returns the number of the stream.
     pub fn id(&self) -> StreamId {
-        self.id
+        self.stream.id
+    }
+
+    /// Returns true if the client opened the stream before the handshake was complete; see
+    /// [`Connecting::early`](crate::Connecting::early). On a server, what is read until
+    /// [`Connection::authenticated`](crate::Connection::authenticated) returns may be a replay.
+    pub fn is_early(&self) -> bool {
+        self.stream.is_early
     }
 
     /// Reads what is there, or arranges to be woken when something is. `Ok(0)` is the end,
@@ -220,8 +231,11 @@ impl RecvStream {
         }
         let handle = self.connection.handle;
         let mut locked = self.connection.lock();
+        if locked.is_rejected(handle, self.stream) {
+            return Poll::Ready(ReadError::EarlyDataRejected);
+        }
         let streams = locked.streams(handle);
-        if streams.is_some_and(|streams| streams.awaits_reset(self.id)) {
+        if streams.is_some_and(|streams| streams.awaits_reset(self.stream.id)) {
             drop(locked);
             return match self.poll_read_chunk(cx, 1) {
                 Poll::Ready(Err(error)) => Poll::Ready(error),
@@ -229,15 +243,21 @@ impl RecvStream {
             };
         }
         self.has_waited = true;
-        locked.slot(handle).wakers.wait_to_read(self.id, cx.waker());
+        locked
+            .slot(handle)
+            .wakers
+            .wait_to_read(self.stream.id, cx.waker());
         Poll::Pending
     }
 
     /// Keeps bytes that were read charged to the peer: see `Streams::hold_credit`.
     pub(crate) fn hold_credit(&self, len: u64) {
         let mut locked = self.connection.lock();
+        if locked.is_rejected(self.connection.handle, self.stream) {
+            return;
+        }
         if let Some(streams) = locked.streams(self.connection.handle) {
-            streams.hold_credit(self.id, len);
+            streams.hold_credit(self.stream.id, len);
         }
     }
 
@@ -245,10 +265,13 @@ impl RecvStream {
     pub(crate) fn release_credit(&self, len: u64) {
         let handle = self.connection.handle;
         let mut locked = self.connection.lock();
+        if locked.is_rejected(handle, self.stream) {
+            return;
+        }
         let Some(streams) = locked.streams(handle) else {
             return;
         };
-        streams.release_credit(self.id, len);
+        streams.release_credit(self.stream.id, len);
         if streams.wants_to_send() {
             locked.used(handle, 0);
         }
@@ -320,8 +343,11 @@ impl RecvStream {
         }
         let handle = self.connection.handle;
         let mut locked = self.connection.lock();
+        if locked.is_rejected(handle, self.stream) {
+            return Poll::Ready(Err(ReadError::EarlyDataRejected));
+        }
         let result = match locked.streams(handle) {
-            Some(streams) => read(streams, self.id),
+            Some(streams) => read(streams, self.stream.id),
             None => Err(transport::ReadError::ClosedStream),
         };
         let outcome = match result {
@@ -345,14 +371,17 @@ impl RecvStream {
                     return Poll::Ready(Err(ReadError::ClosedStream));
                 }
                 self.has_waited = true;
-                locked.slot(handle).wakers.wait_to_read(self.id, cx.waker());
+                locked
+                    .slot(handle)
+                    .wakers
+                    .wait_to_read(self.stream.id, cx.waker());
                 locked.about_to_wait();
                 return Poll::Pending;
             }
         };
         if self.end.is_some() && std::mem::take(&mut self.has_waited) {
             // With no reader left, dropping the stream need not take the lock.
-            locked.slot(handle).wakers.forget_reader(self.id);
+            locked.slot(handle).wakers.forget_reader(self.stream.id);
         }
         // Most reads free too little credit to be worth a frame.
         if locked
@@ -372,14 +401,17 @@ impl Drop for RecvStream {
         }
         let mut locked = self.connection.lock();
         let handle = self.connection.handle;
-        locked.slot(handle).wakers.forget_reader(self.id);
+        if locked.is_rejected(handle, self.stream) {
+            return;
+        }
+        locked.slot(handle).wakers.forget_reader(self.stream.id);
         if self.end.is_some() {
             return;
         }
         let Some(streams) = locked.streams(handle) else {
             return;
         };
-        if streams.stop(self.id, 0).is_ok() {
+        if streams.stop(self.stream.id, 0).is_ok() {
             locked.used(handle, 0);
         }
     }

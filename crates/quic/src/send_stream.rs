@@ -14,6 +14,7 @@ use crate::VarInt;
 use crate::error::{StoppedError, WriteError};
 use crate::handles::ConnectionRef;
 use crate::shard::Locked;
+use crate::stream::Stream;
 use crate::write::{Write, Written};
 
 /// Sends on one stream.
@@ -34,7 +35,7 @@ pub struct SendStream {
 /// The sending half of a stream, apart from its connection.
 #[derive(Debug)]
 pub(crate) struct Half {
-    pub(crate) id: StreamId,
+    pub(crate) stream: Stream,
     /// It was finished.
     is_over: bool,
     /// It was reset.
@@ -44,11 +45,11 @@ pub(crate) struct Half {
 }
 
 impl SendStream {
-    pub(crate) fn new(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
+    pub(crate) fn new(connection: Arc<ConnectionRef>, stream: Stream) -> Self {
         Self {
             connection,
             half: Half {
-                id,
+                stream,
                 is_over: false,
                 was_reset: false,
                 has_waited: false,
@@ -198,10 +199,13 @@ impl SendStream {
     pub fn finish(&mut self) -> Result<(), ClosedStream> {
         let handle = self.connection.handle;
         let mut locked = self.connection.lock();
+        if locked.is_rejected(handle, self.half.stream) {
+            return Err(ClosedStream);
+        }
         let Ok(connection) = locked.open_connection(handle) else {
             return Err(ClosedStream);
         };
-        match connection.streams().finish(self.half.id) {
+        match connection.streams().finish(self.half.stream.id) {
             Ok(()) => {
                 self.half.is_over = true;
                 locked.used(handle, 0);
@@ -212,7 +216,7 @@ impl SendStream {
                 let was_stopped = locked
                     .slot(handle)
                     .wakers
-                    .stop_code(self.half.id, None)
+                    .stop_code(self.half.stream.id, None)
                     .is_some();
                 was_stopped.then_some(()).ok_or(ClosedStream)
             }
@@ -227,16 +231,20 @@ impl SendStream {
     pub fn reset(&mut self, code: VarInt) -> Result<(), ClosedStream> {
         let handle = self.connection.handle;
         let mut locked = self.connection.lock();
+        if locked.is_rejected(handle, self.half.stream) {
+            return Err(ClosedStream);
+        }
         let Ok(connection) = locked.open_connection(handle) else {
             return Err(ClosedStream);
         };
         connection
             .streams()
-            .reset(self.half.id, code.into_inner())?;
+            .reset(self.half.stream.id, code.into_inner())?;
         self.half.was_reset = true;
         let mut woken = Vec::new();
         let slot = locked.slot(handle);
-        slot.end_watches(self.half.id, &Err(WriteError::ClosedStream), &mut woken);
+        let id = self.half.stream.id;
+        slot.end_watches(id, &Err(WriteError::ClosedStream), &mut woken);
         locked.woken.append(&mut woken);
         locked.used(handle, 0);
         Ok(())
@@ -249,10 +257,15 @@ impl SendStream {
     /// [`ClosedStream`] when the stream is over.
     pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
         let mut locked = self.connection.lock();
+        if locked.is_rejected(self.connection.handle, self.half.stream) {
+            return Err(ClosedStream);
+        }
         let connection = locked
             .open_connection(self.connection.handle)
             .map_err(|_| ClosedStream)?;
-        connection.streams().set_priority(self.half.id, priority)
+        connection
+            .streams()
+            .set_priority(self.half.stream.id, priority)
     }
 
     /// The priority.
@@ -261,10 +274,13 @@ impl SendStream {
     /// [`ClosedStream`] when the stream is over.
     pub fn priority(&self) -> Result<i32, ClosedStream> {
         let mut locked = self.connection.lock();
+        if locked.is_rejected(self.connection.handle, self.half.stream) {
+            return Err(ClosedStream);
+        }
         let connection = locked
             .open_connection(self.connection.handle)
             .map_err(|_| ClosedStream)?;
-        connection.streams().priority(self.half.id)
+        connection.streams().priority(self.half.stream.id)
     }
 
     /// Waits until the peer stops the stream or has received all of it.
@@ -284,14 +300,20 @@ impl SendStream {
     ) -> impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send + Sync + 'static {
         Stopped {
             connection: self.connection.clone(),
-            id: self.half.id,
+            stream: self.half.stream,
             ticket: None,
         }
     }
 
     /// Returns the number of the stream.
     pub fn id(&self) -> StreamId {
-        self.half.id
+        self.half.stream.id
+    }
+
+    /// Returns true if the client opened the stream before the handshake was complete; see
+    /// [`Connecting::early`](crate::Connecting::early).
+    pub fn is_early(&self) -> bool {
+        self.half.stream.is_early
     }
 }
 
@@ -321,8 +343,11 @@ impl Half {
         cx: &mut Context<'_>,
         mut step: impl FnMut(&mut transport::Streams, StreamId) -> Result<T, transport::WriteError>,
     ) -> Poll<Result<T, WriteError>> {
-        let id = self.id;
+        let id = self.stream.id;
         loop {
+            if locked.is_rejected(handle, self.stream) {
+                return Poll::Ready(Err(WriteError::EarlyDataRejected));
+            }
             let connection = match locked.open_connection(handle) {
                 Ok(connection) => connection,
                 Err(error) => return Poll::Ready(Err(error.into())),
@@ -353,7 +378,7 @@ impl Half {
 /// Waits for the end of a stream that is sent on.
 struct Stopped {
     connection: Arc<ConnectionRef>,
-    id: StreamId,
+    stream: Stream,
     ticket: Option<u64>,
 }
 
@@ -363,12 +388,15 @@ impl Future for Stopped {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let handle = this.connection.handle;
-        let mut locked = this.connection.lock();
-        if let Some(code) = locked.slot(handle).wakers.stop_code(this.id, this.ticket) {
+        let (id, mut locked) = (this.stream.id, this.connection.lock());
+        if locked.is_rejected(handle, this.stream) {
+            return Poll::Ready(Err(StoppedError::EarlyDataRejected));
+        }
+        if let Some(code) = locked.slot(handle).wakers.stop_code(id, this.ticket) {
             return Poll::Ready(Ok(Some(code)));
         }
         let stopped = match locked.open_connection(handle) {
-            Ok(connection) => connection.streams().stopped(this.id),
+            Ok(connection) => connection.streams().stopped(id),
             Err(error) => return Poll::Ready(Err(error.into())),
         };
         match stopped {
@@ -378,7 +406,7 @@ impl Future for Stopped {
                 locked
                     .slot(handle)
                     .wakers
-                    .wait_for_end(this.id, &mut this.ticket, cx.waker());
+                    .wait_for_end(id, &mut this.ticket, cx.waker());
                 locked.about_to_wait();
                 Poll::Pending
             }
@@ -393,7 +421,7 @@ impl Drop for Stopped {
             locked
                 .slot(self.connection.handle)
                 .wakers
-                .forget_end(self.id, ticket);
+                .forget_end(self.stream.id, ticket);
         }
     }
 }
@@ -405,11 +433,17 @@ impl Drop for SendStream {
         }
         let handle = self.connection.handle;
         let mut locked = self.connection.lock();
-        locked.slot(handle).wakers.forget_writer(self.half.id);
+        if locked.is_rejected(handle, self.half.stream) {
+            return;
+        }
+        locked
+            .slot(handle)
+            .wakers
+            .forget_writer(self.half.stream.id);
         let Ok(connection) = locked.open_connection(handle) else {
             return;
         };
-        if connection.streams().finish(self.half.id).is_ok() {
+        if connection.streams().finish(self.half.stream.id).is_ok() {
             locked.used(handle, 0);
         }
     }

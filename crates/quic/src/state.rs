@@ -9,8 +9,8 @@ use std::task::{Poll, Waker};
 
 use courser_base::Time;
 use courser_transport::{
-    Connection, ConnectionError, ConnectionHandle, Endpoint, Event, StreamEvent, Streams,
-    TransportError,
+    Connection, ConnectionError, ConnectionHandle, EarlyData, Endpoint, Event, StreamEvent,
+    Streams, TransportError,
 };
 use courser_wire::{StreamId, TransportErrorCode};
 
@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::outbox::Outbox;
 use crate::runtime::Socket;
 use crate::slot::Slot;
+use crate::stream::Stream;
 use crate::timing::SendTiming;
 use crate::wakers::{List, Waiters};
 
@@ -152,6 +153,15 @@ impl State {
             .ok_or(ConnectionError::LocallyClosed)
     }
 
+    /// Returns true for a stream that is gone, because the server has refused the early data.
+    #[inline]
+    pub(crate) fn is_rejected(&mut self, handle: ConnectionHandle, stream: Stream) -> bool {
+        stream.is_early
+            && self
+                .connection(handle)
+                .is_some_and(|it| it.stats().early_data == EarlyData::Rejected)
+    }
+
     /// Returns `Pending` while the connection is not over.
     pub(crate) fn poll_open<T>(
         &self,
@@ -161,6 +171,18 @@ impl State {
             None => Poll::Pending,
             Some(error) => Poll::Ready(Err(error.clone())),
         }
+    }
+
+    /// Returns `Pending` until the handshake is complete. One that was completed counts, even if the
+    /// peer has left since.
+    pub(crate) fn poll_connected(
+        &mut self,
+        handle: ConnectionHandle,
+    ) -> Poll<Result<(), ConnectionError>> {
+        if self.slot(handle).is_connected {
+            return Poll::Ready(Ok(()));
+        }
+        self.poll_open(handle)
     }
 
     /// Returns the streams of a connection. When it is over, those with unread data remain.

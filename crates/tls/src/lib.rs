@@ -26,7 +26,7 @@ pub use config::{
     ClientAuthentication, ClientOptions, Identity, KeyLogging, ServerOptions, TlsConfigError,
     Trust, client_config, provider, server_config, server_config_with_resolver, server_verifier,
 };
-pub use early_data::{EarlyData, MemoryReplayFilter, ReplayFilter};
+pub use early_data::{EarlyDataOptions, MemoryReplayFilter, ReplayFilter};
 pub use key_log::QueuedKeyLog;
 pub use server::TlsServer;
 

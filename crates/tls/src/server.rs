@@ -8,7 +8,7 @@ use rustls::ServerConfig;
 use rustls::quic::{Connection, ServerConnection, Version};
 
 use crate::config::{TlsConfigError, check_alpn};
-use crate::early_data::{EarlyData, EarlyLimits};
+use crate::early_data::{EarlyDataOptions, EarlyLimits};
 use crate::secrets::{Secrets, Tap};
 use crate::session::Session;
 
@@ -35,14 +35,14 @@ impl TlsServer {
     ///
     /// Early data can be replayed by anyone who captures it, unless the server recognizes it.
     /// Therefore tickets are no longer encrypted state that any copy of the server opens: each
-    /// names a session that this server stores, and works once. [`EarlyData`] has the store and the
+    /// names a session that this server stores, and works once. [`EarlyDataOptions`] has the store and the
     /// filter.
     ///
     /// # Errors
     /// As [`TlsServer::new`].
     pub fn with_early_data(
         config: Arc<ServerConfig>,
-        early_data: EarlyData,
+        early_data: EarlyDataOptions,
     ) -> Result<Self, TlsConfigError> {
         let mut config = ServerConfig::clone(&config);
         early_data.apply(&mut config);

@@ -10,6 +10,7 @@ mod close;
 mod congestion;
 mod datagrams;
 mod driver_gone;
+mod early_data;
 mod echo;
 mod flooded;
 #[cfg(feature = "server")]

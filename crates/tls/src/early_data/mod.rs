@@ -19,7 +19,7 @@ use self::sessions::Sessions;
 /// The default holds both in memory, which suits a single server. Servers that share an address
 /// either share both, or refuse the early data of clients that met another one of them.
 #[derive(Clone, Debug)]
-pub struct EarlyData {
+pub struct EarlyDataOptions {
     /// The store of sessions. `None` stores 8192 sessions in memory (limit K150), and forgets the
     /// oldest ones.
     ///
@@ -30,7 +30,7 @@ pub struct EarlyData {
     pub filter: Arc<dyn ReplayFilter>,
 }
 
-impl Default for EarlyData {
+impl Default for EarlyDataOptions {
     fn default() -> Self {
         Self {
             sessions: None,
@@ -39,7 +39,7 @@ impl Default for EarlyData {
     }
 }
 
-impl EarlyData {
+impl EarlyDataOptions {
     /// Replaces the tickets and sessions of a configuration.
     pub(crate) fn apply(self, config: &mut ServerConfig) {
         let store = self

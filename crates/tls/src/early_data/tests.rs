@@ -10,7 +10,7 @@ use crate::testing::*;
 use crate::{TlsClient, TlsServer, client_config, server_config};
 
 /// Returns a client and a server with early data, in this configuration of the server.
-fn ends(early_data: EarlyData) -> (TlsClient, TlsServer) {
+fn ends(early_data: EarlyDataOptions) -> (TlsClient, TlsServer) {
     let (client, server) = options();
     (
         TlsClient::with_early_data(client_config(client).unwrap()).unwrap(),
@@ -61,7 +61,7 @@ fn is_accepted(client: &mut End, server: &mut End) -> bool {
 
 #[test]
 fn both_ends_derive_the_early_secret_before_the_handshake_is_complete() {
-    let (client, server) = ends(EarlyData::default());
+    let (client, server) = ends(EarlyDataOptions::default());
     meet(&client, &server, 7);
     let (mut client, mut server) = begin(&client, &server, 7);
     let ours = client.session.take_early_secret().expect("a ticket");
@@ -80,7 +80,7 @@ fn both_ends_derive_the_early_secret_before_the_handshake_is_complete() {
 
 #[test]
 fn a_client_without_a_ticket_has_no_early_secret() {
-    let (client, server) = ends(EarlyData::default());
+    let (client, server) = ends(EarlyDataOptions::default());
     let (mut client, _) = begin(&client, &server, 7);
     assert!(client.session.take_early_secret().is_none());
     assert_eq!(client.session.remembered_parameters(), None);
@@ -88,7 +88,7 @@ fn a_client_without_a_ticket_has_no_early_secret() {
 
 #[test]
 fn a_client_hello_that_is_replayed_brings_no_early_data() {
-    let (client, server) = ends(EarlyData::default());
+    let (client, server) = ends(EarlyDataOptions::default());
     meet(&client, &server, 7);
     let (mut client, mut first) = begin(&client, &server, 7);
     let hello = client.flight();
@@ -127,9 +127,9 @@ impl StoresServerSessions for Forgetless {
 fn the_filter_refuses_a_replay_that_the_store_lets_through() {
     let sessions: Arc<dyn StoresServerSessions> =
         Arc::new(Forgetless(courser_base::Mutex::default()));
-    let early_data = EarlyData {
+    let early_data = EarlyDataOptions {
         sessions: Some(sessions),
-        ..EarlyData::default()
+        ..EarlyDataOptions::default()
     };
     let (client, server) = ends(early_data);
     meet(&client, &server, 7);
@@ -157,9 +157,9 @@ fn a_filter_that_is_not_certain_leads_to_a_full_handshake() {
     for (is_certain, message) in [(false, "refused"), (true, "accepted")] {
         let filter = Arc::new(Switch::default());
         filter.0.store(is_certain, Ordering::Relaxed);
-        let early_data = EarlyData {
+        let early_data = EarlyDataOptions {
             filter,
-            ..EarlyData::default()
+            ..EarlyDataOptions::default()
         };
         let (client, server) = ends(early_data);
         meet(&client, &server, 7);
@@ -177,7 +177,7 @@ fn a_filter_that_is_not_certain_leads_to_a_full_handshake() {
 #[test]
 fn early_data_is_refused_when_a_limit_is_below_the_remembered_one() {
     for (data, expected) in [(8, true), (7, true), (6, false)] {
-        let (client, server) = ends(EarlyData::default());
+        let (client, server) = ends(EarlyDataOptions::default());
         meet(&client, &server, 7);
         let (mut client, mut server) = begin(&client, &server, data);
         assert!(client.session.take_early_secret().is_some(), "{data}");
@@ -196,7 +196,8 @@ fn a_server_that_lost_its_sessions_refuses_early_data() {
     let (client, server) = options();
     let client = TlsClient::with_early_data(client_config(client).unwrap()).unwrap();
     let config = server_config(server).unwrap();
-    let server = || TlsServer::with_early_data(config.clone(), EarlyData::default()).unwrap();
+    let server =
+        || TlsServer::with_early_data(config.clone(), EarlyDataOptions::default()).unwrap();
     meet(&client, &server(), 7);
     let (mut client, mut server) = begin(&client, &server(), 7);
     assert!(client.session.take_early_secret().is_some());
@@ -222,7 +223,7 @@ fn a_server_without_early_data_stores_no_session() {
 fn the_oldest_sessions_are_forgotten() {
     let (_, server) = options();
     let mut config = rustls::ServerConfig::clone(&server_config(server).unwrap());
-    EarlyData::default().apply(&mut config);
+    EarlyDataOptions::default().apply(&mut config);
     let limits = EarlyLimits::of(&parameters(7));
     let mut secrets = crate::secrets::Secrets::with_limits(Some(limits));
     let key = |number: usize| [number.to_be_bytes(); 4].concat();

@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use courser_crypto::{ClientTls, ServerTls};
 use courser_tls::{
-    ClientOptions, EarlyData, Identity, ServerOptions, TlsClient, TlsServer, Trust, client_config,
-    server_config,
+    ClientOptions, EarlyDataOptions, Identity, ServerOptions, TlsClient, TlsServer, Trust,
+    client_config, server_config,
 };
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -57,7 +57,7 @@ fn server_config_with_chain(
 pub(crate) fn server_tls_with_early_data(protocols: &[&[u8]]) -> Arc<dyn ServerTls> {
     let (certificate, key) = certificate();
     let config = server_config_with_chain(protocols, vec![certificate.clone()], key);
-    let tls = TlsServer::with_early_data(config, EarlyData::default());
+    let tls = TlsServer::with_early_data(config, EarlyDataOptions::default());
     Arc::new(tls.expect("it fits QUIC"))
 }
 

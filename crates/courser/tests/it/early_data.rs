@@ -1,0 +1,228 @@
+//! Early data (0-RTT), answers to it (0.5-RTT), and its refusal. RFC 9001 §4.6.
+
+use crate::common::{loopback, within};
+use courser::{
+    ClientConfig, Connection, EarlyData, EarlyDataOptions, Endpoint, Identity, ReadError,
+    ReadToEndError, ServerConfig, StoppedError, WriteError,
+};
+
+/// A client and a server that support early data.
+struct Pair {
+    client: Endpoint,
+    server: Endpoint,
+    identity: Identity,
+}
+
+fn server_config(identity: &Identity) -> ServerConfig {
+    ServerConfig::with_identity(identity)
+        .expect("own certificate")
+        .alpn(["test"])
+        .early_data(EarlyDataOptions::default())
+}
+
+impl Pair {
+    fn new() -> Self {
+        let identity = Identity::dev().expect("random numbers");
+        let server = Endpoint::server(server_config(&identity), loopback()).expect("a port");
+        let mut client = Endpoint::client(loopback()).expect("a port");
+        let config = ClientConfig::with_roots([identity.certificate()]).expect("a certificate");
+        client.set_default_client_config(config.alpn(["test"]).early_data(true));
+        Self {
+            client,
+            server,
+            identity,
+        }
+    }
+
+    /// Creates a pair whose client has tickets of its server.
+    async fn met() -> Self {
+        let pair = Self::new();
+        let (client, server) = pair.connect().await;
+        assert_eq!(client.early_data(), EarlyData::None);
+        // Tickets precede what the server sends after its handshake.
+        let mut send = server.open_uni().await.expect("open");
+        send.write_all(b"welcome").await.expect("written");
+        send.finish().expect("first time");
+        let mut receive = within(10, client.accept_uni()).await.expect("opened");
+        within(10, receive.read_to_end(10)).await.expect("read");
+        client.close(0u32.into(), b"");
+        within(10, server.closed()).await;
+        pair
+    }
+
+    /// Makes the server forget the sessions of its clients.
+    fn forget_sessions(&self) {
+        let config = server_config(&self.identity);
+        let set = self.server.set_server_config(Some(config));
+        set.expect("a configuration like the last one");
+    }
+
+    /// Returns both ends of a connection as soon as they can be used, the client's first.
+    async fn connect(&self) -> (Connection, Connection) {
+        let address = self.server.local_addr().expect("bound");
+        let connecting = self.client.connect(address, "localhost");
+        let connecting = connecting.expect("configured").early();
+        let accept = async {
+            let incoming = self.server.accept().await.expect("open");
+            incoming.accept().expect("valid").early().await
+        };
+        let (client, server) = within(10, async { tokio::join!(connecting, accept) }).await;
+        (client.expect("usable"), server.expect("usable"))
+    }
+
+    /// Returns a client's connection that has not waited for anything.
+    async fn early_client(&self) -> Connection {
+        let address = self.server.local_addr().expect("bound");
+        let connecting = self.client.connect(address, "localhost");
+        let connection = connecting
+            .expect("configured")
+            .early()
+            .await
+            .expect("usable");
+        assert_eq!(connection.early_data(), EarlyData::Offered);
+        connection
+    }
+}
+
+#[tokio::test]
+async fn a_request_in_early_data_is_answered_before_the_handshake_is_complete() {
+    let pair = Pair::met().await;
+    let client = pair.early_client().await;
+    let (mut send, mut receive) = client.open_bi().await.expect("remembered limits");
+    assert!(send.is_early() && receive.is_early());
+    send.write_all(b"question").await.expect("room");
+    send.finish().expect("first time");
+    let incoming = within(10, pair.server.accept()).await.expect("open");
+    let server = within(10, incoming.accept().expect("valid").early()).await;
+    let server = server.expect("usable");
+    assert_eq!(server.early_data(), EarlyData::Accepted);
+    assert_eq!(server.peer_identity(), None);
+    let (mut answer, mut question) = within(10, server.accept_bi()).await.expect("opened");
+    assert!(question.is_early() && answer.is_early());
+    let asked = within(10, question.read_to_end(100)).await.expect("read");
+    assert_eq!(asked, b"question");
+    answer.write_all(b"answer").await.expect("written");
+    answer.finish().expect("first time");
+    let answered = within(10, receive.read_to_end(100)).await.expect("read");
+    assert_eq!(answered, b"answer");
+    for end in [&client, &server] {
+        let fate = within(10, end.authenticated()).await;
+        assert_eq!(fate, Ok(EarlyData::Accepted));
+    }
+    let (later, _) = client.open_bi().await.expect("open");
+    assert!(!later.is_early());
+}
+
+#[tokio::test]
+async fn refused_early_data_fails_its_streams_and_the_connection_goes_on() {
+    let pair = Pair::met().await;
+    pair.forget_sessions();
+    let client = pair.early_client().await;
+    let (mut send, mut receive) = client.open_bi().await.expect("remembered limits");
+    send.write_all(b"early").await.expect("room");
+    let (stopped, early_id) = (send.stopped(), send.id());
+    let reading = receive.read_to_end(100);
+    let serve = async {
+        let incoming = pair.server.accept().await.expect("open");
+        incoming.accept().expect("valid").early().await
+    };
+    let (read, stopped, server) = within(10, async { tokio::join!(reading, stopped, serve) }).await;
+    assert_eq!(
+        read,
+        Err(ReadToEndError::Read(ReadError::EarlyDataRejected))
+    );
+    assert_eq!(stopped, Err(StoppedError::EarlyDataRejected));
+    let written = send.write(b"more").await;
+    assert_eq!(written, Err(WriteError::EarlyDataRejected));
+    assert!(send.finish().is_err() && receive.stop(1u32.into()).is_err());
+    assert_eq!(client.authenticated().await, Ok(EarlyData::Rejected));
+    let server = server.expect("usable");
+    assert_eq!(server.early_data(), EarlyData::None);
+    // The next stream has the same number. Nothing of the old handles reaches it.
+    let (mut again, mut answer) = client.open_bi().await.expect("open");
+    assert_eq!(again.id(), early_id);
+    drop((send, receive));
+    again.write_all(b"again").await.expect("written");
+    again
+        .finish()
+        .expect("the handle that was dropped has not finished it");
+    let (mut reply, mut question) = within(10, server.accept_bi()).await.expect("opened");
+    assert!(!question.is_early());
+    let asked = within(10, question.read_to_end(100)).await.expect("read");
+    assert_eq!(asked, b"again");
+    reply.write_all(b"yes").await.expect("written");
+    reply.finish().expect("first time");
+    let answered = within(10, answer.read_to_end(100)).await.expect("read");
+    assert_eq!(answered, b"yes");
+}
+
+#[tokio::test]
+async fn without_a_session_an_early_connection_waits_for_the_handshake() {
+    let pair = Pair::new();
+    let (client, server) = pair.connect().await;
+    assert_eq!(client.authenticated().await, Ok(EarlyData::None));
+    assert!(client.peer_identity().is_some());
+    assert_eq!(
+        within(10, server.authenticated()).await,
+        Ok(EarlyData::None)
+    );
+}
+
+#[tokio::test]
+async fn a_server_writes_before_the_handshake_is_complete() {
+    let pair = Pair::new();
+    let address = pair.server.local_addr().expect("bound");
+    let connecting = pair
+        .client
+        .connect(address, "localhost")
+        .expect("configured");
+    let incoming = within(10, pair.server.accept()).await.expect("open");
+    let server = within(10, incoming.accept().expect("valid").early()).await;
+    let server = server.expect("usable");
+    let mut send = server
+        .open_uni()
+        .await
+        .expect("the client's limits are known");
+    send.write_all(b"greeting").await.expect("written");
+    send.finish().expect("first time");
+    assert!(!send.is_early());
+    let client = within(10, connecting).await.expect("handshake");
+    let mut receive = within(10, client.accept_uni()).await.expect("opened");
+    let read = within(10, receive.read_to_end(100)).await.expect("read");
+    assert_eq!(read, b"greeting");
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_fails_what_waits_for_it() {
+    let pair = Pair::met().await;
+    let client = pair.early_client().await;
+    let incoming = within(10, pair.server.accept()).await.expect("open");
+    incoming.refuse();
+    let error = within(10, client.authenticated()).await;
+    assert!(error.is_err(), "{error:?}");
+}
+
+#[tokio::test]
+async fn nothing_is_early_unless_both_ends_ask_for_it() {
+    let identity = Identity::dev().expect("random numbers");
+    let config = ServerConfig::with_identity(&identity).expect("own certificate");
+    let server = Endpoint::server(config.alpn(["test"]), loopback()).expect("a port");
+    let mut client = Endpoint::client(loopback()).expect("a port");
+    let config = ClientConfig::with_roots([identity.certificate()]).expect("a certificate");
+    client.set_default_client_config(config.alpn(["test"]).early_data(true));
+    let pair = Pair {
+        client,
+        server,
+        identity,
+    };
+    for _ in 0..2 {
+        let (client, server) = pair.connect().await;
+        assert_eq!(client.early_data(), EarlyData::None);
+        let mut send = server.open_uni().await.expect("open");
+        send.write_all(b"after the tickets").await.expect("written");
+        send.finish().expect("first time");
+        let mut receive = within(10, client.accept_uni()).await.expect("opened");
+        within(10, receive.read_to_end(100)).await.expect("read");
+        assert_eq!(server.authenticated().await, Ok(EarlyData::None));
+    }
+}
