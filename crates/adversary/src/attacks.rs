@@ -7,6 +7,7 @@ mod crowd;
 mod drip_credit;
 mod duplicate_stream;
 mod encoder_flood;
+mod forged_preferred;
 mod gap_bomb;
 mod garbage;
 mod goaway_flood;
@@ -60,6 +61,7 @@ pub const ALL: &[Plan] = &[
     retire_flood::PLAN,
     path_challenge_flood::PLAN,
     migration_flood::PLAN,
+    forged_preferred::PLAN,
     key_update_flood::PLAN,
     replay::PLAN,
     rapid_reset::PLAN,

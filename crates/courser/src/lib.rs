@@ -85,7 +85,9 @@
 //! - [`Connection::handshake_data`] and [`Connection::peer_identity`] return types of their own
 //!   instead of [`Any`](std::any::Any).
 //! - Queues of datagrams are bounded in number too, see [`TransportConfig::datagram_send_queue`].
-//! - 0-RTT and replacing the socket are not supported yet.
+//! - [`Endpoint::rebind`] keeps the earlier socket until no connection needs it, and
+//!   [`Connection::migrate`] moves one connection to another local address.
+//! - 0-RTT is not supported yet.
 
 #[cfg(feature = "client")]
 pub mod client;
@@ -102,10 +104,10 @@ pub use courser_files as files;
 pub use courser_quic::{
     BindError, CertificateRequests, ClientConfig, ClosedStream, ConfigError, ConnectError,
     Connecting, Connection, DatagramOptions, Endpoint, ExportKeyingMaterialError, HandshakeFailure,
-    HandshakeFailureKind, HandshakeOffer, Identity, Incoming, IncomingFuture, PendingFate,
-    ReadError, ReadExactError, ReadToEndError, RecvStream, RetryError, SendDatagramError,
-    SendStream, ServerConfig, StoppedError, TooLarge, VarInt, WeakConnection, WriteError, Written,
-    default_memory_budget, runtime,
+    HandshakeFailureKind, HandshakeOffer, Identity, Incoming, IncomingFuture, MigrateError,
+    PendingFate, ReadError, ReadExactError, ReadToEndError, RecvStream, RetryError,
+    SendDatagramError, SendStream, ServerConfig, StoppedError, TooLarge, VarInt, WeakConnection,
+    WriteError, Written, default_memory_budget, runtime,
 };
 pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;

@@ -4,6 +4,7 @@
 //! application protocols (ALPN), without which QUIC makes no connection.
 
 use std::fmt;
+use std::net::{SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 
 use courser_crypto::{ClientTls, ServerTls, TlsSession, TlsStartError};
@@ -273,6 +274,24 @@ impl ServerConfig {
         self
     }
 
+    /// Asks clients to move to another address once the handshake is confirmed: to `v4` over IPv4, and
+    /// to `v6` over IPv6 (RFC 9000 §9.6). None by default.
+    ///
+    /// This suits servers behind a shared address, such as anycast, that have an address of their own.
+    /// The socket must receive datagrams to the preferred addresses: bind it to a wildcard address.
+    /// Clients that get no answer there stay, and so do those that do not support it. It also works
+    /// with [`migration(false)`](Self::migration), which then holds for the first address only.
+    #[must_use]
+    pub fn preferred_address(
+        mut self,
+        v4: impl Into<Option<SocketAddrV4>>,
+        v6: impl Into<Option<SocketAddrV6>>,
+    ) -> Self {
+        self.settings.preferred_address_v4 = v4.into();
+        self.settings.preferred_address_v6 = v6.into();
+        self
+    }
+
     /// Runs TLS work on threads that may block, by the runtime's `spawn_blocking`, instead of under
     /// the lock that all connections of the endpoint share. Default off.
     ///
@@ -475,6 +494,17 @@ impl ClientConfig {
     #[must_use]
     pub fn token_store(mut self, tokens: Option<Arc<dyn TokenStore>>) -> Self {
         self.settings.tokens = tokens;
+        self
+    }
+
+    /// Moves to the address that a server prefers, if it answers there (RFC 9000 §9.6). Default on.
+    ///
+    /// At most three datagrams go to such an address before it has answered. One of a smaller scope
+    /// than the server's is never used: a server on the Internet cannot have the client send to a
+    /// private address.
+    #[must_use]
+    pub fn follow_preferred_address(mut self, follows: bool) -> Self {
+        self.settings.follow_preferred_address = follows;
         self
     }
 

@@ -10,20 +10,27 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
-use courser_transport::{PacketTooBig, ReceiveMeta};
+use courser_transport::{PacketTooBig, ReceiveMeta, SocketId};
 use courser_udp::{RECEIVE_BUFFER_LEN, Received};
 
 use crate::pause::Pause;
-use crate::runtime::{Alarm, Writability};
+use crate::runtime::{Alarm, Socket, Writability};
 use crate::shard::{Locked, Shard};
+use crate::state::State;
 
 /// Drives one shard until its endpoint is gone and its connections are over.
 #[derive(Debug)]
 pub(crate) struct Driver {
     shard: Arc<Shard>,
+    /// The sockets that it receives from: earlier ones, and last the one in use.
+    sockets: Vec<(SocketId, Arc<Socket>)>,
+    /// Changes of the sockets that it has seen.
+    generation: u32,
     buffer: Box<[u8]>,
     alarm: Alarm,
     writability: Writability,
+    /// The socket whose writability is watched.
+    awaited: SocketId,
     stage: Stage,
     /// Wakeups of the last turn; kept for its memory.
     spare: Vec<Waker>,
@@ -76,9 +83,12 @@ impl Driver {
     pub(crate) fn new(shard: Arc<Shard>) -> Self {
         Self {
             alarm: Alarm::new(&shard.runtime),
+            sockets: vec![(SocketId::default(), shard.socket())],
+            generation: 0,
             shard,
             buffer: vec![0; RECEIVE_BUFFER_LEN].into_boxed_slice(),
             writability: Writability::default(),
+            awaited: SocketId::default(),
             stage: Stage::Receive,
             spare: Vec::new(),
             has_more: false,
@@ -100,26 +110,43 @@ impl Driver {
             // Datagrams that arrived since then woke this task while it was awake. There will be no
             // second wakeup for them.
             let is_paused = self.pause.is_on(self.shard.now());
-            self.has_more |= !is_paused && self.shard.socket.is_readable(cx);
+            let sockets = self.sockets.iter().rev();
+            let is_readable = sockets.fold(false, |any, (_, it)| it.is_readable(cx) || any);
+            self.has_more |= !is_paused && is_readable;
         }
         self.end_turn(cx)
     }
 
-    /// Hands what has arrived to the endpoint.
+    /// Hands what has arrived to the endpoint, from the socket in use first.
     fn receive(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let now = self.shard.now();
         if self.pause.is_on(now) {
             return Ok(());
         }
+        let newest = self.sockets.len() - 1;
+        self.receive_from(newest, now, cx)?;
+        for index in (0..newest).rev() {
+            if self.receive_from(index, now, cx).is_err() {
+                // Nothing comes from there any more. Those that need it find out.
+                let (id, _) = self.sockets[index];
+                self.shard.lock().outbox.sockets.give_up(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands what has arrived at a socket to the endpoint.
+    fn receive_from(&mut self, index: usize, now: Time, cx: &mut Context<'_>) -> io::Result<()> {
+        let (id, socket) = self.sockets[index].clone();
         let (mut errors, mut left, mut arrivals) = (0, RECEIVES_PER_TURN, ARRIVALS_PER_TURN);
         while left > 0 {
             left -= 1;
-            match self.shard.socket.poll_receive(cx, &mut self.buffer) {
+            match socket.poll_receive(cx, &mut self.buffer) {
                 Poll::Pending => {
                     self.pause.end();
                     return Ok(());
                 }
-                Poll::Ready(Ok(received)) => match self.on_received(&received) {
+                Poll::Ready(Ok(received)) => match self.on_received(id, &received) {
                     Taken::Crowded => break,
                     Taken::Arrival if arrivals > 0 && self.shard.now() - now < LONGEST_ARRIVALS => {
                         let segment = received.segment_size.max(1);
@@ -145,10 +172,12 @@ impl Driver {
 
     /// Hands on what routers say of datagrams that were too large.
     fn hear_routers(&self) {
-        for _ in 0..MESSAGES_PER_TURN {
-            let Some(message) = self.shard.socket.take_packet_too_big() else {
-                break;
-            };
+        let sockets = self.sockets.iter().rev();
+        let messages = sockets.flat_map(|(_, socket)| {
+            let mut each = std::iter::repeat_with(|| socket.take_packet_too_big());
+            std::iter::from_fn(move || each.next().flatten())
+        });
+        for message in messages.take(MESSAGES_PER_TURN) {
             let now = self.shard.now();
             let message = PacketTooBig {
                 peer: message.destination,
@@ -160,7 +189,7 @@ impl Driver {
     }
 
     /// Hands one buffer to the endpoint.
-    fn on_received(&mut self, received: &Received) -> Taken {
+    fn on_received(&mut self, socket: SocketId, received: &Received) -> Taken {
         if received.len == 0 || received.truncated {
             return Taken::Rest;
         }
@@ -177,7 +206,7 @@ impl Driver {
         let arrivals = locked.endpoint.arrivals();
         locked
             .endpoint
-            .handle_datagrams(now, &mut self.buffer[..received.len], &meta);
+            .handle_datagrams_at(now, socket, &mut self.buffer[..received.len], &meta);
         if locked.endpoint.take_crowded() {
             Taken::Crowded
         } else if locked.endpoint.arrivals() > arrivals || locked.endpoint.has_incoming() {
@@ -223,6 +252,15 @@ impl Driver {
             return Ok(Poll::Ready(()));
         }
         self.set_alarm(&mut locked, now, cx);
+        let State {
+            outbox, endpoint, ..
+        } = &mut *locked;
+        outbox.sockets.close_unused(now, endpoint);
+        if let Some(sockets) = outbox.sockets.changed_since(&mut self.generation) {
+            self.sockets = sockets;
+            // The next turn receives there, and is woken by it from then on.
+            self.has_more = true;
+        }
         let has_more =
             std::mem::take(&mut self.has_more) || locked.has_more() || locked.is_accepting_held();
         let tls_tasks = locked.take_tls_tasks();
@@ -240,11 +278,15 @@ impl Driver {
         now: Time,
         cx: &mut Context<'_>,
     ) -> io::Result<()> {
-        let socket = &self.shard.socket;
         loop {
             while locked.outbox.timing.is_blocked() {
-                if self.writability.poll(socket, cx)?.is_pending() {
-                    return Ok(());
+                if let Some((id, socket)) = locked.outbox.blocked_socket() {
+                    if std::mem::replace(&mut self.awaited, id) != id {
+                        self.writability = Writability::default();
+                    }
+                    if self.writability.poll(&socket, cx)?.is_pending() {
+                        return Ok(());
+                    }
                 }
                 locked.outbox.resume()?;
             }

@@ -210,7 +210,7 @@ impl Endpoint {
     ) -> Result<Connecting, ConnectError> {
         let shard = &self.inner.shard;
         let local = shard
-            .socket
+            .socket()
             .local_addr()
             .map_err(|_| ConnectError::EndpointStopping)?;
         let peer = SocketAddr::new(addr.ip().to_canonical(), addr.port());
@@ -287,12 +287,13 @@ impl Endpoint {
         Wait::new(&self.inner.shard, List::Idle, check).await;
     }
 
-    /// The address we are bound to, with the port that the system chose.
+    /// The address we are bound to, with the port that the system chose. That of the last socket,
+    /// after [`Endpoint::rebind`].
     ///
     /// # Errors
     /// Returns the error of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.shard.socket.local_addr()
+        self.inner.shard.socket().local_addr()
     }
 
     /// Connections that the endpoint knows, those included that are closing.
@@ -312,7 +313,7 @@ impl Endpoint {
 
     /// Counters of the socket: how many datagrams went in how many calls.
     pub fn socket_counters(&self) -> Counters {
-        self.inner.shard.socket.counters()
+        self.inner.shard.socket().counters()
     }
 
     /// Returns how many received datagrams the kernel has dropped because the socket's receive
@@ -320,15 +321,15 @@ impl Endpoint {
     ///
     /// Datagrams that the kernel merged (GRO) count once. Costs a system call.
     pub fn receive_overflow(&self) -> Option<u64> {
-        self.inner.shard.socket.receive_overflow()
+        self.inner.shard.socket().receive_overflow()
     }
 
     /// Returns the capabilities of the socket on this machine, with warnings about costly settings.
     pub fn capabilities(&self) -> Capabilities {
-        self.inner.shard.socket.capabilities()
+        self.inner.shard.socket().capabilities()
     }
 
-    fn lock(&self) -> Locked<'_> {
+    pub(crate) fn lock(&self) -> Locked<'_> {
         self.inner.shard.lock()
     }
 }

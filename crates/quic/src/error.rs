@@ -65,6 +65,28 @@ pub enum ConnectError {
     CidsExhausted,
 }
 
+/// The reason why a connection did not move to another local address. It stays on its path.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MigrateError {
+    /// The address is not one of this machine, not one of the socket, or of another family than that
+    /// of the server.
+    #[error("the socket cannot send from this address")]
+    Address,
+    /// The rules of RFC 9000 §9 do not allow it now.
+    #[error(transparent)]
+    Refused(#[from] courser_transport::MigrateError),
+    /// The server has not answered on the new path within three probe timeouts.
+    #[error("no answer on the new path")]
+    NoAnswer,
+    /// Another move has begun since.
+    #[error("another move has begun")]
+    Replaced,
+    /// The connection is over.
+    #[error("connection lost: {0}")]
+    ConnectionLost(#[from] ConnectionError),
+}
+
 /// The reason why bytes could not be written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]

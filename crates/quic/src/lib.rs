@@ -19,6 +19,7 @@ pub mod hooks;
 mod identity;
 mod incoming;
 mod memory;
+mod migrate;
 mod offload;
 mod opening;
 mod outbox;
@@ -31,6 +32,7 @@ mod send_stream;
 mod sending;
 mod shard;
 mod slot;
+mod sockets;
 mod state;
 mod stream;
 mod timing;
@@ -62,8 +64,8 @@ pub use connection::{Connecting, Connection};
 pub use datagram::{DatagramOptions, PendingFate};
 pub use endpoint::Endpoint;
 pub use error::{
-    BindError, ConfigError, ConnectError, ExportKeyingMaterialError, ReadError, ReadExactError,
-    ReadToEndError, SendDatagramError, StoppedError, WriteError,
+    BindError, ConfigError, ConnectError, ExportKeyingMaterialError, MigrateError, ReadError,
+    ReadExactError, ReadToEndError, SendDatagramError, StoppedError, WriteError,
 };
 pub use handshake_failure::{
     CertificateRequests, HandshakeFailure, HandshakeFailureKind, HandshakeOffer,

@@ -3,15 +3,16 @@
 use std::io;
 use std::sync::Arc;
 
-use courser_transport::{Transmit, TransmitBuffer};
+use courser_transport::{SocketId, Transmit, TransmitBuffer};
 
 use crate::runtime::Socket;
+use crate::sockets::Sockets;
 use crate::timing::{Kept, SendTiming};
 
-/// The socket, the one hot buffer that batches are built in, and the timing of what is sent.
+/// The sockets, the one hot buffer that batches are built in, and the timing of what is sent.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    socket: Arc<Socket>,
+    pub(crate) sockets: Sockets,
     buffer: TransmitBuffer,
     pub(crate) timing: SendTiming,
     /// Datagrams leave one at a time, whatever the socket can do.
@@ -22,14 +23,28 @@ impl Outbox {
     pub(crate) fn new(socket: Arc<Socket>) -> Self {
         Self {
             buffer: TransmitBuffer::new(socket.gso_segments()),
-            socket,
+            sockets: Sockets::new(socket),
             timing: SendTiming::default(),
             is_one_by_one: false,
         }
     }
 
     pub(crate) fn socket(&self) -> &Socket {
-        &self.socket
+        self.sockets.newest()
+    }
+
+    /// Adds a socket, from which later connections send.
+    pub(crate) fn add_socket(&mut self, socket: Arc<Socket>) -> SocketId {
+        let id = self.sockets.add(socket);
+        // A batch that is kept is in the buffer already, and is cut as it was.
+        self.buffer.set_max_segments(self.max_segments());
+        id
+    }
+
+    /// Returns the socket that the kept batch waits for.
+    pub(crate) fn blocked_socket(&self) -> Option<(SocketId, Arc<Socket>)> {
+        let id = self.timing.kept_socket()?;
+        Some((id, self.sockets.get(id)?.clone()))
     }
 
     /// Decides whether the socket is given batches, of which it makes datagrams, or one datagram at
@@ -43,7 +58,7 @@ impl Outbox {
         if self.is_one_by_one {
             1
         } else {
-            self.socket.gso_segments()
+            self.sockets.gso_segments()
         }
     }
 
@@ -77,6 +92,10 @@ impl Outbox {
     }
 
     fn send_rest(&mut self, mut kept: Kept) -> io::Result<bool> {
+        let Some(socket) = self.sockets.get(kept.transmit.socket) else {
+            // It was given up: the batch is lost on the way.
+            return Ok(true);
+        };
         while kept.sent < kept.transmit.len {
             let rest = &self.buffer.bytes()[kept.sent..];
             // A batch that was kept may be older than the wish for single datagrams.
@@ -91,14 +110,21 @@ impl Outbox {
                 segment_size: kept.transmit.segment_size,
                 contents: &rest[..piece],
             };
-            match self.socket.try_send_some(&batch) {
+            match socket.try_send_some(&batch) {
                 Ok(taken) => kept.sent += taken,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.timing = SendTiming::Blocked(kept);
                     return Ok(false);
                 }
                 Err(error) if courser_udp::is_transient(&error) => break,
-                Err(error) => return Err(error),
+                Err(error) if kept.transmit.socket == self.sockets.newest_id() => {
+                    return Err(error);
+                }
+                // An earlier socket: those that need it lose their way, and no others.
+                Err(_) => {
+                    self.sockets.give_up(kept.transmit.socket);
+                    return Ok(true);
+                }
             }
         }
         // Offload that turned out to be broken shows here.

@@ -1,4 +1,4 @@
-//! One socket, one transport endpoint, one lock.
+//! One transport endpoint with its socket, one lock.
 //!
 //! The task of the driver and the calls of the application meet here. The one that holds the lock
 //! does the work: a call that wrote enough for a good batch seals and sends it before it returns
@@ -17,10 +17,9 @@ use crate::runtime::{Current, Socket};
 use crate::state::State;
 use crate::wakers::{List, Ticket};
 
-/// One socket and everything that goes over it.
+/// One socket and everything that goes over it, and over those that it has replaced.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    pub(crate) socket: Arc<Socket>,
     pub(crate) runtime: Current,
     pub(crate) clock: Clock,
     state: Mutex<State>,
@@ -29,9 +28,8 @@ pub(crate) struct Shard {
 impl Shard {
     pub(crate) fn new(socket: Socket, endpoint: Endpoint, runtime: Current) -> Self {
         let (socket, clock) = (Arc::new(socket), Clock::new(&runtime));
-        let state = State::new(endpoint, socket.clone(), clock.clone());
+        let state = State::new(endpoint, socket, clock.clone());
         Self {
-            socket,
             runtime,
             clock,
             state: Mutex::new(state),
@@ -46,8 +44,13 @@ impl Shard {
     pub(crate) fn interface_mtu(&self, config: &TransportConfig, peer: SocketAddr) -> Option<u32> {
         config
             .mtu_discovery
-            .then(|| self.socket.interface_mtu(peer))
+            .then(|| self.socket().interface_mtu(peer))
             .flatten()
+    }
+
+    /// Returns the socket in use.
+    pub(crate) fn socket(&self) -> Arc<Socket> {
+        self.lock().outbox.sockets.newest().clone()
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {

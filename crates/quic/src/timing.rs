@@ -5,7 +5,7 @@
 //! the tasks run that it has woken, all writes wait for it, so that they share packets with its
 //! acknowledgements (`docs/design/0002`, `docs/design/0016`).
 
-use courser_transport::Transmit;
+use courser_transport::{SocketId, Transmit};
 
 /// Bytes from which on a write is sent by the caller itself: half a batch, so that the system
 /// call is worth it. When every write was sent at once, requests cost twice as much and small
@@ -74,6 +74,14 @@ impl SendTiming {
         matches!(self, Self::Blocked(_))
     }
 
+    /// Returns the socket that a batch waits for.
+    pub(crate) fn kept_socket(&self) -> Option<SocketId> {
+        match self {
+            Self::Blocked(kept) => Some(kept.transmit.socket),
+            _ => None,
+        }
+    }
+
     /// Returns true if the socket takes batches, as far as is known.
     #[inline]
     pub(crate) fn can_send(&self) -> bool {
@@ -124,7 +132,7 @@ mod tests {
         let transmit = Transmit {
             destination: ([10, 0, 0, 1], 443).into(),
             source: None,
-            socket: courser_transport::SocketId::default(),
+            socket: SocketId::default(),
             ecn: Ecn::NotEct,
             segment_size: None,
             len: 1200,

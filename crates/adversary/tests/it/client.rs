@@ -41,3 +41,10 @@ fn endless_tokens_are_a_violation() {
         .assert_closed_with("PROTOCOL_VIOLATION")
         .assert_peak_below(2048);
 }
+
+#[test]
+fn a_forged_preferred_address_moves_nothing() {
+    let outcome = attack_client("forged-preferred");
+    outcome.assert_borne().assert_peak_below(2048);
+    assert!(outcome.received > 10, "the client stays: {outcome:?}");
+}

@@ -20,6 +20,7 @@ mod h3;
 mod handles;
 mod incoming;
 mod io;
+mod migration;
 mod offload;
 mod panics;
 mod ping;

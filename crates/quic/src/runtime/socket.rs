@@ -1,7 +1,7 @@
 //! The socket of a shard: the system's, or one of another runtime.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 
 use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit};
@@ -73,6 +73,15 @@ impl Socket {
         match self {
             Self::System(socket) => socket.udp().local_addr(),
             Self::Runtime { socket, .. } => socket.local_addr(),
+        }
+    }
+
+    /// Returns false if `local` is not an address of this machine. Runtimes with sockets of their own
+    /// report that when they send.
+    pub(crate) fn has_address(&self, local: IpAddr) -> bool {
+        match self {
+            Self::System(_) => std::net::UdpSocket::bind(SocketAddr::new(local, 0)).is_ok(),
+            Self::Runtime { .. } => true,
         }
     }
 

@@ -17,6 +17,7 @@ mod idle;
 mod key_update;
 mod loss;
 mod migration;
+mod moves;
 mod mtu;
 mod pacing;
 mod queues;

@@ -87,6 +87,11 @@ impl ConnectionIds {
         self.issued.issue(id, token);
     }
 
+    /// Takes the ID for the preferred_address transport parameter, which is sent there.
+    pub(crate) fn issue_preferred(&mut self, id: ConnectionId, token: ResetToken) {
+        self.issued.issue_preferred(id, token);
+    }
+
     /// All IDs that the peer may address us by.
     pub(crate) fn active(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         self.issued.active()

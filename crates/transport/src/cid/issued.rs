@@ -95,10 +95,6 @@ impl IssuedIds {
     /// # Panics
     ///
     /// When another ID was issued before, or the handshake ID is empty (RFC 9000 §18.2).
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "no setting offers a preferred address yet")
-    )]
     pub fn issue_preferred(&mut self, id: ConnectionId, token: ResetToken) -> u64 {
         assert!(
             self.next_sequence == 1,

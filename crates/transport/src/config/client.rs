@@ -27,6 +27,10 @@ pub struct ClientConfig {
     pub transport: Arc<TransportConfig>,
     /// Tokens from earlier connections; `None` stores none.
     pub tokens: Option<Arc<dyn TokenStore>>,
+    /// Moves to the address that a server prefers, if it answers there (RFC 9000 §9.6). Default on.
+    /// An address of a smaller scope than that of the handshake is never used, such as one on the
+    /// local network that a server on the Internet prefers.
+    pub follow_preferred_address: bool,
     /// Hands TLS work out through [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task)
     /// instead of running it where a packet is received. The embedder must run it. Default off.
     pub offload_tls: bool,
@@ -39,6 +43,7 @@ impl ClientConfig {
             tls,
             transport: Arc::new(TransportConfig::default()),
             tokens: Some(Arc::new(MemoryTokenStore::default())),
+            follow_preferred_address: true,
             offload_tls: false,
         }
     }

@@ -1,6 +1,7 @@
 //! Settings of a server.
 
 use std::fmt;
+use std::net::{SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,6 +65,12 @@ pub struct ServerConfig {
     /// (disable_active_migration, RFC 9000 §18.2), and packets from another IP address are dropped.
     /// Another port of the same address is followed, because NATs rebind.
     pub migration: bool,
+    /// Address and port that clients over IPv4 are asked to move to once the handshake is confirmed
+    /// (RFC 9000 §9.6). Datagrams to it must arrive at the same endpoint, and the system must report
+    /// the local addresses of datagrams. Not offered without connection IDs. Default `None`.
+    pub preferred_address_v4: Option<SocketAddrV4>,
+    /// As [`preferred_address_v4`](Self::preferred_address_v4), for clients over IPv6.
+    pub preferred_address_v6: Option<SocketAddrV6>,
     /// Hands TLS work out through [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task)
     /// instead of running it where a packet is received. The embedder must run it. Default off.
     pub offload_tls: bool,
@@ -85,6 +92,8 @@ impl ServerConfig {
             new_tokens: 2,
             max_early_data: 65_536,
             migration: true,
+            preferred_address_v4: None,
+            preferred_address_v6: None,
             offload_tls: false,
         }
     }

@@ -86,6 +86,22 @@ impl Migrations<'_> {
         self.owners.paths.has_socket(socket)
     }
 
+    /// Begins to move to the address that the server prefers, if there is one (§9.6.1). Only probes
+    /// go there until it has answered.
+    pub(super) fn follow_preferred(&mut self, now: Time) {
+        let Owners {
+            handshake, paths, ..
+        } = &self.owners;
+        let offered = handshake
+            .peer_parameters()
+            .and_then(|it| it.preferred_address);
+        let has_ids = !handshake.local_id().is_empty();
+        let path = offered.and_then(|offered| paths.to_preferred(&offered));
+        if let Some(path) = path.filter(|_| has_ids) {
+            self.open(now, path);
+        }
+    }
+
     fn check(&self) -> Result<(), MigrateError> {
         let handshake = &self.owners.handshake;
         if handshake.side().is_server() {
@@ -110,12 +126,11 @@ impl Migrations<'_> {
             recovery, owners, ..
         } = self;
         let (pto, old) = (recovery.pto(), owners.ids.destination());
-        let before = owners.paths.active_index();
         let open_route = || recovery.open_route(now);
         let is_open = owners
             .paths
             .begin_own(now, path, pto, open_route, owners.ids);
-        if is_open && (path.is_at_once || owners.paths.active_index() != before) {
+        if is_open && path.is_at_once {
             self.enter(now, old);
         }
         self.close_given_up();
@@ -128,8 +143,8 @@ impl Migrations<'_> {
         let Some(index) = arrival_path(arrival, self.recovery, &mut self.owners) else {
             return;
         };
-        if is_move && index != self.owners.paths.active_index() && self.is_server() {
-            self.follow_to(index, arrival.now, packet);
+        if index != self.owners.paths.active_index() && self.is_server() {
+            self.follow_to(index, arrival.now, packet, is_move);
         }
     }
 
@@ -137,9 +152,12 @@ impl Migrations<'_> {
         self.owners.handshake.side().is_server()
     }
 
-    fn follow_to(&mut self, index: PathIndex, now: Time, packet: &Packet) {
+    fn follow_to(&mut self, index: PathIndex, now: Time, packet: &Packet, is_move: bool) {
         let (pto, destination) = (self.recovery.pto(), &packet.destination);
         let Owners { paths, ids, .. } = &mut self.owners;
+        if paths.must_be_asked(now, index, pto) || !is_move {
+            return;
+        }
         let migration = paths.follow(now, index, destination, pto, ids);
         if migration.has_new_id {
             self.owners.trace.source(now, packet.destination);
@@ -167,13 +185,14 @@ impl Migrations<'_> {
     /// A path was validated: perhaps the one that this end moves to.
     pub(super) fn on_path_validated(&mut self, now: Time) {
         let (pto, old) = (self.recovery.pto(), self.owners.ids.destination());
-        let before = self.owners.paths.active().place();
         let Owners { paths, ids, .. } = &mut self.owners;
-        if paths.finish_own(now, pto, ids).is_none() {
-            return self.report_failure();
-        }
-        if self.owners.paths.active().place() != before {
-            self.enter(now, old);
+        match paths.finish_own(now, pto, ids) {
+            None => {
+                self.report_failure();
+                return self.close_given_up();
+            }
+            Some(true) => self.enter(now, old),
+            Some(false) => {}
         }
         let path = self.owners.paths.active();
         let trace = &mut *self.owners.trace;

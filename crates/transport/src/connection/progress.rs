@@ -87,6 +87,7 @@ impl Connection {
         }
         owners.handshake.on_confirmed();
         self.events.push_back(Event::Confirmed);
+        self.migrations().follow_preferred(now);
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use courser_base::Time;
 use courser_crypto::TlsStartError;
-use courser_wire::ConnectionId;
 use courser_wire::transport_parameters::TransportParameters;
+use courser_wire::{ConnectionId, PreferredAddress};
 
 use super::Connection;
 use super::idle::Idle;
@@ -57,6 +57,8 @@ pub(crate) struct FirstInitial {
     pub(crate) is_validated: bool,
     /// Token for stateless resets of our handshake ID.
     pub(crate) reset_token: [u8; 16],
+    /// The address that we prefer, and our ID for it.
+    pub(crate) preferred: Option<PreferredAddress>,
 }
 
 impl Connection {
@@ -91,6 +93,8 @@ impl Connection {
         let now = origin.now;
         let mut connection = assemble(origin, Arc::clone(&config.transport), handshake, &first);
         connection.paths.set_peer_moves(PeerMoves::Nowhere);
+        let follows = config.follow_preferred_address;
+        connection.paths.set_follows_preferred(follows);
         // Writing the ClientHello reads nothing from the peer and cannot break its rules.
         if let Err(error) = connection.drive_handshake(now) {
             return Err(TlsStartError::Configuration(error.to_string()));
@@ -109,6 +113,7 @@ impl Connection {
         parameters.original_destination_connection_id = Some(initial.original_destination);
         parameters.retry_source_connection_id = initial.retry_source;
         parameters.disable_active_migration = !config.migration;
+        parameters.preferred_address = initial.preferred;
         if !origin.local_source.is_empty() {
             parameters.stateless_reset_token = Some(initial.reset_token);
         }
@@ -131,7 +136,7 @@ impl Connection {
         };
         let handshake = Handshake::server(beginning, ids, config.max_early_data);
         let mut connection = assemble(origin, Arc::clone(&config.transport), handshake, &first);
-        let has_preferred = false;
+        let has_preferred = initial.preferred.is_some();
         connection.paths.set_peer_moves(match config.migration {
             true => PeerMoves::Anywhere,
             false => PeerMoves::SameAddress { has_preferred },

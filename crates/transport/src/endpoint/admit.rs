@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use courser_base::Time;
 use courser_wire::packet::{MIN_INITIAL_DATAGRAM, Packet, encode_retry, retry};
-use courser_wire::{ConnectionId, TransportErrorCode, Writer};
+use courser_wire::{ConnectionId, PreferredAddress, TransportErrorCode, Writer};
 
 use super::address_token::{AddressProof, Presented, RetryToken};
 use super::incoming::{Arrived, Incoming, Waiting, is_authentic, stateless_close};
@@ -344,6 +344,7 @@ impl Endpoint {
             },
             is_validated: incoming.is_address_validated(),
             reset_token: courser_crypto::reset_token::derive(&self.reset_key, &local_source),
+            preferred: self.prefer(&config, &local_source),
         };
         let origin = self.origin(now, waiting.place(), local_source);
         let connection = match Connection::server(origin, &config, &first) {
@@ -361,6 +362,16 @@ impl Endpoint {
             self.undo_add(handle);
             return Err(internal(NO_FREE_ID));
         }
+        if let Some(preferred) = first.preferred {
+            let PreferredAddress {
+                id, reset_token, ..
+            } = preferred;
+            let is_routed = self.routing.insert_id(id, Owner::Connection(handle));
+            debug_assert!(is_routed, "it was free a moment ago");
+            if let Some(connection) = self.connection_mut(handle) {
+                connection.ids_mut().issue_preferred(id, reset_token);
+            }
+        }
         self.stats.accepted += 1;
         let is_routed = self
             .routing
@@ -371,6 +382,29 @@ impl Endpoint {
         }
         self.feed(now, handle, waiting);
         Ok(handle)
+    }
+
+    /// Returns the address that a client should move to, with an ID for its use. There is none for a
+    /// client that addresses us without IDs (RFC 9000 §18.2).
+    fn prefer(
+        &mut self,
+        config: &ServerConfig,
+        local_source: &ConnectionId,
+    ) -> Option<PreferredAddress> {
+        let (ipv4, ipv6) = (config.preferred_address_v4, config.preferred_address_v6);
+        if local_source.is_empty() || ipv4.is_none() && ipv6.is_none() {
+            return None;
+        }
+        let id = self
+            .routing
+            .generate(&mut *self.generator, &mut self.rng)
+            .filter(|id| id != local_source)?;
+        Some(PreferredAddress {
+            ipv4,
+            ipv6,
+            id,
+            reset_token: courser_crypto::reset_token::derive(&self.reset_key, &id),
+        })
     }
 
     /// Rejects a client whose source has come to hold its share of handshakes while the client

@@ -26,6 +26,8 @@ pub(super) struct Attempts {
     pub(super) count: u64,
     /// A failure that was not reported yet.
     pub(super) has_failed: bool,
+    /// An address that the server prefers is not used.
+    pub(super) ignores_preferred: bool,
 }
 
 impl Attempts {

@@ -5,10 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
+use courser_wire::PreferredAddress;
 
 use super::attempts::MigrationState;
 use super::network_path::{Path, PathIndex, Place};
 use super::paths::{MAX_PATHS, Paths};
+use super::preferred::preferred;
 use crate::build::transmit::SocketId;
 use crate::cid::ConnectionIds;
 
@@ -55,8 +57,8 @@ impl OwnPath {
 
 impl Paths {
     /// Opens a path and challenges the peer on it, with an ID that no other path has carried. An
-    /// unfinished move is given up for it. Returns false and changes nothing if the peer has issued
-    /// no spare ID. `pto` is the probe timeout of the path in use.
+    /// unfinished move is given up for it, and paths that were left are forgotten. Returns false if
+    /// the peer has issued no spare ID. `pto` is the probe timeout of the path in use.
     pub(crate) fn begin_own(
         &mut self,
         now: Time,
@@ -65,19 +67,15 @@ impl Paths {
         open_route: impl FnOnce() -> u32,
         ids: &mut ConnectionIds,
     ) -> bool {
+        self.forget_left();
         let Some((id, _)) = ids.reserve() else {
             return false;
         };
         if let Some(unfinished) = self.own.path.take_if(|path| *path != self.active) {
             self.remove(unfinished);
         }
-        if self.table.len() >= MAX_PATHS {
-            let (active, keep) = (self.active, self.last_validated);
-            let left = (0..self.table.len()).find(|&at| at != active && Some(at) != keep);
-            if let Some(left) = left {
-                self.remove(left);
-            }
-        }
+        // The path in use and the one to return to are left.
+        debug_assert!(self.table.len() < MAX_PATHS);
         let mut path = Path::new(own.place, open_route());
         path.peer_id = Some(id);
         path.keeps_route = own.keeps_route;
@@ -98,17 +96,25 @@ impl Paths {
         true
     }
 
-    /// Finishes a move whose path is validated. Returns the path that came into use or stays so;
-    /// `None` if there is no such move.
+    /// Forgets the paths that were left after earlier moves: their IDs are replaced then.
+    fn forget_left(&mut self) {
+        while let Some(left) = self.table.iter().position(|path| path.expires_at.is_some()) {
+            self.remove(left);
+        }
+    }
+
+    /// Finishes a move whose path is validated. Returns true if the path comes into use now, and false
+    /// if it was in use before; `None` if there is no such move.
     pub(crate) fn finish_own(
         &mut self,
         now: Time,
         pto: Duration,
         ids: &mut ConnectionIds,
-    ) -> Option<PathIndex> {
+    ) -> Option<bool> {
         let validated = |index: &PathIndex| self.table[*index].is_validated();
         let index = self.own.path.filter(validated)?;
-        if index != self.active {
+        let comes_into_use = index != self.active;
+        if comes_into_use {
             if !self.has_peer_id(index, ids) {
                 // Without an ID of its own the path must not be used (RFC 9000 §9.5).
                 self.remove(index);
@@ -127,7 +133,7 @@ impl Paths {
                 path.validation.abandon();
             }
         }
-        Some(self.active)
+        Some(comes_into_use)
     }
 
     /// The state of the latest move, and its number.
@@ -169,6 +175,26 @@ impl Paths {
         }
         path.peer_id = ids.reserve().map(|(id, _)| id);
         path.peer_id.is_some()
+    }
+
+    /// Decides whether an address that the server prefers is used.
+    pub(crate) fn set_follows_preferred(&mut self, follows: bool) {
+        self.own.ignores_preferred = !follows;
+    }
+
+    /// Returns a path to the address that the server prefers, to be used once it is validated
+    /// (RFC 9000 §9.6.1). `None` if there is none of use.
+    pub(crate) fn to_preferred(&self, offered: &PreferredAddress) -> Option<OwnPath> {
+        let mut place = self.active().place();
+        if self.own.ignores_preferred {
+            return None;
+        }
+        place.tuple.peer = preferred(place.tuple.peer, offered)?;
+        Some(OwnPath {
+            place,
+            keeps_route: false,
+            is_at_once: false,
+        })
     }
 
     /// True if a path sends from a socket.

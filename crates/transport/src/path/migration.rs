@@ -69,6 +69,20 @@ impl Paths {
         }
     }
 
+    /// True if the path at `index` leads to another of our addresses than the one in use, and the peer
+    /// has not answered on it. A server asks there and does not follow before (RFC 9000 §9.6.2).
+    pub(crate) fn must_be_asked(&mut self, now: Time, index: PathIndex, pto: Duration) -> bool {
+        let (pto, here) = (self.validation_pto(pto), self.active().place());
+        let Some(path) = self.table.get_mut(index) else {
+            return false;
+        };
+        let is_waiting = !path.place().is_same_local(&here) && !path.is_validated();
+        if is_waiting {
+            path.validation.start(now, pto);
+        }
+        is_waiting
+    }
+
     /// Runs what is due. A path that comes into use again takes its ID along.
     pub(crate) fn on_timeout(&mut self, now: Time, ids: &mut ConnectionIds) -> PathsOutcome {
         let outcome = self.run_timers(now);

@@ -8,6 +8,7 @@ mod local;
 mod migration;
 pub mod network_path;
 pub mod paths;
+mod preferred;
 pub mod validation;
 
 pub use self::attempts::MigrationState;

@@ -32,6 +32,11 @@ impl Place {
         this.peer == that.peer && self.socket == other.socket && may_be_same(this.local, that.local)
     }
 
+    /// True if the local addresses are not known to differ.
+    pub fn is_same_local(&self, other: &Self) -> bool {
+        may_be_same(self.tuple.local, other.tuple.local)
+    }
+
     /// True if at most the ports differ, so that the network path is most likely the same
     /// (RFC 9000 §9.4).
     pub fn is_same_host(&self, other: &Self) -> bool {

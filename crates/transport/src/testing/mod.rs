@@ -357,6 +357,10 @@ impl Pair {
     /// Delivers a datagram to the end that has its address.
     pub(crate) fn deliver(&mut self, mut datagram: Datagram) {
         let to_server = self.server.has_address(datagram.to);
+        if !to_server && self.client.has_address(datagram.from) {
+            // There is no host.
+            return;
+        }
         let end = if to_server {
             &mut self.server
         } else {

@@ -16,6 +16,7 @@ use crate::testing::{Setup, client_address, steady};
 
 mod failures;
 mod forbidden;
+mod preferred;
 
 /// The second address of the client's host.
 fn second_ip() -> IpAddr {
@@ -33,17 +34,26 @@ fn pair() -> Pair {
 }
 
 fn with_server(change: impl FnOnce(&mut ServerConfig)) -> Pair {
+    let mut pair = unconnected(setup(change));
+    pair.connect();
+    pair
+}
+
+fn setup(change: impl FnOnce(&mut ServerConfig)) -> Setup {
     let mut server = ServerConfig::new(server_tls(&[b"test"]));
     server.transport = std::sync::Arc::new(steady());
     change(&mut server);
-    let mut pair = Pair::with(Setup {
+    Setup {
         server,
         ..Setup::default()
-    });
+    }
+}
+
+fn unconnected(setup: Setup) -> Pair {
+    let mut pair = Pair::with(setup);
     pair.client.knows_local = true;
     pair.client.also = vec![SocketAddr::new(second_ip(), client_address().port())];
     pair.client.sockets = vec![second_socket()];
-    pair.connect();
     pair
 }
 

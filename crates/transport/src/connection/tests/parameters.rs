@@ -307,7 +307,7 @@ fn preferred_address_counts_as_the_first_additional_id() {
     assert_eq!(
         pair.client.connection().path().peer,
         pair.server.address,
-        "it is not used"
+        "it is not used before it has answered"
     );
 }
 
@@ -475,6 +475,8 @@ fn unreachable_preferred_address_costs_nothing() {
     assert_eq!(received, 60_000);
     let server = pair.server.address;
     assert_eq!(pair.client.connection().path().peer, server);
-    assert!(pair.client.sent.iter().all(|sent| sent.to == server));
+    let elsewhere = pair.client.sent.iter().filter(|sent| sent.to != server);
+    let sizes: Vec<_> = elsewhere.map(|sent| sent.bytes.len()).collect();
+    assert!(sizes.len() <= 3, "limit K160: {sizes:?}");
     assert_eq!((pair.client_error(), pair.server_error()), (None, None));
 }

@@ -85,7 +85,7 @@ fn a_move_that_replaces_another_gives_its_path_up() {
         "it was given up, and has not failed"
     );
     answer(&mut paths, 1);
-    assert_eq!(paths.finish_own(Time::ZERO, PTO, &mut ids), Some(1));
+    assert_eq!(paths.finish_own(Time::ZERO, PTO, &mut ids), Some(true));
     assert_eq!(paths.active().place().socket, SocketId(2));
     assert_eq!(paths.own_move(), (2, MigrationState::Done));
 }

@@ -1,0 +1,178 @@
+//! Clients that move: to another socket, another local address, or another network.
+//! RFC 9000 §9.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::task::Poll;
+
+use courser_base::{Side, Time};
+use courser_transport::{ConnectionHandle, MigrationState, NewPath, SocketId};
+
+use crate::connection::Connection;
+use crate::endpoint::Endpoint;
+use crate::error::{BindError, MigrateError};
+use crate::runtime::{Current, Socket};
+use crate::shard::Locked;
+use crate::state::State;
+use crate::wakers::Topic;
+
+impl Endpoint {
+    /// Replaces the socket under live connections, and moves the connections that this endpoint has
+    /// started to it. Later connections use it too.
+    ///
+    /// A connection moves at once, with a fresh connection ID, and validates the path from the new
+    /// socket meanwhile (RFC 9000 §9.2). If it gets no answer, it returns to the socket before.
+    /// Round-trip time and congestion window start anew, unless both sockets are bound to the same
+    /// IP address (§9.4). Connections stay on the socket before if their handshake is not confirmed,
+    /// if the server has disabled migration or issued no spare connection ID, or if one of the ends
+    /// uses no connection IDs. So do connections that this endpoint has accepted. A socket is closed
+    /// when no connection needs it; an endpoint has at most 4.
+    ///
+    /// # Errors
+    /// When the socket cannot be used, there is no runtime, or it is one with sockets of its own, for
+    /// which there is [`Endpoint::rebind_to`]. Nothing changes then.
+    pub fn rebind(&self, socket: std::net::UdpSocket) -> Result<(), BindError> {
+        let socket = Current::require()?.adopt(socket)?;
+        self.replace_socket(socket)
+    }
+
+    /// Binds a socket to `addr` and moves to it, like [`Endpoint::rebind`]. Port 0 lets the system
+    /// choose.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, or there is no runtime. Nothing changes then.
+    pub fn rebind_to(&self, addr: SocketAddr) -> Result<(), BindError> {
+        let socket = Current::require()?.bind(addr)?;
+        self.replace_socket(socket)
+    }
+
+    fn replace_socket(&self, socket: Socket) -> Result<(), BindError> {
+        let (new, socket) = (socket.local_addr()?, Arc::new(socket));
+        let mut locked = self.lock();
+        let old = locked.outbox.sockets.newest().local_addr();
+        let is_same_ip = old.is_ok_and(|old| old.ip() == new.ip() && !new.ip().is_unspecified());
+        locked.change(|state, now| {
+            let id = state.outbox.add_socket(socket);
+            state.endpoint.set_socket(id);
+            state.move_clients(now, id, is_same_ip);
+        });
+        // It receives from the new socket too.
+        locked.driver.call();
+        Ok(())
+    }
+
+    /// Notes that the network has changed: connections that this endpoint has started send from
+    /// another address now, as after a change from one radio network to another.
+    ///
+    /// Connections move at once, as with [`Endpoint::rebind`], but to the same socket. Those that
+    /// cannot take a fresh connection ID send a PING, from which the server learns of the change.
+    pub fn network_changed(&self) {
+        self.lock().change(|state, now| {
+            let id = state.outbox.sockets.newest_id();
+            state.move_clients(now, id, false);
+        });
+    }
+}
+
+impl Connection {
+    /// Moves to another address of this machine, and waits until the path from there is validated.
+    ///
+    /// The socket must be bound to a wildcard address, or to `local`. The server is asked from there,
+    /// with a fresh connection ID, whether the path works, and data stays on the path in use
+    /// meanwhile (RFC 9000 §9.1, §9.5). Round-trip time, congestion window and datagram size start
+    /// anew. An earlier move that is not finished is given up.
+    ///
+    /// # Errors
+    /// [`MigrateError`]; the connection stays on its path.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, the move goes on.
+    pub async fn migrate(&self, local: IpAddr) -> Result<(), MigrateError> {
+        let now = self.0.shard.now();
+        let (handle, socket) = (self.0.handle, self.0.shard.socket());
+        let bound = socket.local_addr().map_err(|_| MigrateError::Address)?;
+        let is_there = bound.ip().is_unspecified() || bound.ip() == local;
+        let is_reachable = !bound.is_ipv4() || local.is_ipv4();
+        if !is_there || !is_reachable || !socket.has_address(local) {
+            return Err(MigrateError::Address);
+        }
+        let number = {
+            let mut locked = self.0.lock();
+            let id = locked.outbox.sockets.newest_id();
+            let connection = locked.open_connection(handle)?;
+            if connection.path().peer.is_ipv4() != local.to_canonical().is_ipv4() {
+                return Err(MigrateError::Address);
+            }
+            let path = NewPath {
+                local: Some(local),
+                socket: id,
+                is_same_address: false,
+                is_at_once: false,
+            };
+            let mut migrations = connection.migrations();
+            migrations.begin(now, &path)?;
+            let (number, _) = migrations.latest();
+            locked.used(handle, 0);
+            number
+        };
+        let check = move |locked: &mut Locked<'_>| {
+            let connection = match locked.open_connection(handle) {
+                Ok(connection) => connection,
+                Err(error) => return Poll::Ready(Err(error.into())),
+            };
+            match connection.migrations().latest() {
+                (latest, _) if latest != number => Poll::Ready(Err(MigrateError::Replaced)),
+                (_, MigrationState::Done) => Poll::Ready(Ok(())),
+                (_, MigrationState::Failed) => Poll::Ready(Err(MigrateError::NoAnswer)),
+                (_, MigrationState::None | MigrationState::Validating) => Poll::Pending,
+            }
+        };
+        self.0.wait(Topic::Migration, check).await
+    }
+
+    /// Notes that the network has changed, like [`Endpoint::network_changed`] for one connection.
+    /// Does nothing on a connection that was accepted.
+    pub fn network_changed(&self) {
+        let (now, handle) = (self.0.shard.now(), self.0.handle);
+        let mut locked = self.0.lock();
+        let id = locked.outbox.sockets.newest_id();
+        locked.move_client(now, handle, id, false);
+        locked.used(handle, 0);
+    }
+}
+
+impl State {
+    /// Moves all connections to a socket that the endpoint has started.
+    fn move_clients(&mut self, now: Time, socket: SocketId, is_same_ip: bool) {
+        let handles: Vec<_> = self.endpoint.handles().collect();
+        for handle in handles {
+            self.move_client(now, handle, socket, is_same_ip);
+        }
+    }
+
+    /// Moves a client's connection at once, or sends a PING if that is not allowed.
+    fn move_client(
+        &mut self,
+        now: Time,
+        handle: ConnectionHandle,
+        socket: SocketId,
+        is_same_ip: bool,
+    ) {
+        let Some(connection) = self.endpoint.connection_mut(handle) else {
+            return;
+        };
+        if connection.side() == Side::Server || connection.is_closed() {
+            return;
+        }
+        let path = NewPath {
+            local: None,
+            socket,
+            is_same_address: is_same_ip,
+            is_at_once: true,
+        };
+        if connection.migrations().begin(now, &path).is_err() {
+            connection.ping();
+        }
+        self.endpoint.touched(handle);
+    }
+}

@@ -1,0 +1,97 @@
+//! The sockets of an endpoint: the one in use, and earlier ones that connections still need.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_transport::{Endpoint, SocketId};
+
+use crate::runtime::Socket;
+
+/// Maximum of sockets of one endpoint (limit K161). A further one takes the place of the oldest.
+const MAX_SOCKETS: usize = 4;
+
+/// Time between two looks at who needs the earlier sockets: each asks all connections.
+const UPKEEP: Duration = Duration::from_millis(500);
+
+/// The sockets of an endpoint.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    /// Never empty. The last one is in use, the others are for connections that stay there.
+    list: Vec<(SocketId, Arc<Socket>)>,
+    /// Changes of the list so far.
+    generation: u32,
+    next_upkeep: Time,
+}
+
+impl Sockets {
+    pub(crate) fn new(socket: Arc<Socket>) -> Self {
+        Self {
+            list: vec![(SocketId::default(), socket)],
+            generation: 0,
+            next_upkeep: Time::ZERO,
+        }
+    }
+
+    /// Returns the socket in use.
+    pub(crate) fn newest(&self) -> &Arc<Socket> {
+        &self.list[self.list.len() - 1].1
+    }
+
+    /// Returns the ID of the socket in use.
+    pub(crate) fn newest_id(&self) -> SocketId {
+        self.list[self.list.len() - 1].0
+    }
+
+    /// Returns a socket, unless it was given up.
+    #[inline]
+    pub(crate) fn get(&self, id: SocketId) -> Option<&Arc<Socket>> {
+        let mut from_newest = self.list.iter().rev();
+        from_newest.find(|(at, _)| *at == id).map(|(_, it)| it)
+    }
+
+    /// Adds a socket, which is in use from now on.
+    pub(crate) fn add(&mut self, socket: Arc<Socket>) -> SocketId {
+        let id = SocketId(self.newest_id().0.wrapping_add(1));
+        if self.list.len() >= MAX_SOCKETS {
+            self.list.remove(0);
+        }
+        self.list.push((id, socket));
+        self.generation += 1;
+        id
+    }
+
+    /// Gives up an earlier socket that has failed.
+    pub(crate) fn give_up(&mut self, id: SocketId) {
+        if id != self.newest_id() {
+            self.list.retain(|(at, _)| *at != id);
+            self.generation += 1;
+        }
+    }
+
+    /// Closes earlier sockets that no connection needs.
+    pub(crate) fn close_unused(&mut self, now: Time, endpoint: &mut Endpoint) {
+        if self.list.len() == 1 || now < self.next_upkeep {
+            return;
+        }
+        self.next_upkeep = now + UPKEEP;
+        let before = self.list.len();
+        self.list.retain(|(id, _)| endpoint.uses_socket(*id));
+        self.generation += u32::from(self.list.len() != before);
+    }
+
+    /// Returns the maximum of datagrams in one send call on any of the sockets.
+    pub(crate) fn gso_segments(&self) -> usize {
+        let each = self.list.iter().map(|(_, socket)| socket.gso_segments());
+        each.min().unwrap_or(1)
+    }
+
+    /// Returns the list, if it is another one than that of `generation`.
+    pub(crate) fn changed_since(
+        &self,
+        generation: &mut u32,
+    ) -> Option<Vec<(SocketId, Arc<Socket>)>> {
+        let old = std::mem::replace(generation, self.generation);
+        (old != self.generation).then(|| self.list.clone())
+    }
+}
