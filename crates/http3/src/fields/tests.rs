@@ -452,7 +452,38 @@ fn writes_connect_without_scheme_and_path() {
     let mut extended = connect("https://example.org/chat");
     extended.extensions_mut().insert(Protocol::WEBSOCKET);
     let lines = sent(extended).expect("whole");
-    assert!(has(&lines, ":protocol") && has(&lines, ":path"));
+    for (name, value) in [
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":authority", "example.org"),
+        (":path", "/chat"),
+    ] {
+        assert!(
+            lines.contains(&(name.to_owned(), value.to_owned())),
+            "{lines:?}"
+        );
+    }
+}
+
+/// §4.2, §4.5: a response has no fields of a connection either.
+#[test]
+fn writes_responses_without_fields_of_a_connection() {
+    let response = Response::builder()
+        .header("Connection", "upgrade, X-Hop")
+        .header("X-Hop", "1")
+        .header("Keep-Alive", "5")
+        .header("Transfer-Encoding", "chunked")
+        .header("Upgrade", "websocket")
+        .header("Server", "x")
+        .body(())
+        .expect("a response");
+    let (parts, ()) = response.into_parts();
+    let fields = FieldsToSend::response(&parts.status, &parts.headers);
+    let names: Vec<_> = fields
+        .lines()
+        .map(|line| String::from_utf8_lossy(line.name).into_owned())
+        .collect();
+    assert_eq!(names, [":status", "server"]);
 }
 
 #[test]

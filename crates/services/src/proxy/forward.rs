@@ -211,6 +211,24 @@ mod tests {
         assert_eq!(parts.headers["host"], "example.org:4433");
     }
 
+    /// RFC 9204 §4.5.4, §7.1.3: what arrived as a literal that stays one leaves as one.
+    #[test]
+    fn values_that_must_stay_literals_stay_so() {
+        let mut secret = HeaderValue::from_static("key");
+        secret.set_sensitive(true);
+        let mut request = parts(&[("x-open", "1")]);
+        request.headers.insert("x-secret", secret.clone());
+        prepare_request(&mut request, None, false);
+        let response = http::Response::builder().header("x-open", "1");
+        let mut response = response.body(()).expect("a response").into_parts().0;
+        response.headers.insert("x-secret", secret);
+        prepare_response(&mut response, Version::HTTP_3);
+        for headers in [&request.headers, &response.headers] {
+            assert!(headers["x-secret"].is_sensitive());
+            assert!(!headers["x-open"].is_sensitive());
+        }
+    }
+
     #[test]
     fn bytes_beside_a_token_do_not_hide_it() {
         let mut parts = parts(&[("x-mine", "1")]);

@@ -307,6 +307,29 @@ fn missing_client_certificate_is_refused_only_if_required() {
     assert_eq!(refused(strict).alert, Some(116), "certificate_required");
 }
 
+/// RFC 9001 §4.4.
+#[test]
+fn no_certificate_is_asked_for_after_the_handshake() {
+    let authority = Authority::new("clients");
+    let mut lenient = options();
+    lenient.1.client_authentication = ClientAuthentication::Optional(authority.roots());
+    let (client, server) = tls(lenient);
+    let (mut client, mut server) = start(&client, &server);
+    server.read(&client.flight()).unwrap();
+    client.read(&server.flight()).unwrap();
+    server.read(&client.flight()).unwrap();
+    assert!(!server.session.is_handshaking());
+    assert_eq!(server.session.peer_certificates(), None, "it showed none");
+    let flights = server.flight();
+    assert!(!flights.is_empty());
+    for (level, bytes) in flights {
+        assert_eq!(level, EncryptionLevel::OneRtt);
+        for message in messages::split(&bytes) {
+            assert_eq!(message[0], 4, "NewSessionTicket");
+        }
+    }
+}
+
 #[test]
 fn client_certificate_of_another_authority_is_refused() {
     let mut options = options();

@@ -91,11 +91,21 @@ impl Bench {
 
     /// The peer acknowledges one packet.
     fn ack(&mut self, id: SpaceId, number: u64) -> Result<Acknowledged, TransportError> {
+        self.ack_after(id, number, 0)
+    }
+
+    /// The peer acknowledges one packet and says that it waited for `delay` units of 8 µs.
+    fn ack_after(
+        &mut self,
+        id: SpaceId,
+        number: u64,
+        delay: u64,
+    ) -> Result<Acknowledged, TransportError> {
         let mut bytes = [0; 64];
         let mut writer = Writer::new(&mut bytes);
         let mut ranges = courser_base::RangeSet::default();
         ranges.insert_one(number);
-        assert!(Ack::write(&mut writer, &ranges, 0, None, 1));
+        assert!(Ack::write(&mut writer, &ranges, delay, None, 1));
         let len = writer.position();
         let Some(Ok(Frame::Ack(frame))) = Frames::new(&bytes[..len]).next() else {
             panic!("an ACK frame");
@@ -293,6 +303,84 @@ fn discarded_keys_take_their_packets_out_of_flight() {
     assert_eq!(bench.recovery.route().stats().bytes_in_flight, 0);
     assert_eq!(bench.recovery.next_number(SpaceId::Initial), None);
     assert_eq!(bench.recovery.remembered(SpaceId::Initial), 0);
+}
+
+/// RFC 9002 §6.2.2.
+#[test]
+fn discarded_keys_start_the_probe_timeouts_anew() {
+    for id in [SpaceId::Initial, SpaceId::Handshake] {
+        let mut bench = Bench::new(Side::Client);
+        bench.recovery.open_space(id);
+        bench.send(id, 0);
+        let first = bench.expire();
+        bench.send(id, 0);
+        bench.expire();
+        assert_eq!(bench.recovery.pto_count(), 2, "{id:?}");
+        bench.recovery.discard_space(id);
+        assert_eq!(bench.recovery.pto_count(), 0, "{id:?}");
+        bench.recovery.on_handshake_complete();
+        bench.recovery.on_handshake_confirmed();
+        assert_eq!(bench.recovery.loss_timer(u64::MAX), None, "{id:?}");
+        bench.send(APPLICATION, 0);
+        assert!(bench.expire() < first * 2, "{id:?}: not doubled");
+    }
+}
+
+/// RFC 9002 §6.3.
+#[test]
+fn a_retry_starts_loss_recovery_anew() {
+    let mut bench = Bench::new(Side::Client);
+    bench.recovery.open_space(SpaceId::Initial);
+    let window = bench.recovery.route().window();
+    let first = bench.send(SpaceId::Initial, 0);
+    let waited = bench.expire();
+    bench.send(SpaceId::Initial, 0);
+    bench.expire();
+    bench.recovery.on_retry(bench.now);
+    assert_eq!(bench.recovery.pto_count(), 0);
+    assert_eq!(bench.recovery.route().stats().bytes_in_flight, 0);
+    assert_eq!(bench.recovery.route().window(), window);
+    assert_eq!(bench.recovery.stats().packets_lost, 0);
+    let next = bench.send(SpaceId::Initial, 0);
+    assert!(next > first + 1, "numbers go on (RFC 9000 §17.2.5.3)");
+    assert_eq!(bench.expire(), waited, "not doubled");
+}
+
+/// RFC 9002 §5.3.
+#[test]
+fn delays_that_are_told_during_the_handshake_mean_nothing() {
+    let smoothed = |delay| {
+        let mut bench = Bench::new(Side::Client);
+        bench.recovery.open_space(SpaceId::Initial);
+        for time in [RTT, RTT * 2] {
+            let number = bench.send(SpaceId::Initial, 0);
+            bench.now += time;
+            let acknowledged = bench.ack_after(SpaceId::Initial, number, delay);
+            assert!(acknowledged.is_ok());
+        }
+        bench.recovery.route().rtt().smoothed()
+    };
+    // An eighth of the second sample, without 10 ms that the peer may have waited.
+    assert_eq!(smoothed(0), RTT + RTT / 8);
+    assert_eq!(smoothed(1250), smoothed(0));
+}
+
+/// RFC 9002 §7.4: no loss is ignored, whatever keys the peer had.
+#[test]
+fn losses_count_in_every_space() {
+    for id in SpaceId::ALL {
+        let mut bench = Bench::new(Side::Server);
+        if id != APPLICATION {
+            bench.recovery.open_space(id);
+        }
+        let numbers: Vec<_> = (0..5).map(|offset| bench.send(id, offset)).collect();
+        let window = bench.recovery.route().window();
+        bench.now += RTT;
+        bench.ack(id, numbers[4]).expect("it was sent");
+        assert_eq!(bench.recovery.stats().packets_lost, 2, "{id:?}");
+        assert_eq!(bench.recovery.stats().congestion_events, 1, "{id:?}");
+        assert!(bench.recovery.route().window() < window, "{id:?}");
+    }
 }
 
 #[test]

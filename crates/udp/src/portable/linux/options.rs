@@ -127,3 +127,29 @@ const IPV6_RECVPKTINFO: SocketOption = (libc::SOL_IPV6, libc::IPV6_RECVPKTINFO);
 const IPV6_MTU_DISCOVER: SocketOption = (libc::SOL_IPV6, libc::IPV6_MTU_DISCOVER);
 const IPV6_DONTFRAG: SocketOption = (libc::SOL_IPV6, libc::IPV6_DONTFRAG);
 const SELECT_ERR_QUEUE: SocketOption = (libc::SOL_SOCKET, libc::SO_SELECT_ERR_QUEUE);
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    /// RFC 9000 §14: DF is set on both IP versions, whatever the kernel knows of the path.
+    #[test]
+    fn datagrams_are_never_fragmented() {
+        for local in ["127.0.0.1:0", "[::1]:0"] {
+            let local: SocketAddr = local.parse().expect("an address");
+            let Ok(socket) = UdpSocket::bind(local) else {
+                assert!(local.is_ipv6(), "no IPv4");
+                continue;
+            };
+            let read = |option| sockopt::get(socket.as_fd(), option).expect("it is known");
+            set_all(socket.as_fd(), local);
+            assert_eq!(read(IP_MTU_DISCOVER), libc::IP_PMTUDISC_PROBE, "{local}");
+            if local.is_ipv6() {
+                assert_eq!(read(IPV6_MTU_DISCOVER), libc::IPV6_PMTUDISC_PROBE);
+                assert_eq!(read(IPV6_DONTFRAG), 1);
+            }
+        }
+    }
+}
