@@ -12,6 +12,7 @@ use super::body::Body;
 use super::datagrams::Datagrams;
 use super::error::Error;
 use super::failure::Failure;
+use super::giving_up::Asking;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::shared::{Guard, SentHead, Shared};
@@ -88,18 +89,20 @@ impl Client {
             head,
             datagrams,
         } = self.begin(&mut parts, length).await?;
+        let asking = Asking::default();
         if body.is_end_stream() && !is_connect {
             let sent = ignore_stop(outgoing.send(head, super::Empty, None).await);
             if let Err(error) = sent {
                 return Err(self.explain(error, incoming.stream()).await);
             }
         } else {
-            runtime::spawn(async move {
+            runtime::spawn(asking.unless_given_up(async move {
                 // An error is reported to the task that waits for the response.
                 let _ = outgoing.send(head, body, length).await;
-            });
+            }));
         }
         let (mut response, incoming) = self.response(incoming, &parts).await?;
+        asking.on_response();
         if let Some(datagrams) = datagrams {
             response.0.extensions_mut().insert(datagrams);
         }
@@ -205,6 +208,10 @@ impl Client {
             fields.set_content_length(length);
         }
         self.check(parts).await?;
+        // §5.2: not even a stream that is reset at once.
+        if self.0.has_goaway() {
+            return Err(Error::GoingAway);
+        }
         let (send, receive) = match self.0.quic.open_bi().await {
             Ok(streams) => streams,
             Err(error) => {

@@ -11,6 +11,7 @@ mod driver;
 mod error;
 mod failure;
 mod first_poll;
+mod giving_up;
 #[doc(hidden)]
 pub mod hooks;
 mod http_service;

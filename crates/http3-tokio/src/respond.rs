@@ -90,6 +90,9 @@ impl Respond {
     /// Sends the response: its header section, content as the body provides it, trailers and the
     /// end. Adds a `content-length` if the body reports its exact size.
     ///
+    /// An interim response (1xx) cannot be the last one. An empty response with status 500 is sent
+    /// in its place.
+    ///
     /// Returns when everything is written. Delivery may take longer. Complete content of less than
     /// 64 KiB is held back for a millisecond or two until the end of its body is known, so that
     /// both are sent in one packet.
@@ -115,8 +118,14 @@ impl Respond {
             offer: _,
         } = self;
         // Before the first wait, so that the future need not hold these variables.
-        let (parts, body) = response.into_parts();
-        let has_content = method != Method::HEAD && may_have_content(parts.status);
+        let (mut parts, body) = response.into_parts();
+        let is_final = !parts.status.is_informational();
+        if !is_final {
+            // The client would wait for another one, and 101 is malformed (RFC 9114 §4.5).
+            parts.status = StatusCode::INTERNAL_SERVER_ERROR;
+            parts.headers.clear();
+        }
+        let has_content = is_final && method != Method::HEAD && may_have_content(parts.status);
         let mut fields = FieldsToSend::response(&parts.status, &parts.headers);
         let mut length = None;
         if has_content && method != Method::CONNECT {

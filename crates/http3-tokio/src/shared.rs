@@ -192,6 +192,11 @@ impl Shared {
         state.failure.is_some() || state.http.peer_goes_away()
     }
 
+    /// Returns true if the peer has sent a GOAWAY.
+    pub(super) fn has_goaway(&self) -> bool {
+        self.lock().http.peer_goes_away()
+    }
+
     /// Returns true if a GOAWAY of the server excludes this request.
     pub(super) fn is_refused(&self, stream: u64) -> bool {
         self.lock().http.is_refused(stream)

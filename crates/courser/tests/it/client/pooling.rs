@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use courser::client::HttpVersion;
+use courser::client::{ErrorKind, HttpVersion};
 use http::{Request, Response};
 use http_body_util::Full;
 
@@ -29,6 +29,30 @@ async fn many_requests_at_once_share_one_connection() {
             within(request).await.expect("no panic");
         }
         assert_eq!(server.connections.counts(), expected, "{version:?}");
+    }
+}
+
+/// RFC 9114 §3.3: a connection to the same address does not help a name that its certificate lacks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn origins_that_the_certificate_does_not_name_get_no_connection_of_another() {
+    for version in [HttpVersion::Http3Only, HttpVersion::Http2] {
+        let server = Server::start(Speaks::Both, echo()).await;
+        let client = builder(&server)
+            .resolve("other.test", 0, [server.address.ip()])
+            .version(version)
+            .build()
+            .expect("a client");
+        let port = server.address.port();
+        for name in ["localhost", "example.test"] {
+            let url = format!("https://{name}:{port}/");
+            let response = within(client.get(&url)).await.expect("answered");
+            assert_eq!(response.status(), 200, "{version:?} {name}");
+        }
+        let url = format!("https://other.test:{port}/");
+        let error = within(client.get(&url)).await.expect_err("another name");
+        assert_eq!(error.kind(), ErrorKind::Certificate, "{version:?}: {error}");
+        let response = within(client.get(&server.url("/"))).await;
+        assert_eq!(response.expect("answered").status(), 200, "{version:?}");
     }
 }
 

@@ -7,6 +7,7 @@ mod heads;
 mod hostile;
 mod interim;
 mod rules;
+mod senders;
 mod small_windows;
 mod upgrade;
 

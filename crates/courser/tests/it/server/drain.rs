@@ -164,17 +164,32 @@ async fn readiness_goes_before_the_door_closes() {
 /// A client that remembers Alt-Svc would try a closed port.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn alt_svc_is_taken_back() {
-    let (running, go_on) = start(|server| server);
-    let (mut client, response) = begun(&running, Protocol::Http2).await;
-    running.handle.drain();
-    until(|| running.handle.stats().draining).await;
-    // Sent before the client has received GOAWAY; otherwise there is nothing to check.
-    if let Ok(response) = within(client.get("/")).await {
-        assert_eq!(response.headers()["alt-svc"], "clear");
+    let (arrived, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (arrives, goes_on) = (arrived.clone(), go_on.clone());
+    let late = move || {
+        let (arrives, goes_on) = (arrives.clone(), goes_on.clone());
+        async move {
+            arrives.notify_one();
+            goes_on.notified().await;
+            "late"
+        }
+    };
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let app = Router::new().route("/", get(late.clone()));
+        let running = start_with(app, |server| server);
+        let address = running.handle.local_addr();
+        let client = Client::connect(protocol, address, &running.identity).await;
+        let mut client = client.expect("a server");
+        let asking = crate::common::spawn(async move { client.get("/").await });
+        within(arrived.notified()).await;
+        running.handle.drain();
+        until(|| running.handle.stats().draining).await;
+        // The response begins when the server is draining.
+        go_on.notify_one();
+        let response = within(asking).await.expect("no panic").expect("answered");
+        assert_eq!(response.headers()["alt-svc"], "clear", "{protocol}");
+        assert_eq!(within(text(response)).await, "late");
     }
-    go_on.notify_waiters();
-    go_on.notify_one();
-    assert_eq!(within(text(response)).await, " end");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,95 @@
+//! The end of an upload whose request is given up before its response.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use courser_base::Mutex;
+
+/// The owner of a request whose content another task sends. If it is dropped before the response
+/// has arrived, that task ends, and its stream is reset (RFC 9114 §4.1.1).
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    state: Arc<Mutex<State>>,
+    is_answered: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_given_up: bool,
+    /// The task that sends the content.
+    sender: Option<Waker>,
+}
+
+impl Asking {
+    /// Runs `sending` until it is over or the request is given up.
+    pub(super) fn unless_given_up<F: Future>(
+        &self,
+        sending: F,
+    ) -> impl Future<Output = ()> + use<F> {
+        let state = Arc::clone(&self.state);
+        async move {
+            let mut sending = pin!(sending);
+            std::future::poll_fn(|cx| {
+                let mut state = state.lock();
+                if state.is_given_up {
+                    return Poll::Ready(());
+                }
+                if !state
+                    .sender
+                    .as_ref()
+                    .is_some_and(|sender| sender.will_wake(cx.waker()))
+                {
+                    state.sender = Some(cx.waker().clone());
+                }
+                drop(state);
+                sending.as_mut().poll(cx).map(drop)
+            })
+            .await;
+        }
+    }
+
+    /// Lets the content go on, because the response has arrived.
+    pub(super) fn on_response(mut self) {
+        self.is_answered = true;
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.is_given_up = true;
+        let sender = state.sender.take();
+        drop(state);
+        if let Some(sender) = sender {
+            sender.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::task::Context;
+
+    use super::*;
+
+    /// Polls an endless upload before and after `end`. Returns whether it was over.
+    fn is_over_after(end: impl FnOnce(Asking)) -> (bool, bool) {
+        let asking = Asking::default();
+        let mut sending = pin!(asking.unless_given_up(pending::<()>()));
+        let mut cx = Context::from_waker(Waker::noop());
+        let before = sending.as_mut().poll(&mut cx).is_ready();
+        end(asking);
+        (before, sending.as_mut().poll(&mut cx).is_ready())
+    }
+
+    #[test]
+    fn an_upload_ends_with_its_request_and_not_with_its_response() {
+        assert_eq!(is_over_after(drop), (false, true));
+        assert_eq!(is_over_after(Asking::on_response), (false, false));
+    }
+}
