@@ -130,11 +130,6 @@ impl LossDetector {
         trigger
     }
 
-    /// Clears the timer when the keys of the space are discarded. RFC 9002 §6.4.
-    pub fn on_keys_discarded(&mut self) {
-        self.loss_time = None;
-    }
-
     /// Returns the time threshold: a packet older than an acknowledged one is lost when it was sent
     /// longer ago than this. RFC 9002 §6.1.2.
     pub fn time_threshold(&self, rtt: &RttEstimator) -> Duration {

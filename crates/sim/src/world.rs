@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use crate::link::{DuplexSpec, Link, LinkSpec, Nat};
+use crate::link::{DuplexSpec, Link, Nat};
 use crate::machine::Bells;
 use crate::node::Node;
 use crate::packet::{Packet, TooBig};
@@ -144,13 +144,6 @@ impl World {
             before.is_none_or(|before| before == id),
             "{address} is taken"
         );
-    }
-
-    /// Adds one direction of a link, which carries no packets until it is part of a
-    /// [route](World::route).
-    pub fn add_link(&mut self, name: &str, spec: &LinkSpec) -> LinkId {
-        let link = Link::new(spec, self.seed_for(name));
-        self.add_wire(name.to_owned(), link)
     }
 
     fn add_wire(&mut self, name: String, link: Link) -> LinkId {

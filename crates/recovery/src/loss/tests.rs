@@ -147,15 +147,6 @@ fn packets_not_in_flight_are_never_lost() {
     assert_eq!(detector.loss_time(), None);
 }
 
-/// RFC 9002 §6.4.
-#[test]
-fn discarded_keys_leave_no_timer() {
-    let (mut sent, mut detector) = acked(10, 2);
-    detect(at(10), &mut sent, &mut detector);
-    detector.on_keys_discarded();
-    assert_eq!(detector.loss_time(), None);
-}
-
 #[test]
 fn clocks_that_stand_still_or_run_back_lose_nothing_by_time() {
     let (mut sent, mut detector) = acked(10, 2);
