@@ -106,6 +106,36 @@ fn update_of_either_end_is_followed_by_the_other() {
     }
 }
 
+/// RFC 9001 §6.3: a packet of the next phase waits for no derivation, which would show by its time.
+#[test]
+fn the_key_of_the_next_phase_is_there_before_the_update() {
+    for suite in SUITES {
+        let (mut client, mut server) = ends(suite);
+        for round in 0..4_u64 {
+            exchange(&mut client, &mut server, 2 * round);
+            let before = state(&server);
+            client.update(2 * round + 1);
+            let packet = send(&mut client, 2 * round + 1);
+            let mut payload = packet.payload.clone();
+            let opened = server
+                .receive
+                .next
+                .open(packet.number, &HEADER, &mut payload);
+            assert_eq!(opened.ok(), Some(b"payload".len()), "{suite} {round}");
+            assert_eq!(
+                state(&server),
+                before,
+                "{suite} {round}: nothing is derived"
+            );
+            assert_eq!(receive(&mut server, &packet), Ok(true), "{suite} {round}");
+            let back = send(&mut server, 2 * round + 1);
+            receive(&mut client, &back).unwrap();
+            client.on_packet_acked(2 * round + 1);
+            server.on_packet_acked(2 * round + 1);
+        }
+    }
+}
+
 #[test]
 fn both_ends_may_update_at_once() {
     let (mut client, mut server) = aes_ends();

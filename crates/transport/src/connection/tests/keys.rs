@@ -220,6 +220,8 @@ fn second_update_without_an_acknowledgement_of_the_first_is_an_error() {
     assert!(pair.server.connection().is_closed());
 }
 
+/// RFC 9001 §6.4: old keys were used above a number of the new ones. Old keys are not tried on a
+/// number above one of the new keys (§5.5), so this shows when the lower number arrives later.
 #[test]
 fn newer_keys_on_an_older_packet_are_an_error() {
     let (mut pair, eye) = Pair::watched_and_connected();

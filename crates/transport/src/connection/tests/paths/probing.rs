@@ -1,6 +1,8 @@
 //! Datagrams of path validation: their frames, their pace and their repetition. RFC 9000 §8.2, §9.
 
 use super::*;
+use crate::path::network_path::Path;
+use crate::path::paths::Paths;
 
 /// Returns the frames of the server's 1-RTT packets to `to`, from datagram `from` on.
 fn frames_to(
@@ -120,4 +122,24 @@ fn a_response_over_another_path_proves_the_address() {
     from_elsewhere(&mut pair, client_address(), &response);
     assert_eq!(server_peer(&mut pair), other_host());
     assert!(is_validated(&mut pair), "RFC 9000 §8.2.2");
+}
+
+/// RFC 9000 §9.3.2: there is no address left to which a CONNECTION_CLOSE could be sent.
+#[test]
+fn without_a_proven_address_the_connection_ends_in_silence() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    // The first address is no longer proven.
+    let connection = pair.server.connection();
+    let (tuple, route) = (connection.path(), connection.recovery.route().id());
+    connection.paths = Paths::new(Path::new(tuple, route), RTT * 3);
+    pair.client.address = other_host();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
+    ping(&mut pair);
+    pair.run_for(RTT / 2);
+    assert_eq!(server_peer(&mut pair), other_host());
+    pair.run_for(Duration::from_secs(2));
+    let over = Event::Lost(ConnectionError::TimedOut);
+    assert!(pair.server.has(&over), "{:?}", pair.server.events);
+    let closes = |frame: &Frame<'_>| matches!(frame, Frame::ConnectionClose(_));
+    assert_eq!(sent_with(&pair, &eye, closes), []);
 }
