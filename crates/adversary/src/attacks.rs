@@ -30,6 +30,7 @@ mod priority_flood;
 mod qpack_bomb;
 mod rapid_reset;
 mod replay;
+mod reset_at;
 mod retire_flood;
 mod settings_flood;
 mod slow_body;
@@ -65,6 +66,7 @@ pub const ALL: &[Plan] = &[
     key_update_flood::PLAN,
     replay::PLAN,
     rapid_reset::PLAN,
+    reset_at::PLAN,
     no_credit::PLAN,
     drip_credit::PLAN,
     header_bomb::PLAN,

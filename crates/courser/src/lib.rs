@@ -116,7 +116,8 @@ pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ConnectionError, ConnectionStats,
     DatagramFate, DatagramStats, EarlyData, EndpointConfig, EndpointStats, FrameCounts,
     KeyUpdateBlocked, MemoryTokenStore, PathStats, PeerClose, RecvStreamStats, ReplyLimits,
-    RetryPolicy, SendStreamStats, TokenStore, TransportConfig, TransportError, UdpStats,
+    ResetAtError, RetryPolicy, SendStreamStats, TokenStore, TransportConfig, TransportError,
+    UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{

@@ -51,8 +51,8 @@ pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ClosedStream, ConnectionError,
     ConnectionStats, DatagramFate, DatagramStats, EarlyData, EndpointConfig, EndpointStats,
     FrameCounts, KeyUpdateBlocked, MemoryTokenStore, PathStats, PeerClose, RecvStreamStats,
-    ReplyLimits, RetryPolicy, SendStreamStats, TokenStore, TransportConfig, TransportError,
-    UdpStats,
+    ReplyLimits, ResetAtError, RetryPolicy, SendStreamStats, TokenStore, TransportConfig,
+    TransportError, UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{

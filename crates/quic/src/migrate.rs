@@ -171,7 +171,7 @@ impl State {
             is_at_once: true,
         };
         if connection.migrations().begin(now, &path).is_err() {
-            connection.ping();
+            connection.pings().request();
         }
         self.endpoint.touched(handle);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use courser_transport::{self as transport, ClosedStream, ConnectionHandle};
+use courser_transport::{self as transport, ClosedStream, ConnectionHandle, ResetAtError};
 use courser_wire::StreamId;
 use tokio::io::AsyncWrite;
 
@@ -245,6 +245,47 @@ impl SendStream {
         let slot = locked.slot(handle);
         let id = self.half.stream.id;
         slot.end_watches(id, &Err(WriteError::ClosedStream), &mut woken);
+        locked.woken.append(&mut woken);
+        locked.used(handle, 0);
+        Ok(())
+    }
+
+    /// Gives the stream up as [`reset`](SendStream::reset) does, but still delivers its first
+    /// `reliable_size` bytes, or as many of them as were written.
+    ///
+    /// The peer reads these bytes and then gets [`ReadError::Reset`](crate::ReadError::Reset) with
+    /// `code`. A second call, or `reset`, can only reduce the size and keeps the code of the first.
+    /// The size is in bytes from the start of the stream.
+    /// draft-ietf-quic-reliable-stream-reset-10.
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # async fn give_up(stream: &mut courser::SendStream, header: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+    /// stream.write_all(header).await?;
+    /// stream.write_all(b"content that is found to be outdated").await?;
+    /// stream.reset_at(7u32.into(), header.len() as u64)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ResetAtError::Unsupported`] when the peer does not accept such resets: use `reset`.
+    /// [`ResetAtError::ClosedStream`] when the stream was reset before, is delivered already, or
+    /// the connection is over.
+    pub fn reset_at(&mut self, code: VarInt, reliable_size: u64) -> Result<(), ResetAtError> {
+        let handle = self.connection.handle;
+        let mut locked = self.connection.lock();
+        let Ok(connection) = locked.open_connection(handle) else {
+            return Err(ResetAtError::ClosedStream);
+        };
+        connection
+            .streams()
+            .reset_at(self.half.stream.id, code.into_inner(), reliable_size)?;
+        self.half.was_reset = true;
+        let mut woken = Vec::new();
+        let slot = locked.slot(handle);
+        slot.wakers
+            .give_up_beyond(self.half.stream.id, reliable_size, &mut woken);
+        slot.wakers.wake_blocked(self.half.stream.id, &mut woken);
         locked.woken.append(&mut woken);
         locked.used(handle, 0);
         Ok(())

@@ -277,7 +277,19 @@ impl ConnectionWakers {
         woken: &mut Vec<Waker>,
     ) {
         if let Some(watchers) = &mut self.watchers {
-            watchers.settle(id, up_to, result, woken);
+            watchers.settle_if(id, |len| len <= up_to, result, woken);
+        }
+    }
+
+    /// Ends watches for more than `len` bytes of a stream, which are not delivered any more.
+    pub(crate) fn give_up_beyond(&mut self, id: StreamId, len: u64, woken: &mut Vec<Waker>) {
+        if let Some(watchers) = &mut self.watchers {
+            watchers.settle_if(
+                id,
+                |awaited| awaited > len,
+                &Err(WriteError::ClosedStream),
+                woken,
+            );
         }
     }
 

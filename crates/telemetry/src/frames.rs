@@ -48,6 +48,17 @@ pub enum FrameRecord {
         /// True if the data ends the stream.
         fin: bool,
     },
+    /// A RESET_STREAM_AT frame.
+    ResetStreamAt {
+        /// ID of the stream.
+        id: StreamId,
+        /// The application's error code.
+        error_code: u64,
+        /// The final size in bytes.
+        final_size: u64,
+        /// The bytes that are delivered.
+        reliable_size: u64,
+    },
     /// A RESET_STREAM frame.
     ResetStream {
         /// ID of the stream.
@@ -191,6 +202,12 @@ fn record_of(frame: &Frame<'_>, ack_delay_exponent: u64) -> FrameRecord {
         },
         Frame::Datagram(frame) => FrameRecord::Datagram {
             len: frame.data.len(),
+        },
+        Frame::ResetStreamAt(frame) => FrameRecord::ResetStreamAt {
+            id: frame.id,
+            error_code: frame.error_code,
+            final_size: frame.final_size,
+            reliable_size: frame.reliable_size,
         },
         Frame::ResetStream(frame) => FrameRecord::ResetStream {
             id: frame.id,

@@ -11,6 +11,8 @@ pub struct FrameCounts {
     pub ack: u64,
     /// RESET_STREAM frames. RFC 9000 §19.4.
     pub reset_stream: u64,
+    /// RESET_STREAM_AT frames. draft-ietf-quic-reliable-stream-reset-10 §4.
+    pub reset_stream_at: u64,
     /// STOP_SENDING frames. RFC 9000 §19.5.
     pub stop_sending: u64,
     /// CRYPTO frames. RFC 9000 §19.6.
@@ -60,6 +62,7 @@ impl FrameCounts {
             Frame::Ping => &mut self.ping,
             Frame::Ack(_) => &mut self.ack,
             Frame::ResetStream(_) => &mut self.reset_stream,
+            Frame::ResetStreamAt(_) => &mut self.reset_stream_at,
             Frame::StopSending(_) => &mut self.stop_sending,
             Frame::Crypto(_) => &mut self.crypto,
             Frame::NewToken(_) => &mut self.new_token,

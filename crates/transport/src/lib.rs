@@ -53,6 +53,6 @@ pub use path::{MigrationState, NewPath};
 pub use pings::Pings;
 pub use rng::Rng;
 pub use stream::{
-    BlockedBy, ClosedStream, FinishError, ReadError, RecvStreamStats, SendStreamStats, StreamEvent,
-    Streams, Undelivered, WriteError,
+    BlockedBy, ClosedStream, FinishError, ReadError, RecvStreamStats, ResetAtError,
+    SendStreamStats, StreamEvent, Streams, Undelivered, WriteError,
 };

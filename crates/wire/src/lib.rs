@@ -28,8 +28,8 @@ pub use error_code::{ApplicationErrorCode, TransportErrorCode};
 pub use frame::{
     Ack, AckRanges, CloseKind, ConnectionClose, Crypto, DataBlocked, Datagram, Frame, FrameError,
     FrameType, Frames, MaxData, MaxStreamData, MaxStreams, NewConnectionId, NewToken,
-    PathChallenge, PathResponse, ResetStream, RetireConnectionId, StopSending, Stream,
-    StreamDataBlocked, StreamsBlocked,
+    PathChallenge, PathResponse, ResetStream, ResetStreamAt, RetireConnectionId, StopSending,
+    Stream, StreamDataBlocked, StreamsBlocked,
 };
 pub use packet::{
     LongHeader, MIN_INITIAL_DATAGRAM, Packet, PacketError, PacketKind, Packets, RetryParts,

@@ -1,6 +1,6 @@
 //! The progress of streams: statistics, acknowledged bytes, writers that wait.
 
-use courser::{BlockedBy, ConnectionError, TransportConfig, WriteError};
+use courser::{BlockedBy, ConnectionError, ResetAtError, TransportConfig, WriteError};
 use futures_util::FutureExt;
 
 use crate::common::{pair, pair_between, until, within};
@@ -133,4 +133,50 @@ async fn weak_handle_does_not_keep_the_connection() {
     drop(again);
     assert!(weak.clone().upgrade().is_none());
     within(10, server.closed()).await;
+}
+
+#[tokio::test]
+async fn reset_with_a_reliable_size_delivers_the_beginning() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let mut send = client.open_uni().await.expect("allowed");
+    send.write_all(b"header").await.expect("room");
+    let header = send.acknowledged();
+    send.write_all(&[7; 10_000]).await.expect("room");
+    let rest = send.acknowledged();
+    send.reset_at(9u32.into(), 6).expect("open");
+    assert_eq!(within(10, rest).await, Err(WriteError::ClosedStream));
+    assert_eq!(within(10, header).await, Ok(()));
+    let mut receive = within(10, server.accept_uni()).await.expect("opened");
+    let mut header = [0; 6];
+    within(10, receive.read_exact(&mut header))
+        .await
+        .expect("reliable");
+    assert_eq!(&header, b"header");
+    let end = within(10, receive.read_to_end(20_000)).await;
+    assert!(end.expect_err("reset").is_reset());
+    assert_eq!(client.stats().frames_sent.reset_stream_at, 1);
+    assert_eq!(within(10, send.stopped()).await, Ok(None));
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn peer_that_refuses_reset_stream_at_gets_none() {
+    let of_server = TransportConfig {
+        reset_stream_at: false,
+        ..TransportConfig::default()
+    };
+    let pair = pair_between(TransportConfig::default(), of_server, |config| config);
+    let (client, server) = pair.connect().await;
+    let mut send = client.open_uni().await.expect("allowed");
+    send.write_all(b"header").await.expect("room");
+    let refused = send.reset_at(9u32.into(), 6);
+    assert_eq!(refused, Err(ResetAtError::Unsupported));
+    send.reset(9u32.into()).expect("open");
+    let mut receive = within(10, server.accept_uni()).await.expect("opened");
+    let reset = within(10, receive.read_to_end(10))
+        .await
+        .expect_err("reset");
+    assert!(reset.is_reset(), "{reset:?}");
+    pair.finish().await;
 }

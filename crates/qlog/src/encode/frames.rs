@@ -100,6 +100,19 @@ fn write_flow_frame(o: &mut Object<'_>, frame: &FrameRecord) {
                 .uint("error_code", *error_code)
                 .uint("final_size", *final_size);
         }
+        FrameRecord::ResetStreamAt {
+            id,
+            error_code,
+            final_size,
+            reliable_size,
+        } => {
+            o.constant("frame_type", "reset_stream_at")
+                .uint("stream_id", id.value())
+                .constant("error", "unknown")
+                .uint("error_code", *error_code)
+                .uint("final_size", *final_size)
+                .uint("reliable_size", *reliable_size);
+        }
         FrameRecord::StopSending { id, error_code } => {
             o.constant("frame_type", "stop_sending")
                 .uint("stream_id", id.value())

@@ -54,15 +54,16 @@ impl Watchers {
         awaited.map(|(_, (len, _))| *len).min()
     }
 
-    pub(super) fn settle(
+    /// Sets the result of all watches of a stream for a number of bytes that `is_meant`.
+    pub(super) fn settle_if(
         &mut self,
         id: StreamId,
-        up_to: u64,
+        is_meant: impl Fn(u64) -> bool,
         result: &Result<(), WriteError>,
         woken: &mut Vec<Waker>,
     ) {
         for (_, (len, ack)) in self.acks.range_mut((id, 0)..=(id, u64::MAX)) {
-            if *len <= up_to
+            if is_meant(*len)
                 && let Ack::Awaited(waker) = ack
             {
                 woken.extend(waker.take());

@@ -88,6 +88,9 @@ pub struct TransportConfig {
     /// Lets the peer request how often we acknowledge, and sends such requests to a peer that
     /// supports them (draft-ietf-quic-ack-frequency-12). Default on.
     pub ack_frequency: bool,
+    /// Accepts RESET_STREAM_AT frames, with which the peer resets a stream and still delivers its
+    /// beginning (draft-ietf-quic-reliable-stream-reset-10). Default on.
+    pub reset_stream_at: bool,
     /// Number of packets after which keys are updated automatically. Default 2^20.
     pub key_update_after: u64,
     /// Gaps that the reassembly of one stream may have, plus one for each 32 KiB of its window.
@@ -128,6 +131,7 @@ impl Default for TransportConfig {
             ecn: true,
             max_ack_delay: Duration::from_millis(25),
             ack_frequency: true,
+            reset_stream_at: true,
             key_update_after: 1 << 20,
             max_gaps_per_stream: 128,
             max_gaps: 512,
@@ -297,6 +301,7 @@ impl TransportConfig {
             send_buffer_max: self.send_buffer_max,
             max_gaps_per_stream: self.max_gaps_per_stream,
             max_gaps: self.max_gaps,
+            reset_stream_at: self.reset_stream_at,
         }
     }
 }

@@ -53,8 +53,9 @@ pub(super) fn dispatch(
             let is_repeated = owners.handshake.on_crypto_frame(space, frame)?;
             Ok(Effects::CRYPTO.and(Effects::REPEATS_HELLO.when(is_repeated)))
         }
-        Frame::ResetStream(frame) => owners.streams.on_reset_stream_frame(*frame).map(|()| none),
-        Frame::StopSending(frame) => owners.streams.on_stop_sending_frame(*frame).map(|()| none),
+        Frame::ResetStream(_) | Frame::ResetStreamAt(_) | Frame::StopSending(_) => {
+            on_abort_frame(frame, owners.streams).map(|()| none)
+        }
         Frame::MaxData(_) | Frame::MaxStreamData(_) | Frame::MaxStreams(_) => {
             let raises = on_credit_frame(frame, owners.streams)?;
             Ok(Effects::NEWS.when(raises))
@@ -80,7 +81,7 @@ pub(super) fn dispatch(
             }
             Ok(none)
         }
-        Frame::PathResponse(frame) => Ok(on_path_response(now, frame.data, recovery, owners)),
+        Frame::PathResponse(frame) => Ok(on_path_response_frame(now, frame.data, recovery, owners)),
         Frame::NewToken(frame) => owners.handshake.on_new_token_frame(frame).map(|()| none),
         Frame::HandshakeDone => {
             owners.handshake.check_handshake_done_frame()?;
@@ -134,8 +135,8 @@ fn on_ack_frame(
     Ok(effects)
 }
 
-/// Takes the answer to a challenge. A client goes on with it, when it is about to move.
-fn on_path_response(
+/// Takes the answer to a challenge of ours. A client goes on with it, when it is about to move.
+fn on_path_response_frame(
     now: Time,
     data: [u8; 8],
     recovery: &LossRecovery,
@@ -148,6 +149,16 @@ fn on_path_response(
         owners.trace.path(now, path, PathState::MigrationComplete);
     }
     Effects::PATH_VALIDATED.when(!is_server && answered.is_some())
+}
+
+/// Takes a frame that ends a stream early.
+fn on_abort_frame(frame: &Frame<'_>, streams: &mut Streams) -> Result<(), TransportError> {
+    match frame {
+        Frame::ResetStream(frame) => streams.on_reset_stream_frame(*frame),
+        Frame::ResetStreamAt(frame) => streams.on_reset_stream_at_frame(*frame),
+        Frame::StopSending(frame) => streams.on_stop_sending_frame(*frame),
+        _ => Ok(()),
+    }
 }
 
 /// Takes a frame that grants credit; returns whether it raises a limit.

@@ -58,6 +58,7 @@ impl FrameOwners for Owners<'_> {
         match frame {
             SentFrame::Stream { .. }
             | SentFrame::ResetStream { .. }
+            | SentFrame::ResetStreamAt { .. }
             | SentFrame::StopSending { .. }
             | SentFrame::MaxData { .. }
             | SentFrame::MaxStreamData { .. }
@@ -90,6 +91,7 @@ impl FrameOwners for Owners<'_> {
         match frame {
             SentFrame::Stream { .. }
             | SentFrame::ResetStream { .. }
+            | SentFrame::ResetStreamAt { .. }
             | SentFrame::StopSending { .. }
             | SentFrame::MaxData { .. }
             | SentFrame::MaxStreamData { .. }

@@ -232,6 +232,7 @@ fn local_parameters(config: &TransportConfig, origin: &Origin) -> TransportParam
         max_ack_delay: millis(config.max_ack_delay),
         active_connection_id_limit: ACTIVE_CONNECTION_ID_LIMIT,
         min_ack_delay: config.ack_frequency.then_some(min_ack_delay),
+        reset_stream_at: config.reset_stream_at,
         max_datagram_frame_size: config.datagrams().max_frame_size(),
         ..TransportParameters::default()
     }

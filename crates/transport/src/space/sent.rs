@@ -48,6 +48,13 @@ pub enum SentFrame {
         /// The stream.
         id: StreamId,
     },
+    /// RESET_STREAM_AT.
+    ResetStreamAt {
+        /// The stream.
+        id: StreamId,
+        /// The number of bytes that it promises to deliver.
+        reliable_size: u64,
+    },
     /// STOP_SENDING.
     StopSending {
         /// The stream.
@@ -156,6 +163,7 @@ impl SentFrame {
             Self::Ping | Self::MeasuredPing { .. } => &mut counts.ping,
             Self::Ack { .. } => &mut counts.ack,
             Self::ResetStream { .. } => &mut counts.reset_stream,
+            Self::ResetStreamAt { .. } => &mut counts.reset_stream_at,
             Self::StopSending { .. } => &mut counts.stop_sending,
             Self::Crypto { .. } => &mut counts.crypto,
             Self::NewToken => &mut counts.new_token,

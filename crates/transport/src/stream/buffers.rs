@@ -230,6 +230,14 @@ impl Chunk {
         len
     }
 
+    /// Drops all bytes but the first `len`.
+    pub(super) fn truncate(&mut self, len: usize) {
+        match self {
+            Self::Open(buffer) => buffer.truncate(len),
+            Self::Shared(bytes) => bytes.truncate(len),
+        }
+    }
+
     /// Returns the memory behind the chunk.
     pub(super) fn capacity(&self) -> usize {
         match self {

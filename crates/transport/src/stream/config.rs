@@ -25,6 +25,8 @@ pub struct StreamsConfig {
     pub max_gaps_per_stream: usize,
     /// Pieces of out-of-order data all streams together may hold (attack limit K02).
     pub max_gaps: usize,
+    /// True if the peer may send RESET_STREAM_AT.
+    pub reset_stream_at: bool,
 }
 
 /// Returns the gaps allowed in a receive window of this many bytes: `least`, plus the number that
@@ -51,6 +53,7 @@ impl Default for StreamsConfig {
             send_buffer_max: 16 << 20,
             max_gaps_per_stream: 128,
             max_gaps: 512,
+            reset_stream_at: true,
         }
     }
 }

@@ -105,6 +105,32 @@ pub enum FinishError {
     ClosedStream,
 }
 
+/// The reason why a stream could not be reset with delivery of its beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResetAtError {
+    /// The peer does not accept RESET_STREAM_AT. draft-ietf-quic-reliable-stream-reset-10 §3.
+    Unsupported,
+    /// The peer has received everything, or the stream was reset before.
+    ClosedStream,
+}
+
+impl fmt::Display for ResetAtError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported => f.write_str("the peer does not accept RESET_STREAM_AT"),
+            Self::ClosedStream => ClosedStream.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ResetAtError {}
+
+impl From<ClosedStream> for ResetAtError {
+    fn from(_: ClosedStream) -> Self {
+        Self::ClosedStream
+    }
+}
+
 impl fmt::Display for ClosedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the stream is closed")

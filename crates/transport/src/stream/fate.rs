@@ -36,6 +36,9 @@ impl Streams {
                     self.on_sending_over(slot);
                 }
             }
+            SentFrame::ResetStreamAt { id, reliable_size } => {
+                self.on_reset_at_acked(id, reliable_size);
+            }
             SentFrame::StopSending { id } => {
                 if let Some(slot) = self.table.find(id) {
                     self.table.at(slot).receive.on_stop_acked();
@@ -84,7 +87,11 @@ impl Streams {
         }
     }
 
-    fn on_sending_over(&mut self, slot: u32) {
+    pub(super) fn on_sending_over(&mut self, slot: u32) {
+        let state = self.table.at(slot);
+        if state.send.retained() > 0 {
+            self.discard_rest(slot);
+        }
         let state = self.table.at(slot);
         self.control.unwant(&mut state.wanted, Control::Reset);
         self.events
@@ -119,6 +126,11 @@ impl Streams {
                     && self.table.at(slot).send.reset_to_send().is_some()
                 {
                     self.want(slot, Control::Reset);
+                }
+            }
+            SentFrame::ResetStreamAt { id, .. } => {
+                if let Some(slot) = self.table.find(id) {
+                    self.want_reset_at(slot);
                 }
             }
             SentFrame::StopSending { id } => {

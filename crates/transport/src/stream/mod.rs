@@ -17,6 +17,7 @@ mod limits;
 mod peer_frames;
 mod reassembler;
 mod receive;
+mod reset_at;
 mod schedule;
 mod send;
 mod send_buffer;
@@ -33,7 +34,9 @@ use courser_wire::{Direction, StreamId, TransportParameters};
 
 pub use self::chunk_pool::ChunkPool;
 pub use self::config::StreamsConfig;
-pub use self::event::{ClosedStream, FinishError, ReadError, Stored, StreamEvent, WriteError};
+pub use self::event::{
+    ClosedStream, FinishError, ReadError, ResetAtError, Stored, StreamEvent, WriteError,
+};
 pub use self::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
 
 use self::buffers::Buffers;
@@ -74,6 +77,8 @@ pub struct Streams {
     /// Streams opened before the handshake was complete, while early data was possible, by
     /// [`index`] of their direction.
     early: [u64; 2],
+    /// True if the peer accepts RESET_STREAM_AT.
+    peer_resets_at: bool,
     /// True if the connection is over and only received data is left.
     is_over: bool,
     totals: Totals,
@@ -191,6 +196,7 @@ impl Streams {
             events: VecDeque::new(),
             writers: VecDeque::new(),
             early: [0; 2],
+            peer_resets_at: false,
             is_over: false,
             totals: Totals {
                 send_buffer: config.send_buffer_max.min(SEND_BUFFER_MIN),
@@ -241,6 +247,7 @@ impl Streams {
             theirs_bidi: parameters.initial_max_stream_data_bidi_local,
             ours_uni: parameters.initial_max_stream_data_uni,
         };
+        self.peer_resets_at = parameters.reset_stream_at;
         self.send_limit.raise(parameters.initial_max_data);
         for slot in self.table.slots().collect::<Vec<_>>() {
             let state = self.table.at(slot);

@@ -88,7 +88,7 @@ impl Streams {
     /// Updates a receiving part after an arrival: wakes its reader, and credits bytes that were
     /// discarded at once.
     #[inline]
-    fn on_received(&mut self, slot: u32) {
+    pub(super) fn on_received(&mut self, slot: u32) {
         let state = self.table.at(slot);
         if state.receive.take_readable() {
             self.events
@@ -252,7 +252,7 @@ impl Streams {
 
     /// Returns the slot for a frame about the peer's data; `None` when the stream is over.
     #[inline]
-    fn receiving(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
+    pub(super) fn receiving(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
         if let Some(slot) = self.table.find(id)
             && self.table.at(slot).receives
         {

@@ -73,6 +73,12 @@ impl Reassembler {
         self.end
     }
 
+    /// Returns the offset of the first unread byte.
+    #[inline]
+    pub(super) const fn read_to(&self) -> u64 {
+        self.read
+    }
+
     /// Returns the bytes that can be read now.
     #[inline]
     pub(super) const fn readable(&self) -> u64 {

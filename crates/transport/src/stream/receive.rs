@@ -20,7 +20,12 @@ use crate::flow::ReceiveWindow;
 ///  Recv --FIN--> SizeKnown --all data--> DataRecvd --read to the end, or stopped--> DataRead
 ///    |               |
 ///    +-RESET_STREAM--+--> ResetRecvd --told to the application, or stopped--> ResetRead
+///    |               |        ^
+///    +-RESET_STREAM_AT--> ResetAt --read up to the reliable size
 /// ```
+///
+/// In `ResetAt` the bytes below the reliable size can be read as they arrive, and then the reset is
+/// reported (draft-ietf-quic-reliable-stream-reset-10 §5.3 calls it "Size Known").
 ///
 /// With [`Stop`] set the application wants no more data: then a reset counts as read when it
 /// arrives, and a known size suffices once the peer has received STOP_SENDING.
@@ -31,6 +36,8 @@ enum State {
     SizeKnown(FinalSize),
     DataRecvd(FinalSize),
     DataRead(FinalSize),
+    /// With the error code and the reliable size.
+    ResetAt(FinalSize, u64, u64),
     ResetRecvd(FinalSize, u64),
     ResetRead(FinalSize, u64),
 }
@@ -46,6 +53,7 @@ impl State {
             Self::SizeKnown(size)
             | Self::DataRecvd(size)
             | Self::DataRead(size)
+            | Self::ResetAt(size, ..)
             | Self::ResetRecvd(size, _)
             | Self::ResetRead(size, _) => Some(size),
         }
@@ -160,8 +168,12 @@ impl ReceivePart {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         if frame.fin || self.state != State::Recv || end > MAX_VARINT {
             self.check_end(end, frame.fin)?;
-            if !matches!(self.state, State::Recv | State::SizeKnown(_)) {
-                return Ok(Stored::Kept);
+            match self.state {
+                State::Recv | State::SizeKnown(_) => {}
+                State::ResetAt(_, _, reliable) => {
+                    return Ok(self.on_reliable_data(now, frame, reliable, shared));
+                }
+                _ => return Ok(Stored::Kept),
             }
         }
         let additional = end.saturating_sub(self.window.received());
@@ -249,12 +261,15 @@ impl ReceivePart {
         shared: &mut Shared<'_>,
     ) -> Result<(), TransportError> {
         let end = frame.final_size;
+        if matches!(self.state, State::ResetAt(..)) {
+            self.check_code(frame.error_code)?;
+        }
         self.check_end(end, true)?;
         let additional = end.saturating_sub(self.window.received());
         self.window.check(additional)?;
         shared.connection.check(additional)?;
         match self.state {
-            State::Recv | State::SizeKnown(_) => {}
+            State::Recv | State::SizeKnown(_) | State::ResetAt(..) => {}
             // All data has arrived: the reset comes too late to discard it (RFC 9000 §3.2).
             State::DataRecvd(_)
             | State::DataRead(_)
@@ -271,6 +286,101 @@ impl ReceivePart {
             _ => State::ResetRead(size, frame.error_code),
         };
         Ok(())
+    }
+
+    /// Processes a RESET_STREAM_AT frame whose reliable size is at most its final size.
+    ///
+    /// # Errors
+    ///
+    /// FINAL_SIZE_ERROR and FLOW_CONTROL_ERROR as for the same bytes in STREAM frames, and
+    /// STREAM_STATE_ERROR if the error code differs from an earlier one
+    /// (draft-ietf-quic-reliable-stream-reset-10 §5.2).
+    pub(super) fn on_reset_at(
+        &mut self,
+        now: Time,
+        frame: frame::ResetStreamAt,
+        shared: &mut Shared<'_>,
+    ) -> Result<(), TransportError> {
+        let size = FinalSize(frame.final_size);
+        self.check_code(frame.error_code)?;
+        if let State::ResetAt(known, code, reliable) = self.state {
+            self.check_end(frame.final_size, true)?;
+            let reliable = reliable.min(frame.reliable_size);
+            self.state = State::ResetAt(known, code, reliable);
+            self.reset_if_delivered(shared);
+            return Ok(());
+        }
+        let is_open = matches!(self.state, State::Recv | State::SizeKnown(_));
+        if !is_open || self.stop != Stop::No || frame.reliable_size <= self.reassembler.read_to() {
+            let reset = frame::ResetStream {
+                id: frame.id,
+                error_code: frame.error_code,
+                final_size: frame.final_size,
+            };
+            return self.on_reset(now, reset, shared);
+        }
+        self.check_end(frame.final_size, true)?;
+        let additional = frame.final_size.saturating_sub(self.window.received());
+        self.window.check(additional)?;
+        shared.connection.check(additional)?;
+        self.window.on_received(now, additional);
+        shared.connection.on_received(now, additional);
+        self.state = State::ResetAt(size, frame.error_code, frame.reliable_size);
+        Ok(())
+    }
+
+    /// Checks that the error code of a reset stays the same.
+    fn check_code(&self, code: u64) -> Result<(), TransportError> {
+        match self.state {
+            State::ResetAt(_, known, _)
+            | State::ResetRecvd(_, known)
+            | State::ResetRead(_, known)
+                if known != code =>
+            {
+                let reason = format!("error code of a reset changed from {known} to {code}");
+                Err(TransportError::stream_state(reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Stores the bytes of a frame below the reliable size. The final size is charged already.
+    fn on_reliable_data(
+        &mut self,
+        now: Time,
+        frame: &frame::Stream<'_>,
+        reliable: u64,
+        shared: &mut Shared<'_>,
+    ) -> Stored {
+        let wanted = reliable.saturating_sub(frame.offset);
+        let len = usize::try_from(wanted).map_or(frame.data.len(), |len| len.min(frame.data.len()));
+        if len == 0 || self.stop != Stop::No {
+            return Stored::Kept;
+        }
+        let ordered = self.reassembler.end();
+        let may_open_gap =
+            shared.may_open_gap && self.gaps() < max_gaps(self.max_gaps, self.window.size());
+        let data = &frame.data[..len];
+        let stored = self
+            .reassembler
+            .insert(frame.offset, data, may_open_gap, shared.buffers);
+        if stored == Stored::Kept {
+            let (len, ordered) = (len as u64, self.reassembler.end() - ordered);
+            self.window.on_arrived(now, len, ordered);
+            shared.connection.on_arrived(now, len, ordered);
+        }
+        stored
+    }
+
+    /// Reports the reset once the application has read up to the reliable size.
+    #[inline]
+    fn reset_if_delivered(&mut self, shared: &mut Shared<'_>) {
+        if let State::ResetAt(size, code, reliable) = self.state
+            && self.reassembler.read_to() >= reliable
+        {
+            self.discard(shared);
+            self.state = State::ResetRecvd(size, code);
+        }
     }
 
     /// Drops the unread bytes and credits them to the connection.
@@ -293,7 +403,7 @@ impl ReceivePart {
         }
         self.discard(shared);
         match self.state {
-            State::Recv | State::SizeKnown(_) => {
+            State::Recv | State::SizeKnown(_) | State::ResetAt(..) => {
                 self.stop = Stop::Queued(code);
                 Ok(true)
             }
@@ -312,7 +422,9 @@ impl ReceivePart {
     /// Returns the code for STOP_SENDING, as long as that frame is useful (RFC 9000 §3.3).
     pub(super) const fn stop_to_send(&self) -> Option<u64> {
         match (self.state, self.stop) {
-            (State::Recv | State::SizeKnown(_), Stop::Queued(code)) => Some(code),
+            (State::Recv | State::SizeKnown(_) | State::ResetAt(..), Stop::Queued(code)) => {
+                Some(code)
+            }
             _ => None,
         }
     }
@@ -342,8 +454,12 @@ impl ReceivePart {
 
     /// Ends a stopped stream once we know the final size and the peer has received STOP_SENDING.
     fn end_if_stopped(&mut self) {
-        if let (State::SizeKnown(size), Stop::Acked) = (self.state, self.stop) {
-            self.state = State::DataRead(size);
+        match (self.state, self.stop) {
+            (State::SizeKnown(size), Stop::Acked) => self.state = State::DataRead(size),
+            (State::ResetAt(size, code, _), Stop::Acked) => {
+                self.state = State::ResetRead(size, code);
+            }
+            _ => {}
         }
     }
 
@@ -383,6 +499,7 @@ impl ReceivePart {
     fn on_read(&mut self, len: usize, shared: &mut Shared<'_>) {
         self.window.on_consumed(len as u64);
         shared.connection.on_consumed(len as u64);
+        self.reset_if_delivered(shared);
     }
 
     /// Returns true if the peer has reset the stream and the reset was not reported yet. In any
@@ -413,7 +530,7 @@ impl ReceivePart {
             return Err(ReadError::ClosedStream);
         }
         match self.state {
-            State::Recv | State::SizeKnown(_) => {
+            State::Recv | State::SizeKnown(_) | State::ResetAt(..) => {
                 self.is_reader_waiting = true;
                 Err(ReadError::Blocked)
             }

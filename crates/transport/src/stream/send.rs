@@ -17,7 +17,12 @@ use crate::space::sent::SentFrame;
 ///  Ready --first frame--> Send --FIN sent--> DataSent --all acked--> DataRecvd
 ///    |                      |                   |
 ///    +------ reset, or STOP_SENDING arrives ----+--> ResetSent --acked--> ResetRecvd
+///    |                      |                   |        ^                    ^
+///    +------ reset with a reliable size --------+--> ResetAt --all acked------+
 /// ```
+///
+/// In `ResetAt` the bytes below the reliable size and RESET_STREAM_AT are sent until both are
+/// acknowledged (draft-ietf-quic-reliable-stream-reset-10 §5.3 calls it "Data Sent").
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum State {
     #[default]
@@ -26,7 +31,16 @@ enum State {
     DataSent,
     DataRecvd,
     ResetSent(Reset),
+    ResetAt(Reset, Delivery),
     ResetRecvd,
+}
+
+/// The part of a reset stream that is still delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Delivery {
+    reliable_size: u64,
+    /// True if a RESET_STREAM_AT with this reliable size was acknowledged.
+    is_acked: bool,
 }
 
 /// The contents of RESET_STREAM, also for retransmission.
@@ -100,8 +114,10 @@ impl SendPart {
     /// Returns true if the first `len` bytes were acknowledged; otherwise [`SendPart::take_acked`]
     /// reports it.
     pub(super) fn await_acked(&mut self, len: u64) -> Result<bool, ClosedStream> {
-        if !matches!(self.state, State::Ready | State::Send | State::DataSent) {
-            return Err(ClosedStream);
+        match self.state {
+            State::Ready | State::Send | State::DataSent => {}
+            State::ResetAt(_, delivery) if len <= delivery.reliable_size => {}
+            _ => return Err(ClosedStream),
         }
         if self.buffer.acked() >= len {
             return Ok(true);
@@ -160,7 +176,7 @@ impl SendPart {
     pub(super) const fn is_pending(&self) -> bool {
         match self.state {
             State::Ready | State::Send => self.buffer.is_finished(),
-            State::DataSent | State::ResetSent(_) => true,
+            State::DataSent | State::ResetSent(_) | State::ResetAt(..) => true,
             State::DataRecvd | State::ResetRecvd => false,
         }
     }
@@ -312,7 +328,7 @@ impl SendPart {
     /// Resets the stream for the application. Returns true if RESET_STREAM is due.
     pub(super) fn reset(&mut self, code: u64, buffers: &mut Buffers) -> Result<bool, ClosedStream> {
         match self.state {
-            State::Ready | State::Send | State::DataSent => {
+            State::Ready | State::Send | State::DataSent | State::ResetAt(..) => {
                 self.enter_reset(code, buffers);
                 Ok(true)
             }
@@ -331,7 +347,7 @@ impl SendPart {
     /// code of the peer.
     pub(super) fn on_stop_sending(&mut self, code: u64, buffers: &mut Buffers) -> bool {
         match self.state {
-            State::Ready | State::Send | State::DataSent => {
+            State::Ready | State::Send | State::DataSent | State::ResetAt(..) => {
                 self.stopped = Some(code);
                 self.enter_reset(code, buffers);
                 true
@@ -340,11 +356,50 @@ impl SendPart {
         }
     }
 
+    /// Resets the stream and delivers its first `reliable_size` bytes, as far as that many were
+    /// written. Returns true if bytes or frames were withdrawn. A second call may only reduce the
+    /// size, and keeps the code of the first (draft-ietf-quic-reliable-stream-reset-10 §5.2).
+    pub(super) fn reset_at(
+        &mut self,
+        code: u64,
+        reliable_size: u64,
+        buffers: &mut Buffers,
+    ) -> Result<bool, ClosedStream> {
+        let reliable_size = reliable_size.min(self.buffer.written());
+        let (reset, is_shorter) = match self.state {
+            State::Ready | State::Send | State::DataSent => {
+                let final_size = self.buffer.sent().max(reliable_size);
+                self.buffer.truncate(final_size, reliable_size, buffers);
+                (Reset { code, final_size }, true)
+            }
+            State::ResetAt(reset, delivery) => {
+                self.buffer.give_up_from(reliable_size);
+                (reset, reliable_size < delivery.reliable_size)
+            }
+            State::ResetSent(_) | State::ResetRecvd if self.stopped.is_some() => return Ok(false),
+            State::ResetSent(_) | State::ResetRecvd | State::DataRecvd => return Err(ClosedStream),
+        };
+        if is_shorter {
+            let delivery = Delivery {
+                reliable_size,
+                is_acked: false,
+            };
+            self.state = State::ResetAt(reset, delivery);
+        }
+        self.waiting = Waiting::No;
+        Ok(is_shorter)
+    }
+
     fn enter_reset(&mut self, code: u64, buffers: &mut Buffers) {
-        self.state = State::ResetSent(Reset {
-            code,
-            final_size: self.buffer.sent(),
-        });
+        let reset = match self.state {
+            // Neither may change (draft-ietf-quic-reliable-stream-reset-10 §5.2).
+            State::ResetAt(reset, _) => reset,
+            _ => Reset {
+                code,
+                final_size: self.buffer.sent(),
+            },
+        };
+        self.state = State::ResetSent(reset);
         self.buffer.discard(buffers);
         self.waiting = Waiting::No;
     }
@@ -355,6 +410,46 @@ impl SendPart {
             State::ResetSent(reset) => Some(reset),
             _ => None,
         }
+    }
+
+    /// Returns the contents of RESET_STREAM_AT and its reliable size, until it is acknowledged.
+    /// The frame waits until all bytes below the final size were sent once: then flow control
+    /// covers it.
+    pub(super) fn reset_at_to_send(&self) -> Option<(Reset, u64)> {
+        match self.state {
+            State::ResetAt(reset, delivery) if !delivery.is_acked && self.buffer.unsent() == 0 => {
+                Some((reset, delivery.reliable_size))
+            }
+            _ => None,
+        }
+    }
+
+    /// Processes the acknowledgement of RESET_STREAM_AT with this reliable size. Returns true if
+    /// that ends the stream.
+    pub(super) fn on_reset_at_acked(&mut self, reliable_size: u64) -> bool {
+        if let State::ResetAt(_, delivery) = &mut self.state
+            && delivery.reliable_size == reliable_size
+        {
+            delivery.is_acked = true;
+        }
+        self.end_if_delivered()
+    }
+
+    /// Ends a stream whose reset and whose bytes below the reliable size are acknowledged.
+    fn end_if_delivered(&mut self) -> bool {
+        let State::ResetAt(_, delivery) = self.state else {
+            return false;
+        };
+        let ends = delivery.is_acked && self.buffer.acked() >= delivery.reliable_size;
+        if ends {
+            self.state = State::ResetRecvd;
+        }
+        ends
+    }
+
+    /// Frees the bytes that are left when the stream has ended.
+    pub(super) fn discard(&mut self, buffers: &mut Buffers) {
+        self.buffer.discard(buffers);
     }
 
     /// Processes the acknowledgement of RESET_STREAM. Returns true if that ends the stream.
@@ -381,7 +476,10 @@ impl SendPart {
     #[inline]
     pub(super) fn has_free(&self) -> bool {
         (self.buffer.has_lost() || self.buffer.is_fin_due())
-            && matches!(self.state, State::Ready | State::Send | State::DataSent)
+            && matches!(
+                self.state,
+                State::Ready | State::Send | State::DataSent | State::ResetAt(..)
+            )
     }
 
     /// Returns the bytes never sent; `None` if any bytes are to be retransmitted.
@@ -451,11 +549,13 @@ impl SendPart {
             .send_new(packet.writer().advance_with(fit.len), span.fin);
         self.limit.consume(span.len);
         record(id, span, packet);
-        self.state = if self.buffer.is_all_sent() {
-            State::DataSent
-        } else {
-            State::Send
-        };
+        if !matches!(self.state, State::ResetAt(..)) {
+            self.state = if self.buffer.is_all_sent() {
+                State::DataSent
+            } else {
+                State::Send
+            };
+        }
         Some(span)
     }
 
@@ -487,6 +587,10 @@ impl SendPart {
     pub(super) fn on_acked(&mut self, span: Span, buffers: &mut Buffers) -> bool {
         match self.state {
             State::Send | State::DataSent => self.buffer.on_acked(span, buffers),
+            State::ResetAt(..) => {
+                self.buffer.on_acked(span, buffers);
+                return self.end_if_delivered();
+            }
             // Data discarded by a reset does not matter any more.
             State::Ready | State::DataRecvd | State::ResetSent(_) | State::ResetRecvd => {
                 return false;
@@ -502,8 +606,13 @@ impl SendPart {
     /// Processes the loss of the packet with this span.
     pub(super) fn on_lost(&mut self, span: Span) {
         // After a reset only the reset is retransmitted (RFC 9000 §3.3).
-        if matches!(self.state, State::Send | State::DataSent) {
-            self.buffer.on_lost(span);
+        match self.state {
+            State::Send | State::DataSent => self.buffer.on_lost(span),
+            State::ResetAt(_, delivery) => {
+                self.buffer.on_lost(span);
+                self.buffer.give_up_from(delivery.reliable_size);
+            }
+            State::Ready | State::DataRecvd | State::ResetSent(_) | State::ResetRecvd => {}
         }
     }
 }

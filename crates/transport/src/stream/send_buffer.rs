@@ -288,6 +288,33 @@ impl SendBuffer {
         self.lost.insert(start..range.end);
     }
 
+    /// Drops the bytes from `end` on, none of which were sent, and the FIN. Positions from
+    /// `reliable` on are not sent again.
+    pub(super) fn truncate(&mut self, end: u64, reliable: u64, buffers: &mut Buffers) {
+        debug_assert!(end >= self.sent(), "sent bytes are part of the final size");
+        while let Some(last) = self.chunks.back_mut()
+            && last.end() > end
+        {
+            if last.offset < end {
+                let len = usize::try_from(end - last.offset).expect("inside a chunk");
+                last.chunk.truncate(len);
+                break;
+            }
+            if let Some(part) = self.chunks.pop_back() {
+                buffers.give_chunk(part.chunk);
+            }
+        }
+        self.cursor = self.cursor.min(self.chunks.len());
+        self.end = end;
+        self.is_finished = false;
+        self.give_up_from(reliable);
+    }
+
+    /// Sends no position from `reliable` on again.
+    pub(super) fn give_up_from(&mut self, reliable: u64) {
+        self.lost.remove(reliable..u64::MAX);
+    }
+
     /// Frees everything when the stream is reset.
     pub(super) fn discard(&mut self, buffers: &mut Buffers) {
         while !self.chunks.is_empty() {

@@ -3,6 +3,7 @@ mod attacks;
 mod events;
 mod exhaustive;
 mod many;
+mod reset_at;
 mod rules;
 mod sending;
 mod transfer;
@@ -139,6 +140,7 @@ impl End {
         match frame {
             Frame::Stream(frame) => return streams.on_stream_frame(self.now, &frame),
             Frame::ResetStream(frame) => streams.on_reset_stream_frame(frame),
+            Frame::ResetStreamAt(frame) => streams.on_reset_stream_at_frame(frame),
             Frame::StopSending(frame) => streams.on_stop_sending_frame(frame),
             Frame::MaxData(frame) => streams.on_max_data_frame(frame).map(drop),
             Frame::MaxStreamData(frame) => streams.on_max_stream_data_frame(frame).map(drop),
@@ -261,6 +263,7 @@ fn config() -> StreamsConfig {
         send_buffer_max: 2000,
         max_gaps_per_stream: 4,
         max_gaps: 6,
+        reset_stream_at: true,
     }
 }
 
@@ -272,6 +275,7 @@ fn parameters(config: &StreamsConfig) -> TransportParameters {
         initial_max_stream_data_uni: config.stream_receive_window,
         initial_max_streams_bidi: config.max_bidi,
         initial_max_streams_uni: config.max_uni,
+        reset_stream_at: config.reset_stream_at,
         ..TransportParameters::default()
     }
 }

@@ -124,6 +124,8 @@ impl Streams {
                     }
                     .encode(packet.writer());
                     packet.record(SentFrame::ResetStream { id });
+                } else {
+                    self.write_reset_at(slot, packet);
                 }
             }
             Control::Stop => {
@@ -197,6 +199,7 @@ impl Streams {
                 self.control.want(slot, &mut state.wanted, Control::Blocked);
                 self.totals.counters.stream_blocked += 1;
             }
+            self.want_reset_at(slot);
         }
         if span.len == credit {
             self.signal_if_blocked();
@@ -263,6 +266,6 @@ const FEW_STREAMS: usize = 4;
 /// Bytes of type, stream ID, offset and length at their largest.
 const LARGEST_STREAM_HEADER: u64 = 1 + 3 * 8;
 
-/// Bytes of RESET_STREAM with four fields of the largest size; all other control frames are
+/// Bytes of RESET_STREAM_AT with four fields of the largest size; all other control frames are
 /// smaller.
-const LARGEST_CONTROL: usize = 1 + 3 * 8;
+const LARGEST_CONTROL: usize = 1 + 4 * 8;

@@ -64,6 +64,8 @@ impl FrameType {
     pub const HANDSHAKE_DONE: Self = Self(0x1e);
     /// Type of IMMEDIATE_ACK frames. draft-ietf-quic-ack-frequency-12 §5.
     pub const IMMEDIATE_ACK: Self = Self(0x1f);
+    /// Type of RESET_STREAM_AT frames. draft-ietf-quic-reliable-stream-reset-10 §4.
+    pub const RESET_STREAM_AT: Self = Self(0x24);
     /// Type of DATAGRAM frames that extend to the end of their packet. RFC 9221 §4.
     pub const DATAGRAM: Self = Self(0x30);
     /// Type of DATAGRAM frames with a Length field. RFC 9221 §4.
@@ -125,6 +127,7 @@ impl FrameType {
             Self::PING => "PING",
             Self::ACK | Self::ACK_ECN => "ACK",
             Self::RESET_STREAM => "RESET_STREAM",
+            Self::RESET_STREAM_AT => "RESET_STREAM_AT",
             Self::STOP_SENDING => "STOP_SENDING",
             Self::CRYPTO => "CRYPTO",
             Self::NEW_TOKEN => "NEW_TOKEN",

@@ -22,6 +22,7 @@ mod path_challenge;
 mod path_response;
 pub mod permitted;
 mod reset_stream;
+mod reset_stream_at;
 mod retire_connection_id;
 mod stop_sending;
 mod stream;
@@ -45,6 +46,7 @@ pub use path_challenge::PathChallenge;
 pub use path_response::PathResponse;
 pub use permitted::is_permitted;
 pub use reset_stream::ResetStream;
+pub use reset_stream_at::ResetStreamAt;
 pub use retire_connection_id::RetireConnectionId;
 pub use stop_sending::StopSending;
 pub use stream::Stream;
@@ -66,6 +68,8 @@ pub enum Frame<'a> {
     Ack(Ack<'a>),
     /// A RESET_STREAM frame. RFC 9000 §19.4.
     ResetStream(ResetStream),
+    /// A RESET_STREAM_AT frame. draft-ietf-quic-reliable-stream-reset-10 §4.
+    ResetStreamAt(ResetStreamAt),
     /// A STOP_SENDING frame. RFC 9000 §19.5.
     StopSending(StopSending),
     /// A CRYPTO frame. RFC 9000 §19.6.
@@ -135,6 +139,7 @@ impl<'a> Frame<'a> {
             FrameType::PING => Self::Ping,
             FrameType::ACK | FrameType::ACK_ECN => Self::Ack(Ack::decode(reader, frame_type.0)?),
             FrameType::RESET_STREAM => Self::ResetStream(ResetStream::decode(reader)?),
+            FrameType::RESET_STREAM_AT => Self::ResetStreamAt(ResetStreamAt::decode(reader)?),
             FrameType::STOP_SENDING => Self::StopSending(StopSending::decode(reader)?),
             FrameType::CRYPTO => Self::Crypto(Crypto::decode(reader)?),
             FrameType::NEW_TOKEN => Self::NewToken(NewToken::decode(reader)?),
@@ -185,6 +190,7 @@ impl<'a> Frame<'a> {
             Self::Ping => FrameType::PING.encode(writer),
             Self::Ack(frame) => frame.encode(writer),
             Self::ResetStream(frame) => frame.encode(writer),
+            Self::ResetStreamAt(frame) => frame.encode(writer),
             Self::StopSending(frame) => frame.encode(writer),
             Self::Crypto(frame) => frame.encode(writer),
             Self::NewToken(frame) => frame.encode(writer),
@@ -214,6 +220,7 @@ impl<'a> Frame<'a> {
             Self::Ping | Self::HandshakeDone | Self::ImmediateAck => 1,
             Self::Ack(frame) => frame.encoded_len(),
             Self::ResetStream(frame) => frame.encoded_len(),
+            Self::ResetStreamAt(frame) => frame.encoded_len(),
             Self::StopSending(frame) => frame.encoded_len(),
             Self::Crypto(frame) => frame.encoded_len(),
             Self::NewToken(frame) => frame.encoded_len(),
@@ -243,6 +250,7 @@ impl<'a> Frame<'a> {
             Self::Ping => FrameType::PING,
             Self::Ack(frame) => frame.frame_type(),
             Self::ResetStream(_) => FrameType::RESET_STREAM,
+            Self::ResetStreamAt(_) => FrameType::RESET_STREAM_AT,
             Self::StopSending(_) => FrameType::STOP_SENDING,
             Self::Crypto(_) => FrameType::CRYPTO,
             Self::NewToken(_) => FrameType::NEW_TOKEN,

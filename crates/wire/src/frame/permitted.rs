@@ -17,6 +17,7 @@ pub const fn is_permitted(frame_type: u64, kind: PacketKind) -> bool {
                 || matches!(
                     FrameType(frame_type),
                     FrameType::ACK_FREQUENCY
+                        | FrameType::RESET_STREAM_AT
                         | FrameType::DATAGRAM
                         | FrameType::DATAGRAM_WITH_LENGTH
                 );
@@ -33,8 +34,9 @@ pub const fn is_permitted(frame_type: u64, kind: PacketKind) -> bool {
 ///
 /// Frames without the bit for 0-RTT are those that a client has no reason to send there. Table 3
 /// permits RETIRE_CONNECTION_ID in 0-RTT, §12.5 does not: before the server has answered, there is
-/// nothing to retire. Among the extension frames, DATAGRAM has the bit, because a client may
-/// remember the server's limit (RFC 9221 §3). An end must not remember that its peer supported the
+/// nothing to retire. Among the extension frames, DATAGRAM and RESET_STREAM_AT have the bit, because
+/// a client may remember what the server supports (RFC 9221 §3,
+/// draft-ietf-quic-reliable-stream-reset-10 §3). An end must not remember that its peer supported the
 /// other extensions (draft-ietf-quic-ack-frequency-12 §3).
 const fn permitted_in(frame_type: FrameType) -> u8 {
     match frame_type {
@@ -46,7 +48,9 @@ const fn permitted_in(frame_type: FrameType) -> u8 {
         | FrameType::RETIRE_CONNECTION_ID
         | FrameType::PATH_RESPONSE
         | FrameType::HANDSHAKE_DONE => 0,
-        FrameType::DATAGRAM | FrameType::DATAGRAM_WITH_LENGTH => ZERO_RTT,
+        FrameType::DATAGRAM | FrameType::DATAGRAM_WITH_LENGTH | FrameType::RESET_STREAM_AT => {
+            ZERO_RTT
+        }
         FrameType(known) if known <= FrameType::HANDSHAKE_DONE.0 => ZERO_RTT,
         FrameType(_) => 0,
     }

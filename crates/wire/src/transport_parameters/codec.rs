@@ -44,6 +44,9 @@ impl TransportParameters {
         if self.disable_active_migration {
             put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
         }
+        if self.reset_stream_at {
+            put(out, id::RESET_STREAM_AT, &[]);
+        }
         if let Some(address) = &self.preferred_address {
             put_preferred_address(out, address);
         }
@@ -101,6 +104,11 @@ impl TransportParameters {
                 return Err("has a value");
             }
             self.disable_active_migration = true;
+        } else if parameter == id::RESET_STREAM_AT {
+            if !value.is_empty() {
+                return Err("has a value");
+            }
+            self.reset_stream_at = true;
         } else if parameter == id::MIN_ACK_DELAY {
             self.min_ack_delay = Some(number(value)?);
         } else if parameter == id::PREFERRED_ADDRESS {

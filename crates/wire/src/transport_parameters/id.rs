@@ -21,6 +21,9 @@ pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
 /// The parameter of the DATAGRAM extension. RFC 9221 §3.
 pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
 
+/// The parameter of the RESET_STREAM_AT extension. draft-ietf-quic-reliable-stream-reset-10 §3.
+pub(super) const RESET_STREAM_AT: u64 = 0x1d;
+
 /// The parameter of the ACK frequency extension. draft-ietf-quic-ack-frequency-12 §3.
 pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 
@@ -32,6 +35,7 @@ pub(super) fn name(parameter: u64) -> Option<&'static str> {
     match parameter {
         UNREADABLE => return Some("a transport parameter"),
         MAX_DATAGRAM_FRAME_SIZE => return Some("max_datagram_frame_size"),
+        RESET_STREAM_AT => return Some("reset_stream_at"),
         MIN_ACK_DELAY => return Some("min_ack_delay"),
         _ => {}
     }

@@ -59,6 +59,8 @@ pub struct TransportParameters {
     /// The largest DATAGRAM frame that this end accepts, in bytes including type and length; 0 if
     /// it accepts none. RFC 9221 §3.
     pub max_datagram_frame_size: u64,
+    /// True if this end accepts RESET_STREAM_AT frames. draft-ietf-quic-reliable-stream-reset-10 §3.
+    pub reset_stream_at: bool,
 }
 
 /// An additional address of the server and the connection ID for its use. RFC 9000 §9.6, §18.2.
@@ -96,6 +98,7 @@ impl Default for TransportParameters {
             retry_source_connection_id: None,
             min_ack_delay: None,
             max_datagram_frame_size: 0,
+            reset_stream_at: false,
         }
     }
 }

@@ -71,6 +71,7 @@ fn all() -> TransportParameters {
         retry_source_connection_id: id("00"),
         min_ack_delay: Some(1000),
         max_datagram_frame_size: 65535,
+        reset_stream_at: true,
     }
 }
 
@@ -98,7 +99,7 @@ fn all_parameters_round_trip() {
 fn each_parameter_is_written_under_its_number_and_once() {
     let mut found = numbers(&encode(&all(), None));
     found.sort_unstable();
-    let known = (0..=0x10).chain([0x20, 0xff04_de1b]);
+    let known = (0..=0x10).chain([0x1d, 0x20, 0xff04_de1b]);
     assert_eq!(found, known.collect::<Vec<_>>());
 }
 
@@ -321,6 +322,13 @@ fn active_connection_id_limit_below_2_is_refused() {
 }
 
 #[test]
+fn reset_stream_at_is_a_flag() {
+    assert!(!decode("", Side::Client).unwrap().reset_stream_at);
+    assert!(decode("1d 00", Side::Client).unwrap().reset_stream_at);
+    assert_refused("1d 01 00", 0x1d, "has a value");
+}
+
+#[test]
 fn disable_active_migration_with_a_value_is_refused() {
     assert_refused("0c 01 00", 0x0c, "has a value");
 }
@@ -398,7 +406,7 @@ fn grease_adds_one_reserved_parameter() {
         let bytes = encode(&all(), Some(seed));
         let found = numbers(&bytes);
         let reserved = *found.last().unwrap();
-        assert_eq!(found.len(), 20, "{seed}");
+        assert_eq!(found.len(), 21, "{seed}");
         assert_eq!(reserved % 31, 27, "{seed}");
         assert_eq!(
             TransportParameters::decode(&bytes, Side::Server),

@@ -16,6 +16,7 @@ fn config(streams: u64) -> StreamsConfig {
         send_buffer_max: 16 << 20,
         max_gaps_per_stream: 4,
         max_gaps: 1000,
+        reset_stream_at: true,
     }
 }
 

@@ -356,6 +356,6 @@ fn much_that_is_left_is_not_little() {
         client.streams.reset(id, 1).unwrap();
         client.streams.stop(id, 1).unwrap();
     }
-    assert!(client.streams.little_left(100).is_some());
-    assert_eq!(client.streams.little_left(99), None, "four frames");
+    assert!(client.streams.little_left(132).is_some());
+    assert_eq!(client.streams.little_left(131), None, "four frames");
 }
