@@ -37,6 +37,7 @@ mod slow_body;
 mod slow_headers;
 mod tiny_data;
 mod unknown_frames;
+mod version_downgrade;
 
 use crate::attack::Plan;
 
@@ -50,6 +51,7 @@ pub const ALL: &[Plan] = &[
     half_open::PLAN,
     handshake_flood::PLAN,
     idle_storm::PLAN,
+    version_downgrade::PLAN,
     no_acks::PLAN,
     late_acks::PLAN,
     optimistic_acks::PLAN,

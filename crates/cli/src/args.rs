@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
-use courser::Algorithm;
+use courser::{Algorithm, QuicVersion};
 use courser_units::{parse_duration, parse_positive, parse_quantity};
 
 use crate::interop::InteropCommand;
@@ -88,6 +88,13 @@ pub(crate) struct CommonArguments {
     /// Maximum UDP payload, 1200 to 65507 [default: discovered]
     #[arg(long, value_name = "BYTES", value_parser = parse_mtu, help_heading = "Transport")]
     pub(crate) mtu: Option<u16>,
+
+    /// Versions of QUIC, such as 2 or 1,2, the preferred one first [default: client 1, server 1,2]
+    ///
+    /// A server with this flag moves clients to the first version that they support.
+    #[arg(long, value_name = "LIST", value_delimiter = ',',
+          value_parser = crate::values::parse_quic_version, help_heading = "Transport")]
+    pub(crate) quic_version: Vec<QuicVersion>,
 
     /// Do not use UDP segmentation offload (GSO)
     #[arg(long, help_heading = "Transport")]

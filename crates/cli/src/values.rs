@@ -2,12 +2,31 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-use courser::Algorithm;
+use courser::{Algorithm, QuicVersion};
 use courser_units::parse_quantity;
 
 /// Reads the name of a congestion control algorithm.
 pub(crate) fn parse_controller(name: &str) -> Result<Algorithm, String> {
     name.parse().map_err(|error| format!("{error}"))
+}
+
+/// Reads a version of QUIC: `1` or `2`, also with a `v`.
+pub(crate) fn parse_quic_version(text: &str) -> Result<QuicVersion, String> {
+    match text.strip_prefix(['v', 'V']).unwrap_or(text) {
+        "1" => Ok(QuicVersion::V1),
+        "2" => Ok(QuicVersion::V2),
+        _ => Err(format!(
+            "'{text}' is not a version of QUIC: use 1, 2, or 1,2"
+        )),
+    }
+}
+
+/// Returns the versions of QUIC that a client offers, given those of its flag.
+pub(crate) fn quic_versions(given: &[QuicVersion]) -> Vec<QuicVersion> {
+    match given {
+        [] => vec![QuicVersion::V1],
+        given => given.to_vec(),
+    }
 }
 
 /// Reads the size of a UDP payload, from 1200 to 65507 bytes.
@@ -83,6 +102,16 @@ mod tests {
         ] {
             let error = parse_listen(text).expect_err(text);
             assert!(error.contains(text) && error.contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn versions_of_quic_are_1_and_2() {
+        assert_eq!(parse_quic_version("1"), Ok(QuicVersion::V1));
+        assert_eq!(parse_quic_version("v2"), Ok(QuicVersion::V2));
+        for text in ["", "3", "0x6b3343cf", "v"] {
+            let error = parse_quic_version(text).expect_err(text);
+            assert!(error.contains("use 1, 2, or 1,2"), "{error}");
         }
     }
 

@@ -9,7 +9,7 @@ use courser_quic::hooks::ClientConfigHooks;
 use courser_quic::rustls::client::danger::ServerCertVerifier;
 use courser_quic::rustls::pki_types::CertificateDer;
 use courser_quic::telemetry::SinkFactory;
-use courser_quic::{Identity, TransportConfig};
+use courser_quic::{Identity, QuicVersion, TransportConfig};
 use http::HeaderValue;
 
 use super::Client;
@@ -45,6 +45,7 @@ pub struct ClientBuilder {
     settings: Settings,
     tls: TlsSettings,
     transport: TransportConfig,
+    quic_versions: Option<Vec<QuicVersion>>,
     sinks: Option<Arc<dyn SinkFactory>>,
     resolver: Option<Arc<dyn Resolve>>,
 }
@@ -74,6 +75,7 @@ impl Default for ClientBuilder {
             settings,
             tls: TlsSettings::default(),
             transport: TransportConfig::default(),
+            quic_versions: None,
             sinks: None,
             resolver: None,
         }
@@ -194,6 +196,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the versions of QUIC, the preferred one first, like
+    /// [`ClientConfig::versions`](courser_quic::ClientConfig::versions). Default version 1.
+    pub fn quic_versions(mut self, versions: impl IntoIterator<Item = QuicVersion>) -> Self {
+        self.quic_versions = Some(versions.into_iter().collect());
+        self
+    }
+
     /// Records all QUIC connections, like [`ClientConfig::sinks`](courser_quic::ClientConfig::sinks).
     pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
         self.sinks = Some(sinks);
@@ -298,7 +307,10 @@ impl ClientBuilder {
         }
         let mut tls = Tls::new(&self.tls, self.settings.version)?;
         tls.quic = tls.quic.map(|config| {
-            let config = config.transport_config(self.transport);
+            let mut config = config.transport_config(self.transport);
+            if let Some(versions) = self.quic_versions {
+                config = config.versions(versions);
+            }
             match self.sinks {
                 Some(sinks) => config.sinks(sinks),
                 None => config,

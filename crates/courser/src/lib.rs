@@ -122,6 +122,7 @@ pub use courser_transport::{
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{
     ApplicationErrorCode, ConnectionId, Direction, StreamId, TransportErrorCode,
+    Version as QuicVersion,
 };
 
 #[cfg(feature = "client")]

@@ -1,7 +1,8 @@
-//! Traffic secrets and the keys derived from them. RFC 9001 §5.1.
+//! Traffic secrets and the keys derived from them. RFC 9001 §5.1, RFC 9369 §3.3.2.
 
 use std::fmt;
 
+use courser_wire::VERSION_2;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::hkdf_label::expand_label;
@@ -10,12 +11,13 @@ use crate::{CipherSuite, HeaderKey, KeyPair, Keys, PacketKey};
 /// A traffic secret of one direction, erased when dropped.
 pub struct Secret {
     suite: CipherSuite,
+    labels: Labels,
     /// The secret, followed by unused bytes if the hash output is shorter.
     bytes: [u8; MAX_SECRET_LEN],
 }
 
 impl Secret {
-    /// Wraps a secret that TLS derived for `suite`.
+    /// Wraps a secret that TLS derived for `suite`. Its keys are those of version 1.
     ///
     /// # Panics
     /// Panics if the length of `bytes` differs from the output length of the suite's hash.
@@ -24,10 +26,22 @@ impl Secret {
         assert_eq!(bytes.len(), len, "a traffic secret is as long as the hash");
         let mut secret = Self {
             suite,
+            labels: Labels::V1,
             bytes: [0; MAX_SECRET_LEN],
         };
         secret.bytes[..len].copy_from_slice(bytes);
         secret
+    }
+
+    /// Returns the secret with the labels of a version, under which keys are derived. Versions other
+    /// than 2 have those of version 1. RFC 9369 §3.3.2.
+    #[must_use]
+    pub fn of_version(mut self, version: u32) -> Self {
+        self.labels = match version {
+            VERSION_2 => Labels::V2,
+            _ => Labels::V1,
+        };
+        self
     }
 
     /// Returns the cipher suite of the secret.
@@ -39,9 +53,9 @@ impl Secret {
     pub fn packet_key(&self) -> PacketKey {
         let mut key = Zeroizing::new([0; MAX_KEY_LEN]);
         let key = &mut key[..self.suite.key_len()];
-        self.expand(b"quic key", key);
+        self.expand(self.labels.key(), key);
         let mut iv = Zeroizing::new([0; 12]);
-        self.expand(b"quic iv", iv.as_mut());
+        self.expand(self.labels.iv(), iv.as_mut());
         PacketKey::new(self.suite, key, &iv)
     }
 
@@ -50,7 +64,7 @@ impl Secret {
     pub fn header_key(&self) -> HeaderKey {
         let mut key = Zeroizing::new([0; MAX_KEY_LEN]);
         let key = &mut key[..self.suite.key_len()];
-        self.expand(b"quic hp", key);
+        self.expand(self.labels.header(), key);
         HeaderKey::new(self.suite, key)
     }
 
@@ -65,13 +79,14 @@ impl Secret {
     /// Derives the secret that replaces this one in a key update. RFC 9001 §6.1.
     #[must_use]
     pub fn next(&self) -> Self {
-        self.derive(b"quic ku")
+        self.derive(self.labels.update())
     }
 
     /// Derives a secret of the same length under `label`.
     pub(crate) fn derive(&self, label: &[u8]) -> Self {
         let mut next = Self {
             suite: self.suite,
+            labels: self.labels,
             bytes: [0; MAX_SECRET_LEN],
         };
         let len = self.suite.hash().output_len();
@@ -113,6 +128,15 @@ pub struct SecretPair {
 }
 
 impl SecretPair {
+    /// Returns the secrets with the labels of a version; see [`Secret::of_version`].
+    #[must_use]
+    pub fn of_version(self, version: u32) -> Self {
+        Self {
+            local: self.local.of_version(version),
+            peer: self.peer.of_version(version),
+        }
+    }
+
     /// Derives the keys of both directions.
     pub fn key_pair(&self) -> KeyPair {
         KeyPair {
@@ -125,6 +149,43 @@ impl SecretPair {
 impl From<&SecretPair> for KeyPair {
     fn from(secrets: &SecretPair) -> Self {
         secrets.key_pair()
+    }
+}
+
+/// The labels under which keys are derived. RFC 9001 §5.1, RFC 9369 §3.3.2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Labels {
+    V1,
+    V2,
+}
+
+impl Labels {
+    fn key(self) -> &'static [u8] {
+        match self {
+            Self::V1 => b"quic key",
+            Self::V2 => b"quicv2 key",
+        }
+    }
+
+    fn iv(self) -> &'static [u8] {
+        match self {
+            Self::V1 => b"quic iv",
+            Self::V2 => b"quicv2 iv",
+        }
+    }
+
+    fn header(self) -> &'static [u8] {
+        match self {
+            Self::V1 => b"quic hp",
+            Self::V2 => b"quicv2 hp",
+        }
+    }
+
+    fn update(self) -> &'static [u8] {
+        match self {
+            Self::V1 => b"quic ku",
+            Self::V2 => b"quicv2 ku",
+        }
     }
 }
 

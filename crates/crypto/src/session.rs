@@ -83,6 +83,12 @@ pub trait TlsSession: Send {
         false
     }
 
+    /// Takes the version of QUIC that the handshake has come to, which may differ from the one in
+    /// which it started. Tickets belong to it (RFC 9369 §5). By default the version does not matter.
+    fn on_version(&mut self, version: u32) {
+        let _ = version;
+    }
+
     /// Returns true if no data that may still arrive needs the session: on a server with a complete
     /// handshake whose tickets have been written. A client keeps its session to receive tickets.
     ///
@@ -185,7 +191,30 @@ pub trait ClientTls: Send + Sync {
         server_name: &str,
         parameters: Vec<u8>,
     ) -> Result<Box<dyn TlsSession>, TlsStartError>;
+
+    /// Starts a handshake in a version of QUIC, with tickets of connections of that version only
+    /// (RFC 9369 §5). [`TlsSession::on_version`] sets the version of tickets that arrive.
+    ///
+    /// By default all versions share tickets. Callers that offer version 1 only use
+    /// [`ClientTls::start`].
+    ///
+    /// # Errors
+    /// As [`ClientTls::start`].
+    fn start_in_version(
+        &self,
+        version: u32,
+        server_name: &str,
+        parameters: Vec<u8>,
+    ) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        let _ = version;
+        self.start(server_name, parameters)
+    }
 }
+
+/// Chooses the version of a connection and the encoded transport parameters of its server. The
+/// argument is the encoded transport parameters of the client, which are not authenticated yet, or
+/// `None` if its first message has none.
+pub type Answer = Box<dyn FnOnce(Option<&[u8]>) -> (u32, Vec<u8>) + Send>;
 
 /// Starts sessions of a server.
 pub trait ServerTls: Send + Sync {
@@ -194,6 +223,31 @@ pub trait ServerTls: Send + Sync {
     /// # Errors
     /// Returns [`TlsStartError`] if the configuration is unusable.
     fn start(&self, parameters: Vec<u8>) -> Result<Box<dyn TlsSession>, TlsStartError>;
+
+    /// Starts a handshake in a version of QUIC. Tickets of other versions are not accepted
+    /// (RFC 9369 §5). By default all versions share tickets.
+    ///
+    /// # Errors
+    /// As [`ServerTls::start`].
+    fn start_in_version(
+        &self,
+        version: u32,
+        parameters: Vec<u8>,
+    ) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        let _ = version;
+        self.start(parameters)
+    }
+
+    /// Starts a handshake whose version and transport parameters depend on the transport parameters
+    /// of the client (RFC 9368 §2.3). `answer` is called once, when the ClientHello is complete.
+    ///
+    /// # Errors
+    /// As [`ServerTls::start`], and by default, because not every implementation can wait.
+    fn start_after_hello(&self, answer: Answer) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        drop(answer);
+        let reason = "the version cannot be negotiated";
+        Err(TlsStartError::Configuration(reason.to_owned()))
+    }
 }
 
 /// The local reason why a handshake could not start.

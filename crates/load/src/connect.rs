@@ -107,7 +107,9 @@ impl Connector {
             failure: Failure::new(format!("cannot open a socket: {error}")),
         })?;
         endpoint.set_segmentation_offload(plan.segmentation_offload);
-        let config = ClientConfig::with_rustls(plan.tls.clone()).transport_config(settings(plan));
+        let config = ClientConfig::with_rustls(plan.tls.clone())
+            .versions(plan.versions.iter().copied())
+            .transport_config(settings(plan));
         let connecting = endpoint
             .connect_with(config, address, &plan.target.server_name)
             .map_err(|error| CannotConnect {
@@ -133,6 +135,7 @@ impl Connector {
             sender: Sender::Http3(h3::Client::new(connection.clone())),
             agreed: Agreed {
                 spoken: Spoken::Http3,
+                quic: Some(connection.stats().version),
                 tls: Some(AgreedTls {
                     version: "TLSv1.3",
                     cipher: handshake.suite.map(|suite| suite.to_string()),
@@ -162,7 +165,11 @@ impl Connector {
         let failed = |error: io::Error| self.tcp_failure(address, &error, &self.offer());
         let stream = TcpStream::connect(address).await.map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
-        let clear = |spoken| Agreed { spoken, tls: None };
+        let clear = |spoken| Agreed {
+            spoken,
+            quic: None,
+            tls: None,
+        };
         match &plan.protocols {
             Protocols::Clear1 => self.over(stream, clear(Spoken::Http1)).await,
             Protocols::Clear2 => self.over(stream, clear(Spoken::Http2)).await,
@@ -199,6 +206,7 @@ impl Connector {
                 }
                 let agreed = Agreed {
                     spoken,
+                    quic: None,
                     tls: Some(agreed_tls(session)),
                 };
                 self.over(stream, agreed).await

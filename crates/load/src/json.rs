@@ -46,6 +46,11 @@ pub fn document(plan: &Plan, summary: &Summary) -> Value {
         "errorDistribution": summary.errors,
         "url": plan.target.url,
         "protocol": summary.agreed.as_ref().map(|agreed| agreed.spoken.name()),
+        "quic_version": summary
+            .agreed
+            .as_ref()
+            .and_then(|agreed| agreed.quic)
+            .map(|version| version.to_string()),
         "tls": summary.agreed.as_ref().map(|agreed| {
             let tls = agreed.tls.as_ref();
             json!({

@@ -35,6 +35,7 @@
 //!     inactivity_timeout: Duration::from_secs(30),
 //!     stream_window: None,
 //!     connection_window: None,
+//!     versions: vec![courser::QuicVersion::V1],
 //!     mtu: None,
 //!     segmentation_offload: true,
 //!     sinks: None,

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser::CertificateRequests;
 use courser::telemetry::SinkFactory;
+use courser::{CertificateRequests, QuicVersion};
 use courser_measure::Failure;
 use courser_measure::tls::{self, Trust, Versions};
 
@@ -47,6 +47,8 @@ pub struct Plan {
     pub stream_window: Option<u32>,
     /// Flow control window of a connection, in bytes.
     pub connection_window: Option<u32>,
+    /// Versions of QUIC; the first flight is of the first one.
+    pub versions: Vec<QuicVersion>,
     /// Largest UDP payload; discovered without one.
     pub mtu: Option<u16>,
     /// Sends many UDP datagrams in one system call, where the system can.

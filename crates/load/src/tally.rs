@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use courser::QuicVersion;
 use courser_measure::Failure;
 use hdrhistogram::Histogram;
 
@@ -56,6 +57,8 @@ pub(crate) struct Tally {
 pub struct Agreed {
     /// The version of HTTP.
     pub spoken: Spoken,
+    /// The version of QUIC; `None` over TCP.
+    pub quic: Option<QuicVersion>,
     /// The TLS session; `None` without TLS.
     pub tls: Option<AgreedTls>,
 }

@@ -13,7 +13,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use courser::Algorithm;
+//! use courser::{Algorithm, QuicVersion};
 //! use courser_measure::CpuClock;
 //! use courser_measure::tls::{self, Trust};
 //! use courser_perf::{Amount, Direction, Over, PROTOCOL, Plan, Remote, Scenario, Watch, measure};
@@ -25,6 +25,7 @@
 //!     name: "localhost".to_owned(),
 //!     over: Over::Quic,
 //!     congestion: Algorithm::Cubic,
+//!     versions: vec![QuicVersion::V1],
 //!     mtu: None,
 //!     segmentation_offload: true,
 //!     connect_timeout: Duration::from_secs(5),

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use courser::{Algorithm, Capabilities};
+use courser::{Algorithm, Capabilities, QuicVersion};
 use courser_measure::target::transport;
 use courser_measure::tls::{self, Identity, Trust};
 use courser_measure::{CpuClock, Failure, allowed_cores, pin_to};
@@ -61,6 +61,7 @@ impl Loopback {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             identity,
             transport: transport(Algorithm::Cubic, Some(mtu)),
+            versions: None,
             tcp: true,
             clock: CpuClock::Thread,
         };
@@ -83,6 +84,7 @@ impl Loopback {
             name: "localhost".to_owned(),
             over,
             congestion: Algorithm::Cubic,
+            versions: vec![QuicVersion::V1],
             mtu: Some(mtu),
             segmentation_offload: true,
             connect_timeout: Duration::from_secs(5),

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use courser::telemetry::SinkFactory;
 use courser::{
-    Algorithm, ClientConfig, ConnectionError, HandshakeFailureKind, HandshakeOffer, TransportConfig,
+    Algorithm, ClientConfig, ConnectionError, HandshakeFailureKind, HandshakeOffer, QuicVersion,
+    TransportConfig,
 };
 use courser_measure::target::transport;
 use courser_measure::{Cause, CpuClock, Failure, Peer};
@@ -28,6 +29,8 @@ pub struct Remote {
     pub over: Over,
     /// The congestion control algorithm.
     pub congestion: Algorithm,
+    /// Versions of QUIC; the first flight is of the first one.
+    pub versions: Vec<QuicVersion>,
     /// Largest UDP payload; discovered without one.
     pub mtu: Option<u16>,
     /// Sends many UDP datagrams in one system call, where the system can.
@@ -80,7 +83,9 @@ impl Remote {
             sinks: self.sinks.clone(),
             ..transport(self.congestion, self.mtu)
         };
-        ClientConfig::with_rustls(self.tls.clone()).transport_config(transport)
+        ClientConfig::with_rustls(self.tls.clone())
+            .versions(self.versions.iter().copied())
+            .transport_config(transport)
     }
 
     fn peer(&self) -> Peer<'_> {

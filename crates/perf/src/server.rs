@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 use courser::{
-    BindError, Connection, Endpoint, Incoming, RecvStream, SendStream, ServerConfig,
+    BindError, Connection, Endpoint, Incoming, QuicVersion, RecvStream, SendStream, ServerConfig,
     TransportConfig,
 };
 use courser_measure::tls::{self, Identity};
@@ -28,6 +28,9 @@ pub struct ServerOptions {
     pub identity: Identity,
     /// Settings of QUIC connections.
     pub transport: TransportConfig,
+    /// Versions of QUIC, the preferred one first, to which clients move. Without a list all are
+    /// accepted, and a connection stays in the version in which its client begins.
+    pub versions: Option<Vec<QuicVersion>>,
     /// Also serves TLS over TCP, on the same port.
     pub tcp: bool,
     /// The clock of this end's CPU time.
@@ -59,7 +62,10 @@ impl Server {
             max_uni_streams: MAX_STREAMS,
             ..options.transport
         };
-        let config = ServerConfig::with_rustls(tls.clone()).transport_config(transport);
+        let mut config = ServerConfig::with_rustls(tls.clone()).transport_config(transport);
+        if let Some(versions) = options.versions {
+            config = config.versions(versions);
+        }
         let context = Arc::new(Context {
             clock: options.clock,
             events: Events::new(on_event),

@@ -15,10 +15,11 @@ use courser_tls::rustls::server::{ClientHello, ResolvesServerCert};
 use courser_tls::rustls::sign::CertifiedKey;
 use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{
-    ClientAuthentication, ClientOptions, EarlyDataOptions, ServerOptions, TlsClient,
+    ClientAuthentication, ClientOptions, ClientTickets, EarlyDataOptions, ServerOptions, TlsClient,
     TlsConfigError, TlsServer, Trust,
 };
 use courser_transport::{ReplyLimits, RetryPolicy, TokenStore, TransportConfig};
+use courser_wire::Version;
 
 use crate::error::ConfigError;
 use crate::identity::Identity;
@@ -263,6 +264,23 @@ impl ServerConfig {
         self
     }
 
+    /// Sets the versions of QUIC that the server accepts, the preferred one first, and moves clients
+    /// to the first one that they support, without a round trip (RFC 9368 §2.3). Clients of other
+    /// versions receive the list in a Version Negotiation packet.
+    ///
+    /// By default all versions are accepted, and a connection stays in the version in which the
+    /// client began. With `[QuicVersion::V2, QuicVersion::V1]` clients that support version 2
+    /// continue in it.
+    ///
+    /// [`Endpoint::server`](crate::Endpoint::server) and the other constructors return an error for
+    /// an empty list.
+    #[must_use]
+    pub fn versions(mut self, versions: impl IntoIterator<Item = Version>) -> Self {
+        self.settings.versions = versions.into_iter().collect();
+        self.settings.moves_clients = true;
+        self
+    }
+
     /// Allows clients to change their address. Default on.
     ///
     /// Otherwise clients are asked not to (disable_active_migration, RFC 9000 §18.2), and packets from
@@ -367,11 +385,14 @@ pub struct ClientConfig {
     tls: Arc<rustls::ClientConfig>,
     early_data: bool,
     settings: courser_transport::ClientConfig,
+    /// Tickets of connections that may have several versions of QUIC.
+    tickets: ClientTickets,
 }
 
 impl ClientConfig {
     /// Stores tickets in `tickets`.
     pub(crate) fn resumption(mut self, tickets: rustls::client::Resumption) -> Self {
+        self.tickets = ClientTickets::default();
         Arc::make_mut(&mut self.tls).resumption = tickets;
         self
     }
@@ -434,6 +455,7 @@ impl ClientConfig {
             tls,
             early_data: false,
             settings: courser_transport::ClientConfig::new(Arc::new(Unfinished)),
+            tickets: ClientTickets::default(),
         }
     }
 
@@ -489,6 +511,37 @@ impl ClientConfig {
         self
     }
 
+    /// Sets the versions of QUIC that the client supports, the preferred one first. Default
+    /// `[QuicVersion::V1]`.
+    ///
+    /// The first flight is of the first version. The server may move the connection to another one
+    /// of the list without a round trip (RFC 9368 §2.3), or ask for another one, which costs a round
+    /// trip (§2.1). [`ConnectionStats::version`](crate::ConnectionStats::version) is the result.
+    /// Attempts to force a worse version end the connection with VERSION_NEGOTIATION_ERROR.
+    ///
+    /// With any other list than the default, session tickets are kept in memory, shared by the clones
+    /// of this configuration, and not in the store of the TLS configuration: tickets of one version
+    /// are of no use in another (RFC 9369 §5). The same holds for tokens; see
+    /// [`TokenStore`](crate::TokenStore).
+    ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// use courser::{ClientConfig, Identity, QuicVersion};
+    ///
+    /// # fn main() -> Result<(), courser::ConfigError> {
+    /// let identity = Identity::dev()?;
+    /// // Begins in version 1, which all servers support, and lets them move on to version 2.
+    /// let config = ClientConfig::with_roots([identity.certificate()])?
+    ///     .alpn(["echo"])
+    ///     .versions([QuicVersion::V1, QuicVersion::V2]);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn versions(mut self, versions: impl IntoIterator<Item = Version>) -> Self {
+        self.settings.versions = versions.into_iter().collect();
+        self
+    }
+
     /// Sets the store of tokens, which save a round trip with a known server; `None` stores none.
     /// By default they are kept in memory, shared by the clones of this configuration.
     #[must_use]
@@ -527,11 +580,12 @@ impl ClientConfig {
 
     /// Checks all settings and converts them for the transport.
     pub(crate) fn build(self) -> Result<Arc<courser_transport::ClientConfig>, ConfigError> {
-        self.settings.transport.validate()?;
-        let tls = Arc::new(match self.early_data {
+        self.settings.validate()?;
+        let tls = match self.early_data {
             true => TlsClient::with_early_data(self.tls)?,
             false => TlsClient::new(self.tls)?,
-        });
+        };
+        let tls = Arc::new(tls.keeping(self.tickets));
         Ok(Arc::new(courser_transport::ClientConfig {
             tls,
             ..self.settings

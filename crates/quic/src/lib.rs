@@ -57,6 +57,7 @@ pub use courser_transport::{
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{
     ApplicationErrorCode, ConnectionId, Direction, StreamId, TransportErrorCode,
+    Version as QuicVersion,
 };
 
 pub use config::{ClientConfig, ServerConfig};

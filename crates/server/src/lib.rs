@@ -77,7 +77,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser_http3_tokio as h3;
-use courser_quic::{AddressFilter, ConfigError, ReplyLimits, RetryPolicy, TransportConfig};
+use courser_quic::{
+    AddressFilter, ConfigError, QuicVersion, ReplyLimits, RetryPolicy, TransportConfig,
+};
 use courser_tls::rustls;
 
 pub use self::body::{Body, BodyError};
@@ -122,6 +124,7 @@ where
         http3: h3::Config::new(courser_quic::Side::Server),
         transport: None,
         retry: RetryPolicy::default(),
+        quic_versions: None,
         reset: None,
         memory_budget: None,
         reply_limits: None,
@@ -148,6 +151,7 @@ pub struct Server {
     http3: h3::Config,
     transport: Option<TransportConfig>,
     retry: RetryPolicy,
+    quic_versions: Option<Vec<QuicVersion>>,
     reset: Option<ResetSecret>,
     memory_budget: Option<u64>,
     reply_limits: Option<ReplyLimits>,
@@ -218,6 +222,14 @@ impl Server {
     /// progress.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
+        self
+    }
+
+    /// Sets the versions of QUIC, the preferred one first, and moves clients to the first one that
+    /// they support, like [`ServerConfig::versions`](courser_quic::ServerConfig::versions). Default:
+    /// all, in the version in which a client begins.
+    pub fn quic_versions(mut self, versions: impl IntoIterator<Item = QuicVersion>) -> Self {
+        self.quic_versions = Some(versions.into_iter().collect());
         self
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use courser_base::Mutex;
 use courser_http3_tokio::HttpService;
 use courser_quic::hooks::EndpointHooks;
-use courser_quic::{ReplyLimits, ServerConfig, TransportConfig};
+use courser_quic::{QuicVersion, ReplyLimits, ServerConfig, TransportConfig};
 use courser_tls::rustls;
 use http::HeaderValue;
 
@@ -81,7 +81,8 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let quic = if server.with_quic {
         let tls = tls::quic(&resolver, hook)?;
         let transport = server.transport.unwrap_or_else(default_transport);
-        let config = limited(tls, &server.limits).transport_config(transport);
+        let config = with_versions(limited(tls, &server.limits), server.quic_versions)
+            .transport_config(transport);
         let (replies, resets) = (server.reply_limits, server.reset_limits);
         Some(with_budgets(config, server.memory_budget, replies, resets).retry(server.retry))
     } else {
@@ -134,6 +135,14 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         doors,
         handle,
     })
+}
+
+/// Sets the versions of QUIC, if some are given.
+fn with_versions(config: ServerConfig, versions: Option<Vec<QuicVersion>>) -> ServerConfig {
+    match versions {
+        Some(versions) => config.versions(versions),
+        None => config,
+    }
 }
 
 /// Returns the memory budget of a server with this setting.

@@ -25,6 +25,8 @@ pub struct PacketSent {
     pub destination: ConnectionId,
     /// Our Source Connection ID in a long header; 1-RTT packets have none.
     pub source: Option<ConnectionId>,
+    /// The version in a long header; 0 for 1-RTT packets, which have none.
+    pub version: u32,
     /// The frames, in order.
     pub frames: Vec<FrameRecord>,
 }
@@ -44,6 +46,8 @@ pub struct PacketReceived {
     pub destination: ConnectionId,
     /// The peer's Source Connection ID in a long header; 1-RTT packets have none.
     pub source: Option<ConnectionId>,
+    /// The version in a long header; 0 for 1-RTT packets, which have none.
+    pub version: u32,
     /// The frames, in order, up to the first one that cannot be decoded.
     pub frames: Vec<FrameRecord>,
 }

@@ -4,18 +4,23 @@ use std::fmt;
 use std::sync::Arc;
 
 use courser_crypto::{ClientTls, TlsSession, TlsStartError};
+use courser_wire::Version as QuicVersion;
 use rustls::ClientConfig;
+use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, Version};
 
 use crate::config::{TlsConfigError, check_alpn};
 use crate::secrets::{Secrets, Tap};
 use crate::session::Session;
+use crate::tickets::{ClientTickets, VersionTickets};
 
 /// Starts TLS sessions of a client from a rustls configuration.
 #[derive(Clone)]
 pub struct TlsClient {
     config: Arc<ClientConfig>,
+    /// Tickets by version of QUIC, of sessions that may have several.
+    tickets: ClientTickets,
 }
 
 impl TlsClient {
@@ -40,6 +45,14 @@ impl TlsClient {
         Self::build(&config, true)
     }
 
+    /// Keeps the tickets of sessions that may have several versions of QUIC in `tickets` instead of
+    /// the configured store.
+    #[must_use]
+    pub fn keeping(mut self, tickets: ClientTickets) -> Self {
+        self.tickets = tickets;
+        self
+    }
+
     fn build(config: &ClientConfig, early_data: bool) -> Result<Self, TlsConfigError> {
         check_alpn(&config.alpn_protocols)?;
         let mut config = config.clone();
@@ -48,10 +61,12 @@ impl TlsClient {
         config.key_log = Tap::new(config.key_log);
         let client = Self {
             config: Arc::new(config),
+            tickets: ClientTickets::default(),
         };
         // rustls checks whether versions and suites work with QUIC only when a connection starts.
         // No ticket exists for this name.
         client.connection(
+            &client.config,
             ServerName::try_from("check.invalid").expect("a DNS name"),
             Vec::new(),
         )?;
@@ -60,11 +75,36 @@ impl TlsClient {
 
     fn connection(
         &self,
+        config: &Arc<ClientConfig>,
         name: ServerName<'static>,
         parameters: Vec<u8>,
     ) -> Result<ClientConnection, TlsConfigError> {
-        ClientConnection::new(self.config.clone(), Version::V1, name, parameters)
+        // The versions of rustls differ in labels of keys, which courser derives itself.
+        ClientConnection::new(Arc::clone(config), Version::V1, name, parameters)
             .map_err(|error| TlsConfigError::Unusable(error.to_string()))
+    }
+}
+
+impl TlsClient {
+    fn session(
+        &self,
+        config: &Arc<ClientConfig>,
+        server_name: &str,
+        parameters: Vec<u8>,
+    ) -> Result<Session, TlsStartError> {
+        let name = ServerName::try_from(server_name.to_owned())
+            .map_err(|_| TlsStartError::InvalidServerName(server_name.to_owned()))?;
+        // With early data, rustls derives the first secret here.
+        let mut secrets = Secrets::default();
+        let connection = secrets
+            .catch(|| self.connection(config, name, parameters))
+            .map_err(|error| TlsStartError::Configuration(error.to_string()))?;
+        let server_name = Some(server_name.to_owned());
+        Ok(Session::new(
+            Connection::Client(connection),
+            server_name,
+            secrets,
+        ))
     }
 }
 
@@ -74,19 +114,24 @@ impl ClientTls for TlsClient {
         server_name: &str,
         parameters: Vec<u8>,
     ) -> Result<Box<dyn TlsSession>, TlsStartError> {
-        let name = ServerName::try_from(server_name.to_owned())
-            .map_err(|_| TlsStartError::InvalidServerName(server_name.to_owned()))?;
-        // With early data, rustls derives the first secret here.
-        let mut secrets = Secrets::default();
-        let connection = secrets
-            .catch(|| self.connection(name, parameters))
-            .map_err(|error| TlsStartError::Configuration(error.to_string()))?;
-        let server_name = Some(server_name.to_owned());
-        Ok(Box::new(Session::new(
-            Connection::Client(connection),
-            server_name,
-            secrets,
-        )))
+        let config = Arc::clone(&self.config);
+        let session = self.session(&config, server_name, parameters)?;
+        Ok(Box::new(session))
+    }
+
+    fn start_in_version(
+        &self,
+        version: u32,
+        server_name: &str,
+        parameters: Vec<u8>,
+    ) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        let version = QuicVersion::from_value(version).unwrap_or(QuicVersion::V1);
+        let tickets = Arc::new(VersionTickets::new(&self.tickets, version));
+        let mut config = ClientConfig::clone(&self.config);
+        config.resumption = Resumption::store(tickets.clone());
+        let mut session = self.session(&Arc::new(config), server_name, parameters)?;
+        session.set_tickets(tickets);
+        Ok(Box::new(session))
     }
 }
 

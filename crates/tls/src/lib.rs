@@ -15,11 +15,13 @@ mod alert;
 mod client;
 mod client_hello;
 mod config;
+mod deferred;
 mod early_data;
 mod key_log;
 mod secrets;
 mod server;
 mod session;
+mod tickets;
 
 pub use client::TlsClient;
 pub use config::{
@@ -29,6 +31,7 @@ pub use config::{
 pub use early_data::{EarlyDataOptions, MemoryReplayFilter, ReplayFilter};
 pub use key_log::QueuedKeyLog;
 pub use server::TlsServer;
+pub use tickets::ClientTickets;
 
 /// The version of rustls that builds the configurations.
 pub use rustls;

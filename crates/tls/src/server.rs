@@ -3,19 +3,23 @@
 use std::fmt;
 use std::sync::Arc;
 
-use courser_crypto::{ServerTls, TlsSession, TlsStartError};
+use courser_crypto::{Answer, ServerTls, TlsSession, TlsStartError};
+use courser_wire::Version as QuicVersion;
 use rustls::ServerConfig;
 use rustls::quic::{Connection, ServerConnection, Version};
 
 use crate::config::{TlsConfigError, check_alpn};
+use crate::deferred::Deferred;
 use crate::early_data::{EarlyDataOptions, EarlyLimits};
 use crate::secrets::{Secrets, Tap};
 use crate::session::Session;
+use crate::tickets::{self, VERSIONS};
 
 /// Starts TLS sessions of a server from a rustls configuration.
 #[derive(Clone)]
 pub struct TlsServer {
-    config: Arc<ServerConfig>,
+    /// A configuration for each version of QUIC, since tickets belong to one.
+    configs: [Arc<ServerConfig>; VERSIONS],
 }
 
 impl TlsServer {
@@ -55,30 +59,49 @@ impl TlsServer {
         config.max_early_data_size = if early_data { u32::MAX } else { 0 };
         config.key_log = Tap::new(config.key_log);
         let server = Self {
-            config: Arc::new(config),
+            configs: tickets::server_configs(config),
         };
-        server.connection(Vec::new())?;
+        server.connection(QuicVersion::V1, Vec::new())?;
         Ok(server)
     }
 
-    fn connection(&self, parameters: Vec<u8>) -> Result<ServerConnection, TlsConfigError> {
-        ServerConnection::new(self.config.clone(), Version::V1, parameters)
+    fn connection(
+        &self,
+        version: QuicVersion,
+        parameters: Vec<u8>,
+    ) -> Result<ServerConnection, TlsConfigError> {
+        // The versions of rustls differ in labels of keys, which courser derives itself.
+        let config = Arc::clone(&self.configs[tickets::index(version)]);
+        ServerConnection::new(config, Version::V1, parameters)
             .map_err(|error| TlsConfigError::Unusable(error.to_string()))
     }
 }
 
 impl ServerTls for TlsServer {
     fn start(&self, parameters: Vec<u8>) -> Result<Box<dyn TlsSession>, TlsStartError> {
-        let has_early_data = self.config.max_early_data_size > 0;
+        self.start_in_version(courser_wire::VERSION_1, parameters)
+    }
+
+    fn start_in_version(
+        &self,
+        version: u32,
+        parameters: Vec<u8>,
+    ) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        let version = QuicVersion::from_value(version).unwrap_or(QuicVersion::V1);
+        let has_early_data = self.configs[tickets::index(version)].max_early_data_size > 0;
         let limits = has_early_data.then(|| EarlyLimits::of(&parameters));
         let connection = self
-            .connection(parameters)
+            .connection(version, parameters)
             .map_err(|error| TlsStartError::Configuration(error.to_string()))?;
         Ok(Box::new(Session::new(
             Connection::Server(connection),
             None,
             Secrets::with_limits(limits),
         )))
+    }
+
+    fn start_after_hello(&self, answer: Answer) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        Ok(Box::new(Deferred::new(self.clone(), answer)))
     }
 }
 

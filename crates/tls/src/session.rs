@@ -1,6 +1,7 @@
 //! One rustls handshake as a [`TlsSession`].
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use courser_base::Side;
 use courser_crypto::{
@@ -12,6 +13,7 @@ use rustls::quic::{self, Connection};
 use crate::alert::tls_error;
 use crate::client_hello::ClientHelloCheck;
 use crate::secrets::Secrets;
+use crate::tickets::VersionTickets;
 
 /// A TLS session of a client or a server.
 pub(crate) struct Session {
@@ -27,6 +29,8 @@ pub(crate) struct Session {
     /// read: once rustls has the secrets of two levels, its queue mixes the bytes of both.
     pending: VecDeque<Output>,
     failure: Option<TlsError>,
+    /// The tickets of a client that may change the version of QUIC.
+    tickets: Option<Arc<VersionTickets>>,
 }
 
 /// Bytes of one level and the keys that follow them.
@@ -51,7 +55,13 @@ impl Session {
             client_hello: ClientHelloCheck::default(),
             pending: VecDeque::new(),
             failure: None,
+            tickets: None,
         }
+    }
+
+    /// Sets the store that the connection was made with.
+    pub(crate) fn set_tickets(&mut self, tickets: Arc<VersionTickets>) {
+        self.tickets = Some(tickets);
     }
 
     fn side(&self) -> Side {
@@ -220,6 +230,12 @@ impl TlsSession for Session {
         match &self.connection {
             Connection::Client(client) => client.is_early_data_accepted(),
             Connection::Server(_) => self.connection.zero_rtt_keys().is_some(),
+        }
+    }
+
+    fn on_version(&mut self, version: u32) {
+        if let Some(tickets) = &self.tickets {
+            tickets.set_version(version);
         }
     }
 

@@ -44,6 +44,9 @@ impl TransportErrorCode {
     pub const AEAD_LIMIT_REACHED: Self = Self(0x0f);
     /// No path can carry QUIC.
     pub const NO_VIABLE_PATH: Self = Self(0x10);
+    /// The ends disagree on the version of the connection, as if an attacker had interfered with
+    /// its negotiation. RFC 9368 §4.
+    pub const VERSION_NEGOTIATION_ERROR: Self = Self(0x11);
 
     /// Returns the CRYPTO_ERROR code of a TLS handshake that failed with this alert. RFC 9001 §4.8.
     pub const fn crypto(alert: u8) -> Self {
@@ -87,6 +90,7 @@ impl TransportErrorCode {
             Self::KEY_UPDATE_ERROR => "KEY_UPDATE_ERROR",
             Self::AEAD_LIMIT_REACHED => "AEAD_LIMIT_REACHED",
             Self::NO_VIABLE_PATH => "NO_VIABLE_PATH",
+            Self::VERSION_NEGOTIATION_ERROR => "VERSION_NEGOTIATION_ERROR",
             _ => return None,
         })
     }

@@ -38,7 +38,9 @@ pub use packet::{
 pub use packet_number::{MAX_PACKET_NUMBER, PacketNumber};
 pub use reader::Reader;
 pub use stream_id::{Direction, MAX_STREAMS, StreamId};
-pub use transport_parameters::{ParameterError, PreferredAddress, TransportParameters};
+pub use transport_parameters::{
+    ParameterError, PreferredAddress, TransportParameters, VersionInformation,
+};
 pub use varint::{MAX_VARINT, varint_len};
-pub use version::VERSION_1;
+pub use version::{VERSION_1, VERSION_2, Version, Versions};
 pub use writer::Writer;

@@ -62,6 +62,16 @@ fn idle_connections_take_bounded_memory_each() {
     assert!(each < 96 * 1024, "{each} bytes for each: {outcome:?}");
 }
 
+/// No connection comes of a first flight that claims another version than its own (RFC 9368 §4).
+#[test]
+fn lies_about_the_version_are_refused() {
+    let outcome = attack("version-downgrade", SECOND / 4);
+    outcome
+        .assert_closed_with("VERSION_NEGOTIATION_ERROR")
+        .assert_peak_below(8 * 1024);
+    assert_eq!(outcome.handshakes, 0, "{outcome:?}");
+}
+
 /// The ring of sent packets must not grow from ACK-only packets that are never acknowledged. The
 /// attack has four connections.
 #[test]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
+use courser::QuicVersion;
 use courser_units::{parse_duration, parse_quantity};
 
 #[derive(Args, Debug, Clone, Default)]
@@ -235,6 +236,10 @@ pub(crate) struct ConnectionArguments {
     /// Use HTTP/1.1 only
     #[arg(long = "http1.1", group = "http")]
     pub(crate) http1: bool,
+    /// Versions of QUIC, such as 2 or 1,2: the first one is tried first [default: 1]
+    #[arg(long, value_name = "LIST", value_delimiter = ',',
+          value_parser = crate::values::parse_quic_version)]
+    pub(crate) quic_version: Vec<QuicVersion>,
     /// Read and update this Alt-Svc cache file, in curl's format
     #[arg(long, value_name = "FILE")]
     pub(crate) alt_svc: Option<PathBuf>,

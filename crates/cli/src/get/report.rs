@@ -92,8 +92,9 @@ fn chart(facts: &Facts) -> String {
         .and_then(|timing| timing.quic.as_ref())
     {
         text.push_str(&format!(
-            "QUIC: rtt {:.1} ms (min {:.1}), window {}, {} packets sent, {} received, {} lost, \
+            "QUIC version {}: rtt {:.1} ms (min {:.1}), window {}, {} packets sent, {} received, {} lost, \
              {}-byte datagrams, {}\n",
+            quic.version,
             milliseconds(quic.path.rtt),
             milliseconds(quic.path.min_rtt),
             output::size(quic.path.congestion_window),

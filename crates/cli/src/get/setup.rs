@@ -29,6 +29,9 @@ pub(crate) fn client(arguments: &Arguments) -> Result<Client, Failed> {
         .key_log(std::env::var_os("SSLKEYLOGFILE").is_some())
         .attempt_delay(Duration::from_millis(connection.happy_eyeballs_timeout_ms))
         .connect_timeout(connection.connect_timeout.unwrap_or(CONNECT_TIMEOUT));
+    if !connection.quic_version.is_empty() {
+        builder = builder.quic_versions(connection.quic_version.iter().copied());
+    }
     builder = trust(builder, connection)?;
     builder = places(builder, connection)?;
     if let Some(proxy) = proxy(connection) {

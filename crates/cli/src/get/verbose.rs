@@ -61,8 +61,12 @@ pub(crate) fn connection(timing: &Timing) {
         };
         let through = if timing.is_proxied { " (proxy)" } else { "" };
         let version = version_number(Some(protocol));
+        let quic = timing.quic.as_ref();
+        let quic = quic.map_or(String::new(), |quic| {
+            format!(", QUIC version {}", quic.version)
+        });
         lines.push(format!(
-            "Using HTTP/{version} with {remote}{through}, on {how}"
+            "Using HTTP/{version} with {remote}{through}, on {how}{quic}"
         ));
     }
     if timing.retries > 0 {

@@ -215,6 +215,7 @@ fn quic(name: &str, facts: &Facts) -> Option<Value> {
         "quic_min_rtt" => json!(stats.map(|stats| seconds(stats.path.min_rtt))),
         "quic_cwnd" => json!(stats.map(|stats| stats.path.congestion_window)),
         "quic_mtu" => json!(stats.map(|stats| stats.path.mtu)),
+        "quic_version" => json!(stats.map(|stats| stats.version.to_string())),
         "quic_packets_sent" => json!(stats.map(|stats| stats.packets_sent)),
         "quic_packets_received" => json!(stats.map(|stats| stats.packets_received)),
         "quic_packets_lost" => json!(stats.map(|stats| stats.packets_lost)),
@@ -222,7 +223,7 @@ fn quic(name: &str, facts: &Facts) -> Option<Value> {
     })
 }
 
-const NAMES: [&str; 43] = [
+const NAMES: [&str; 44] = [
     "content_type",
     "errormsg",
     "exitcode",
@@ -263,6 +264,7 @@ const NAMES: [&str; 43] = [
     "quic_min_rtt",
     "quic_cwnd",
     "quic_mtu",
+    "quic_version",
     "quic_packets_sent",
     "quic_packets_received",
     "quic_packets_lost",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use courser::QuicVersion;
 use courser_units::{parse_duration, parse_positive, parse_quantity};
 use http::{HeaderName, HeaderValue, Method};
 
@@ -252,6 +253,11 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "BYTES", value_parser = crate::values::parse_mtu,
           help_heading = CONNECTION)]
     pub(crate) max_udp_payload_size: Option<u16>,
+
+    /// Versions of QUIC, such as 2 or 1,2: the first one is tried first [default: 1]
+    #[arg(long, value_name = "LIST", value_delimiter = ',',
+          value_parser = crate::values::parse_quic_version, help_heading = CONNECTION)]
+    pub(crate) quic_version: Vec<QuicVersion>,
 
     /// Do not use UDP segmentation offload (GSO)
     #[arg(long, help_heading = CONNECTION)]

@@ -47,6 +47,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         inactivity_timeout: flags.connection_inactivity_timeout,
         stream_window: flags.window_bits.map(window),
         connection_window: flags.connection_window_bits.map(window),
+        versions: crate::values::quic_versions(&flags.quic_version),
         mtu: flags.max_udp_payload_size,
         segmentation_offload: !flags.no_udp_gso,
         tls: protocols.tls_config(&trust(flags))?,

@@ -85,6 +85,7 @@ fn remotes(
             .unwrap_or_else(|| host.to_owned()),
         over: if arguments.tcp { Over::Tcp } else { Over::Quic },
         congestion: arguments.common.cc,
+        versions: crate::values::quic_versions(&arguments.common.quic_version),
         mtu: arguments.common.mtu,
         segmentation_offload: !arguments.common.no_udp_gso,
         connect_timeout: arguments.connect_timeout,

@@ -96,6 +96,7 @@ fn options(
             sinks,
             ..transport(arguments.common.cc, arguments.common.mtu)
         },
+        versions: Some(arguments.common.quic_version.clone()).filter(|list| !list.is_empty()),
         tcp: arguments.tcp,
         clock: CpuClock::Process,
     })

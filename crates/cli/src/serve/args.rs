@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use courser::Algorithm;
+use courser::{Algorithm, QuicVersion};
 use courser_services::Backend;
 use courser_units::{parse_duration, parse_quantity};
 
@@ -120,6 +120,13 @@ pub(crate) struct Arguments {
     /// Do not announce HTTP/3 over HTTP/2 and HTTP/1.1 (Alt-Svc)
     #[arg(long, help_heading = "Protocols")]
     pub(crate) no_alt_svc: bool,
+
+    /// Versions of QUIC, such as 1 or 2,1, the preferred one first [default: 1,2]
+    ///
+    /// With this flag clients move to the first version that they support.
+    #[arg(long, value_name = "LIST", value_delimiter = ',',
+          value_parser = crate::values::parse_quic_version, help_heading = "Protocols")]
+    pub(crate) quic_version: Vec<QuicVersion>,
 
     /// Congestion control algorithm: newreno, cubic, bbr or prague
     #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller,

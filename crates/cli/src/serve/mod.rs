@@ -167,7 +167,11 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
     let (first, others) = addresses(arguments);
     let certificates = certificates(&arguments.certificate, &arguments.domain)?;
     let as_json = arguments.json;
-    let mut server = courser::serve(first, certificates)
+    let mut server = courser::serve(first, certificates);
+    if !arguments.quic_version.is_empty() {
+        server = server.quic_versions(arguments.quic_version.iter().copied());
+    }
+    let mut server = server
         .transport(transport(arguments)?)
         .limits(limits(arguments))
         .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))

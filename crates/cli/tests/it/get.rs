@@ -275,6 +275,22 @@ fn variables_are_written_behind_the_transfer() {
 }
 
 #[test]
+fn the_version_of_quic_is_chosen_and_shown() {
+    let server = Server::start(Speaks::Both);
+    let url = server.url("/hello");
+    for (flags, version) in [(&[][..], "1"), (&["--quic-version", "2"], "2")] {
+        let common = ["--http3-only", "--cacert", &server.cert, &url];
+        let write = ["-s", "-o", "/dev/null", "-w", "%{quic_version}"];
+        let written = get(&[&common[..], &write, flags].concat());
+        assert_eq!(written, version, "{flags:?}");
+        let timed = ["-s", "-o", "/dev/null", "--timing"];
+        let chart = get(&[&common[..], &timed, flags].concat());
+        let line = format!("QUIC version {version}: rtt");
+        assert!(chart.contains(&line), "{flags:?}: {chart}");
+    }
+}
+
+#[test]
 fn timing_shows_the_steps_where_the_body_is_not() {
     let server = Server::start(Speaks::Both);
     let url = server.url("/hello");

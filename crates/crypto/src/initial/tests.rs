@@ -1,4 +1,4 @@
-use courser_wire::VERSION_1;
+use courser_wire::{VERSION_1, VERSION_2};
 
 use super::*;
 use crate::header_protection::{protect, unprotect};
@@ -6,6 +6,7 @@ use crate::testing::{example_id, hex, hex_of};
 use crate::{EncryptionLevel, HashAlgorithm, Keys, TAG_LEN};
 
 mod vectors;
+mod vectors_2;
 use vectors::*;
 
 fn expanded(secret: &Secret, label: &[u8], len: usize) -> String {
@@ -142,6 +143,64 @@ fn client_opens_server_initial_of_rfc_9001_a3() {
     assert_eq!(number, 1);
     assert_eq!(header, hex(SERVER_HEADER));
     assert_eq!(payload, hex(SERVER_PAYLOAD));
+}
+
+#[test]
+fn secrets_match_rfc_9369_a1() {
+    let secrets = initial_secrets(VERSION_2, &example_id(), Side::Client);
+    assert_eq!(
+        hex_of(secrets.local.as_bytes()),
+        "14ec9d6eb9fd7af83bf5a668bc17a7e283766aade7ecd0891f70f9ff7f4bf47b"
+    );
+    assert_eq!(
+        hex_of(secrets.peer.as_bytes()),
+        "0263db1782731bf4588e7e4d93b7463907cb8cd8200b5da55a8bd488eafc37c1"
+    );
+    let [client, server] = [secrets.local, secrets.peer];
+    for (secret, label, len, expected) in [
+        (
+            &client,
+            &b"quicv2 key"[..],
+            16,
+            "8b1a0bc121284290a29e0971b5cd045d",
+        ),
+        (&client, b"quicv2 iv", 12, "91f73e2351d8fa91660e909f"),
+        (
+            &client,
+            b"quicv2 hp",
+            16,
+            "45b95e15235d6f45a6b19cbcb0294ba9",
+        ),
+        (
+            &server,
+            b"quicv2 key",
+            16,
+            "82db637861d55e1d011f19ea71d5d2a7",
+        ),
+        (&server, b"quicv2 iv", 12, "dd13c276499c0249d3310652"),
+        (
+            &server,
+            b"quicv2 hp",
+            16,
+            "edf6d05c83121201b436e16877593c3a",
+        ),
+    ] {
+        assert_eq!(expanded(secret, label, len), expected);
+    }
+}
+
+#[test]
+fn initials_match_rfc_9369_a2_and_a3() {
+    let client = initial_keys(VERSION_2, &example_id(), Side::Client);
+    let header = hex(vectors_2::CLIENT_HEADER);
+    let packet = protected(&client.local, 2, &header, 4, &client_payload());
+    assert_eq!(packet, hex_of(&hex(vectors_2::CLIENT_PACKET)));
+    let server = initial_keys(VERSION_2, &example_id(), Side::Server);
+    let header = hex(vectors_2::SERVER_HEADER);
+    let packet = protected(&server.local, 1, &header, 2, &hex(SERVER_PAYLOAD));
+    assert_eq!(packet, hex_of(&hex(vectors_2::SERVER_PACKET)));
+    let (number, _, payload) = opened(&server.peer, &hex(vectors_2::CLIENT_PACKET), 18);
+    assert_eq!((number, payload), (2, client_payload()));
 }
 
 #[test]

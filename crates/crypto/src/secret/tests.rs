@@ -40,6 +40,53 @@ fn key_update_secret_matches_rfc_9001_a5() {
 }
 
 #[test]
+fn chacha20_keys_match_rfc_9369_a5() {
+    let secret = chacha_secret().of_version(VERSION_2);
+    let labels = secret.labels;
+    for (label, len, expected) in [
+        (
+            labels.key(),
+            32,
+            "3bfcddd72bcf02541d7fa0dd1f5f9eeea817e09a6963a0e6c7df0f9a1bab90f2",
+        ),
+        (labels.iv(), 12, "a6b5bc6ab7dafce30ffff5dd"),
+        (
+            labels.header(),
+            32,
+            "d659760d2ba434a226fd37b35c69e2da8211d10c4f12538787d65645d5d1b8e2",
+        ),
+    ] {
+        assert_eq!(expanded(&secret, label, len), expected);
+    }
+    assert_eq!(
+        hex_of(secret.next().as_bytes()),
+        "c69374c49e3d2a9466fa689e49d476db5d0dfbc87d32ceeaa6343fd0ae4c7d88"
+    );
+}
+
+#[test]
+fn short_header_packet_matches_rfc_9369_a5() {
+    let keys = chacha_secret().of_version(VERSION_2).keys();
+    let mut packet = [&hex("4200bff4")[..], &[1], &[0; crate::TAG_LEN]].concat();
+    keys.packet.seal_packet(654_360_564, &mut packet, 4);
+    crate::header_protection::protect(&keys.header, &mut packet, 1, 3);
+    assert_eq!(
+        hex_of(&packet),
+        "5558b1c60ae7b6b932bc27d786f4bc2bb20f2162ba"
+    );
+}
+
+#[test]
+fn updates_stay_in_the_version() {
+    let update = |version| chacha_secret().of_version(version).next().next();
+    assert_eq!(update(VERSION_2).labels, Labels::V2);
+    assert_ne!(
+        update(VERSION_2).as_bytes(),
+        update(courser_wire::VERSION_1).as_bytes()
+    );
+}
+
+#[test]
 fn every_suite_derives_keys_of_its_own_length() {
     for suite in SUITES {
         let secret = secret(suite, 7);

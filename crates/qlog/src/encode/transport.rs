@@ -17,6 +17,7 @@ pub(super) fn packet_sent(events: &mut Events<'_>, packet: &PacketSent, dialect:
         let ids = Ids {
             source: packet.source.as_ref(),
             destination: &packet.destination,
+            version: packet.version,
         };
         header(data, packet.kind, Some(packet.packet_number), Some(ids));
         raw(data, packet.len, Some(packet.payload_len));
@@ -32,6 +33,7 @@ pub(super) fn packet_received(events: &mut Events<'_>, packet: &PacketReceived, 
         let ids = Ids {
             source: packet.source.as_ref(),
             destination: &packet.destination,
+            version: packet.version,
         };
         header(data, packet.kind, Some(packet.packet_number), Some(ids));
         raw(data, packet.len, Some(packet.payload_len));
@@ -59,6 +61,7 @@ pub(super) fn packet_buffered(events: &mut Events<'_>, packet: &PacketBuffered) 
 struct Ids<'a> {
     source: Option<&'a ConnectionId>,
     destination: &'a ConnectionId,
+    version: u32,
 }
 
 /// Writes the known fields of a header. The connection IDs of 1-RTT packets are left out, because
@@ -76,11 +79,12 @@ fn header(data: &mut Object<'_>, kind: PacketKind, number: Option<u64>, ids: Opt
         let Some(Ids {
             source: Some(source),
             destination,
+            version,
         }) = ids
         else {
             return;
         };
-        header.hex("version", &VERSION_1);
+        header.hex("version", &version.to_be_bytes());
         header.size("scil", source.len()).hex("scid", source);
         header
             .size("dcil", destination.len())
@@ -196,5 +200,3 @@ pub(super) fn key_discarded(events: &mut Events<'_>, key: &KeyDiscarded, dialect
         });
     }
 }
-
-const VERSION_1: [u8; 4] = courser_wire::version::VERSION_1.to_be_bytes();

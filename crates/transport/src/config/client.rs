@@ -7,10 +7,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use courser_base::Mutex;
 use courser_crypto::ClientTls;
+use courser_wire::{Version, Versions};
 
 use super::TransportConfig;
+use super::transport::{ConfigError, check};
 
 /// A store for the NEW_TOKEN tokens that servers gave to a client. RFC 9000 §8.1.3.
+///
+/// Tokens of connections of QUIC version 2 are stored under the name of the server with the suffix
+/// `#quic-v2`, because they are of no use in version 1 (RFC 9369 §5).
 pub trait TokenStore: Send + Sync {
     /// Stores a token for the next connection to this server.
     fn put(&self, server_name: &str, token: Bytes);
@@ -34,6 +39,13 @@ pub struct ClientConfig {
     /// Hands TLS work out through [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task)
     /// instead of running it where a packet is received. The embedder must run it. Default off.
     pub offload_tls: bool,
+    /// Versions of QUIC, the preferred one first. The first flight is of the first one, and the
+    /// server may move the connection to another one (RFC 9368). Not empty. Default
+    /// [`Versions::V1`], which sends no version_information.
+    ///
+    /// With any other list, TLS keeps session tickets for each version in memory, and the
+    /// configured store of tickets is not used: tickets belong to one version (RFC 9369 §5).
+    pub versions: Versions,
 }
 
 impl ClientConfig {
@@ -45,8 +57,25 @@ impl ClientConfig {
             tokens: Some(Arc::new(MemoryTokenStore::default())),
             follow_preferred_address: true,
             offload_tls: false,
+            versions: Versions::V1,
         }
     }
+
+    /// Checks that every value is within its range.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] contains the field, its value and the allowed range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.transport.validate()?;
+        check_versions(self.versions)
+    }
+}
+
+/// Checks that a list of versions is not empty.
+pub(super) fn check_versions(versions: Versions) -> Result<(), ConfigError> {
+    let count = versions.iter().count() as u64;
+    check("versions", count, 1, Version::ALL.len() as u64)
 }
 
 impl fmt::Debug for ClientConfig {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser_crypto::ServerTls;
+use courser_wire::Versions;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::TransportConfig;
+use super::client::check_versions;
 use super::transport::{ConfigError, check};
 
 /// Decides when a client must prove its address before the server spends work on it.
@@ -74,6 +76,12 @@ pub struct ServerConfig {
     /// Hands TLS work out through [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task)
     /// instead of running it where a packet is received. The embedder must run it. Default off.
     pub offload_tls: bool,
+    /// Versions of QUIC that the server accepts and offers, the preferred one first. Not empty.
+    /// Default [`Versions::ALL`].
+    pub versions: Versions,
+    /// Moves clients to the version that the server prefers among those that the client supports
+    /// (RFC 9368 §2.3). Default off: a connection stays in the version in which the client began.
+    pub moves_clients: bool,
 }
 
 impl ServerConfig {
@@ -95,6 +103,8 @@ impl ServerConfig {
             preferred_address_v4: None,
             preferred_address_v6: None,
             offload_tls: false,
+            versions: Versions::ALL,
+            moves_clients: false,
         }
     }
 
@@ -105,6 +115,7 @@ impl ServerConfig {
     /// [`ConfigError`] contains the field, its value and the allowed range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.transport.validate()?;
+        check_versions(self.versions)?;
         let most = usize::MAX as u64;
         check("max_incoming", self.max_incoming as u64, 1, most)?;
         let bytes = self.max_incoming_bytes as u64;

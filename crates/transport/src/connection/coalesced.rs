@@ -199,16 +199,21 @@ impl Unsealed {
     ) {
         let is_short = self.length_field.is_none();
         let source: Option<ConnectionId> = (!is_short).then(|| owners.handshake.local_id());
+        let kind = match self.id {
+            SpaceId::Application if !is_short => PacketKind::ZeroRtt,
+            id => id.packet_kind(),
+        };
         let outgoing = Outgoing {
-            kind: match self.id {
-                SpaceId::Application if !is_short => PacketKind::ZeroRtt,
-                id => id.packet_kind(),
-            },
+            kind,
             number: self.number,
             len: self.end() - self.start,
             ack_eliciting: self.ack_eliciting,
             destination: owners.ids.destination(),
             source,
+            version: match kind {
+                PacketKind::OneRtt => 0,
+                kind => owners.handshake.version().of_kind(kind).value(),
+            },
         };
         let payload_start = self.number_offset + self.number_len;
         let payload = &room[payload_start..self.frames_end];

@@ -33,6 +33,7 @@ mod timeouts;
 pub(crate) mod timer;
 mod trace;
 mod transmit;
+mod versions;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -52,7 +53,7 @@ pub use crate::handshake::{EarlyData, TlsResult, TlsTask};
 pub use crate::protection::KeyUpdateBlocked;
 
 pub(crate) use self::arrival::Arrival;
-pub(crate) use self::start::{FirstInitial, Origin};
+pub(crate) use self::start::{FIRST_DESTINATION_LEN, FirstInitial, Origin};
 
 use self::fill::frame_room;
 use self::idle::Idle;
@@ -258,6 +259,7 @@ impl Connection {
             ack_eliciting_received: self.counters.ack_eliciting_received,
             handshake_time: self.counters.handshake_time,
             early_data: self.handshake.early_data(),
+            version: self.handshake.version().current(),
             path: self.recovery.route().stats(),
         }
     }

@@ -64,6 +64,7 @@ pub(super) fn build_short(
         ack_eliciting,
         destination,
         source: None,
+        version: 0,
     };
     let payload = &bytes[payload_start..][..frames_len];
     owners.trace.packet_sent(order.now, outgoing, payload);

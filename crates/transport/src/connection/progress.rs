@@ -2,6 +2,7 @@
 
 use courser_base::Time;
 use courser_crypto::KeyChange;
+use courser_wire::packet::PacketKind;
 use courser_wire::transport_parameters::TransportParameters;
 
 use super::Connection;
@@ -9,6 +10,7 @@ use super::event::Event;
 use super::owners::Owners;
 use super::spaces::{discard_space, open_space};
 use super::state::State;
+use super::versions::move_version;
 use crate::error::TransportError;
 use crate::handshake::{EarlyData, EarlyKeys, Step};
 use crate::protection::PacketProtection;
@@ -26,7 +28,7 @@ impl Connection {
             match step {
                 Step::EarlyKeys(keys) => {
                     let (_, protection, mut owners) = self.split();
-                    install_early_keys(now, &keys, protection, &mut owners);
+                    install_early_keys(now, keys, protection, &mut owners);
                 }
                 Step::EarlyDataStopped => {
                     let (_, protection, mut owners) = self.split();
@@ -42,8 +44,8 @@ impl Connection {
                         self.events.push_back(Event::EarlyDataRejected);
                     }
                     let idle_timeout = parameters.max_idle_timeout;
-                    let (recovery, _, mut owners) = self.split();
-                    take_parameters(now, parameters, recovery, &mut owners)?;
+                    let (recovery, protection, mut owners) = self.split();
+                    take_parameters(now, parameters, recovery, protection, &mut owners)?;
                     self.idle.on_peer_timeout(idle_timeout);
                 }
                 Step::Keys(change) => {
@@ -97,10 +99,14 @@ fn take_parameters(
     now: Time,
     parameters: Box<TransportParameters>,
     recovery: &mut LossRecovery,
+    protection: &mut PacketProtection,
     owners: &mut Owners<'_>,
 ) -> Result<(), TransportError> {
     owners.trace.parameters(now, true, &parameters);
-    owners.handshake.check_parameters(&parameters)?;
+    let original = owners.handshake.version().current();
+    if owners.handshake.check_parameters(&parameters)? {
+        move_version(now, original, protection, owners);
+    }
     owners.streams.on_peer_parameters(&parameters);
     owners
         .datagrams
@@ -113,12 +119,14 @@ fn take_parameters(
 
 fn install_early_keys(
     now: Time,
-    keys: &EarlyKeys,
+    keys: EarlyKeys,
     protection: &mut PacketProtection,
     owners: &mut Owners<'_>,
 ) {
     owners.trace.early_keys(now, true);
-    protection.install_zero_rtt(&keys.secret);
+    let version = owners.handshake.version().of_kind(PacketKind::ZeroRtt);
+    let secret = keys.secret.of_version(version.value());
+    protection.install_zero_rtt(&secret);
     owners.streams.on_early_data_begin();
     if let Some(remembered) = &keys.remembered {
         owners.streams.on_peer_parameters(remembered);
@@ -147,9 +155,10 @@ fn install_keys(
     owners: &mut Owners<'_>,
 ) -> Result<(), TransportError> {
     owners.trace.keys(now, &change);
+    let version = owners.handshake.version().current().value();
     match change {
         KeyChange::Handshake(secrets) => {
-            let keys = secrets.key_pair();
+            let keys = secrets.of_version(version).key_pair();
             open_space(SpaceId::Handshake, keys, recovery, protection, owners);
             if owners.handshake.early_data() == EarlyData::None {
                 // A server that refuses early data drops the packets that waited for its keys.
@@ -161,7 +170,7 @@ fn install_keys(
             if owners.handshake.side().is_client() {
                 discard_early_keys(now, protection, owners);
             }
-            protection.install_one_rtt(secrets);
+            protection.install_one_rtt(secrets.of_version(version));
             owners.handshake.on_one_rtt_keys();
             Ok(())
         }

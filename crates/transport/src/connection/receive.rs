@@ -5,7 +5,6 @@ use courser_crypto::EncryptionLevel;
 use courser_telemetry::{PacketBuffered, Reason, Record};
 use courser_wire::frame::{ConnectionClose, Frame, FrameError, Frames, permitted};
 use courser_wire::packet::{self, Packet, PacketKind};
-use courser_wire::version::VERSION_1;
 use courser_wire::{DecodeErrorKind, TransportErrorCode};
 
 use super::Connection;
@@ -17,9 +16,10 @@ use super::error::ConnectionError;
 use super::life::{Ending, Life};
 use super::owners::Owners;
 use super::spaces::{discard_space, open_initial};
+use super::versions::{adopt_version, prepare_version, start_again};
 use crate::acknowledger::Arrived;
 use crate::error::TransportError;
-use crate::handshake::Finished;
+use crate::handshake::{Finished, Reaction};
 use crate::protection::{Early, OpenFailure, PacketProtection};
 use crate::recovery::LossRecovery;
 use crate::space::SpaceId;
@@ -137,6 +137,7 @@ impl Connection {
             // Not acknowledged, so that the client sends it again when the handshake is complete.
             return Ok(Verdict::Dropped(Reason::KeysUnavailable));
         }
+        prepare_version(packet, &self.handshake, &mut self.protection);
         let Some(expected) = self.acknowledger.expected(space) else {
             return Ok(Verdict::Unread);
         };
@@ -166,6 +167,10 @@ impl Connection {
                 self.end(now, Ending::by_peer(&close));
             }
             return Ok(Verdict::Opened);
+        }
+        if self.handshake.version_mut().on_server_packet(packet) {
+            let (_, protection, mut owners) = self.split();
+            adopt_version(now, protection, &mut owners);
         }
         if let Some(source) = self.handshake.on_first_packet(packet) {
             let old = self.ids.destination();
@@ -325,6 +330,9 @@ impl Connection {
             speed_up_handshake(recovery, &mut owners);
         }
         if effects.has(Effects::CRYPTO) {
+            if !is_server {
+                self.handshake.version_mut().on_crypto();
+            }
             self.drive_handshake(now)?;
             self.open_early(now);
         }
@@ -425,18 +433,32 @@ impl Connection {
         Verdict::Opened
     }
 
-    /// The server supports other versions (RFC 9000 §6.2). Only the first answer may be that.
+    /// The server supports other versions (RFC 9000 §6.2, RFC 9368 §2.1). Only the first answer may
+    /// be that.
     pub(crate) fn on_version_negotiation(
         &mut self,
         now: Time,
         mut versions: impl Iterator<Item = u32> + Clone,
         source: &[u8],
     ) {
-        let is_believed = self.life.is_handshaking() && self.handshake.is_unanswered_by(source);
-        if is_believed && versions.clone().all(|version| version != VERSION_1) {
-            let offered = versions.by_ref().take(MAX_VERSIONS).collect();
-            let error = ConnectionError::VersionMismatch { offered };
-            self.end(now, Ending::Silence(error));
+        if !self.life.is_handshaking() || !self.handshake.is_unanswered_by(source) {
+            return;
+        }
+        let version = self.handshake.version_mut();
+        match version.on_version_negotiation(versions.clone()) {
+            Reaction::Ignore => {}
+            Reaction::GiveUp => {
+                let offered = versions.by_ref().take(MAX_VERSIONS).collect();
+                let error = ConnectionError::VersionMismatch { offered };
+                self.end(now, Ending::Silence(error));
+            }
+            Reaction::StartAgain(version) => {
+                let (recovery, protection, mut owners) = self.split();
+                let started = start_again(now, version, recovery, protection, &mut owners);
+                if let Err(error) = started.and_then(|()| self.drive_handshake(now)) {
+                    self.end(now, error);
+                }
+            }
         }
     }
 }

@@ -3,7 +3,6 @@
 use courser_base::Time;
 use courser_crypto::{KeyPair, initial};
 use courser_wire::ConnectionId;
-use courser_wire::version::VERSION_1;
 
 use super::owners::Owners;
 use crate::protection::PacketProtection;
@@ -32,7 +31,8 @@ pub(super) fn open_initial(
     protection: &mut PacketProtection,
     owners: &mut Owners<'_>,
 ) {
-    let keys = initial::initial_keys(VERSION_1, destination, owners.handshake.side());
+    let version = owners.handshake.version().current().value();
+    let keys = initial::initial_keys(version, destination, owners.handshake.side());
     open_space(SpaceId::Initial, keys, recovery, protection, owners);
 }
 

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use courser_base::Time;
-use courser_crypto::TlsStartError;
+use courser_base::{Side, Time};
+use courser_crypto::{Answer, TlsStartError};
 use courser_wire::transport_parameters::TransportParameters;
-use courser_wire::{ConnectionId, PreferredAddress};
+use courser_wire::{ConnectionId, PreferredAddress, Version, Versions};
 
 use super::Connection;
 use super::idle::Idle;
@@ -20,7 +20,7 @@ use crate::cid::{ACTIVE_CONNECTION_ID_LIMIT, ConnectionIds};
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
 use crate::datagram::Datagrams;
 use crate::flow::WindowBudget;
-use crate::handshake::{Beginning, Handshake, HandshakeIds};
+use crate::handshake::{Beginning, Handshake, HandshakeIds, Negotiation, Restart};
 use crate::path::paths::{Paths, PeerMoves};
 use crate::path::{Path, Place};
 use crate::pings::Pings;
@@ -59,6 +59,8 @@ pub(crate) struct FirstInitial {
     pub(crate) reset_token: [u8; 16],
     /// The address that we prefer, and our ID for it.
     pub(crate) preferred: Option<PreferredAddress>,
+    /// The version of the packet.
+    pub(crate) version: Version,
 }
 
 impl Connection {
@@ -71,17 +73,36 @@ impl Connection {
     ) -> Result<Self, TlsStartError> {
         let mut parameters = local_parameters(&config.transport, &origin);
         parameters.initial_source_connection_id = Some(origin.local_source);
-        let bytes = encode(&parameters, &mut origin);
+        let version = Negotiation::of_client(config.versions);
+        parameters.version_information = version.information(version.current());
+        let grease = grease(&mut origin);
+        let bytes = encode(&parameters, grease);
+        let first_version = version.current().value();
+        let (tls, restart) = match config.versions == Versions::V1 {
+            true => (config.tls.start(server_name, bytes)?, None),
+            false => {
+                let restart = Restart {
+                    tls: Arc::clone(&config.tls),
+                    server_name: server_name.to_owned(),
+                    parameters: parameters.clone(),
+                    grease,
+                };
+                let tls = &config.tls;
+                let session = tls.start_in_version(first_version, server_name, bytes)?;
+                (session, Some(Box::new(restart)))
+            }
+        };
         let beginning = Beginning {
             now: origin.now,
             timeout: config.transport.handshake_timeout,
-            tls: config.tls.start(server_name, bytes)?,
+            tls,
             offloads_tls: config.offload_tls,
+            version,
         };
         let ids = HandshakeIds::of_client(origin.local_source, destination);
         let store = config.tokens.as_ref();
         let store = store.map(|store| (Arc::clone(store), server_name.to_owned()));
-        let handshake = Handshake::client(beginning, ids, store);
+        let handshake = Handshake::client(beginning, ids, store, restart);
         let first = First {
             original: destination,
             destination,
@@ -117,12 +138,28 @@ impl Connection {
         if !origin.local_source.is_empty() {
             parameters.stateless_reset_token = Some(initial.reset_token);
         }
-        let bytes = encode(&parameters, &mut origin);
+        let version =
+            Negotiation::of_server(config.versions, config.moves_clients, initial.version);
+        parameters.version_information = version.information(initial.version);
+        let grease = grease(&mut origin);
+        let tls = match version.depends_on_client() {
+            true => {
+                let answer = answer(version, parameters.clone(), grease);
+                config.tls.start_after_hello(answer)?
+            }
+            false => {
+                let bytes = encode(&parameters, grease);
+                config
+                    .tls
+                    .start_in_version(initial.version.value(), bytes)?
+            }
+        };
         let beginning = Beginning {
             now: origin.now,
             timeout: config.transport.handshake_timeout,
-            tls: config.tls.start(bytes)?,
+            tls,
             offloads_tls: config.offload_tls,
+            version,
         };
         let original = initial.original_destination;
         let (peer, retry) = (initial.source, initial.retry_source);
@@ -181,6 +218,7 @@ fn assemble(
         peer_id: first.peer,
         path: origin.place.tuple,
         parameters: first.parameters,
+        version: handshake.version().current(),
     };
     let trace = Trace::start(now, &start, &config, &recovery);
     let mut connection = Connection {
@@ -210,12 +248,31 @@ fn assemble(
 }
 
 /// Encodes our transport parameters for TLS.
-fn encode(parameters: &TransportParameters, origin: &mut Origin) -> Vec<u8> {
+fn encode(parameters: &TransportParameters, grease: Option<u64>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(256);
-    let grease = origin.grease.then(|| origin.rng.u64());
     parameters.encode(&mut bytes, grease);
     bytes
 }
+
+/// Draws the seed for reserved values in our transport parameters.
+fn grease(origin: &mut Origin) -> Option<u64> {
+    origin.grease.then(|| origin.rng.u64())
+}
+
+/// Returns the answer of a server that may move the client to another version (RFC 9368 §2.3). It
+/// decides as [`Negotiation::on_parameters`] does with the same bytes.
+fn answer(version: Negotiation, parameters: TransportParameters, grease: Option<u64>) -> Answer {
+    Box::new(move |client| {
+        let client = client.and_then(|bytes| TransportParameters::decode(bytes, Side::Client).ok());
+        let chosen = version.choose(client.and_then(|it| it.version_information).as_ref());
+        let mut parameters = parameters;
+        parameters.version_information = version.information(chosen);
+        (chosen.value(), encode(&parameters, grease))
+    })
+}
+
+/// Length of a client's first destination ID, which has to be hard to guess (RFC 9000 §7.2).
+pub(crate) const FIRST_DESTINATION_LEN: usize = 8;
 
 fn local_parameters(config: &TransportConfig, origin: &Origin) -> TransportParameters {
     let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(0);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use courser_base::EcnCounts;
+use courser_wire::Version;
 
 pub use crate::recovery::stats::PathStats;
 
@@ -100,6 +101,8 @@ pub struct ConnectionStats {
     pub ce_received: u64,
     /// Time from the first packet to the end of the handshake, once it is over.
     pub handshake_time: Option<Duration>,
+    /// The version of QUIC: that of the first flight until another one is negotiated.
+    pub version: Version,
     /// The path in use.
     pub path: PathStats,
 }

@@ -39,6 +39,7 @@ mod trace;
 mod transfer;
 mod unguessable;
 mod unread;
+mod versions;
 
 #[test]
 fn handshake_takes_one_round_trip_and_is_confirmed_after_the_next() {

@@ -15,9 +15,9 @@ use courser_telemetry::{
     TransportParametersSet, VersionChosen, frames_of,
 };
 use courser_wire::ConnectionId;
+use courser_wire::Version;
 use courser_wire::packet::{Packet, PacketKind};
 use courser_wire::transport_parameters::TransportParameters;
-use courser_wire::version::VERSION_1;
 
 use super::error::ConnectionError;
 use super::state::State;
@@ -56,6 +56,8 @@ pub(super) struct Outgoing {
     pub(super) destination: ConnectionId,
     /// Our source ID; short headers have none.
     pub(super) source: Option<ConnectionId>,
+    /// The version in a long header; 0 in short ones.
+    pub(super) version: u32,
 }
 
 /// The beginning of a connection.
@@ -67,6 +69,7 @@ pub(super) struct Start<'a> {
     pub(super) peer_id: ConnectionId,
     pub(super) path: FourTuple,
     pub(super) parameters: &'a TransportParameters,
+    pub(super) version: Version,
 }
 
 impl Trace {
@@ -102,9 +105,7 @@ impl Trace {
                 peer_id: start.peer_id,
             })
         });
-        trace.record(now, || {
-            Record::VersionChosen(VersionChosen { version: VERSION_1 })
-        });
+        trace.version(now, start.version);
         trace.state(now, None, State::Handshaking.name());
         trace.parameters(now, false, start.parameters);
         let path = recovery.route().stats();
@@ -125,6 +126,14 @@ impl Trace {
         });
         trace.changes(now, recovery);
         trace
+    }
+
+    /// The connection uses another version, or begins with one.
+    pub(super) fn version(&mut self, now: Time, version: Version) {
+        self.record(now, || {
+            let version = version.value();
+            Record::VersionChosen(VersionChosen { version })
+        });
     }
 
     /// The connection enters another state.
@@ -168,6 +177,7 @@ impl Trace {
                 is_mtu_probe: false,
                 destination: packet.destination,
                 source: packet.source,
+                version: packet.version,
                 frames: frames_of(payload, u64::from(ACK_DELAY_EXPONENT)),
             })
         });
@@ -196,6 +206,7 @@ impl Trace {
                 payload_len: payload.len(),
                 destination: packet.destination,
                 source: (!is_one_rtt).then_some(packet.source),
+                version: packet.version,
                 frames: frames_of(payload, exponent),
             })
         });

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use courser_crypto::token_seal::{NONCE_LEN, TokenKey, sealed_len};
-use courser_wire::{ConnectionId, Reader, Writer};
+use courser_wire::{ConnectionId, Reader, Version, Writer};
 
 use super::token_filter::TokenFilter;
 use super::validation_token::Nonce;
@@ -25,6 +25,8 @@ pub struct Presented<'a> {
     pub peer: SocketAddr,
     /// The Destination Connection ID.
     pub destination: ConnectionId,
+    /// The version of QUIC.
+    pub version: Version,
     /// The time of arrival.
     pub now: SystemSeconds,
 }
@@ -63,12 +65,16 @@ impl Presented<'_> {
     /// Opens at most [`RetryToken::LEN`] bytes; a token of an unexpected length costs nothing.
     pub fn judge(&self, key: &TokenKey, filter: &TokenFilter) -> AddressProof {
         match (self.token.first(), self.token.len()) {
-            (Some(&RETRY), RetryToken::LEN) => RetryToken::open(key, self.token)
-                .filter(|token| token.is_valid_for(self))
-                .map_or(AddressProof::InvalidRetry, AddressProof::Retry),
-            (Some(&VALIDATION), ValidationToken::LEN) => ValidationToken::open(key, self.token)
-                .filter(|token| token.is_valid_for(self) && filter.is_unused(token))
-                .map_or(AddressProof::None, AddressProof::Validation),
+            (Some(&first), RetryToken::LEN) if version_of(RETRY, first).is_some() => {
+                RetryToken::open(key, self.token)
+                    .filter(|token| token.is_valid_for(self))
+                    .map_or(AddressProof::InvalidRetry, AddressProof::Retry)
+            }
+            (Some(&first), ValidationToken::LEN) if version_of(VALIDATION, first).is_some() => {
+                ValidationToken::open(key, self.token)
+                    .filter(|token| token.is_valid_for(self) && filter.is_unused(token))
+                    .map_or(AddressProof::None, AddressProof::Validation)
+            }
             _ => AddressProof::None,
         }
     }
@@ -84,6 +90,8 @@ pub struct RetryToken {
     /// The Source Connection ID of the Retry packet, to which the client must address its next
     /// Initial.
     pub retry_source: ConnectionId,
+    /// The version of QUIC of the Retry packet, which the client must not change (RFC 9369 §4.1).
+    pub version: Version,
     /// The time of issue.
     pub issued: SystemSeconds,
 }
@@ -102,12 +110,12 @@ impl RetryToken {
         write_id(&mut writer, &self.original_destination);
         write_id(&mut writer, &self.retry_source);
         writer.u64(self.issued.0);
-        seal(RETRY, &content, key, rng)
+        seal(first_byte(RETRY, self.version), &content, key, rng)
     }
 
     /// Opens a token. Returns `None` if it was not sealed with `key`.
     pub fn open(key: &TokenKey, token: &[u8]) -> Option<Self> {
-        let content = open(RETRY, Self::LEN, key, token)?;
+        let (version, content) = open(RETRY, Self::LEN, key, token)?;
         let mut reader = Reader::new(&content);
         let ip = ip_from(reader.array().ok()?);
         let port = reader.u16().ok()?;
@@ -119,6 +127,7 @@ impl RetryToken {
             address,
             original_destination,
             retry_source,
+            version,
             issued,
         })
     }
@@ -127,6 +136,7 @@ impl RetryToken {
         self.address.ip() == presented.peer.ip().to_canonical()
             && self.address.port() == presented.peer.port()
             && self.retry_source == presented.destination
+            && self.version == presented.version
             && is_fresh(self.issued, presented.now, RETRY_LIFETIME)
     }
 }
@@ -136,10 +146,11 @@ impl ValidationToken {
     pub const LEN: usize = 1 + sealed_len(Self::CONTENT_LEN);
     const CONTENT_LEN: usize = 16 + 8 + size_of::<Nonce>();
 
-    /// Creates a unique token for the client at `ip`.
-    pub fn new(ip: IpAddr, now: SystemSeconds, rng: &mut Rng) -> Self {
+    /// Creates a unique token for the client at `ip`, on a connection of `version`.
+    pub fn new(ip: IpAddr, version: Version, now: SystemSeconds, rng: &mut Rng) -> Self {
         Self {
             ip,
+            version,
             issued: now,
             nonce: rng.array(),
         }
@@ -152,17 +163,18 @@ impl ValidationToken {
         writer.bytes(&ip_bytes(self.ip));
         writer.u64(self.issued.0);
         writer.bytes(&self.nonce);
-        seal(VALIDATION, &content, key, rng)
+        seal(first_byte(VALIDATION, self.version), &content, key, rng)
     }
 
     /// Opens a token. Returns `None` if it was not sealed with `key`.
     pub fn open(key: &TokenKey, token: &[u8]) -> Option<Self> {
-        let content = open(VALIDATION, Self::LEN, key, token)?;
+        let (version, content) = open(VALIDATION, Self::LEN, key, token)?;
         let mut reader = Reader::new(&content);
         let ip = ip_from(reader.array().ok()?);
         let issued = SystemSeconds(reader.u64().ok()?);
         Some(Self {
             ip,
+            version,
             issued,
             nonce: reader.array().ok()?,
         })
@@ -170,6 +182,7 @@ impl ValidationToken {
 
     fn is_valid_for(&self, presented: &Presented<'_>) -> bool {
         self.ip == presented.peer.ip().to_canonical()
+            && self.version == presented.version
             && is_fresh(self.issued, presented.now, VALIDATION_LIFETIME)
     }
 }
@@ -180,9 +193,26 @@ fn is_fresh(issued: SystemSeconds, now: SystemSeconds, lifetime: Duration) -> bo
 
 /// The first byte of a token, in the clear and authenticated. The kinds must be distinguishable
 /// even if a token does not open, because a bad one from a Retry ends the attempt and a bad one
-/// from NEW_TOKEN does not (RFC 9000 §8.1.1).
+/// from NEW_TOKEN does not (RFC 9000 §8.1.1). Each version of QUIC has its own, because a token
+/// proves nothing in another one (RFC 9369 §5).
 const RETRY: u8 = 0xa5;
 const VALIDATION: u8 = 0x5a;
+
+/// Returns the first byte of one kind of token in a version. Version 1 has the kind itself.
+fn first_byte(kind: u8, version: Version) -> u8 {
+    match version {
+        Version::V1 => kind,
+        _ => kind ^ LATER_VERSION,
+    }
+}
+
+const LATER_VERSION: u8 = 0x03;
+
+/// Returns the version in which a token with this first byte is of a kind.
+fn version_of(kind: u8, first: u8) -> Option<Version> {
+    let is_same = |&version: &Version| first_byte(kind, version) == first;
+    Version::ALL.into_iter().find(is_same)
+}
 
 fn seal(kind: u8, content: &[u8], key: &TokenKey, rng: &mut Rng) -> Vec<u8> {
     let mut token = Vec::with_capacity(1 + sealed_len(content.len()));
@@ -191,12 +221,14 @@ fn seal(kind: u8, content: &[u8], key: &TokenKey, rng: &mut Rng) -> Vec<u8> {
     token
 }
 
-fn open(kind: u8, len: usize, key: &TokenKey, token: &[u8]) -> Option<Vec<u8>> {
+fn open(kind: u8, len: usize, key: &TokenKey, token: &[u8]) -> Option<(Version, Vec<u8>)> {
     let (&first, sealed) = token.split_first()?;
-    if first != kind || token.len() != len {
+    if token.len() != len {
         return None;
     }
-    key.open(sealed, &[kind])
+    let version = version_of(kind, first)?;
+    let content = key.open(sealed, &[first])?;
+    Some((version, content))
 }
 
 /// Returns the same bytes for an IPv4 address and for the IPv6 address that represents it on a

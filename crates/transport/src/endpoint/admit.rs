@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use courser_base::Time;
+
 use courser_wire::packet::{MIN_INITIAL_DATAGRAM, Packet, encode_retry, retry};
-use courser_wire::{ConnectionId, PreferredAddress, TransportErrorCode, Writer};
+use courser_wire::{ConnectionId, PreferredAddress, TransportErrorCode, Version, Writer};
 
 use super::address_token::{AddressProof, Presented, RetryToken};
 use super::incoming::{Arrived, Incoming, Waiting, is_authentic, stateless_close};
@@ -92,18 +93,27 @@ impl Endpoint {
     /// §6.1).
     pub(super) fn answer_unknown_version(&mut self, arrived: Arrived, datagram: &[u8]) {
         let path = arrived.path;
-        let welcome = self.server.is_some()
-            && datagram.len() >= MIN_INITIAL_DATAGRAM
+        let versions = self.server.as_ref().map(|server| server.versions);
+        let welcome = datagram.len() >= MIN_INITIAL_DATAGRAM
             && !is_refused_port(path.peer.port())
             && self.may_reply(arrived);
         if welcome
-            && let Some(answer) = version_negotiation::answer(datagram, &mut self.rng)
+            && let Some(versions) = versions
+            && let Some(answer) = version_negotiation::answer(datagram, versions, &mut self.rng)
             && self.reply(arrived, answer)
         {
             self.stats.version_negotiations_sent += 1;
         } else {
             self.stats.datagrams_dropped += 1;
         }
+    }
+
+    /// Returns true if this server accepts packets of a version, or if there is no server.
+    pub(super) fn accepts_version(&self, version: u32) -> bool {
+        let version = Version::from_value(version);
+        self.server
+            .as_ref()
+            .is_none_or(|server| version.is_some_and(|version| server.versions.contains(version)))
     }
 
     /// Handles the first packet of an unknown client.
@@ -116,7 +126,8 @@ impl Endpoint {
         let worthy = datagram.len() >= MIN_INITIAL_DATAGRAM
             && packet.destination.len() >= MIN_DESTINATION
             && !is_refused_port(arrived.path.peer.port());
-        let Some(server) = self.server.clone().filter(|_| worthy) else {
+        let server = self.server.clone().filter(|_| worthy);
+        let (Some(server), Some(version)) = (server, Version::from_value(packet.version)) else {
             self.stats.datagrams_dropped += 1;
             return;
         };
@@ -126,6 +137,7 @@ impl Endpoint {
             socket: arrived.socket,
             destination: packet.destination,
             source: packet.source,
+            version,
             datagrams: vec![(arrived.ecn, datagram.to_vec())],
             bytes: datagram.len(),
             is_validated: false,
@@ -146,6 +158,7 @@ impl Endpoint {
             token: &datagram[packet.token.clone()],
             peer: arrived.path.peer,
             destination: packet.destination,
+            version,
             now: self.seconds(arrived.now),
         };
         let proof = presented.judge(&self.token_key, &self.filter);
@@ -175,7 +188,7 @@ impl Endpoint {
             verdict = self.judge_rate(arrived, &server, waiting.claim());
         }
         match verdict {
-            Verdict::Retry => self.send_retry(arrived, packet.destination, packet.source),
+            Verdict::Retry => self.send_retry(arrived, &waiting),
             Verdict::Ignore => {}
             Verdict::Refuse(reason) => self.turn_away(arrived, &waiting, reason),
             Verdict::Wait => {
@@ -345,6 +358,7 @@ impl Endpoint {
             is_validated: incoming.is_address_validated(),
             reset_token: courser_crypto::reset_token::derive(&self.reset_key, &local_source),
             preferred: self.prefer(&config, &local_source),
+            version: waiting.version,
         };
         let origin = self.origin(now, waiting.place(), local_source);
         let connection = match Connection::server(origin, &config, &first) {
@@ -424,7 +438,7 @@ impl Endpoint {
             .is_none_or(|server| may_retry(server, claim))
             && !claim.is_validated
         {
-            self.send_retry(arrived, waiting.destination, waiting.source);
+            self.send_retry(arrived, waiting);
         } else {
             self.stats.refused_for_share += 1;
             if let Verdict::Refuse(reason) = Verdict::refusal(claim, OVER_SHARE) {
@@ -496,7 +510,7 @@ impl Endpoint {
                 socket: waiting.socket,
                 ecn: courser_base::Ecn::NotEct,
             };
-            self.send_retry(arrived, waiting.destination, waiting.source);
+            self.send_retry(arrived, &waiting);
         }
         Ok(())
     }
@@ -545,7 +559,9 @@ impl Endpoint {
         self.reply(arrived, bytes);
     }
 
-    fn send_retry(&mut self, arrived: Arrived, destination: ConnectionId, source: ConnectionId) {
+    /// Sends a Retry in the version of the client's first Initial (RFC 9369 §4.1).
+    fn send_retry(&mut self, arrived: Arrived, to: &Waiting) {
+        let (destination, source) = (to.destination, to.source);
         if !self.may_reply(arrived) {
             self.stats.datagrams_dropped += 1;
             return;
@@ -558,13 +574,15 @@ impl Endpoint {
             address: arrived.path.peer,
             original_destination: destination,
             retry_source,
+            version: to.version,
             issued: self.seconds(arrived.now),
         };
         let token = token.seal(&self.token_key, &mut self.rng);
         let len = retry::encoded_retry_len(&source, &retry_source, &token);
         let mut bytes = vec![0; len];
         let mut writer = Writer::new(&mut bytes);
-        encode_retry(&mut writer, &source, &retry_source, &token);
+        let version = to.version.value();
+        encode_retry(&mut writer, version, &source, &retry_source, &token);
         let written = writer.position();
         bytes.truncate(written);
         let tag = courser_crypto::retry_integrity::tag(&destination, &bytes);

@@ -63,6 +63,7 @@ impl Endpoint {
             socket: it.socket,
             destination: it.destination,
             source: it.source,
+            version: it.version,
             datagrams: Vec::new(),
             bytes: it.bytes,
             is_validated: it.is_validated,

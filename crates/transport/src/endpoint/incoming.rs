@@ -8,8 +8,7 @@ use courser_base::{Ecn, FourTuple, Side, Time};
 use courser_crypto::{TAG_LEN, header_protection, initial};
 use courser_wire::frame::{CloseKind, ConnectionClose};
 use courser_wire::packet::{LongHeader, MIN_INITIAL_DATAGRAM, Packet, PacketKind, patch_length};
-use courser_wire::version::VERSION_1;
-use courser_wire::{ConnectionId, TransportErrorCode, Writer, packet_number};
+use courser_wire::{ConnectionId, TransportErrorCode, Version, Writer, packet_number};
 
 use super::address_token::AddressProof;
 use super::shares::Claim;
@@ -70,6 +69,8 @@ pub(super) struct Waiting {
     /// Destination and Source Connection ID of the first Initial.
     pub(super) destination: ConnectionId,
     pub(super) source: ConnectionId,
+    /// The version of the first Initial.
+    pub(super) version: Version,
     pub(super) datagrams: Vec<(Ecn, Vec<u8>)>,
     pub(super) bytes: usize,
     /// True if a token has validated the address.
@@ -136,7 +137,7 @@ impl WaitingRoom {
 /// sender follows the version's specification. Costs two key derivations.
 pub(super) fn is_authentic(datagram: &[u8], packet: &Packet) -> bool {
     let mut bytes = datagram[..packet.end].to_vec();
-    let keys = initial::initial_keys(VERSION_1, &packet.destination, Side::Server);
+    let keys = initial::initial_keys(packet.version, &packet.destination, Side::Server);
     let offset = packet.packet_number_offset;
     let Some((len, truncated)) =
         header_protection::unprotect(&keys.peer.header, &mut bytes, offset)
@@ -157,10 +158,10 @@ pub(super) fn stateless_close(
     reason: &'static str,
 ) -> Vec<u8> {
     const NUMBER_LEN: usize = 2;
-    let keys = initial::initial_keys(VERSION_1, &to.destination, Side::Server);
+    let keys = initial::initial_keys(to.version.value(), &to.destination, Side::Server);
     let header = LongHeader {
         kind: PacketKind::Initial,
-        version: VERSION_1,
+        version: to.version.value(),
         destination: to.source,
         source,
         token: &[],

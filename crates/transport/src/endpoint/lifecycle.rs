@@ -17,7 +17,7 @@ use super::stage::Stage;
 use super::{ConnectionHandle, Endpoint, Owner, Slot};
 use crate::cid::TokenChange;
 use crate::config::{ClientConfig, ConfigError};
-use crate::connection::{Connection, ConnectionError, Origin};
+use crate::connection::{Connection, ConnectionError, FIRST_DESTINATION_LEN, Origin};
 use crate::error::TransportError;
 use crate::path::Place;
 
@@ -47,9 +47,6 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// Length of a client's first, random Destination Connection ID (RFC 9000 §7.2).
-const FIRST_DESTINATION_LEN: usize = 8;
-
 /// Time between two connections that are closed for lack of memory: the first must be gone before
 /// it is clear whether a second must go.
 const SHED_INTERVAL: Duration = Duration::from_millis(10);
@@ -73,7 +70,7 @@ impl Endpoint {
         if peer.port() == 0 || peer.ip().is_unspecified() {
             return Err(ConnectError::InvalidAddress(peer));
         }
-        config.transport.validate().map_err(ConnectError::Config)?;
+        config.validate().map_err(ConnectError::Config)?;
         let local_source = self
             .routing
             .generate(&mut *self.generator, &mut self.rng)
@@ -185,9 +182,13 @@ impl Endpoint {
         let asks_for_tls = connection.handshake_mut().list_tls_task();
         if connection.handshake_mut().take_wants_tokens() {
             let ip = connection.path().peer.ip();
+            let version = connection.handshake_mut().version().current();
             let (key, rng) = (&self.token_key, &mut self.rng);
             let tokens = (0..slot.new_tokens)
-                .map(|_| Bytes::from(ValidationToken::new(ip, seconds, rng).seal(key, rng)))
+                .map(|_| {
+                    let token = ValidationToken::new(ip, version, seconds, rng);
+                    Bytes::from(token.seal(key, rng))
+                })
                 .collect();
             connection.handshake_mut().queue_tokens(tokens);
             self.touched(handle);

@@ -158,6 +158,10 @@ impl Endpoint {
                 self.keep_for_waiting(id, arrived, datagram);
                 None
             }
+            None if is_long(packet.kind) && !self.accepts_version(packet.version) => {
+                self.answer_unknown_version(arrived, datagram);
+                None
+            }
             None if packet.kind == PacketKind::Initial && self.server.is_some() => {
                 self.handle_first_initial(arrived, datagram, packet);
                 None
@@ -222,4 +226,9 @@ impl Endpoint {
         self.stats.replies_over_rate += u64::from(!allowed);
         allowed
     }
+}
+
+/// Returns true for packets with a long header of a version.
+fn is_long(kind: PacketKind) -> bool {
+    !matches!(kind, PacketKind::OneRtt | PacketKind::VersionNegotiation)
 }

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::ops::Add;
 use std::time::Duration;
 
+use courser_wire::Version;
+
 /// Lifetime of a token from NEW_TOKEN (limit K23).
 pub const VALIDATION_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -36,6 +38,8 @@ impl Add<Duration> for SystemSeconds {
 pub struct ValidationToken {
     /// The IP address of the client. Its port will differ next time.
     pub ip: IpAddr,
+    /// The version of QUIC of the connection on which the token is sent (RFC 9369 §5).
+    pub version: Version,
     /// The time of issue.
     pub issued: SystemSeconds,
     /// A random number that makes the token unique (RFC 9000 §8.1.3).

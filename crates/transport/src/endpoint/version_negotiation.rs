@@ -1,29 +1,34 @@
 //! Version Negotiation in response to packets of unsupported versions (RFC 9000 §6.1).
 
 use courser_wire::packet::{invariants, version_negotiation};
-use courser_wire::version::{self, VERSION_1};
+use courser_wire::version::{self, Version, Versions};
 use courser_wire::{MIN_INITIAL_DATAGRAM, Writer};
 
 use crate::rng::Rng;
 
-/// Returns the Version Negotiation packet that answers a datagram, if one is due.
+/// Returns the Version Negotiation packet by which a server with these versions answers a datagram,
+/// if one is due.
 ///
 /// None is due for datagrams below 1200 bytes, with which no client starts a connection and which
 /// would allow amplification (RFC 9000 §5.2.2), for Version Negotiation packets themselves (RFC
-/// 9000 §6.1), for short headers, and for the supported version. Connection IDs are echoed whatever
+/// 9000 §6.1), for short headers, and for a supported version. Connection IDs are echoed whatever
 /// their length (RFC 8999 §6).
 ///
 /// The list ends in a reserved version, so that clients stay used to unknown ones (RFC 9000 §15).
 /// The caller limits the rate: see [`super::limits::ReplyLimiter`].
-pub fn answer(datagram: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
+pub fn answer(datagram: &[u8], supported: Versions, rng: &mut Rng) -> Option<Vec<u8>> {
     if datagram.len() < MIN_INITIAL_DATAGRAM || datagram[0] & LONG_HEADER == 0 {
         return None;
     }
     let header = invariants::decode(datagram, 0).ok()?;
-    if header.version == version::NEGOTIATION || version::is_supported(header.version) {
+    let is_supported =
+        Version::from_value(header.version).is_some_and(|version| supported.contains(version));
+    if header.version == version::NEGOTIATION || is_supported {
         return None;
     }
-    let versions = [VERSION_1, reserved_version(header.version, rng)];
+    // All offered versions (RFC 9368 §2.1).
+    let mut versions: Vec<_> = supported.iter().map(Version::value).collect();
+    versions.push(reserved_version(header.version, rng));
     let (destination, source) = (&datagram[header.source], &datagram[header.destination]);
     let mut answer = vec![0; version_negotiation::encoded_len(destination, source, &versions)];
     let [first_byte] = rng.array();

@@ -50,6 +50,16 @@ impl HandshakeIds {
         }
     }
 
+    /// The ID from which Initial keys are derived (RFC 9001 §5.2).
+    pub(super) fn initial_destination(&self) -> ConnectionId {
+        self.retry.unwrap_or(self.original)
+    }
+
+    /// Begins again with a first Initial to `destination`.
+    pub(super) fn start_again(&mut self, destination: ConnectionId) {
+        self.original = destination;
+    }
+
     /// Our source ID.
     pub(crate) fn local(&self) -> ConnectionId {
         self.local

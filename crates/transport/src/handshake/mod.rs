@@ -9,9 +9,12 @@ pub mod crypto_stream;
 pub mod crypto_streams;
 mod early_data;
 mod ids;
+mod restart;
+mod start_again;
 mod step;
 mod steps;
 mod tls;
+mod version;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,18 +26,20 @@ use courser_wire::ConnectionId;
 use courser_wire::frame::{Ack, Crypto, NewToken};
 use courser_wire::packet::{LongHeader, Packet, PacketKind};
 use courser_wire::transport_parameters::TransportParameters;
-use courser_wire::version::VERSION_1;
 
 pub use self::early_data::EarlyData;
 pub(crate) use self::early_data::EarlyKeys;
 pub(crate) use self::ids::HandshakeIds;
+pub(crate) use self::restart::Restart;
 pub(crate) use self::step::Step;
 pub(crate) use self::tls::Finished;
 pub use self::tls::{TlsResult, TlsTask};
+pub(crate) use self::version::{Negotiation, Reaction};
 
 use self::conclusion::Conclusion;
 use self::crypto_streams::CryptoStreams;
 use self::early_data::Early;
+use self::restart::token_key;
 use self::step::{Turn, tls_error, unexpected_message};
 use self::tls::Tls;
 use crate::build::packet_builder::PacketBuilder;
@@ -46,6 +51,9 @@ use crate::space::sent::SentFrame;
 /// The handshake of a connection, and the state that remains after it.
 pub(crate) struct Handshake {
     ids: HandshakeIds,
+    version: Negotiation,
+    /// The means of another first flight, which a Version Negotiation packet may cause.
+    restart: Option<Box<Restart>>,
     started: Time,
     timeout: Duration,
     tls: Tls,
@@ -83,6 +91,7 @@ pub(crate) struct Beginning {
     pub(crate) timeout: Duration,
     pub(crate) tls: Box<dyn TlsSession>,
     pub(crate) offloads_tls: bool,
+    pub(crate) version: Negotiation,
 }
 
 impl std::fmt::Debug for Handshake {
@@ -99,13 +108,12 @@ impl Handshake {
         beginning: Beginning,
         ids: HandshakeIds,
         token_store: Option<(Arc<dyn TokenStore>, String)>,
+        restart: Option<Box<Restart>>,
     ) -> Self {
         let mut handshake = Self::new(beginning, ids, Turn::Write);
-        if let Some((store, name)) = &token_store {
-            let token = store.take(name).filter(|token| token.len() <= MAX_TOKEN);
-            handshake.token = token.unwrap_or_default();
-        }
         handshake.token_store = token_store;
+        handshake.restart = restart;
+        handshake.take_token();
         handshake
     }
 
@@ -120,6 +128,8 @@ impl Handshake {
     fn new(beginning: Beginning, ids: HandshakeIds, turn: Turn) -> Self {
         Self {
             ids,
+            version: beginning.version,
+            restart: None,
             started: beginning.now,
             timeout: beginning.timeout,
             tls: Tls::Here(beginning.tls),
@@ -155,6 +165,23 @@ impl Handshake {
         self.ids.local()
     }
 
+    /// Returns the version of the connection and its negotiation.
+    #[inline]
+    pub(crate) fn version(&self) -> &Negotiation {
+        &self.version
+    }
+
+    /// Returns the version of the connection, to update it with what the peer sends.
+    #[inline]
+    pub(crate) fn version_mut(&mut self) -> &mut Negotiation {
+        &mut self.version
+    }
+
+    /// Returns the ID from which the Initial keys of all versions are derived.
+    pub(crate) fn initial_destination(&self) -> ConnectionId {
+        self.ids.initial_destination()
+    }
+
     /// Returns the peer's transport parameters, once they are authentic.
     #[inline]
     pub(crate) fn peer_parameters(&self) -> Option<&TransportParameters> {
@@ -185,7 +212,7 @@ impl Handshake {
         let has_token = kind == PacketKind::Initial && self.side().is_client();
         LongHeader {
             kind,
-            version: VERSION_1,
+            version: self.version.of_kind(kind).value(),
             destination,
             source: self.ids.local(),
             token: if has_token { &self.token } else { &[] },
@@ -261,21 +288,23 @@ impl Handshake {
         })
     }
 
-    /// Checks the rules about long headers that need no keys (RFC 9000 §7.2, §14.1, §17.2.2).
+    /// Checks the rules about long headers that need no keys (RFC 9000 §7.2, §14.1, §17.2.2,
+    /// RFC 9369 §4.1).
     pub(crate) fn accepts_header(&self, packet: &Packet, datagram_len: usize) -> bool {
-        self.ids.accepts(packet, datagram_len)
+        self.version.accepts(packet) && self.ids.accepts(packet, datagram_len)
     }
 
     /// Takes the server's first packet. Returns the destination ID from now on (RFC 9000 §7.2).
     #[inline]
     pub(crate) fn on_first_packet(&mut self, packet: &Packet) -> Option<ConnectionId> {
+        self.restart = None;
         self.ids.on_first_packet(packet)
     }
 
     /// Takes a Retry in `bytes`, by which the server validates the client's address
     /// (RFC 9000 §17.2.5.2). Returns false when the packet has to be discarded.
     pub(crate) fn on_retry(&mut self, packet: &Packet, bytes: &[u8]) -> bool {
-        let is_welcome = self.ids.on_retry(packet, bytes);
+        let is_welcome = self.version.accepts(packet) && self.ids.on_retry(packet, bytes);
         if is_welcome {
             self.token = Bytes::copy_from_slice(&bytes[packet.token.clone()]);
             self.crypto.rewind_initial();
@@ -342,7 +371,8 @@ impl Handshake {
         if let Some((store, name)) = &self.token_store
             && frame.token.len() <= MAX_TOKEN
         {
-            store.put(name, Bytes::copy_from_slice(frame.token));
+            let key = token_key(name, self.version.current());
+            store.put(&key, Bytes::copy_from_slice(frame.token));
         }
         Ok(())
     }
@@ -385,6 +415,7 @@ impl Handshake {
     /// Frees the state that only a handshake needs, because the connection is over.
     pub(crate) fn on_close(&mut self) {
         self.tls = Tls::Gone;
+        self.restart = None;
         self.conclusion.on_close();
     }
 

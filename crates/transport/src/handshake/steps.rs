@@ -156,16 +156,23 @@ impl Handshake {
         Ok(Some(Box::new(parameters)))
     }
 
-    /// Checks the peer's parameters against the connection IDs of its packets (RFC 9000 §7.3).
+    /// Checks the peer's parameters against the connection IDs and the versions of its packets
+    /// (RFC 9000 §7.3, RFC 9368 §4). Returns true on a server that moves to another version.
     ///
     /// # Errors
     ///
-    /// TRANSPORT_PARAMETER_ERROR for an ID that differs.
+    /// TRANSPORT_PARAMETER_ERROR for an ID that differs, VERSION_NEGOTIATION_ERROR for a version.
     pub(crate) fn check_parameters(
-        &self,
+        &mut self,
         parameters: &TransportParameters,
-    ) -> Result<(), TransportError> {
-        self.ids.check(parameters)
+    ) -> Result<bool, TransportError> {
+        let has_moved = self.version.on_parameters(parameters)?;
+        self.ids.check(parameters)?;
+        let version = self.version.current().value();
+        if let Some(tls) = self.tls.here_mut() {
+            tls.on_version(version);
+        }
+        Ok(has_moved)
     }
 
     /// Keeps the peer's parameters, which all parts have accepted.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use courser_crypto::{EncryptionLevel, TlsError};
-use courser_wire::TransportErrorCode;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
+use courser_wire::{TransportErrorCode, VERSION_1, Version, Versions};
 
 use super::*;
 use crate::space::sent::FrameLists;
@@ -66,23 +66,26 @@ fn id(byte: u8) -> ConnectionId {
     ConnectionId::new(&[byte; 8]).expect("eight bytes")
 }
 
-fn beginning(script: Script) -> Beginning {
+fn beginning(script: Script, version: Negotiation) -> Beginning {
     Beginning {
         now: Time::ZERO,
         timeout: TIMEOUT,
         tls: Box::new(script),
         offloads_tls: false,
+        version,
     }
 }
 
 fn server(script: Script) -> Handshake {
     let ids = HandshakeIds::of_server(id(1), id(9), id(2), None);
-    Handshake::server(beginning(script), ids, 0)
+    let version = Negotiation::of_server(Versions::V1, false, Version::V1);
+    Handshake::server(beginning(script, version), ids, 0)
 }
 
 fn client(script: Script) -> Handshake {
     let ids = HandshakeIds::of_client(id(2), id(9));
-    Handshake::client(beginning(script), ids, None)
+    let version = Negotiation::of_client(Versions::V1);
+    Handshake::client(beginning(script, version), ids, None, None)
 }
 
 /// The parameters of a client whose source ID is `source`.
@@ -133,7 +136,7 @@ fn parameters_of_the_peer_come_before_data_and_are_kept_when_they_are_accepted()
     let Ok(Some(Step::Parameters(parameters))) = handshake.next_step() else {
         panic!("the parameters");
     };
-    assert_eq!(handshake.check_parameters(&parameters), Ok(()));
+    assert_eq!(handshake.check_parameters(&parameters), Ok(false));
     assert!(handshake.peer_parameters().is_none());
     handshake.keep_parameters(parameters);
     assert!(matches!(handshake.next_step(), Ok(Some(Step::DataReady))));
@@ -143,7 +146,7 @@ fn parameters_of_the_peer_come_before_data_and_are_kept_when_they_are_accepted()
 
 #[test]
 fn parameters_with_another_id_than_the_packets_are_refused() {
-    let handshake = server(Script::default());
+    let mut handshake = server(Script::default());
     let parameters = TransportParameters {
         initial_source_connection_id: Some(id(3)),
         ..TransportParameters::default()

@@ -37,6 +37,10 @@ pub(crate) struct PacketProtection {
     /// Packets after which 1-RTT keys are updated.
     update_after: u64,
     initial: Option<Box<KeyPair>>,
+    /// Initial keys of another version, which open packets only (RFC 9369 §4.1). On a client it
+    /// may become the version of the connection, on a server it was that of the client's first
+    /// flight.
+    other_initial: Option<Box<(u32, KeyPair)>>,
     handshake: Option<Box<KeyPair>>,
     zero_rtt: Option<Box<ZeroRtt>>,
     one_rtt: OneRtt,
@@ -87,6 +91,7 @@ impl PacketProtection {
             side,
             update_after,
             initial: None,
+            other_initial: None,
             handshake: None,
             zero_rtt: None,
             one_rtt: OneRtt::default(),
@@ -127,6 +132,33 @@ impl PacketProtection {
         self.side.is_client() && self.zero_rtt.is_some()
     }
 
+    /// Keeps keys that open Initials of another version, unless they are kept already.
+    pub(crate) fn prepare_initial(&mut self, version: u32, keys: impl FnOnce() -> KeyPair) {
+        if !self.is_other_initial(version) {
+            self.other_initial = Some(Box::new((version, keys())));
+        }
+    }
+
+    /// The version of Initials becomes the one for which keys were prepared. Packets of the version
+    /// before are not opened any more.
+    pub(crate) fn adopt_initial(&mut self) {
+        if let Some(other) = self.other_initial.take() {
+            self.initial = Some(Box::new(other.1));
+        }
+    }
+
+    /// The version of Initials changes. Packets of `old` are still opened.
+    pub(crate) fn move_initial(&mut self, old: u32, keys: KeyPair) {
+        if let Some(initial) = self.initial.replace(Box::new(keys)) {
+            self.other_initial = Some(Box::new((old, *initial)));
+        }
+    }
+
+    fn is_other_initial(&self, version: u32) -> bool {
+        let other = self.other_initial.as_ref();
+        other.is_some_and(|other| other.0 == version)
+    }
+
     /// Installs the secrets of 1-RTT packets, whose keys are derived when they are of use. A client
     /// sends no 0-RTT packets from now on (§5.6).
     pub(crate) fn install_one_rtt(&mut self, secrets: SecretPair) {
@@ -140,7 +172,7 @@ impl PacketProtection {
     /// Discards the keys of a space and the packets that wait for them (§4.9).
     pub(crate) fn discard(&mut self, id: SpaceId) {
         match id {
-            SpaceId::Initial => self.initial = None,
+            SpaceId::Initial => (self.initial, self.other_initial) = (None, None),
             SpaceId::Handshake => self.handshake = None,
             SpaceId::Application => {}
         }
@@ -156,6 +188,7 @@ impl PacketProtection {
     pub(crate) fn give_back(&mut self) {
         (self.initial, self.handshake) = (None, None);
         self.zero_rtt = None;
+        self.other_initial = None;
         self.one_rtt.give_back();
         self.early.clear();
     }
@@ -209,7 +242,7 @@ impl PacketProtection {
                 self.zero_rtt.as_ref().map(|keys| keys.header())
             }
             SpaceId::Application => self.one_rtt.keys.as_ref().map(|keys| keys.peer_header()),
-            id => self.long_keys(id).map(|keys| &keys.peer.header),
+            id => self.keys_of(id, packet).map(|keys| &keys.peer.header),
         };
         let header_key = header_key.ok_or(OpenFailure::NoKeys)?;
         let (len, truncated) = header_protection::unprotect(header_key, bytes, offset)
@@ -220,7 +253,7 @@ impl PacketProtection {
         let (header, payload) = bytes.split_at_mut(payload_start);
         let opened = match packet.kind {
             PacketKind::ZeroRtt => self.open_early_payload(number, header, payload)?,
-            _ => self.open_payload(id, number, header, payload)?,
+            _ => self.open_payload((id, packet), number, header, payload)?,
         };
         let Some((payload_len, peer_updated)) = opened else {
             return Err(match self.forgeries.on_failure() {
@@ -264,13 +297,13 @@ impl PacketProtection {
     #[inline]
     fn open_payload(
         &mut self,
-        id: SpaceId,
+        (id, packet): (SpaceId, &Packet),
         number: u64,
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<Option<(usize, bool)>, OpenFailure> {
         if id != SpaceId::Application {
-            let keys = self.long_keys(id).ok_or(OpenFailure::NoKeys)?;
+            let keys = self.keys_of(id, packet).ok_or(OpenFailure::NoKeys)?;
             let opened = keys.peer.packet.open(number, header, payload);
             return Ok(opened.ok().map(|len| (len, false)));
         }
@@ -389,6 +422,14 @@ impl PacketProtection {
     /// Key updates begun by either end.
     pub(crate) fn updates(&self) -> u64 {
         self.one_rtt.updates
+    }
+
+    /// The keys for a received packet with a long header.
+    fn keys_of(&self, id: SpaceId, packet: &Packet) -> Option<&KeyPair> {
+        match &self.other_initial {
+            Some(other) if id == SpaceId::Initial && other.0 == packet.version => Some(&other.1),
+            _ => self.long_keys(id),
+        }
     }
 
     fn long_keys(&self, id: SpaceId) -> Option<&KeyPair> {

@@ -336,7 +336,7 @@ fn a_retry_starts_loss_recovery_anew() {
     let waited = bench.expire();
     bench.send(SpaceId::Initial, 0);
     bench.expire();
-    bench.recovery.on_retry(bench.now);
+    bench.recovery.on_retry(bench.now, &mut bench.fates);
     assert_eq!(bench.recovery.pto_count(), 0);
     assert_eq!(bench.recovery.route().stats().bytes_in_flight, 0);
     assert_eq!(bench.recovery.route().window(), window);

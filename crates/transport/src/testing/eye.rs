@@ -4,8 +4,7 @@ use courser_base::Side;
 use courser_crypto::{HeaderKey, Keys, PacketKey, header_protection, initial};
 use courser_wire::frame::{Frame, Frames};
 use courser_wire::packet::{self, Packet, PacketKind, short::key_phase_bit};
-use courser_wire::version::VERSION_1;
-use courser_wire::{ConnectionId, packet_number};
+use courser_wire::{ConnectionId, Version, packet_number};
 
 use super::forgery::Forgery;
 use super::link::Datagram;
@@ -150,7 +149,10 @@ fn read(end: &End, secrets: &Secrets, side: Side, initial_ids: &[ConnectionId]) 
     let taken = secrets.lock().expect("not poisoned");
     let initial: Vec<Keys> = initial_ids
         .iter()
-        .map(|id| initial::initial_keys(VERSION_1, id, side).local)
+        .flat_map(|id| {
+            let versions = Version::ALL.into_iter();
+            versions.map(move |it| initial::initial_keys(it.value(), id, side).local)
+        })
         .collect();
     let mut largest = [0; 3];
     let mut all = Vec::new();

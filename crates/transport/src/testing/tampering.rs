@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use courser_crypto::{
-    ClientTls, EncryptionLevel, Exporter, HandshakeData, HeaderKey, KeyChange, Keys, PacketKey,
-    Secret, ServerTls, TlsError, TlsSession, TlsStartError,
+    Answer, ClientTls, EncryptionLevel, Exporter, HandshakeData, HeaderKey, KeyChange, Keys,
+    PacketKey, Secret, ServerTls, TlsError, TlsSession, TlsStartError,
 };
 
 /// Changes encoded transport parameters before TLS receives them.
@@ -99,6 +99,15 @@ impl ClientTls for Tampered<dyn ClientTls> {
 impl ServerTls for Tampered<dyn ServerTls> {
     fn start(&self, parameters: Vec<u8>) -> Result<Box<dyn TlsSession>, TlsStartError> {
         Ok(self.wrap(self.inner.start((self.change)(parameters))?))
+    }
+
+    fn start_after_hello(&self, answer: Answer) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        let change = Arc::clone(&self.change);
+        let changed: Answer = Box::new(move |client| {
+            let (version, parameters) = answer(client);
+            (version, change(parameters))
+        });
+        Ok(self.wrap(self.inner.start_after_hello(changed)?))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Long headers of version 1: Initial, 0-RTT and Handshake. RFC 9000 §17.2.
+//! Long headers: Initial, 0-RTT and Handshake. RFC 9000 §17.2, RFC 9369 §3.2.
 
 use super::first_byte::{FIXED_BIT, LONG_FORM};
 use super::header::{Packet, PacketError, PacketKind};
@@ -8,6 +8,7 @@ use crate::connection_id::ConnectionId;
 use crate::error::DecodeError;
 use crate::reader::Reader;
 use crate::varint::varint_len;
+use crate::version::VERSION_2;
 use crate::writer::Writer;
 
 /// The header of an Initial, 0-RTT or Handshake packet, without its packet number.
@@ -15,7 +16,8 @@ use crate::writer::Writer;
 pub struct LongHeader<'a> {
     /// The kind of packet, one of these three.
     pub kind: PacketKind,
-    /// The version.
+    /// The version. It determines how the kind is encoded; one that is not supported counts as
+    /// version 1.
     pub version: u32,
     /// The peer's connection ID.
     pub destination: ConnectionId,
@@ -47,7 +49,7 @@ impl LongHeader<'_> {
     pub fn encode(&self, writer: &mut Writer<'_>, packet_number_len: usize) -> usize {
         let number_bits = u8::try_from(packet_number_len.wrapping_sub(1)).unwrap_or(u8::MAX);
         assert!(number_bits < 4, "a packet number has 1 to 4 bytes");
-        writer.u8(LONG_FORM | FIXED_BIT | type_bits(self.kind) << 4 | number_bits);
+        writer.u8(LONG_FORM | FIXED_BIT | type_bits(self.version, self.kind) << 4 | number_bits);
         writer.u32(self.version);
         self.destination.encode(writer);
         self.source.encode(writer);
@@ -77,13 +79,14 @@ pub fn patch_length(buffer: &mut [u8], offset: usize, length: usize) {
 /// The largest value that fits into a Length field of two bytes.
 pub const MAX_LENGTH: usize = (1 << 14) - 1;
 
-/// Reads the fields specific to version 1. The caller has checked the form bit and the version.
+/// Reads the fields specific to versions 1 and 2. The caller has checked the form bit and the
+/// version.
 pub(super) fn decode(datagram: &[u8], fields: Invariants) -> Result<Packet, PacketError> {
     if fields.first_byte & FIXED_BIT == 0 {
         return Err(PacketError::FixedBit);
     }
-    let kind = kind_of(fields.first_byte);
-    let (destination, source) = version_1_ids(datagram, &fields)?;
+    let kind = kind_of(fields.version, fields.first_byte);
+    let (destination, source) = short_ids(datagram, &fields)?;
     if kind == PacketKind::Retry {
         let (token, tag) = token_and_tag(datagram, fields.end)?;
         return Ok(Packet {
@@ -124,8 +127,8 @@ pub(super) fn decode(datagram: &[u8], fields: Invariants) -> Result<Packet, Pack
     })
 }
 
-/// Returns both connection IDs if neither exceeds the limit of version 1. RFC 9000 §17.2.
-pub(super) fn version_1_ids(
+/// Returns both connection IDs if neither exceeds the limit of versions 1 and 2. RFC 9000 §17.2.
+pub(super) fn short_ids(
     datagram: &[u8],
     fields: &Invariants,
 ) -> Result<(ConnectionId, ConnectionId), DecodeError> {
@@ -138,8 +141,8 @@ pub(super) fn version_1_ids(
     Ok((id(&fields.destination)?, id(&fields.source)?))
 }
 
-fn kind_of(first_byte: u8) -> PacketKind {
-    match first_byte >> 4 & 0b11 {
+fn kind_of(version: u32, first_byte: u8) -> PacketKind {
+    match (first_byte >> 4).wrapping_sub(rotation(version)) & 0b11 {
         0 => PacketKind::Initial,
         1 => PacketKind::ZeroRtt,
         2 => PacketKind::Handshake,
@@ -147,15 +150,22 @@ fn kind_of(first_byte: u8) -> PacketKind {
     }
 }
 
-fn type_bits(kind: PacketKind) -> u8 {
-    match kind {
+fn type_bits(version: u32, kind: PacketKind) -> u8 {
+    let in_version_1 = match kind {
         PacketKind::Initial => 0,
         PacketKind::ZeroRtt => 1,
         PacketKind::Handshake => 2,
         PacketKind::Retry | PacketKind::OneRtt | PacketKind::VersionNegotiation => {
             panic!("{kind:?} packets are not encoded by LongHeader")
         }
-    }
+    };
+    (in_version_1 + rotation(version)) & 0b11
+}
+
+/// Returns the number to add to the packet types of version 1. Version 2 has the same types, of
+/// which each one has the number of the next one. RFC 9369 §3.2.
+pub(super) const fn rotation(version: u32) -> u8 {
+    (version == VERSION_2) as u8
 }
 
 /// Size of the Length field. It is fixed, because the field is written before the length is known.

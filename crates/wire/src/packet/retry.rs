@@ -8,9 +8,9 @@ use std::ops::Range;
 use super::first_byte::{FIXED_BIT, LONG_FORM};
 use super::header::{PacketError, PacketKind};
 use super::invariants;
+use super::long::rotation;
 use crate::connection_id::ConnectionId;
 use crate::error::DecodeError;
-use crate::version::VERSION_1;
 use crate::writer::Writer;
 use layout::token_and_tag;
 
@@ -37,7 +37,7 @@ pub fn encoded_retry_len(destination: &ConnectionId, source: &ConnectionId, toke
     1 + 4 + 2 + destination.len() + source.len() + token.len()
 }
 
-/// Writes a Retry packet of version 1 without its integrity tag, which must follow immediately.
+/// Writes a Retry packet of `version` without its integrity tag, which must follow immediately.
 ///
 /// The four unused bits are set. They have no meaning, and the example of RFC 9001 §A.4 sets them.
 ///
@@ -45,13 +45,15 @@ pub fn encoded_retry_len(destination: &ConnectionId, source: &ConnectionId, toke
 /// Panics if the packet does not fit, or if the token is empty, because clients drop such a Retry.
 pub fn encode_retry(
     writer: &mut Writer<'_>,
+    version: u32,
     destination: &ConnectionId,
     source: &ConnectionId,
     token: &[u8],
 ) {
     assert!(!token.is_empty(), "the token of a Retry is empty");
-    writer.u8(LONG_FORM | FIXED_BIT | RETRY_TYPE | UNUSED);
-    writer.u32(VERSION_1);
+    let type_bits = (RETRY_TYPE + rotation(version)) & 0b11;
+    writer.u8(LONG_FORM | FIXED_BIT | type_bits << 4 | UNUSED);
+    writer.u32(version);
     destination.encode(writer);
     source.encode(writer);
     writer.bytes(token);
@@ -79,7 +81,8 @@ pub fn retry_parts(datagram: &[u8]) -> Result<RetryParts<'_>, PacketError> {
     })
 }
 
-const RETRY_TYPE: u8 = 0x30;
+/// The type of a Retry packet in version 1.
+const RETRY_TYPE: u8 = 0b11;
 const UNUSED: u8 = 0x0f;
 
 #[cfg(test)]

@@ -58,7 +58,8 @@ fn check_ranges(parameters: &TransportParameters) -> Result<(), ParameterError> 
     all_hold(&rules)
 }
 
-/// Checks that the four parameters that only servers may send are absent.
+/// Checks that the four parameters that only servers may send are absent, and that the client
+/// supports the version that it chose (RFC 9368 §4).
 fn check_client(parameters: &TransportParameters) -> Result<(), ParameterError> {
     let reason = "was sent by a client";
     let rules = [
@@ -81,6 +82,13 @@ fn check_client(parameters: &TransportParameters) -> Result<(), ParameterError> 
             id::RETRY_SOURCE_CONNECTION_ID,
             parameters.retry_source_connection_id.is_none(),
             reason,
+        ),
+        (
+            id::VERSION_INFORMATION,
+            parameters
+                .version_information
+                .is_none_or(|versions| versions.is_chosen_available()),
+            "lacks the chosen version among the available ones",
         ),
     ];
     all_hold(&rules)

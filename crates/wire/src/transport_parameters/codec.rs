@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 
 use courser_base::Side;
 
-use super::{ParameterError, PreferredAddress, TransportParameters, check, id};
+use super::{ParameterError, PreferredAddress, TransportParameters, VersionInformation, check, id};
 use crate::connection_id::ConnectionId;
 use crate::reader::Reader;
 use crate::varint::{MAX_VARINT, varint_len};
@@ -13,8 +13,9 @@ use crate::writer::Writer;
 impl TransportParameters {
     /// Appends the encoding to `out`. Parameters with their default value are omitted.
     ///
-    /// With a `grease` seed, one reserved parameter is added. The seed chooses its ID and its
-    /// value. Peers thereby learn to ignore unknown parameters (RFC 9000 §18.1).
+    /// With a `grease` seed, one reserved parameter is added, and one reserved version to
+    /// `version_information`. The seed chooses them. Peers thereby learn to ignore unknown
+    /// parameters (RFC 9000 §18.1) and versions (RFC 9368 §3).
     ///
     /// # Panics
     /// Panics if a number is above 2^62 - 1.
@@ -46,6 +47,15 @@ impl TransportParameters {
         }
         if self.reset_stream_at {
             put(out, id::RESET_STREAM_AT, &[]);
+        }
+        if self.grease_quic_bit {
+            put(out, id::GREASE_QUIC_BIT, &[]);
+        }
+        if let Some(versions) = &self.version_information {
+            let mut value = [0; VersionInformation::MAX_LEN];
+            let mut writer = Writer::new(&mut value);
+            versions.encode(&mut writer, grease);
+            put(out, id::VERSION_INFORMATION, writer.written());
         }
         if let Some(address) = &self.preferred_address {
             put_preferred_address(out, address);
@@ -111,6 +121,13 @@ impl TransportParameters {
             self.reset_stream_at = true;
         } else if parameter == id::MIN_ACK_DELAY {
             self.min_ack_delay = Some(number(value)?);
+        } else if parameter == id::GREASE_QUIC_BIT {
+            if !value.is_empty() {
+                return Err("has a value");
+            }
+            self.grease_quic_bit = true;
+        } else if parameter == id::VERSION_INFORMATION {
+            self.version_information = Some(VersionInformation::decode(value)?);
         } else if parameter == id::PREFERRED_ADDRESS {
             self.preferred_address = Some(preferred_address(value)?);
         }

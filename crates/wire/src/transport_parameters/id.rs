@@ -18,11 +18,16 @@ pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
 pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
 pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
 
+/// The versions of the sender. RFC 9368 §3.
+pub(super) const VERSION_INFORMATION: u64 = 0x11;
+
 /// The parameter of the DATAGRAM extension. RFC 9221 §3.
 pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
 
 /// The parameter of the RESET_STREAM_AT extension. draft-ietf-quic-reliable-stream-reset-10 §3.
 pub(super) const RESET_STREAM_AT: u64 = 0x1d;
+/// The parameter of senders that accept packets without the QUIC bit. RFC 9287 §3.
+pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
 
 /// The parameter of the ACK frequency extension. draft-ietf-quic-ack-frequency-12 §3.
 pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
@@ -30,12 +35,13 @@ pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 /// A placeholder for an ID that cannot be decoded. No varint has this value.
 pub(super) const UNREADABLE: u64 = u64::MAX;
 
-/// Returns the name of a parameter in RFC 9000 §18.2 or in the draft of its extension.
+/// Returns the name of a parameter in RFC 9000 §18.2 or in the document of its extension.
 pub(super) fn name(parameter: u64) -> Option<&'static str> {
     match parameter {
         UNREADABLE => return Some("a transport parameter"),
         MAX_DATAGRAM_FRAME_SIZE => return Some("max_datagram_frame_size"),
         RESET_STREAM_AT => return Some("reset_stream_at"),
+        GREASE_QUIC_BIT => return Some("grease_quic_bit"),
         MIN_ACK_DELAY => return Some("min_ack_delay"),
         _ => {}
     }
@@ -46,7 +52,7 @@ pub(super) fn name(parameter: u64) -> Option<&'static str> {
 }
 
 /// The names of the parameters in the order of their IDs, from 0.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "original_destination_connection_id",
     "max_idle_timeout",
     "stateless_reset_token",
@@ -64,4 +70,5 @@ const NAMES: [&str; 17] = [
     "active_connection_id_limit",
     "initial_source_connection_id",
     "retry_source_connection_id",
+    "version_information",
 ];

@@ -3,11 +3,14 @@
 mod check;
 mod codec;
 mod id;
+mod version_information;
 
 use std::fmt;
 use std::net::{SocketAddrV4, SocketAddrV6};
 
 use crate::connection_id::ConnectionId;
+
+pub use version_information::VersionInformation;
 
 /// The transport parameters of one end. RFC 9000 §18.2.
 ///
@@ -61,6 +64,10 @@ pub struct TransportParameters {
     pub max_datagram_frame_size: u64,
     /// True if this end accepts RESET_STREAM_AT frames. draft-ietf-quic-reliable-stream-reset-10 §3.
     pub reset_stream_at: bool,
+    /// The version that this end chose and those that it supports. RFC 9368 §3.
+    pub version_information: Option<VersionInformation>,
+    /// True if this end accepts packets whose Fixed Bit is 0. RFC 9287 §3.
+    pub grease_quic_bit: bool,
 }
 
 /// An additional address of the server and the connection ID for its use. RFC 9000 §9.6, §18.2.
@@ -99,6 +106,8 @@ impl Default for TransportParameters {
             min_ack_delay: None,
             max_datagram_frame_size: 0,
             reset_stream_at: false,
+            version_information: None,
+            grease_quic_bit: false,
         }
     }
 }

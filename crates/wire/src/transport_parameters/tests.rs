@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::stream_id::MAX_STREAMS;
 use crate::testing::{hex, hostile_bytes, varints};
+use crate::version::{VERSION_1, VERSION_2, Version, Versions, is_reserved};
 
 const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
 
@@ -72,6 +73,8 @@ fn all() -> TransportParameters {
         min_ack_delay: Some(1000),
         max_datagram_frame_size: 65535,
         reset_stream_at: true,
+        version_information: Some(VersionInformation::new(Version::V2, Versions::ALL)),
+        grease_quic_bit: true,
     }
 }
 
@@ -99,7 +102,7 @@ fn all_parameters_round_trip() {
 fn each_parameter_is_written_under_its_number_and_once() {
     let mut found = numbers(&encode(&all(), None));
     found.sort_unstable();
-    let known = (0..=0x10).chain([0x1d, 0x20, 0xff04_de1b]);
+    let known = (0..=0x11).chain([0x1d, 0x20, 0x2ab2, 0xff04_de1b]);
     assert_eq!(found, known.collect::<Vec<_>>());
 }
 
@@ -406,7 +409,7 @@ fn grease_adds_one_reserved_parameter() {
         let bytes = encode(&all(), Some(seed));
         let found = numbers(&bytes);
         let reserved = *found.last().unwrap();
-        assert_eq!(found.len(), 21, "{seed}");
+        assert_eq!(found.len(), 23, "{seed}");
         assert_eq!(reserved % 31, 27, "{seed}");
         assert_eq!(
             TransportParameters::decode(&bytes, Side::Server),
@@ -474,4 +477,72 @@ proptest! {
         let bytes = encode(&parameters, grease);
         prop_assert_eq!(TransportParameters::decode(&bytes, Side::Client), Ok(parameters));
     }
+}
+
+#[test]
+fn version_information_follows_rfc_9368_3() {
+    let parameters = TransportParameters {
+        version_information: Some(VersionInformation::new(Version::V1, Versions::ALL)),
+        ..TransportParameters::default()
+    };
+    let bytes = encode(&parameters, None);
+    assert_eq!(bytes, hex("11 0c 00000001 00000001 6b3343cf"));
+    let decoded = decode(
+        "11 14 6b3343cf 1a2a3a4a 6b3343cf ff00001d 00000001",
+        Side::Client,
+    );
+    let versions = decoded.unwrap().version_information.unwrap();
+    assert_eq!(versions.chosen(), VERSION_2);
+    assert!(versions.available().iter().eq([Version::V2, Version::V1]));
+    assert!(versions.is_chosen_available() && !versions.is_empty());
+    // A server need not list the version that it chose, nor any other.
+    let alone = decode("11 04 00000001", Side::Server).unwrap();
+    let alone = alone.version_information.unwrap();
+    assert_eq!((alone.chosen(), alone.is_empty()), (VERSION_1, true));
+    let unknown = decode("11 08 00000001 1a2a3a4a", Side::Server).unwrap();
+    let unknown = unknown.version_information.unwrap();
+    assert_eq!(
+        (unknown.available(), unknown.is_empty()),
+        (Versions::default(), false)
+    );
+}
+
+#[test]
+fn malformed_version_information_is_refused() {
+    let reason = "is not a list of versions of four bytes";
+    for value in ["11 00", "11 03 000000", "11 07 00000001000000"] {
+        assert_refused(value, 0x11, reason);
+    }
+    assert_refused("11 04 00000000", 0x11, "has version 0");
+    assert_refused("11 0c 00000001 00000001 00000000", 0x11, "has version 0");
+    let error = ParameterError {
+        parameter: 0x11,
+        reason: "lacks the chosen version among the available ones",
+    };
+    for value in ["11 04 00000001", "11 08 00000001 6b3343cf"] {
+        assert_eq!(decode(value, Side::Client), Err(error), "{value}");
+    }
+    assert!(error.to_string().starts_with("version_information lacks"));
+}
+
+#[test]
+fn reserved_versions_are_added_to_version_information() {
+    let parameters = TransportParameters {
+        version_information: Some(VersionInformation::new(Version::V1, Versions::V1)),
+        ..TransportParameters::default()
+    };
+    for seed in [0, 7, u64::MAX] {
+        let bytes = encode(&parameters, Some(seed));
+        assert_eq!(bytes[..10], hex("11 0c 00000001 00000001"));
+        let reserved = u32::from_be_bytes(*bytes[10..].first_chunk().unwrap());
+        assert!(is_reserved(reserved), "{reserved:#x}");
+        let read = TransportParameters::decode(&bytes, Side::Client).unwrap();
+        assert_eq!(read, parameters);
+    }
+}
+
+#[test]
+fn grease_quic_bit_has_no_value() {
+    assert!(decode("6ab2 00", Side::Client).unwrap().grease_quic_bit);
+    assert_refused("6ab2 01 00", 0x2ab2, "has a value");
 }

@@ -77,6 +77,8 @@ fn agreed(summary: &Summary) -> Vec<String> {
         lines.extend(group.map(|group| format!("Negotiated Group: {group}")));
     }
     lines.push(format!("Application protocol: {}", agreed.spoken.name()));
+    let version = agreed.quic.iter();
+    lines.extend(version.map(|version| format!("QUIC version: {version}")));
     lines
 }
 

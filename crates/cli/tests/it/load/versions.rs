@@ -51,6 +51,24 @@ fn every_version_answers_all_requests() {
 }
 
 #[test]
+fn versions_of_quic_are_those_of_the_flag() {
+    let server = Server::http3(App::default());
+    let url = server.https("/bytes/10");
+    for (flags, version) in [
+        (&[][..], "1"),
+        (&["--quic-version", "2"], "2"),
+        (&["--quic-version", "v1,v2"], "1"),
+    ] {
+        let common = ["-n", "10", "-c", "2", "--h3", "-k", &url];
+        let report = report(&[&common[..], flags].concat());
+        assert_eq!(report["quic_version"], version, "{flags:?}");
+        let text = text(&[&common[..], flags].concat());
+        let line = format!("QUIC version: {version}");
+        assert!(text.contains(&line), "{flags:?}: {text}");
+    }
+}
+
+#[test]
 fn text_is_that_of_h2load() {
     let server = Server::http3(App::default());
     let url = server.https("/bytes/10");

@@ -128,6 +128,7 @@ fn transport() -> Vec<Record> {
             is_mtu_probe: true,
             destination: id(&[4; 4]),
             source,
+            version: 1,
             frames: frames(),
         }));
         all.push(Record::PacketReceived(PacketReceived {
@@ -137,6 +138,7 @@ fn transport() -> Vec<Record> {
             payload_len: 30,
             destination: id(&[4; 4]),
             source,
+            version: 1,
             frames: frames(),
         }));
         all.push(Record::PacketBuffered(PacketBuffered { kind, len: 99 }));

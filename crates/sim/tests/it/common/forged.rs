@@ -60,7 +60,7 @@ pub fn retry_to_client(ids: &Ids, source: &ConnectionId) -> Vec<u8> {
     let len = retry::encoded_retry_len(&ids.client, source, &token);
     let mut bytes = vec![0; len];
     let mut writer = Writer::new(&mut bytes);
-    encode_retry(&mut writer, &ids.client, source, &token);
+    encode_retry(&mut writer, VERSION_1, &ids.client, source, &token);
     let written = writer.position();
     bytes.truncate(written);
     let tag = retry_integrity::tag(&ids.first, &bytes);

@@ -29,6 +29,7 @@ fn retry() -> RetryToken {
         address: peer(),
         original_destination: id(8),
         retry_source: id(12),
+        version: Version::V1,
         issued: NOW,
     }
 }
@@ -38,7 +39,7 @@ fn sealed_retry() -> Vec<u8> {
 }
 
 fn sealed_validation() -> Vec<u8> {
-    ValidationToken::new(peer().ip(), NOW, &mut rng()).seal(&key(), &mut rng())
+    ValidationToken::new(peer().ip(), Version::V1, NOW, &mut rng()).seal(&key(), &mut rng())
 }
 
 /// Returns a correct answer to a Retry, with `token`.
@@ -47,6 +48,7 @@ fn presented(token: &[u8]) -> Presented<'_> {
         token,
         peer: peer(),
         destination: id(12),
+        version: Version::V1,
         now: NOW,
     }
 }
@@ -86,16 +88,46 @@ fn both_tokens_carry_ids_and_addresses_of_every_kind() {
                 address,
                 original_destination: id(len),
                 retry_source: id(ConnectionId::MAX_LEN - len),
+                version: Version::V1,
                 issued: SystemSeconds(u64::MAX),
             };
             let sealed = token.seal(&key(), &mut rng());
             assert_eq!(sealed.len(), RetryToken::LEN);
             assert_eq!(RetryToken::open(&key(), &sealed), Some(token));
         }
-        let token = ValidationToken::new(address.ip(), NOW, &mut rng());
+        let token = ValidationToken::new(address.ip(), Version::V1, NOW, &mut rng());
         let sealed = token.seal(&key(), &mut rng());
         assert_eq!(sealed.len(), ValidationToken::LEN);
         assert_eq!(ValidationToken::open(&key(), &sealed), Some(token));
+    }
+}
+
+#[test]
+fn tokens_prove_nothing_in_another_version() {
+    for (issuer, other) in [(Version::V1, Version::V2), (Version::V2, Version::V1)] {
+        let retry = RetryToken {
+            version: issuer,
+            ..retry()
+        };
+        let sealed = retry.seal(&key(), &mut rng());
+        let (own, foreign) = [issuer, other]
+            .map(|version| Presented {
+                version,
+                ..presented(&sealed)
+            })
+            .into();
+        assert_eq!(judge(&own), AddressProof::Retry(retry));
+        assert_eq!(judge(&foreign), AddressProof::InvalidRetry, "RFC 9369 §4.1");
+        let token = ValidationToken::new(peer().ip(), issuer, NOW, &mut rng());
+        let sealed = token.seal(&key(), &mut rng());
+        let (own, foreign) = [issuer, other]
+            .map(|version| Presented {
+                version,
+                ..presented(&sealed)
+            })
+            .into();
+        assert_eq!(judge(&own), AddressProof::Validation(token));
+        assert_eq!(judge(&foreign), AddressProof::None, "RFC 9369 §5");
     }
 }
 
@@ -379,7 +411,7 @@ fn retry_token_is_good_for_every_initial_of_its_attempt() {
 fn tokens_are_unique_and_unlinkable() {
     let (key, mut rng) = (key(), rng());
     let tokens: Vec<_> = (0..10_000)
-        .map(|_| ValidationToken::new(peer().ip(), NOW, &mut rng).seal(&key, &mut rng))
+        .map(|_| ValidationToken::new(peer().ip(), Version::V1, NOW, &mut rng).seal(&key, &mut rng))
         .collect();
     assert_eq!(tokens.iter().collect::<HashSet<_>>().len(), tokens.len());
     for place in 1..ValidationToken::LEN {

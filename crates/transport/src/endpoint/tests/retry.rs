@@ -3,7 +3,7 @@
 use courser_base::Side;
 use courser_wire::frame::Frame;
 use courser_wire::packet::{encode_retry, retry, retry_parts};
-use courser_wire::{ConnectionId, TransportErrorCode, Writer};
+use courser_wire::{ConnectionId, TransportErrorCode, VERSION_1, Writer};
 
 use super::*;
 use crate::config::RetryPolicy;
@@ -329,7 +329,7 @@ fn forged_retry(
     };
     let mut bytes = vec![0; retry::encoded_retry_len(&first.source, &source, token)];
     let mut writer = Writer::new(&mut bytes);
-    encode_retry(&mut writer, &first.source, &source, token);
+    encode_retry(&mut writer, VERSION_1, &first.source, &source, token);
     let written = writer.position();
     bytes.truncate(written - usize::from(token == b"-"));
     let original = original.unwrap_or(first.destination);

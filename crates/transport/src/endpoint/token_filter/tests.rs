@@ -12,7 +12,12 @@ fn at(seconds: u64) -> SystemSeconds {
 }
 
 fn token(rng: &mut Rng, issued: u64) -> ValidationToken {
-    ValidationToken::new([127, 0, 0, 1].into(), at(issued), rng)
+    ValidationToken::new(
+        [127, 0, 0, 1].into(),
+        courser_wire::Version::V1,
+        at(issued),
+        rng,
+    )
 }
 
 #[test]

@@ -1,5 +1,10 @@
 use super::*;
 
+/// Returns the answer of a server that accepts all versions.
+fn answer(datagram: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
+    super::answer(datagram, Versions::ALL, rng)
+}
+
 fn rng() -> Rng {
     Rng::new([5; 32])
 }
@@ -24,8 +29,9 @@ fn unknown_version_is_answered() {
     assert_eq!(decoded.destination, [2; 5]);
     assert_eq!(decoded.source, [1; 8]);
     let versions: Vec<_> = decoded.versions().collect();
-    assert_eq!((versions.len(), versions[0]), (2, VERSION_1));
-    assert!(version::is_reserved(versions[1]));
+    assert_eq!(versions.len(), 3);
+    assert_eq!(versions[..2], Version::ALL.map(Version::value));
+    assert!(version::is_reserved(versions[2]));
     assert!(answer.len() < trigger.len());
 }
 
@@ -59,10 +65,19 @@ fn version_negotiation_is_never_answered() {
 
 #[test]
 fn our_own_version_is_not_answered() {
-    assert_eq!(
-        answer(&datagram(VERSION_1, &[1; 8], &[2; 8]), &mut rng()),
-        None
-    );
+    for version in Version::ALL {
+        let own = datagram(version.value(), &[1; 8], &[2; 8]);
+        assert_eq!(answer(&own, &mut rng()), None, "{version}");
+    }
+}
+
+#[test]
+fn a_version_that_is_not_accepted_is_answered_with_those_that_are() {
+    let trigger = datagram(Version::V2.value(), &[1; 8], &[2; 8]);
+    let answer = super::answer(&trigger, Versions::V1, &mut rng()).unwrap();
+    let decoded = version_negotiation::decode(&answer).unwrap();
+    let versions: Vec<_> = decoded.versions().collect();
+    assert_eq!((versions.len(), versions[0]), (2, Version::V1.value()));
 }
 
 #[test]

@@ -5,12 +5,19 @@ use crate::error::DecodeErrorKind;
 use crate::packet;
 use crate::packet_number;
 use crate::testing::hex;
-use crate::version::VERSION_1;
+use crate::version::{VERSION_1, VERSION_2};
 
 const TYPES: [(PacketKind, u8); 3] = [
     (PacketKind::Initial, 0xc0),
     (PacketKind::ZeroRtt, 0xd0),
     (PacketKind::Handshake, 0xe0),
+];
+
+/// The types of version 2. RFC 9369 §3.2.
+const TYPES_2: [(PacketKind, u8); 3] = [
+    (PacketKind::Initial, 0xd0),
+    (PacketKind::ZeroRtt, 0xe0),
+    (PacketKind::Handshake, 0xf0),
 ];
 
 fn id(digits: &str) -> ConnectionId {
@@ -61,12 +68,59 @@ fn rfc_9001_a3_server_initial_header() {
 }
 
 #[test]
+fn headers_match_rfc_9369_a2_and_a3() {
+    let client = LongHeader {
+        kind: PacketKind::Initial,
+        version: VERSION_2,
+        destination: id("8394c8f03e515708"),
+        source: ConnectionId::EMPTY,
+        token: &[],
+    };
+    let bytes = encode(&client, 2, 4, 1162 + 16);
+    let expected = hex("d36b3343cf088394c8f03e5157080000449e00000002");
+    assert_eq!(bytes[..22], expected);
+    let packet = packet::decode(&bytes, 0, 0).unwrap();
+    assert_eq!(
+        (packet.kind, packet.version),
+        (PacketKind::Initial, VERSION_2)
+    );
+    let server = LongHeader {
+        destination: ConnectionId::EMPTY,
+        source: id("f067a5502a4262b5"),
+        ..client
+    };
+    let bytes = encode(&server, 1, 2, 99 + 16);
+    assert_eq!(bytes[..20], hex("d16b3343cf0008f067a5502a4262b50040750001"));
+}
+
+#[test]
+fn the_same_first_byte_has_another_kind_in_version_2() {
+    for (first_byte, kind) in [
+        (0xd0, PacketKind::Initial),
+        (0xe0, PacketKind::ZeroRtt),
+        (0xf0, PacketKind::Handshake),
+        (0xc0, PacketKind::Retry),
+    ] {
+        let mut bytes = hex("c0 6b3343cf 00 00 00 4014");
+        bytes.resize(40, 0);
+        bytes[0] = first_byte;
+        if !matches!(kind, PacketKind::Initial | PacketKind::Retry) {
+            bytes.remove(7);
+        }
+        let packet = packet::decode(&bytes, 0, 0).unwrap();
+        assert_eq!(packet.kind, kind, "{first_byte:#x}");
+    }
+}
+
+#[test]
 fn reserved_bits_are_written_as_zero_and_the_fixed_bit_as_one() {
-    for (kind, first_byte) in TYPES {
+    let types = |version, types: [_; 3]| types.map(|(kind, first)| (version, kind, first));
+    let versions = [types(VERSION_1, TYPES), types(VERSION_2, TYPES_2)];
+    for (version, kind, first_byte) in versions.concat() {
         for number_len in 1..=4 {
             let header = LongHeader {
                 kind,
-                version: VERSION_1,
+                version,
                 destination: id("aabb"),
                 source: id("cc"),
                 token: b"t",
@@ -190,6 +244,7 @@ proptest! {
     #[test]
     fn round_trips(
         kind in 0..3_usize,
+        version in prop::sample::select(vec![VERSION_1, VERSION_2]),
         destination in prop::collection::vec(any::<u8>(), 0..=20),
         source in prop::collection::vec(any::<u8>(), 0..=20),
         token in prop::collection::vec(any::<u8>(), 0..100),
@@ -200,14 +255,14 @@ proptest! {
         let token = if kind == PacketKind::Initial { token } else { Vec::new() };
         let header = LongHeader {
             kind,
-            version: VERSION_1,
+            version,
             destination: ConnectionId::new(&destination).unwrap(),
             source: ConnectionId::new(&source).unwrap(),
             token: &token,
         };
         let bytes = encode(&header, 0, number_len, payload);
         let packet = packet::decode(&bytes, 0, 3).unwrap();
-        prop_assert_eq!((packet.kind, packet.version), (kind, VERSION_1));
+        prop_assert_eq!((packet.kind, packet.version), (kind, version));
         prop_assert_eq!(packet.destination, header.destination);
         prop_assert_eq!(packet.source, header.source);
         prop_assert_eq!(&bytes[packet.token.clone()], &token);

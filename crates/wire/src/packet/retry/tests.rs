@@ -2,6 +2,7 @@ use super::*;
 use crate::error::DecodeErrorKind;
 use crate::packet;
 use crate::testing::hex;
+use crate::version::{VERSION_1, VERSION_2};
 
 /// The Retry packet of RFC 9001 §A.4.
 const RETRY: &str = "ff000000010008f067a5502a4262b5746f6b656e04a265ba2eff4d829058fb3f0f2496ba";
@@ -25,11 +26,36 @@ fn rfc_9001_a4_retry_is_written() {
     let source = ConnectionId::new(&hex("f067a5502a4262b5")).unwrap();
     let mut buffer = [0; 64];
     let mut writer = Writer::new(&mut buffer);
-    encode_retry(&mut writer, &ConnectionId::EMPTY, &source, b"token");
+    encode_retry(
+        &mut writer,
+        VERSION_1,
+        &ConnectionId::EMPTY,
+        &source,
+        b"token",
+    );
     let bytes = hex(RETRY);
     assert_eq!(writer.written(), &bytes[..bytes.len() - TAG_LEN]);
     let len = encoded_retry_len(&ConnectionId::EMPTY, &source, b"token");
     assert_eq!(writer.position(), len);
+}
+
+#[test]
+fn rfc_9369_a4_retry_is_written_and_read() {
+    let bytes = hex("cf6b3343cf0008f067a5502a4262b5746f6b656ec8646ce8bfe33952d955543665dcc7b6");
+    let source = ConnectionId::new(&hex("f067a5502a4262b5")).unwrap();
+    let mut buffer = [0; 64];
+    let mut writer = Writer::new(&mut buffer);
+    encode_retry(
+        &mut writer,
+        VERSION_2,
+        &ConnectionId::EMPTY,
+        &source,
+        b"token",
+    );
+    assert_eq!(writer.written(), &bytes[..bytes.len() - TAG_LEN]);
+    let parts = retry_parts(&bytes).unwrap();
+    assert_eq!((&*parts.source, parts.token), (&*source, &b"token"[..]));
+    assert_eq!(parts.tag.to_vec(), hex("c8646ce8bfe33952d955543665dcc7b6"));
 }
 
 #[test]
@@ -58,6 +84,7 @@ fn empty_token_is_never_written() {
     let mut buffer = [0; 64];
     encode_retry(
         &mut Writer::new(&mut buffer),
+        VERSION_1,
         &ConnectionId::EMPTY,
         &ConnectionId::EMPTY,
         b"",
