@@ -135,6 +135,13 @@ impl Emulator {
         self.relay.set_observer(observer);
     }
 
+    /// Waits for the first datagram of a client, or until `goes_on` returns false, which is called at
+    /// least every 50 ms. All times of the link and of observers begin then, so that a program that
+    /// starts slowly meets the same events as others. Call it before [`run`](Self::run).
+    pub fn wait_for_client(&mut self, goes_on: impl FnMut() -> bool) {
+        self.relay.wait_for_client(goes_on);
+    }
+
     /// Forwards datagrams until `goes_on` returns false. It is called at least every 50 ms.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ pub trait Observer: fmt::Debug + Send {
 /// A datagram that enters or leaves the link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObservedDatagram {
-    /// The time since the emulator was made.
+    /// The time since the start of the link.
     pub at: Duration,
     /// The end of the link at which the datagram was observed.
     pub place: Place,
@@ -99,5 +99,38 @@ mod tests {
         let (_, source) = server.recv_from(&mut buffer).expect("arrived");
         assert_eq!(seen[0].client, client.local_addr().expect("bound"));
         assert_eq!(seen[2].translated, Some(source));
+    }
+
+    #[test]
+    fn times_of_the_link_begin_with_the_first_datagram() {
+        let loopback = || UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let (client, server) = (loopback(), loopback());
+        let mut emulator = Emulator::bind(Plan {
+            listen: "127.0.0.1:0".parse().expect("an address"),
+            server: server.local_addr().expect("bound"),
+            link: "blackhole=0ms:400ms".parse().expect("a link"),
+            seed: 1,
+            max_clients: 1,
+            idle: Duration::from_secs(60),
+            amplification_bytes: 0,
+            hold: 1 << 20,
+        })
+        .expect("bound");
+        let address = emulator.local_addr();
+        let start = std::time::Instant::now();
+        let mut is_sent = false;
+        emulator.wait_for_client(|| {
+            // The blackhole would be over if it had begun before.
+            if !is_sent && start.elapsed() > Duration::from_millis(500) {
+                client.send_to(b"one", address).expect("sent");
+                is_sent = true;
+            }
+            true
+        });
+        emulator
+            .run(|status| status.to_server().packets_in < 1)
+            .expect("runs");
+        assert!(is_sent);
+        assert_eq!(emulator.report().there.link.dropped.blackhole, 1);
     }
 }

@@ -122,6 +122,19 @@ impl Relay {
         listener + self.clients.tally.kernel_drops + self.clients.open_kernel_drops()
     }
 
+    /// Waits for the first datagram of a client, at which all times of the link begin. Returns at once
+    /// when `goes_on` returns false, which is called at least every 50 ms.
+    pub(crate) fn wait_for_client(&mut self, mut goes_on: impl FnMut() -> bool) {
+        while goes_on() {
+            let listener = std::iter::once(&self.listener);
+            if wait_readable(listener, LONGEST_SLEEP, &mut self.ready) {
+                break;
+            }
+        }
+        self.ready.clear();
+        self.start = Instant::now();
+    }
+
     /// Relays until `goes_on` returns false. It is called at least every 50 ms.
     ///
     /// # Errors

@@ -9,8 +9,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use courser_emulator::{Emulator, ObservedDatagram, Observer, Plan};
+use courser_emulator::{Emulator, ObservedDatagram, Observer, Place, Plan};
 
+use crate::capture;
 use crate::case::Case;
 use crate::certificates;
 use crate::check::Evidence;
@@ -73,6 +74,9 @@ impl Run<'_> {
         std::thread::sleep(LAST_PACKETS);
         let datagrams = link.stop();
         server.stop();
+        if self.logs.is_some() {
+            write_captures(&folder, &datagrams, address)?;
+        }
 
         let Some(status) = status else {
             let limit = self.case.timeout.as_secs();
@@ -144,6 +148,22 @@ impl Run<'_> {
             Err(reason) => Outcome::Failed(reason),
         }
     }
+}
+
+/// Writes a capture of each end.
+fn write_captures(
+    folder: &Folder,
+    datagrams: &[ObservedDatagram],
+    server: SocketAddr,
+) -> io::Result<()> {
+    let ends = [
+        ("client", [Place::FromClient, Place::ToClient]),
+        ("server", [Place::ToServer, Place::FromServer]),
+    ];
+    ends.into_iter().try_for_each(|(end, places)| {
+        let path = folder.path(end).join(CAPTURE);
+        capture::write(&path, datagrams, places, server)
+    })
 }
 
 /// Waits until a server answers, or returns the outcome of one that has ended.
@@ -228,7 +248,10 @@ impl Link {
         let stop = Arc::new(AtomicBool::new(false));
         let address = emulator.local_addr();
         let stopped = stop.clone();
-        let run = move || emulator.run(|_| !stopped.load(Ordering::Relaxed));
+        let run = move || {
+            emulator.wait_for_client(|| !stopped.load(Ordering::Relaxed));
+            emulator.run(|_| !stopped.load(Ordering::Relaxed))
+        };
         let thread = std::thread::Builder::new()
             .name("link".to_owned())
             .spawn(run)?;
@@ -270,6 +293,9 @@ fn free_address(is_ipv6: bool) -> io::Result<SocketAddr> {
 
 /// The file with the secrets of an end.
 const KEYS: &str = "keys.log";
+
+/// The file with the datagrams of an end.
+const CAPTURE: &str = "packets.pcap";
 
 /// The ports of servers.
 const FIRST_PORT: u16 = 20_000;

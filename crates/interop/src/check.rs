@@ -322,6 +322,9 @@ impl Evidence {
     }
 
     fn check_paths(&self) -> Result<(), Failed> {
+        let answered_until = self
+            .client_close()
+            .map(|at| at.saturating_sub(TIME_TO_ANSWER));
         let mut paths: Vec<SocketAddr> = Vec::new();
         let mut challenges = BTreeSet::new();
         for (path, packet) in self.server_packets() {
@@ -336,7 +339,10 @@ impl Evidence {
                 let sent = sent.filter(|challenges| !challenges.is_empty());
                 let sent = sent
                     .ok_or_else(|| format!("the first packet to {path} has no PATH_CHALLENGE"))?;
-                challenges.extend(sent.iter().copied());
+                let at = self.datagrams[packet.datagram].at;
+                if answered_until.is_none_or(|until| at <= until) {
+                    challenges.extend(sent.iter().copied());
+                }
             }
             paths.push(path);
         }
@@ -352,6 +358,16 @@ impl Evidence {
         expect(open == 0, || {
             format!("{open} PATH_CHALLENGE frames were not answered")
         })
+    }
+
+    /// Returns the time at which the client closed its connection.
+    fn client_close(&self) -> Option<Duration> {
+        let mut packets = self.trace.sent_by(Side::Client);
+        let close = packets.find(|packet| {
+            let contents = packet.contents.as_ref();
+            contents.is_some_and(|contents| contents.close.is_some())
+        })?;
+        Some(self.datagrams[close.datagram].at)
     }
 
     fn check_addresses(&self) -> Result<(), Failed> {
@@ -433,6 +449,10 @@ const CHACHA20: u16 = 0x1303;
 
 /// CRYPTO data of a server with a chain of nine certificates, in bytes.
 const LONG_CHAIN: u64 = 7500;
+
+/// The time before its close from which on a client may leave a PATH_CHALLENGE unanswered: several
+/// round trips of the link. A rebinding at the end of a transfer finds it closing.
+const TIME_TO_ANSWER: Duration = Duration::from_millis(150);
 
 /// Bytes in a client's 1-RTT packets, which are too few for the requests of the case.
 const MAX_LATER_BYTES: usize = 5000;

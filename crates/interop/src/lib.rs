@@ -9,6 +9,7 @@
 //! this machine, with an emulated link between them. The checks are those of the runner. They read the
 //! datagrams that the link received, decrypted with the key log of either end.
 
+mod capture;
 mod case;
 mod cell;
 mod certificates;

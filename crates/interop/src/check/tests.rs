@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use courser_wire::CloseKind;
 
 use super::*;
 use crate::trace::Contents;
@@ -137,6 +138,35 @@ fn new_path_begins_with_a_challenge_that_is_answered() {
         of(&data, &[[8; 8]], 2),
         "1 PATH_CHALLENGE frames were not answered",
     );
+}
+
+#[test]
+fn challenge_that_meets_the_close_of_the_client_needs_no_answer() {
+    let challenge = Contents {
+        challenges: vec![[7; 8]],
+        ..Contents::default()
+    };
+    let close = Contents {
+        close: Some(CloseKind::Application {
+            error_code: courser_wire::ApplicationErrorCode(0),
+        }),
+        ..Contents::default()
+    };
+    let of = |challenge_ms| {
+        let mut evidence = evidence(&[
+            (Side::Server, PacketKind::OneRtt, Contents::default()),
+            (Side::Server, PacketKind::OneRtt, challenge.clone()),
+            (Side::Client, PacketKind::OneRtt, close.clone()),
+        ]);
+        let challenge = &mut evidence.datagrams[1];
+        challenge.translated = Some(SocketAddr::from(([127, 0, 0, 1], 2)));
+        challenge.at = Duration::from_millis(challenge_ms);
+        evidence.datagrams[2].at = Duration::from_millis(1000);
+        evidence.check_paths()
+    };
+    told(of(850), "1 PATH_CHALLENGE frames were not answered");
+    assert_eq!(of(851), Ok(()));
+    assert_eq!(of(1001), Ok(()));
 }
 
 #[test]
