@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{fs, io};
@@ -12,7 +12,7 @@ use std::{fs, io};
 use courser_emulator::{Emulator, ObservedDatagram, Observer, Place, Plan};
 
 use crate::capture;
-use crate::case::Case;
+use crate::case::{Case, Check};
 use crate::certificates;
 use crate::check::Evidence;
 use crate::folder::{Folder, OUTPUT};
@@ -55,11 +55,18 @@ impl Run<'_> {
             .map_err(|error| io::Error::other(error.to_string()))?;
 
         let address = free_address(self.case.is_ipv6)?;
-        let mut server = self.start_server(&folder, address)?;
+        let (recorder, datagrams) = Recorder::new();
+        let link = Link::start(self.case, address, self.seed, recorder.clone())?;
+        // The way to the server's preferred address.
+        let second = match self.case.check {
+            Check::Migration => Some(Link::start(self.case, address, self.seed, recorder)?),
+            _ => None,
+        };
+        let preferred = second.as_ref().map(|link| link.address);
+        let mut server = self.start_server(&folder, address, preferred)?;
         if let Some(outcome) = ready(&mut server, address, &folder) {
             return Ok(outcome);
         }
-        let link = Link::start(self.case, address, self.seed)?;
         let mut client = self.start_client(&folder, link.address, self.client, "downloads")?;
         let competitor = if self.case.has_competitor {
             std::thread::sleep(HEAD_START);
@@ -68,16 +75,22 @@ impl Run<'_> {
         } else {
             None
         };
-        let status = client.wait_until(Instant::now() + self.case.timeout);
+        let deadline = Instant::now() + self.case.timeout;
+        let status = client.wait_until(|| server.status().is_some() || Instant::now() > deadline);
+        let ended = ended_server(&mut server, &folder);
         drop(competitor);
         client.stop();
         std::thread::sleep(LAST_PACKETS);
-        let datagrams = link.stop();
+        drop((link, second));
+        let datagrams: Vec<ObservedDatagram> = datagrams.try_iter().collect();
         server.stop();
         if self.logs.is_some() {
             write_captures(&folder, &datagrams, address)?;
         }
 
+        if let Some(outcome) = ended {
+            return Ok(outcome);
+        }
         let Some(status) = status else {
             let limit = self.case.timeout.as_secs();
             return Ok(Outcome::Failed(format!(
@@ -91,8 +104,16 @@ impl Run<'_> {
         })
     }
 
-    fn start_server(&self, folder: &Folder, listen: SocketAddr) -> io::Result<Process> {
+    fn start_server(
+        &self,
+        folder: &Folder,
+        listen: SocketAddr,
+        preferred: Option<SocketAddr>,
+    ) -> io::Result<Process> {
         let mut command = self.server.command("server");
+        if let Some(preferred) = preferred {
+            command.env("PREFERRED", preferred.to_string());
+        }
         command
             .env("TESTCASE", self.case.server_test)
             .env("LISTEN", listen.to_string())
@@ -170,11 +191,8 @@ fn write_captures(
 fn ready(server: &mut Process, address: SocketAddr, folder: &Folder) -> Option<Outcome> {
     let deadline = Instant::now() + START;
     while Instant::now() < deadline {
-        if let Some(status) = server.status() {
-            return Some(match status.code() {
-                Some(code) if code == i32::from(UNSUPPORTED) => Outcome::Unsupported,
-                _ => failed_end("server", &status.to_string(), folder),
-            });
+        if let Some(outcome) = ended_server(server, folder) {
+            return Some(outcome);
         }
         // Servers without Version Negotiation get the whole time.
         if answers(address).unwrap_or(false) {
@@ -182,6 +200,15 @@ fn ready(server: &mut Process, address: SocketAddr, folder: &Folder) -> Option<O
         }
     }
     None
+}
+
+/// Returns the outcome of a server that has ended.
+fn ended_server(server: &mut Process, folder: &Folder) -> Option<Outcome> {
+    let status = server.status()?;
+    Some(match status.code() {
+        Some(code) if code == i32::from(UNSUPPORTED) => Outcome::Unsupported,
+        _ => failed_end("server", &status.to_string(), folder),
+    })
 }
 
 /// Returns true if a server answers a packet of an unknown version. RFC 9000 §6.
@@ -208,26 +235,43 @@ fn failed_end(end: &str, status: &str, folder: &Folder) -> Outcome {
     Outcome::Failed(format!("the {end} ended with {status}: {line}"))
 }
 
-/// An emulated link on its own thread.
+/// An emulated link on its own thread, which ends when it is dropped.
+#[derive(Debug)]
 struct Link {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<io::Result<()>>,
-    datagrams: Receiver<ObservedDatagram>,
+    thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-#[derive(Debug)]
-struct Forward(Sender<ObservedDatagram>);
+/// Records the datagrams of all links of a run, in order and with the times of one clock.
+#[derive(Clone, Debug)]
+struct Recorder {
+    datagrams: Sender<ObservedDatagram>,
+    start: Arc<OnceLock<Instant>>,
+}
 
-impl Observer for Forward {
+impl Recorder {
+    fn new() -> (Self, Receiver<ObservedDatagram>) {
+        let (sender, datagrams) = channel();
+        let recorder = Self {
+            datagrams: sender,
+            start: Arc::default(),
+        };
+        (recorder, datagrams)
+    }
+}
+
+impl Observer for Recorder {
     fn on_datagram(&mut self, datagram: &ObservedDatagram) {
+        let mut datagram = datagram.clone();
+        datagram.at = self.start.get_or_init(Instant::now).elapsed();
         // Without a receiver the run is over.
-        let _ = self.0.send(datagram.clone());
+        let _ = self.datagrams.send(datagram);
     }
 }
 
 impl Link {
-    fn start(case: &Case, server: SocketAddr, seed: u64) -> io::Result<Self> {
+    fn start(case: &Case, server: SocketAddr, seed: u64, recorder: Recorder) -> io::Result<Self> {
         let link = case
             .link
             .parse()
@@ -243,8 +287,7 @@ impl Link {
             hold: 64 << 20,
         })
         .map_err(|error| io::Error::other(error.to_string()))?;
-        let (sender, datagrams) = channel();
-        emulator.set_observer(Box::new(Forward(sender)));
+        emulator.set_observer(Box::new(recorder));
         let stop = Arc::new(AtomicBool::new(false));
         let address = emulator.local_addr();
         let stopped = stop.clone();
@@ -252,23 +295,22 @@ impl Link {
             emulator.wait_for_client(|| !stopped.load(Ordering::Relaxed));
             emulator.run(|_| !stopped.load(Ordering::Relaxed))
         };
-        let thread = std::thread::Builder::new()
-            .name("link".to_owned())
-            .spawn(run)?;
+        let thread = std::thread::Builder::new().name("link".to_owned());
         Ok(Self {
             address,
             stop,
-            thread,
-            datagrams,
+            thread: Some(thread.spawn(run)?),
         })
     }
+}
 
-    /// Ends the link and returns all datagrams in the order of their times.
-    fn stop(self) -> Vec<ObservedDatagram> {
+impl Drop for Link {
+    fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // A link that failed has lost packets, which the checks report.
-        let _ = self.thread.join();
-        self.datagrams.try_iter().collect()
+        if let Some(thread) = self.thread.take() {
+            // A link that failed has lost packets, which the checks report.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -305,7 +347,7 @@ const PORTS: u16 = 12_000;
 const MAX_CLIENTS: usize = 256;
 
 /// The time in which a server has to answer.
-const START: Duration = Duration::from_secs(5);
+const START: Duration = Duration::from_secs(10);
 
 /// The time between two packets that test whether a server answers.
 const PROBE: Duration = Duration::from_millis(200);

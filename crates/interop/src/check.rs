@@ -379,16 +379,17 @@ impl Evidence {
 
     fn check_migration(&self) -> Result<(), Failed> {
         self.check_paths()?;
-        let mut last: Option<(SocketAddr, ConnectionId)> = None;
+        let mut ids: Vec<(SocketAddr, ConnectionId)> = Vec::new();
         for packet in self.trace.of_kind(Side::Client, PacketKind::OneRtt) {
-            let client = self.datagrams[packet.datagram].client;
-            if let Some((before, id)) = last
-                && before != client
-                && id == packet.destination
-            {
+            let Some(path) = self.datagrams[packet.datagram].translated else {
+                continue;
+            };
+            let is_known = ids.iter().any(|(known, _)| *known == path);
+            let mut others = ids.iter().filter(|(known, _)| *known != path);
+            if !is_known && others.any(|(_, id)| *id == packet.destination) {
                 return Err("the first packet on the new path has the previous ID".to_owned());
             }
-            last = Some((client, packet.destination));
+            ids.push((path, packet.destination));
         }
         Ok(())
     }

@@ -26,9 +26,10 @@ impl Process {
         self.0.try_wait().ok().flatten()
     }
 
-    /// Waits for the end of the process, or for the deadline.
-    pub(crate) fn wait_until(&mut self, deadline: Instant) -> Option<ExitStatus> {
-        while Instant::now() < deadline {
+    /// Waits for the end of the process, or until `gives_up` returns true. Returns the status if the
+    /// process has ended.
+    pub(crate) fn wait_until(&mut self, mut gives_up: impl FnMut() -> bool) -> Option<ExitStatus> {
+        while !gives_up() {
             if let Some(status) = self.status() {
                 return Some(status);
             }
@@ -48,7 +49,8 @@ impl Process {
             .and_then(rustix::process::Pid::from_raw)
         {
             let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
-            self.wait_until(Instant::now() + GRACE);
+            let deadline = Instant::now() + GRACE;
+            self.wait_until(|| Instant::now() > deadline);
         }
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -222,3 +222,34 @@ fn packet_number_must_not_be_reset_by_a_retry() {
     told(of(0, b"token"), "reset the packet number");
     told(of(1, b"other"), "no Initial packet has the token");
 }
+
+#[test]
+fn new_path_of_a_migration_needs_a_new_connection_id() {
+    let answered = Contents {
+        challenges: vec![[7; 8]],
+        responses: vec![[7; 8]],
+        ..Contents::default()
+    };
+    let of = |id: &[u8]| {
+        let mut evidence = evidence(&[
+            (Side::Server, PacketKind::OneRtt, Contents::default()),
+            (Side::Client, PacketKind::OneRtt, Contents::default()),
+            (Side::Client, PacketKind::OneRtt, answered.clone()),
+            (Side::Server, PacketKind::OneRtt, answered.clone()),
+            // The client may still use the first path.
+            (Side::Client, PacketKind::OneRtt, Contents::default()),
+        ]);
+        let ids: [&[u8]; 5] = [&[], b"first", id, &[], b"first"];
+        for (index, id) in ids.into_iter().enumerate() {
+            let id = ConnectionId::new(id).expect("short");
+            evidence.trace.packets[index].destination = id;
+        }
+        for index in [2, 3] {
+            let path = SocketAddr::from(([127, 0, 0, 1], 2));
+            evidence.datagrams[index].translated = Some(path);
+        }
+        evidence.check_migration()
+    };
+    assert_eq!(of(b"other"), Ok(()));
+    told(of(b"first"), "has the previous ID");
+}
