@@ -103,6 +103,10 @@ pub enum WriteError {
     /// The server has refused the early data, and with it the stream. It has read nothing of it.
     #[error("the server has refused the early data")]
     EarlyDataRejected,
+    /// The stream was reset because its deadline passed. See
+    /// [`SendStream::set_deadline`](crate::SendStream::set_deadline).
+    #[error("the deadline of the stream has passed")]
+    DeadlinePassed,
 }
 
 /// The reason why bytes could not be read.
@@ -318,6 +322,7 @@ impl From<WriteError> for io::Error {
             WriteError::Stopped(_) => io::ErrorKind::ConnectionReset,
             WriteError::EarlyDataRejected => io::ErrorKind::ConnectionReset,
             WriteError::ClosedStream => io::ErrorKind::NotConnected,
+            WriteError::DeadlinePassed => io::ErrorKind::TimedOut,
             WriteError::ConnectionLost(lost) => kind_of(lost),
         };
         Self::new(kind, error)

@@ -3,15 +3,17 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use courser_transport::{BlockedBy, ClosedStream, RecvStreamStats, SendStreamStats};
 use courser_wire::StreamId;
 
 use crate::error::WriteError;
 use crate::handles::ConnectionRef;
+use crate::send_stream::closed_error;
 use crate::shard::Locked;
 use crate::wakers::Watch;
-use crate::{RecvStream, SendStream};
+use crate::{RecvStream, SendStream, VarInt};
 
 impl SendStream {
     /// Returns the numbers of bytes that were written, sent and acknowledged so far.
@@ -44,7 +46,8 @@ impl SendStream {
     ///
     /// # Errors
     /// [`WriteError::Stopped`] when the peer stopped the stream before it acknowledged the bytes,
-    /// [`WriteError::ClosedStream`] when the stream was reset before that, and
+    /// [`WriteError::ClosedStream`] when the stream was reset before that,
+    /// [`WriteError::DeadlinePassed`] when its deadline passed before that, and
     /// [`WriteError::ConnectionLost`] when the connection is over before that.
     ///
     /// # Cancel safety
@@ -75,13 +78,53 @@ impl SendStream {
         match waits {
             Ok(None) => Watching::Known(Ok(())),
             Ok(Some(written)) => Watching::Open(wakers.await_acked(id, written)),
-            Err(ClosedStream) => Watching::Known(match wakers.stop_code(id, None) {
-                Some(code) => Err(WriteError::Stopped(code)),
-                None if self.half.was_reset => Err(WriteError::ClosedStream),
+            Err(ClosedStream) => Watching::Known(match closed_error(wakers, id) {
                 // It was finished, and all of it was acknowledged.
-                None => Ok(()),
+                WriteError::ClosedStream if !self.half.was_reset => Ok(()),
+                error => Err(error),
             }),
         }
+    }
+
+    /// Resets the stream with `code` after this time, unless the peer has acknowledged everything by
+    /// then. `None` removes the deadline.
+    ///
+    /// Data that is of no use later then takes no bandwidth from data that is. A stream that is not
+    /// finished has not delivered everything, so its deadline always passes. Later writes fail with
+    /// [`WriteError::DeadlinePassed`], and the peer reads a reset. The deadline stays when the
+    /// handle is dropped.
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # use std::time::Duration;
+    /// # async fn send(stream: &mut courser::SendStream, frame: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+    /// stream.set_deadline(Some(Duration::from_millis(200)), 1u32.into())?;
+    /// stream.write_all(frame).await?;
+    /// stream.finish()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ClosedStream`] when everything was acknowledged, the stream was reset, or the connection
+    /// is over.
+    pub fn set_deadline(
+        &mut self,
+        after: Option<Duration>,
+        code: VarInt,
+    ) -> Result<(), ClosedStream> {
+        let (handle, id) = (self.connection.handle, self.half.stream.id);
+        let at = after.map(|after| self.connection.shard.now() + after);
+        let mut locked = self.connection.lock();
+        let connection = locked.open_connection(handle).map_err(|_| ClosedStream)?;
+        connection
+            .streams()
+            .set_deadline(id, at, code.into_inner())?;
+        if at.is_some() {
+            self.half.has_waited = true;
+            locked.slot(handle).wakers.await_deadline(id);
+        }
+        locked.used(handle, 0);
+        Ok(())
     }
 
     /// Waits until a write to this stream has to wait, and returns the limit that is in its way.
@@ -188,11 +231,7 @@ impl Future for Blocked {
                 locked.about_to_wait();
                 Poll::Pending
             }
-            Err(ClosedStream) => {
-                let code = wakers.stop_code(this.id, None);
-                let error = code.map_or(WriteError::ClosedStream, WriteError::Stopped);
-                Poll::Ready(Err(error))
-            }
+            Err(ClosedStream) => Poll::Ready(Err(closed_error(wakers, this.id))),
         }
     }
 }

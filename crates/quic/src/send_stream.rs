@@ -15,6 +15,7 @@ use crate::error::{StoppedError, WriteError};
 use crate::handles::ConnectionRef;
 use crate::shard::Locked;
 use crate::stream::Stream;
+use crate::wakers::ConnectionWakers;
 use crate::write::{Write, Written};
 
 /// Sends on one stream.
@@ -40,8 +41,8 @@ pub(crate) struct Half {
     is_over: bool,
     /// It was reset.
     pub(crate) was_reset: bool,
-    /// A waker was left, which has to be taken back.
-    has_waited: bool,
+    /// Something was left under the lock, which has to be taken back.
+    pub(crate) has_waited: bool,
 }
 
 impl SendStream {
@@ -407,12 +408,19 @@ impl Half {
                     return Poll::Ready(Err(WriteError::Stopped(VarInt::from_wire(code))));
                 }
                 Err(transport::WriteError::ClosedStream) => {
-                    let code = locked.slot(handle).wakers.stop_code(id, None);
-                    let error = code.map_or(WriteError::ClosedStream, WriteError::Stopped);
-                    return Poll::Ready(Err(error));
+                    return Poll::Ready(Err(closed_error(&locked.slot(handle).wakers, id)));
                 }
             }
         }
+    }
+}
+
+/// Returns the error of a stream that takes no more bytes.
+pub(crate) fn closed_error(wakers: &ConnectionWakers, id: StreamId) -> WriteError {
+    match wakers.stop_code(id, None) {
+        Some(code) => WriteError::Stopped(code),
+        None if wakers.has_expired(id) => WriteError::DeadlinePassed,
+        None => WriteError::ClosedStream,
     }
 }
 

@@ -76,6 +76,11 @@ impl Slot {
             StreamEvent::Acknowledged { id, len } => {
                 self.wakers.settle(id, len, &Ok(()), woken);
             }
+            StreamEvent::Expired { id } => {
+                self.wakers.on_expired(id);
+                self.wakers.wake_writer(id, woken);
+                self.end_watches(id, &Err(WriteError::DeadlinePassed), woken);
+            }
             StreamEvent::Finished { id } => {
                 self.wakers.wake_finished(id, woken);
                 // After a reset they have their result already.

@@ -186,6 +186,9 @@ impl ConnectionWakers {
     pub(crate) fn forget_writer(&mut self, id: StreamId) {
         self.writers.remove(&id);
         self.stops.forget(id);
+        if let Some(watchers) = &mut self.watchers {
+            watchers.forget_deadline(id);
+        }
     }
 
     pub(crate) fn forget_end(&mut self, id: StreamId, ticket: u64) {
@@ -291,6 +294,24 @@ impl ConnectionWakers {
                 woken,
             );
         }
+    }
+
+    /// Remembers whether the deadline of a stream passes, while its handle exists.
+    pub(crate) fn await_deadline(&mut self, id: StreamId) {
+        self.watchers.get_or_insert_default().await_deadline(id);
+    }
+
+    /// Notes that the deadline of a stream has passed.
+    pub(crate) fn on_expired(&mut self, id: StreamId) {
+        if let Some(watchers) = &mut self.watchers {
+            watchers.on_expired(id);
+        }
+    }
+
+    /// Returns true if the stream was reset because its deadline passed.
+    pub(crate) fn has_expired(&self, id: StreamId) -> bool {
+        let watchers = self.watchers.as_ref();
+        watchers.is_some_and(|watchers| watchers.has_expired(id))
     }
 
     /// Has `waker` called when a write to the stream is refused, or the stream is over.

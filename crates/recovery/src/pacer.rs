@@ -24,6 +24,8 @@ pub struct Pacer {
     tokens: u64,
     refilled: Time,
     rate: Option<Rate>,
+    /// A limit on the rate, whatever the controller wants.
+    cap: Option<Rate>,
     quantum: Option<u64>,
     /// The last time returned by `next_release`, until it has passed.
     release: Option<Time>,
@@ -45,6 +47,7 @@ impl Pacer {
             tokens: initial_window(mtu).saturating_mul(BYTE),
             refilled: now,
             rate: None,
+            cap: None,
             quantum: None,
             release: None,
             reservation: Reservation::default(),
@@ -56,6 +59,12 @@ impl Pacer {
     /// acknowledgement and loss. With `None`, a window takes four fifths of a round trip.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
         self.rate = rate;
+    }
+
+    /// Limits the rate to `cap`, but not below two datagrams a second. Then short paths are paced
+    /// too, and a path with nothing in flight gets no burst.
+    pub fn set_cap(&mut self, cap: Option<Rate>) {
+        self.cap = cap;
     }
 
     /// Sets the quantum, the bytes sent in one go, which the controller may determine
@@ -71,6 +80,9 @@ impl Pacer {
     /// connection would be delayed by its own tail. Do not call it for L4S queues, which mark
     /// bursts.
     pub fn on_quiescent(&mut self, window: u64, mtu: u16) {
+        if self.cap.is_some() {
+            return;
+        }
         self.give_back(u64::MAX);
         let burst = initial_window(mtu).min(window);
         self.tokens = self.tokens.max(burst.saturating_mul(BYTE));
@@ -125,7 +137,7 @@ impl Pacer {
 
     /// Returns the bytes that may be sent now; [`u64::MAX`] if the path is too short to pace.
     pub fn budget(&mut self, now: Time, rtt: &RttEstimator, window: u64, mtu: u16) -> u64 {
-        if is_too_short(rtt) {
+        if self.is_unpaced(rtt) {
             self.refilled = now;
             self.release = None;
             return u64::MAX;
@@ -168,7 +180,7 @@ impl Pacer {
         window: u64,
         mtu: u16,
     ) -> Time {
-        if is_too_short(rtt) {
+        if self.is_unpaced(rtt) {
             return now;
         }
         let rate = self.effective_rate(rtt, window, mtu);
@@ -185,17 +197,26 @@ impl Pacer {
 
     /// Resets the pacer for a new path, on which an initial window may leave at once.
     pub fn reset(&mut self, now: Time, mtu: u16) {
-        *self = Self::new(now, mtu);
+        *self = Self {
+            cap: self.cap,
+            ..Self::new(now, mtu)
+        };
+    }
+
+    /// Returns true if the path is too short to pace, and nothing limits the rate.
+    fn is_unpaced(&self, rtt: &RttEstimator) -> bool {
+        self.cap.is_none() && is_too_short(rtt)
     }
 
     fn effective_rate(&self, rtt: &RttEstimator, window: u64, mtu: u16) -> Rate {
         let rate = self.rate.unwrap_or_else(|| window_rate(window, rtt, false));
+        let rate = self.cap.map_or(rate, |cap| rate.min(cap));
         // With a round trip of days the window alone limits the rate enough.
         rate.max(Rate::from_bytes_per_second(2 * u64::from(mtu).max(1)))
     }
 
     fn quantum_at(&self, rate: Rate, mtu: u16) -> u64 {
-        match self.quantum {
+        match self.quantum.filter(|_| self.cap.is_none()) {
             Some(bytes) => {
                 let least = u64::from(mtu);
                 bytes.clamp(least, LARGEST_QUANTUM.max(least))

@@ -1,6 +1,8 @@
 //! The progress of streams: statistics, acknowledged bytes, writers that wait.
 
-use courser::{BlockedBy, ConnectionError, ResetAtError, TransportConfig, WriteError};
+use std::time::Duration;
+
+use courser::{BlockedBy, ConnectionError, Rate, ResetAtError, TransportConfig, WriteError};
 use futures_util::FutureExt;
 
 use crate::common::{pair, pair_between, until, within};
@@ -178,5 +180,68 @@ async fn peer_that_refuses_reset_stream_at_gets_none() {
         .await
         .expect_err("reset");
     assert!(reset.is_reset(), "{reset:?}");
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn stream_is_reset_when_its_deadline_passes() {
+    let of_server = TransportConfig {
+        stream_receive_window: 1000,
+        stream_receive_window_max: 1000,
+        ..TransportConfig::default()
+    };
+    let pair = pair_between(TransportConfig::default(), of_server, |config| config);
+    let (client, server) = pair.connect().await;
+    let mut late = client.open_uni().await.expect("allowed");
+    let mut early = client.open_uni().await.expect("allowed");
+    early.write_all(b"in time").await.expect("room");
+    early.finish().expect("open");
+    within(10, early.stopped()).await.expect("delivered");
+    assert!(
+        early
+            .set_deadline(Some(Duration::ZERO), 5u32.into())
+            .is_err()
+    );
+    late.set_deadline(Some(Duration::from_millis(30)), 5u32.into())
+        .expect("open");
+    let written = within(10, late.write_all(&[7; 100_000])).await;
+    assert_eq!(written, Err(WriteError::DeadlinePassed), "nobody reads");
+    let acknowledged = within(10, late.acknowledged()).await;
+    assert_eq!(acknowledged, Err(WriteError::DeadlinePassed));
+    let mut first = within(10, server.accept_uni()).await.expect("opened");
+    let end = within(10, first.read_to_end(200_000)).await;
+    assert!(end.expect_err("reset").is_reset());
+    let mut second = within(10, server.accept_uni()).await.expect("opened");
+    assert_eq!(second.read_to_end(10).await.expect("all"), b"in time");
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn send_rate_stays_below_its_limit() {
+    let of_client = TransportConfig {
+        max_send_rate: Some(Rate::from_bytes_per_second(1_000_000)),
+        ..TransportConfig::default()
+    };
+    let pair = pair_between(of_client, TransportConfig::default(), |config| config);
+    let (client, server) = pair.connect().await;
+    let begun = std::time::Instant::now();
+    let mut send = client.open_uni().await.expect("allowed");
+    let mut receive = within(10, async {
+        send.write_all(&[7; 1000]).await.expect("room");
+        server.accept_uni().await.expect("opened")
+    })
+    .await;
+    let write = async {
+        send.write_all(&[7; 199_000]).await.expect("room");
+        send.finish().expect("open");
+    };
+    let ((), all) = within(20, async {
+        tokio::join!(write, receive.read_to_end(200_000))
+    })
+    .await;
+    assert_eq!(all.expect("all").len(), 200_000);
+    // At most the first ten datagrams leave at once.
+    let least = Duration::from_millis(200 - 15 - 10);
+    assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
     pair.finish().await;
 }

@@ -17,6 +17,8 @@ pub(super) struct Watchers {
     acks: BTreeMap<Watch, (u64, Ack)>,
     /// Tasks that wait until a writer waits.
     blocked: BTreeMap<Watch, Waker>,
+    /// Streams with a deadline whose handles exist, and whether it passed.
+    deadlines: BTreeMap<StreamId, bool>,
     next: u64,
 }
 
@@ -88,6 +90,24 @@ impl Watchers {
             let watch = *watch.0;
             woken.extend(self.blocked.remove(&watch));
         }
+    }
+
+    pub(super) fn await_deadline(&mut self, id: StreamId) {
+        self.deadlines.insert(id, false);
+    }
+
+    pub(super) fn on_expired(&mut self, id: StreamId) {
+        if let Some(has_passed) = self.deadlines.get_mut(&id) {
+            *has_passed = true;
+        }
+    }
+
+    pub(super) fn has_expired(&self, id: StreamId) -> bool {
+        self.deadlines.get(&id) == Some(&true)
+    }
+
+    pub(super) fn forget_deadline(&mut self, id: StreamId) {
+        self.deadlines.remove(&id);
     }
 
     pub(super) fn forget(&mut self, watch: Watch) {

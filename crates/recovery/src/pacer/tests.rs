@@ -159,6 +159,36 @@ fn late_timers_keep_the_rate() {
 }
 
 #[test]
+fn cap_limits_the_rate_of_the_controller_and_of_the_default() {
+    for rate in [None, Some(Rate::from_bytes_per_second(50_000_000))] {
+        let mut pacer = spent(0);
+        pacer.set_rate(rate);
+        pacer.set_quantum(Some(60_000));
+        pacer.set_cap(Some(Rate::from_bytes_per_second(1_000_000)));
+        let sent = run(&mut pacer, ms(1000), |_| Duration::ZERO);
+        assert!((950_000..=1_005_000).contains(&sent), "{rate:?}: {sent}");
+    }
+}
+
+#[test]
+fn cap_above_the_rate_changes_nothing() {
+    let mut pacer = spent(1_000_000);
+    pacer.set_cap(Some(Rate::from_bytes_per_second(9_000_000)));
+    let sent = run(&mut pacer, ms(1000), |_| Duration::ZERO);
+    assert!((950_000..=1_005_000).contains(&sent), "{sent}");
+}
+
+#[test]
+fn capped_path_is_paced_however_short_and_gets_no_bursts() {
+    let mut pacer = spent(1_000_000_000);
+    pacer.set_cap(Some(Rate::from_bytes_per_second(1_000_000)));
+    pacer.on_quiescent(1 << 30, MTU);
+    assert_eq!(pacer.budget(Time::ZERO, &rtt(us(10)), 1 << 30, MTU), 0);
+    let release = pacer.next_release(Time::ZERO, u64::MAX, &rtt(us(10)), 1 << 30, MTU);
+    assert!(release >= Time::ZERO + ms(2), "{release:?}");
+}
+
+#[test]
 fn asking_often_loses_no_fraction() {
     let mut pacer = spent(100_000);
     for micros in 1..=20_000 {

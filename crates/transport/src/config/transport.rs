@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use courser_base::Rate;
 use courser_recovery::{
     Algorithm, CongestionController, ControllerFactory, MtuSearch, TIMER_GRANULARITY,
 };
@@ -91,6 +92,10 @@ pub struct TransportConfig {
     /// Accepts RESET_STREAM_AT frames, with which the peer resets a stream and still delivers its
     /// beginning (draft-ietf-quic-reliable-stream-reset-10). Default on.
     pub reset_stream_at: bool,
+    /// Limits the rate at which each path sends, in bytes of UDP payload, on average over some
+    /// milliseconds; the first ten datagrams of a path may leave at once. At least two datagrams a
+    /// second are sent. Default none.
+    pub max_send_rate: Option<Rate>,
     /// Number of packets after which keys are updated automatically. Default 2^20.
     pub key_update_after: u64,
     /// Gaps that the reassembly of one stream may have, plus one for each 32 KiB of its window.
@@ -132,6 +137,7 @@ impl Default for TransportConfig {
             max_ack_delay: Duration::from_millis(25),
             ack_frequency: true,
             reset_stream_at: true,
+            max_send_rate: None,
             key_update_after: 1 << 20,
             max_gaps_per_stream: 128,
             max_gaps: 512,

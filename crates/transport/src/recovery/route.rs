@@ -58,13 +58,15 @@ impl Route {
     /// Creates a route about which nothing is known.
     pub(super) fn new(now: Time, config: &TransportConfig, id: RouteId) -> Self {
         let seed = seed(now, id);
+        let mut pacer = Pacer::new(now, config.mtu);
+        pacer.set_cap(config.max_send_rate);
         Self {
             id,
             rtt: RttEstimator::new(config.initial_rtt),
             congestion: config.new_controller(config.mtu, seed),
             delivery: DeliveryRate::new(),
             bandwidth: Bandwidth::default(),
-            pacer: Pacer::new(now, config.mtu),
+            pacer,
             persistent: PersistentCongestion::new(),
             bytes_in_flight: 0,
             mtu: config.mtu,

@@ -1,6 +1,7 @@
 //! The calls of the application on streams.
 
 use bytes::Bytes;
+use courser_base::Time;
 use courser_wire::{Direction, StreamId};
 
 use super::control::Control;
@@ -161,6 +162,47 @@ impl Streams {
             self.on_reset_due(slot, retained, unsent);
         }
         Ok(())
+    }
+
+    /// Resets the stream with `code` at this time, unless the peer has acknowledged everything by
+    /// then: [`StreamEvent::Expired`] follows. Replaces an earlier deadline; `None` removes it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the peer has received everything, or the stream was reset before.
+    pub fn set_deadline(
+        &mut self,
+        id: StreamId,
+        at: Option<Time>,
+        code: u64,
+    ) -> Result<(), ClosedStream> {
+        let slot = self.sender(id)?;
+        if self.table.at(slot).send.stats().is_none() {
+            return Err(ClosedStream);
+        }
+        match at {
+            Some(at) => self.deadlines.get_or_insert_default().set(id, at, code),
+            None => {
+                if let Some(deadlines) = &mut self.deadlines {
+                    deadlines.remove(id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Resets the streams whose deadlines have passed.
+    #[cold]
+    pub(super) fn reset_late_streams(&mut self, now: Time) {
+        while let Some(deadlines) = &mut self.deadlines
+            && let Some((id, code)) = deadlines.pop_due(now)
+        {
+            // It may have been delivered while its other direction stays open.
+            let is_late = self.send_stats(id).is_ok() && self.reset(id, code).is_ok();
+            if is_late {
+                self.events.push_back(StreamEvent::Expired { id });
+            }
+        }
     }
 
     /// Replaces the `retained` bytes that a stream still had, `unsent` of them never sent, by

@@ -44,6 +44,12 @@ pub enum StreamEvent {
         /// All bytes below this offset are acknowledged.
         len: u64,
     },
+    /// The deadline of the stream passed before the peer had received everything, and the stream
+    /// was reset.
+    Expired {
+        /// The stream.
+        id: StreamId,
+    },
     /// The sending part is over: all data or the reset was acknowledged. After
     /// [`StreamEvent::Stopped`] this may also precede the acceptance of the stream.
     Finished {

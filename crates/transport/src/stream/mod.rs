@@ -10,6 +10,7 @@ mod buffers;
 mod chunk_pool;
 mod config;
 mod control;
+mod deadlines;
 mod early;
 mod event;
 mod fate;
@@ -41,6 +42,7 @@ pub use self::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
 
 use self::buffers::Buffers;
 use self::control::{Control, ControlQueue};
+use self::deadlines::Deadlines;
 use self::limits::{LocalStreams, PeerStreams};
 use self::schedule::Schedule;
 use self::table::Table;
@@ -77,6 +79,8 @@ pub struct Streams {
     /// Streams opened before the handshake was complete, while early data was possible, by
     /// [`index`] of their direction.
     early: [u64; 2],
+    /// Made for the first stream with a deadline.
+    deadlines: Option<Box<Deadlines>>,
     /// True if the peer accepts RESET_STREAM_AT.
     peer_resets_at: bool,
     /// True if the connection is over and only received data is left.
@@ -196,6 +200,7 @@ impl Streams {
             events: VecDeque::new(),
             writers: VecDeque::new(),
             early: [0; 2],
+            deadlines: None,
             peer_resets_at: false,
             is_over: false,
             totals: Totals {
@@ -271,14 +276,20 @@ impl Streams {
     }
 
     /// Returns the time for [`Streams::on_timeout`], at which places of cancelled streams become
-    /// free (attack limit K15).
+    /// free (attack limit K15) or the deadline of a stream passes.
     pub fn next_timeout(&self) -> Option<Time> {
-        self.peer.iter().filter_map(PeerStreams::next_timeout).min()
+        let places = self.peer.iter().filter_map(PeerStreams::next_timeout);
+        let deadline = self.deadlines.as_ref().and_then(|it| it.next());
+        places.chain(deadline).min()
     }
 
-    /// Lets the peer open streams in place of cancelled ones whose time has come.
+    /// Lets the peer open streams in place of cancelled ones whose time has come, and resets
+    /// streams whose deadline has passed.
     pub fn on_timeout(&mut self, now: Time) {
         self.totals.now = now;
+        if self.deadlines.is_some() {
+            self.reset_late_streams(now);
+        }
         for direction in [Direction::Bidirectional, Direction::Unidirectional] {
             let peer = &mut self.peer[index(direction)];
             peer.on_timeout(now);
@@ -378,6 +389,7 @@ impl Streams {
         self.local = Default::default();
         self.peer = [PeerStreams::new(0), PeerStreams::new(0)];
         (self.events, self.writers) = (VecDeque::new(), VecDeque::new());
+        self.deadlines = None;
         self.wishes = 0;
         (self.totals.gaps, self.totals.retained) = (0, 0);
         self.totals.unsent = 0;
@@ -475,6 +487,10 @@ impl Streams {
         self.unschedule(slot);
         let state = self.table.at(slot);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
+        if let Some(deadlines) = &mut self.deadlines {
+            deadlines.remove(id);
+        }
+        let state = self.table.at(slot);
         self.control.unwant_all(&mut state.wanted);
         self.table.remove(slot, &mut self.buffers);
         if self.table.is_oversized() {

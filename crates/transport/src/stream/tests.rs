@@ -1,5 +1,6 @@
 mod accounting;
 mod attacks;
+mod deadlines;
 mod events;
 mod exhaustive;
 mod many;

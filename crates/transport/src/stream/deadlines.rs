@@ -1,0 +1,42 @@
+//! Times at which streams are reset if they are not delivered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use courser_base::Time;
+use courser_wire::StreamId;
+
+/// The deadlines of the streams of one connection: at most one for each stream.
+#[derive(Debug, Default)]
+pub(super) struct Deadlines {
+    by_time: BTreeSet<(Time, StreamId)>,
+    by_stream: BTreeMap<StreamId, (Time, u64)>,
+}
+
+impl Deadlines {
+    /// Sets the deadline of a stream and the error code of its reset, in place of an earlier one.
+    pub(super) fn set(&mut self, id: StreamId, at: Time, code: u64) {
+        self.remove(id);
+        self.by_time.insert((at, id));
+        self.by_stream.insert(id, (at, code));
+    }
+
+    /// Removes the deadline of a stream, if there is one.
+    pub(super) fn remove(&mut self, id: StreamId) {
+        if let Some((at, _)) = self.by_stream.remove(&id) {
+            self.by_time.remove(&(at, id));
+        }
+    }
+
+    /// Returns the earliest deadline.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// Removes and returns a stream whose deadline has passed, with its error code.
+    pub(super) fn pop_due(&mut self, now: Time) -> Option<(StreamId, u64)> {
+        let (_, id) = *self.by_time.first().filter(|(at, _)| *at <= now)?;
+        let (_, code) = self.by_stream.get(&id).copied()?;
+        self.remove(id);
+        Some((id, code))
+    }
+}
