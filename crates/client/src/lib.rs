@@ -154,6 +154,16 @@ impl Client {
         self.0.quic.open()
     }
 
+    /// Notes that the network has changed, so that packets leave from another address now. Open QUIC
+    /// connections move to a new path at once, as far as their servers allow
+    /// ([`Endpoint::network_changed`](courser_quic::Endpoint::network_changed)). Connections over TCP
+    /// are not affected.
+    pub fn network_changed(&self) {
+        for endpoint in self.0.quic.open() {
+            endpoint.network_changed();
+        }
+    }
+
     /// Closes all QUIC connections and waits until the servers have been notified, which takes a
     /// round trip. For processes that are about to exit; further requests open new sockets.
     pub async fn close(&self) {

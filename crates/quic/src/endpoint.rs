@@ -311,9 +311,10 @@ impl Endpoint {
         self.lock().endpoint.stats()
     }
 
-    /// Counters of the socket: how many datagrams went in how many calls.
+    /// Counters of the socket, and of those that it has replaced: how many datagrams went in how many
+    /// calls.
     pub fn socket_counters(&self) -> Counters {
-        self.inner.shard.socket().counters()
+        self.lock().outbox.sockets.counters()
     }
 
     /// Returns how many received datagrams the kernel has dropped because the socket's receive

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_transport::{Endpoint, SocketId};
+use courser_udp::Counters;
 
 use crate::runtime::Socket;
 
@@ -19,6 +20,8 @@ const UPKEEP: Duration = Duration::from_millis(500);
 pub(crate) struct Sockets {
     /// Never empty. The last one is in use, the others are for connections that stay there.
     list: Vec<(SocketId, Arc<Socket>)>,
+    /// The counters of sockets that are closed.
+    closed: Counters,
     /// Changes of the list so far.
     generation: u32,
     next_upkeep: Time,
@@ -28,6 +31,7 @@ impl Sockets {
     pub(crate) fn new(socket: Arc<Socket>) -> Self {
         Self {
             list: vec![(SocketId::default(), socket)],
+            closed: Counters::default(),
             generation: 0,
             next_upkeep: Time::ZERO,
         }
@@ -54,7 +58,8 @@ impl Sockets {
     pub(crate) fn add(&mut self, socket: Arc<Socket>) -> SocketId {
         let id = SocketId(self.newest_id().0.wrapping_add(1));
         if self.list.len() >= MAX_SOCKETS {
-            self.list.remove(0);
+            let (_, oldest) = self.list.remove(0);
+            self.closed += oldest.counters();
         }
         self.list.push((id, socket));
         self.generation += 1;
@@ -64,8 +69,7 @@ impl Sockets {
     /// Gives up an earlier socket that has failed.
     pub(crate) fn give_up(&mut self, id: SocketId) {
         if id != self.newest_id() {
-            self.list.retain(|(at, _)| *at != id);
-            self.generation += 1;
+            self.retain(|at| at != id);
         }
     }
 
@@ -75,9 +79,27 @@ impl Sockets {
             return;
         }
         self.next_upkeep = now + UPKEEP;
+        self.retain(|id| endpoint.uses_socket(id));
+    }
+
+    fn retain(&mut self, mut is_kept: impl FnMut(SocketId) -> bool) {
         let before = self.list.len();
-        self.list.retain(|(id, _)| endpoint.uses_socket(*id));
+        let closed = &mut self.closed;
+        self.list.retain(|(id, socket)| {
+            let is_kept = is_kept(*id);
+            if !is_kept {
+                *closed += socket.counters();
+            }
+            is_kept
+        });
         self.generation += u32::from(self.list.len() != before);
+    }
+
+    /// Returns the counters of all sockets so far.
+    pub(crate) fn counters(&self) -> Counters {
+        let mut sum = self.closed;
+        self.list.iter().for_each(|(_, it)| sum += it.counters());
+        sum
     }
 
     /// Returns the maximum of datagrams in one send call on any of the sockets.

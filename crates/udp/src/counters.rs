@@ -27,6 +27,20 @@ pub struct Counters {
     pub packets_too_big: u64,
 }
 
+impl std::ops::AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.send_calls += other.send_calls;
+        self.sent_datagrams += other.sent_datagrams;
+        self.sent_bytes += other.sent_bytes;
+        self.receive_calls += other.receive_calls;
+        self.received_datagrams += other.received_datagrams;
+        self.received_bytes += other.received_bytes;
+        self.gso_fallbacks += other.gso_fallbacks;
+        self.path_errors += other.path_errors;
+        self.packets_too_big += other.packets_too_big;
+    }
+}
+
 /// Counters that several threads may update.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {

@@ -260,6 +260,7 @@ impl Connection {
             handshake_time: self.counters.handshake_time,
             early_data: self.handshake.early_data(),
             version: self.handshake.version().current(),
+            path_changes: self.paths.changes(),
             path: self.recovery.route().stats(),
         }
     }

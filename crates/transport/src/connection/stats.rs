@@ -97,6 +97,8 @@ pub struct ConnectionStats {
     pub ecn_sent: EcnCounts,
     /// Packets received with each ECN mark, and processed.
     pub ecn_received: EcnCounts,
+    /// Times that another path came into use, or one before it again.
+    pub path_changes: u64,
     /// Packets received with a CE mark.
     pub ce_received: u64,
     /// Time from the first packet to the end of the handshake, once it is over.

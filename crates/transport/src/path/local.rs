@@ -111,6 +111,10 @@ impl Paths {
         pto: Duration,
         ids: &mut ConnectionIds,
     ) -> Option<bool> {
+        if self.active().is_validated() {
+            // It may have been an earlier move, at once, that another one has replaced.
+            self.leave_others(now, pto);
+        }
         let validated = |index: &PathIndex| self.table[*index].is_validated();
         let index = self.own.path.filter(validated)?;
         let comes_into_use = index != self.active;
@@ -124,16 +128,23 @@ impl Paths {
         }
         self.own.on_done();
         self.last_validated = None;
-        // Packets of the peer may still arrive on the paths that were left, and it may ask there
-        // whether the move was genuine (RFC 9000 §9.3.3).
+        self.leave_others(now, pto);
+        Some(comes_into_use)
+    }
+
+    /// Has all paths but the one in use and that of an unfinished move forgotten after a while.
+    /// Packets of the peer may still arrive there, and it may ask there whether the move was genuine
+    /// (RFC 9000 §9.3.3).
+    fn leave_others(&mut self, now: Time, pto: Duration) {
         let expires_at = now + self.validation_pto(pto).saturating_mul(3);
+        let (active, unfinished) = (self.active, self.own.path);
         for (at, path) in self.table.iter_mut().enumerate() {
-            path.expires_at = (at != self.active).then_some(expires_at);
-            if at != self.active {
+            let is_left = at != active && Some(at) != unfinished;
+            if is_left && path.expires_at.is_none() {
+                path.expires_at = Some(expires_at);
                 path.validation.abandon();
             }
         }
-        Some(comes_into_use)
     }
 
     /// The state of the latest move, and its number.
@@ -162,6 +173,7 @@ impl Paths {
             self.table[old].peer_id = Some(left);
         }
         self.active = index;
+        self.changes += 1;
         if self.last_validated != Some(old) {
             self.remove(old);
         }

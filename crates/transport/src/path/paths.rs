@@ -24,6 +24,8 @@ pub struct Paths {
     pub(super) own: Attempts,
     /// The addresses to which the peer may move.
     peer_moves: PeerMoves,
+    /// Changes of the active path.
+    pub(super) changes: u64,
     /// The addresses of the handshake.
     first: FourTuple,
     /// The time from which a new path is accepted: one per round trip (limit K07).
@@ -81,6 +83,7 @@ impl Paths {
             last_validated: None,
             own: Attempts::default(),
             peer_moves: PeerMoves::Anywhere,
+            changes: 0,
             next_new_at: Time::ZERO,
             given_up: Vec::new(),
         }
@@ -111,6 +114,11 @@ impl Paths {
     /// Returns true if the path in use leads to the address of the peer in the handshake.
     pub fn is_at_first_peer(&self) -> bool {
         self.active().tuple().peer == self.first.peer
+    }
+
+    /// Returns the number of times that the active path has changed.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Returns the path in use.
@@ -217,6 +225,7 @@ impl Paths {
             new.validation.start(now, pto);
         }
         self.active = index;
+        self.changes += 1;
         // The old path is validated too: if the peer answers there, the move was forged (§9.3.3).
         self.table[old].validation.start(now, pto);
     }
@@ -330,6 +339,7 @@ impl Paths {
             self.take_over(self.active, back);
         }
         self.active = back;
+        self.changes += 1;
         self.table[back].validation.abandon();
     }
 

@@ -96,6 +96,19 @@ async fn courser_server_follows_a_quinn_client_behind_a_nat() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quinn_server_follows_a_courser_client_that_changes_its_socket() {
+    let pair = World::default().courser_to_quinn().await;
+    let next = socket();
+    let next_port = next.local_addr().expect("bound").port();
+    let change = || pair.client_endpoint.rebind(next).expect("own socket");
+    let (before, after) = within(30, echo_over_change(&pair.client, &pair.server, change)).await;
+    assert_ne!(before, next_port);
+    assert_eq!(after, next_port);
+    assert_eq!(pair.client.stats().path_changes, 1);
+    within(20, speaks_first(&pair.client, &pair.server)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quinn_server_follows_a_courser_client_behind_a_nat() {
     let mut relay = None;
     let route = |server| relay.insert(Relay::new(server)).address;

@@ -153,6 +153,9 @@ fn client_stays_on_its_path_until_the_new_one_is_validated() {
     assert!(pair.server.connection().paths.active().is_validated());
     let local = pair.client.connection().path().local;
     assert_eq!(local, Some(second_ip()));
+    let ends = [&mut pair.client, &mut pair.server];
+    let changes = ends.map(|end| end.connection().stats().path_changes);
+    assert_eq!(changes, [1, 1]);
     pair.download(100_000);
     pair.upload(100_000);
     assert_unlinkable(&pair);

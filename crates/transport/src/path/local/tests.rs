@@ -109,6 +109,26 @@ fn moves_at_once_return_to_the_path_that_was_validated() {
 }
 
 #[test]
+fn a_path_that_two_moves_have_left_is_forgotten() {
+    let (mut paths, mut ids) = parts();
+    assert!(begin(&mut paths, &mut ids, to(server(1), 1, true), 1));
+    assert!(begin(&mut paths, &mut ids, to(server(1), 2, false), 2));
+    answer(&mut paths, 1);
+    assert_eq!(paths.finish_own(Time::ZERO, PTO, &mut ids), None);
+    // The second one fails.
+    while paths.len() > 1 {
+        let now = paths.next_timeout().expect("something is left");
+        paths.on_timeout(now, &mut ids);
+        if let Some(path) = paths.wanting_probe().and_then(|at| paths.get_mut(at)) {
+            path.validation.on_challenge_sent(now, [1; 8], true);
+        }
+    }
+    assert_eq!(paths.active().place().socket, SocketId(1));
+    assert_eq!(paths.next_timeout(), None);
+    assert_eq!(paths.own_move(), (2, MigrationState::Failed));
+}
+
+#[test]
 fn an_id_that_the_peer_retired_is_replaced_or_the_path_is_not_used() {
     for has_spare in [true, false] {
         let (mut paths, mut ids) = parts();
