@@ -255,6 +255,11 @@ pub(crate) struct ClientArguments {
           help_heading = "Connection")]
     pub(crate) connect_timeout: Duration,
 
+    /// Move the QUIC connections to a new socket at this interval
+    #[arg(long, value_name = "SECONDS", value_parser = parse_duration, conflicts_with = "tcp",
+          help_heading = "Connection")]
+    pub(crate) rebind_every: Option<Duration>,
+
     #[command(flatten)]
     pub(crate) common: CommonArguments,
 

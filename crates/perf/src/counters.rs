@@ -103,6 +103,8 @@ pub struct ConnectionCounters {
     pub ptos: u64,
     /// Key updates.
     pub key_updates: u64,
+    /// Times that another path came into use.
+    pub path_changes: u64,
     /// Smoothed round-trip time in microseconds; the mean over the connections.
     pub rtt_us: f64,
     /// Lowest round-trip time in microseconds.
@@ -140,6 +142,7 @@ impl ConnectionCounters {
                 .saturating_add(other.congestion_events),
             ptos: self.ptos.saturating_add(other.ptos),
             key_updates: self.key_updates.saturating_add(other.key_updates),
+            path_changes: self.path_changes.saturating_add(other.path_changes),
             rtt_us: mean,
             min_rtt_us: self.min_rtt_us.min(other.min_rtt_us),
             congestion_window: self
@@ -164,6 +167,7 @@ impl From<ConnectionStats> for ConnectionCounters {
             congestion_events: stats.congestion_events,
             ptos: stats.ptos,
             key_updates: stats.key_updates,
+            path_changes: stats.path_changes,
             rtt_us: stats.path.rtt.as_secs_f64() * 1e6,
             min_rtt_us: stats.path.min_rtt.as_secs_f64() * 1e6,
             congestion_window: stats.path.congestion_window,

@@ -28,6 +28,7 @@
 //!     versions: vec![QuicVersion::V1],
 //!     mtu: None,
 //!     segmentation_offload: true,
+//!     rebind_every: None,
 //!     connect_timeout: Duration::from_secs(5),
 //!     clock: CpuClock::Process,
 //!     tls: Arc::new(tls::client(&Trust::Anybody, PROTOCOL)?),

@@ -87,6 +87,7 @@ impl Loopback {
             versions: vec![QuicVersion::V1],
             mtu: Some(mtu),
             segmentation_offload: true,
+            rebind_every: None,
             connect_timeout: Duration::from_secs(5),
             clock: CpuClock::Thread,
             tls: tls.clone(),

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use courser::{Connection, Endpoint, RecvStream, SendStream};
 use courser_measure::Failure;
 use courser_measure::target::{local_ip_for, nobody_listens};
+use tokio::task::JoinHandle;
 
 use crate::counters::{IoCounters, ServerReport};
 use crate::meter::Meter;
@@ -20,6 +21,8 @@ use crate::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_STA
 pub(crate) struct QuicConnector {
     endpoint: Endpoint,
     config: courser::ClientConfig,
+    /// Moves the connections from socket to socket.
+    moves: Option<JoinHandle<()>>,
 }
 
 impl QuicConnector {
@@ -28,7 +31,14 @@ impl QuicConnector {
         let endpoint = Endpoint::client(local)
             .map_err(|error| Failure::new(format!("cannot open a socket: {error}")))?;
         endpoint.set_segmentation_offload(remote.segmentation_offload);
-        Ok(Self { endpoint, config })
+        let moves = remote
+            .rebind_every
+            .map(|pause| tokio::spawn(rebind_every(pause, endpoint.clone(), local)));
+        Ok(Self {
+            endpoint,
+            config,
+            moves,
+        })
     }
 
     /// Makes a connection.
@@ -49,6 +59,25 @@ impl QuicConnector {
     /// Waits until the peers of closed connections have closed them too.
     pub(crate) async fn wait_idle(&self) {
         self.endpoint.wait_idle().await;
+    }
+}
+
+impl Drop for QuicConnector {
+    fn drop(&mut self) {
+        if let Some(moves) = &self.moves {
+            moves.abort();
+        }
+    }
+}
+
+/// Moves all connections of an endpoint to a new socket again and again.
+async fn rebind_every(pause: Duration, endpoint: Endpoint, local: SocketAddr) {
+    let mut ticks = tokio::time::interval(pause);
+    ticks.tick().await;
+    loop {
+        ticks.tick().await;
+        // Without another socket the connections stay on theirs.
+        let _ = endpoint.rebind_to(local);
     }
 }
 

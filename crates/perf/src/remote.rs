@@ -35,6 +35,8 @@ pub struct Remote {
     pub mtu: Option<u16>,
     /// Sends many UDP datagrams in one system call, where the system can.
     pub segmentation_offload: bool,
+    /// Time between two moves of QUIC connections to a new socket, under load; `None` stays.
+    pub rebind_every: Option<Duration>,
     /// Time limit for connecting.
     pub connect_timeout: Duration,
     /// The clock of this end's CPU time.

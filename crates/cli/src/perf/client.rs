@@ -88,6 +88,7 @@ fn remotes(
         versions: crate::values::quic_versions(&arguments.common.quic_version),
         mtu: arguments.common.mtu,
         segmentation_offload: !arguments.common.no_udp_gso,
+        rebind_every: arguments.rebind_every,
         connect_timeout: arguments.connect_timeout,
         clock: CpuClock::Process,
         tls: tls.clone(),

@@ -71,6 +71,19 @@ fn without_offload_each_datagram_is_a_call_of_its_own() {
 }
 
 #[test]
+fn connections_move_from_socket_to_socket_under_load() {
+    let server = Server::start(&[]);
+    let flags = ["--bidir", "-t", "2", "--rebind-every", "0.2"];
+    let report = server.report(&flags);
+    assert_both_ends_count(&report);
+    for end in ["client", "server"] {
+        let changes = number(&report, &format!("{end}.connection.path_changes"));
+        assert!(changes >= 3.0, "{end}: {report:#}");
+    }
+    assert!(number(&report, "end.sum_sent.bytes") > 1e6, "{report:#}");
+}
+
+#[test]
 fn both_directions_at_once_over_several_connections() {
     let server = Server::start(&[]);
     let flags = [
