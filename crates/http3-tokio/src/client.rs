@@ -39,6 +39,27 @@ impl Client {
         Self(Arc::new(Guard(shared)))
     }
 
+    /// Starts HTTP/3 on a connection from [`Connecting::early`](courser_quic::Connecting::early).
+    /// `remembered` are the [settings](Self::settings) that the server sent on the connection whose
+    /// session is resumed (RFC 9114 §7.2.4.2). Requests leave before the handshake is complete, and
+    /// an attacker may replay them: send only those with safe methods (RFC 8470 §4).
+    ///
+    /// A server that refuses early data has processed no request: they fail with
+    /// [`Error::EarlyDataRejected`], and the connection is closed. It may also answer a request with
+    /// `425 Too Early`, which should be sent again after
+    /// [`Connection::authenticated`](courser_quic::Connection::authenticated).
+    pub fn resume(
+        connection: Connection,
+        config: http3::Config,
+        remembered: http3::Settings,
+    ) -> Self {
+        connection.keep_alive_while_busy(true);
+        let shared = Shared::new(connection, config);
+        shared.remember(remembered);
+        driver::start(&shared);
+        Self(Arc::new(Guard(shared)))
+    }
+
     /// Sends a request and waits for the header section of its response. The body of the request is
     /// sent meanwhile, and sending continues after the response has arrived.
     ///

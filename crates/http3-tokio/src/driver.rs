@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_http3::{self as http3, Code, Scope, UniFate};
 use courser_quic::hooks::ConnectionHooks;
-use courser_quic::{ReadError, RecvStream, Side, StoppedError, VarInt, runtime};
+use courser_quic::{EarlyData, ReadError, RecvStream, Side, StoppedError, VarInt, runtime};
 
 use super::failure::var_int;
 use super::shared::Shared;
@@ -19,6 +19,9 @@ pub(super) fn start(shared: &Arc<Shared>) {
     runtime::spawn(receive(Reader::of(shared.clone())));
     if shared.datagrams.is_enabled() {
         runtime::spawn(receive_datagrams(shared.clone()));
+    }
+    if shared.side().is_client() && shared.quic.early_data() == EarlyData::Offered {
+        runtime::spawn(settle_early_data(shared.clone()));
     }
     match shared.side() {
         Side::Client => runtime::spawn(refuse_bidirectional(shared.clone())),
@@ -139,6 +142,17 @@ async fn expect_settings(shared: Arc<Shared>) {
         };
         // This closes the connection.
         let _ = shared.drive(|_| Err::<(), _>(error));
+    }
+}
+
+/// Closes a connection whose early data the server refuses. The state of HTTP/3 is lost with the early
+/// streams (RFC 9001 §4.6.2), and requests fail as not processed.
+async fn settle_early_data(shared: Arc<Shared>) {
+    if let Ok(EarlyData::Rejected) = shared.quic.authenticated().await {
+        let code = var_int(Code::NO_ERROR);
+        shared
+            .quic
+            .close(code, b"the server has refused early data");
     }
 }
 

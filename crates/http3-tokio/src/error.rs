@@ -31,6 +31,10 @@ pub enum Error {
     /// processed and can be sent on another connection.
     #[error("the connection accepts no more requests; this one was not processed")]
     GoingAway,
+    /// The server has refused the early data that the request was sent in. The request was not
+    /// processed and can be sent on another connection.
+    #[error("the server has refused early data; the request was not processed")]
+    EarlyDataRejected,
     /// The body to be sent returned an error.
     #[error("body: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
@@ -59,7 +63,7 @@ impl Error {
     /// whatever its method (RFC 9114 §4.1.1, §5.2).
     pub fn is_unprocessed(&self) -> bool {
         match self {
-            Self::GoingAway | Self::Request(_) => true,
+            Self::GoingAway | Self::EarlyDataRejected | Self::Request(_) => true,
             Self::Http { origin, code, .. } => {
                 *origin == Origin::Peer && *code == Code::REQUEST_REJECTED
             }
@@ -108,6 +112,7 @@ impl From<Failure> for Error {
                 code,
                 reason,
             },
+            Failure::EarlyDataRejected => Self::EarlyDataRejected,
             Failure::Request(error) => Self::Request(error),
             Failure::Body(error) => Self::Body(error),
         }

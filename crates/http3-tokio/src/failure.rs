@@ -18,6 +18,8 @@ pub(super) enum Failure {
         /// A short description, empty for errors from the peer.
         reason: &'static str,
     },
+    /// The server has refused the early data.
+    EarlyDataRejected,
     /// The message cannot be sent as it is.
     Request(http3::RequestError),
     /// The body to be sent returned an error.
@@ -83,6 +85,7 @@ impl From<ReadError> for Failure {
         match error {
             ReadError::Reset(code) => Self::of_peer(code),
             ReadError::ConnectionLost(error) => Self::Connection(error),
+            ReadError::EarlyDataRejected => Self::EarlyDataRejected,
             _ => Self::closed(),
         }
     }
@@ -93,6 +96,7 @@ impl From<WriteError> for Failure {
         match error {
             WriteError::Stopped(code) => Self::of_peer(code),
             WriteError::ConnectionLost(error) => Self::Connection(error),
+            WriteError::EarlyDataRejected => Self::EarlyDataRejected,
             _ => Self::closed(),
         }
     }

@@ -202,6 +202,11 @@ impl Shared {
         self.lock().http.is_refused(stream)
     }
 
+    /// Takes the server's settings that a session remembers.
+    pub(super) fn remember(&self, settings: http3::Settings) {
+        self.lock().http.remember(settings);
+    }
+
     /// Closes the connection without an error.
     pub(super) fn close(&self) {
         let code = self.lock().http.closing_code();

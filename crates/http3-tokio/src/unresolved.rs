@@ -11,6 +11,7 @@ use http::{Method, Request, Response, StatusCode};
 
 use super::body::{Body, Empty};
 use super::datagrams::Datagrams;
+use super::early_data::EarlyData;
 use super::error::Error;
 use super::failure::Failure;
 use super::incoming::Incoming;
@@ -113,6 +114,10 @@ impl Unresolved {
             if !has_priority && let Some(priority) = priority::of_request(request.headers()) {
                 let level = priority::level(priority, outgoing.send.id().index());
                 let _ = outgoing.send.set_priority(level);
+            }
+            // The lock of the endpoint is taken for few streams only.
+            if outgoing.send.is_early() && !outgoing.guard.quic.is_authenticated() {
+                request.extensions_mut().insert(EarlyData);
             }
             if let Some(datagrams) = datagrams {
                 request.extensions_mut().insert(datagrams);

@@ -11,7 +11,7 @@ use courser_udp::{Capabilities, Counters};
 
 use crate::VarInt;
 use crate::config::{ClientConfig, ServerConfig};
-use crate::connection::Connecting;
+use crate::connecting::Connecting;
 use crate::driver::Driver;
 use crate::error::{BindError, ConfigError, ConnectError};
 use crate::handles::{ConnectionRef, EndpointRef};

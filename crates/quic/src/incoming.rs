@@ -10,7 +10,8 @@ use courser_transport::ConnectionError;
 use courser_wire::ConnectionId;
 
 use crate::config::ServerConfig;
-use crate::connection::{Connecting, Connection};
+use crate::connecting::Connecting;
+use crate::connection::Connection;
 use crate::handles::{ConnectionRef, EndpointRef};
 
 /// A client that wants to connect, before any handshake work.

@@ -7,6 +7,7 @@
 
 mod clock;
 mod config;
+mod connecting;
 mod connection;
 mod datagram;
 mod driver;
@@ -61,7 +62,8 @@ pub use courser_wire::{
 };
 
 pub use config::{ClientConfig, ServerConfig};
-pub use connection::{Connecting, Connection};
+pub use connecting::Connecting;
+pub use connection::Connection;
 pub use datagram::{DatagramOptions, PendingFate};
 pub use endpoint::Endpoint;
 pub use error::{

@@ -4,22 +4,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use courser_http3_tokio::EarlyData;
 use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// An extension of requests that arrived in TLS early data, before the client proved that they are
-/// no replay. The transport does not accept early data yet; intermediaries in front of the server
-/// mark such requests with `Early-Data: 1`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct EarlyData;
-
 /// A layer that answers disallowed requests in early data with `425 Too Early`. The client sends
 /// them again once the handshake is complete.
 ///
-/// Without this layer, a service receives such requests like any others. A route can have a policy
-/// of its own by a layer of its own:
+/// A server with [`Server::early_data`](crate::Server::early_data) applies one to all its requests in
+/// early data; [`Server::early_requests`](crate::Server::early_requests) chooses it. Intermediaries in
+/// front of a server mark such requests with `Early-Data: 1`, which this layer respects. A route can
+/// have a policy of its own by a layer of its own:
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
@@ -51,6 +48,11 @@ impl TooEarly {
     /// without its extensions.
     pub fn unless(is_allowed: impl Fn(&Request<()>) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_allowed))
+    }
+
+    /// Returns true for a disallowed request in early data.
+    pub(super) fn refuses<B>(&self, request: &Request<B>) -> bool {
+        is_early(request) && !(self.0)(&head_of(request))
     }
 }
 
@@ -92,7 +94,7 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        let is_refused = is_early(&request) && !(self.policy.0)(&head_of(&request));
+        let is_refused = self.policy.refuses(&request);
         TimelyFuture {
             future: (!is_refused).then(|| self.service.call(request)),
         }

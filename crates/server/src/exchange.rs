@@ -14,6 +14,7 @@ use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 use tower_service::Service;
 
+use super::TooEarly;
 use super::body::Body;
 use super::held::{HeldContent, Paced};
 use super::limits::Limits;
@@ -55,6 +56,8 @@ pub(super) struct Exchange<S> {
     readying: Option<Pin<Box<Sleep>>>,
     /// The held content of an HTTP/2 connection.
     held: Option<HeldContent>,
+    /// The policy for requests in early data.
+    early_requests: Option<TooEarly>,
 }
 
 impl<S> Exchange<S> {
@@ -68,6 +71,15 @@ impl<S> Exchange<S> {
             handler_timeout: limits.handler_timeout,
             readying: None,
             held: None,
+            early_requests: None,
+        }
+    }
+
+    /// Adds the policy for requests in early data, which only HTTP/3 has.
+    pub(super) fn over_quic(self, early_requests: Option<TooEarly>) -> Self {
+        Self {
+            early_requests,
+            ..self
         }
     }
 
@@ -108,6 +120,7 @@ impl<S: Clone> Clone for Exchange<S> {
             handler_timeout: self.handler_timeout,
             readying: None,
             held: self.held.clone(),
+            early_requests: self.early_requests.clone(),
         }
     }
 }
@@ -141,11 +154,16 @@ impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
 
     fn call(&mut self, request: Request<h3::Body>) -> Self::Future {
         let in_flight = self.open.begin_request(cost(&request));
+        let policy = self.early_requests.as_ref();
+        if policy.is_some_and(|policy| policy.refuses(&request)) {
+            return Answering::refused(in_flight, StatusCode::TOO_EARLY);
+        }
         let request = self.prepare(request);
         let readying = self.readying.take();
         let is_late = readying.as_ref().is_some_and(|end| end.is_elapsed());
         Answering {
             future: (!is_late && !in_flight.is_refused()).then(|| self.service.call(request)),
+            refusal: StatusCode::SERVICE_UNAVAILABLE,
             in_flight: Some(in_flight),
             limit: self.handler_timeout,
             end: readying,
@@ -211,13 +229,27 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
 pin_project! {
     /// A response that the service computes.
     pub(super) struct Answering<F> {
-        // `None` once it has taken too long.
+        // `None` if the request is refused, or once it has taken too long.
         #[pin]
         future: Option<F>,
+        refusal: StatusCode,
         in_flight: Option<InFlight>,
         // The time limit, and its end once the response had to be waited for.
         limit: Option<Duration>,
         end: Option<Pin<Box<Sleep>>>,
+    }
+}
+
+impl<F> Answering<F> {
+    /// The answer to a request that the service does not receive.
+    fn refused(in_flight: InFlight, refusal: StatusCode) -> Self {
+        Self {
+            future: None,
+            refusal,
+            in_flight: Some(in_flight),
+            limit: None,
+            end: None,
+        }
     }
 }
 
@@ -231,7 +263,7 @@ where
         let mut this = self.project();
         let answered = match this.future.as_mut().as_pin_mut() {
             Some(future) => future.poll(cx).map_ok(|response| response.map(Some)),
-            None => Poll::Ready(Ok(unavailable())),
+            None => Poll::Ready(Ok(empty(*this.refusal))),
         };
         let response = match (answered, *this.limit) {
             (Poll::Ready(answered), _) => answered?,
@@ -251,8 +283,13 @@ where
 
 /// Returns the response for a request whose service is too slow, or that has no memory.
 fn unavailable<B>() -> Response<Option<B>> {
+    empty(StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// Returns a response without content.
+fn empty<B>(status: StatusCode) -> Response<Option<B>> {
     let mut response = Response::new(None);
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    *response.status_mut() = status;
     response
 }
 

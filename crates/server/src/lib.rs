@@ -78,7 +78,8 @@ use std::time::Duration;
 
 use courser_http3_tokio as h3;
 use courser_quic::{
-    AddressFilter, ConfigError, QuicVersion, ReplyLimits, RetryPolicy, TransportConfig,
+    AddressFilter, ConfigError, EarlyDataOptions, QuicVersion, ReplyLimits, RetryPolicy,
+    TransportConfig,
 };
 use courser_tls::rustls;
 
@@ -87,7 +88,7 @@ pub use self::body::{Body, BodyError};
 pub use self::certificates::Acme;
 pub use self::certificates::{CertificateFacts, Certificates};
 pub use self::drain::Drained;
-pub use self::early_data::{EarlyData, Timely, TimelyFuture, TooEarly};
+pub use self::early_data::{Timely, TimelyFuture, TooEarly};
 pub use self::error::Error;
 pub use self::events::Event;
 pub use self::handle::ServerHandle;
@@ -100,6 +101,7 @@ pub use self::run::{Bound, Serving};
 pub use self::signal::shutdown_signal;
 pub use self::stats::{ConnectionSummary, ListenerStats, ProtocolStats, ServerStats, TcpStats};
 pub use self::tally::QuicTotals;
+pub use courser_http3_tokio::EarlyData;
 
 use self::events::Events;
 use self::reset::ResetSecret;
@@ -125,6 +127,8 @@ where
         transport: None,
         retry: RetryPolicy::default(),
         quic_versions: None,
+        early_data: None,
+        early_requests: TooEarly::unless_safe(),
         reset: None,
         memory_budget: None,
         reply_limits: None,
@@ -152,6 +156,8 @@ pub struct Server {
     transport: Option<TransportConfig>,
     retry: RetryPolicy,
     quic_versions: Option<Vec<QuicVersion>>,
+    early_data: Option<EarlyDataOptions>,
+    early_requests: TooEarly,
     reset: Option<ResetSecret>,
     memory_budget: Option<u64>,
     reply_limits: Option<ReplyLimits>,
@@ -230,6 +236,26 @@ impl Server {
     /// all, in the version in which a client begins.
     pub fn quic_versions(mut self, versions: impl IntoIterator<Item = QuicVersion>) -> Self {
         self.quic_versions = Some(versions.into_iter().collect());
+        self
+    }
+
+    /// Accepts HTTP/3 requests in early data (0-RTT), which save returning clients a round trip. Off by
+    /// default. Each has the extension [`EarlyData`] until the handshake is complete.
+    ///
+    /// Early data can be replayed, but not to this server: see [`EarlyDataOptions`] for servers that
+    /// share an address. The settings of [`Server::config`] take the place of
+    /// [`EarlyDataOptions::application`].
+    pub fn early_data(mut self, options: EarlyDataOptions) -> Self {
+        self.early_data = Some(options);
+        self
+    }
+
+    /// Sets the requests in early data that the service receives. Others are answered with `425 Too
+    /// Early`, and the client sends them again. By default the service receives those with safe
+    /// methods ([`TooEarly::unless_safe`]). The policy gets method, path and fields, so that it can
+    /// decide by route. It has no effect without [`Server::early_data`].
+    pub fn early_requests(mut self, policy: TooEarly) -> Self {
+        self.early_requests = policy;
         self
     }
 

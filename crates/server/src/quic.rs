@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use courser_http3_tokio::{self as h3, Code, HttpService};
 use courser_quic::hooks::ConnectionHooks;
-use courser_quic::{Connection, Endpoint, Incoming, VarInt};
+use courser_quic::{Connection, ConnectionError, EarlyData, Endpoint, Incoming, VarInt};
 
+use super::TooEarly;
 use super::body::Body;
 use super::exchange::Exchange;
 use super::gate::Gate;
@@ -23,6 +24,8 @@ use super::tally::{Open, Record, Tally};
 #[derive(Debug)]
 pub(super) struct QuicContext {
     pub(super) http3: h3::Config,
+    /// The policy for requests in early data, if it is accepted.
+    pub(super) early_requests: Option<TooEarly>,
     pub(super) sends_interim: bool,
     pub(super) limits: Limits,
     pub(super) tally: Arc<Tally>,
@@ -79,7 +82,11 @@ async fn serve<S: HttpService<Body>>(
     context: Arc<QuicContext>,
     mut part: Part,
 ) {
-    let Ok(connection) = incoming.await else {
+    let connection = match context.early_requests {
+        Some(_) => accept_early(incoming).await,
+        None => incoming.await,
+    };
+    let Ok(connection) = connection else {
         context.tally.quic_handshakes_failed.fetch_add(1, Relaxed);
         return;
     };
@@ -100,7 +107,7 @@ async fn serve<S: HttpService<Body>>(
     let limits = &context.limits;
     let stalled = pin!(stalled(&connection, open.record.clone(), limits));
     let record = open.record.clone();
-    let exchange = Exchange::new(service, open, limits);
+    let exchange = Exchange::new(service, open, limits).over_quic(context.early_requests.clone());
     let serving = h3::serve(connection.clone(), exchange)
         .config(context.http3.clone())
         .interim_responses(context.sends_interim)
@@ -118,6 +125,15 @@ async fn serve<S: HttpService<Body>>(
             connection.close(code, b"memory is short, and requests of this connection hold most");
         }
     }
+}
+
+/// Accepts a client. Returns the connection before its handshake is complete if it has early data.
+async fn accept_early(incoming: Incoming) -> Result<Connection, ConnectionError> {
+    let connection = incoming.accept()?.early().await?;
+    if connection.early_data() != EarlyData::Accepted {
+        connection.authenticated().await?;
+    }
+    Ok(connection)
 }
 
 /// Completes when the client reads none of the waiting data, or reads it too slowly.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use courser_base::Mutex;
 use courser_http3_tokio::HttpService;
 use courser_quic::hooks::EndpointHooks;
-use courser_quic::{QuicVersion, ReplyLimits, ServerConfig, TransportConfig};
+use courser_quic::{EarlyDataOptions, QuicVersion, ReplyLimits, ServerConfig, TransportConfig};
 use courser_tls::rustls;
 use http::HeaderValue;
 
@@ -57,6 +57,8 @@ pub struct Bound {
 /// The rest of a [`Server`] after its sockets were opened.
 struct Parts {
     http3: courser_http3_tokio::Config,
+    /// The policy for requests in early data, if it is accepted.
+    early_requests: Option<super::TooEarly>,
     tcp: Arc<rustls::ServerConfig>,
     challenge: Option<Arc<rustls::ServerConfig>>,
     limits: super::Limits,
@@ -78,18 +80,18 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let resolver = certificates.resolver;
     let reset = server.reset.or(certificates.reset);
     let hook = server.tls.as_ref();
+    let early_requests = server.early_data.as_ref().map(|_| server.early_requests);
     let quic = if server.with_quic {
-        let tls = tls::quic(&resolver, hook)?;
         let transport = server.transport.unwrap_or_else(default_transport);
-        let config = with_versions(limited(tls, &server.limits), server.quic_versions)
-            .transport_config(transport);
+        let config = limited(tls::quic(&resolver, hook)?, &server.limits);
+        let config = with_versions(config, server.quic_versions).transport_config(transport);
+        let config = with_early_data(config, server.early_data, &server.http3);
         let (replies, resets) = (server.reply_limits, server.reset_limits);
         Some(with_budgets(config, server.memory_budget, replies, resets).retry(server.retry))
     } else {
         None
     };
-    let memory = budget(server.memory_budget);
-    let tcp = tls::tcp(&resolver, hook)?;
+    let (memory, tcp) = (budget(server.memory_budget), tls::tcp(&resolver, hook)?);
     let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
     let mut sources = certificates.sources;
     let events = server.events;
@@ -117,6 +119,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     Ok(Bound {
         server: Parts {
             http3: server.http3,
+            early_requests,
             tcp,
             challenge,
             limits: server.limits,
@@ -162,6 +165,21 @@ fn limited(tls: Arc<rustls::ServerConfig>, limits: &super::Limits) -> ServerConf
     ServerConfig::with_rustls(tls)
         .connection_rate(limits.connection_rate)
         .loaded_connection_rate(limits.loaded_connection_rate)
+}
+
+/// Accepts early data, if options are given. Clients rely on the settings of HTTP/3 in it.
+fn with_early_data(
+    config: ServerConfig,
+    options: Option<EarlyDataOptions>,
+    http3: &courser_http3_tokio::Config,
+) -> ServerConfig {
+    match options {
+        Some(options) => config.early_data(EarlyDataOptions {
+            application: format!("{http3:?}").into_bytes(),
+            ..options
+        }),
+        None => config,
+    }
 }
 
 /// Adds the budgets that were given. The others keep their defaults.
@@ -328,6 +346,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
         if let Some(endpoint) = door.quic {
             let context = Arc::new(QuicContext {
                 http3: server.http3.clone(),
+                early_requests: server.early_requests.clone(),
                 sends_interim: server.sends_interim,
                 limits: server.limits.clone(),
                 tally: shared.tally.clone(),

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use courser::server::Peer;
+use courser::server::{EarlyData, Peer};
 use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
     TE, TRANSFER_ENCODING, UPGRADE, VIA,
@@ -70,6 +70,10 @@ pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_
         if let Some(value) = forwarded(address, host) {
             headers.insert(FORWARDED, value);
         }
+    }
+    if parts.extensions.get::<EarlyData>().is_some() {
+        // The origin decides, and the client repeats what it refuses (RFC 8470 §5.1).
+        headers.insert(EARLY_DATA, HeaderValue::from_static("1"));
     }
     headers.append(VIA, via(parts.version));
 }
@@ -154,6 +158,7 @@ fn via(version: Version) -> HeaderValue {
     })
 }
 
+const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -262,6 +267,20 @@ mod tests {
         assert!(!parts.headers.values().any(|value| value == "1.2.3.4"));
         assert_eq!(parts.headers["x-forwarded-proto"], "https");
         assert!(!parts.headers.contains_key(FORWARDED));
+    }
+
+    #[test]
+    fn requests_in_early_data_are_marked_for_the_origin() {
+        let mut fresh = parts(&[]);
+        prepare_request(&mut fresh, None, false);
+        assert!(!fresh.headers.contains_key("early-data"));
+        let mut early = parts(&[]);
+        early.extensions.insert(EarlyData);
+        prepare_request(&mut early, None, false);
+        assert_eq!(early.headers["early-data"], "1");
+        let mut marked = parts(&[("early-data", "1")]);
+        prepare_request(&mut marked, None, false);
+        assert_eq!(marked.headers["early-data"], "1", "by another intermediary");
     }
 
     #[test]

@@ -20,21 +20,25 @@ use self::sessions::Sessions;
 /// either share both, or refuse the early data of clients that met another one of them.
 #[derive(Clone, Debug)]
 pub struct EarlyDataOptions {
-    /// The store of sessions. `None` stores 8192 sessions in memory (limit K150), and forgets the
-    /// oldest ones.
+    /// The store of sessions. The default stores 8192 sessions in memory (limit K150), and forgets
+    /// the oldest ones. Clones share it.
     ///
     /// rustls calls the store inside the handshake, so one that waits for other machines needs TLS
     /// tasks of their own (`offload_tls`).
-    pub sessions: Option<Arc<dyn StoresServerSessions>>,
+    pub sessions: Arc<dyn StoresServerSessions>,
     /// The filter of replays, which is called inside the handshake too.
     pub filter: Arc<dyn ReplayFilter>,
+    /// The settings of the application that clients rely on in early data, in any form. A session
+    /// that was issued with other ones is not resumed (RFC 9114 §7.2.4.2). Empty by default.
+    pub application: Vec<u8>,
 }
 
 impl Default for EarlyDataOptions {
     fn default() -> Self {
         Self {
-            sessions: None,
+            sessions: ServerSessionMemoryCache::new(MAX_SESSIONS),
             filter: Arc::new(MemoryReplayFilter::default()),
+            application: Vec::new(),
         }
     }
 }
@@ -42,11 +46,9 @@ impl Default for EarlyDataOptions {
 impl EarlyDataOptions {
     /// Replaces the tickets and sessions of a configuration.
     pub(crate) fn apply(self, config: &mut ServerConfig) {
-        let store = self
-            .sessions
-            .unwrap_or_else(|| ServerSessionMemoryCache::new(MAX_SESSIONS));
         let clock = Arc::clone(&config.time_provider);
-        config.session_storage = Arc::new(Sessions::new(store, self.filter, clock));
+        let sessions = Sessions::new(self.sessions, self.filter, clock, &self.application);
+        config.session_storage = Arc::new(sessions);
         // rustls accepts early data only from sessions that it stores (RFC 8446 §8.1).
         config.ticketer = Arc::new(NoTickets);
     }

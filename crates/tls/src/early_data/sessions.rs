@@ -19,19 +19,23 @@ pub(super) struct Sessions {
     store: Arc<dyn StoresServerSessions>,
     filter: Arc<dyn ReplayFilter>,
     clock: Arc<dyn TimeProvider>,
+    /// The settings of the application, with their length.
+    application: Vec<u8>,
 }
 
 impl Sessions {
-    /// Wraps `store`.
+    /// Wraps `store`. `settings` are those of the application.
     pub(super) fn new(
         store: Arc<dyn StoresServerSessions>,
         filter: Arc<dyn ReplayFilter>,
         clock: Arc<dyn TimeProvider>,
+        settings: &[u8],
     ) -> Self {
         Self {
             store,
             filter,
             clock,
+            application: [&(settings.len() as u64).to_be_bytes()[..], settings].concat(),
         }
     }
 }
@@ -42,6 +46,7 @@ impl StoresServerSessions for Sessions {
             return false;
         };
         let mut bytes = limits.encode().to_vec();
+        bytes.extend_from_slice(&self.application);
         bytes.extend_from_slice(&value);
         self.store.put(key, bytes)
     }
@@ -53,7 +58,8 @@ impl StoresServerSessions for Sessions {
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
         let bytes = self.store.take(key)?;
-        let (remembered, session) = EarlyLimits::decode(&bytes)?;
+        let (remembered, rest) = EarlyLimits::decode(&bytes)?;
+        let session = rest.strip_prefix(&self.application[..])?;
         let now = self.clock.current_time()?;
         // Without its session the client performs a full handshake, and its early data is refused.
         let is_usable = limits_at_work()?.cover(&remembered)

@@ -128,7 +128,7 @@ fn the_filter_refuses_a_replay_that_the_store_lets_through() {
     let sessions: Arc<dyn StoresServerSessions> =
         Arc::new(Forgetless(courser_base::Mutex::default()));
     let early_data = EarlyDataOptions {
-        sessions: Some(sessions),
+        sessions,
         ..EarlyDataOptions::default()
     };
     let (client, server) = ends(early_data);
@@ -192,6 +192,28 @@ fn early_data_is_refused_when_a_limit_is_below_the_remembered_one() {
 }
 
 #[test]
+fn early_data_is_refused_when_the_settings_of_the_application_differ() {
+    let of = |application: &[u8]| EarlyDataOptions {
+        application: application.to_vec(),
+        ..EarlyDataOptions::default()
+    };
+    let first = of(b"some settings");
+    for (application, expected) in [(&b"some settings"[..], true), (b"some", false)] {
+        let later = EarlyDataOptions {
+            application: application.to_vec(),
+            ..first.clone()
+        };
+        let (client, server) = options();
+        let client = TlsClient::with_early_data(client_config(client).unwrap()).unwrap();
+        let config = server_config(server).unwrap();
+        let server = |options| TlsServer::with_early_data(config.clone(), options).unwrap();
+        meet(&client, &server(first.clone()), 7);
+        let (mut client, mut server) = begin(&client, &server(later), 7);
+        assert_eq!(is_accepted(&mut client, &mut server), expected);
+    }
+}
+
+#[test]
 fn a_server_that_lost_its_sessions_refuses_early_data() {
     let (client, server) = options();
     let client = TlsClient::with_early_data(client_config(client).unwrap()).unwrap();
@@ -240,9 +262,9 @@ fn the_oldest_sessions_are_forgotten() {
 #[test]
 fn sessions_of_another_format_and_large_ones_are_not_used() {
     let store = ServerSessionMemoryCache::new(10);
-    let filter = Arc::new(MemoryReplayFilter::default());
     let clock = Arc::new(rustls::time_provider::DefaultTimeProvider);
-    let sessions = Sessions::new(store.clone(), filter, clock);
+    let filter = Arc::new(MemoryReplayFilter::default());
+    let sessions = Sessions::new(store.clone(), filter, clock, b"settings");
     store.put(vec![1; 32], vec![0xff; 100]);
     let limits = EarlyLimits::of(&parameters(7));
     let mut secrets = crate::secrets::Secrets::with_limits(Some(limits));

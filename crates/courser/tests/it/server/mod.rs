@@ -3,6 +3,7 @@
 mod certificates;
 mod client;
 mod drain;
+mod early_data;
 mod exchange;
 #[cfg(feature = "files")]
 mod files;
