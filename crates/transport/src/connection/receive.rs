@@ -133,10 +133,6 @@ impl Connection {
         if !may_open(level, &self.life, &self.protection) {
             return Ok(self.keep_early(arrival, datagram, packet, level));
         }
-        if is_early && !self.handshake.take_early_room(packet.end) {
-            // Not acknowledged, so that the client sends it again when the handshake is complete.
-            return Ok(Verdict::Dropped(Reason::KeysUnavailable));
-        }
         prepare_version(packet, &self.handshake, &mut self.protection);
         let Some(expected) = self.acknowledger.expected(space) else {
             return Ok(Verdict::Unread);
@@ -150,6 +146,10 @@ impl Connection {
             Err(OpenFailure::TooManyForgeries) => return Ok(Verdict::LastForgery),
             Err(OpenFailure::Violation(error)) => return Err(error),
         };
+        if is_early && !self.handshake.take_early_room(packet.end) {
+            // Not acknowledged, so that the client sends it again when the handshake is complete.
+            return Ok(Verdict::Dropped(Reason::KeysUnavailable));
+        }
         if opened.update.is_some_and(|update| update.is_new) {
             let key_phase = self.protection.key_phase();
             self.trace.key_update(now, true, key_phase);
