@@ -35,6 +35,13 @@ pub struct EndpointConfig {
     /// Unix time in seconds at [`courser_base::Time::ZERO`]. Token lifetimes count from it, so that
     /// tokens survive a restart.
     pub unix_seconds_at_epoch: u64,
+    /// Accepts packets whose QUIC bit is 0, says so to peers (grease_quic_bit), and clears the bit of
+    /// every other packet to peers that say so too, so that networks do not come to rely on it
+    /// (RFC 9287). Default off.
+    ///
+    /// Leave it off if the socket carries other protocols, such as STUN or RTP: the bit tells QUIC
+    /// from them (RFC 9443).
+    pub grease_quic_bit: bool,
     /// Adds reserved versions and transport parameters, so that peers keep ignoring them.
     pub grease: bool,
 }
@@ -57,6 +64,7 @@ impl EndpointConfig {
             reply_limits: ReplyLimits::HANDSHAKE,
             reset_limits: ReplyLimits::STATELESS_RESET,
             unix_seconds_at_epoch: 0,
+            grease_quic_bit: false,
             grease: true,
         }
     }

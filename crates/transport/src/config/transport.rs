@@ -96,6 +96,9 @@ pub struct TransportConfig {
     /// milliseconds; the first ten datagrams of a path may leave at once. At least two datagrams a
     /// second are sent. Default none.
     pub max_send_rate: Option<Rate>,
+    /// Shows the round-trip time to observers of the network by the latency spin bit (RFC 9000
+    /// §17.4). One in sixteen connections, chosen at random, sends random bits instead. Default off.
+    pub spin_bit: bool,
     /// Number of packets after which keys are updated automatically. Default 2^20.
     pub key_update_after: u64,
     /// Gaps that the reassembly of one stream may have, plus one for each 32 KiB of its window.
@@ -138,6 +141,7 @@ impl Default for TransportConfig {
             ack_frequency: true,
             reset_stream_at: true,
             max_send_rate: None,
+            spin_bit: false,
             key_update_after: 1 << 20,
             max_gaps_per_stream: 128,
             max_gaps: 512,

@@ -2,6 +2,7 @@
 
 use courser_base::{Ecn, Side, Time};
 use courser_crypto::TAG_LEN;
+use courser_wire::packet::short::set_spin_bit;
 use courser_wire::packet::{
     LongHeader, MIN_INITIAL_DATAGRAM, PacketKind, ShortHeader, patch_length,
 };
@@ -222,6 +223,11 @@ impl Unsealed {
             patch_length(room, offset, self.end() - self.number_offset);
         }
         let bytes = &mut room[self.start..self.end()];
+        if is_short {
+            let spin = owners.bits.next_spin(owners.ids.destination(), owners.rng);
+            set_spin_bit(&mut bytes[0], spin);
+        }
+        owners.bits.grease(&mut bytes[0], owners.rng);
         let sealing = Sealing {
             number: self.number,
             number_offset: self.number_offset - self.start,

@@ -24,6 +24,7 @@ impl Connection {
             datagrams: &mut self.datagrams,
             pings: &mut self.pings,
             trace: &mut self.trace,
+            bits: &mut self.bits,
             rng: &mut self.rng,
         };
         (&mut self.recovery, &mut self.protection, owners)
@@ -41,6 +42,7 @@ impl Connection {
             datagrams: &mut self.datagrams,
             pings: &mut self.pings,
             trace: &mut self.trace,
+            bits: &mut self.bits,
             rng: &mut self.rng,
         };
         Migrations {

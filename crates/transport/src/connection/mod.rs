@@ -16,6 +16,7 @@ mod fate;
 mod fill;
 #[cfg(test)]
 mod forging;
+mod header_bits;
 mod idle;
 mod life;
 mod migrations;
@@ -56,6 +57,7 @@ pub(crate) use self::arrival::Arrival;
 pub(crate) use self::start::{FIRST_DESTINATION_LEN, FirstInitial, Origin};
 
 use self::fill::frame_room;
+use self::header_bits::HeaderBits;
 use self::idle::Idle;
 use self::life::Life;
 use self::packet_too_big::quoted;
@@ -78,6 +80,7 @@ use crate::stream::Streams;
 #[derive(Debug)]
 pub struct Connection {
     life: Life,
+    bits: HeaderBits,
     handshake: Handshake,
     protection: PacketProtection,
     acknowledger: Acknowledger,
@@ -395,8 +398,9 @@ impl Connection {
             return false;
         }
         let id_len = self.ids.destination().len();
+        let is_greased = self.bits.accepts_cleared();
         let (recovery, protection, mut owners) = self.split();
-        let quoted = quoted(quote, id_len, recovery, protection);
+        let quoted = quoted(quote, (id_len, is_greased), recovery, protection);
         recovery.on_router_report(now, quoted, claimed, &mut owners)
     }
 

@@ -1,5 +1,6 @@
 //! The parts whose frames packets carry.
 
+use super::header_bits::HeaderBits;
 use super::trace::Trace;
 use crate::acknowledger::Acknowledger;
 use crate::cid::ConnectionIds;
@@ -22,6 +23,7 @@ pub(super) struct Owners<'a> {
     pub(super) datagrams: &'a mut Datagrams,
     pub(super) pings: &'a mut Pings,
     pub(super) trace: &'a mut Trace,
-    /// For the data of challenges.
+    pub(super) bits: &'a mut HeaderBits,
+    /// For the data of challenges, and for greasing.
     pub(super) rng: &'a mut Rng,
 }

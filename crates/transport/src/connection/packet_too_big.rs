@@ -7,17 +7,17 @@
 use crate::protection::PacketProtection;
 use crate::recovery::{LossRecovery, Quoted};
 
-/// Looks up the packet whose beginning is quoted.
+/// Looks up the packet whose beginning is quoted. Packets are greased if their Fixed Bit may be 0.
 pub(super) fn quoted(
     quote: &[u8],
-    id_len: usize,
+    (id_len, is_greased): (usize, bool),
     recovery: &LossRecovery,
     protection: &PacketProtection,
 ) -> Quoted {
     // Every path carries packets as large as those with long headers.
     if quote
         .first()
-        .is_none_or(|first| first & FORM_AND_FIXED_BITS != FIXED_BIT)
+        .is_none_or(|first| first & LONG_FORM != 0 || !is_greased && first & FIXED_BIT == 0)
     {
         return Quoted::Nothing;
     }
@@ -36,8 +36,9 @@ pub(super) fn quoted(
     recovery.quoted(truncated, len)
 }
 
-/// Header Form and Fixed Bit; a short header has the second alone (RFC 9000 §17.3.1).
-const FORM_AND_FIXED_BITS: u8 = 0xc0;
+/// Header Form and Fixed Bit; a short header has the second alone, or none if it is greased
+/// (RFC 9000 §17.3.1, RFC 9287 §3.1).
+const LONG_FORM: u8 = 0x80;
 const FIXED_BIT: u8 = 0x40;
 /// Zero in everything that we send (RFC 9000 §17.3.1).
 const RESERVED_BITS: u8 = 0x18;

@@ -29,7 +29,7 @@ pub(super) fn build_short(
     };
     let header = ShortHeader {
         destination,
-        spin: false,
+        spin: owners.bits.next_spin(destination, owners.rng),
         key_phase,
     };
     let payload_start = header.encoded_len() + number_len;
@@ -57,6 +57,7 @@ pub(super) fn build_short(
     let mut writer = Writer::new(bytes);
     header.encode(&mut writer, number_len);
     packet_number::write(&mut writer, number, number_len);
+    owners.bits.grease(&mut bytes[0], owners.rng);
     let outgoing = Outgoing {
         kind: PacketKind::OneRtt,
         number,

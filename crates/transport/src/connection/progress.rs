@@ -107,6 +107,7 @@ fn take_parameters(
     if owners.handshake.check_parameters(&parameters)? {
         move_version(now, original, protection, owners);
     }
+    owners.bits.on_peer_parameter(parameters.grease_quic_bit);
     owners.streams.on_peer_parameters(&parameters);
     owners
         .datagrams

@@ -65,7 +65,8 @@ impl Connection {
             let cid_len = self.handshake.local_id().len();
             while start < datagram.len() {
                 let rest = &mut datagram[start..];
-                let Ok(next) = packet::decode(rest, 0, cid_len) else {
+                let accepts = self.bits.accepts_cleared();
+                let Ok(next) = packet::decode_greased(rest, 0, cid_len, accepts) else {
                     break;
                 };
                 debug_assert!(next.end > 0, "each packet takes bytes");
@@ -156,6 +157,9 @@ impl Connection {
         }
         if self.acknowledger.is_duplicate(space, opened.number) {
             return Ok(Verdict::Dropped(Reason::Duplicate));
+        }
+        if space == SpaceId::Application {
+            self.bits.on_received(datagram[0], opened.number);
         }
         let payload = &datagram[opened.payload];
         let peer = self.handshake.peer_parameters();
@@ -351,7 +355,9 @@ impl Connection {
             }
             for mut early in self.protection.take_early(level) {
                 let cid_len = self.handshake.local_id().len();
-                let Ok(packet) = packet::decode(&early.bytes, 0, cid_len) else {
+                let accepts = self.bits.accepts_cleared();
+                let packet = packet::decode_greased(&early.bytes, 0, cid_len, accepts);
+                let Ok(packet) = packet else {
                     continue;
                 };
                 // Its bytes were counted when it came; its length must not matter to rules on

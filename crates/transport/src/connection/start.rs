@@ -9,6 +9,7 @@ use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::{ConnectionId, PreferredAddress, Version, Versions};
 
 use super::Connection;
+use super::header_bits::HeaderBits;
 use super::idle::Idle;
 use super::life::Life;
 use super::spaces::open_initial;
@@ -41,6 +42,7 @@ pub(crate) struct Origin {
     pub(crate) rng: Rng,
     pub(crate) max_udp_payload_size: u16,
     pub(crate) grease: bool,
+    pub(crate) grease_quic_bit: bool,
 }
 
 /// The values that a server takes from the client's first Initial.
@@ -221,7 +223,14 @@ fn assemble(
         version: handshake.version().current(),
     };
     let trace = Trace::start(now, &start, &config, &recovery);
+    let bits = HeaderBits::new(
+        side,
+        origin.grease_quic_bit,
+        config.spin_bit,
+        &mut origin.rng,
+    );
     let mut connection = Connection {
+        bits,
         life: Life::new(),
         handshake,
         protection: PacketProtection::new(side, config.key_update_after),
@@ -291,6 +300,7 @@ fn local_parameters(config: &TransportConfig, origin: &Origin) -> TransportParam
         min_ack_delay: config.ack_frequency.then_some(min_ack_delay),
         reset_stream_at: config.reset_stream_at,
         max_datagram_frame_size: config.datagrams().max_frame_size(),
+        grease_quic_bit: origin.grease_quic_bit,
         ..TransportParameters::default()
     }
 }

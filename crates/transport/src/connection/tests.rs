@@ -34,6 +34,7 @@ mod parameters;
 mod paths;
 mod pings;
 mod recovery;
+mod spin;
 mod streams;
 mod trace;
 mod transfer;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use courser_base::Time;
-
-use courser_wire::packet::{MIN_INITIAL_DATAGRAM, Packet, encode_retry, retry};
+use courser_wire::packet::{MIN_INITIAL_DATAGRAM, Packet, decode_greased, encode_retry, retry};
 use courser_wire::{ConnectionId, PreferredAddress, TransportErrorCode, Version, Writer};
 
 use super::address_token::{AddressProof, Presented, RetryToken};
@@ -455,7 +454,9 @@ impl Endpoint {
         let cid_len = self.config.connection_id_len;
         let path = waiting.place();
         for (ecn, mut datagram) in waiting.datagrams {
-            let Ok(packet) = courser_wire::packet::decode(&datagram, 0, cid_len) else {
+            let accepts = self.config.grease_quic_bit;
+            let packet = decode_greased(&datagram, 0, cid_len, accepts);
+            let Ok(packet) = packet else {
                 continue;
             };
             let len = datagram.len();

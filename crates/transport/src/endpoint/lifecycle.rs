@@ -105,6 +105,7 @@ impl Endpoint {
             rng: self.rng.fork(),
             max_udp_payload_size: self.config.max_udp_payload_size,
             grease: self.config.grease,
+            grease_quic_bit: self.config.grease_quic_bit,
         }
     }
 

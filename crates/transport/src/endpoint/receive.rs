@@ -112,7 +112,8 @@ impl Endpoint {
         datagram: &mut [u8],
     ) -> Option<ConnectionHandle> {
         let cid_len = self.config.connection_id_len;
-        match packet::decode(datagram, 0, cid_len) {
+        let accepts_cleared = self.config.grease_quic_bit;
+        match packet::decode_greased(datagram, 0, cid_len, accepts_cleared) {
             Ok(packet) => self.route(arrived, datagram, &packet),
             Err(PacketError::UnknownVersion { .. }) => {
                 self.answer_unknown_version(arrived, datagram);
@@ -166,7 +167,11 @@ impl Endpoint {
                 self.handle_first_initial(arrived, datagram, packet);
                 None
             }
-            None => self.handle_orphan(arrived, datagram, Some(packet)),
+            None => {
+                // Other protocols have a cleared bit, and must not be answered (RFC 9443).
+                let is_quic = packet::has_fixed_bit(datagram[0]);
+                self.handle_orphan(arrived, datagram, is_quic.then_some(packet))
+            }
         }
     }
 

@@ -19,6 +19,19 @@ pub const fn reserved_bits_are_zero(first_byte: u8) -> bool {
     first_byte & reserved == 0
 }
 
+/// Clears the Fixed Bit of a first byte, which only a peer accepts that advertised grease_quic_bit.
+/// RFC 9287 §3.1.
+#[inline]
+pub const fn clear_fixed_bit(first_byte: &mut u8) {
+    *first_byte &= !FIXED_BIT;
+}
+
+/// Returns true if the Fixed Bit of a first byte is 1.
+#[inline]
+pub const fn has_fixed_bit(first_byte: u8) -> bool {
+    first_byte & FIXED_BIT != 0
+}
+
 /// The bit that distinguishes long headers from short ones in every version. RFC 8999 §5.
 pub(super) const LONG_FORM: u8 = 0x80;
 /// The bit that distinguishes QUIC from other protocols on the same port. RFC 9000 §17.2.

@@ -81,8 +81,12 @@ pub const MAX_LENGTH: usize = (1 << 14) - 1;
 
 /// Reads the fields specific to versions 1 and 2. The caller has checked the form bit and the
 /// version.
-pub(super) fn decode(datagram: &[u8], fields: Invariants) -> Result<Packet, PacketError> {
-    if fields.first_byte & FIXED_BIT == 0 {
+pub(super) fn decode(
+    datagram: &[u8],
+    fields: Invariants,
+    accepts_cleared: bool,
+) -> Result<Packet, PacketError> {
+    if fields.first_byte & FIXED_BIT == 0 && !accepts_cleared {
         return Err(PacketError::FixedBit);
     }
     let kind = kind_of(fields.version, fields.first_byte);

@@ -18,7 +18,7 @@ use crate::version;
 use first_byte::LONG_FORM;
 
 pub use coalesced::Packets;
-pub use first_byte::{packet_number_len, reserved_bits_are_zero};
+pub use first_byte::{clear_fixed_bit, has_fixed_bit, packet_number_len, reserved_bits_are_zero};
 pub use header::{Packet, PacketError, PacketKind};
 pub use invariants::destination_of;
 pub use long::{LongHeader, patch_length};
@@ -37,21 +37,40 @@ pub const MIN_INITIAL_DATAGRAM: usize = 1200;
 /// Fails with a [`PacketError`]. In all cases this packet and the bytes after it must be dropped.
 #[inline]
 pub fn decode(datagram: &[u8], start: usize, local_cid_len: usize) -> Result<Packet, PacketError> {
+    decode_greased(datagram, start, local_cid_len, false)
+}
+
+/// Reads a header like [`decode`]. With `accepts_cleared` the Fixed Bit may be 0, as peers send it
+/// to an end that advertised grease_quic_bit. RFC 9287 §3.
+///
+/// # Errors
+/// As [`decode`].
+#[inline]
+pub fn decode_greased(
+    datagram: &[u8],
+    start: usize,
+    local_cid_len: usize,
+    accepts_cleared: bool,
+) -> Result<Packet, PacketError> {
     let Some(first) = datagram.get(start) else {
         return Err(DecodeError::truncated(start).into());
     };
     if first & LONG_FORM == 0 {
-        short::decode(datagram, start, local_cid_len)
+        short::decode(datagram, start, local_cid_len, accepts_cleared)
     } else {
-        decode_long(datagram, start)
+        decode_long(datagram, start, accepts_cleared)
     }
 }
 
-fn decode_long(datagram: &[u8], start: usize) -> Result<Packet, PacketError> {
+fn decode_long(
+    datagram: &[u8],
+    start: usize,
+    accepts_cleared: bool,
+) -> Result<Packet, PacketError> {
     let fields = invariants::decode(datagram, start)?;
     match fields.version {
         version::NEGOTIATION => version_negotiation::decode_packet(datagram, fields),
-        known if version::is_supported(known) => long::decode(datagram, fields),
+        known if version::is_supported(known) => long::decode(datagram, fields, accepts_cleared),
         version => Err(PacketError::UnknownVersion {
             version,
             destination: fields.destination,

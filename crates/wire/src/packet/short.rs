@@ -52,6 +52,12 @@ pub const fn spin_bit(first_byte: u8) -> bool {
     first_byte & SPIN != 0
 }
 
+/// Sets or clears the latency spin bit of a short header's first byte. RFC 9000 §17.4.
+#[inline]
+pub const fn set_spin_bit(first_byte: &mut u8, spin: bool) {
+    *first_byte = *first_byte & !SPIN | if spin { SPIN } else { 0 };
+}
+
 /// Returns the key phase bit of a first byte without header protection. RFC 9001 §6.
 #[inline]
 pub const fn key_phase_bit(first_byte: u8) -> bool {
@@ -65,11 +71,12 @@ pub(super) fn decode(
     datagram: &[u8],
     start: usize,
     local_cid_len: usize,
+    accepts_cleared: bool,
 ) -> Result<Packet, PacketError> {
     let Some((&first_byte, rest)) = datagram.get(start..).and_then(<[u8]>::split_first) else {
         return Err(DecodeError::truncated(start).into());
     };
-    if first_byte & FIXED_BIT == 0 {
+    if first_byte & FIXED_BIT == 0 && !accepts_cleared {
         return Err(PacketError::FixedBit);
     }
     let Some(destination) = rest.get(..local_cid_len).and_then(ConnectionId::new) else {

@@ -167,3 +167,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_cleared_fixed_bit_is_read_on_request_only() {
+    let mut long = hex("c0 00000001 00 00 00 4014");
+    long.resize(40, 0);
+    for mut bytes in [long, vec![0x41; 30]] {
+        let whole = decode(&bytes, 0, 4).unwrap();
+        assert!(has_fixed_bit(bytes[0]));
+        clear_fixed_bit(&mut bytes[0]);
+        assert!(!has_fixed_bit(bytes[0]));
+        assert_eq!(decode(&bytes, 0, 4), Err(PacketError::FixedBit));
+        let greased = decode_greased(&bytes, 0, 4, true).unwrap();
+        assert_eq!((greased.kind, greased.end), (whole.kind, whole.end));
+    }
+}

@@ -1,0 +1,86 @@
+//! Greasing of the QUIC bit (RFC 9287), and datagrams of other protocols (RFC 9443).
+
+use courser_wire::packet::has_fixed_bit;
+
+use super::*;
+use crate::testing::traffic::Transfer;
+
+/// Returns a pair with the setting of each end, after a handshake and a transfer.
+fn greased(client: bool, server: bool) -> Pair {
+    let mut pair = Pair::new();
+    pair.client.endpoint.config.grease_quic_bit = client;
+    pair.server.endpoint.config.grease_quic_bit = server;
+    pair.connect();
+    let transfer = Transfer::up(&mut pair, 200_000);
+    assert!(transfer.finish(&mut pair, Duration::from_secs(5)).is_some());
+    pair
+}
+
+/// Returns the numbers of datagrams whose first packet has the QUIC bit, and of those without it.
+fn bits(datagrams: &[Datagram]) -> (usize, usize) {
+    let with = datagrams.iter().filter(|it| has_fixed_bit(it.bytes[0]));
+    let with = with.count();
+    (with, datagrams.len() - with)
+}
+
+#[test]
+fn the_bit_is_cleared_at_random_if_both_ends_accept_that() {
+    let pair = greased(true, true);
+    for (end, whose) in [(&pair.client, "client"), (&pair.server, "server")] {
+        let (with, without) = bits(&end.sent);
+        assert!(with > 10 && without > 10, "{whose}: {with} and {without}");
+    }
+    let first = packet::decode(&pair.client.sent[0].bytes, 0, 8).expect("the QUIC bit");
+    assert_eq!(
+        first.kind,
+        PacketKind::Initial,
+        "nothing is known of the server"
+    );
+}
+
+#[test]
+fn the_bit_is_never_cleared_to_a_peer_that_does_not_accept_that() {
+    for (client, server) in [(false, false), (true, false), (false, true)] {
+        let pair = greased(client, server);
+        for end in [&pair.client, &pair.server] {
+            assert_eq!(bits(&end.sent).1, 0, "{client} {server}");
+        }
+    }
+}
+
+#[test]
+fn losses_and_new_keys_do_not_matter_to_greased_ends() {
+    for seed in 0..20 {
+        let mut pair = Pair::with(Setup {
+            seed,
+            ..Setup::default()
+        });
+        pair.client.endpoint.config.grease_quic_bit = true;
+        pair.server.endpoint.config.grease_quic_bit = true;
+        (pair.link.loss, pair.link.reorder) = (100, 200);
+        pair.connect();
+        let now = pair.now;
+        // Once the server has acknowledged a packet.
+        let _ = pair.client.connection().initiate_key_update(now);
+        pair.client.touch();
+        let transfer = Transfer::up(&mut pair, 20_000);
+        let taken = transfer.finish(&mut pair, Duration::from_secs(20));
+        assert!(taken.is_some(), "seed {seed}");
+    }
+}
+
+#[test]
+fn datagrams_of_other_protocols_get_no_answer() {
+    for greased in [false, true] {
+        let mut pair = Pair::new();
+        pair.server.endpoint.config.grease_quic_bit = greased;
+        // STUN, ZRTP, DTLS, and the channels of TURN below the range of QUIC.
+        for first in [0, 3, 16, 20, 63] {
+            let mut datagram = Stranger::new(1).initial();
+            datagram.bytes[0] = first;
+            let answers = answers(&mut pair, datagram);
+            assert!(answers.is_empty(), "{greased} {first}: RFC 9443 §3");
+        }
+        assert_clean(&pair.server, "server");
+    }
+}
