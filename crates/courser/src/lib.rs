@@ -87,7 +87,7 @@
 //! - Queues of datagrams are bounded in number too, see [`TransportConfig::datagram_send_queue`].
 //! - [`Endpoint::rebind`] keeps the earlier socket until no connection needs it, and
 //!   [`Connection::migrate`] moves one connection to another local address.
-//! - 0-RTT is not supported yet.
+//! - 0-RTT begins with [`Connecting::early`] instead of `into_0rtt`.
 
 #[cfg(feature = "client")]
 pub mod client;

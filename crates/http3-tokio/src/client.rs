@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use courser_http3::{self as http3, FieldsToSend, ResponseHead};
-use courser_quic::{Connection, ConnectionError, RecvStream, Side, runtime};
+use courser_quic::{Connection, ConnectionError, EarlyData, RecvStream, Side, runtime};
 use http::{Method, Request, Response};
 
 use super::body::Body;
@@ -55,7 +55,9 @@ impl Client {
     ) -> Self {
         connection.keep_alive_while_busy(true);
         let shared = Shared::new(connection, config);
-        shared.remember(remembered);
+        if shared.quic.early_data() != EarlyData::Rejected {
+            shared.remember(remembered);
+        }
         driver::start(&shared);
         Self(Arc::new(Guard(shared)))
     }
