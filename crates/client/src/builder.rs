@@ -70,6 +70,7 @@ impl Default for ClientBuilder {
             proxies: None,
             limits: Limits::default(),
             alt_svc_file: None,
+            early_data: false,
         };
         Self {
             settings,
@@ -203,6 +204,19 @@ impl ClientBuilder {
         self
     }
 
+    /// Sends requests with safe methods (GET, HEAD, OPTIONS, TRACE) in early data, which saves a round
+    /// trip on connections that resume a session of this client. Other requests wait for the
+    /// handshake. Off by default.
+    ///
+    /// An attacker can have the server receive an early request twice (RFC 8470 §4), unless the
+    /// server prevents it. Requests are repeated if the server refuses early data or answers with
+    /// `425 Too Early`. Has an effect with [`HttpVersion::Http3Only`] alone: a race between QUIC and
+    /// TCP cannot be decided before a handshake is complete.
+    pub fn early_data(mut self, sends: bool) -> Self {
+        self.settings.early_data = sends;
+        self
+    }
+
     /// Records all QUIC connections, like [`ClientConfig::sinks`](courser_quic::ClientConfig::sinks).
     pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
         self.sinks = Some(sinks);
@@ -306,8 +320,10 @@ impl ClientBuilder {
             return Err(Error::new(ErrorKind::Config, text));
         }
         let mut tls = Tls::new(&self.tls, self.settings.version)?;
+        let early_data = self.settings.early_data;
         tls.quic = tls.quic.map(|config| {
-            let mut config = config.transport_config(self.transport);
+            let config = config.transport_config(self.transport);
+            let mut config = config.early_data(early_data);
             if let Some(versions) = self.quic_versions {
                 config = config.versions(versions);
             }

@@ -12,6 +12,7 @@ use courser_base::Mutex;
 use http::{HeaderValue, Uri};
 
 use super::alt_svc::AltSvcCache;
+use super::early_data::Remembered;
 use super::endpoints::Endpoints;
 use super::error::{Error, ErrorKind};
 use super::family::Family;
@@ -42,6 +43,7 @@ pub(super) struct Settings {
     pub(super) proxies: Option<Proxies>,
     pub(super) limits: Limits,
     pub(super) alt_svc_file: Option<PathBuf>,
+    pub(super) early_data: bool,
 }
 
 /// A rule that redirects connections from one place to another.
@@ -131,6 +133,8 @@ pub(super) struct Core {
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) pool: Arc<Pool>,
     pub(super) quic: Endpoints,
+    /// The settings of servers, if requests may be sent in early data.
+    pub(super) early_data: Option<Remembered>,
     alt_svc: Mutex<AltSvcCache>,
     udp_memory: Mutex<UdpMemory>,
     /// Our local addresses of the latest connections: IPv4, then IPv6.
@@ -150,6 +154,9 @@ impl Core {
         };
         Ok(Self {
             pool: Pool::new(settings.limits),
+            // A race against TCP needs a handshake that is complete.
+            early_data: (settings.early_data && !settings.version.may_use_tcp())
+                .then(Remembered::default),
             settings,
             tls,
             resolver,

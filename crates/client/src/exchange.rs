@@ -11,6 +11,7 @@ use http::{Method, Request, Response, StatusCode, Uri, Version};
 use super::body::{Body, Home};
 use super::connect::connect;
 use super::core::Core;
+use super::early_data::wait_if_unsafe;
 use super::error::{Error, ErrorKind};
 use super::link::{Established, Facts, Link, Proxied};
 use super::origin::Origin;
@@ -35,9 +36,21 @@ pub(super) async fn exchange(
         timing.request_started = Some(timing.elapsed());
         let head = head_for(&parts, &origin, &facts)?;
         let request = Request::from_parts(head, body);
+        let early = established.link.early();
         let error = match send(core, &key, established, request, &mut timing).await {
             Ok(response) => {
                 core.on_response(&origin, response.headers());
+                // RFC 8470 §5.2: the server wants the request after the handshake.
+                let early = early.filter(|_| response.status() == StatusCode::TOO_EARLY);
+                if let Some(quic) = early
+                    && timing.retries < MAX_RETRIES
+                    && let Some(again) = replay.restart()
+                {
+                    let _ = quic.authenticated().await;
+                    body = again;
+                    timing.retries += 1;
+                    continue;
+                }
                 if !is_misdirected(&response, &facts) {
                     return Ok(response);
                 }
@@ -198,6 +211,7 @@ async fn send(
     let response = match &mut established.link {
         Link::Http3(client) => {
             let quic = client.quic().clone();
+            wait_if_unsafe(&quic, request.method()).await?;
             let response = client.send(request).await.map_err(Error::of_h3)?;
             head(timing);
             timing.quic = Some(quic.stats());

@@ -30,6 +30,7 @@ mod body;
 mod builder;
 mod connect;
 mod core;
+mod early_data;
 mod endpoints;
 mod error;
 mod exchange;

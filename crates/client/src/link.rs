@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use courser_http3_tokio as h3;
+use courser_quic::{Connection, EarlyData};
 use hyper::client::conn::{http1, http2};
 
 use super::request_body::RequestBody;
@@ -61,6 +62,16 @@ impl Link {
             Self::Http3(client) => client.quic().close_reason().is_none() && !client.goes_away(),
             Self::Http2(send) => !send.is_closed(),
             Self::Http1(send) => send.is_ready(),
+        }
+    }
+
+    /// Returns the connection if requests leave on it before its handshake is complete.
+    pub(super) fn early(&self) -> Option<Connection> {
+        match self {
+            Self::Http3(client) if client.quic().early_data() == EarlyData::Offered => {
+                Some(client.quic().clone())
+            }
+            _ => None,
         }
     }
 

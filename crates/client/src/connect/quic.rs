@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser_http3_tokio as h3;
-use courser_quic::{ConnectError, Connection, Endpoint};
+use courser_quic::{ConnectError, EarlyData, Endpoint, Side};
 
 use super::super::core::Core;
 use super::super::error::{Error, ErrorKind};
@@ -48,8 +48,16 @@ pub(super) async fn attempt(
     })?;
     // TCP would detect a closed port on its own.
     let is_alone = !settings.version.may_use_tcp();
+    let remembered = core.early_data.as_ref();
+    let remembered = remembered.and_then(|it| it.get(origin.host(), address.port()));
+    let connected = async {
+        match remembered {
+            Some(_) => connecting.early().await,
+            None => connecting.await,
+        }
+    };
     let connection = tokio::select! {
-        connected = connecting => connected.map_err(|error| {
+        connected = connected => connected.map_err(|error| {
             let (place, host) = (address.to_string(), origin.host());
             Error::of_quic_handshake(&error, &place, host, &core.tls.quic_offer)
         })?,
@@ -58,17 +66,26 @@ pub(super) async fn attempt(
             return Err(Error::new(ErrorKind::Connect, text));
         }
     };
-    Ok(established(&endpoint, connection, address, alternative))
+    let settings = remembered.filter(|_| connection.early_data() == EarlyData::Offered);
+    let client = match settings {
+        Some(settings) => h3::Client::resume(connection, h3::Config::new(Side::Client), settings),
+        None => h3::Client::new(connection),
+    };
+    if let Some(early_data) = &core.early_data {
+        early_data.watch(client.clone(), origin.host(), address.port());
+    }
+    Ok(established(&endpoint, client, address, alternative))
 }
 
 fn established(
     endpoint: &Endpoint,
-    connection: Connection,
+    client: h3::Client,
     remote: SocketAddr,
     alternative: Option<Box<str>>,
 ) -> Established {
     // The system reports local addresses of datagrams only if the socket is bound to none.
     let bound = endpoint.local_addr().ok();
+    let connection = client.quic();
     let told = connection.local_ip();
     let local = bound.and_then(|bound| match told {
         Some(ip) => Some(SocketAddr::new(ip, bound.port())),
@@ -82,12 +99,13 @@ fn established(
         tcp_connected: None,
         tls_complete: None,
         quic_complete: Some(Instant::now()),
-        is_resumed: handshake.is_some_and(|data| data.resumed),
+        // Early data is an attempt to resume.
+        is_resumed: handshake.is_none_or(|data| data.resumed),
         proxy: Proxied::No,
         alternative,
     };
     Established {
-        link: Link::Http3(h3::Client::new(connection)),
+        link: Link::Http3(client),
         facts: Arc::new(facts),
     }
 }

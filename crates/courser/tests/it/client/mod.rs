@@ -4,6 +4,8 @@ mod alternatives;
 mod bodies;
 #[cfg(feature = "dns")]
 mod dns;
+#[cfg(feature = "server")]
+mod early_data;
 mod errors;
 mod going_away;
 mod identities;
