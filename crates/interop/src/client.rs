@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser::telemetry::SinkFactory;
-use courser::{ClientConfig, Connection, Endpoint, h3};
+use courser::{ClientConfig, Connecting, Connection, Endpoint, QuicVersion, h3};
 use courser_measure::Failure;
 use courser_measure::tls::{self, Trust, Versions};
 use http::Request;
@@ -73,6 +73,11 @@ fn config(plan: &ClientPlan) -> Result<ClientConfig, Failure> {
     };
     tls.resumption = Resumption::default();
     let config = ClientConfig::with_rustls(Arc::new(tls)).transport_config(transport());
+    let config = config.early_data(plan.test == Test::ZeroRtt);
+    let config = match plan.test {
+        Test::Version2 => config.versions([QuicVersion::V1, QuicVersion::V2]),
+        _ => config.versions([QuicVersion::V1]),
+    };
     Ok(match &plan.sinks {
         Some(sinks) => config.sinks(sinks.clone()),
         None => config,
@@ -116,6 +121,18 @@ impl Server {
                 self.connect_and_download(first, folder).await?;
                 self.connect_and_download(others, folder).await
             }
+            Test::ZeroRtt => {
+                let (first, others) = urls.split_at(1);
+                self.connect_and_download(first, folder).await?;
+                let connection = self
+                    .connecting()?
+                    .early()
+                    .await
+                    .map_err(|error| Failure::new(format!("the handshake failed: {error}")))?;
+                download_all(&connection, others, folder).await?;
+                connection.close(0u32.into(), b"");
+                Ok(())
+            }
             Test::Http3 => download_http3(self.connect().await?, urls, folder).await,
             Test::KeyUpdate => {
                 let connection = self.connect().await?;
@@ -130,12 +147,14 @@ impl Server {
         }
     }
 
-    async fn connect(&self) -> Result<Connection, Failure> {
-        let connecting = self
-            .endpoint
+    fn connecting(&self) -> Result<Connecting, Failure> {
+        self.endpoint
             .connect(self.address, &self.name)
-            .map_err(|error| Failure::new(format!("cannot connect: {error}")))?;
-        let connected = connecting.await;
+            .map_err(|error| Failure::new(format!("cannot connect: {error}")))
+    }
+
+    async fn connect(&self) -> Result<Connection, Failure> {
+        let connected = self.connecting()?.await;
         connected.map_err(|error| Failure::new(format!("the handshake failed: {error}")))
     }
 

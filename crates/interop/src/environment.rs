@@ -15,7 +15,7 @@ use crate::test::Test;
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Makes the settings of a server from its environment: `TESTCASE`, and as extensions for runs
-/// without a container `LISTEN`, `WWW` and `CERTS`. Returns `None` if the test is not supported.
+/// without a container `LISTEN`, `PREFERRED`, `WWW` and `CERTS`. Returns `None` if the test is not supported.
 ///
 /// # Errors
 /// When a variable cannot be used.
@@ -27,10 +27,15 @@ pub fn server_plan(variables: Lookup<'_>) -> Result<Option<ServerPlan>, Failure>
         Some(text) => parse("LISTEN", &text)?,
         None => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 443)),
     };
+    let preferred = text(variables, "PREFERRED")?;
+    let preferred = preferred
+        .map(|text| parse("PREFERRED", &text))
+        .transpose()?;
     let certificates = folder(variables, "CERTS", "/certs");
     Ok(Some(ServerPlan {
         test,
         listen,
+        preferred,
         root: folder(variables, "WWW", "/www"),
         chain: certificates.join("cert.pem"),
         key: certificates.join("priv.key"),

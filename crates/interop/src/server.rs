@@ -9,8 +9,8 @@ use bytes::Bytes;
 use courser::files::Files;
 use courser::telemetry::SinkFactory;
 use courser::{
-    Connection, Endpoint, Incoming, RecvStream, RetryPolicy, SendStream, ServerConfig,
-    TransportConfig, h3,
+    Connection, EarlyDataOptions, Endpoint, Incoming, QuicVersion, RecvStream, RetryPolicy,
+    SendStream, ServerConfig, TransportConfig, h3,
 };
 use courser_measure::Failure;
 use courser_measure::tls::{self, Identity};
@@ -25,6 +25,8 @@ pub struct ServerPlan {
     pub test: Test,
     /// The address to listen on.
     pub listen: SocketAddr,
+    /// The preferred address to announce.
+    pub preferred: Option<SocketAddr>,
     /// The folder with the files.
     pub root: PathBuf,
     /// The certificate chain, in PEM.
@@ -73,6 +75,16 @@ fn config(plan: &ServerPlan) -> Result<ServerConfig, Failure> {
         .alpn([ALPN, h3::ALPN])
         .transport_config(transport())
         .retry(retry);
+    let config = match plan.test {
+        Test::ZeroRtt => config.early_data(EarlyDataOptions::default()),
+        Test::Version2 => config.versions([QuicVersion::V2, QuicVersion::V1]),
+        _ => config,
+    };
+    let config = match plan.preferred {
+        Some(SocketAddr::V4(address)) => config.preferred_address(address, None),
+        Some(SocketAddr::V6(address)) => config.preferred_address(None, address),
+        None => config,
+    };
     Ok(match &plan.sinks {
         Some(sinks) => config.sinks(sinks.clone()),
         None => config,
@@ -91,7 +103,11 @@ pub(crate) fn transport() -> TransportConfig {
 
 /// Serves one connection. Its failures are visible to the client only.
 async fn run(incoming: Incoming, root: Arc<Path>, files: Files) {
-    let Ok(connection) = incoming.await else {
+    let Ok(connecting) = incoming.accept() else {
+        return;
+    };
+    // Requests of 0-RTT packets are answered before the handshake is complete.
+    let Ok(connection) = connecting.early().await else {
         return;
     };
     let protocol = connection.handshake_data().and_then(|data| data.protocol);

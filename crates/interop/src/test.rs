@@ -15,10 +15,16 @@ pub enum Test {
     Retry,
     /// A second connection resumes the TLS session of the first one.
     Resumption,
+    /// Requests travel in 0-RTT packets of a second connection.
+    ZeroRtt,
     /// Files travel over HTTP/3.
     Http3,
     /// The client updates its keys during the transfer.
     KeyUpdate,
+    /// The server announces a preferred address, to which the client moves.
+    Migration,
+    /// The handshake changes to QUIC version 2.
+    Version2,
     /// Both ends mark and count ECN.
     Ecn,
 }
@@ -37,8 +43,11 @@ impl Test {
             "multiconnect" | "handshakeloss" | "handshakecorruption" => Self::MultiConnect,
             "retry" => Self::Retry,
             "resumption" => Self::Resumption,
+            "zerortt" => Self::ZeroRtt,
             "http3" => Self::Http3,
             "keyupdate" => Self::KeyUpdate,
+            "connectionmigration" => Self::Migration,
+            "v2" => Self::Version2,
             "ecn" => Self::Ecn,
             _ => return None,
         })
@@ -60,9 +69,12 @@ mod tests {
             "chacha20",
             "retry",
             "resumption",
+            "zerortt",
             "http3",
             "multiconnect",
             "keyupdate",
+            "connectionmigration",
+            "v2",
             "ecn",
         ];
         for name in known {

@@ -40,6 +40,8 @@ pub(crate) struct Flow {
     crypto: Ends<[CryptoBytes; 2]>,
     /// The largest packet number of each space.
     largest: Ends<[Option<u64>; 3]>,
+    /// The version of the server's last packet with a long header: that of the connection.
+    version: u32,
     random: Option<[u8; 32]>,
     suite: Option<CipherSuite>,
     facts: Facts,
@@ -78,6 +80,7 @@ impl Flow {
             one_rtt: Ends::default(),
             crypto: Ends::default(),
             largest: Ends::default(),
+            version,
             random: None,
             suite: None,
             facts: Facts::default(),
@@ -122,6 +125,9 @@ impl Flow {
         number_offset: usize,
         keys: &KeyLog,
     ) -> Option<Contents> {
+        if from == Side::Server && header.version != 0 {
+            self.on_server_version(header.version);
+        }
         match header.kind {
             PacketKind::Retry => {
                 remember(&mut self.server_ids, header.source);
@@ -177,6 +183,16 @@ impl Flow {
     fn note_number(&mut self, from: Side, space: usize, number: u64) {
         let largest = &mut self.largest.of(from)[space];
         *largest = (*largest).max(Some(number));
+    }
+
+    /// Adds keys for Initial packets of the version that the server chose. RFC 9368 §2.3.
+    fn on_server_version(&mut self, version: u32) {
+        if version != self.version {
+            self.version = version;
+            for id in self.server_ids.clone() {
+                self.add_initial_keys(version, &id);
+            }
+        }
     }
 
     /// Adds keys for Initial packets that a client sends in the version that the server chose.
@@ -252,10 +268,10 @@ impl Flow {
         };
         for side in [Side::Client, Side::Server] {
             if self.handshake.of(side).is_none() {
-                *self.handshake.of(side) = keys.handshake(random, side, suite);
+                *self.handshake.of(side) = keys.handshake(random, side, suite, self.version);
             }
             if self.one_rtt.of(side).is_none() {
-                *self.one_rtt.of(side) = keys.one_rtt(random, side, suite);
+                *self.one_rtt.of(side) = keys.one_rtt(random, side, suite, self.version);
             }
         }
     }

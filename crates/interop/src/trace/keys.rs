@@ -37,12 +37,14 @@ impl KeyLog {
         random: [u8; 32],
         sender: Side,
         suite: CipherSuite,
+        version: u32,
     ) -> Option<Keys> {
         let label = match sender {
             Side::Client => "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
             Side::Server => "SERVER_HANDSHAKE_TRAFFIC_SECRET",
         };
-        Some(self.secret(label, random, suite)?.keys())
+        let secret = self.secret(label, random, suite)?;
+        Some(secret.of_version(version).keys())
     }
 
     pub(crate) fn one_rtt(
@@ -50,12 +52,14 @@ impl KeyLog {
         random: [u8; 32],
         sender: Side,
         suite: CipherSuite,
+        version: u32,
     ) -> Option<OneRttKeys> {
         let label = match sender {
             Side::Client => "CLIENT_TRAFFIC_SECRET_0",
             Side::Server => "SERVER_TRAFFIC_SECRET_0",
         };
-        self.secret(label, random, suite).map(OneRttKeys::new)
+        let secret = self.secret(label, random, suite)?;
+        Some(OneRttKeys::new(secret.of_version(version)))
     }
 
     fn secret(&self, label: &str, random: [u8; 32], suite: CipherSuite) -> Option<Secret> {
@@ -177,11 +181,11 @@ mod tests {
         let log = KeyLog::parse(&text);
         assert!(!log.is_empty());
         let suite = CipherSuite::Aes128Gcm;
-        assert!(log.handshake([7; 32], Side::Client, suite).is_some());
-        assert!(log.handshake([7; 32], Side::Server, suite).is_none());
-        assert!(log.handshake([8; 32], Side::Client, suite).is_none());
+        assert!(log.handshake([7; 32], Side::Client, suite, 1).is_some());
+        assert!(log.handshake([7; 32], Side::Server, suite, 1).is_none());
+        assert!(log.handshake([8; 32], Side::Client, suite, 1).is_none());
         let longer = CipherSuite::Aes256Gcm;
-        assert!(log.handshake([7; 32], Side::Client, longer).is_none());
+        assert!(log.handshake([7; 32], Side::Client, longer, 1).is_none());
     }
 
     #[test]

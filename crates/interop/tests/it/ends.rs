@@ -68,6 +68,7 @@ async fn transfer(test: Test, lengths: &[usize]) {
     let server = ServerPlan {
         test,
         listen,
+        preferred: None,
         root: folder.path("www"),
         chain: folder.path("cert.pem"),
         key: folder.path("priv.key"),
@@ -161,6 +162,7 @@ async fn serve_empty(folder: &Folder) -> SocketAddr {
     let server = ServerPlan {
         test: Test::Transfer,
         listen,
+        preferred: None,
         root: folder.path("www"),
         chain: folder.path("cert.pem"),
         key: folder.path("priv.key"),
