@@ -256,6 +256,9 @@ impl Flow {
                 }
                 hello::ENCRYPTED_EXTENSIONS => {
                     self.facts.server_max_streams_bidi = hello::max_streams_bidi(message.body);
+                    if let Some(id) = hello::preferred_id(message.body) {
+                        remember(&mut self.server_ids, id);
+                    }
                 }
                 hello::CERTIFICATE | hello::COMPRESSED_CERTIFICATE => {
                     self.facts.has_certificate |= from == Side::Server;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use courser_wire::Reader;
+use courser_wire::{ConnectionId, Reader};
 
 /// The bytes of CRYPTO frames of one level and direction, in any order.
 #[derive(Debug, Default)]
@@ -78,24 +78,45 @@ pub(crate) fn server_hello(body: &[u8]) -> Option<u16> {
 /// Returns `initial_max_streams_bidi` from the transport parameters in EncryptedExtensions; 0 if
 /// there are parameters without it. RFC 9000 §18.2.
 pub(crate) fn max_streams_bidi(body: &[u8]) -> Option<u64> {
+    let parameters = transport_parameters(body)?;
+    let value = parameter(parameters, INITIAL_MAX_STREAMS_BIDI);
+    Some(
+        value
+            .and_then(|value| Reader::new(value).varint().ok())
+            .unwrap_or(0),
+    )
+}
+
+/// Returns the connection ID in the server's `preferred_address`, to which the client sends there.
+/// RFC 9000 §18.2.
+pub(crate) fn preferred_id(body: &[u8]) -> Option<ConnectionId> {
+    let value = parameter(transport_parameters(body)?, PREFERRED_ADDRESS)?;
+    // Two addresses with their ports come before it.
+    let rest = value.get(4 + 2 + 16 + 2..)?;
+    let (len, rest) = rest.split_first()?;
+    ConnectionId::new(rest.get(..usize::from(*len))?)
+}
+
+/// Returns the transport parameters in EncryptedExtensions.
+fn transport_parameters(body: &[u8]) -> Option<&[u8]> {
     let mut extensions = Reader::new(body.get(2..)?);
     loop {
         let kind = extensions.u16().ok()?;
         let len = extensions.u16().ok()?;
         let content = extensions.bytes(usize::from(len)).ok()?;
         if kind == QUIC_TRANSPORT_PARAMETERS {
-            return Some(parameter(content, INITIAL_MAX_STREAMS_BIDI).unwrap_or(0));
+            return Some(content);
         }
     }
 }
 
-fn parameter(content: &[u8], wanted: u64) -> Option<u64> {
+fn parameter(content: &[u8], wanted: u64) -> Option<&[u8]> {
     let mut parameters = Reader::new(content);
     loop {
         let id = parameters.varint().ok()?;
         let value = parameters.varint_bytes().ok()?;
         if id == wanted {
-            return Reader::new(value).varint().ok();
+            return Some(value);
         }
     }
 }
@@ -109,6 +130,7 @@ pub(crate) const COMPRESSED_CERTIFICATE: u8 = 25;
 
 const QUIC_TRANSPORT_PARAMETERS: u16 = 0x39;
 const INITIAL_MAX_STREAMS_BIDI: u64 = 8;
+const PREFERRED_ADDRESS: u64 = 0x0d;
 
 #[cfg(test)]
 mod tests {
@@ -138,6 +160,18 @@ mod tests {
         let mut body = vec![0, 0, 0x00, 0x10, 0x00, 0x01, 0xff, 0x00, 0x39, 0x00, 8];
         body.extend(parameters);
         assert_eq!(max_streams_bidi(&body), Some(1000));
+    }
+
+    #[test]
+    fn id_for_the_preferred_address_is_found() {
+        let mut value = vec![7; 24];
+        value.extend([4, 1, 2, 3, 4]);
+        value.extend([9; 16]);
+        let len = value.len() as u8;
+        let mut body = vec![0, 0, 0x00, 0x39, 0x00, 2 + len, 0x0d, len];
+        body.extend(value);
+        assert_eq!(preferred_id(&body), ConnectionId::new(&[1, 2, 3, 4]));
+        assert_eq!(max_streams_bidi(&body), Some(0));
     }
 
     #[test]
