@@ -77,7 +77,8 @@ pub(super) fn dispatch(
         Frame::PathChallenge(frame) => {
             // The answer goes out where the challenge came from (RFC 9000 §8.2.2).
             if let Some(index) = arrival_path(carrier.arrival, recovery, owners) {
-                owners.paths.on_challenge(index, frame.data);
+                let pto = recovery.pto();
+                owners.paths.on_challenge(now, index, frame.data, pto);
             }
             Ok(none)
         }

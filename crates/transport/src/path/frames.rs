@@ -1,5 +1,7 @@
 //! PATH_CHALLENGE and PATH_RESPONSE frames. RFC 9000 §8.2.
 
+use std::time::Duration;
+
 use courser_base::Time;
 use courser_wire::frame::{PathChallenge, PathResponse};
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
@@ -55,9 +57,25 @@ impl Paths {
     }
 
     /// Takes a PATH_CHALLENGE frame, which is answered on the path that it came on (§8.2.2).
-    pub(crate) fn on_challenge(&mut self, index: PathIndex, data: [u8; 8]) {
-        if let Some(path) = self.get_mut(index) {
-            path.validation.on_challenge(data);
+    ///
+    /// A peer that probes a path may soon move to it. A challenge beside the answer validates the
+    /// path before that, so that nothing limits what the peer is sent there. `pto` is the probe
+    /// timeout of the path in use.
+    pub(crate) fn on_challenge(
+        &mut self,
+        now: Time,
+        index: PathIndex,
+        data: [u8; 8],
+        pto: Duration,
+    ) {
+        let pto = self.validation_pto(pto);
+        let may_become_active = self.peer_may_move() && index != self.active;
+        let Some(path) = self.get_mut(index) else {
+            return;
+        };
+        path.validation.on_challenge(data);
+        if may_become_active && !path.amplification.is_validated() {
+            path.validation.start(now, pto);
         }
     }
 }
@@ -97,7 +115,7 @@ mod tests {
     #[test]
     fn a_response_is_written_once() {
         let mut paths = paths();
-        paths.on_challenge(0, [1; 8]);
+        paths.on_challenge(Time::ZERO, 0, [1; 8], Duration::ZERO);
         assert_eq!(write(&mut paths, 8), (0, Written::default()), "no room");
         let (len, written) = write(&mut paths, 100);
         assert_eq!((len, written.any, written.challenge), (9, true, false));
@@ -107,7 +125,7 @@ mod tests {
     #[test]
     fn a_response_and_a_challenge_share_a_packet() {
         let mut paths = paths();
-        paths.on_challenge(0, [1; 8]);
+        paths.on_challenge(Time::ZERO, 0, [1; 8], Duration::ZERO);
         paths
             .active_mut()
             .validation

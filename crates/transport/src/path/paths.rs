@@ -111,6 +111,11 @@ impl Paths {
         }
     }
 
+    /// Returns true if the peer may move at all, which servers do not.
+    pub(super) fn peer_may_move(&self) -> bool {
+        self.peer_moves != PeerMoves::Nowhere
+    }
+
     /// Returns true if the path in use leads to the address of the peer in the handshake.
     pub fn is_at_first_peer(&self) -> bool {
         self.active().tuple().peer == self.first.peer
