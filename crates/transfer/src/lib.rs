@@ -1,9 +1,10 @@
-//! The parts of a transfer that follow from a response, for programs that save responses to files.
+//! The parts of a transfer around its request, for programs that save responses to files.
 //!
 //! - [`Destination`] is the place of a body: standard output, a file, or a file that the server names.
 //!   [`Destination::open`] returns a [`Sink`].
 //! - [`has_rest`] checks that a response continues a download, and [`Backoff`] decides when a transfer is
 //!   tried again.
+//! - [`expand_url`] makes the URLs of a pattern with braces and brackets.
 //! - [`steps`] divides the time of a transfer into steps that add up to it.
 //!
 //! ```no_run
@@ -28,9 +29,11 @@ mod file_name;
 mod rest;
 mod retry;
 mod steps;
+mod url_pattern;
 
 pub use self::destination::{Destination, Sink, SinkError};
 pub use self::file_name::file_name;
 pub use self::rest::{RestError, has_rest};
 pub use self::retry::{Backoff, is_transient, retry_after};
 pub use self::steps::{Course, Step, steps};
+pub use self::url_pattern::{ExpandedUrl, UrlPatternError, expand_url};

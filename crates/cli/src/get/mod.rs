@@ -11,7 +11,6 @@ mod encoding;
 mod exit;
 mod facts;
 mod form;
-pub(crate) mod glob;
 mod message;
 mod prepared;
 mod progress;
@@ -26,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser_measure::sockets;
-use courser_transfer::Backoff;
+use courser_transfer::{Backoff, ExpandedUrl, expand_url};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -34,9 +33,8 @@ use self::args::Arguments;
 use self::cookies::Cookies;
 use self::destination::destination;
 use self::dump::Dump;
-use self::exit::{Failed, NO_CONNECTION, TIMED_OUT};
+use self::exit::{Failed, NO_CONNECTION, TIMED_OUT, URL_MALFORMED};
 use self::facts::Facts;
-use self::glob::Expanded;
 use self::prepared::Prepared;
 use self::progress::{Bar, Bars};
 use self::transfer::{Context, Done, Job};
@@ -113,8 +111,9 @@ fn jobs(arguments: &Arguments) -> Result<Vec<Job>, Failed> {
     let mut jobs = Vec::new();
     for (index, pattern) in arguments.all_urls().enumerate() {
         let all = match arguments.request.globoff {
-            true => vec![Expanded::plain(pattern)],
-            false => glob::expand(pattern)?,
+            true => vec![ExpandedUrl::plain(pattern)],
+            false => expand_url(pattern)
+                .map_err(|error| Failed::new(URL_MALFORMED, error.to_string()))?,
         };
         for expanded in all {
             let path = path_of(&expanded.url);

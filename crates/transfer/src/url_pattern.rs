@@ -1,18 +1,38 @@
 //! `{a,b}` and `[1-9]` in URLs.
 
-use super::exit::{Failed, URL_MALFORMED};
+use thiserror::Error;
 
 /// A URL made from a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Expanded {
-    pub(crate) url: String,
+pub struct ExpandedUrl {
+    /// The URL.
+    pub url: String,
     /// The values of the braces and brackets, for `#1` in file names.
-    pub(crate) parts: Vec<String>,
+    pub parts: Vec<String>,
 }
 
-impl Expanded {
+/// The reason why a pattern cannot be expanded.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum UrlPatternError {
+    /// A brace or a bracket has no meaning.
+    #[error("bad pattern in '{pattern}': {reason} (use --globoff to take it literally)")]
+    Malformed {
+        /// The whole pattern.
+        pattern: String,
+        /// The brace or bracket, and the forms that are allowed.
+        reason: String,
+    },
+    /// There would be too many URLs.
+    #[error("'{pattern}' expands to more than {MAX_URLS} URLs")]
+    TooMany {
+        /// The whole pattern.
+        pattern: String,
+    },
+}
+
+impl ExpandedUrl {
     /// Returns a URL without braces and brackets.
-    pub(crate) fn plain(url: &str) -> Self {
+    pub fn plain(url: &str) -> Self {
         Self {
             url: url.to_owned(),
             parts: Vec::new(),
@@ -20,7 +40,7 @@ impl Expanded {
     }
 
     /// Replaces `#1` and so on in a file name.
-    pub(crate) fn name(&self, template: &str) -> String {
+    pub fn name(&self, template: &str) -> String {
         let mut name = String::new();
         let mut rest = template;
         while let Some((before, behind)) = rest.split_once('#') {
@@ -43,9 +63,13 @@ impl Expanded {
     }
 }
 
-/// Returns all URLs of a pattern. The last brace or bracket changes first.
-pub(crate) fn expand(pattern: &str) -> Result<Vec<Expanded>, Failed> {
-    let mut all = vec![Expanded::plain("")];
+/// Returns all URLs of a pattern, as curl does. The last brace or bracket changes first.
+///
+/// # Errors
+/// Returns an error if a brace or bracket is not closed or contains no range, or there are more than
+/// 100 000 URLs.
+pub fn expand_url(pattern: &str) -> Result<Vec<ExpandedUrl>, UrlPatternError> {
+    let mut all = vec![ExpandedUrl::plain("")];
     let mut rest = pattern;
     loop {
         let end = rest.find(['{', '[']).unwrap_or(rest.len());
@@ -56,12 +80,11 @@ pub(crate) fn expand(pattern: &str) -> Result<Vec<Expanded>, Failed> {
         if behind.is_empty() {
             return Ok(all);
         }
-        let (choices, next) = match place(behind).map_err(|why| {
-            Failed::new(
-                URL_MALFORMED,
-                format!("bad pattern in '{pattern}': {why} (use --globoff to take it literally)"),
-            )
-        })? {
+        let found = place(behind).map_err(|reason| UrlPatternError::Malformed {
+            pattern: pattern.to_owned(),
+            reason,
+        })?;
+        let (choices, next) = match found {
             Place::Choices(choices, next) => (choices, next),
             Place::Text(next) => {
                 // The brackets of an IPv6 address are literal.
@@ -73,8 +96,9 @@ pub(crate) fn expand(pattern: &str) -> Result<Vec<Expanded>, Failed> {
             }
         };
         if all.len().saturating_mul(choices.len()) > MAX_URLS {
-            let text = format!("'{pattern}' expands to more than {MAX_URLS} URLs");
-            return Err(Failed::new(URL_MALFORMED, text));
+            return Err(UrlPatternError::TooMany {
+                pattern: pattern.to_owned(),
+            });
         }
         all = all
             .iter()
@@ -84,7 +108,7 @@ pub(crate) fn expand(pattern: &str) -> Result<Vec<Expanded>, Failed> {
     }
 }
 
-fn with(expanded: &Expanded, choice: &str) -> Expanded {
+fn with(expanded: &ExpandedUrl, choice: &str) -> ExpandedUrl {
     let mut expanded = expanded.clone();
     expanded.url.push_str(choice);
     expanded.parts.push(choice.to_owned());
@@ -159,7 +183,7 @@ mod tests {
     use super::*;
 
     fn urls(pattern: &str) -> Vec<String> {
-        let all = expand(pattern).expect(pattern);
+        let all = expand_url(pattern).expect(pattern);
         all.into_iter().map(|expanded| expanded.url).collect()
     }
 
@@ -194,15 +218,15 @@ mod tests {
             "[1-999999999]",
             "[b-a]",
         ] {
-            let failed = expand(pattern).expect_err(pattern);
-            assert_eq!(failed.code, URL_MALFORMED, "{pattern}");
+            let error = expand_url(pattern).expect_err(pattern).to_string();
+            assert!(error.contains(pattern), "{error}");
         }
-        assert!(expand("[1-1000][1-1000]").is_err());
+        assert!(expand_url("[1-1000][1-1000]").is_err());
     }
 
     #[test]
     fn names_of_files_take_parts() {
-        let all = expand("http://{a,b}/[1-2]").expect("a pattern");
+        let all = expand_url("http://{a,b}/[1-2]").expect("a pattern");
         assert_eq!(all[1].name("#1_#2.txt"), "a_2.txt");
         assert_eq!(all[1].name("#3#x#"), "#3#x#");
     }
