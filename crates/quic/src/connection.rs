@@ -235,7 +235,7 @@ impl Connection {
         self.read(transport::Connection::handshake_data)?
     }
 
-    /// Returns the state of the early data (0-RTT); see [`Connecting::early`].
+    /// Returns the state of the early data (0-RTT); see [`Connecting::early`](crate::Connecting::early).
     pub fn early_data(&self) -> EarlyData {
         self.read(|connection| connection.stats().early_data)
             .unwrap_or_default()
@@ -244,7 +244,7 @@ impl Connection {
     /// Waits until the handshake is complete, and returns the fate of the early data.
     ///
     /// From then on the peer is one that the TLS configuration accepts, and no data is a replay.
-    /// Before that, a connection from [`Connecting::early`] may be with an attacker who repeats what
+    /// Before that, a connection from [`Connecting::early`](crate::Connecting::early) may be with an attacker who repeats what
     /// a client has sent. Ready at once on other connections. A completed handshake counts even if
     /// the peer has left since.
     ///

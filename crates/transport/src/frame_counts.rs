@@ -53,20 +53,49 @@ pub struct FrameCounts {
     pub immediate_ack: u64,
 }
 
-impl FrameCounts {
+/// The numbers as a connection stores them: 32 bits are enough for frames that are rare.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FrameTally {
+    pub(crate) ping: u32,
+    pub(crate) ack: u64,
+    pub(crate) reset_stream: u32,
+    pub(crate) reset_stream_at: u32,
+    pub(crate) stop_sending: u32,
+    pub(crate) crypto: u32,
+    pub(crate) new_token: u32,
+    pub(crate) stream: u64,
+    pub(crate) max_data: u32,
+    pub(crate) max_stream_data: u32,
+    pub(crate) max_streams: u32,
+    pub(crate) data_blocked: u32,
+    pub(crate) stream_data_blocked: u32,
+    pub(crate) streams_blocked: u32,
+    pub(crate) new_connection_id: u32,
+    pub(crate) retire_connection_id: u32,
+    pub(crate) path_challenge: u32,
+    pub(crate) path_response: u32,
+    pub(crate) connection_close: u32,
+    pub(crate) handshake_done: u32,
+    pub(crate) datagram: u64,
+    pub(crate) ack_frequency: u32,
+    pub(crate) immediate_ack: u32,
+}
+
+impl FrameTally {
     /// Counts a received frame.
     #[inline]
     pub(crate) fn on_received(&mut self, frame: &Frame<'_>) {
         let count = match frame {
             Frame::Padding(_) => return,
+            Frame::Stream(_) => return self.stream += 1,
+            Frame::Ack(_) => return self.ack += 1,
+            Frame::Datagram(_) => return self.datagram += 1,
             Frame::Ping => &mut self.ping,
-            Frame::Ack(_) => &mut self.ack,
             Frame::ResetStream(_) => &mut self.reset_stream,
             Frame::ResetStreamAt(_) => &mut self.reset_stream_at,
             Frame::StopSending(_) => &mut self.stop_sending,
             Frame::Crypto(_) => &mut self.crypto,
             Frame::NewToken(_) => &mut self.new_token,
-            Frame::Stream(_) => &mut self.stream,
             Frame::MaxData(_) => &mut self.max_data,
             Frame::MaxStreamData(_) => &mut self.max_stream_data,
             Frame::MaxStreams(_) => &mut self.max_streams,
@@ -79,10 +108,39 @@ impl FrameCounts {
             Frame::PathResponse(_) => &mut self.path_response,
             Frame::ConnectionClose(_) => &mut self.connection_close,
             Frame::HandshakeDone => &mut self.handshake_done,
-            Frame::Datagram(_) => &mut self.datagram,
             Frame::AckFrequency(_) => &mut self.ack_frequency,
             Frame::ImmediateAck => &mut self.immediate_ack,
         };
-        *count += 1;
+        *count = count.saturating_add(1);
+    }
+}
+
+impl From<FrameTally> for FrameCounts {
+    fn from(tally: FrameTally) -> Self {
+        Self {
+            ping: tally.ping.into(),
+            ack: tally.ack,
+            reset_stream: tally.reset_stream.into(),
+            reset_stream_at: tally.reset_stream_at.into(),
+            stop_sending: tally.stop_sending.into(),
+            crypto: tally.crypto.into(),
+            new_token: tally.new_token.into(),
+            stream: tally.stream,
+            max_data: tally.max_data.into(),
+            max_stream_data: tally.max_stream_data.into(),
+            max_streams: tally.max_streams.into(),
+            data_blocked: tally.data_blocked.into(),
+            stream_data_blocked: tally.stream_data_blocked.into(),
+            streams_blocked: tally.streams_blocked.into(),
+            new_connection_id: tally.new_connection_id.into(),
+            retire_connection_id: tally.retire_connection_id.into(),
+            path_challenge: tally.path_challenge.into(),
+            path_response: tally.path_response.into(),
+            connection_close: tally.connection_close.into(),
+            handshake_done: tally.handshake_done.into(),
+            datagram: tally.datagram,
+            ack_frequency: tally.ack_frequency.into(),
+            immediate_ack: tally.immediate_ack.into(),
+        }
     }
 }

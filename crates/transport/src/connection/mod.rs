@@ -251,7 +251,7 @@ impl Connection {
             data_received: streams.data_received,
             datagrams: self.datagrams.stats(),
             frames_sent: self.recovery.frames_sent(),
-            frames_received: self.counters.frames_received,
+            frames_received: self.counters.frames_received.into(),
             ecn_sent: recovery.ecn_sent,
             ecn_received: self.counters.ecn_received,
             ce_received: self.counters.ecn_received.ce,

@@ -9,7 +9,7 @@ pub use crate::recovery::stats::PathStats;
 
 use crate::build::transmit::Transmit;
 use crate::datagram::DatagramStats;
-use crate::frame_counts::FrameCounts;
+use crate::frame_counts::{FrameCounts, FrameTally};
 use crate::handshake::EarlyData;
 
 /// Datagrams and bytes in one direction.
@@ -41,7 +41,7 @@ pub(super) struct Counters {
     pub(super) packets_received: u64,
     pub(super) packets_dropped: u64,
     pub(super) ack_eliciting_received: u64,
-    pub(super) frames_received: FrameCounts,
+    pub(super) frames_received: FrameTally,
     pub(super) ecn_received: EcnCounts,
     pub(super) handshake_time: Option<Duration>,
 }

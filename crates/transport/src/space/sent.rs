@@ -4,7 +4,7 @@ use courser_base::Time;
 use courser_wire::{Direction, StreamId};
 
 use crate::datagram::DatagramId;
-use crate::frame_counts::FrameCounts;
+use crate::frame_counts::{FrameCounts, FrameTally};
 
 /// A frame whose owner is notified when its packet is acknowledged or lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,23 +151,23 @@ impl SentFrame {
 
     /// Counts the frame in the counts of its type.
     #[inline]
-    fn count(self, counts: &mut FrameCounts) {
+    fn count(self, counts: &mut FrameTally) {
         let count = match self {
             // The frame that makes the probe ack-eliciting has a record of its own.
             Self::MtuProbe { .. } => return,
+            Self::Stream { .. } => return counts.stream += 1,
+            Self::Ack { .. } => return counts.ack += 1,
+            Self::TrackedDatagram { .. } => return counts.datagram += 1,
             Self::Datagrams { count } => {
                 counts.datagram += u64::from(count);
                 return;
             }
-            Self::TrackedDatagram { .. } => &mut counts.datagram,
             Self::Ping | Self::MeasuredPing { .. } => &mut counts.ping,
-            Self::Ack { .. } => &mut counts.ack,
             Self::ResetStream { .. } => &mut counts.reset_stream,
             Self::ResetStreamAt { .. } => &mut counts.reset_stream_at,
             Self::StopSending { .. } => &mut counts.stop_sending,
             Self::Crypto { .. } => &mut counts.crypto,
             Self::NewToken => &mut counts.new_token,
-            Self::Stream { .. } => &mut counts.stream,
             Self::MaxData { .. } => &mut counts.max_data,
             Self::MaxStreamData { .. } => &mut counts.max_stream_data,
             Self::MaxStreams { .. } => &mut counts.max_streams,
@@ -182,7 +182,7 @@ impl SentFrame {
             Self::AckFrequency { .. } => &mut counts.ack_frequency,
             Self::ImmediateAck => &mut counts.immediate_ack,
         };
-        *count += 1;
+        *count = count.saturating_add(1);
     }
 }
 
@@ -291,7 +291,7 @@ impl SentFrames {
 pub struct FrameLists {
     current: SentFrames,
     pool: Pool,
-    counts: FrameCounts,
+    counts: FrameTally,
 }
 
 #[derive(Debug, Default)]
@@ -322,7 +322,7 @@ impl FrameLists {
 
     /// Returns the numbers of frames so far.
     pub(crate) fn counts(&self) -> FrameCounts {
-        self.counts
+        self.counts.into()
     }
 
     /// Counts a CONNECTION_CLOSE, which needs no record.
