@@ -16,7 +16,7 @@ use super::names::ByName;
 /// Selects the certificate of every handshake.
 #[derive(Debug)]
 pub(crate) enum Resolver {
-    /// One of these certificates, by name.
+    /// Several certificates, chosen by name.
     Held(ArcSwap<ByName>),
     /// A custom resolver.
     OfUser(Arc<dyn ResolvesServerCert>),

@@ -109,7 +109,7 @@ impl HeaderBits {
     }
 }
 
-/// One of this many connections does not take part in the spin bit (RFC 9000 §17.4).
+/// Divisor of the connections: one in so many does not take part in the spin bit (RFC 9000 §17.4).
 const EXCLUDED: u64 = 16;
 
 #[cfg(test)]
