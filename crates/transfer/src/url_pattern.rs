@@ -15,7 +15,10 @@ pub struct ExpandedUrl {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum UrlPatternError {
     /// A brace or a bracket has no meaning.
-    #[error("bad pattern in '{pattern}': {reason} (use --globoff to take it literally)")]
+    #[error(
+        "bad pattern in '{}': {reason} (use --globoff to take it literally)",
+        pattern.escape_debug()
+    )]
     Malformed {
         /// The whole pattern.
         pattern: String,
@@ -23,7 +26,7 @@ pub enum UrlPatternError {
         reason: String,
     },
     /// There would be too many URLs.
-    #[error("'{pattern}' expands to more than {MAX_URLS} URLs")]
+    #[error("'{}' expands to more than {MAX_URLS} URLs", pattern.escape_debug())]
     TooMany {
         /// The whole pattern.
         pattern: String,
@@ -139,7 +142,8 @@ fn place(text: &str) -> Result<Place<'_>, String> {
 
 /// Reads a range: `1-9`, `001-100:10`, `a-z`.
 fn range(text: &str) -> Result<Vec<String>, String> {
-    let wrong = || format!("'[{text}]' is not a range such as [1-9], [01-20:2] or [a-z]");
+    let shown = text.escape_debug();
+    let wrong = || format!("'[{shown}]' is not a range such as [1-9], [01-20:2] or [a-z]");
     let (range, step) = text.split_once(':').unwrap_or((text, "1"));
     let step: usize = step
         .parse()
@@ -169,7 +173,7 @@ fn range(text: &str) -> Result<Vec<String>, String> {
     }
     let count = (to - from) / step as u64;
     if count >= MAX_URLS as u64 {
-        return Err(format!("'[{text}]' has more than {MAX_URLS} numbers"));
+        return Err(format!("'[{shown}]' has more than {MAX_URLS} numbers"));
     }
     let numbers = (from..=to).step_by(step);
     Ok(numbers.map(|number| format!("{number:0width$}")).collect())
@@ -222,6 +226,8 @@ mod tests {
             assert!(error.contains(pattern), "{error}");
         }
         assert!(expand_url("[1-1000][1-1000]").is_err());
+        let error = expand_url("[a\nb]").expect_err("no range").to_string();
+        assert_eq!(error.lines().count(), 1, "{error}");
     }
 
     #[test]
