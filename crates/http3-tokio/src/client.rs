@@ -240,7 +240,7 @@ impl Client {
             Err(error) => {
                 // Nothing was sent to a server that has closed the connection.
                 let is_gone = matches!(&error, ConnectionError::ApplicationClosed { .. });
-                let error = Error::from(error);
+                let error = self.unsent(Failure::from(error));
                 return Err(match is_gone && error.is_clean_close() {
                     true => Error::GoingAway,
                     false => error,
@@ -255,13 +255,14 @@ impl Client {
             let _ = outgoing.send.set_priority(level);
         }
         let mut head = Vec::with_capacity(256);
-        self.0.drive(|state| {
+        let encoded = self.0.drive(|state| {
             if state.http.peer_goes_away() {
                 return Ok(Err(Error::GoingAway));
             }
             let encoded = state.http.encode(stream.value(), &fields, &mut head);
             Ok(encoded.map_err(Into::into))
-        })??;
+        });
+        encoded.map_err(|error| self.unsent(self.0.failure_of(error)))??;
         let registry = &self.0.datagrams;
         let datagrams = registry.is_enabled().then(|| {
             registry.open(self.0.now(), stream.value());
@@ -333,6 +334,15 @@ impl Client {
                 .drive(|state| Ok(state.http.check_request(parts)))??;
         }
         Ok(())
+    }
+
+    /// Returns the error of a request on a connection that ended before any of it was sent. Refused
+    /// early data ends the connection of HTTP/3.
+    fn unsent(&self, failure: Failure) -> Error {
+        match self.0.quic.early_data() {
+            EarlyData::Rejected => Error::EarlyDataRejected,
+            _ => failure.into(),
+        }
     }
 
     /// Turns the error of a request that a GOAWAY excludes into `GoingAway`: it was not processed.

@@ -138,7 +138,7 @@ impl Incoming {
             // The connection is closed, perhaps by another request.
             Scope::Connection => self.message.on_connection_lost(),
         }
-        error.into()
+        self.guard.failure_of(error)
     }
 
     /// Ends the message because the peer has reset the stream or the connection is lost.

@@ -44,7 +44,8 @@ impl Outgoing {
         let stream = self.send.id().value();
         let mut out = Vec::with_capacity(256);
         self.guard
-            .drive(|state| Ok(state.http.encode(stream, fields, &mut out)))??;
+            .drive(|state| Ok(state.http.encode(stream, fields, &mut out)))
+            .map_err(|error| self.guard.failure_of(error))??;
         Ok(out)
     }
 
@@ -56,9 +57,9 @@ impl Outgoing {
     /// Counts the request as cancelled by the peer.
     pub(super) fn on_given_up(&self) -> Result<(), Failure> {
         let (now, stream) = (self.guard.now(), self.send.id().value());
-        Ok(self
-            .guard
-            .drive(|state| state.http.on_given_up(now, stream))?)
+        self.guard
+            .drive(|state| state.http.on_given_up(now, stream))
+            .map_err(|error| self.guard.failure_of(error))
     }
 
     /// Ends the message. All bytes written are still delivered.

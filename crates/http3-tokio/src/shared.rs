@@ -168,6 +168,15 @@ impl Shared {
         }
     }
 
+    /// Returns the failure of a call of the shared state. If the connection was over before the
+    /// call, the transport has the reason.
+    pub(super) fn failure_of(&self, error: http3::Error) -> Failure {
+        match self.quic.close_reason().filter(|_| error == OVER) {
+            Some(reason) => Failure::Connection(reason),
+            None => error.into(),
+        }
+    }
+
     /// Does the work that follows a call of the shared state that returned `error`. The result of
     /// the call does not pass through here, because it may be large.
     fn after(&self, mut state: MutexGuard<'_, State>, error: Option<http3::Error>) {

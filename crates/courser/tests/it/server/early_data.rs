@@ -150,9 +150,10 @@ async fn requests_in_refused_early_data_are_not_processed() {
     let client = Client::met(&running).await;
     let http = client.early(&running).await;
     match ask(&http, Method::GET, "/search").await {
-        // The handshake was complete first.
+        // The handshake was complete first, and the request left before the connection was closed.
         Ok((_, text)) => assert_eq!(text, "late"),
         Err(error @ h3::Error::EarlyDataRejected) => assert!(error.is_unprocessed()),
+        // The same, and it was closed before the response.
         Err(error) => assert!(matches!(error, h3::Error::Connection(_)), "{error:?}"),
     }
 }
