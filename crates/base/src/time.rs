@@ -26,6 +26,15 @@ impl Time {
         self.0
     }
 
+    /// Returns the earlier of two times that may be missing. Connections ask for the next of their
+    /// timers several times per request, and chained iterators take ten times as long.
+    pub fn earliest(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
     /// Returns the duration from `earlier` to `self`, or zero if `earlier` is later.
     pub fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -68,6 +77,15 @@ mod tests {
     #[test]
     fn addition_saturates_at_the_latest_time() {
         assert_eq!(Time::from_nanos(5) + Duration::MAX, Time::MAX);
+    }
+
+    #[test]
+    fn a_missing_time_is_never_the_earliest() {
+        let [soon, late] = [Time::from_nanos(5), Time::from_nanos(9)].map(Some);
+        assert_eq!(Time::earliest(None, None), None);
+        assert_eq!(Time::earliest(late, None), late);
+        assert_eq!(Time::earliest(None, late), late);
+        assert_eq!(Time::earliest(late, soon), soon);
     }
 
     #[test]

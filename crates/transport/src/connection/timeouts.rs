@@ -30,29 +30,29 @@ impl Connection {
         let handshake = self
             .handshake
             .deadline(self.idle.heard(), path.is_validated());
-        let named = |at: Option<Time>, timer| at.map(|at| (at, timer));
-        [
-            loss,
-            named(self.acknowledger.next_timeout(), Timer::Ack),
-            named(self.recovery.paced_until(), Timer::Pacing),
-            named(self.idle.deadline(self.recovery.pto()), Timer::Idle),
-            named(
-                keep_alive_at(&self.life, &self.idle, &self.recovery, &self.streams),
-                Timer::KeepAlive,
-            ),
-            named(
-                credit_request_at(&self.life, &self.idle, &self.recovery, &self.streams),
-                Timer::Credit,
-            ),
-            named(handshake, Timer::Handshake),
-            named(self.paths.next_timeout(), Timer::PathValidation),
-            named(self.protection.next_timeout(), Timer::KeyDiscard),
-            named(self.streams.next_timeout(), Timer::Streams),
-            named(self.datagrams.next_timeout(), Timer::Datagrams),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let keep_alive = keep_alive_at(&self.life, &self.idle, &self.recovery, &self.streams);
+        let credit = credit_request_at(&self.life, &self.idle, &self.recovery, &self.streams);
+        // Compared one by one, because a list of them takes four times as long, several times per
+        // request. Of timers at the same time, the first one is named.
+        let mut next = loss;
+        let mut consider = |at: Option<Time>, timer| {
+            if let Some(at) = at
+                && next.is_none_or(|(earliest, _)| at < earliest)
+            {
+                next = Some((at, timer));
+            }
+        };
+        consider(self.acknowledger.next_timeout(), Timer::Ack);
+        consider(self.recovery.paced_until(), Timer::Pacing);
+        consider(self.idle.deadline(self.recovery.pto()), Timer::Idle);
+        consider(keep_alive, Timer::KeepAlive);
+        consider(credit, Timer::Credit);
+        consider(handshake, Timer::Handshake);
+        consider(self.paths.next_timeout(), Timer::PathValidation);
+        consider(self.protection.next_timeout(), Timer::KeyDiscard);
+        consider(self.streams.next_timeout(), Timer::Streams);
+        consider(self.datagrams.next_timeout(), Timer::Datagrams);
+        next
     }
 
     /// Runs what is due at `now`.

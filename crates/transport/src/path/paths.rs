@@ -296,11 +296,12 @@ impl Paths {
 
     /// Returns the time at which the first timer of a validation expires.
     pub fn next_timeout(&self) -> Option<Time> {
-        self.table
-            .iter()
-            .flat_map(|path| [path.validation.next_timeout(), path.expires_at])
-            .flatten()
-            .min()
+        let mut next = None;
+        for path in &self.table {
+            let due = Time::earliest(path.validation.next_timeout(), path.expires_at);
+            next = Time::earliest(next, due);
+        }
+        next
     }
 
     /// Runs what is due.

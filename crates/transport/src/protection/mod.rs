@@ -405,10 +405,7 @@ impl PacketProtection {
     /// Time at which the previous receive key or the key of 0-RTT packets is erased.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let early = self.zero_rtt.as_ref().and_then(|keys| keys.drop_at());
-        [self.one_rtt.drop_previous_at, early]
-            .into_iter()
-            .flatten()
-            .min()
+        Time::earliest(self.one_rtt.drop_previous_at, early)
     }
 
     /// Erases the previous receive key if it is time. Returns true if the key of 0-RTT packets is to

@@ -278,9 +278,11 @@ impl Streams {
     /// Returns the time for [`Streams::on_timeout`], at which places of cancelled streams become
     /// free (attack limit K15) or the deadline of a stream passes.
     pub fn next_timeout(&self) -> Option<Time> {
-        let places = self.peer.iter().filter_map(PeerStreams::next_timeout);
-        let deadline = self.deadlines.as_ref().and_then(|it| it.next());
-        places.chain(deadline).min()
+        let mut next = self.deadlines.as_ref().and_then(|it| it.next());
+        for peer in &self.peer {
+            next = Time::earliest(next, peer.next_timeout());
+        }
+        next
     }
 
     /// Lets the peer open streams in place of cancelled ones whose time has come, and resets
