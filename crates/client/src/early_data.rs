@@ -16,7 +16,7 @@ use super::error::Error;
 pub(super) struct Remembered(Arc<Mutex<HashMap<Server, h3::Settings>>>);
 
 /// A server, as its tickets are stored: by name and port.
-type Server = (String, u16);
+pub(super) type Server = (String, u16);
 
 impl Remembered {
     /// Returns the settings of a server.
@@ -34,7 +34,13 @@ impl Remembered {
         });
     }
 
-    fn put(&self, server: Server, settings: h3::Settings) {
+    /// Forgets a server that has refused early data, so that the next connection to it has none.
+    pub(super) fn forget(&self, name: &str, port: u16) {
+        self.0.lock().remove(&(name.to_owned(), port));
+    }
+
+    /// Remembers the settings of a server.
+    pub(super) fn put(&self, server: Server, settings: h3::Settings) {
         let mut all = self.0.lock();
         if all.len() >= MOST_SERVERS && !all.contains_key(&server) {
             // Their next connections are not early.
@@ -44,7 +50,8 @@ impl Remembered {
     }
 }
 
-/// Waits for the handshake, unless it is complete or the request may be replayed (RFC 8470 §4).
+/// Waits for the handshake of a connection that was used before its end, unless the request may be
+/// replayed (RFC 8470 §4).
 ///
 /// # Errors
 /// Returns an error if the server refuses the early data: the connection is over.
@@ -71,6 +78,15 @@ mod tests {
 
     #[test]
     fn settings_of_a_bounded_number_of_servers_are_remembered() {
+        let remembered = Remembered::default();
+        let most = u16::try_from(MOST_SERVERS).expect("small");
+        let put = |port| remembered.put(("localhost".to_owned(), port), h3::Settings::default());
+        (1..=most).for_each(put);
+        assert!((1..=most).all(|port| remembered.get("localhost", port).is_some()));
+        put(1);
+        assert_eq!(remembered.0.lock().len(), MOST_SERVERS, "a known one");
+        put(most + 1);
+        assert_eq!(remembered.0.lock().len(), 1, "one above limit K154");
         let remembered = Remembered::default();
         for port in 0..1000 {
             remembered.put(("localhost".to_owned(), port), h3::Settings::default());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use courser_http3_tokio::hooks;
 use courser_http3_tokio::{OnInterim, Protocol};
+use courser_quic::EarlyData;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Uri, Version};
@@ -17,7 +18,7 @@ use super::link::{Established, Facts, Link, Proxied};
 use super::origin::Origin;
 use super::pool::{Dialing, Key};
 use super::request_body::RequestBody;
-use super::timing::Timing;
+use super::timing::{EarlyRequest, Timing};
 
 /// Sends a request to its origin.
 pub(super) async fn exchange(
@@ -36,7 +37,9 @@ pub(super) async fn exchange(
         timing.request_started = Some(timing.elapsed());
         let head = head_for(&parts, &origin, &facts)?;
         let request = Request::from_parts(head, body);
+        // Requests with other methods wait for the handshake.
         let early = established.link.early();
+        let early = early.filter(|_| parts.method.is_safe());
         let error = match send(core, &key, established, request, &mut timing).await {
             Ok(response) => {
                 core.on_response(&origin, response.headers());
@@ -47,6 +50,7 @@ pub(super) async fn exchange(
                     && let Some(again) = replay.restart()
                 {
                     let _ = quic.authenticated().await;
+                    timing.early_data = Some(EarlyRequest::TooEarly);
                     body = again;
                     timing.retries += 1;
                     continue;
@@ -62,7 +66,16 @@ pub(super) async fn exchange(
                 )
                 .unprocessed(true)
             }
-            Err(error) => error,
+            Err(error) => {
+                if early.is_some_and(|quic| quic.early_data() == EarlyData::Rejected) {
+                    timing.early_data = Some(EarlyRequest::Rejected);
+                    if let Some(remembered) = &core.early_data {
+                        // Other tickets of this server may be as useless.
+                        remembered.forget(origin.host(), facts.remote.port());
+                    }
+                }
+                error
+            }
         };
         if error.is_stale() || error.is_unprocessed() {
             core.pool.remove(&key, &facts);
@@ -211,9 +224,15 @@ async fn send(
     let response = match &mut established.link {
         Link::Http3(client) => {
             let quic = client.quic().clone();
-            wait_if_unsafe(&quic, request.method()).await?;
+            if established.facts.is_early() {
+                wait_if_unsafe(&quic, request.method()).await?;
+            }
+            let is_early = quic.early_data() == EarlyData::Offered;
             let response = client.send(request).await.map_err(Error::of_h3)?;
             head(timing);
+            if is_early && response.status() != StatusCode::TOO_EARLY {
+                timing.early_data = Some(EarlyRequest::Accepted);
+            }
             timing.quic = Some(quic.stats());
             response.map(|body| Body::http3(body, quic, timing.clone()))
         }

@@ -38,6 +38,7 @@ mod family;
 mod link;
 mod origin;
 mod pool;
+mod preparation;
 mod proxy;
 mod race;
 mod redirect;
@@ -77,7 +78,7 @@ pub use self::redirect::Redirect;
 #[cfg(feature = "dns")]
 pub use self::resolve::DnsResolver;
 pub use self::resolve::{Resolve, Resolving, ServiceRecord, SystemResolver};
-pub use self::timing::{Attempt, Outcome, Timing};
+pub use self::timing::{Attempt, EarlyRequest, Outcome, Timing};
 pub use self::version::HttpVersion;
 
 use self::core::Core;
@@ -163,6 +164,23 @@ impl Client {
         for endpoint in self.0.quic.open() {
             endpoint.network_changed();
         }
+    }
+
+    /// Connects to the server of `uri` and closes the connection, so that the next request to it can be
+    /// sent in early data. Takes two round trips. Tickets of earlier connections of this client serve
+    /// the same purpose.
+    ///
+    /// Returns false if early data cannot follow: it is [off](ClientBuilder::early_data), or the server
+    /// sends no HTTP/3 settings. Returns true for servers that issue no tickets for early data too;
+    /// [`Timing::early_data`] has the result.
+    ///
+    /// # Errors
+    /// The errors of connecting, and [`ErrorKind::Url`] if `uri` has no host.
+    ///
+    /// # Cancel safety
+    /// Dropping the future abandons the connection.
+    pub async fn prepare_early_data(&self, uri: &Uri) -> Result<bool, Error> {
+        preparation::prepare(&self.0, &Origin::of(uri)?).await
     }
 
     /// Closes all QUIC connections and waits until the servers have been notified, which takes a

@@ -86,6 +86,11 @@ impl Link {
 }
 
 impl Facts {
+    /// Returns true for a QUIC connection that was used before its handshake was complete.
+    pub(super) fn is_early(&self) -> bool {
+        self.version == http::Version::HTTP_3 && self.quic_complete.is_none()
+    }
+
     /// Adds the data of the connection to a timing. The times of its creation are included only if
     /// it was made for that request.
     pub(super) fn tell(&self, timing: &mut Timing, is_reused: bool) {

@@ -23,7 +23,8 @@ pub struct Timing {
     pub tcp_connect: Option<Duration>,
     /// Time at which the TLS handshake over TCP was complete.
     pub tls_handshake: Option<Duration>,
-    /// Time at which the QUIC handshake, which includes TLS, was complete.
+    /// Time at which the QUIC handshake, which includes TLS, was complete. `None` if the connection
+    /// was used for early data before.
     pub quic_handshake: Option<Duration>,
     /// Time at which the request was passed to a connection.
     pub request_started: Option<Duration>,
@@ -42,6 +43,9 @@ pub struct Timing {
     pub is_reused: bool,
     /// True if TLS resumed an earlier session.
     pub is_resumed: bool,
+    /// The fate of the early data (0-RTT) that the request was sent in, if it was; see
+    /// [`ClientBuilder::early_data`](super::ClientBuilder::early_data).
+    pub early_data: Option<EarlyRequest>,
     /// True if the request went through a proxy.
     pub is_proxied: bool,
     /// Connection attempts for this request, in order. At most one of them has won.
@@ -50,6 +54,30 @@ pub struct Timing {
     pub retries: u32,
     /// The counters of the QUIC connection at this moment.
     pub quic: Option<ConnectionStats>,
+}
+
+/// The fate of a request that left in early data (0-RTT).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum EarlyRequest {
+    /// The server has answered it.
+    Accepted,
+    /// The server has refused the early data of the connection, and the request was sent again on
+    /// another one.
+    Rejected,
+    /// The server has answered with `425 Too Early`, and the request was sent again once the handshake
+    /// was complete.
+    TooEarly,
+}
+
+impl std::fmt::Display for EarlyRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Accepted => "accepted",
+            Self::Rejected => "rejected",
+            Self::TooEarly => "too early",
+        })
+    }
 }
 
 /// A connection attempt.
@@ -96,6 +124,7 @@ impl Timing {
             local: None,
             is_reused: false,
             is_resumed: false,
+            early_data: None,
             is_proxied: false,
             attempts: Vec::new(),
             retries: 0,

@@ -35,6 +35,7 @@ pub use courser_client::DnsResolver;
 pub use courser_client::fuzzing;
 #[doc(inline)]
 pub use courser_client::{
-    Attempt, Body, Client, ClientBuilder, Error, ErrorKind, Family, HttpVersion, Origin, Outcome,
-    Proxy, Redirect, Resolve, Resolving, ServiceRecord, SystemResolver, Timing, Transport,
+    Attempt, Body, Client, ClientBuilder, EarlyRequest, Error, ErrorKind, Family, HttpVersion,
+    Origin, Outcome, Proxy, Redirect, Resolve, Resolving, ServiceRecord, SystemResolver, Timing,
+    Transport,
 };

@@ -56,8 +56,8 @@
 
 #[doc(inline)]
 pub use courser_http3_tokio::{
-    ALPN, Body, Capsule, Capsules, Client, Code, Config, DatagramError, Datagrams, Empty, Error,
-    FieldLimits, HttpService, Interim, InterimError, InterimOutcome, OnInterim, OnUpgrade, Origin,
-    Priority, Protocol, Received, Respond, Serve, ServerConnection, Settings, Unresolved, Upgraded,
-    serve, upgrade,
+    ALPN, Body, Capsule, Capsules, Client, Code, Config, DatagramError, Datagrams, EarlyData,
+    Empty, Error, FieldLimits, HttpService, Interim, InterimError, InterimOutcome, OnInterim,
+    OnUpgrade, Origin, Priority, Protocol, Received, Respond, Serve, ServerConnection, Settings,
+    Unresolved, Upgraded, serve, upgrade,
 };

@@ -130,7 +130,7 @@ where
 
 /// Returns true for early data. RFC 8470 §5.1: any intermediary may have added the field, even
 /// twice.
-fn is_early<B>(request: &Request<B>) -> bool {
+pub(super) fn is_early<B>(request: &Request<B>) -> bool {
     request.extensions().get::<EarlyData>().is_some()
         || request
             .headers()

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use tower_service::Service;
 
 use super::TooEarly;
 use super::body::Body;
+use super::early_data;
 use super::held::{HeldContent, Paced};
 use super::limits::Limits;
 use super::pace::BodyRate;
@@ -154,9 +156,15 @@ impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
 
     fn call(&mut self, request: Request<h3::Body>) -> Self::Future {
         let in_flight = self.open.begin_request(cost(&request));
-        let policy = self.early_requests.as_ref();
-        if policy.is_some_and(|policy| policy.refuses(&request)) {
-            return Answering::refused(in_flight, StatusCode::TOO_EARLY);
+        if let Some(policy) = &self.early_requests
+            && early_data::is_early(&request)
+        {
+            let tally = &self.open.tally;
+            if policy.refuses(&request) {
+                tally.requests_too_early.fetch_add(1, Relaxed);
+                return Answering::refused(in_flight, StatusCode::TOO_EARLY);
+            }
+            tally.early_requests.fetch_add(1, Relaxed);
         }
         let request = self.prepare(request);
         let readying = self.readying.take();

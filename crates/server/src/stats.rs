@@ -43,6 +43,12 @@ pub struct ServerStats {
     /// Connections closed because their requests held most when there was no memory for others, or
     /// because very many of their requests in a row were refused.
     pub connections_closed_for_memory: u64,
+    /// Requests in early data that the service received, including those that intermediaries have
+    /// marked as such.
+    pub early_requests: u64,
+    /// Requests in early data that were answered with 425 (Too Early), because the policy of
+    /// [`Server::early_requests`](super::Server::early_requests) refuses them.
+    pub requests_too_early: u64,
     /// Totals of all QUIC connections so far.
     pub quic: QuicTotals,
     /// Statistics of each address of the server.
@@ -164,6 +170,8 @@ impl Tally {
             requests_memory: self.memory.used().load(Relaxed),
             requests_refused_for_memory: self.requests_refused.load(Relaxed),
             connections_closed_for_memory: self.connections_shed.load(Relaxed),
+            early_requests: self.early_requests.load(Relaxed),
+            requests_too_early: self.requests_too_early.load(Relaxed),
             quic: self.quic_totals(),
             ..ServerStats::default()
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use courser_base::Mutex;
-use courser_quic::{Connection, ConnectionStats};
+use courser_quic::{Connection, ConnectionStats, EarlyData};
 use tokio::sync::Notify;
 
 use super::peer::{Peer, Protocol};
@@ -25,6 +25,8 @@ pub(super) struct Tally {
     pub(super) memory: RequestMemory,
     pub(super) requests_refused: AtomicU64,
     pub(super) connections_shed: AtomicU64,
+    pub(super) early_requests: AtomicU64,
+    pub(super) requests_too_early: AtomicU64,
     next_id: AtomicU64,
     /// Requests and connections that were open when the rest was aborted.
     cut: OnceLock<(u64, u64)>,
@@ -53,6 +55,11 @@ pub struct QuicTotals {
     pub ptos: u64,
     /// Congestion window reductions.
     pub congestion_events: u64,
+    /// Connections whose early data was accepted.
+    pub early_data_accepted: u64,
+    /// Connections whose early data was refused: their ticket was unknown, too old or used before, or
+    /// a limit is lower than when it was issued. They performed a handshake without it.
+    pub early_data_refused: u64,
 }
 
 impl QuicTotals {
@@ -67,6 +74,10 @@ impl QuicTotals {
         self.packets_spuriously_lost += stats.packets_spuriously_lost;
         self.ptos += stats.ptos;
         self.congestion_events += stats.congestion_events;
+        match stats.early_data {
+            EarlyData::Accepted => self.early_data_accepted += 1,
+            _ => self.early_data_refused += u64::from(stats.early_packets_dropped > 0),
+        }
     }
 }
 

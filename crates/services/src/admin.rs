@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser::server::{ConnectionSummary, Protocol, ServerHandle};
+use courser::server::{ConnectionSummary, Protocol, ServerHandle, ServerStats};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -164,11 +164,22 @@ impl Admin {
             "handshakes_failed": stats.tcp.handshakes_failed + stats.quic_handshakes_failed,
             "quic_packets_sent": stats.quic.packets_sent,
             "quic_packets_lost": stats.quic.packets_lost,
+            "early_data": early_data_counts(&stats),
             "udp_dropped_datagrams": dropped,
             "connections": shown,
             "connections_not_shown": connections.len() - shown.len(),
         })
     }
+}
+
+/// Returns the counts of connections and requests with early data (0-RTT).
+pub fn early_data_counts(stats: &ServerStats) -> Value {
+    json!({
+        "connections_accepted": stats.quic.early_data_accepted,
+        "connections_refused": stats.quic.early_data_refused,
+        "requests_accepted": stats.early_requests,
+        "requests_too_early": stats.requests_too_early,
+    })
 }
 
 fn connection(it: &ConnectionSummary) -> Value {

@@ -241,6 +241,18 @@ impl Server {
             "Congestion window reductions",
             cuts,
         )?;
+        let accepted = [
+            ("accepted", quic.early_data_accepted),
+            ("refused", quic.early_data_refused),
+        ];
+        let help = "QUIC connections with early data (0-RTT)";
+        out.counters_by("early_data_connections", help, "result", &accepted)?;
+        let processed = [
+            ("accepted", stats.early_requests),
+            ("too_early", stats.requests_too_early),
+        ];
+        let help = "Requests in early data (0-RTT)";
+        out.counters_by("early_data_requests", help, "result", &processed)?;
         self.sockets(out, stats)
     }
 

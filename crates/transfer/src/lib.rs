@@ -25,6 +25,7 @@
 //! always a new one.
 
 mod destination;
+mod early_data;
 mod file_name;
 mod rest;
 mod retry;
@@ -32,6 +33,7 @@ mod steps;
 mod url_pattern;
 
 pub use self::destination::{Destination, Sink, SinkError};
+pub use self::early_data::prepare_early_data;
 pub use self::file_name::file_name;
 pub use self::rest::{RestError, has_rest};
 pub use self::retry::{Backoff, is_transient, retry_after};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 use courser::QuicVersion;
 use courser_units::{parse_duration, parse_quantity};
 
@@ -240,6 +240,16 @@ pub(crate) struct ConnectionArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',',
           value_parser = crate::values::parse_quic_version)]
     pub(crate) quic_version: Vec<QuicVersion>,
+    /// Send requests in early data (0-RTT) on connections that resume a session
+    ///
+    /// Saves a round trip. GET, HEAD, OPTIONS and TRACE only: an attacker who records the request can
+    /// send it again. Sessions are kept in memory, so that without a value only later connections of this
+    /// command are early, for example after a server has closed one. With --early-data=first, the command
+    /// connects to each server once before, to get a session. -v and the variable early_data of
+    /// --write-out show whether the server has accepted the request early.
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true,
+          default_missing_value = "later", requires = "http3_only", hide_possible_values = true)]
+    pub(crate) early_data: Option<EarlyDataUse>,
     /// Read and update this Alt-Svc cache file, in curl's format
     #[arg(long, value_name = "FILE")]
     pub(crate) alt_svc: Option<PathBuf>,
@@ -297,6 +307,15 @@ pub(crate) struct ConnectionArguments {
     /// Head start of HTTP/3 over TCP and of each address over the next
     #[arg(long, value_name = "MS", default_value_t = 250)]
     pub(crate) happy_eyeballs_timeout_ms: u64,
+}
+
+/// The connections that carry requests in early data.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EarlyDataUse {
+    /// Those for which a session is known.
+    Later,
+    /// The first one too: another one before gets a session.
+    First,
 }
 
 #[derive(Args, Debug, Clone, Default)]

@@ -29,12 +29,13 @@ use courser_transfer::{Backoff, ExpandedUrl, expand_url};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use self::args::Arguments;
+use self::args::{Arguments, EarlyDataUse};
 use self::cookies::Cookies;
 use self::destination::destination;
 use self::dump::Dump;
 use self::exit::{Failed, NO_CONNECTION, TIMED_OUT, URL_MALFORMED};
 use self::facts::Facts;
+use self::message::Message;
 use self::prepared::Prepared;
 use self::progress::{Bar, Bars};
 use self::transfer::{Context, Done, Job};
@@ -75,6 +76,7 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
             prepared,
             cookies: Cookies::load(arguments),
         });
+        prepare_early_data(&context, &jobs).await;
         let code = run(&context, jobs, format).await;
         context.cookies.save();
         warn(&context);
@@ -89,6 +91,20 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
     // A name lookup of the system cannot be cancelled, and need not be awaited.
     runtime.shutdown_background();
     code
+}
+
+/// Connects to each server once before the transfers, if that is asked for.
+async fn prepare_early_data(context: &Context, jobs: &[Job]) {
+    let arguments = &context.arguments;
+    if arguments.connection.early_data == Some(EarlyDataUse::First) {
+        let message = |job: &Job| Message::new(arguments, &context.prepared, &job.url);
+        // The transfers report mistakes.
+        let uris = jobs.iter().filter_map(|job| Some(message(job).ok()?.uri));
+        let notes = courser_transfer::prepare_early_data(&context.client, uris).await;
+        if arguments.output.verbose {
+            notes.iter().for_each(|text| verbose::note(text));
+        }
+    }
 }
 
 /// Warns of datagrams that the kernel dropped, and with --verbose of sockets that may lose some.

@@ -25,6 +25,7 @@ pub(crate) fn client(arguments: &Arguments) -> Result<Client, Failed> {
         .version(chosen_version(flags))
         // Redirects are followed by this command, with the rules of curl.
         .redirects(0)
+        .early_data(connection.early_data.is_some())
         .decompress(arguments.request.compressed)
         .key_log(std::env::var_os("SSLKEYLOGFILE").is_some())
         .attempt_delay(Duration::from_millis(connection.happy_eyeballs_timeout_ms))

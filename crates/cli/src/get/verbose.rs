@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use courser::client::{Outcome, Timing, Transport};
+use courser::client::{EarlyRequest, Outcome, Timing, Transport};
 use http::response::Parts;
 use http::{HeaderMap, StatusCode, Version};
 
@@ -68,6 +68,18 @@ pub(crate) fn connection(timing: &Timing) {
         lines.push(format!(
             "Using HTTP/{version} with {remote}{through}, on {how}{quic}"
         ));
+    }
+    match timing.early_data {
+        Some(EarlyRequest::Accepted) => {
+            lines.push("Sent in early data (0-RTT), which the server has accepted".to_owned());
+        }
+        Some(EarlyRequest::Rejected) => {
+            lines.push("The server has rejected the early data (0-RTT)".to_owned());
+        }
+        Some(EarlyRequest::TooEarly) => {
+            lines.push("The server has answered the early request with 425 Too Early".to_owned());
+        }
+        _ => {}
     }
     if timing.retries > 0 {
         lines.push(format!(

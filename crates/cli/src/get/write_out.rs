@@ -211,6 +211,7 @@ fn quic(name: &str, facts: &Facts) -> Option<Value> {
         .as_ref()
         .and_then(|timing| timing.quic.as_ref());
     Some(match name {
+        "early_data" => json!(early_data(facts)),
         "quic_rtt" => json!(stats.map(|stats| seconds(stats.path.rtt))),
         "quic_min_rtt" => json!(stats.map(|stats| seconds(stats.path.min_rtt))),
         "quic_cwnd" => json!(stats.map(|stats| stats.path.congestion_window)),
@@ -223,7 +224,13 @@ fn quic(name: &str, facts: &Facts) -> Option<Value> {
     })
 }
 
-const NAMES: [&str; 44] = [
+/// Returns the fate of a request that left in early data.
+fn early_data(facts: &Facts) -> Option<String> {
+    let early = facts.timing.as_ref()?.early_data?;
+    Some(early.to_string())
+}
+
+const NAMES: [&str; 45] = [
     "content_type",
     "errormsg",
     "exitcode",
@@ -260,6 +267,7 @@ const NAMES: [&str; 44] = [
     "url",
     "url_effective",
     "urlnum",
+    "early_data",
     "quic_rtt",
     "quic_min_rtt",
     "quic_cwnd",

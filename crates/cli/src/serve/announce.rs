@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::net::{Ipv6Addr, SocketAddr};
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use courser::server::{CertificateFacts, Drained, ServerHandle};
+use courser::server::{CertificateFacts, Drained, ServerHandle, ServerStats};
+use courser_services::admin::early_data_counts;
 use courser_services::rfc3339;
 use serde_json::json;
 
@@ -21,6 +22,7 @@ pub(super) struct Announcement<'a> {
     pub(super) admin: Option<SocketAddr>,
     /// True for a certificate that clients do not trust by default.
     pub(super) is_dev: bool,
+    pub(super) has_early_data: bool,
 }
 
 impl Announcement<'_> {
@@ -50,6 +52,7 @@ impl Announcement<'_> {
             "url": self.url(),
             "addresses": self.handle.local_addrs(),
             "protocols": self.protocols(),
+            "early_data": self.has_early_data,
             "serves": self.what,
             "admin": self.admin.map(|address| format!("http://{address}/")),
             "certificate": certificate.map(in_json),
@@ -71,6 +74,12 @@ impl Announcement<'_> {
         );
         for address in self.handle.local_addrs() {
             row("listening", &format!("{address}  ({})", self.transports()));
+        }
+        if self.has_early_data {
+            row(
+                "early data",
+                "safe requests in 0-RTT, others get 425 Too Early",
+            );
         }
         for certificate in self.handle.certificates() {
             let until = rfc3339(certificate.not_after);
@@ -153,13 +162,19 @@ impl Announcement<'_> {
     }
 }
 
-/// Prints the message at the end.
-pub(super) fn say_drained(drained: &Drained, as_json: bool) {
+/// Prints the message at the end, with the counts of early data if it was accepted.
+pub(super) fn say_drained(drained: &Drained, early_data: Option<&ServerStats>, as_json: bool) {
     if !as_json {
         output::line(drained.to_string());
+        if let Some(stats) = early_data {
+            output::line(format!(
+                "early data: {} requests processed, {} too early, refused on {} connections",
+                stats.early_requests, stats.requests_too_early, stats.quic.early_data_refused
+            ));
+        }
         return;
     }
-    let event = json!({
+    let mut event = json!({
         "event": "drained",
         "requests_finished": drained.finished,
         "requests_cut": drained.cut,
@@ -167,6 +182,9 @@ pub(super) fn say_drained(drained: &Drained, as_json: bool) {
         "connections_cut": drained.connections_cut,
         "seconds": drained.took.as_secs_f64(),
     });
+    if let Some(stats) = early_data {
+        event["early_data"] = early_data_counts(stats);
+    }
     output::line(event.to_string());
 }
 

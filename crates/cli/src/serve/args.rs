@@ -128,6 +128,17 @@ pub(crate) struct Arguments {
           value_parser = crate::values::parse_quic_version, help_heading = "Protocols")]
     pub(crate) quic_version: Vec<QuicVersion>,
 
+    /// Accept HTTP/3 requests in early data (0-RTT), which saves returning clients a round trip
+    ///
+    /// An attacker who records early data can send it again, and it has no forward secrecy. This server
+    /// accepts each ticket once, but a request can still be processed twice: here, and when its client
+    /// repeats it. Only requests with safe methods (GET, HEAD, OPTIONS, TRACE) are therefore processed
+    /// early. Others are answered with 425 Too Early, and clients send them again. Do not use this flag if
+    /// such requests change anything. With --proxy, early requests have the field Early-Data: 1, and the
+    /// upstream server can answer 425 too. Tickets are kept in memory and end with the process.
+    #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
+    pub(crate) early_data: bool,
+
     /// Congestion control algorithm: newreno, cubic, bbr or prague
     #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller,
           help_heading = "Protocols")]

@@ -12,7 +12,7 @@ use std::time::Instant;
 use courser::server::{
     BodyRate, Bound, Certificates, Event, Limits, ReadRate, Server, ServerHandle, shutdown_signal,
 };
-use courser::{Identity, QueuedKeyLog, ReplyLimits, TransportConfig};
+use courser::{EarlyDataOptions, Identity, QueuedKeyLog, ReplyLimits, TransportConfig};
 use courser_measure::Watch;
 use courser_services::admin::{self, Admin, Advice, Guard};
 use courser_services::{
@@ -91,6 +91,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         has_tcp: !arguments.no_tcp,
         admin: admin_address,
         is_dev: !arguments.certificate.is_public(),
+        has_early_data: arguments.early_data,
     };
     announcement.say(arguments.json);
     if !arguments.no_quic {
@@ -114,7 +115,8 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     sockets.end();
     let drained = drained.map_err(|error| Failure::new(error.to_string()))?;
-    announce::say_drained(&drained, arguments.json);
+    let early_data = arguments.early_data.then(|| handle.stats());
+    announce::say_drained(&drained, early_data.as_ref(), arguments.json);
     Ok(())
 }
 
@@ -185,6 +187,9 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
         .on_event(move |event| say(event, as_json));
     for address in others {
         server = server.also_on(address);
+    }
+    if arguments.early_data {
+        server = server.early_data(EarlyDataOptions::default());
     }
     if let Some(bytes) = arguments.memory {
         server = server.memory_budget(bytes);

@@ -9,15 +9,15 @@ use crate::common::{Server, courser, number, refusal, run, skipped};
 use serde_json::Value;
 
 /// A proxy in its own process, killed at the end.
-struct Proxy {
+pub(crate) struct Proxy {
     child: Child,
     lines: BufReader<ChildStdout>,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Proxy {
     /// Starts a proxy in front of `to`.
-    fn start(to: SocketAddr, link: &str, more: &[&str]) -> Self {
+    pub(crate) fn start(to: SocketAddr, link: &str, more: &[&str]) -> Self {
         Self::start_at("127.0.0.1:0", to, link, more)
     }
 

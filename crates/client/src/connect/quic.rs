@@ -92,13 +92,14 @@ fn established(
         None => (!bound.ip().is_unspecified()).then_some(bound),
     });
     let handshake = connection.handshake_data();
+    let is_complete = connection.early_data() != EarlyData::Offered;
     let facts = Facts {
         version: http::Version::HTTP_3,
         remote,
         local,
         tcp_connected: None,
         tls_complete: None,
-        quic_complete: Some(Instant::now()),
+        quic_complete: is_complete.then(Instant::now),
         // Early data is an attempt to resume.
         is_resumed: handshake.is_none_or(|data| data.resumed),
         proxy: Proxied::No,

@@ -250,12 +250,17 @@ fn the_oldest_sessions_are_forgotten() {
     let mut secrets = crate::secrets::Secrets::with_limits(Some(limits));
     let key = |number: usize| [number.to_be_bytes(); 4].concat();
     secrets.catch(|| {
-        for number in 0..=MAX_SESSIONS {
-            assert!(config.session_storage.put(key(number), vec![1]));
+        let store = &config.session_storage;
+        let put = |number| assert!(store.put(key(number), vec![1]));
+        (0..MAX_SESSIONS).for_each(put);
+        assert_eq!(store.take(&key(0)), Some(vec![1]), "at limit K150");
+        // It is the newest one now, and not the oldest.
+        put(0);
+        put(MAX_SESSIONS);
+        assert_eq!(store.take(&key(1)), None, "one above limit K150");
+        for kept in [0, 2, MAX_SESSIONS] {
+            assert_eq!(store.take(&key(kept)), Some(vec![1]), "{kept}");
         }
-        assert_eq!(config.session_storage.take(&key(0)), None, "limit K150");
-        let newest = config.session_storage.take(&key(MAX_SESSIONS));
-        assert_eq!(newest, Some(vec![1]));
     });
 }
 

@@ -259,6 +259,7 @@ impl Connection {
             udp_received: self.counters.udp_received,
             packets_received: self.counters.packets_received,
             packets_dropped: self.counters.packets_dropped,
+            early_packets_dropped: self.counters.early_packets_dropped,
             ack_eliciting_received: self.counters.ack_eliciting_received,
             handshake_time: self.counters.handshake_time,
             early_data: self.handshake.early_data(),

@@ -161,10 +161,6 @@ fn install_keys(
         KeyChange::Handshake(secrets) => {
             let keys = secrets.of_version(version).key_pair();
             open_space(SpaceId::Handshake, keys, recovery, protection, owners);
-            if owners.handshake.early_data() == EarlyData::None {
-                // A server that refuses early data drops the packets that waited for its keys.
-                protection.discard_zero_rtt();
-            }
             owners.handshake.on_handshake_keys()
         }
         KeyChange::OneRtt(secrets) => {

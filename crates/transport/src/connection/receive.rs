@@ -103,6 +103,9 @@ impl Connection {
         };
         if let Some(reason) = reason {
             self.counters.packets_dropped += 1;
+            if packet.kind == PacketKind::ZeroRtt && reason == Reason::KeysUnavailable {
+                self.counters.early_packets_dropped += 1;
+            }
             self.trace.packet_dropped(arrival.now, packet, reason);
         }
         let Some(error) = error else {
@@ -350,7 +353,11 @@ impl Connection {
             EncryptionLevel::Handshake,
             EncryptionLevel::OneRtt,
         ] {
-            if !may_open(level, &self.life, &self.protection) {
+            // Early data that is refused gets no keys: the packets are dropped, and counted.
+            let is_refused = level == EncryptionLevel::ZeroRtt
+                && self.side().is_server()
+                && !self.handshake.may_get_early_keys();
+            if !is_refused && !may_open(level, &self.life, &self.protection) {
                 continue;
             }
             for mut early in self.protection.take_early(level) {

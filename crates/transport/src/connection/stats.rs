@@ -40,6 +40,7 @@ pub(super) struct Counters {
     pub(super) udp_received: UdpStats,
     pub(super) packets_received: u64,
     pub(super) packets_dropped: u64,
+    pub(super) early_packets_dropped: u64,
     pub(super) ack_eliciting_received: u64,
     pub(super) frames_received: FrameTally,
     pub(super) ecn_received: EcnCounts,
@@ -61,6 +62,9 @@ pub struct ConnectionStats {
     pub packets_received: u64,
     /// Packets dropped: no keys, not authentic, duplicate.
     pub packets_dropped: u64,
+    /// 0-RTT packets that a server dropped, because it has refused the early data or because they
+    /// exceed its limit; included in `packets_dropped`. A client that offers no early data sends none.
+    pub early_packets_dropped: u64,
     /// Packets sent that count as lost.
     pub packets_lost: u64,
     /// Packets counted as lost that were acknowledged later: they were only late.

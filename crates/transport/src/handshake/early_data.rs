@@ -272,7 +272,11 @@ mod tests {
     fn room_is_used_up_for_good() {
         let mut early = Early::of_server(100);
         assert!(early.take_room(60));
+        assert!(early.take_room(40), "at the limit");
+        assert!(!early.take_room(1), "one above the limit");
+        let mut early = Early::of_server(100);
+        assert!(early.take_room(60));
         assert!(!early.take_room(41));
-        assert!(!early.take_room(1));
+        assert!(!early.take_room(1), "a packet too large ends it");
     }
 }

@@ -1,6 +1,8 @@
 //! `courser serve` over all three protocols.
 
 mod client;
+#[cfg(unix)]
+mod early_data;
 #[cfg(target_os = "linux")]
 mod exhausted;
 mod files;
@@ -12,7 +14,7 @@ mod names;
 mod proxy;
 mod restart;
 mod running;
-mod serving;
+pub(crate) mod serving;
 #[cfg(unix)]
 mod signals;
 mod target;

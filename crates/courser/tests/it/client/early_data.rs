@@ -1,30 +1,45 @@
 //! Requests of the client in early data. RFC 8470.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
 use axum::routing::any;
 use bytes::Bytes;
-use courser::client::{HttpVersion, Proxy};
+use courser::client::{EarlyRequest, ErrorKind, HttpVersion, Proxy};
 use courser::server::{EarlyData, ServerHandle, TooEarly};
 use courser::{Client, EarlyDataOptions, Identity, serve};
 use http::{Method, StatusCode};
 use http_body_util::Full;
 
 use super::{text, timing, within};
+use crate::common::relay::Relay;
 use crate::common::until;
 
 /// A server that answers with the fact whether the request came in early data, and its client.
 struct Pair {
     client: Client,
     server: ServerHandle,
+    relay: Relay,
     url: String,
+}
+
+/// The response to a request: its status and body, the number of repetitions, and the fate of early
+/// data.
+type Answer = (StatusCode, String, u32, Option<EarlyRequest>);
+
+fn answer(text: &str, retries: u32, early: impl Into<Option<EarlyRequest>>) -> Answer {
+    (StatusCode::OK, text.to_owned(), retries, early.into())
 }
 
 impl Pair {
     async fn new(policy: TooEarly) -> Self {
-        let answer = |request: Request| async move {
+        Self::with(policy, EarlyDataOptions::default()).await
+    }
+
+    async fn with(policy: TooEarly, options: EarlyDataOptions) -> Self {
+        let tell = |request: Request| async move {
             match request.extensions().get::<EarlyData>() {
                 Some(EarlyData) => "early",
                 None => "late",
@@ -32,13 +47,14 @@ impl Pair {
         };
         let identity = Identity::dev().expect("random numbers");
         let server = serve("127.0.0.1:0", &identity)
-            .early_data(EarlyDataOptions::default())
+            .early_data(options)
             .early_requests(policy);
         let bound = server.bind().expect("a free port");
         let server = bound.handle();
-        let address = server.local_addr();
+        let relay = Relay::new(server.local_addr());
+        let address = relay.address;
         let serving = bound
-            .service(Router::new().fallback(any(answer)))
+            .service(Router::new().fallback(any(tell)))
             .into_future();
         crate::common::spawn(async move { serving.await.map(drop) });
         let client = Client::builder()
@@ -56,46 +72,102 @@ impl Pair {
         let pair = Self {
             client,
             server,
+            relay,
             url,
         };
-        assert_eq!(
-            pair.ask(Method::GET).await,
-            (StatusCode::OK, "late".to_owned(), 0)
-        );
+        assert_eq!(pair.ask(Method::GET).await, answer("late", 0, None));
         pair
     }
 
-    /// Sends a request on a connection of its own. Returns the status, the body, and the number of
-    /// repetitions.
-    async fn ask(&self, method: Method) -> (StatusCode, String, u32) {
+    /// Sends a request whose handshake is complete once `arrived` returns true.
+    async fn ask_early(&self, method: Method, arrived: impl Fn(&Self) -> bool) -> Answer {
+        self.relay.hold_answers();
+        let release = async {
+            until(|| arrived(self)).await;
+            self.relay.release().await;
+        };
+        tokio::join!(self.ask(method), release).0
+    }
+
+    /// Sends a request on a connection of its own.
+    async fn ask(&self, method: Method) -> Answer {
         let request = http::Request::builder()
             .method(method)
             .uri(&self.url)
             .body(Full::<Bytes>::default())
             .expect("a valid request");
         let response = within(self.client.send(request)).await.expect("answered");
-        let (status, retries) = (response.status(), timing(&response).retries);
+        let timing = timing(&response);
+        let (status, retries, early) = (response.status(), timing.retries, timing.early_data);
         let body = text(response).await;
         until(|| self.server.stats().http3.connections_open == 0).await;
-        (status, body, retries)
+        (status, body, retries, early)
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn safe_requests_leave_early_and_others_wait() {
     let pair = Pair::new(TooEarly::unless_safe()).await;
-    // On a machine under load the handshake may be complete before a request arrives.
-    assert_eq!(pair.ask(Method::GET).await.0, StatusCode::OK);
-    let late = (StatusCode::OK, "late".to_owned(), 0);
-    assert_eq!(pair.ask(Method::POST).await, late);
-    assert_eq!(pair.ask(Method::GET).await.0, StatusCode::OK);
+    let early = answer("early", 0, EarlyRequest::Accepted);
+    let asked = pair.ask_early(Method::GET, |pair| pair.server.stats().early_requests == 1);
+    assert_eq!(asked.await, early);
+    assert_eq!(pair.ask(Method::POST).await, answer("late", 0, None));
+    let asked = pair.ask_early(Method::GET, |pair| pair.server.stats().early_requests == 2);
+    assert_eq!(asked.await, early, "the POST request has brought tickets");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_is_too_early_is_sent_again() {
     let pair = Pair::new(TooEarly::always()).await;
-    let (status, text, retries) = pair.ask(Method::GET).await;
-    assert_eq!((status, &*text), (StatusCode::OK, "late"));
-    // None if the handshake was complete before the request arrived.
-    assert!(retries <= 1, "{retries} repetitions");
+    let refused = |pair: &Pair| pair.server.stats().requests_too_early == 1;
+    let asked = pair.ask_early(Method::GET, refused).await;
+    assert_eq!(asked, answer("late", 1, EarlyRequest::TooEarly));
+}
+
+/// A filter that takes every ticket for used.
+#[derive(Debug)]
+struct Never;
+
+impl courser::ReplayFilter for Never {
+    fn is_first_use(&self, _ticket: &[u8], _now: Duration) -> bool {
+        false
+    }
+}
+
+// One thread, so that the request leaves before the answers are released.
+#[tokio::test]
+async fn a_request_in_rejected_early_data_is_sent_again() {
+    let options = EarlyDataOptions {
+        filter: Arc::new(Never),
+        ..EarlyDataOptions::default()
+    };
+    let pair = Pair::with(TooEarly::unless_safe(), options).await;
+    let left = |pair: &Pair| pair.relay.early_datagrams() > 0;
+    let asked = pair.ask_early(Method::GET, left).await;
+    assert_eq!(asked, answer("late", 1, EarlyRequest::Rejected));
+    assert_eq!(pair.server.stats().early_requests, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_before_the_first_request_makes_it_early() {
+    let pair = Pair::new(TooEarly::unless_safe()).await;
+    let uri: http::Uri = pair.url.parse().expect("a URL");
+    let other = Client::builder()
+        .platform_roots(false)
+        .dangerous_insecure()
+        .proxy(Proxy::Direct)
+        .version(HttpVersion::Http3Only);
+    let off = other.build().expect("a client");
+    let prepared = within(off.prepare_early_data(&uri)).await;
+    assert!(!prepared.expect("nothing to do"), "early data is off");
+    let before = pair.server.stats().http3.connections;
+    let prepared = within(pair.client.prepare_early_data(&uri)).await;
+    assert!(prepared.expect("it connects"));
+    assert_eq!(pair.server.stats().http3.connections, before + 1);
+    let asked = pair.ask_early(Method::GET, |pair| pair.server.stats().early_requests == 1);
+    assert_eq!(asked.await, answer("early", 0, EarlyRequest::Accepted));
+    let nowhere = http::Uri::from_static("/path");
+    let error = within(pair.client.prepare_early_data(&nowhere)).await;
+    let error = error.expect_err("no host");
+    assert_eq!(error.kind(), ErrorKind::Url);
 }

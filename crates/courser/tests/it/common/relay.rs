@@ -1,11 +1,13 @@
 //! A relay between a client and a server: a NAT whose mappings change, and a link.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use courser_base::{Ecn, Time};
 use courser_link::{DuplexSpec, Link, Packet};
+use courser_wire::packet::{self, PacketKind};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
@@ -27,6 +29,10 @@ struct Shared {
     client: Mutex<Option<SocketAddr>>,
     /// The links to the server and back.
     links: Mutex<[Link; 2]>,
+    /// The datagrams of the server that wait, if they do.
+    held: Mutex<Option<Vec<Bytes>>>,
+    /// Datagrams of the client with a 0-RTT packet.
+    early: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
@@ -58,6 +64,8 @@ impl Relay {
             outside: Mutex::new(outside.clone()),
             client: Mutex::new(None),
             links: Mutex::new(link.links(SEED).into()),
+            held: Mutex::new(None),
+            early: AtomicU64::new(0),
         });
         let tasks = vec![
             crate::common::spawn(shared.clone().up()),
@@ -84,6 +92,27 @@ impl Relay {
         port
     }
 
+    /// Holds back the datagrams of the server until [`Relay::release`]: no handshake that begins
+    /// meanwhile can become complete.
+    pub fn hold_answers(&self) {
+        *lock(&self.shared.held) = Some(Vec::new());
+    }
+
+    /// Forwards the held datagrams, and later ones at once.
+    pub async fn release(&self) {
+        let held = lock(&self.shared.held).take();
+        let client = *lock(&self.shared.client);
+        for payload in held.into_iter().flatten() {
+            let client = client.expect("it has sent something");
+            let _ = self.shared.inside.send_to(&payload, client).await;
+        }
+    }
+
+    /// Returns the number of datagrams with a 0-RTT packet that the client has sent.
+    pub fn early_datagrams(&self) -> u64 {
+        self.shared.early.load(Ordering::Relaxed)
+    }
+
     /// Returns the datagrams that the link dropped, those to the server first.
     pub fn dropped(&self) -> [u64; 2] {
         let links = lock(&self.shared.links);
@@ -106,6 +135,9 @@ impl Shared {
                 continue;
             };
             *lock(&self.client) = Some(from);
+            let has_early = has_zero_rtt(&buffer[..len]);
+            self.early
+                .fetch_add(u64::from(has_early), Ordering::Relaxed);
             for payload in self.pass(Direction::Up, &buffer[..len]) {
                 let outside = lock(&self.outside).clone();
                 let _ = outside.send_to(&payload, self.server).await;
@@ -122,6 +154,10 @@ impl Shared {
             let client = *lock(&self.client);
             let Some(client) = client else { continue };
             for payload in self.pass(Direction::Down, &buffer[..len]) {
+                if let Some(held) = &mut *lock(&self.held) {
+                    held.push(payload);
+                    continue;
+                }
                 let _ = self.inside.send_to(&payload, client).await;
             }
         }
@@ -140,6 +176,18 @@ impl Shared {
         let arrived = std::iter::from_fn(|| link.poll(Time::ZERO));
         arrived.map(|packet| packet.payload).collect()
     }
+}
+
+/// Returns true if a datagram has a 0-RTT packet of version 1, alone or coalesced (RFC 9000 §12.2).
+fn has_zero_rtt(datagram: &[u8]) -> bool {
+    let mut start = 0;
+    while let Ok(packet) = packet::decode(datagram, start, 0) {
+        if packet.kind == PacketKind::ZeroRtt {
+            return true;
+        }
+        start = packet.end;
+    }
+    false
 }
 
 fn tokio_socket() -> UdpSocket {

@@ -13,7 +13,8 @@ use http::{Method, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
 
 use super::{Running, start_with, within};
-use crate::common::loopback;
+use crate::common::relay::Relay;
+use crate::common::{loopback, until};
 
 /// Answers with the fact whether the request came in early data.
 async fn is_early(request: Request) -> &'static str {
@@ -29,10 +30,11 @@ fn app() -> Router {
         .route("/order", post(is_early))
 }
 
-/// A client of HTTP/3 that keeps tickets and settings.
+/// A client of HTTP/3 that keeps tickets and settings, behind a relay.
 struct Client {
     endpoint: Endpoint,
     settings: Option<Settings>,
+    relay: Relay,
 }
 
 impl Client {
@@ -45,13 +47,14 @@ impl Client {
         let mut client = Self {
             endpoint,
             settings: None,
+            relay: Relay::new(running.handle.local_addr()),
         };
-        client.meet(running).await;
+        client.meet().await;
         client
     }
 
-    async fn meet(&mut self, running: &Running) {
-        let connection = self.connection(running).await;
+    async fn meet(&mut self) {
+        let connection = self.connection().await;
         assert_eq!(connection.early_data(), courser::EarlyData::None);
         let http = h3::Client::new(connection);
         // Tickets precede the response.
@@ -62,20 +65,29 @@ impl Client {
         self.settings = within(http.settings()).await;
     }
 
-    async fn connection(&self, running: &Running) -> Connection {
-        let address = running.handle.local_addr();
-        let connecting = self.endpoint.connect(address, "localhost");
+    async fn connection(&self) -> Connection {
+        let connecting = self.endpoint.connect(self.relay.address, "localhost");
         let connecting = connecting.expect("configured").early();
         within(connecting).await.expect("usable")
     }
 
-    /// Returns a client on a connection that has waited for nothing. On a machine under load the
-    /// handshake may nevertheless be complete before a request arrives.
-    async fn early(&self, running: &Running) -> h3::Client {
-        let connection = self.connection(running).await;
-        assert_ne!(connection.early_data(), courser::EarlyData::None);
+    /// Returns a client on a connection whose handshake is complete after [`Relay::release`] only.
+    async fn early(&self) -> h3::Client {
+        self.relay.hold_answers();
+        let connection = self.connection().await;
+        assert_eq!(connection.early_data(), courser::EarlyData::Offered);
         let config = h3::Config::new(courser::Side::Client);
         h3::Client::resume(connection, config, self.settings.expect("they arrived"))
+    }
+
+    /// Lets the answers pass once the server has received this many requests.
+    async fn release_after(&self, running: &Running, requests: u64) {
+        until(|| {
+            let stats = running.handle.stats();
+            stats.early_requests + stats.requests_too_early >= requests
+        })
+        .await;
+        self.relay.release().await;
     }
 }
 
@@ -95,9 +107,16 @@ async fn ask(
     Ok((status, String::from_utf8_lossy(&body).into_owned()))
 }
 
-/// True for an early request that was sent back, and for one that arrived after the handshake.
-fn is_never_early((status, text): &(StatusCode, String)) -> bool {
-    *status == StatusCode::TOO_EARLY || (*status == StatusCode::OK && text == "late")
+fn early() -> (StatusCode, String) {
+    (StatusCode::OK, "early".to_owned())
+}
+
+fn late() -> (StatusCode, String) {
+    (StatusCode::OK, "late".to_owned())
+}
+
+fn too_early() -> (StatusCode, String) {
+    (StatusCode::TOO_EARLY, String::new())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,20 +125,22 @@ async fn safe_requests_are_answered_early_and_others_sent_back() {
         server.early_data(EarlyDataOptions::default())
     });
     let client = Client::met(&running).await;
-    let http = client.early(&running).await;
-    // Both requests leave before the server has answered.
-    let (found, refused) = tokio::join!(
+    let http = client.early().await;
+    let (found, refused, ()) = tokio::join!(
         ask(&http, Method::GET, "/search"),
-        ask(&http, Method::POST, "/order")
+        ask(&http, Method::POST, "/order"),
+        client.release_after(&running, 2)
     );
-    assert_eq!(found.expect("a response").0, StatusCode::OK);
-    assert!(is_never_early(&refused.expect("a response")));
+    assert_eq!(found.expect("a response"), early());
+    assert_eq!(refused.expect("a response"), too_early());
     let fate = within(http.quic().authenticated()).await;
     assert_eq!(fate, Ok(courser::EarlyData::Accepted));
-    let again = ask(&http, Method::POST, "/order")
-        .await
-        .expect("a response");
-    assert_eq!(again, (StatusCode::OK, "late".to_owned()));
+    let again = ask(&http, Method::POST, "/order").await;
+    assert_eq!(again.expect("a response"), late());
+    let stats = running.handle.stats();
+    assert_eq!((stats.early_requests, stats.requests_too_early), (1, 1));
+    let quic = stats.quic;
+    assert_eq!((quic.early_data_accepted, quic.early_data_refused), (1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -130,16 +151,18 @@ async fn a_policy_decides_by_route() {
         server.early_data(options).early_requests(policy)
     });
     let client = Client::met(&running).await;
-    let http = client.early(&running).await;
-    let (search, order) = tokio::join!(
+    let http = client.early().await;
+    let (search, order, ()) = tokio::join!(
         ask(&http, Method::GET, "/search"),
-        ask(&http, Method::POST, "/order")
+        ask(&http, Method::POST, "/order"),
+        client.release_after(&running, 2)
     );
-    assert!(is_never_early(&search.expect("a response")));
-    assert_eq!(order.expect("a response").0, StatusCode::OK);
+    assert_eq!(search.expect("a response"), too_early());
+    assert_eq!(order.expect("a response"), early());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+// One thread, so that the request leaves before the relay is asked to release the answers.
+#[tokio::test]
 async fn requests_in_refused_early_data_are_not_processed() {
     // A server whose store forgets everything, as after a restart.
     let options = EarlyDataOptions {
@@ -148,14 +171,19 @@ async fn requests_in_refused_early_data_are_not_processed() {
     };
     let running = start_with(app(), |server| server.early_data(options));
     let client = Client::met(&running).await;
-    let http = client.early(&running).await;
-    match ask(&http, Method::GET, "/search").await {
-        // The handshake was complete first, and the request left before the connection was closed.
-        Ok((_, text)) => assert_eq!(text, "late"),
-        Err(error @ h3::Error::EarlyDataRejected) => assert!(error.is_unprocessed()),
-        // The same, and it was closed before the response.
-        Err(error) => assert!(matches!(error, h3::Error::Connection(_)), "{error:?}"),
-    }
+    let http = client.early().await;
+    let release = async {
+        until(|| client.relay.early_datagrams() > 0).await;
+        client.relay.release().await;
+    };
+    let (result, ()) = tokio::join!(ask(&http, Method::GET, "/search"), release);
+    let error = result.expect_err("refused");
+    assert!(matches!(error, h3::Error::EarlyDataRejected), "{error:?}");
+    assert!(error.is_unprocessed());
+    until(|| running.handle.stats().quic.early_data_refused == 1).await;
+    let stats = running.handle.stats();
+    assert_eq!((stats.early_requests, stats.requests_too_early), (0, 0));
+    assert_eq!(stats.http3.requests, 1, "that of the first connection");
 }
 
 /// A filter that is certain of no ticket.
@@ -172,6 +200,6 @@ impl courser::ReplayFilter for Never {
 async fn a_server_without_early_data_issues_no_tickets_for_it() {
     let running = start_with(app(), |server| server);
     let client = Client::met(&running).await;
-    let connection = client.connection(&running).await;
+    let connection = client.connection().await;
     assert_eq!(connection.early_data(), courser::EarlyData::None);
 }

@@ -107,6 +107,7 @@ fn early_data_arrives_within_half_a_round_trip_and_is_answered_within_one() {
         EarlyData::Accepted
     );
     assert!(!pair.client.has(&Event::EarlyDataRejected));
+    assert_eq!(pair.server.connection().stats().early_packets_dropped, 0);
     pair.run_for(RTT * 3);
     assert!(pair.client.has(&Event::Confirmed) && pair.server.has(&Event::Confirmed));
     let later = send(&mut pair.client, b"later");
@@ -329,6 +330,7 @@ fn early_data_past_the_limit_waits_for_the_handshake() {
     assert!(pair.run_until(RTT, |pair| pair.client.has(&Event::Connected)));
     let early = pair.server.connection().stats().data_received;
     assert!(early > 0 && early <= 3_000, "{early} bytes, limit K153");
+    assert!(pair.server.connection().stats().early_packets_dropped > 0);
     pair.run_for(RTT * 20);
     pair.server
         .connection()

@@ -66,6 +66,53 @@ fn frames_without_a_place_in_0_rtt_packets_end_the_connection() {
 }
 
 #[test]
+fn early_data_beyond_the_remembered_limits_gets_the_fitting_error() {
+    // STREAM frames: the client's stream number 25 600, and an offset of 2^30 on the second one.
+    let cases: [(&[u8], u64); 2] = [
+        (&[0x08, 0x80, 0x01, 0x90, 0x00, b'x'], 0x04),
+        (&[0x0c, 0x04, 0xc0, 0, 0, 0, 0x40, 0, 0, 0, b'x'], 0x03),
+    ];
+    for (payload, code) in cases {
+        let (setup, secrets) = revealing();
+        let mut pair = met(setup);
+        start_with(&mut pair, b"request");
+        assert!(pair.run_until(RTT, has_arrived));
+        forge(&mut pair, &secrets, 100, payload);
+        assert_eq!(pair.server_error(), Some(code), "RFC 9000 §17.2.3");
+    }
+}
+
+#[test]
+fn a_server_sends_no_0_rtt_packets() {
+    let mut pair = met(setup());
+    let id = start_with(&mut pair, b"request");
+    assert!(pair.run_until(RTT, has_arrived));
+    pair.server
+        .connection()
+        .streams()
+        .accept(Direction::Bidirectional);
+    let written = pair.server.connection().streams().write(id, &[1; 2_000]);
+    assert_eq!(written, Ok(2_000));
+    pair.server.touch();
+    pair.run_for(RTT * 3);
+    let kinds = |sent: &[Datagram]| {
+        let mut kinds = Vec::new();
+        for datagram in sent {
+            let mut start = 0;
+            while let Ok(packet) = courser_wire::packet::decode(&datagram.bytes, start, 8) {
+                kinds.push(packet.kind);
+                start = packet.end;
+            }
+        }
+        kinds
+    };
+    assert!(kinds(&pair.client.sent).contains(&PacketKind::ZeroRtt));
+    let of_server = kinds(&pair.server.sent);
+    assert!(!of_server.contains(&PacketKind::ZeroRtt), "RFC 9001 §5.6");
+    assert!(of_server.contains(&PacketKind::OneRtt), "0.5-RTT data");
+}
+
+#[test]
 fn a_0_rtt_packet_after_a_1_rtt_packet_ends_the_connection() {
     let (setup, secrets) = revealing();
     let mut pair = met(setup);

@@ -46,6 +46,30 @@ fn refused_packets_are_forgotten_without_a_sign_of_congestion() {
     assert_eq!(client.recovery.bytes_in_flight_of_all_routes(), 0);
     let stats = client.stats();
     assert_eq!((stats.packets_lost, stats.congestion_events), (0, 0));
+    let stats = pair.server.connection().stats();
+    assert_eq!(stats.data_received, 0);
+    assert!(stats.early_packets_dropped > 5, "{stats:?}");
+}
+
+#[test]
+fn refused_packets_that_overtake_the_client_hello_are_dropped_and_counted() {
+    let mut pair = met(setup());
+    forget_sessions(&mut pair);
+    start_with(&mut pair, &[9; 4_000]);
+    let mut count = 0;
+    let held = hold(&mut pair, move |datagram| {
+        count += usize::from(datagram.to.port() == 4433);
+        datagram.to.port() == 4433 && count == 1
+    });
+    pair.run_for(RTT * 3 / 5);
+    let first = held.borrow_mut().pop().expect("a datagram was held back");
+    let dropped = |pair: &mut Pair| pair.server.connection().stats().early_packets_dropped;
+    assert_eq!(dropped(&mut pair), 0, "they wait for the ClientHello");
+    pair.link.filter = None;
+    pair.deliver(first);
+    pair.drive();
+    assert!(dropped(&mut pair) > 1, "they have no keys");
+    assert!(pair.run_until(RTT * 3, |pair| pair.server.has(&Event::Connected)));
     assert_eq!(pair.server.connection().stats().data_received, 0);
 }
 
