@@ -130,6 +130,10 @@ pub(crate) struct ServerArguments {
     #[arg(long)]
     pub(crate) tcp: bool,
 
+    /// Accept early data (0-RTT)
+    #[arg(long)]
+    pub(crate) early_data: bool,
+
     /// Certificate chain (PEM) [default: a certificate for localhost in memory]
     #[arg(long, value_name = "FILE", requires = "key", help_heading = "TLS")]
     pub(crate) cert: Option<PathBuf>,
@@ -228,6 +232,12 @@ pub(crate) struct ClientArguments {
     /// Resume TLS sessions
     #[arg(long, help_heading = "Load")]
     pub(crate) resume: bool,
+
+    /// Measure requests of one byte in early data (0-RTT), from the first packet to the response
+    ///
+    /// Resumes sessions. A courser server needs --early-data too.
+    #[arg(long, conflicts_with = "tcp", help_heading = "Load")]
+    pub(crate) early_data: bool,
 
     /// Use TLS over TCP instead of QUIC
     #[arg(long, help_heading = "Connection")]

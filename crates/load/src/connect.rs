@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser::{
-    Algorithm, CertificateRequests, ClientConfig, Endpoint, HandshakeOffer, TransportConfig, h3,
+    Algorithm, CertificateRequests, EarlyData, Endpoint, HandshakeOffer, Side, TransportConfig, h3,
 };
 use courser_measure::target::{local_ip_for, nobody_listens, transport};
 use courser_measure::{Cause, Failure};
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::HandshakeKind;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -25,6 +26,7 @@ use crate::metered::{Metered, Traffic};
 use crate::plan::{Plan, Protocols};
 use crate::request::Spoken;
 use crate::sender::Sender;
+use crate::sessions::Sessions;
 use crate::tally::{Agreed, AgreedTls, QuicRecord};
 
 /// An established connection.
@@ -38,7 +40,10 @@ pub(crate) struct Link {
 /// The transport below HTTP, for its counters.
 #[derive(Debug)]
 pub(crate) enum Carrier {
-    Tcp(Arc<Traffic>),
+    Tcp {
+        traffic: Arc<Traffic>,
+        is_resumed: bool,
+    },
     Quic {
         connection: courser::Connection,
         endpoint: Endpoint,
@@ -70,8 +75,13 @@ impl Connector {
         }
     }
 
+    /// Returns the memory of a client that has not connected yet.
+    pub(crate) fn sessions(&self) -> Sessions {
+        Sessions::new(&self.plan, settings(&self.plan))
+    }
+
     /// Makes a connection to the first of the server's addresses that answers.
-    pub(crate) async fn connect(&self) -> Result<Link, CannotConnect> {
+    pub(crate) async fn connect(&self, sessions: &Sessions) -> Result<Link, CannotConnect> {
         let addresses = &self.plan.target.addresses;
         let first = self.chosen.load(Relaxed);
         let mut trouble = None;
@@ -79,8 +89,8 @@ impl Connector {
             let index = (first + step) % addresses.len();
             let address = addresses[index];
             let result = match self.plan.protocols {
-                Protocols::Quic => self.quic(address).await,
-                _ => self.tcp(address).await,
+                Protocols::Quic => self.quic(address, sessions).await,
+                _ => self.tcp(address, sessions).await,
             };
             match result {
                 Ok(link) => {
@@ -96,7 +106,7 @@ impl Connector {
         }))
     }
 
-    async fn quic(&self, address: SocketAddr) -> Result<Link, CannotConnect> {
+    async fn quic(&self, address: SocketAddr, sessions: &Sessions) -> Result<Link, CannotConnect> {
         let plan = &*self.plan;
         let peer = plan.target.peer(address);
         let local = SocketAddr::new(local_ip_for(address.ip()), 0);
@@ -107,17 +117,21 @@ impl Connector {
             failure: Failure::new(format!("cannot open a socket: {error}")),
         })?;
         endpoint.set_segmentation_offload(plan.segmentation_offload);
-        let config = ClientConfig::with_rustls(plan.tls.clone())
-            .versions(plan.versions.iter().copied())
-            .transport_config(settings(plan));
         let connecting = endpoint
-            .connect_with(config, address, &plan.target.server_name)
+            .connect_with(sessions.quic.clone(), address, &plan.target.server_name)
             .map_err(|error| CannotConnect {
                 label: "cannot connect".to_owned(),
                 failure: error.into(),
             })?;
+        let remembered = sessions.settings;
+        let connected = async {
+            match remembered {
+                Some(_) => connecting.early().await,
+                None => connecting.await,
+            }
+        };
         let connection = tokio::select! {
-            result = connecting => result.map_err(|error| CannotConnect {
+            result = connected => result.map_err(|error| CannotConnect {
                 label: label::of_quic(&error),
                 failure: if error.is_protocol_mismatch() {
                     self.speaks_otherwise()
@@ -130,9 +144,17 @@ impl Connector {
                 failure: peer.is_absent("udp"),
             }),
         };
+        let is_early = connection.early_data() == EarlyData::Offered;
+        let client = match remembered.filter(|_| is_early) {
+            Some(remembered) => {
+                let config = h3::Config::new(Side::Client);
+                h3::Client::resume(connection.clone(), config, remembered)
+            }
+            None => h3::Client::new(connection.clone()),
+        };
         let handshake = connection.handshake_data().unwrap_or_default();
         Ok(Link {
-            sender: Sender::Http3(h3::Client::new(connection.clone())),
+            sender: Sender::Http3(client),
             agreed: Agreed {
                 spoken: Spoken::Http3,
                 quic: Some(connection.stats().version),
@@ -149,9 +171,9 @@ impl Connector {
         })
     }
 
-    async fn tcp(&self, address: SocketAddr) -> Result<Link, CannotConnect> {
+    async fn tcp(&self, address: SocketAddr, sessions: &Sessions) -> Result<Link, CannotConnect> {
         let limit = self.plan.connect_timeout;
-        match tokio::time::timeout(limit, self.tcp_unlimited(address)).await {
+        match tokio::time::timeout(limit, self.tcp_unlimited(address, sessions)).await {
             Ok(result) => result,
             Err(_) => Err(CannotConnect {
                 label: TIMED_OUT.to_owned(),
@@ -160,7 +182,11 @@ impl Connector {
         }
     }
 
-    async fn tcp_unlimited(&self, address: SocketAddr) -> Result<Link, CannotConnect> {
+    async fn tcp_unlimited(
+        &self,
+        address: SocketAddr,
+        sessions: &Sessions,
+    ) -> Result<Link, CannotConnect> {
         let plan = &*self.plan;
         let failed = |error: io::Error| self.tcp_failure(address, &error, &self.offer());
         let stream = TcpStream::connect(address).await.map_err(failed)?;
@@ -171,8 +197,8 @@ impl Connector {
             tls: None,
         };
         match &plan.protocols {
-            Protocols::Clear1 => self.over(stream, clear(Spoken::Http1)).await,
-            Protocols::Clear2 => self.over(stream, clear(Spoken::Http2)).await,
+            Protocols::Clear1 => self.over(stream, clear(Spoken::Http1), false).await,
+            Protocols::Clear2 => self.over(stream, clear(Spoken::Http2), false).await,
             _ => {
                 let name = ServerName::try_from(plan.target.server_name.clone());
                 let name = name.map_err(|_| CannotConnect {
@@ -182,7 +208,7 @@ impl Connector {
                         plan.target.server_name
                     )),
                 })?;
-                let connecting = TlsConnector::from(plan.tls.clone()).connect(name, stream);
+                let connecting = TlsConnector::from(sessions.tls.clone()).connect(name, stream);
                 let (connected, was_requested) = CertificateRequests::watch(connecting).await;
                 let stream = connected.map_err(|error| {
                     let offer = self.offer().certificate_requested(was_requested);
@@ -209,12 +235,18 @@ impl Connector {
                     quic: None,
                     tls: Some(agreed_tls(session)),
                 };
-                self.over(stream, agreed).await
+                let is_resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
+                self.over(stream, agreed, is_resumed).await
             }
         }
     }
 
-    async fn over<S>(&self, stream: S, agreed: Agreed) -> Result<Link, CannotConnect>
+    async fn over<S>(
+        &self,
+        stream: S,
+        agreed: Agreed,
+        is_resumed: bool,
+    ) -> Result<Link, CannotConnect>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -239,7 +271,10 @@ impl Connector {
         Ok(Link {
             sender,
             agreed,
-            carrier: Carrier::Tcp(traffic),
+            carrier: Carrier::Tcp {
+                traffic,
+                is_resumed,
+            },
         })
     }
 
@@ -305,7 +340,7 @@ impl Carrier {
     /// Returns the bytes of HTTP received and sent, and the counters of QUIC.
     pub(crate) fn counters(&self) -> (u64, u64, Option<QuicRecord>) {
         match self {
-            Self::Tcp(traffic) => {
+            Self::Tcp { traffic, .. } => {
                 let (read, written) = (&traffic.read, &traffic.written);
                 (read.load(Relaxed), written.load(Relaxed), None)
             }
@@ -332,11 +367,54 @@ impl Carrier {
         }
     }
 
+    /// Waits until the connection has brought what the next one needs to be early: the response to an
+    /// early request can precede the end of the handshake, and with it the tickets. Returns the settings.
+    pub(crate) async fn settings(&self, sender: &Sender) -> Option<h3::Settings> {
+        let (Sender::Http3(client), Self::Quic { connection, .. }) = (sender, self) else {
+            return None;
+        };
+        let learn = async {
+            connection.authenticated().await.ok()?;
+            let settings = client.settings().await?;
+            // Servers send tickets before HANDSHAKE_DONE, or with it.
+            while connection.stats().frames_received.handshake_done == 0 {
+                connection.close_reason().is_none().then_some(())?;
+                tokio::time::sleep(BETWEEN_TICKETS).await;
+            }
+            Some(settings)
+        };
+        // Without tickets the next connection performs a full handshake.
+        tokio::time::timeout(PATIENCE, learn).await.ok().flatten()
+    }
+
+    /// Returns true if the handshake has resumed a session, and the fate of early data.
+    pub(crate) fn resumption(&self) -> (bool, EarlyData) {
+        match self {
+            Self::Tcp { is_resumed, .. } => (*is_resumed, EarlyData::None),
+            Self::Quic { connection, .. } => {
+                let handshake = connection.handshake_data();
+                // Early data is an attempt to resume.
+                let is_resumed = handshake.is_none_or(|it| it.resumed);
+                (is_resumed, connection.early_data())
+            }
+        }
+    }
+
+    /// Returns the duration of the handshake, if the connection was used before its end.
+    pub(crate) fn handshake_time(&self) -> Option<Duration> {
+        match self {
+            Self::Quic { connection, .. } if connection.early_data() != EarlyData::None => {
+                connection.stats().handshake_time
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the reason why the server refused the client after the handshakes of TCP and TLS, if it
     /// did.
     pub(crate) fn refusal(&self) -> Option<&str> {
         match self {
-            Self::Tcp(traffic) => traffic.refusal(),
+            Self::Tcp { traffic, .. } => traffic.refusal(),
             // The requests fail with it.
             Self::Quic { .. } => None,
         }
@@ -429,3 +507,7 @@ const KEEP_ALIVE: Duration = Duration::from_millis(500);
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 const LEAVE: Duration = Duration::from_millis(200);
+
+/// Time limit for tickets, and the pause between two looks.
+const PATIENCE: Duration = Duration::from_secs(2);
+const BETWEEN_TICKETS: Duration = Duration::from_millis(1);

@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use courser::EarlyData;
 use courser_units::to_f64;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::connect::{CannotConnect, Link};
+use crate::connect::{CannotConnect, Carrier, Link};
 use crate::label::REFUSED;
+use crate::plan::Resume;
 use crate::request::Spoken;
+use crate::sessions::Sessions;
 use crate::slot::{self, Lane, SlotEnd};
 use crate::tally::ConnectionRecord;
 use crate::worker::Worker;
@@ -27,17 +30,30 @@ pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Recei
     }
     let mut lane = Arc::new(Lane::default());
     let mut patience = Patience::new();
+    let mut sessions = worker.connector.sessions();
     while !worker.schedule.is_over(Instant::now()) {
+        if worker.plan.closes {
+            tokio::select! {
+                is_left = next_is_due(&worker, &lane) => if !is_left { return },
+                () = over(&worker, &mut stop) => return,
+            }
+        }
         let began = Instant::now();
         let connected = tokio::select! {
-            connected = worker.connector.connect() => connected,
+            connected = worker.connector.connect(&sessions) => connected,
             () = over(&worker, &mut stop) => return,
         };
         let goes_on = match connected {
             Ok(link) => {
                 worker.on_connected(&link.agreed);
-                if load(&worker, &lane, link, began, &mut stop).await == SlotEnd::Finished {
-                    return;
+                match load(&worker, &lane, link, began, (&mut sessions, &mut stop)).await {
+                    SlotEnd::Finished => return,
+                    SlotEnd::Spent => {
+                        lane = Arc::new(lane.successor());
+                        patience = Patience::new();
+                        continue;
+                    }
+                    SlotEnd::Lost => {}
                 }
                 worker.tally().lost += 1;
                 let was_used = lane.was_used.load(Relaxed);
@@ -60,6 +76,22 @@ pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Recei
             () = over(&worker, &mut stop) => return,
         }
     }
+}
+
+/// Waits until the request of the next connection is due, so that the connection is made for it. Returns
+/// false if no request is left.
+async fn next_is_due(worker: &Worker, lane: &Lane) -> bool {
+    let Some(ticket) = lane.next(worker) else {
+        return false;
+    };
+    let due = ticket.due;
+    lane.keep(ticket);
+    if let Some(due) = due
+        && due > Instant::now()
+    {
+        worker.alarm.wait(due).await;
+    }
+    true
 }
 
 /// Counts a connection that could not be made. Returns false when the run cannot continue.
@@ -88,7 +120,7 @@ async fn load(
     lane: &Arc<Lane>,
     link: Link,
     began: Instant,
-    stop: &mut watch::Receiver<bool>,
+    (sessions, stop): (&mut Sessions, &mut watch::Receiver<bool>),
 ) -> SlotEnd {
     let connected = Instant::now();
     let Link {
@@ -96,12 +128,14 @@ async fn load(
     } = link;
     let mut slots = JoinSet::new();
     let count = match sender.spoken() {
+        _ if worker.plan.closes => 1,
         Spoken::Http1 => 1,
         Spoken::Http2 | Spoken::Http3 => worker.plan.streams,
     };
     let others = (1..count)
         .filter_map(|_| sender.another())
         .collect::<Vec<_>>();
+    let last = (worker.plan.resume == Resume::EarlyData).then(|| sender.another());
     for sender in others.into_iter().chain([sender]) {
         slots.spawn(slot::run(worker.clone(), lane.clone(), sender));
     }
@@ -110,7 +144,7 @@ async fn load(
         tokio::select! {
             joined = slots.join_next() => match joined {
                 Some(Ok(SlotEnd::Finished)) => {}
-                Some(Ok(SlotEnd::Lost)) => end = SlotEnd::Lost,
+                Some(Ok(other)) => end = other,
                 // Only the arms below abort slots.
                 Some(Err(error)) => worker.tally().count_error(format!("bug: {error}")),
                 None => break,
@@ -129,6 +163,33 @@ async fn load(
             }
         }
     }
+    if let (SlotEnd::Spent, Some(sender)) = (end, last.flatten()) {
+        let settings = carrier.settings(&sender).await;
+        sessions.settings = settings.or(sessions.settings);
+    }
+    let (_, early_data) = carrier.resumption();
+    if early_data == EarlyData::Rejected && end == SlotEnd::Lost {
+        // HTTP/3 needs another connection then (RFC 9001 §4.6.2).
+        end = SlotEnd::Spent;
+    }
+    record(worker, lane, (began, connected), &carrier);
+    if end == SlotEnd::Spent {
+        // The next connection does not wait for the end of this one.
+        tokio::spawn(carrier.close());
+        return end;
+    }
+    carrier.close().await;
+    let has_more = !lane.left_behind.lock().is_empty();
+    if end == SlotEnd::Lost && !has_more && worker.schedule.is_exhausted(Instant::now()) {
+        // The server closed the connection after the last request.
+        return SlotEnd::Finished;
+    }
+    end
+}
+
+/// Counts a connection that is over.
+fn record(worker: &Worker, lane: &Lane, (began, connected): (Instant, Instant), carrier: &Carrier) {
+    let (is_resumed, early_data) = carrier.resumption();
     if let Some(refusal) = carrier.refusal() {
         let mut tally = worker.tally();
         // A request may have failed with the same error.
@@ -140,7 +201,9 @@ async fn load(
     let measured_from = worker.schedule.measured_from().max(began);
     let first_byte = *lane.first_byte.lock();
     worker.tally().connections.push(ConnectionRecord {
-        connect: connected - began,
+        connect: carrier.handshake_time().unwrap_or(connected - began),
+        is_resumed,
+        early_data,
         first_byte: first_byte.map(|at| at - began),
         requests: lane.answered.load(Relaxed),
         measured: Instant::now().saturating_duration_since(measured_from),
@@ -148,13 +211,6 @@ async fn load(
         sent,
         quic,
     });
-    carrier.close().await;
-    let has_more = !lane.left_behind.lock().is_empty();
-    if end == SlotEnd::Lost && !has_more && worker.schedule.is_exhausted(Instant::now()) {
-        // The server closed the connection after the last request.
-        return SlotEnd::Finished;
-    }
-    end
 }
 
 /// Counts the requests in flight as failed: the server's process has ended.

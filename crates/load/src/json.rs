@@ -87,6 +87,10 @@ fn connections(summary: &Summary) -> Value {
     json!({
         "made": summary.connections.len(), "refused": summary.refused, "lost": summary.lost,
         "connect": summary.connects(),
+        "handshakes": summary.handshakes.map(|it| json!({
+            "full": it.full, "resumed": it.resumed,
+            "earlyDataAccepted": it.early_accepted, "earlyDataRejected": it.early_rejected,
+        })),
         "firstByte": summary.first_bytes(),
         "requestsPerSec": summary.rates_of_connections(),
         "minRtt": quic(|quic| quic.min_rtt.as_secs_f64()),

@@ -8,6 +8,7 @@ use courser::telemetry::SinkFactory;
 use courser::{CertificateRequests, QuicVersion};
 use courser_measure::Failure;
 use courser_measure::tls::{self, Trust, Versions};
+use http::Method;
 
 use crate::request::Requests;
 use crate::target::Target;
@@ -35,6 +36,11 @@ pub struct Plan {
     /// True if latency counts from the time at which a request was due, so that a server which stops
     /// answering cannot hide the requests that were not sent meanwhile.
     pub is_corrected: bool,
+    /// Sends one request on each connection, and closes it.
+    pub closes: bool,
+    /// The resumption of TLS sessions. Each of the `connections` keeps tickets of its own for those that
+    /// follow it.
+    pub resume: Resume,
     /// Connections begun per second; all at once without a rate.
     pub connection_rate: Option<f64>,
     /// Time limit of a request.
@@ -59,6 +65,46 @@ pub struct Plan {
     pub sinks: Option<Arc<dyn SinkFactory>>,
     /// Receives a line for each request, as h2load writes it.
     pub log_file: Option<PathBuf>,
+}
+
+/// The resumption of TLS sessions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Resume {
+    /// Every handshake is a full one.
+    #[default]
+    Never,
+    /// Connections resume the sessions of earlier ones.
+    Sessions,
+    /// Connections resume sessions, and send their first request in early data (0-RTT) over HTTP/3.
+    EarlyData,
+}
+
+impl Resume {
+    /// Returns the resumption for these wishes.
+    ///
+    /// # Errors
+    /// When there is no TLS, and when early data is wanted without HTTP/3, or for requests that must not
+    /// be repeated (RFC 8470 §4).
+    pub fn of(
+        resume: bool,
+        early_data: bool,
+        protocols: &Protocols,
+        method: &Method,
+    ) -> Result<Self, Failure> {
+        let wrong = match (early_data, resume, protocols) {
+            (false, false, _) => return Ok(Self::Never),
+            (_, _, Protocols::Clear1 | Protocols::Clear2) => {
+                "without TLS there is no session to resume: use an https:// URL"
+            }
+            (false, true, _) => return Ok(Self::Sessions),
+            (true, _, Protocols::Tls(_)) => "early data is for HTTP/3",
+            (true, _, Protocols::Quic) if method.is_safe() => return Ok(Self::EarlyData),
+            _ => {
+                "early data needs a safe method such as GET: an attacker can repeat early requests"
+            }
+        };
+        Err(Failure::new(wrong))
+    }
 }
 
 /// The end of a run.

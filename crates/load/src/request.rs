@@ -58,6 +58,11 @@ pub struct Requests {
 }
 
 impl Requests {
+    /// Returns the method of all requests.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
     /// Makes requests for `urls`, at least one, which all name one server. With a pattern, paths are
     /// drawn from it and the URLs give the server.
     ///

@@ -36,6 +36,8 @@ pub(crate) enum SlotEnd {
     Finished,
     /// The connection takes no more requests.
     Lost,
+    /// The connection has had its only request.
+    Spent,
 }
 
 impl Lane {
@@ -45,7 +47,8 @@ impl Lane {
         self.loss.notify_waiters();
     }
 
-    fn keep(&self, ticket: Ticket) {
+    /// Keeps a request for the next connection.
+    pub(crate) fn keep(&self, ticket: Ticket) {
         self.left_behind.lock().push(ticket);
     }
 
@@ -135,6 +138,9 @@ async fn serve(worker: &Worker, lane: &Lane, sender: &mut Sender) -> SlotEnd {
                 lane.keep(ticket);
             }
             Err(failed) => on_failed(worker, times, failed),
+        }
+        if worker.plan.closes {
+            return SlotEnd::Spent;
         }
     }
 }

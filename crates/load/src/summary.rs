@@ -1,13 +1,15 @@
 //! The figures of a run.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
+use courser::EarlyData;
 use courser_measure::sockets;
 use courser_units::to_f64;
 use hdrhistogram::Histogram;
 
-use crate::plan::{Amount, Plan};
+use crate::plan::{Amount, Plan, Resume};
 use crate::stats::{Stats, seconds};
 use crate::tally::{Agreed, ConnectionRecord, Finished, QuicRecord};
 
@@ -66,6 +68,8 @@ pub struct Summary {
     pub refused: u64,
     /// Connections that broke before the end.
     pub lost: u64,
+    /// Kinds of handshakes, if connections were to resume sessions.
+    pub handshakes: Option<Handshakes>,
     /// The protocols of the first connection.
     pub agreed: Option<Agreed>,
     /// CPU time of this process while it was measured.
@@ -76,6 +80,44 @@ pub struct Summary {
     pub is_corrected: bool,
     /// Reasons why the run may have been slower than the server.
     pub warnings: Vec<String>,
+}
+
+/// Counts of handshakes by kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Handshakes {
+    /// Full handshakes.
+    pub full: u64,
+    /// Handshakes that resumed a session.
+    pub resumed: u64,
+    /// Connections whose early data the server has accepted.
+    pub early_accepted: u64,
+    /// Connections whose early data the server has rejected.
+    pub early_rejected: u64,
+}
+
+impl Handshakes {
+    fn of(connections: &[ConnectionRecord]) -> Self {
+        let count = |is_counted: fn(&ConnectionRecord) -> bool| {
+            connections.iter().filter(|one| is_counted(one)).count() as u64
+        };
+        Self {
+            full: count(|one| !one.is_resumed),
+            resumed: count(|one| one.is_resumed),
+            early_accepted: count(|one| one.early_data == EarlyData::Accepted),
+            early_rejected: count(|one| one.early_data == EarlyData::Rejected),
+        }
+    }
+}
+
+impl fmt::Display for Handshakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} full, {} resumed", self.full, self.resumed)?;
+        if self.early_accepted + self.early_rejected > 0 {
+            let (accepted, rejected) = (self.early_accepted, self.early_rejected);
+            write!(f, "; early data {accepted} accepted, {rejected} rejected")?;
+        }
+        Ok(())
+    }
 }
 
 impl Summary {
@@ -96,6 +138,7 @@ impl Summary {
             (Amount::Time { .. }, None) => None,
         };
         let warnings = warnings(&tally.connections);
+        let handshakes = Handshakes::of(&tally.connections);
         let sum = |of: fn(&ConnectionRecord) -> u64| tally.connections.iter().map(of).sum();
         let succeeded = tally.statuses.iter();
         let succeeded = succeeded.filter(|(status, _)| (200..400).contains(*status));
@@ -125,6 +168,7 @@ impl Summary {
             connections: tally.connections,
             refused: tally.refused,
             lost: tally.lost,
+            handshakes: (plan.resume != Resume::Never).then_some(handshakes),
             agreed: tally.agreed,
             cpu_seconds: finished.cpu_seconds,
             rate: plan.rate,

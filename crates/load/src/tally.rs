@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use courser::QuicVersion;
+use courser::{EarlyData, QuicVersion};
 use courser_measure::Failure;
 use hdrhistogram::Histogram;
 
@@ -79,6 +79,10 @@ pub struct AgreedTls {
 pub struct ConnectionRecord {
     /// Time from the first packet to the end of the handshake.
     pub connect: Duration,
+    /// True if the handshake resumed a TLS session.
+    pub is_resumed: bool,
+    /// The fate of early data (0-RTT).
+    pub early_data: EarlyData,
     /// Time from the first packet to the header section of the first response.
     pub first_byte: Option<Duration>,
     /// Requests answered while the connection was measured.

@@ -50,6 +50,8 @@ pub struct Outcome {
     pub handshake: Handshake,
     /// Handshakes that resumed a session.
     pub resumed: Option<u64>,
+    /// Requests that the server has answered in early data.
+    pub early_accepted: Option<u64>,
     /// The cost at the client.
     pub client: Side,
     /// The cost at the server; `None` when the server is not courser.
@@ -181,6 +183,7 @@ impl<'a> Bench<'a> {
             intervals: watched.intervals,
             handshake,
             resumed: None,
+            early_accepted: None,
             client,
             server,
         }

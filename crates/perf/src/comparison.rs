@@ -58,7 +58,14 @@ impl<'a> Comparison<'a> {
     pub async fn handshakes(&self) -> Result<(Both, Outcome), Failure> {
         let plan = |resume| {
             let parallel = 1;
-            timed(Scenario::Handshake { parallel, resume }, HANDSHAKE_TIME)
+            timed(
+                Scenario::Handshake {
+                    parallel,
+                    resume,
+                    early_data: false,
+                },
+                HANDSHAKE_TIME,
+            )
         };
         let quic = self
             .run("handshakes", &self.server.quic, plan(false))

@@ -10,6 +10,8 @@ use crate::event::Events;
 pub(crate) struct Context {
     pub(crate) clock: CpuClock,
     pub(crate) events: Events,
+    /// True if early data is accepted.
+    pub(crate) early_data: bool,
 }
 
 impl Context {

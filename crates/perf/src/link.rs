@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use courser::Connection;
+use courser::{Connection, EarlyData};
 use courser_measure::Failure;
 use tokio_rustls::TlsConnector;
 
@@ -30,6 +30,19 @@ impl Connector {
                 let connector = TlsConnector::from(remote.tls.clone());
                 Ok(Self::Tcp(TcpConnector::new(connector)))
             }
+        }
+    }
+
+    /// Makes a connector whose QUIC connections can be used before their handshakes are complete, if
+    /// there are tickets.
+    pub(crate) fn with_early_data(remote: &Remote) -> Result<Self, Failure> {
+        match remote.over {
+            Over::Quic => {
+                let config = remote.quic_config().early_data(true);
+                let connector = QuicConnector::new(remote, config)?;
+                Ok(Self::Quic(connector.with_early_data()))
+            }
+            Over::Tcp => Err(Failure::new("early data is for QUIC, not for TLS over TCP")),
         }
     }
 
@@ -101,6 +114,14 @@ impl Link {
         match self {
             Self::Quic(connection) => quic::exchange_uni(connection, request, meter).await,
             Self::Tcp(link) => link.exchange(request, meter).await,
+        }
+    }
+
+    /// Waits for the end of the handshake and for the tickets. Returns the fate of early data.
+    pub(crate) async fn complete(&self) -> Result<EarlyData, Failure> {
+        match self {
+            Self::Quic(connection) => quic::complete(connection).await,
+            Self::Tcp(_) => Ok(EarlyData::None),
         }
     }
 

@@ -62,6 +62,7 @@ impl Loopback {
             identity,
             transport: transport(Algorithm::Cubic, Some(mtu)),
             versions: None,
+            early_data: false,
             tcp: true,
             clock: CpuClock::Thread,
         };

@@ -52,9 +52,11 @@ pub async fn measure(remote: &Remote, plan: &Plan, watch: Watch<'_>) -> Result<O
             };
             scenario_rr::run(&mut bench, shape).await
         }
-        Scenario::Handshake { parallel, resume } => {
-            scenario_handshake::run(&mut bench, parallel, resume).await
-        }
+        Scenario::Handshake {
+            parallel,
+            resume,
+            early_data,
+        } => scenario_handshake::run(&mut bench, parallel, (resume, early_data)).await,
         Scenario::Close => scenario_close::run(&mut bench).await,
     };
     bench.close().await;

@@ -58,6 +58,8 @@ pub enum Scenario {
         parallel: u64,
         /// Resumes TLS sessions.
         resume: bool,
+        /// Sends a request of one byte in early data (0-RTT), and measures the time until its response.
+        early_data: bool,
     },
     /// Connections, closed one after the other.
     Close,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use courser::{Connection, Endpoint, RecvStream, SendStream};
+use courser::{Connection, EarlyData, Endpoint, RecvStream, SendStream};
 use courser_measure::Failure;
 use courser_measure::target::{local_ip_for, nobody_listens};
 use tokio::task::JoinHandle;
@@ -21,6 +21,8 @@ use crate::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_STA
 pub(crate) struct QuicConnector {
     endpoint: Endpoint,
     config: courser::ClientConfig,
+    /// True if connections can be used before their handshakes are complete.
+    is_early: bool,
     /// Moves the connections from socket to socket.
     moves: Option<JoinHandle<()>>,
 }
@@ -37,8 +39,15 @@ impl QuicConnector {
         Ok(Self {
             endpoint,
             config,
+            is_early: false,
             moves,
         })
+    }
+
+    /// Makes connections that can be used before their handshakes are complete.
+    pub(crate) fn with_early_data(mut self) -> Self {
+        self.is_early = true;
+        self
     }
 
     /// Makes a connection.
@@ -46,8 +55,14 @@ impl QuicConnector {
         let connecting =
             self.endpoint
                 .connect_with(self.config.clone(), remote.address, &remote.name)?;
+        let connected = async {
+            match self.is_early {
+                true => connecting.early().await,
+                false => connecting.await,
+            }
+        };
         tokio::select! {
-            result = connecting => result.map_err(|error| remote.quic_failure(&error)),
+            result = connected => result.map_err(|error| remote.quic_failure(&error)),
             () = nobody_listens(remote.address) => Err(remote.is_absent("udp")),
         }
     }
@@ -68,6 +83,23 @@ impl Drop for QuicConnector {
             moves.abort();
         }
     }
+}
+
+/// Waits for the end of the handshake, and for the tickets that the server sends then. Returns the fate of
+/// early data.
+pub(crate) async fn complete(connection: &Connection) -> Result<EarlyData, Failure> {
+    let fate = connection.authenticated().await?;
+    let tickets = async {
+        // Servers send tickets before HANDSHAKE_DONE, or with it.
+        while connection.stats().frames_received.handshake_done == 0
+            && connection.close_reason().is_none()
+        {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+    };
+    // Without tickets the next handshake is a full one.
+    let _ = tokio::time::timeout(TICKET_TIMEOUT, tickets).await;
+    Ok(fate)
 }
 
 /// Moves all connections of an endpoint to a new socket again and again.
@@ -250,6 +282,10 @@ async fn ask_now(connection: &Connection) -> Result<Option<ServerReport>, Failur
     }
     Ok(ServerReport::parse(&report))
 }
+
+/// Time limit for tickets, and the pause between two looks.
+const TICKET_TIMEOUT: Duration = Duration::from_secs(2);
+const BETWEEN_LOOKS: Duration = Duration::from_micros(500);
 
 /// Time limit for the server's counters; a courser server answers within a round trip.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);

@@ -82,6 +82,9 @@ pub struct End {
     /// Handshakes that resumed a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed: Option<u64>,
+    /// Requests that the server has answered in early data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_accepted: Option<u64>,
     /// Distribution of the time that each took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
@@ -177,6 +180,7 @@ impl End {
             count: counts.then_some(outcome.count),
             per_second: counts.then(|| to_f64(outcome.count) / seconds.max(1e-9)),
             resumed: outcome.resumed,
+            early_accepted: outcome.early_accepted,
             latency: outcome.latency,
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use courser::EarlyData;
 use courser_measure::Failure;
 
 use crate::bench::{Bench, Outcome, Quota, all};
@@ -16,19 +17,25 @@ use crate::wire::Request;
 pub(crate) async fn run(
     bench: &mut Bench<'_>,
     parallel: u64,
-    resume: bool,
+    (resume, early_data): (bool, bool),
 ) -> Result<Outcome, Failure> {
+    let resume = resume || early_data;
     let remote = if resume {
         bench.remote.resuming()
     } else {
         bench.remote.clone()
     };
-    let connector = Connector::new(&remote)?;
+    let connector = match early_data {
+        true => Connector::with_early_data(&remote)?,
+        false => Connector::new(&remote)?,
+    };
     let worker = Arc::new(Worker {
         remote,
         connector,
         resume,
+        early_data,
         resumed: AtomicU64::new(0),
+        early_accepted: AtomicU64::new(0),
     });
     if resume {
         worker.collect_tickets(parallel).await?;
@@ -50,6 +57,7 @@ pub(crate) async fn run(
     let _ = tokio::time::timeout(PATIENCE, worker.connector.wait_idle()).await;
     Ok(Outcome {
         resumed: Some(worker.resumed.load(Relaxed)),
+        early_accepted: early_data.then(|| worker.early_accepted.load(Relaxed)),
         ..outcome
     })
 }
@@ -60,13 +68,18 @@ struct Worker {
     remote: Remote,
     connector: Connector,
     resume: bool,
+    early_data: bool,
     resumed: AtomicU64,
+    early_accepted: AtomicU64,
 }
 
 impl Worker {
     async fn run(&self, quota: &Quota, meter: &Meter) -> Result<(), Failure> {
         while quota.take() {
-            let took = self.connect(self.resume).await?;
+            let took = match self.early_data {
+                true => self.ask_early().await?,
+                false => self.connect(self.resume).await?,
+            };
             meter.on_done(took);
         }
         Ok(())
@@ -82,9 +95,35 @@ impl Worker {
             self.resumed.fetch_add(1, Relaxed);
         }
         if wants_tickets {
-            // Tickets arrive before the first response or with it.
+            // Tickets arrive before the first response or with it, unless that is one to early data.
             link.exchange(&Request::new(1, 1), &Meter::new()).await?;
+            if self.early_data {
+                link.complete().await?;
+            }
         }
+        link.close();
+        Ok(took)
+    }
+
+    /// Sends a request in early data on a connection of its own, if there is a ticket. Returns the time
+    /// until its response.
+    async fn ask_early(&self) -> Result<Duration, Failure> {
+        let began = Instant::now();
+        let mut link = self.connector.connect(&self.remote).await?;
+        let asked = link.exchange(&Request::new(1, 1), &Meter::new()).await;
+        let mut took = began.elapsed();
+        let fate = link.complete().await?;
+        if fate == EarlyData::Rejected {
+            // The streams are gone, and the connection goes on.
+            link.exchange(&Request::new(1, 1), &Meter::new()).await?;
+            took = began.elapsed();
+        } else {
+            asked?;
+        }
+        let accepted = u64::from(fate == EarlyData::Accepted);
+        self.early_accepted.fetch_add(accepted, Relaxed);
+        let resumed = u64::from(link.agreed().resumed);
+        self.resumed.fetch_add(resumed, Relaxed);
         link.close();
         Ok(took)
     }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 use courser::{
-    BindError, Connection, Endpoint, Incoming, QuicVersion, RecvStream, SendStream, ServerConfig,
-    TransportConfig,
+    BindError, Connection, ConnectionError, EarlyData, EarlyDataOptions, Endpoint, Incoming,
+    QuicVersion, RecvStream, SendStream, ServerConfig, TransportConfig,
 };
 use courser_measure::tls::{self, Identity};
 use courser_measure::{CpuClock, Failure};
@@ -31,6 +31,8 @@ pub struct ServerOptions {
     /// Versions of QUIC, the preferred one first, to which clients move. Without a list all are
     /// accepted, and a connection stays in the version in which its client begins.
     pub versions: Option<Vec<QuicVersion>>,
+    /// Accepts early data (0-RTT).
+    pub early_data: bool,
     /// Also serves TLS over TCP, on the same port.
     pub tcp: bool,
     /// The clock of this end's CPU time.
@@ -66,8 +68,12 @@ impl Server {
         if let Some(versions) = options.versions {
             config = config.versions(versions);
         }
+        if options.early_data {
+            config = config.early_data(EarlyDataOptions::default());
+        }
         let context = Arc::new(Context {
             clock: options.clock,
+            early_data: options.early_data,
             events: Events::new(on_event),
         });
         // The system chooses a port that is free for one protocol, and may be taken for the other.
@@ -150,7 +156,7 @@ fn bind_quic(config: ServerConfig, address: SocketAddr) -> Result<Endpoint, Fail
 /// Serves one client from the handshake to its end.
 async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
     let peer = incoming.remote_address();
-    let connection = match incoming.await {
+    let connection = match accept(incoming, context.early_data).await {
         Ok(connection) => connection,
         Err(error) => return context.events.failed("quic", peer, &error),
     };
@@ -171,6 +177,18 @@ async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
     uni.abort();
     let moved = client.moved.total();
     client.context.events.closed("quic", peer, moved);
+}
+
+/// Accepts a client. A connection with early data is used before its handshake is complete.
+async fn accept(incoming: Incoming, early_data: bool) -> Result<Connection, ConnectionError> {
+    if !early_data {
+        return incoming.await;
+    }
+    let connection = incoming.accept()?.early().await?;
+    if connection.early_data() != EarlyData::Accepted {
+        connection.authenticated().await?;
+    }
+    Ok(connection)
 }
 
 /// Answers requests on unidirectional streams, on streams of the server.

@@ -239,6 +239,23 @@ pub(crate) struct Flags {
           help_heading = CONNECTION)]
     pub(crate) connection_inactivity_timeout: Duration,
 
+    /// Make another connection for each request
+    #[arg(long, help_heading = CONNECTION)]
+    pub(crate) disable_keepalive: bool,
+
+    /// Resume TLS sessions
+    ///
+    /// Each connection keeps the tickets of the one before it; the first ones perform full handshakes.
+    #[arg(long, requires = "disable_keepalive", help_heading = CONNECTION)]
+    pub(crate) resume: bool,
+
+    /// Resume TLS sessions and send requests in early data (0-RTT) over HTTP/3
+    ///
+    /// Needs a safe method, such as GET. Requests that the server answers with 425 Too Early count as
+    /// answered and are not sent again; those in rejected early data are.
+    #[arg(long, requires = "disable_keepalive", help_heading = CONNECTION)]
+    pub(crate) early_data: bool,
+
     /// Stream window: 2^N - 1 bytes [default: 30 over HTTP/2, automatic over HTTP/3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(10..=30),
           help_heading = CONNECTION)]

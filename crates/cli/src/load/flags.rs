@@ -1,7 +1,7 @@
 //! The plan of a run, from its flags.
 
 use bytes::Bytes;
-use courser_load::{Amount, Pattern, Plan, Protocols, RequestParts, Requests};
+use courser_load::{Amount, Pattern, Plan, Protocols, RequestParts, Requests, Resume};
 use courser_measure::tls::Trust;
 use http::Uri;
 
@@ -17,6 +17,13 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     let (target, urls) = target::read(flags, pattern.as_ref())?;
     let is_secure = urls.iter().all(|url| url.scheme_str() == Some("https"));
     let protocols = protocols(arguments.style, flags, is_secure)?;
+    let requests = requests(flags, &urls, pattern)?;
+    let resume = Resume::of(
+        flags.resume,
+        flags.early_data,
+        &protocols,
+        requests.method(),
+    )?;
     let (clients, count, threads) = defaults(arguments.style);
     let connections = flags.clients.unwrap_or(clients);
     let amount = match flags.duration {
@@ -32,13 +39,15 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         .qps
         .or(flags.rps.map(|rate| rate * connections as f64));
     Ok(Plan {
-        requests: requests(flags, &urls, pattern)?,
+        requests,
         amount,
         connections,
         threads: flags.threads.unwrap_or(threads).min(connections),
         streams: flags.max_concurrent_streams,
         rate,
         is_corrected: rate.is_some() && !flags.no_latency_correction,
+        closes: flags.disable_keepalive,
+        resume,
         connection_rate: flags
             .rate
             .map(|rate| crate::output::to_f64(rate) / flags.rate_period.as_secs_f64()),

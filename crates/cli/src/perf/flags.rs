@@ -58,7 +58,8 @@ fn scenario(arguments: &ClientArguments) -> Scenario {
         },
         (ScenarioName::Handshake, _) => Scenario::Handshake {
             parallel,
-            resume: arguments.resume,
+            resume: arguments.resume || arguments.early_data,
+            early_data: arguments.early_data,
         },
         (ScenarioName::Close, _) => Scenario::Close,
     }
@@ -67,7 +68,7 @@ fn scenario(arguments: &ClientArguments) -> Scenario {
 /// Refuses flags without an effect in the scenario, which are misunderstandings.
 fn refuse_what_has_no_meaning(arguments: &ClientArguments) -> Result<(), Failure> {
     use ScenarioName::{Download, Handshake, Latency, Rr, Upload};
-    let given: [(&str, bool, &[ScenarioName]); 9] = [
+    let given: [(&str, bool, &[ScenarioName]); 10] = [
         ("--reverse", arguments.reverse, &[Upload, Download]),
         ("--bidir", arguments.bidir, &[Upload, Download]),
         (
@@ -93,6 +94,7 @@ fn refuse_what_has_no_meaning(arguments: &ClientArguments) -> Result<(), Failure
         ("--in-flight", arguments.in_flight.is_some(), &[Rr]),
         ("--uni", arguments.uni, &[Rr, Latency]),
         ("--resume", arguments.resume, &[Handshake]),
+        ("--early-data", arguments.early_data, &[Handshake]),
     ];
     for (flag, is_given, scenarios) in given {
         if is_given && !scenarios.contains(&arguments.scenario) {

@@ -97,6 +97,7 @@ fn options(
             ..transport(arguments.common.cc, arguments.common.mtu)
         },
         versions: Some(arguments.common.quic_version.clone()).filter(|list| !list.is_empty()),
+        early_data: arguments.early_data,
         tcp: arguments.tcp,
         clock: CpuClock::Process,
     })

@@ -43,11 +43,17 @@ pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
         } => {
             format!("one at a time, {request_size}-byte requests, {response_size}-byte responses")
         }
-        Scenario::Handshake { parallel, resume } => {
-            format!(
-                "{parallel} in parallel, {}",
-                if resume { "resumed" } else { "full" }
-            )
+        Scenario::Handshake {
+            parallel,
+            resume,
+            early_data,
+        } => {
+            let kind = match (early_data, resume) {
+                (true, _) => "resumed, with a 1-byte request in early data",
+                (false, true) => "resumed",
+                (false, false) => "full",
+            };
+            format!("{parallel} in parallel, {kind}")
         }
         Scenario::Close => "one at a time".to_owned(),
     };
@@ -135,16 +141,22 @@ fn results(end: &End, scenario: Scenario) -> Vec<String> {
         (Some(sum), None) => vec![one(scenario.name(), sum)],
         _ => {
             let resumed = end.resumed.filter(|resumed| *resumed > 0);
-            vec![format!(
-                "{:<12}{} in {}, {}{}",
-                scenario.unit(),
-                end.count.unwrap_or(0),
-                output::seconds(end.seconds),
-                output::per_second(end.per_second.unwrap_or(0.0)),
-                resumed
-                    .map(|count| format!(", {count} resumed"))
-                    .unwrap_or_default(),
-            )]
+            let accepted = end.early_accepted;
+            let accepted = accepted.map_or(String::new(), |count| {
+                format!(", early data accepted on {count}")
+            });
+            vec![
+                format!(
+                    "{:<12}{} in {}, {}{}",
+                    scenario.unit(),
+                    end.count.unwrap_or(0),
+                    output::seconds(end.seconds),
+                    output::per_second(end.per_second.unwrap_or(0.0)),
+                    resumed
+                        .map(|count| format!(", {count} resumed"))
+                        .unwrap_or_default(),
+                ) + &accepted,
+            ]
         }
     }
 }

@@ -206,6 +206,22 @@ fn handshakes_are_full_or_resumed_as_asked() {
 }
 
 #[test]
+fn requests_in_early_data_are_counted_and_timed() {
+    let flags = ["--scenario", "handshake", "-n", "20", "-P", "2"];
+    let flags = [&flags[..], &["--early-data"]].concat();
+    for (server, accepted) in [
+        (Server::start(&["--early-data"]), 20),
+        (Server::start(&[]), 0),
+    ] {
+        let report = server.report(&flags);
+        assert_eq!(report["end"]["count"], 20, "{report}");
+        assert_eq!(report["end"]["resumed"], 20, "{report}");
+        assert_eq!(report["end"]["early_accepted"], accepted, "{report}");
+        assert!(number(&report, "end.latency.p50_us") > 0.0);
+    }
+}
+
+#[test]
 fn closes_are_counted_and_timed() {
     let server = Server::start(&["--tcp"]);
     for over in [&[][..], &["--tcp"]] {

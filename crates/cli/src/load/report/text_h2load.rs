@@ -112,6 +112,9 @@ fn more(summary: &Summary) -> Vec<String> {
             summary.lost
         ));
     }
+    if let Some(handshakes) = &summary.handshakes {
+        lines.push(format!("handshakes: {handshakes}"));
+    }
     for (label, count) in &summary.errors {
         lines.push(format!("error: {count} {label}"));
     }

@@ -76,12 +76,16 @@ fn details(summary: &Summary, unit: Unit) -> Vec<String> {
             [stats.mean, stats.min, stats.max].map(|value| unit.show(value));
         format!("  {name}:\t{average}, {fastest}, {slowest}")
     };
-    vec![
+    let mut lines = vec![
         "Details (average, fastest, slowest):".to_owned(),
         // The name is looked up once, before the run.
         triple("DNS+dialup", &summary.connects()),
         triple("First byte", &Stats::of_times(&summary.head)),
-    ]
+    ];
+    if let Some(handshakes) = &summary.handshakes {
+        lines.push(format!("  Handshakes:\t{handshakes}"));
+    }
+    lines
 }
 
 /// Returns a bar for each of eleven classes, from the fastest to the slowest.

@@ -1,5 +1,6 @@
 //! `courser load` against real servers: HTTP/3 by courser, HTTP/1.1 and 2 by hyper.
 
+mod early_data;
 mod handshakes;
 mod mistakes;
 mod rate;
