@@ -103,9 +103,9 @@ pub use courser_files as files;
 #[doc(inline)]
 pub use courser_quic::{
     BindError, CertificateRequests, ClientConfig, ClosedStream, ConfigError, ConnectError,
-    Connecting, Connection, DatagramOptions, Endpoint, ExportKeyingMaterialError, HandshakeFailure,
-    HandshakeFailureKind, HandshakeOffer, Identity, Incoming, IncomingFuture, MigrateError,
-    PendingFate, ReadError, ReadExactError, ReadToEndError, RecvStream, RetryError,
+    Connecting, Connection, DatagramOptions, Endpoint, EndpointBuilder, ExportKeyingMaterialError,
+    HandshakeFailure, HandshakeFailureKind, HandshakeOffer, Identity, Incoming, IncomingFuture,
+    MigrateError, PendingFate, ReadError, ReadExactError, ReadToEndError, RecvStream, RetryError,
     SendDatagramError, SendStream, ServerConfig, StoppedError, TooLarge, VarInt, WeakConnection,
     WriteError, Written, default_memory_budget, runtime,
 };
@@ -121,7 +121,7 @@ pub use courser_transport::{
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{
-    ApplicationErrorCode, ConnectionId, Direction, StreamId, TransportErrorCode,
+    ApplicationErrorCode, ConnectionId, DatagramProtocol, Direction, StreamId, TransportErrorCode,
     Version as QuicVersion,
 };
 

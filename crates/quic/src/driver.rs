@@ -37,6 +37,8 @@ pub(crate) struct Driver {
     /// The socket may have more than one turn takes.
     has_more: bool,
     pause: Pause,
+    /// When connections are looked at that cannot send, while a batch waits for its socket.
+    upkeep: Option<Time>,
 }
 
 /// The first step of the next poll.
@@ -71,6 +73,10 @@ const RECEIVES_PER_TURN: usize = 8;
 /// Each begins a handshake of some 0.3 ms: thousands of them in a row would keep the driver from its
 /// socket for seconds, and connections that are there are served between them.
 const ACCEPTS_PER_TURN: usize = 4;
+/// Time between two looks at connections that cannot send because a batch waits for its socket (limit
+/// K194). Their timers are set when they have sent, which is soon, or never if the socket is broken or
+/// a transport never takes anything.
+const BLOCKED_UPKEEP: Duration = Duration::from_millis(100);
 /// Words of routers per turn: as many as a socket keeps.
 const MESSAGES_PER_TURN: usize = 64;
 /// Woken tasks from which on the driver lets them run before it sends. A single one sends its
@@ -93,6 +99,7 @@ impl Driver {
             spare: Vec::new(),
             has_more: false,
             pause: Pause::default(),
+            upkeep: None,
         }
     }
 
@@ -248,6 +255,7 @@ impl Driver {
         locked.driver.on_running(cx.waker());
         locked.outbox.timing.close_turn();
         self.transmit(&mut locked, now, cx)?;
+        self.look_after_blocked(&mut locked, now);
         if locked.is_abandoned && locked.endpoint.connections() == 0 || locked.stopped.is_some() {
             return Ok(Poll::Ready(()));
         }
@@ -298,6 +306,19 @@ impl Driver {
         Ok(())
     }
 
+    /// Lets time pass for connections that cannot send.
+    fn look_after_blocked(&mut self, locked: &mut Locked<'_>, now: Time) {
+        if !locked.outbox.timing.is_blocked() {
+            self.upkeep = None;
+            return;
+        }
+        if self.upkeep.is_some_and(|due| due <= now) {
+            locked.settle_senders(now);
+            self.upkeep = None;
+        }
+        self.upkeep.get_or_insert(now + BLOCKED_UPKEEP);
+    }
+
     /// Sets the alarm if something is due before it rings; one that rings too early costs less
     /// than setting it for every packet.
     fn set_alarm(&mut self, locked: &mut Locked<'_>, now: Time, cx: &mut Context<'_>) {
@@ -306,7 +327,8 @@ impl Driver {
             locked.driver.alarm = None;
         }
         let timeout = locked.endpoint.next_timeout().into_iter();
-        let Some(next) = timeout.chain(self.pause.until()).min() else {
+        let own = self.pause.until().into_iter().chain(self.upkeep);
+        let Some(next) = timeout.chain(own).min() else {
             return;
         };
         if locked.driver.alarm.is_none_or(|alarm| next < alarm) {

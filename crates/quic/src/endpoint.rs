@@ -16,7 +16,6 @@ use crate::driver::Driver;
 use crate::error::{BindError, ConfigError, ConnectError};
 use crate::handles::{ConnectionRef, EndpointRef};
 use crate::incoming::Incoming;
-use crate::memory::default_memory_budget;
 use crate::runtime::{Current, Socket};
 use crate::shard::{Locked, Shard};
 use crate::wait::Wait;
@@ -34,41 +33,6 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that accepts connections on `addr`. `[::]` takes IPv4 too.
-    ///
-    /// It can also connect, once it has a
-    /// [client configuration](Endpoint::set_default_client_config).
-    ///
-    /// # Errors
-    /// When the address cannot be bound, the configuration does not work, or there is no
-    /// runtime.
-    #[track_caller]
-    pub fn server(config: ServerConfig, addr: SocketAddr) -> Result<Self, BindError> {
-        let runtime = Current::require()?;
-        let socket = runtime.bind(addr)?;
-        let mut endpoint = random_config(&runtime)?;
-        if let Some(key) = &config.reset_key {
-            endpoint.reset_key = key.0;
-        }
-        if let Some(bytes) = config.memory_budget {
-            endpoint.memory_budget = bytes;
-        }
-        endpoint.reply_limits = config.reply_limits.unwrap_or(endpoint.reply_limits);
-        endpoint.reset_limits = config.reset_limits.unwrap_or(endpoint.reset_limits);
-        Self::start(&runtime, endpoint, Some(config), socket)
-    }
-
-    /// An endpoint that connects from `addr`; port 0 lets the system choose one.
-    ///
-    /// # Errors
-    /// When the address cannot be bound, or there is no runtime.
-    #[track_caller]
-    pub fn client(addr: SocketAddr) -> Result<Self, BindError> {
-        let runtime = Current::require()?;
-        let socket = runtime.bind(addr)?;
-        Self::start(&runtime, random_config(&runtime)?, None, socket)
-    }
-
     /// An endpoint with settings of the user's own on `addr`.
     ///
     /// # Errors
@@ -101,7 +65,7 @@ impl Endpoint {
     }
 
     #[track_caller]
-    fn start(
+    pub(crate) fn start(
         runtime: &Current,
         config: EndpointConfig,
         server: Option<ServerConfig>,
@@ -306,9 +270,14 @@ impl Endpoint {
         self.lock().endpoint.share_memory(bytes);
     }
 
-    /// Counters of the endpoint.
+    /// Counters of the endpoint. Costs a system call for each socket, see
+    /// [`Endpoint::receive_overflow`].
     pub fn stats(&self) -> EndpointStats {
-        self.lock().endpoint.stats()
+        let locked = self.lock();
+        EndpointStats {
+            receive_overflow: locked.outbox.sockets.receive_overflow(),
+            ..locked.endpoint.stats()
+        }
     }
 
     /// Counters of the socket, and of those that it has replaced: how many datagrams went in how many
@@ -318,11 +287,15 @@ impl Endpoint {
     }
 
     /// Returns how many received datagrams the kernel has dropped because the socket's receive
-    /// buffer was full. `None` where the system does not report it.
+    /// buffer was full, at the sockets that it has replaced too. `None` where the system does not
+    /// report it.
     ///
-    /// Datagrams that the kernel merged (GRO) count once. Costs a system call.
+    /// Datagrams that the kernel merged (GRO) count once. Costs a system call for each socket. If the number
+    /// grows, compare [`Capabilities::receive_buffer`] with the size that was requested: a small buffer is
+    /// a limit of the system (`net.core.rmem_max` on Linux), and otherwise the process needs more CPU
+    /// time.
     pub fn receive_overflow(&self) -> Option<u64> {
-        self.inner.shard.socket().receive_overflow()
+        self.lock().outbox.sockets.receive_overflow()
     }
 
     /// Returns the capabilities of the socket on this machine, with warnings about costly settings.
@@ -347,13 +320,4 @@ impl From<courser_transport::ConnectError> for ConnectError {
             Cause::NoFreeConnectionId => Self::CidsExhausted,
         }
     }
-}
-
-/// Fresh keys. Those who want resets and tokens to survive a restart bring their own.
-fn random_config(runtime: &Current) -> io::Result<EndpointConfig> {
-    let mut config = EndpointConfig::from_seed(runtime.random_seed()?);
-    config.unix_seconds_at_epoch = runtime.unix_time().as_secs();
-    config.memory_budget = default_memory_budget();
-    config.receive_budget = config.receive_budget.min(config.memory_budget);
-    Ok(config)
 }

@@ -5,6 +5,7 @@
 //! [`RecvStream`] or both. The [`runtime`] module is the only part that depends on tokio's reactor
 //! and timers.
 
+mod builder;
 mod clock;
 mod config;
 mod connecting;
@@ -57,10 +58,11 @@ pub use courser_transport::{
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{
-    ApplicationErrorCode, ConnectionId, Direction, StreamId, TransportErrorCode,
+    ApplicationErrorCode, ConnectionId, DatagramProtocol, Direction, StreamId, TransportErrorCode,
     Version as QuicVersion,
 };
 
+pub use builder::EndpointBuilder;
 pub use config::{ClientConfig, ServerConfig};
 pub use connecting::Connecting;
 pub use connection::Connection;

@@ -11,7 +11,7 @@ use courser_transport::{ConnectionHandle, MigrationState, NewPath, SocketId};
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::error::{BindError, MigrateError};
-use crate::runtime::{Current, Socket};
+use crate::runtime::{Current, Socket, UdpSocket};
 use crate::shard::Locked;
 use crate::state::State;
 use crate::wakers::Topic;
@@ -44,6 +44,16 @@ impl Endpoint {
     pub fn rebind_to(&self, addr: SocketAddr) -> Result<(), BindError> {
         let socket = Current::require()?.bind(addr)?;
         self.replace_socket(socket)
+    }
+
+    /// Moves to a transport of the user's own, like [`Endpoint::rebind`]: from the network to a relay,
+    /// or from one relay to another.
+    ///
+    /// # Errors
+    /// When the transport has no local address, or there is no runtime. Nothing changes then.
+    pub fn rebind_transport(&self, transport: impl UdpSocket) -> Result<(), BindError> {
+        Current::require()?;
+        self.replace_socket(Socket::of_runtime(Box::new(transport)))
     }
 
     fn replace_socket(&self, socket: Socket) -> Result<(), BindError> {

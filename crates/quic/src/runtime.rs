@@ -34,29 +34,44 @@
 //! # }
 //! ```
 //!
-//! # Custom runtimes
+//! # Other runtimes
 //!
-//! To run courser on another runtime, implement [`Runtime`] and call [`enter`] around every poll.
-//! tokio does not use these traits: it is called directly.
+//! To run courser on a runtime other than tokio, implement [`Runtime`] for it and start the program
+//! with [`within`], or call [`enter`] around every poll. [`SystemSocket`] is the operating system's
+//! socket with batches, ECN marks and local addresses, to which the runtime adds its notifications of
+//! readiness. `examples/smol_echo.rs` is a whole runtime of this kind in a hundred lines. tokio does not
+//! use these traits: it is called directly.
+//!
+//! Runtimes can be used side by side. An endpoint stays with the one that was current when it was
+//! created; outside of tokio and of any entered runtime, creating one fails with an error that
+//! states this.
+//!
+//! # Other transports
+//!
+//! An endpoint can send and receive through something else than a UDP socket of its runtime: see
+//! [`UdpSocket`], and [`EndpointBuilder::transport`](crate::EndpointBuilder::transport).
 
 mod current;
 mod door;
+mod guard;
 mod join;
 mod sleep;
 mod socket;
 mod system;
+mod within;
 
 use std::io;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
 pub use courser_base::Ecn;
-pub use courser_udp::{PacketTooBig, Received, Transmit};
+pub use courser_udp::{PacketTooBig, Received, Transmit, UdpSocket as SystemSocket};
 
 pub use self::current::{Entered, enter};
 pub use self::door::{Runtime, Task, Timer, UdpSocket, Work};
 pub use self::join::{JoinError, JoinHandle};
 pub use self::sleep::{Elapsed, Sleep, sleep, sleep_until, timeout};
+pub use self::within::{Within, within};
 
 pub(crate) use self::current::Current;
 pub(crate) use self::sleep::Alarm;

@@ -22,6 +22,8 @@ pub(crate) struct Sockets {
     list: Vec<(SocketId, Arc<Socket>)>,
     /// The counters of sockets that are closed.
     closed: Counters,
+    /// Datagrams that the system dropped at sockets that are closed.
+    closed_overflow: u64,
     /// Changes of the list so far.
     generation: u32,
     next_upkeep: Time,
@@ -32,6 +34,7 @@ impl Sockets {
         Self {
             list: vec![(SocketId::default(), socket)],
             closed: Counters::default(),
+            closed_overflow: 0,
             generation: 0,
             next_upkeep: Time::ZERO,
         }
@@ -60,6 +63,7 @@ impl Sockets {
         if self.list.len() >= MAX_SOCKETS {
             let (_, oldest) = self.list.remove(0);
             self.closed += oldest.counters();
+            self.closed_overflow += oldest.receive_overflow().unwrap_or(0);
         }
         self.list.push((id, socket));
         self.generation += 1;
@@ -84,11 +88,12 @@ impl Sockets {
 
     fn retain(&mut self, mut is_kept: impl FnMut(SocketId) -> bool) {
         let before = self.list.len();
-        let closed = &mut self.closed;
+        let (closed, overflow) = (&mut self.closed, &mut self.closed_overflow);
         self.list.retain(|(id, socket)| {
             let is_kept = is_kept(*id);
             if !is_kept {
                 *closed += socket.counters();
+                *overflow += socket.receive_overflow().unwrap_or(0);
             }
             is_kept
         });
@@ -100,6 +105,15 @@ impl Sockets {
         let mut sum = self.closed;
         self.list.iter().for_each(|(_, it)| sum += it.counters());
         sum
+    }
+
+    /// Returns how many received datagrams the system has dropped at all sockets so far; `None` if the
+    /// socket in use does not report it.
+    pub(crate) fn receive_overflow(&self) -> Option<u64> {
+        let earlier = self.list.iter().rev().skip(1);
+        let earlier = earlier.filter_map(|(_, socket)| socket.receive_overflow());
+        let newest = self.newest().receive_overflow()?;
+        Some(newest + earlier.sum::<u64>() + self.closed_overflow)
     }
 
     /// Returns the maximum of datagrams in one send call on any of the sockets.

@@ -245,6 +245,17 @@ impl State {
         if let Err(payload) = taken {
             self.endpoint.drop_faulty(handle, payload);
         }
+        self.wake_if_idle();
+    }
+
+    /// Lets time pass for connections that wait for their turn to send, while none can have it.
+    pub(crate) fn settle_senders(&mut self, now: Time) {
+        self.endpoint.settle_senders(now);
+        self.collect_events(now);
+        self.wake_if_idle();
+    }
+
+    fn wake_if_idle(&mut self) {
         if self.endpoint.is_idle() {
             self.idle.wake_all(&mut self.woken);
         }

@@ -41,9 +41,9 @@ impl std::ops::AddAssign for Counters {
     }
 }
 
-/// Counters that several threads may update.
+/// Counters that several threads may update, for sockets and for transports that replace them.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub struct Tally {
     send_calls: AtomicU64,
     sent_datagrams: AtomicU64,
     sent_bytes: AtomicU64,
@@ -56,13 +56,15 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn on_sent(&self, datagrams: usize, bytes: usize) {
+    /// Counts a send call in which `datagrams` with `bytes` in all were accepted.
+    pub fn on_sent(&self, datagrams: usize, bytes: usize) {
         self.send_calls.fetch_add(1, Relaxed);
         self.sent_datagrams.fetch_add(datagrams as u64, Relaxed);
         self.sent_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    pub(crate) fn on_received(&self, datagrams: usize, bytes: usize) {
+    /// Counts a receive call that returned `datagrams` with `bytes` in all.
+    pub fn on_received(&self, datagrams: usize, bytes: usize) {
         self.receive_calls.fetch_add(1, Relaxed);
         self.received_datagrams.fetch_add(datagrams as u64, Relaxed);
         self.received_bytes.fetch_add(bytes as u64, Relaxed);
@@ -79,7 +81,8 @@ impl Tally {
             .fetch_add(u64::from(is_too_big), Relaxed);
     }
 
-    pub(crate) fn snapshot(&self) -> Counters {
+    /// Returns the present counts.
+    pub fn snapshot(&self) -> Counters {
         Counters {
             send_calls: self.send_calls.load(Relaxed),
             sent_datagrams: self.sent_datagrams.load(Relaxed),

@@ -26,7 +26,7 @@ mod too_big;
 
 pub use batch::{Received, Transmit};
 pub use capabilities::Capabilities;
-pub use counters::Counters;
+pub use counters::{Counters, Tally};
 pub use error::{ErrorClass, classify, is_too_large, is_transient};
 pub use icmp::{Refused, TooBigSender};
 pub use socket::UdpSocket;

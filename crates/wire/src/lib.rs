@@ -15,6 +15,7 @@ pub mod version;
 mod connection_id;
 mod error;
 mod error_code;
+mod multiplex;
 mod reader;
 mod stream_id;
 mod writer;
@@ -31,6 +32,7 @@ pub use frame::{
     PathChallenge, PathResponse, ResetStream, ResetStreamAt, RetireConnectionId, StopSending,
     Stream, StreamDataBlocked, StreamsBlocked,
 };
+pub use multiplex::DatagramProtocol;
 pub use packet::{
     LongHeader, MIN_INITIAL_DATAGRAM, Packet, PacketError, PacketKind, Packets, RetryParts,
     ShortHeader, VersionNegotiation,

@@ -8,6 +8,7 @@ mod cancel;
 mod client;
 mod close;
 mod congestion;
+mod custom_transport;
 mod datagrams;
 mod driver_gone;
 mod early_data;
@@ -34,5 +35,6 @@ mod server;
 mod slow_disk;
 #[cfg(feature = "server")]
 mod small_buffers;
+mod smol_runtime;
 mod telemetry;
 mod wakeups;

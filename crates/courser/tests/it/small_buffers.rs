@@ -71,7 +71,14 @@ async fn transfer(len: usize, at_server: Option<usize>, at_client: Option<usize>
     assert!(received == up, "other bytes came up");
     println!("{len} bytes each way took {:?}", begin.elapsed());
     drop((ours, theirs));
-    [&server, &client].map(|endpoint| endpoint.receive_overflow().unwrap_or_default())
+    [&server, &client].map(|endpoint| {
+        let counted = endpoint.stats().receive_overflow;
+        assert!(
+            endpoint.receive_overflow() >= counted,
+            "both count the same"
+        );
+        counted.unwrap_or_default()
+    })
 }
 
 const LEN: usize = 1 << 20;
@@ -102,4 +109,32 @@ async fn two_ends_with_buffers_of_two_kib_get_every_byte() {
 /// Checks that drops are counted, if the system reports them.
 fn assert_drops(dropped: u64) {
     assert!(dropped > 0 || !cfg!(target_os = "linux"));
+}
+
+/// Drops of a socket that was replaced still count, also after it is closed.
+#[cfg(target_os = "linux")]
+#[test]
+fn drops_of_earlier_sockets_are_counted() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let overflow = |endpoint: &Endpoint| endpoint.stats().receive_overflow.expect("Linux");
+    // Outside of `block_on` nothing reads the socket.
+    let endpoint = {
+        let _entered = runtime.enter();
+        endpoint(None, Some(2048))
+    };
+    let address = endpoint.local_addr().expect("bound");
+    let sender = UdpSocket::bind(loopback()).expect("a port");
+    for _ in 0..100 {
+        sender.send_to(&[0; 1000], address).expect("sent");
+    }
+    let dropped = overflow(&endpoint);
+    assert!(dropped > 0);
+    for _ in 0..6 {
+        let _entered = runtime.enter();
+        endpoint.rebind_to(loopback()).expect("a port");
+        assert_eq!(overflow(&endpoint), dropped);
+    }
 }

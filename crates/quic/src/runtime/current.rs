@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::panic::Location;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::door::{Runtime, Task, Work};
 use super::socket::Socket;
@@ -85,9 +85,7 @@ impl Current {
 
     pub(crate) fn unix_time(&self) -> Duration {
         match self {
-            Self::Tokio => SystemTime::now()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .unwrap_or_default(),
+            Self::Tokio => system::unix_time(),
             Self::Entered(runtime) => runtime.unix_time(),
         }
     }
@@ -142,11 +140,7 @@ impl Current {
     pub(crate) fn adopt(&self, socket: std::net::UdpSocket) -> io::Result<Socket> {
         match self {
             Self::Tokio => Socket::of_system(courser_udp::UdpSocket::from_std(socket)?),
-            Self::Entered(_) => Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "a socket of the system was given, but the current runtime has its own: \
-                 use Endpoint::bind with an address",
-            )),
+            Self::Entered(runtime) => Ok(Socket::of_runtime(runtime.adopt(socket)?)),
         }
     }
 }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit};
 
+use super::system;
+
 /// A task that is ready to be polled on any thread.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -18,13 +20,18 @@ pub type Work = Box<dyn FnOnce() + Send>;
 
 /// A runtime: polls tasks, and has a clock, timers and sockets.
 ///
-/// It must [`enter`](super::enter) itself whenever it polls or drops a task.
+/// It must [`enter`](super::enter) itself whenever it polls or drops a task, which
+/// [`within`](super::within) does for one future.
 pub trait Runtime: fmt::Debug + Send + Sync + 'static {
-    /// Returns the present time, which never goes back.
-    fn now(&self) -> Instant;
+    /// Returns the present time, which never goes back. The default reads the system's clock.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
 
-    /// Returns the time of day, since the beginning of 1970 (UTC).
-    fn unix_time(&self) -> Duration;
+    /// Returns the time of day, since the beginning of 1970 (UTC). The default is the system's.
+    fn unix_time(&self) -> Duration {
+        system::unix_time()
+    }
 
     /// Accepts a task and polls it, but not before this call has returned. `origin` is the line
     /// that spawned it, which can serve as its name.
@@ -46,11 +53,29 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the address is in use or does not belong to this machine.
     fn bind(&self, address: SocketAddr) -> io::Result<Box<dyn UdpSocket>>;
 
-    /// Returns 32 random bytes for keys and connection IDs, different ones in each call.
+    /// Adopts a bound socket of the operating system, for [`Endpoint::new`](crate::Endpoint::new) and
+    /// [`Endpoint::rebind`](crate::Endpoint::rebind).
+    ///
+    /// # Errors
+    /// Returns an error if the socket cannot be used. The default is for runtimes whose sockets do not
+    /// come from the operating system, and returns `Unsupported`.
+    fn adopt(&self, socket: std::net::UdpSocket) -> io::Result<Box<dyn UdpSocket>> {
+        let _ = socket;
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a socket of the system was given, but the current runtime has its own: \
+             use Endpoint::bind with an address",
+        ))
+    }
+
+    /// Returns 32 random bytes for keys and connection IDs, different ones in each call. The default takes
+    /// them from the system.
     ///
     /// # Errors
     /// Returns an error if there are none.
-    fn random_seed(&self) -> io::Result<[u8; 32]>;
+    fn random_seed(&self) -> io::Result<[u8; 32]> {
+        system::random_seed()
+    }
 
     /// Returns true if runs can be repeated, because random numbers are derived from a seed.
     ///
@@ -69,10 +94,61 @@ pub trait Timer: fmt::Debug + Send {
     fn is_elapsed(&self) -> bool;
 }
 
-/// A bound UDP socket that never blocks.
+/// Carries the datagrams of an endpoint: a bound socket that never blocks, or any other transport.
 ///
-/// One task receives and waits until it can send; any task may send.
-pub trait UdpSocket: fmt::Debug + Send + Sync {
+/// [`Runtime::bind`] returns one, and a user may give an endpoint one of their own
+/// ([`EndpointBuilder::transport`](crate::EndpointBuilder::transport),
+/// [`Endpoint::rebind_transport`](crate::Endpoint::rebind_transport)): a relay, a tunnel, a channel
+/// inside the process. A transport needs four methods. The others have defaults.
+///
+/// # Batches
+/// A batch is a number of datagrams of the same length, one directly after the other; only the last
+/// may be shorter. `try_send` is given at most [`Capabilities::gso_segments`] of them, one by default.
+/// It takes datagrams from the front and returns the bytes of those that it has taken, so that
+/// a transport with room for two of five returns twice the segment size and is given the other three
+/// later. It may put each datagram into a packet of its own; the peer does not see batches.
+///
+/// # Sizes
+/// QUIC needs datagrams of 1200 bytes (RFC 9000 §14), and none is larger than 65 507 bytes. A transport
+/// that adds a header returns a smaller [`interface_mtu`](UdpSocket::interface_mtu), which no datagram
+/// exceeds. One that cannot carry a datagram all the same drops it, or returns an error: probes
+/// of the path MTU are meant to be lost where they are too large (RFC 8899).
+///
+/// # ECN
+/// A transport without a way to carry marks ignores [`Transmit::ecn`], returns
+/// [`Ecn::NotEct`](super::Ecn::NotEct) and leaves [`Capabilities::ecn`] false. Connections notice that
+/// marks are missing and stop setting them (RFC 9000 §13.4.2). A transport must not invent marks.
+///
+/// # Wakers
+/// `poll_receive`, `is_readable` and `poll_writable` are called by one task at a time. Each remembers
+/// the waker of its last call; receiving and sending have a waker each. Waking without a cause is
+/// allowed, and costs a poll.
+///
+/// # Locks
+/// `try_send`, `counters` and `receive_overflow` are called under the lock of the endpoint, from any task. No
+/// method may block, or call methods of the same endpoint, its connections and its streams.
+///
+/// # Errors
+/// | kind | effect |
+/// |---|---|
+/// | `WouldBlock` | sending goes on after `poll_writable`; receiving: the same as `Pending` |
+/// | `ConnectionRefused`, `ConnectionReset`, `ConnectionAborted`, `HostUnreachable`, `NetworkUnreachable`, `NetworkDown`, `PermissionDenied`, `TimedOut`, `AddrNotAvailable`, `InvalidInput`, `InvalidData`, `Unsupported`, `OutOfMemory`, `Interrupted`, and the system's codes for these and for `EMSGSIZE` | the batch counts as lost on the path, and connections continue |
+/// | any other | the endpoint stops: all of its connections end with this error. A socket that was replaced is given up instead |
+///
+/// If receiving returns nothing but errors, it pauses for up to a second (limit K31).
+///
+/// # Cancel safety
+/// All methods return at once. A datagram that `poll_receive` has returned belongs to the endpoint; one
+/// that it has not returned stays with the transport. The transport is dropped when no connection needs
+/// it any more, on a thread of the runtime.
+///
+/// # Faults
+/// The endpoint corrects impossible results. A batch longer than the buffer is dropped, as are
+/// datagrams from port 0 and from addresses that cannot send. A segment size of 0 is taken for one
+/// datagram, a count of sent bytes is rounded to whole datagrams of the batch. A transport that is
+/// writable but accepts nothing loses the batch after 16 attempts in a row (limit K191), and one that
+/// returns 16 384 empty or impossible batches in a row is read again after a pause (limit K192).
+pub trait UdpSocket: fmt::Debug + Send + Sync + 'static {
     /// Receives one batch: datagrams with the same addresses, the same ECN mark and, except for the
     /// last, the same length. If there is none, wakes the task when one arrives.
     ///
@@ -84,7 +160,12 @@ pub trait UdpSocket: fmt::Debug + Send + Sync {
     fn poll_receive(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<Received>>;
 
     /// Returns true if there may be something to receive; otherwise wakes the task when there is.
-    fn is_readable(&self, cx: &mut Context<'_>) -> bool;
+    ///
+    /// The default returns true, which costs a call of `poll_receive` now and then.
+    fn is_readable(&self, cx: &mut Context<'_>) -> bool {
+        let _ = cx;
+        true
+    }
 
     /// Sends as many whole datagrams of a batch as there is room for, and returns the bytes sent.
     ///
@@ -94,18 +175,22 @@ pub trait UdpSocket: fmt::Debug + Send + Sync {
 
     /// Returns `Ready` when another attempt to send makes sense; otherwise wakes the task then.
     ///
+    /// Called only after `try_send` has returned `WouldBlock`.
+    ///
     /// # Errors
     /// Returns an error if the socket is no longer usable.
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Returns the address that it is bound to, with the port that was chosen.
+    /// Returns the address that it is bound to, with the port that was chosen. A transport without
+    /// addresses of its own returns one whose family is that of its peers.
     ///
     /// # Errors
     /// Returns an error if the socket is no longer usable.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 
-    /// Returns the MTU of the interface towards `peer`, IP header included; `None` if it is
-    /// unknown. The search for the path MTU tries this size first.
+    /// Returns the MTU of the interface towards `peer` in bytes, IP and UDP headers included (28 bytes for
+    /// IPv4, 48 for IPv6); `None` if it is unknown. It is the first size that the search for the path MTU
+    /// tries, and the largest. Values that leave less than 1200 bytes are ignored.
     fn interface_mtu(&self, _peer: SocketAddr) -> Option<u32> {
         None
     }
@@ -116,11 +201,17 @@ pub trait UdpSocket: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns the capabilities of the socket. Called once, and by users.
-    fn capabilities(&self) -> Capabilities;
+    /// Returns the capabilities of the socket. Called once, and by users. By default, a call sends one
+    /// datagram without an ECN mark.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
 
-    /// Returns the counters of the socket.
-    fn counters(&self) -> Counters;
+    /// Returns the counters that only the socket knows: `gso_fallbacks`, `path_errors` and
+    /// `packets_too_big`. The endpoint counts calls, datagrams and bytes itself.
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
 
     /// Returns how many received datagrams were dropped because the receive buffer was full; `None`
     /// if that is unknown.

@@ -1,4 +1,4 @@
-//! The socket of a shard: the system's, or one of another runtime.
+//! The socket of a shard: the system's, one of another runtime, or the transport of a user.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -7,17 +7,15 @@ use std::task::{Context, Poll};
 use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit};
 
 use super::door::UdpSocket;
+use super::guard::Guarded;
 use super::system;
 
 /// A bound socket with notifications of readability.
 #[derive(Debug)]
 pub(crate) enum Socket {
     System(system::Socket),
-    Runtime {
-        socket: Box<dyn UdpSocket>,
-        /// Queried once, because the value is needed after every batch.
-        gso_segments: usize,
-    },
+    /// The socket of a runtime, or the transport of a user.
+    Custom(Guarded),
 }
 
 impl Socket {
@@ -25,19 +23,15 @@ impl Socket {
         system::Socket::new(socket).map(Self::System)
     }
 
-    pub(super) fn of_runtime(socket: Box<dyn UdpSocket>) -> Self {
-        let gso_segments = socket.capabilities().gso_segments.max(1);
-        Self::Runtime {
-            socket,
-            gso_segments,
-        }
+    pub(crate) fn of_runtime(socket: Box<dyn UdpSocket>) -> Self {
+        Self::Custom(Guarded::new(socket))
     }
 
     /// Returns true if there may be something to receive; otherwise wakes the task when there is.
     pub(crate) fn is_readable(&self, cx: &mut Context<'_>) -> bool {
         match self {
             Self::System(socket) => socket.is_readable(cx),
-            Self::Runtime { socket, .. } => socket.is_readable(cx),
+            Self::Custom(socket) => socket.is_readable(cx),
         }
     }
 
@@ -49,7 +43,7 @@ impl Socket {
     ) -> Poll<io::Result<Received>> {
         match self {
             Self::System(socket) => socket.poll_receive(cx, buffer),
-            Self::Runtime { socket, .. } => socket.poll_receive(cx, buffer),
+            Self::Custom(socket) => socket.poll_receive(cx, buffer),
         }
     }
 
@@ -57,7 +51,7 @@ impl Socket {
     pub(crate) fn try_send_some(&self, transmit: &Transmit<'_>) -> io::Result<usize> {
         match self {
             Self::System(socket) => socket.udp().try_send_some(transmit),
-            Self::Runtime { socket, .. } => socket.try_send(transmit),
+            Self::Custom(socket) => socket.try_send(transmit),
         }
     }
 
@@ -65,14 +59,14 @@ impl Socket {
     pub(crate) fn gso_segments(&self) -> usize {
         match self {
             Self::System(socket) => socket.udp().gso_segments(),
-            Self::Runtime { gso_segments, .. } => *gso_segments,
+            Self::Custom(socket) => socket.gso_segments(),
         }
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::System(socket) => socket.udp().local_addr(),
-            Self::Runtime { socket, .. } => socket.local_addr(),
+            Self::Custom(socket) => socket.local_addr(),
         }
     }
 
@@ -81,7 +75,7 @@ impl Socket {
     pub(crate) fn has_address(&self, local: IpAddr) -> bool {
         match self {
             Self::System(_) => std::net::UdpSocket::bind(SocketAddr::new(local, 0)).is_ok(),
-            Self::Runtime { .. } => true,
+            Self::Custom(_) => true,
         }
     }
 
@@ -89,7 +83,7 @@ impl Socket {
     pub(crate) fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
         match self {
             Self::System(socket) => socket.udp().interface_mtu(peer),
-            Self::Runtime { socket, .. } => socket.interface_mtu(peer),
+            Self::Custom(socket) => socket.interface_mtu(peer),
         }
     }
 
@@ -97,7 +91,7 @@ impl Socket {
     pub(crate) fn take_packet_too_big(&self) -> Option<PacketTooBig> {
         match self {
             Self::System(socket) => socket.udp().take_packet_too_big(),
-            Self::Runtime { socket, .. } => socket.take_packet_too_big(),
+            Self::Custom(socket) => socket.take_packet_too_big(),
         }
     }
 
@@ -106,21 +100,21 @@ impl Socket {
         match self {
             Self::System(socket) => socket.udp().has_packet_too_big(),
             // It wakes the driver itself.
-            Self::Runtime { .. } => false,
+            Self::Custom(_) => false,
         }
     }
 
     pub(crate) fn capabilities(&self) -> Capabilities {
         match self {
             Self::System(socket) => socket.udp().capabilities(),
-            Self::Runtime { socket, .. } => socket.capabilities(),
+            Self::Custom(socket) => socket.capabilities(),
         }
     }
 
     pub(crate) fn counters(&self) -> Counters {
         match self {
             Self::System(socket) => socket.udp().counters(),
-            Self::Runtime { socket, .. } => socket.counters(),
+            Self::Custom(socket) => socket.counters(),
         }
     }
 
@@ -128,7 +122,7 @@ impl Socket {
     pub(crate) fn receive_overflow(&self) -> Option<u64> {
         match self {
             Self::System(socket) => socket.udp().receive_overflow(),
-            Self::Runtime { socket, .. } => socket.receive_overflow(),
+            Self::Custom(socket) => socket.receive_overflow(),
         }
     }
 }
@@ -142,7 +136,7 @@ impl Writability {
     pub(crate) fn poll(&mut self, socket: &Socket, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match socket {
             Socket::System(socket) => self.0.poll(socket, cx),
-            Socket::Runtime { socket, .. } => socket.poll_writable(cx),
+            Socket::Custom(socket) => socket.poll_writable(cx),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
 
 pub(super) use self::readiness::{Socket, Writability};
 use courser_udp::{Received, UdpSocket};
@@ -14,6 +15,13 @@ pub(super) fn require() -> io::Result<()> {
             "an endpoint needs tokio, or a runtime that was entered: {error}"
         ))),
     }
+}
+
+/// Returns the time of day on the system's calendar, since the beginning of 1970 (UTC).
+pub(super) fn unix_time() -> Duration {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 /// Returns bytes from the system's source of random numbers.

@@ -1,5 +1,7 @@
 //! The sockets of an endpoint. One is enough, until it is replaced.
 
+use courser_base::Time;
+
 use super::Endpoint;
 use crate::build::transmit::SocketId;
 
@@ -13,6 +15,21 @@ impl Endpoint {
     /// Returns the socket of new connections.
     pub fn socket(&self) -> SocketId {
         self.socket
+    }
+
+    /// Sets the timers of the connections that wait for their turn to send, and removes those that are
+    /// drained.
+    ///
+    /// [`Endpoint::poll_transmit`] does this for connections that can send. A driver whose socket takes
+    /// nothing calls this now and then: otherwise such connections would never run into their timeouts.
+    /// Costs a step for each of them.
+    pub fn settle_senders(&mut self, now: Time) {
+        for index in 0..self.touched.senders.len() {
+            let Some(&handle) = self.touched.senders.get(index) else {
+                break;
+            };
+            self.guard(|endpoint| endpoint.settle(now, handle));
+        }
     }
 
     /// Returns true while a connection, a waiting client or a reply needs a socket. Looks at all of

@@ -64,4 +64,8 @@ pub struct EndpointStats {
     pub receive_pauses: u64,
     /// Datagrams that belonged to no connection and got no answer.
     pub datagrams_dropped: u64,
+    /// Received datagrams that the operating system dropped because the receive buffer of a socket was
+    /// full; `None` where it does not report them. The owner of the sockets fills this in: an endpoint
+    /// without I/O reports `None`.
+    pub receive_overflow: Option<u64>,
 }

@@ -431,3 +431,48 @@ fn slots_of_drained_connections_are_used_again_only_when_they_are_released() {
     one_life(&mut pair);
     assert_eq!(pair.client.endpoint.slots.len(), 3);
 }
+
+/// A driver whose socket takes nothing: time passes for connections that have sent one batch, or none.
+#[test]
+fn connections_that_cannot_send_still_end() {
+    for batches in [1, 0] {
+        let mut pair = Pair::with(Setup::default());
+        let (config, peer) = (pair.client_config.clone(), pair.server.address);
+        let endpoint = &mut pair.client.endpoint;
+        let mut now = pair.now;
+        let handle = endpoint.connect(now, &config, peer, "localhost");
+        let handle = handle.expect("it can connect");
+        let mut buffer = TransmitBuffer::new(1);
+        for _ in 0..batches {
+            let batch = endpoint.poll_transmit(now, handle, &mut buffer);
+            assert!(batch.is_some(), "a first flight");
+        }
+        assert_eq!(
+            endpoint.next_timeout(),
+            None,
+            "timers are set after sending"
+        );
+        let (mut error, mut steps) = (None, 0);
+        while endpoint.connections() > 0 {
+            while let Some(touched) = endpoint.next_touched() {
+                while let Some(event) = endpoint
+                    .connection_mut(touched)
+                    .and_then(Connection::poll_event)
+                {
+                    if let Event::Lost(reason) = event {
+                        error = Some(reason);
+                    }
+                }
+                endpoint.queue_sender(touched);
+            }
+            endpoint.settle_senders(now);
+            if let Some(next) = endpoint.next_timeout() {
+                now = now.max(next);
+                endpoint.handle_timeout(now);
+            }
+            steps += 1;
+            assert!(steps < 100, "{batches}: it does not end");
+        }
+        assert_eq!(error, Some(ConnectionError::HandshakeTimedOut), "{batches}");
+    }
+}

@@ -1,0 +1,143 @@
+//! A transport whose results cannot be, and which counts how often it is called.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+
+use courser::Capabilities;
+use courser::runtime::{Ecn, Received, Transmit, UdpSocket};
+
+use super::switch::Port;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lie {
+    /// More bytes than the buffer has.
+    TooLong,
+    /// Segments without a length.
+    NoSegments,
+    /// Datagrams of 1200 bytes from an address that cannot send.
+    From(&'static str),
+    /// Garbage of 20 bytes from another port each time.
+    FromAnywhere,
+    EmptyDatagrams,
+    ReceiveErrors(io::ErrorKind),
+    SendErrors(io::ErrorKind),
+    /// Neither readable nor writable, ever.
+    NeverReady,
+    /// Writable, but full.
+    WritableAndFull,
+    /// Bytes sent: none.
+    SendsNothing,
+    /// Bytes sent: more than there were.
+    SendsTooMuch,
+    /// Bytes sent: half a datagram.
+    SendsHalves,
+    /// Batches of any length.
+    EndlessBatches,
+    Mtu(u32),
+    /// The local address is known only at first.
+    LosesAddress,
+}
+
+/// Lies about one thing; everything else is that of a port.
+#[derive(Debug)]
+pub struct Liar {
+    pub lie: Lie,
+    pub port: Port,
+    pub calls: Arc<AtomicU64>,
+}
+
+impl Liar {
+    fn answer(
+        &self,
+        len: usize,
+        segment_size: usize,
+        peer: SocketAddr,
+    ) -> Poll<io::Result<Received>> {
+        let _ = self;
+        Poll::Ready(Ok(Received {
+            len,
+            segment_size,
+            peer,
+            local: None,
+            ecn: Ecn::Ce,
+            truncated: false,
+        }))
+    }
+}
+
+impl UdpSocket for Liar {
+    fn poll_receive(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<Received>> {
+        let calls = self.calls.fetch_add(1, Relaxed);
+        let peer = SocketAddr::from(([192, 0, 2, 2], 2));
+        match self.lie {
+            Lie::TooLong => self.answer(buffer.len() + 1, 1200, peer),
+            Lie::NoSegments => match self.port.poll_receive(cx, buffer) {
+                Poll::Ready(Ok(received)) => Poll::Ready(Ok(Received {
+                    segment_size: 0,
+                    ..received
+                })),
+                other => other,
+            },
+            Lie::From(address) => self.answer(1200, 1200, address.parse().expect("an address")),
+            Lie::FromAnywhere if calls < 5000 => {
+                let port = u16::try_from(calls + 1).expect("few");
+                self.answer(20, 20, SocketAddr::from(([192, 0, 2, 77], port)))
+            }
+            Lie::EmptyDatagrams => self.answer(0, 0, peer),
+            Lie::ReceiveErrors(kind) => Poll::Ready(Err(kind.into())),
+            Lie::NeverReady => Poll::Pending,
+            _ => self.port.poll_receive(cx, buffer),
+        }
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<usize> {
+        self.calls.fetch_add(1, Relaxed);
+        match self.lie {
+            Lie::SendErrors(kind) => Err(kind.into()),
+            Lie::NeverReady | Lie::WritableAndFull => Err(io::ErrorKind::WouldBlock.into()),
+            Lie::SendsNothing => Ok(0),
+            Lie::SendsTooMuch => self.port.try_send(transmit).map(|_| usize::MAX),
+            Lie::SendsHalves => self.port.try_send(transmit).map(|taken| taken / 2),
+            _ => self.port.try_send(transmit),
+        }
+    }
+
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.calls.fetch_add(1, Relaxed);
+        match self.lie {
+            Lie::NeverReady => Poll::Pending,
+            Lie::WritableAndFull | Lie::SendsNothing => Poll::Ready(Ok(())),
+            _ => self.port.poll_writable(cx),
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self.lie {
+            Lie::LosesAddress if self.calls.load(Relaxed) > 20 => {
+                Err(io::ErrorKind::NotFound.into())
+            }
+            _ => self.port.local_addr(),
+        }
+    }
+
+    fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
+        match self.lie {
+            Lie::Mtu(mtu) => Some(mtu),
+            _ => self.port.interface_mtu(peer),
+        }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = self.port.capabilities();
+        match self.lie {
+            Lie::EndlessBatches => capabilities.gso_segments = usize::MAX,
+            // What the transport says of batches that it counts wrongly must stay below its room.
+            Lie::SendsHalves | Lie::SendsTooMuch => capabilities.gso_segments = 1,
+            _ => {}
+        }
+        capabilities
+    }
+}

@@ -1,0 +1,278 @@
+//! Endpoints on tokio whose datagrams travel through a transport of the user.
+
+mod liar;
+mod switch;
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use courser::runtime::UdpSocket;
+use courser::{ClientConfig, ConnectionError, Endpoint, Identity, ServerConfig, TransportConfig};
+
+use self::liar::{Liar, Lie};
+use self::switch::{LARGEST, Switch};
+use crate::common::{pattern, spawn, within};
+
+const CLIENT: &str = "192.0.2.1:1";
+const SERVER: &str = "192.0.2.2:2";
+
+/// The idle timeout of connections that do not come about.
+const IDLE: Duration = Duration::from_millis(400);
+
+/// Time after which a test fails instead of hanging, for a machine under load.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Ends {
+    server: Endpoint,
+    client: Endpoint,
+    config: ClientConfig,
+}
+
+/// Returns a server on `switch`, and a client on `transport`.
+fn ends(switch: &Switch, transport: impl UdpSocket, settings: TransportConfig) -> Ends {
+    let settings = Arc::new(settings);
+    let identity = Identity::dev().expect("random numbers");
+    let config = ServerConfig::with_identity(&identity)
+        .expect("own certificate")
+        .alpn(["h3"])
+        .transport_config(settings.clone());
+    let builder = Endpoint::builder().server(config);
+    let server = builder.transport(switch.port(SERVER)).expect("a runtime");
+    let client = Endpoint::builder().transport(transport).expect("a runtime");
+    let config = ClientConfig::with_roots([identity.certificate()])
+        .expect("a certificate")
+        .alpn(["h3"])
+        .transport_config(settings);
+    Ends {
+        server,
+        client,
+        config,
+    }
+}
+
+impl Ends {
+    fn connect(&self) -> courser::Connecting {
+        let peer = SERVER.parse().expect("an address");
+        let connecting = self
+            .client
+            .connect_with(self.config.clone(), peer, "localhost");
+        connecting.expect("configured")
+    }
+}
+
+/// A megabyte goes to and fro over HTTP/3, in batches of which parts fit, with ECN marks, and in
+/// datagrams that leave room for the header of the transport.
+#[cfg(feature = "http3")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http3_runs_over_a_transport_of_the_user() {
+    use courser::h3;
+    use http_body_util::{BodyExt as _, Full};
+
+    let switch = Switch::default();
+    let ends = ends(&switch, switch.port(CLIENT), TransportConfig::default());
+    let server = ends.server.clone();
+    spawn(async move {
+        let connection = server
+            .accept()
+            .await
+            .expect("open")
+            .await
+            .expect("handshake");
+        let echo = tower::service_fn(|request: http::Request<h3::Body>| async move {
+            Ok::<_, std::convert::Infallible>(http::Response::new(request.into_body()))
+        });
+        let _ = h3::serve(connection, echo).await;
+    });
+    let connection = within(20, ends.connect()).await.expect("handshake");
+    let client = h3::Client::new(connection.clone());
+    let content = pattern(5, 1 << 20);
+    let request = http::Request::post("https://localhost/echo")
+        .body(Full::new(bytes::Bytes::from(content.clone())))
+        .expect("a request");
+    let response = within(20, client.send(request)).await.expect("answered");
+    let body = within(20, response.into_body().collect())
+        .await
+        .expect("a body");
+    assert!(body.to_bytes() == content, "the echo differs");
+
+    let stats = switch.stats();
+    assert!(stats.datagrams > 1600, "{stats:?}");
+    assert!(
+        stats.partial > 0 && stats.merged > 0 && stats.marked > 0,
+        "{stats:?}"
+    );
+    assert!((1201..=LARGEST).contains(&stats.largest), "{stats:?}");
+    assert_eq!(usize::from(connection.stats().path.mtu), LARGEST);
+    let sum = |count: fn(&courser::Counters) -> u64| {
+        [&ends.client, &ends.server]
+            .map(|it| count(&it.socket_counters()))
+            .iter()
+            .sum::<u64>()
+    };
+    assert_eq!(sum(|it| it.sent_datagrams), switch.stats().datagrams);
+    assert!(
+        sum(|it| it.send_calls) < sum(|it| it.sent_datagrams),
+        "batches"
+    );
+    assert!(sum(|it| it.received_datagrams) > 1600, "they are counted");
+}
+
+/// A connection moves from one transport to another: from the network to a relay.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connection_moves_to_another_transport() {
+    let switch = Switch::default();
+    let ends = ends(&switch, switch.port(CLIENT), TransportConfig::default());
+    let accept = async { ends.server.accept().await.expect("open").await };
+    let (client, server) = within(20, async { tokio::join!(ends.connect(), accept) }).await;
+    let (client, server) = (client.expect("handshake"), server.expect("handshake"));
+    let ask = async || {
+        let mut send = client.open_uni().await.expect("open");
+        send.write_all(b"here").await.expect("open");
+        send.finish().expect("open");
+        let mut receive = server.accept_uni().await.expect("open");
+        receive.read_to_end(10).await.expect("all of it")
+    };
+    assert_eq!(within(20, ask()).await, b"here");
+    // The client knows that the handshake is confirmed, and has spare connection IDs.
+    crate::common::until(|| client.stats().frames_received.handshake_done > 0).await;
+    ends.client
+        .rebind_transport(switch.port("192.0.2.9:9"))
+        .expect("a transport");
+    assert_eq!(within(20, ask()).await, b"here");
+    let new = "192.0.2.9:9".parse().expect("an address");
+    crate::common::until(|| server.remote_address() == new).await;
+    assert_eq!(ends.client.local_addr().expect("known"), new);
+}
+
+/// The lies with which no connection comes about. Each is over with the idle timeout, without
+/// a panic and without more calls than a machine makes that waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transport_that_lies_costs_its_connection_and_nothing_else() {
+    let lies = [
+        Lie::TooLong,
+        Lie::From("192.0.2.2:0"),
+        Lie::From("0.0.0.0:2"),
+        Lie::From("255.255.255.255:2"),
+        Lie::From("224.0.0.1:2"),
+        Lie::From("[::]:2"),
+        Lie::From("[ff02::1]:2"),
+        Lie::EmptyDatagrams,
+        Lie::ReceiveErrors(ErrorKind::ConnectionRefused),
+        Lie::ReceiveErrors(ErrorKind::WouldBlock),
+        Lie::SendErrors(ErrorKind::HostUnreachable),
+        Lie::NeverReady,
+        Lie::WritableAndFull,
+        Lie::SendsNothing,
+    ];
+    let attempts = lies.map(|lie| {
+        spawn(async move {
+            let (error, calls) = refused(lie).await;
+            assert_eq!(error, ConnectionError::TimedOut, "{lie:?}");
+            assert!(calls < 40_000, "{lie:?}: {calls} calls");
+        })
+    });
+    for attempt in attempts {
+        within(60, attempt).await.expect("no panic");
+    }
+}
+
+/// Errors that are not about a destination end the endpoint, and connections report them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transport_that_is_broken_stops_its_endpoint() {
+    for lie in [
+        Lie::ReceiveErrors(ErrorKind::BrokenPipe),
+        Lie::SendErrors(ErrorKind::BrokenPipe),
+    ] {
+        let (error, calls) = refused(lie).await;
+        let text = error.to_string();
+        assert!(text.contains("broken pipe"), "{lie:?}: {text}");
+        assert!(calls < 10, "{lie:?}: {calls} calls");
+    }
+}
+
+/// Tries to connect with a transport that lies. Returns the error and the calls of the transport.
+async fn refused(lie: Lie) -> (ConnectionError, u64) {
+    let (switch, calls) = (Switch::default(), Arc::new(AtomicU64::new(0)));
+    let liar = Liar {
+        lie,
+        port: switch.port(CLIENT),
+        calls: calls.clone(),
+    };
+    let settings = TransportConfig {
+        max_idle_timeout: Some(IDLE),
+        ..TransportConfig::default()
+    };
+    let ends = ends(&switch, liar, settings);
+    let peer = SERVER.parse().expect("an address");
+    let connecting = match ends
+        .client
+        .connect_with(ends.config.clone(), peer, "localhost")
+    {
+        Ok(connecting) => connecting,
+        Err(error) => panic!("{lie:?}: {error}"),
+    };
+    let error = match tokio::time::timeout(PATIENCE, connecting).await {
+        Ok(Ok(_)) => panic!("{lie:?}: connected"),
+        Ok(Err(error)) => error,
+        Err(_) => panic!("{lie:?}: {} calls without an end", calls.load(Relaxed)),
+    };
+    // Those who wait for the end of its connections do not wait for the transport.
+    let idle = tokio::time::timeout(PATIENCE, ends.client.wait_idle()).await;
+    assert!(idle.is_ok(), "{lie:?}: {:?}", ends.client.stats());
+    (error, calls.load(Relaxed))
+}
+
+/// The lies that the endpoint corrects: data still arrives.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transport_with_small_lies_still_carries_data() {
+    let lies = [
+        Lie::NoSegments,
+        Lie::FromAnywhere,
+        Lie::SendsTooMuch,
+        Lie::SendsHalves,
+        Lie::Mtu(0),
+        Lie::Mtu(u32::MAX),
+        Lie::LosesAddress,
+    ];
+    for lie in lies {
+        let (switch, calls) = (Switch::default(), Arc::new(AtomicU64::new(0)));
+        let liar = Liar {
+            lie,
+            port: switch.port(CLIENT),
+            calls: calls.clone(),
+        };
+        let ends = ends(&switch, liar, TransportConfig::default());
+        let accept = async { ends.server.accept().await.expect("open").await };
+        let both = async { tokio::join!(ends.connect(), accept) };
+        let (client, server) = within(30, both).await;
+        let (client, server) = match (client, server) {
+            (Ok(client), Ok(server)) => (client, server),
+            other => panic!("{lie:?}: {other:?}"),
+        };
+        let content = pattern(9, 50_000);
+        let mut send = client.open_uni().await.expect("open");
+        send.write_all(&content).await.expect("open");
+        send.finish().expect("open");
+        let mut receive = within(30, server.accept_uni()).await.expect("open");
+        let received = within(30, receive.read_to_end(1 << 20))
+            .await
+            .expect("all of it");
+        assert!(received == content, "{lie:?}: the data differs");
+    }
+}
+
+/// A transport may claim batches of any length; none is longer than 128 datagrams (limit K193).
+#[tokio::test]
+async fn batches_have_an_end() {
+    let switch = Switch::default();
+    let liar = Liar {
+        lie: Lie::EndlessBatches,
+        port: switch.port(CLIENT),
+        calls: Arc::default(),
+    };
+    let client = Endpoint::builder().transport(liar).expect("a runtime");
+    assert_eq!(client.capabilities().gso_segments, usize::MAX);
+    assert_eq!(client.open_connections(), 0);
+}

@@ -1,0 +1,146 @@
+//! Endpoints with settings, sockets and transports of the user's own.
+
+use std::io;
+use std::net::SocketAddr;
+
+use courser_transport::EndpointConfig;
+
+use crate::config::ServerConfig;
+use crate::endpoint::Endpoint;
+use crate::error::BindError;
+use crate::memory::default_memory_budget;
+use crate::runtime::{Current, Socket, UdpSocket};
+
+impl Endpoint {
+    /// An endpoint that accepts connections on `addr`. `[::]` takes IPv4 too.
+    ///
+    /// It can also connect, once it has a
+    /// [client configuration](Endpoint::set_default_client_config).
+    ///
+    /// # Errors
+    /// When the address cannot be bound, the configuration does not work, or there is no
+    /// runtime.
+    #[track_caller]
+    pub fn server(config: ServerConfig, addr: SocketAddr) -> Result<Self, BindError> {
+        Self::builder().server(config).bind(addr)
+    }
+
+    /// An endpoint that connects from `addr`; port 0 lets the system choose one.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, or there is no runtime.
+    #[track_caller]
+    pub fn client(addr: SocketAddr) -> Result<Self, BindError> {
+        Self::builder().bind(addr)
+    }
+
+    /// Begins an endpoint with settings, a socket or a transport of the user's own.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+}
+
+/// Settings of an endpoint, and the last step: its socket.
+///
+/// ```no_run
+/// # extern crate courser_quic as courser;
+/// use courser::{Endpoint, ServerConfig};
+/// # async fn example(config: ServerConfig, transport: impl courser::runtime::UdpSocket)
+/// # -> Result<(), courser::BindError> {
+/// // A port that another program has bound.
+/// let socket = std::net::UdpSocket::bind("127.0.0.1:4433")?;
+/// let server = Endpoint::builder().server(config).socket(socket)?;
+/// // A relay, a tunnel, a channel: whatever carries datagrams.
+/// let client = Endpoint::builder().transport(transport)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "an endpoint begins with its socket"]
+pub struct EndpointBuilder {
+    config: Option<EndpointConfig>,
+    server: Option<ServerConfig>,
+}
+
+impl EndpointBuilder {
+    /// Sets keys, limits and connection IDs. By default, keys are random.
+    pub fn config(mut self, config: EndpointConfig) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// Accepts connections. By default, an endpoint only connects.
+    ///
+    /// Together with [`EndpointBuilder::config`], settings of `server` that concern the whole endpoint
+    /// (its reset key, memory budget and limits of replies) have no effect.
+    pub fn server(mut self, server: ServerConfig) -> Self {
+        self.server = Some(server);
+        self
+    }
+
+    /// Binds a socket of the current runtime. `[::]` takes IPv4 too; port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, the configuration does not work, or there is no runtime.
+    #[track_caller]
+    pub fn bind(self, addr: SocketAddr) -> Result<Endpoint, BindError> {
+        self.start(|runtime| runtime.bind(addr))
+    }
+
+    /// Adopts a bound socket of the operating system.
+    ///
+    /// # Errors
+    /// When the socket or the configuration cannot be used, there is no runtime, or it cannot adopt
+    /// sockets.
+    #[track_caller]
+    pub fn socket(self, socket: std::net::UdpSocket) -> Result<Endpoint, BindError> {
+        self.start(|runtime| runtime.adopt(socket))
+    }
+
+    /// Sends and receives through `transport` instead of a socket. [`UdpSocket`] states what is
+    /// expected of it.
+    ///
+    /// The endpoint runs on tokio like any other one, or on the runtime that was entered. Handshakes,
+    /// encryption and congestion control are those of QUIC: a transport may lose, delay and reorder
+    /// datagrams.
+    ///
+    /// # Errors
+    /// When the configuration does not work, or there is no runtime.
+    #[track_caller]
+    pub fn transport(self, transport: impl UdpSocket) -> Result<Endpoint, BindError> {
+        self.start(|_| Ok(Socket::of_runtime(Box::new(transport))))
+    }
+
+    #[track_caller]
+    fn start(
+        self,
+        socket: impl FnOnce(&Current) -> io::Result<Socket>,
+    ) -> Result<Endpoint, BindError> {
+        let runtime = Current::require()?;
+        let socket = socket(&runtime)?;
+        let config = match self.config {
+            Some(config) => config,
+            None => random_config(&runtime, self.server.as_ref())?,
+        };
+        Endpoint::start(&runtime, config, self.server, socket)
+    }
+}
+
+/// Returns settings with fresh keys, and those of `server` that concern the whole endpoint. Users who
+/// want resets and tokens to survive a restart bring keys of their own.
+fn random_config(runtime: &Current, server: Option<&ServerConfig>) -> io::Result<EndpointConfig> {
+    let mut config = EndpointConfig::from_seed(runtime.random_seed()?);
+    config.unix_seconds_at_epoch = runtime.unix_time().as_secs();
+    config.memory_budget = default_memory_budget();
+    config.receive_budget = config.receive_budget.min(config.memory_budget);
+    let Some(server) = server else {
+        return Ok(config);
+    };
+    if let Some(key) = &server.reset_key {
+        config.reset_key = key.0;
+    }
+    config.memory_budget = server.memory_budget.unwrap_or(config.memory_budget);
+    config.reply_limits = server.reply_limits.unwrap_or(config.reply_limits);
+    config.reset_limits = server.reset_limits.unwrap_or(config.reset_limits);
+    Ok(config)
+}
