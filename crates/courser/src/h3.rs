@@ -13,6 +13,13 @@
 //!   the like; [`Capsules`] and [`Datagrams`] are what such protocols may speak (RFC 9297).
 //! - [`Interim`] and [`OnInterim`] are for what comes before a response, such as 103 (Early Hints).
 //! - [`ServerConnection`] hands requests out one by one, for those who want no service.
+//! - [`Extensions`] claim settings, stream types and frame types for a protocol of the application
+//!   beside HTTP, and an [`Extension`] opens and accepts its streams.
+//!
+//! Server push (RFC 9114 §4.6) is not supported: a client never sends MAX_PUSH_ID, so a push of a
+//! server is a connection error of type `H3_ID_ERROR`, as is a CANCEL_PUSH for either end. A server
+//! accepts MAX_PUSH_ID, as it must, and promises nothing. A push of a client, and any that it
+//! promises, is `H3_STREAM_CREATION_ERROR` or `H3_FRAME_UNEXPECTED`.
 //!
 //! Field sections are compressed with a dynamic table both ways (RFC 9204), responses leave in the
 //! order of their priority (RFC 9218), bodies are streamed both ways with back-pressure: a body
@@ -56,8 +63,9 @@
 
 #[doc(inline)]
 pub use courser_http3_tokio::{
-    ALPN, Body, Capsule, Capsules, Client, Code, Config, DatagramError, Datagrams, EarlyData,
-    Empty, Error, FieldLimits, HttpService, Interim, InterimError, InterimOutcome, OnInterim,
-    OnUpgrade, Origin, Priority, Protocol, Received, Respond, Serve, ServerConnection, Settings,
-    Unresolved, Upgraded, serve, upgrade,
+    ALPN, Body, Capsule, Capsules, ClaimError, ClaimedReceive, ClaimedStream, Client, Code, Config,
+    DatagramError, Datagrams, EarlyData, Empty, Error, Extension, ExtensionFrame, Extensions,
+    FieldLimits, FrameStream, HttpService, Interim, InterimError, InterimOutcome, LeadingFrames,
+    OnInterim, OnUpgrade, Origin, Priority, Protocol, Received, Respond, Serve, ServerConnection,
+    Settings, Unresolved, Upgraded, serve, upgrade,
 };

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use courser_base::{Side, Time};
 use courser_http3::{
-    Capsule, CapsuleReader, Code, Config, Connection, Decoding, RequestStream, Scope, Section,
-    Step, UniFate, UniStream,
+    Capsule, CapsuleReader, Code, Config, Connection, Decoding, Extensions, FrameStream,
+    RequestStream, Scope, Section, Step, UniFate, UniStream,
 };
 use http::Method;
 
@@ -98,10 +98,15 @@ fn read_message(side: Side, method: &Method, bytes: &[u8], size: usize) -> Messa
     let mut config = Config::new(side);
     config.limits.size = 200;
     config.extended_connect = true;
-    let mut stream = match side {
+    let stream = match side {
         Side::Server => RequestStream::request(0, config.limits),
         Side::Client => RequestStream::response(0, config.limits, method),
     };
+    // An application that claims a frame type and streams with numbers of one byte.
+    let extensions = Extensions::new()
+        .frame(0x0e, FrameStream::Request, 1000)
+        .and_then(|extensions| extensions.bidirectional_stream(0x10));
+    let mut stream = stream.with_extensions(&extensions.unwrap_or_default());
     let mut connection = Connection::new(side, config, 1, NOW);
     let (mut parts, mut content) = (Vec::new(), Vec::new());
     let mut pieces = bytes.chunks(size.min(bytes.len()).max(1));
@@ -137,6 +142,11 @@ fn read_message(side: Side, method: &Method, bytes: &[u8], size: usize) -> Messa
             }
             Step::Content(data) => content.extend_from_slice(&data),
             Step::Trailers(trailers) => parts.push(format!("{trailers:?}")),
+            Step::Frame { payload, .. } => parts.push(format!("{payload:?}")),
+            Step::Claimed { signal, .. } => {
+                parts.push(format!("{signal}"));
+                return (parts, content, None);
+            }
             Step::End => return (parts, content, None),
         }
     }

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use courser_adversary::put_varint;
 use courser_base::{Side, Time};
 use courser_http3::{
-    Code, Config, Connection, Error, Event, FieldsToSend, Scope, UniFate, UniStream,
+    Code, Config, Connection, Error, Event, Extensions, FieldsToSend, FrameStream, Scope, UniFate,
+    UniStream,
 };
 use http::{HeaderMap, StatusCode};
 
@@ -71,6 +72,12 @@ impl World {
         if setup & 8 != 0 {
             config.decoder.max_table_capacity = 0;
             config.decoder.max_blocked_streams = 0;
+        }
+        if setup & 16 != 0 {
+            let extensions = Extensions::new()
+                .frame(0x0e, FrameStream::Control, 100)
+                .and_then(|extensions| extensions.unidirectional_stream(0x10));
+            config.extensions = extensions.unwrap_or_default();
         }
         let mut connection = Connection::new(side, config, 1, now);
         connection.set_request_limit(8);
@@ -157,7 +164,7 @@ impl World {
                 assert_ne!(code, Code::NO_ERROR);
                 self.ended.push(stream);
             }
-            UniFate::Ended => self.ended.push(stream),
+            UniFate::Ended | UniFate::Claimed { .. } => self.ended.push(stream),
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use http::{Method, Request, Response};
 use super::body::Body;
 use super::datagrams::Datagrams;
 use super::error::Error;
+use super::extension::{Extension, LeadingFrames};
 use super::failure::Failure;
 use super::giving_up::Asking;
 use super::incoming::Incoming;
@@ -182,7 +183,10 @@ impl Client {
         &self,
         parts: &mut http::request::Parts,
     ) -> Result<Option<Box<Incoming>>, Error> {
-        if self.0.datagrams.is_enabled() || parts.extensions.get::<http3::Protocol>().is_some() {
+        if self.0.datagrams.is_enabled()
+            || parts.extensions.get::<http3::Protocol>().is_some()
+            || parts.extensions.get::<LeadingFrames>().is_some()
+        {
             return Ok(None);
         }
         let priority = add_priority(parts);
@@ -263,6 +267,9 @@ impl Client {
             Ok(encoded.map_err(Into::into))
         });
         encoded.map_err(|error| self.unsent(self.0.failure_of(error)))??;
+        if let Some(frames) = parts.extensions.get::<LeadingFrames>() {
+            head = frames.before(&head);
+        }
         let registry = &self.0.datagrams;
         let datagrams = registry.is_enabled().then(|| {
             registry.open(self.0.now(), stream.value());
@@ -309,6 +316,11 @@ impl Client {
     /// Returns the server's settings, or `None` if the connection is over before they arrive.
     pub async fn settings(&self) -> Option<http3::Settings> {
         self.0.peer_settings().await
+    }
+
+    /// Returns the streams and frames that [`Config::extensions`](super::Config::extensions) claims.
+    pub fn extension(&self) -> Extension {
+        Extension(self.0.0.clone())
     }
 
     /// Returns true if the server accepts no more requests on this connection.

@@ -8,8 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_http3::{self as http3, Code, Scope, UniFate};
 use courser_quic::hooks::ConnectionHooks;
-use courser_quic::{EarlyData, ReadError, RecvStream, Side, StoppedError, VarInt, runtime};
+use courser_quic::{
+    EarlyData, ReadError, RecvStream, SendStream, Side, StoppedError, VarInt, runtime,
+};
 
+use super::claimed::{ClaimedReceive, ClaimedStream};
 use super::failure::var_int;
 use super::shared::Shared;
 
@@ -24,7 +27,7 @@ pub(super) fn start(shared: &Arc<Shared>) {
         runtime::spawn(settle_early_data(shared.clone()));
     }
     match shared.side() {
-        Side::Client => runtime::spawn(refuse_bidirectional(shared.clone())),
+        Side::Client => runtime::spawn(accept_bidirectional(shared.clone())),
         Side::Server => runtime::spawn(expect_settings(shared.clone())),
     };
 }
@@ -114,6 +117,13 @@ async fn receive_stream(reader: Reader, mut stream: RecvStream) {
                 let _ = stream.stop(var_int(code));
                 return;
             }
+            Ok(UniFate::Claimed { stream_type, first }) => {
+                return shared.on_claimed(ClaimedStream {
+                    stream_type,
+                    send: None,
+                    receive: ClaimedReceive::new(first, stream),
+                });
+            }
             Ok(UniFate::Ended) | Err(_) => return,
         }
     }
@@ -158,9 +168,42 @@ async fn settle_early_data(shared: Arc<Shared>) {
 
 const SETTINGS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Refuses bidirectional streams of a server, which needs an extension for them (RFC 9114 §6.1).
-async fn refuse_bidirectional(shared: Arc<Shared>) {
-    if shared.quic.accept_bi().await.is_ok() {
-        let _ = shared.drive(|state| state.http.check_bidirectional());
+/// Accepts bidirectional streams of a server, which needs an extension for them (RFC 9114 §6.1).
+async fn accept_bidirectional(shared: Arc<Shared>) {
+    while let Ok((send, receive)) = shared.quic.accept_bi().await {
+        let checked = shared.drive(|state| state.http.check_bidirectional());
+        if checked.is_err() {
+            return;
+        }
+        runtime::spawn(receive_bidirectional(shared.clone(), send, receive));
+    }
+}
+
+/// Reads the beginning of a bidirectional stream of the server.
+async fn receive_bidirectional(shared: Arc<Shared>, send: SendStream, mut receive: RecvStream) {
+    let id = receive.id().value();
+    loop {
+        let (chunk, fin) = match receive.read_chunk(usize::MAX).await {
+            Ok(Some(chunk)) => (chunk, false),
+            Ok(None) => (Bytes::new(), true),
+            Err(ReadError::Reset(_)) => {
+                let now = shared.now();
+                let _ = shared.drive(|state| state.http.handle_bidirectional_reset(now, id));
+                return;
+            }
+            Err(_) => return,
+        };
+        let handled = shared.drive(|state| state.http.handle_bidirectional(id, chunk, fin));
+        match handled {
+            Ok(UniFate::Read) => {}
+            Ok(UniFate::Claimed { stream_type, first }) => {
+                return shared.on_claimed(ClaimedStream {
+                    stream_type,
+                    send: Some(send),
+                    receive: ClaimedReceive::new(first, receive),
+                });
+            }
+            Ok(_) | Err(_) => return,
+        }
     }
 }

@@ -35,6 +35,13 @@ pub enum Error {
     /// processed and can be sent on another connection.
     #[error("the server has refused early data; the request was not processed")]
     EarlyDataRejected,
+    /// The stream belongs to an [`Extension`](super::Extension), which has received it. It carries no
+    /// request.
+    #[error("the stream belongs to an extension")]
+    Claimed,
+    /// The peer has not announced the [`Extension`](super::Extension).
+    #[error("the peer does not support the extension")]
+    Unsupported,
     /// The body to be sent returned an error.
     #[error("body: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),

@@ -27,13 +27,15 @@ pub(super) struct Incoming {
 impl Incoming {
     /// Receives a request.
     pub(super) fn request(guard: Arc<Guard>, receive: RecvStream) -> Self {
-        let message = RequestStream::request(receive.id().value(), guard.limits());
+        let message = RequestStream::request(receive.id().value(), guard.limits())
+            .with_extensions(guard.extensions());
         Self::new(guard, receive, message)
     }
 
     /// Receives the response to a request with `method`.
     pub(super) fn response(guard: Arc<Guard>, receive: RecvStream, method: &Method) -> Self {
-        let message = RequestStream::response(receive.id().value(), guard.limits(), method);
+        let message = RequestStream::response(receive.id().value(), guard.limits(), method)
+            .with_extensions(guard.extensions());
         Self::new(guard, receive, message)
     }
 
@@ -65,6 +67,16 @@ impl Incoming {
                         return Poll::Ready(Err(self.on_lost(error)));
                     }
                 },
+                Step::Frame {
+                    frame_type,
+                    payload,
+                } => {
+                    let stream = self.stream();
+                    let taken = self.guard.on_request_frame(stream, frame_type, payload);
+                    if let Err(error) = taken {
+                        return Poll::Ready(Err(self.fail(error)));
+                    }
+                }
                 step => {
                     if let Step::Trailers(_) | Step::End = step {
                         self.guard.datagrams.on_receiving_over(self.stream());
@@ -79,6 +91,12 @@ impl Incoming {
     pub(super) async fn next_response(&mut self) -> Result<ResponseHead, Failure> {
         std::future::poll_fn(|cx| self.poll_step(cx)).await?;
         self.message.take_response().ok_or_else(Failure::closed)
+    }
+
+    /// Takes the stream, which the application has claimed.
+    pub(super) fn take_receive(&mut self) -> RecvStream {
+        self.guard.datagrams.on_receiving_over(self.stream());
+        self.receive.take()
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {

@@ -5,11 +5,13 @@
 mod answering;
 mod body;
 mod capsules;
+mod claimed;
 mod client;
 mod datagrams;
 mod driver;
 mod early_data;
 mod error;
+mod extension;
 mod failure;
 mod first_poll;
 mod giving_up;
@@ -31,14 +33,19 @@ mod slot;
 mod unresolved;
 mod upgrade;
 
-pub use courser_http3::{Capsule, Code, Config, FieldLimits, Priority, Protocol, Settings};
+pub use courser_http3::{
+    Capsule, ClaimError, Code, Config, Extensions, FieldLimits, FrameStream, Priority, Protocol,
+    Settings,
+};
 
 pub use self::body::{Body, Empty};
 pub use self::capsules::{Capsules, Received};
+pub use self::claimed::{ClaimedReceive, ClaimedStream, ExtensionFrame};
 pub use self::client::Client;
 pub use self::datagrams::{DatagramError, Datagrams};
 pub use self::early_data::EarlyData;
 pub use self::error::Error;
+pub use self::extension::{Extension, LeadingFrames};
 pub use self::failure::Origin;
 pub use self::http_service::HttpService;
 pub use self::interim::{Interim, InterimError, InterimOutcome};

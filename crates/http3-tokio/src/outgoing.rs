@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use courser_http3::{Code, FieldsToSend};
+use courser_quic::hooks::SendStreamHooks as _;
 use courser_quic::{SendStream, Side};
 
 use super::failure::{Failure, var_int};
@@ -75,6 +76,12 @@ impl Outgoing {
         if self.on_end().is_some() {
             let _ = self.send.reset(var_int(code));
         }
+    }
+
+    /// Takes the stream, which the application has claimed.
+    pub(super) fn take_send(&mut self) -> SendStream {
+        let _ = self.on_end();
+        self.send.take()
     }
 
     /// Records the end of the message. Returns the code that a reset would have had, once.

@@ -12,6 +12,7 @@ use http::{HeaderMap, Method, Response, StatusCode};
 
 use super::body::{Body, Empty};
 use super::error::Error;
+use super::extension::LeadingFrames;
 use super::outgoing::Outgoing;
 use super::slot::Slot;
 use super::upgrade::Upgraded;
@@ -135,7 +136,10 @@ impl Respond {
                 None => length = said_length(&parts.headers),
             }
         }
-        let head = outgoing.encode(&fields);
+        let mut head = outgoing.encode(&fields);
+        if let (Some(frames), Ok(head)) = (parts.extensions.get::<LeadingFrames>(), &mut head) {
+            *head = frames.before(head);
+        }
         async move {
             let head = head?;
             if has_content {

@@ -13,6 +13,7 @@ use http::{Response, StatusCode};
 use super::answering::{Active, Answering};
 use super::body::Body;
 use super::error::Error;
+use super::extension::Extension;
 use super::failure::Origin;
 use super::http_service::{BoxError, HttpService};
 use super::interim::Lent;
@@ -37,6 +38,7 @@ pub fn serve<S: HttpService<Body>>(connection: Connection, service: S) -> Serve<
         sends_interim: false,
         protocols: None,
         drain: None,
+        on_extension: None,
     }
 }
 
@@ -50,6 +52,7 @@ pub struct Serve<S> {
     sends_interim: bool,
     protocols: Option<Vec<Protocol>>,
     drain: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    on_extension: Option<Box<dyn FnOnce(Extension) + Send>>,
 }
 
 impl<S> Serve<S> {
@@ -84,6 +87,14 @@ impl<S> Serve<S> {
         self
     }
 
+    /// Calls `begin` with the streams and frames that
+    /// [`Config::extensions`](http3::Config::extensions) claims, before the first request is
+    /// accepted. It normally spawns a task that accepts the streams.
+    pub fn extension(mut self, begin: impl FnOnce(Extension) + Send + 'static) -> Self {
+        self.on_extension = Some(Box::new(begin));
+        self
+    }
+
     /// Drains the connection when `signal` is ready: announces it, accepts requests for one more
     /// round trip, refuses later ones, finishes those accepted, and closes.
     pub fn drain(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
@@ -105,6 +116,9 @@ async fn run<S: HttpService<Body>>(serve: Serve<S>) -> Result<(), Error> {
     let mut config = serve.config;
     config.extended_connect |= serve.protocols.is_some();
     let server = ServerConnection::new(serve.connection, config);
+    if let Some(begin) = serve.on_extension {
+        begin(server.extension());
+    }
     let offer = Offer {
         protocols: serve.protocols.map(Into::into),
         sends_interim: serve.sends_interim,

@@ -8,6 +8,7 @@ use courser_quic::hooks::ConnectionHooks;
 
 use super::datagrams::Datagrams;
 use super::error::Error;
+use super::extension::Extension;
 use super::failure::var_int;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
@@ -49,7 +50,9 @@ impl ServerConnection {
                 Ok((state.http.is_served(stream.value()), update))
             })?;
             let mut outgoing = Outgoing::new(self.0.clone(), send);
-            if !is_served {
+            // Streams of extensions are no requests (RFC 9114 §5.2), which their first bytes show.
+            let is_excluded = !is_served && self.0.extensions().has_any_bidirectional();
+            if !is_served && !is_excluded {
                 outgoing.reset(Code::REQUEST_REJECTED);
                 let _ = receive.stop(var_int(Code::REQUEST_REJECTED));
                 self.0.datagrams.on_receiving_over(stream.value());
@@ -63,6 +66,7 @@ impl ServerConnection {
                 datagrams,
                 has_priority: update.is_some(),
                 head_timeout: None,
+                is_excluded,
                 outgoing,
                 incoming: Box::new(Incoming::request(self.0.clone(), receive)),
             });
@@ -75,6 +79,11 @@ impl ServerConnection {
             registry.open(self.0.now(), stream);
             Datagrams::new(self.0.clone(), stream)
         })
+    }
+
+    /// Returns the streams and frames that [`Config::extensions`](super::Config::extensions) claims.
+    pub fn extension(&self) -> Extension {
+        Extension(self.0.0.clone())
     }
 
     /// Announces to the client that the server is going away, and continues to serve its requests.

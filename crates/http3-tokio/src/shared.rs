@@ -1,5 +1,6 @@
 //! The state that the tasks of one connection share.
 
+mod claimed;
 mod writing;
 
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use courser_http3::{self as http3, Event, FieldsToSend, Scope};
 use courser_quic::hooks::{ConnectionHooks, Ticket, Waiters};
 use courser_quic::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
 
+use super::claimed::{ExtensionFrame, Queue};
 use super::datagrams::{Delivery, Registry, UNWANTED_DATAGRAM};
 use super::failure::{Failure, var_int};
 use super::priority;
@@ -25,7 +27,9 @@ pub(super) struct Shared {
     pub(super) quic: Connection,
     began: Instant,
     limits: http3::FieldLimits,
+    extensions: http3::Extensions,
     pub(super) datagrams: Registry,
+    pub(super) claimed: Queue,
     state: Mutex<State>,
 }
 
@@ -91,6 +95,8 @@ impl Shared {
             quic,
             began,
             limits: config.limits,
+            extensions: config.extensions.clone(),
+            claimed: Queue::default(),
             datagrams: Registry::new(config.datagrams),
             state: Mutex::new(State {
                 http: http3::Connection::new(side, config, seed, Time::ZERO),
@@ -183,7 +189,7 @@ impl Shared {
         if error.is_none() && state.woken.is_empty() && !state.http.has_events() {
             return;
         }
-        state.take_events(&self.quic);
+        let error = state.take_events(&self.quic, &self.claimed).err().or(error);
         let woken = std::mem::take(&mut state.woken);
         let fatal = error.filter(|error| error.scope == Scope::Connection);
         state.failure = fatal;
@@ -311,6 +317,7 @@ impl Shared {
         drop(state);
         woken.into_iter().for_each(Waker::wake);
         self.datagrams.on_end();
+        self.claimed.on_end();
     }
 
     /// Returns true if both ends have enabled datagrams.
@@ -367,7 +374,10 @@ impl State {
     }
 
     /// Handles the events of the connection.
-    fn take_events(&mut self, quic: &Connection) {
+    ///
+    /// # Errors
+    /// Returns an error of the connection if the application does not take its frames.
+    fn take_events(&mut self, quic: &Connection, claimed: &Queue) -> Result<(), http3::Error> {
         while let Some(event) = self.http.poll_event() {
             match event {
                 Event::Unblocked { stream } => {
@@ -378,9 +388,21 @@ impl State {
                     let id = StreamId::from_value(stream);
                     quic.set_stream_priority(id, priority::level(priority, id.index()));
                 }
+                Event::Frame {
+                    frame_type,
+                    payload,
+                } => {
+                    let frame = ExtensionFrame {
+                        stream: None,
+                        frame_type,
+                        payload,
+                    };
+                    claimed.add_frame(frame, &mut self.woken)?;
+                }
                 Event::GoAway { .. } | Event::Origins(_) => {}
             }
         }
+        Ok(())
     }
 }
 

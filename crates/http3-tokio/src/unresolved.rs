@@ -4,15 +4,18 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use courser_http3::{self as http3, Code, FieldsError, RequestHead, Scope, Step};
 use courser_quic::{StoppedError, VarInt, runtime};
 use http::header::EXPECT;
 use http::{Method, Request, Response, StatusCode};
 
 use super::body::{Body, Empty};
+use super::claimed::{ClaimedReceive, ClaimedStream};
 use super::datagrams::Datagrams;
 use super::early_data::EarlyData;
 use super::error::Error;
+use super::extension::Extension;
 use super::failure::Failure;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
@@ -31,6 +34,8 @@ pub struct Unresolved {
     pub(super) has_priority: bool,
     pub(super) head_timeout: Option<Duration>,
     pub(super) datagrams: Option<Datagrams>,
+    /// Our GOAWAY excludes the stream, unless it is one of an extension.
+    pub(super) is_excluded: bool,
 }
 
 impl Unresolved {
@@ -45,7 +50,8 @@ impl Unresolved {
     ///
     /// # Errors
     /// Returns an error if the request is malformed, was cancelled by the client or does not arrive
-    /// in time, or if the connection is over.
+    /// in time, or if the connection is over. [`Error::Claimed`] means that there is no request: the
+    /// stream was handed to an [`Extension`].
     ///
     /// # Cancel safety
     /// Not safe: dropping the future resets the request.
@@ -67,10 +73,25 @@ impl Unresolved {
             Poll::Pending => Box::pin(self.wait_for_headers()).await?,
         };
         match step {
+            Step::Claimed { signal, first } => Err(self.hand_over(signal, first)),
+            // Dropping it rejects it.
+            _ if self.is_excluded => Err(Error::GoingAway),
             Step::Headers => Ok(self.begin()),
             Step::TooLarge(reason) => Err(Box::pin(self.refuse(reason)).await),
             _ => Err(Error::closed()),
         }
+    }
+
+    /// Hands a stream to the extension that has claimed it.
+    fn hand_over(mut self, signal: u64, first: Bytes) -> Error {
+        let receive = self.incoming.take_receive();
+        let send = self.outgoing.take_send();
+        self.outgoing.guard.on_claimed(ClaimedStream {
+            stream_type: signal,
+            send: Some(send),
+            receive: ClaimedReceive::new(first, receive),
+        });
+        Error::Claimed
     }
 
     /// Waits for the rest of the header section.
@@ -108,6 +129,7 @@ impl Unresolved {
             has_priority,
             datagrams,
             head_timeout: _,
+            is_excluded: _,
         } = self;
         let mut method = Method::GET;
         if let Some((request, _)) = incoming.message.request_mut() {
@@ -121,6 +143,10 @@ impl Unresolved {
             }
             if let Some(datagrams) = datagrams {
                 request.extensions_mut().insert(datagrams);
+            }
+            if !outgoing.guard.extensions().is_none() {
+                let extension = Extension(outgoing.guard.0.clone());
+                request.extensions_mut().insert(extension);
             }
             method = request.method().clone();
         }

@@ -1,6 +1,7 @@
 //! The state that all requests of a connection share: settings, compression, control.
 
 mod blocked;
+mod claimed;
 mod control;
 mod datagrams;
 mod goaway;
@@ -12,6 +13,7 @@ mod unidirectional;
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use courser_base::{Side, Time};
 use courser_qpack::{Decoder, DecoderLimits, Encoder, EncoderLimits};
 use courser_wire::{Direction, StreamId};
@@ -26,6 +28,7 @@ pub use self::streams::UniFate;
 use self::unidirectional::Unidirectional;
 use crate::budget::{Budget, InstructionBudget};
 use crate::error::{Code, Error};
+use crate::extensions::Extensions;
 use crate::fields::{FieldLimits, LineCache};
 use crate::frame::{self, put_varint};
 use crate::priority::Priority;
@@ -53,6 +56,9 @@ pub struct Config {
     /// The origins that a server accepts on the connection, RFC 9412. If there are none, the client
     /// goes by the certificate.
     pub origins: Vec<String>,
+    /// The settings, streams and frames of extensions that the application implements. None by
+    /// default.
+    pub extensions: Extensions,
 }
 
 impl Config {
@@ -77,6 +83,7 @@ impl Config {
             datagrams: false,
             grease: true,
             origins: Vec::new(),
+            extensions: Extensions::default(),
         }
     }
 }
@@ -123,6 +130,13 @@ pub enum Event {
     /// The origins that the server claims for this connection, RFC 9412. They are not verified: the
     /// certificate must cover an origin before it is used.
     Origins(Vec<String>),
+    /// A frame of a type that the application claims for control streams ([`Extensions::frame`]).
+    Frame {
+        /// The type of the frame.
+        frame_type: u64,
+        /// Its payload, no longer than was claimed.
+        payload: Bytes,
+    },
 }
 
 /// The state of an HTTP/3 connection beside its requests.
@@ -135,6 +149,8 @@ pub struct Connection {
     side: Side,
     config: Config,
     peer_settings: Option<Settings>,
+    /// The peer's settings that this crate does not know, if there are extensions.
+    peer_other_settings: Vec<(u64, u64)>,
     /// The settings that a ticket remembers, which later ones must not fall below.
     remembered: Option<Settings>,
     encoder: Encoder,
@@ -175,7 +191,7 @@ impl Connection {
             enable_connect_protocol: config.extended_connect && side.is_server(),
             h3_datagram: config.datagrams,
         };
-        settings.encode(&mut control_out, grease);
+        settings.encode(&mut control_out, config.extensions.settings(), grease);
         if let Some(seed) = grease {
             frame::encode_header(&mut control_out, frame::reserved(seed), 0);
         }
@@ -188,6 +204,7 @@ impl Connection {
         Self {
             side,
             peer_settings: None,
+            peer_other_settings: Vec::new(),
             remembered: None,
             encoder,
             decoder: Decoder::new(config.decoder),
@@ -197,7 +214,7 @@ impl Connection {
             decoded_size: None,
             section: Vec::new(),
             unidirectional: Unidirectional::default(),
-            control: ControlReader::new(side),
+            control: ControlReader::new(side, config.extensions.clone()),
             control_out,
             has_begun: [false; 3],
             has_prompt_answers: false,

@@ -21,6 +21,10 @@ pub(crate) enum FrameType {
     PriorityUpdatePush,
     /// A type of HTTP/2, forbidden in HTTP/3 (§7.2.8).
     Http2,
+    /// A frame of an extension of the application.
+    Claimed(u64),
+    /// The first integer of bidirectional streams of such an extension, which is no frame.
+    Signal,
     /// The type of an extension, or a reserved one.
     Unknown,
 }

@@ -3,6 +3,7 @@
 use courser_base::Side;
 
 use crate::error::{Code, Error};
+use crate::extensions::{Extensions, FrameStream};
 use crate::fields::FieldLimits;
 use crate::frame::FrameType;
 use crate::frame_reader::Rules;
@@ -21,7 +22,7 @@ pub(crate) enum Place {
 }
 
 /// Admits the frames that the peer sends on one request stream.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Order {
     /// Our role.
     side: Side,
@@ -33,11 +34,12 @@ pub(crate) struct Order {
     is_tiny: bool,
     /// Frames without content that are not counted yet.
     empty_left: u32,
+    extensions: Extensions,
 }
 
 impl Order {
     /// Reads what the peer of `side`, our role, sends.
-    pub(crate) const fn new(side: Side, limits: FieldLimits) -> Self {
+    pub(crate) fn new(side: Side, limits: FieldLimits) -> Self {
         Self {
             side,
             place: Place::BeforeHead,
@@ -45,7 +47,18 @@ impl Order {
             tiny_left: ORDINARY_TINY_FRAMES,
             is_tiny: false,
             empty_left: ORDINARY_EMPTY_FRAMES,
+            extensions: Extensions::default(),
         }
+    }
+
+    /// Sets the claims of the application.
+    pub(crate) fn set_extensions(&mut self, extensions: Extensions) {
+        self.extensions = extensions;
+    }
+
+    /// Returns true for the first integer of a stream that the application claims.
+    pub(crate) fn is_signal(&self, value: u64) -> bool {
+        self.side.is_server() && self.extensions.has_bidirectional(value)
     }
 
     /// Returns true if the DATA frame that began last has to be counted. Asked again about the same
@@ -63,6 +76,10 @@ impl Order {
 }
 
 impl Rules for Order {
+    fn classify(&self, value: u64) -> FrameType {
+        self.extensions.classify(value, FrameStream::Request)
+    }
+
     fn on_data_frame(&mut self, len: u64) {
         // Responses in many small pieces are honest, and a client has chosen its server.
         if self.side.is_client() {
@@ -94,12 +111,23 @@ impl Rules for Order {
                 "PUSH_PROMISE without a MAX_PUSH_ID",
             )),
             (FrameType::Http2, _) => Err(Error::unexpected("a frame type of HTTP/2")),
+            (FrameType::Claimed(value), _) => {
+                let longest = self.extensions.longest_frame(value, FrameStream::Request);
+                Ok(longest.unwrap_or(0) as u64)
+            }
+            (FrameType::Signal, _) => Err(signal_out_of_place()),
             (FrameType::Unknown, _) => Ok(u64::MAX),
             _ => Err(Error::unexpected(
                 "a frame of the control stream on a request stream",
             )),
         }
     }
+}
+
+/// Returns the error of a signal that does not begin a client's bidirectional stream,
+/// draft-ietf-webtrans-http3-12 §4.2.
+pub(crate) const fn signal_out_of_place() -> Error {
+    Error::frame("the signal of an extension inside a stream")
 }
 
 /// The content that makes a DATA frame worth its header (limit K85, attack A81). Messages of gRPC

@@ -1,6 +1,7 @@
 //! Cuts the bytes of a stream into frames without copying content.
 
 use bytes::{Buf as _, Bytes, BytesMut};
+use courser_wire::Reader;
 
 use crate::error::{Code, Error};
 use crate::frame::{self, FrameType};
@@ -20,6 +21,9 @@ pub(crate) enum Piece {
 
 /// The frames that a stream may carry, decided when a frame begins.
 pub(crate) trait Rules {
+    /// Returns the type of a frame with this number.
+    fn classify(&self, value: u64) -> FrameType;
+
     /// Refuses a frame, or returns the maximum length of its payload. DATA is not limited by it.
     fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error>;
 
@@ -110,6 +114,24 @@ impl FrameReader {
         }
     }
 
+    /// Returns the integer at the start of the stream, before any frame was read, or `None` if it is
+    /// incomplete. It stays in place.
+    pub(crate) fn first_integer(&mut self) -> Option<u64> {
+        // Only the integer is moved: what is kept may never be more than one header.
+        while !self.input.is_empty() && Reader::new(&self.partial).varint().is_err() {
+            let byte = self.input.split_to(1);
+            self.partial.extend_from_slice(&byte);
+        }
+        Reader::new(&self.partial).varint().ok()
+    }
+
+    /// Takes the bytes that have arrived behind the [first integer](Self::first_integer). The stream
+    /// has no frames.
+    pub(crate) fn take_rest(&mut self) -> Bytes {
+        self.partial = BytesMut::new();
+        std::mem::take(&mut self.input)
+    }
+
     /// Checks that the stream may end here, with all chunks read.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         if self.state == State::Header && self.partial.is_empty() && self.input.is_empty() {
@@ -130,7 +152,7 @@ impl FrameReader {
         len: u64,
         rules: &mut impl Rules,
     ) -> Result<Option<Piece>, Error> {
-        let frame_type = FrameType::from_value(value);
+        let frame_type = rules.classify(value);
         if frame_type == FrameType::Data {
             rules.admit(frame_type)?;
             self.state = State::Data(len);

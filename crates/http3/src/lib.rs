@@ -12,6 +12,7 @@ mod budget;
 mod capsule;
 mod connection;
 mod error;
+mod extensions;
 mod fields;
 mod frame;
 mod frame_order;
@@ -27,6 +28,7 @@ pub use connection::{
     Config, Connection, Event, RequestHead, ResponseHead, Section, UniFate, UniStream,
 };
 pub use error::{Code, Error, Scope};
+pub use extensions::{ClaimError, Extensions, FrameStream};
 pub use fields::{FieldLimits, FieldsError, FieldsToSend, Protocol, RequestError};
 pub use frame::{DataHeader, data_header};
 pub use message_writer::MessageWriter;

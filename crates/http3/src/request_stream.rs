@@ -11,9 +11,11 @@ use self::content::ContentLength;
 pub use self::step::{Decoding, Step};
 use crate::connection::{Connection, RequestHead, ResponseHead, Section};
 use crate::error::{Code, Error, Scope};
+use crate::extensions::Extensions;
 use crate::fields::{FieldLimits, FieldsError, Protocol};
+use crate::frame::FrameType;
 use crate::frame_order::{Order, Place};
-use crate::frame_reader::{FrameReader, Piece};
+use crate::frame_reader::{FrameReader, Piece, Rules as _};
 
 /// Receives the message of one request stream: the request on a server, the interim responses and
 /// the final response on a client.
@@ -83,7 +85,9 @@ enum Head {
 /// The work at hand.
 ///
 /// ```text
-///             HEADERS             decode              poll
+///   Opening ---- a signal that is claimed ----> Over
+///      | any other integer
+///      v      HEADERS             decode              poll
 ///   Reading ----------> Section ----------> Headers --------> Reading
 ///      |                 |   |
 ///      |                 |   +-- decode --> Reading (trailers), TooLarge (a request)
@@ -100,6 +104,8 @@ enum Head {
 /// errors from outside and the loss of the connection lead to `Over` from everywhere.
 #[derive(Debug)]
 enum State {
+    /// The first integer decides whether the stream belongs to the application.
+    Opening,
     /// Frames are read.
     Reading,
     /// The payload of a HEADERS frame that is not decoded yet, blocked or not.
@@ -154,6 +160,19 @@ impl RequestStream {
         }
     }
 
+    /// Leaves streams and frames that the application claims to it, as [`Step::Claimed`] and
+    /// [`Step::Frame`]. To be called before the first chunk.
+    #[must_use]
+    pub fn with_extensions(mut self, extensions: &Extensions) -> Self {
+        if !extensions.is_none() {
+            self.order.set_extensions(extensions.clone());
+            if self.kind == Kind::Request && extensions.has_any_bidirectional() {
+                self.state = State::Opening;
+            }
+        }
+        self
+    }
+
     /// Takes the next chunk of the stream. Only allowed after [`Step::Read`].
     pub fn push(&mut self, chunk: Bytes) {
         self.frames.push(chunk);
@@ -168,6 +187,7 @@ impl RequestStream {
     #[inline]
     pub fn poll(&mut self) -> Step {
         match &mut self.state {
+            State::Opening => self.read_first(),
             State::Reading => self.read_frames(),
             State::Section(_) => Step::Decode,
             State::Headers => {
@@ -340,6 +360,21 @@ impl RequestStream {
         self.frames.memory() + kept
     }
 
+    fn read_first(&mut self) -> Step {
+        match self.frames.first_integer() {
+            Some(signal) if self.order.is_signal(signal) => {
+                self.state = State::Over;
+                let first = self.frames.take_rest();
+                Step::Claimed { signal, first }
+            }
+            None if !self.has_fin => Step::Read,
+            _ => {
+                self.state = State::Reading;
+                self.read_frames()
+            }
+        }
+    }
+
     fn read_frames(&mut self) -> Step {
         loop {
             let piece = match self.frames.poll(&mut self.order) {
@@ -351,6 +386,16 @@ impl RequestStream {
             match piece {
                 Piece::Data(data) if self.order.counts_tiny() => return self.on_unproductive(data),
                 Piece::Data(data) => return self.on_content(data),
+                Piece::Frame(FrameType::Claimed(frame_type), payload) => {
+                    self.order.on_data_frame(payload.len() as u64);
+                    if self.order.counts_tiny() {
+                        self.state = State::Unproductive(Bytes::new());
+                    }
+                    return Step::Frame {
+                        frame_type,
+                        payload,
+                    };
+                }
                 // Only HEADERS have passed the order of frames.
                 Piece::Frame(_, section) => {
                     self.state = State::Section(section);

@@ -23,13 +23,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the payload of a SETTINGS frame.
+    /// Reads the payload of a SETTINGS frame. Adds the settings that this crate does not know to
+    /// `unknown`.
     ///
     /// # Errors
     ///
     /// Returns `H3_SETTINGS_ERROR` for settings of HTTP/2, duplicates and invalid values,
     /// `H3_EXCESSIVE_LOAD` for more than 64 settings, `H3_FRAME_ERROR` for a truncated payload.
-    pub(crate) fn decode(payload: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn decode(payload: &[u8], unknown: &mut Vec<(u64, u64)>) -> Result<Self, Error> {
         let mut settings = Self::default();
         let mut reader = Reader::new(payload);
         let mut seen = Vec::new();
@@ -48,6 +49,9 @@ impl Settings {
             }
             seen.push(id);
             settings.set(id, value)?;
+            if !is_known(id) {
+                unknown.push((id, value));
+            }
         }
         Ok(settings)
     }
@@ -59,14 +63,14 @@ impl Settings {
             MAX_FIELD_SECTION_SIZE => self.max_field_section_size = Some(value),
             ENABLE_CONNECT_PROTOCOL => self.enable_connect_protocol = flag(value)?,
             H3_DATAGRAM => self.h3_datagram = flag(value)?,
-            0x02..=0x05 => return Err(settings_error("a setting of HTTP/2")),
+            _ if is_forbidden(id) => return Err(settings_error("a setting of HTTP/2")),
             _ => {}
         }
         Ok(())
     }
 
-    /// Appends a SETTINGS frame, with a reserved setting in it if there is `grease`.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>, grease: Option<u64>) {
+    /// Appends a SETTINGS frame with `others` in it, and with a reserved setting if there is `grease`.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>, others: &[(u64, u64)], grease: Option<u64>) {
         let mut payload = Vec::with_capacity(64);
         let mut put = |id, value| {
             put_varint(&mut payload, id);
@@ -83,12 +87,32 @@ impl Settings {
         if self.h3_datagram {
             put(H3_DATAGRAM, 1);
         }
+        for &(id, value) in others {
+            put(id, value);
+        }
         if let Some(seed) = grease {
             put(reserved(seed), seed % 1000);
         }
         frame::encode_header(out, frame::SETTINGS, payload.len());
         out.extend_from_slice(&payload);
     }
+}
+
+/// Returns true for settings that [`Settings`] has.
+pub(crate) const fn is_known(id: u64) -> bool {
+    matches!(
+        id,
+        QPACK_MAX_TABLE_CAPACITY
+            | QPACK_BLOCKED_STREAMS
+            | MAX_FIELD_SECTION_SIZE
+            | ENABLE_CONNECT_PROTOCOL
+            | H3_DATAGRAM
+    )
+}
+
+/// Returns true for settings of HTTP/2 that HTTP/3 forbids, §11.2.2.
+pub(crate) const fn is_forbidden(id: u64) -> bool {
+    matches!(id, 0x02..=0x05)
 }
 
 fn flag(value: u64) -> Result<bool, Error> {
@@ -128,7 +152,7 @@ mod tests {
     }
 
     fn code(settings: &[(u64, u64)]) -> Option<Code> {
-        Settings::decode(&payload(settings))
+        Settings::decode(&payload(settings), &mut Vec::new())
             .err()
             .map(|error| error.code)
     }
@@ -144,19 +168,25 @@ mod tests {
         };
         for (settings, grease) in [(settings, Some(123_456)), (Settings::default(), None)] {
             let mut out = Vec::new();
-            settings.encode(&mut out, grease);
+            settings.encode(&mut out, &[], grease);
             let (value, len, header) = frame::decode_header(&out).expect("a header");
             assert_eq!((value, len as usize), (frame::SETTINGS, out.len() - header));
-            assert_eq!(Settings::decode(&out[header..]), Ok(settings));
+            assert_eq!(
+                Settings::decode(&out[header..], &mut Vec::new()),
+                Ok(settings)
+            );
         }
     }
 
     /// §7.2.4, RFC 9204 §8.1.
     #[test]
     fn what_is_not_there_has_its_default() {
-        assert_eq!(Settings::decode(&[]), Ok(Settings::default()));
         assert_eq!(
-            Settings::decode(&payload(&[(0xabcd, 9), (reserved(4), 1)])),
+            Settings::decode(&[], &mut Vec::new()),
+            Ok(Settings::default())
+        );
+        assert_eq!(
+            Settings::decode(&payload(&[(0xabcd, 9), (reserved(4), 1)]), &mut Vec::new()),
             Ok(Settings::default())
         );
         assert_eq!(Settings::default().qpack_max_table_capacity, 0);
@@ -196,7 +226,7 @@ mod tests {
         let many: Vec<_> = (0..65).map(|n| (reserved(n), 0)).collect();
         assert_eq!(code(&many[..64]), None);
         assert_eq!(code(&many), Some(Code::EXCESSIVE_LOAD));
-        let error = Settings::decode(&[0x06]).expect_err("no value");
+        let error = Settings::decode(&[0x06], &mut Vec::new()).expect_err("no value");
         assert_eq!(error.code, Code::FRAME_ERROR);
     }
 }

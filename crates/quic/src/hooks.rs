@@ -66,6 +66,10 @@ pub trait ConnectionHooks {
 
 /// Operations on a [`SendStream`].
 pub trait SendStreamHooks {
+    /// Takes the stream out of a handle, which is over afterwards.
+    #[must_use]
+    fn take(&mut self) -> SendStream;
+
     /// Takes bytes, as many as there is room for. Bytes of an urgent write leave at once.
     ///
     /// # Errors
@@ -100,6 +104,10 @@ pub trait SendStreamHooks {
 
 /// Operations on a [`RecvStream`].
 pub trait RecvStreamHooks {
+    /// Takes the stream out of a handle, which is over afterwards.
+    #[must_use]
+    fn take(&mut self) -> RecvStream;
+
     /// Waits for a reset without reading.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<ReadError>;
 
@@ -189,6 +197,10 @@ impl ConnectionHooks for Connection {
 }
 
 impl SendStreamHooks for SendStream {
+    fn take(&mut self) -> SendStream {
+        SendStream::take(self)
+    }
+
     fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
@@ -216,6 +228,10 @@ impl SendStreamHooks for SendStream {
 }
 
 impl RecvStreamHooks for RecvStream {
+    fn take(&mut self) -> RecvStream {
+        RecvStream::take(self)
+    }
+
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<ReadError> {
         RecvStream::poll_reset(self, cx)
     }

@@ -51,6 +51,13 @@ impl RecvStream {
         }
     }
 
+    /// Takes the stream out of this handle, which is over afterwards.
+    pub(crate) fn take(&mut self) -> Self {
+        let mut left = Self::new(self.connection.clone(), self.stream);
+        left.end = Some(End::Stopped);
+        std::mem::replace(self, left)
+    }
+
     /// A stream whose reader waits already.
     pub(crate) fn awaited(connection: Arc<ConnectionRef>, stream: Stream) -> Self {
         let mut receive = Self::new(connection, stream);

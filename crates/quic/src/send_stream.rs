@@ -58,6 +58,13 @@ impl SendStream {
         }
     }
 
+    /// Takes the stream out of this handle, which is over afterwards.
+    pub(crate) fn take(&mut self) -> Self {
+        let mut left = Self::new(self.connection.clone(), self.half.stream);
+        left.half.is_over = true;
+        std::mem::replace(self, left)
+    }
+
     /// Writes as much of `buf` as there is room for, and returns how much that was.
     ///
     /// Waits while there is no room at all.

@@ -85,6 +85,9 @@ impl Stream {
                 Step::Headers => self.on_headers(),
                 Step::Content(data) => assert!(!data.is_empty()),
                 Step::Trailers(trailers) => check_headers(&trailers),
+                step @ (Step::Frame { .. } | Step::Claimed { .. }) => {
+                    panic!("requests have no extensions here: {step:?}")
+                }
             }
             self.is_unblocked = false;
         }

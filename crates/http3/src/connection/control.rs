@@ -5,7 +5,9 @@ use courser_base::Side;
 use courser_wire::Reader;
 
 use crate::error::{Code, Error};
+use crate::extensions::{Extensions, FrameStream};
 use crate::frame::{self, FrameType};
+use crate::frame_order::signal_out_of_place;
 use crate::frame_reader::{FrameReader, Piece, Rules};
 use crate::settings;
 
@@ -16,14 +18,19 @@ pub(super) struct ControlReader {
     order: Order,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Order {
     /// Our role.
     side: Side,
     has_settings: bool,
+    extensions: Extensions,
 }
 
 impl Rules for Order {
+    fn classify(&self, value: u64) -> FrameType {
+        self.extensions.classify(value, FrameStream::Control)
+    }
+
     fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error> {
         if !self.has_settings && frame_type != FrameType::Settings {
             return Err(Error::connection(
@@ -45,6 +52,11 @@ impl Rules for Order {
                 Ok(LONGEST_PRIORITY_UPDATE)
             }
             (FrameType::Origin, _) => Ok(LONGEST_ORIGIN),
+            (FrameType::Claimed(value), _) => {
+                let longest = self.extensions.longest_frame(value, FrameStream::Control);
+                Ok(longest.unwrap_or(0) as u64)
+            }
+            (FrameType::Signal, _) => Err(signal_out_of_place()),
             (FrameType::Unknown, _) => Ok(u64::MAX),
             (FrameType::Http2, _) => Err(Error::unexpected("a frame type of HTTP/2")),
             (FrameType::Data | FrameType::Headers | FrameType::PushPromise, _) => Err(
@@ -61,12 +73,13 @@ impl Rules for Order {
 }
 
 impl ControlReader {
-    pub(super) fn new(side: Side) -> Self {
+    pub(super) fn new(side: Side, extensions: Extensions) -> Self {
         Self {
             frames: FrameReader::default(),
             order: Order {
                 side,
                 has_settings: false,
+                extensions,
             },
         }
     }

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
+use courser_wire::Direction;
 
 use super::control::{decode_origins, integer};
 use super::unidirectional::Critical;
@@ -13,8 +14,8 @@ use crate::frame_reader::Piece;
 use crate::settings::Settings;
 use crate::stream_type::StreamType;
 
-/// The fate of a unidirectional stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The fate of a unidirectional stream, or of a bidirectional one of a server.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum UniFate {
     /// Continue to read it.
     Read,
@@ -22,6 +23,13 @@ pub enum UniFate {
     Stop(Code),
     /// It has ended.
     Ended,
+    /// It belongs to the application, whether it has ended or not ([`Extensions`](crate::Extensions)).
+    Claimed {
+        /// The type of the stream, or the integer at the start of a bidirectional stream.
+        stream_type: u64,
+        /// The bytes behind it that have arrived.
+        first: Bytes,
+    },
 }
 
 impl Connection {
@@ -44,7 +52,7 @@ impl Connection {
             }
             None => self.on_untyped(now, stream, chunk)?,
         };
-        if !fin {
+        if !fin || matches!(fate, UniFate::Claimed { .. }) {
             return Ok(fate);
         }
         if self.unidirectional.critical(stream).is_some() {
@@ -68,31 +76,21 @@ impl Connection {
         self.budget.spend(now)
     }
 
-    /// Checks that the peer may open a bidirectional stream. A server must not without an extension
-    /// (§6.1).
-    ///
-    /// # Errors
-    ///
-    /// Returns an error of the connection on a client.
-    pub const fn check_bidirectional(&self) -> Result<(), Error> {
-        match self.side {
-            Side::Server => Ok(()),
-            Side::Client => Err(Error::connection(
-                Code::STREAM_CREATION_ERROR,
-                "a bidirectional stream of a server",
-            )),
-        }
-    }
-
     fn on_untyped(&mut self, now: Time, stream: u64, mut chunk: Bytes) -> Result<UniFate, Error> {
-        let Some(stream_type) = self.unidirectional.read_type(stream, &mut chunk) else {
+        let Some(value) = self.unidirectional.read_type(stream, &mut chunk) else {
             return Ok(UniFate::Read);
         };
-        let role = match stream_type {
+        let role = match StreamType::from_value(value) {
             StreamType::Control => Critical::Control,
             StreamType::QpackEncoder => Critical::Encoder,
             StreamType::QpackDecoder => Critical::Decoder,
             StreamType::Push => return Err(push_refused(self.side)),
+            StreamType::Unknown if self.is_claimed(value, Direction::Unidirectional) => {
+                return Ok(UniFate::Claimed {
+                    stream_type: value,
+                    first: chunk,
+                });
+            }
             StreamType::Unknown => {
                 self.budget.spend(now)?;
                 return Ok(UniFate::Stop(Code::STREAM_CREATION_ERROR));
@@ -131,7 +129,7 @@ impl Connection {
         while let Some(piece) = self.control.poll()? {
             match piece {
                 Piece::Frame(frame_type, payload) => {
-                    self.on_control_frame(now, frame_type, &payload)?;
+                    self.on_control_frame(now, frame_type, payload)?;
                 }
                 Piece::Skipping => self.budget.spend(now)?,
                 // Not admitted.
@@ -145,12 +143,24 @@ impl Connection {
         &mut self,
         now: Time,
         frame_type: FrameType,
-        payload: &[u8],
+        payload: Bytes,
     ) -> Result<(), Error> {
         match frame_type {
-            FrameType::Settings => self.on_settings(Settings::decode(payload)?),
+            FrameType::Settings => {
+                let mut others = Vec::new();
+                let settings = Settings::decode(&payload, &mut others)?;
+                if !self.config.extensions.is_none() {
+                    self.peer_other_settings = others;
+                }
+                self.on_settings(settings)
+            }
+            FrameType::Claimed(frame_type) => {
+                self.budget.spend(now)?;
+                self.on_claimed_frame(frame_type, payload);
+                Ok(())
+            }
             FrameType::GoAway => {
-                let id = integer(payload)?;
+                let id = integer(&payload)?;
                 if let Some(first_refused) = self.goaway.on_received(self.side, id)? {
                     self.events.push_back(Event::GoAway { first_refused });
                 }
@@ -158,14 +168,14 @@ impl Connection {
             }
             FrameType::CancelPush => {
                 // We neither promise pushes nor accept any.
-                integer(payload)?;
+                integer(&payload)?;
                 Err(Error::connection(
                     Code::ID_ERROR,
                     "CANCEL_PUSH for a push that was not promised",
                 ))
             }
             FrameType::MaxPushId => {
-                let id = integer(payload)?;
+                let id = integer(&payload)?;
                 if self.max_push_id.is_some_and(|before| id < before) {
                     return Err(Error::connection(
                         Code::ID_ERROR,
@@ -176,7 +186,7 @@ impl Connection {
                 self.budget.spend(now)
             }
             FrameType::PriorityUpdateRequest => {
-                let (stream, priority) = self.priorities.on_update(payload)?;
+                let (stream, priority) = self.priorities.on_update(&payload)?;
                 self.events
                     .extend(stream.map(|stream| Event::Priority { stream, priority }));
                 self.budget.spend(now)
@@ -188,7 +198,7 @@ impl Connection {
             FrameType::Origin => {
                 if self.side.is_client() {
                     self.events
-                        .push_back(Event::Origins(decode_origins(payload)?));
+                        .push_back(Event::Origins(decode_origins(&payload)?));
                 }
                 self.budget.spend(now)
             }

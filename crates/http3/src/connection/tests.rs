@@ -7,6 +7,7 @@ use super::*;
 use crate::error::Scope;
 use crate::fields::{FieldsError, FieldsToSend, Protocol, RequestError};
 
+mod claimed;
 mod frames;
 mod limits;
 mod repeats;

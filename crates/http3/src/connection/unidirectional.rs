@@ -6,7 +6,6 @@ use bytes::{Buf as _, Bytes};
 use courser_wire::Reader;
 
 use crate::error::{Code, Error};
-use crate::stream_type::StreamType;
 
 /// A stream that must not be closed. There is one of each (§6.2.1, RFC 9204 §4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +38,7 @@ impl Unidirectional {
     }
 
     /// Takes the first bytes of a stream off `chunk`. Returns its type once that is complete.
-    pub(super) fn read_type(&mut self, stream: u64, chunk: &mut Bytes) -> Option<StreamType> {
+    pub(super) fn read_type(&mut self, stream: u64, chunk: &mut Bytes) -> Option<u64> {
         let partial = self.untyped.entry(stream).or_default();
         let held = partial.len();
         // A type has at most eight bytes.
@@ -48,7 +47,7 @@ impl Unidirectional {
         let value = reader.varint().ok()?;
         chunk.advance(reader.offset() - held);
         self.untyped.remove(&stream);
-        Some(StreamType::from_value(value))
+        Some(value)
     }
 
     /// Gives a stream its role.

@@ -6,6 +6,10 @@ use super::*;
 struct Anything;
 
 impl Rules for Anything {
+    fn classify(&self, value: u64) -> FrameType {
+        FrameType::from_value(value)
+    }
+
     fn admit(&mut self, _frame_type: FrameType) -> Result<u64, Error> {
         Ok(100)
     }

@@ -26,6 +26,22 @@ pub enum Step {
     Trailers(Box<HeaderMap>),
     /// The message is over.
     End,
+    /// A frame of a type that the application claims for request streams. It may come anywhere in the
+    /// message.
+    Frame {
+        /// The type of the frame.
+        frame_type: u64,
+        /// Its payload, no longer than was claimed.
+        payload: Bytes,
+    },
+    /// The stream begins with an integer that the application claims. It carries no request, and its
+    /// other bytes belong to the application.
+    Claimed {
+        /// The first integer of the stream.
+        signal: u64,
+        /// The bytes behind it that have arrived.
+        first: Bytes,
+    },
 }
 
 /// The outcome of [`RequestStream::decode`](crate::RequestStream::decode).

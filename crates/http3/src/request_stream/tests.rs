@@ -9,6 +9,7 @@ use crate::connection::tests::NOW;
 use crate::frame;
 
 mod blocked;
+mod claimed;
 mod order;
 mod random;
 mod responses;
@@ -150,6 +151,9 @@ fn next(stream: &mut RequestStream, connection: &mut Connection) -> Result<Optio
             }
             Step::Trailers(trailers) => Seen::Trailers(trailers.len()),
             Step::End => Seen::End,
+            step @ (Step::Frame { .. } | Step::Claimed { .. }) => {
+                panic!("nothing is claimed: {step:?}")
+            }
         }));
     }
 }

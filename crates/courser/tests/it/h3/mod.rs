@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod exchange;
+mod extensions;
 mod going_away;
 mod heads;
 mod hostile;

@@ -253,7 +253,7 @@ fn settings_do_not_fall_below_those_of_early_data() {
         let mut client = connection(Side::Client);
         client.remember(remembered);
         let mut bytes = vec![0x00];
-        settings.encode(&mut bytes, None);
+        settings.encode(&mut bytes, &[], None);
         control(&mut client, &bytes)
     };
     assert_eq!(check(remembered), Ok(UniFate::Read));

@@ -136,7 +136,7 @@ fn instructions_do_not_pile_up() {
         ..Settings::default()
     };
     let mut bytes = vec![0x00];
-    settings.encode(&mut bytes, None);
+    settings.encode(&mut bytes, &[], None);
     assert_eq!(control(&mut server, &bytes), Ok(UniFate::Read));
     assert_eq!(uni(&mut server, 6, &[0x03], false), Ok(UniFate::Read));
     for n in 0..3_000_u64 {

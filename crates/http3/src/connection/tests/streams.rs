@@ -68,7 +68,7 @@ fn streams_that_are_unknown_are_stopped() {
     }
     let last = &reserved[reserved.len() - 1..];
     let stop = UniFate::Stop(Code::STREAM_CREATION_ERROR);
-    assert_eq!(uni(&mut connection, 2, last, false), Ok(stop));
+    assert_eq!(uni(&mut connection, 2, last, false), Ok(stop.clone()));
     assert_eq!(uni(&mut connection, 6, &[0x1f, 1, 2, 3], false), Ok(stop));
     assert_eq!(
         uni(&mut connection, 10, &[0x40, 0x54], true),

@@ -1,0 +1,249 @@
+//! Extensions of HTTP/3 that the application implements, RFC 9114 §9.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use courser_http3::{self as http3, Code, FrameStream, Scope};
+use courser_quic::hooks::Ticket;
+use courser_quic::{Connection, RecvStream, SendStream};
+
+use super::claimed::{ClaimedStream, ExtensionFrame, Queue};
+use super::error::Error;
+use super::shared::Shared;
+
+/// The streams and frames that the application has claimed on a connection
+/// ([`Config::extensions`](super::Config::extensions)).
+///
+/// [`Client::extension`](super::Client::extension),
+/// [`ServerConnection::extension`](super::ServerConnection::extension) and
+/// [`Serve::extension`](super::Serve::extension) return it, and services find it among the
+/// extensions of each request. It does not keep the connection open; requests, their bodies and
+/// [`Upgraded`](super::Upgraded) streams do.
+///
+/// At most 64 streams wait for [`accept`](Self::accept); later ones are refused with the code of
+/// [`Extensions::refuse_with`](super::Extensions::refuse_with). At most 256 frames with 64 KiB wait
+/// for [`next_frame`](Self::next_frame); another one ends its request, or the connection if it is one of the
+/// control stream, with `H3_EXCESSIVE_LOAD`.
+///
+/// ```no_run
+/// # mod courser { pub use courser_quic::*; pub use courser_http3_tokio as h3; }
+/// # async fn run(connection: courser::Connection) -> Result<(), Box<dyn std::error::Error>> {
+/// use courser::h3;
+/// let mut config = h3::Config::new(courser::Side::Client);
+/// config.extensions = h3::Extensions::new()
+///     .setting(0x7a11, 1)?
+///     .announced_by(0x7a11)
+///     .unidirectional_stream(0x7a11)?;
+/// let client = h3::Client::with_config(connection, config);
+/// let extension = client.extension();
+/// let mut stream = extension.open_uni(0x7a11).await?;
+/// stream.write_all(b"hello").await?;
+/// while let Ok(mut stream) = extension.accept().await {
+///     let first = stream.receive.read_chunk(1000).await?;
+///     println!("{:?} begins with {first:?}", stream.id());
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Extension(pub(super) Arc<Shared>);
+
+/// Frames of claimed types that are sent before the header section of a message: an extension of
+/// [`http::Request`] on a client, and of [`http::Response`] on a server. Each has its type and its
+/// payload. RFC 9114 §9 allows unknown frames anywhere in a message.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LeadingFrames(pub Vec<(u64, Bytes)>);
+
+impl Extension {
+    /// Waits for the peer's settings and returns those that this crate does not know, in their order.
+    /// `None` if the connection is over before they arrive.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn settings(&self) -> Option<Vec<(u64, u64)>> {
+        self.0.peer_settings().await?;
+        Some(self.0.peer_other_settings())
+    }
+
+    /// Waits for the next claimed stream of the peer.
+    ///
+    /// # Errors
+    /// Returns [`Error::Unsupported`] if the peer has not announced the extension, and
+    /// [`Error::Connection`] if the connection is over.
+    ///
+    /// # Cancel safety
+    /// Safe: a future that is dropped before it is ready has taken nothing.
+    pub async fn accept(&self) -> Result<ClaimedStream, Error> {
+        self.supported().await?;
+        let mut waiting = Waiting::of(&self.0.claimed);
+        let accepted = poll_fn(|cx| waiting.poll(cx, Queue::poll_stream)).await;
+        accepted.ok_or_else(|| self.lost())
+    }
+
+    /// Waits for the next claimed frame of the peer, in the order in which frames were read. A frame
+    /// on a request stream is read with the message around it, before the content behind it.
+    ///
+    /// # Errors
+    /// The errors of [`accept`](Self::accept), once all frames that have arrived were taken.
+    ///
+    /// # Cancel safety
+    /// Safe: a future that is dropped before it is ready has taken nothing.
+    pub async fn next_frame(&self) -> Result<ExtensionFrame, Error> {
+        self.supported().await?;
+        let mut waiting = Waiting::of(&self.0.claimed);
+        let frame = poll_fn(|cx| waiting.poll(cx, Queue::poll_frame)).await;
+        frame.ok_or_else(|| self.lost())
+    }
+
+    /// Opens a unidirectional stream and writes its type. Waits for the peer's settings, and while
+    /// the peer allows no stream.
+    ///
+    /// # Errors
+    /// The errors of [`accept`](Self::accept).
+    ///
+    /// # Panics
+    /// Panics if the type is not claimed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready opens nothing, or a stream that ends at once.
+    pub async fn open_uni(&self, stream_type: u64) -> Result<SendStream, Error> {
+        let is_claimed = self.0.extensions().has_unidirectional(stream_type);
+        assert!(is_claimed, "{stream_type:#x} is not claimed");
+        self.supported().await?;
+        let mut send = self.0.quic.open_uni().await?;
+        self.write_type(&mut send, stream_type).await?;
+        Ok(send)
+    }
+
+    /// Opens a bidirectional stream and writes the integer that claims it. Waits for the peer's
+    /// settings, and while the peer allows no stream.
+    ///
+    /// # Errors
+    /// The errors of [`accept`](Self::accept).
+    ///
+    /// # Panics
+    /// Panics if the integer is not claimed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready opens nothing, or a stream that ends at once.
+    pub async fn open_bi(&self, signal: u64) -> Result<(SendStream, RecvStream), Error> {
+        let is_claimed = self.0.extensions().has_bidirectional(signal);
+        assert!(is_claimed, "{signal:#x} is not claimed");
+        self.supported().await?;
+        let (mut send, receive) = self.0.quic.open_bi().await?;
+        self.write_type(&mut send, signal).await?;
+        Ok((send, receive))
+    }
+
+    /// Sends a frame on our control stream. Waits for the peer's settings. Frames that the peer gives
+    /// no credit for stay in memory.
+    ///
+    /// # Errors
+    /// The errors of [`accept`](Self::accept).
+    ///
+    /// # Panics
+    /// Panics if the type is not claimed for control streams, or the payload exceeds the claimed
+    /// length.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready sends nothing.
+    pub async fn send_frame(&self, frame_type: u64, payload: &[u8]) -> Result<(), Error> {
+        let extensions = self.0.extensions();
+        let longest = extensions.longest_frame(frame_type, FrameStream::Control);
+        assert!(
+            longest.is_some_and(|longest| payload.len() <= longest),
+            "{frame_type:#x} is not claimed with this length"
+        );
+        self.supported().await?;
+        let sent = self.0.drive(|state| {
+            state.http.send_frame(frame_type, payload);
+            Ok(())
+        });
+        sent.map_err(|error| self.0.failure_of(error).into())
+    }
+
+    /// Closes the connection because the peer has broken a rule of the extension.
+    pub fn fail(&self, code: Code, reason: &'static str) {
+        let error = http3::Error {
+            code,
+            scope: Scope::Connection,
+            reason,
+        };
+        // This closes the connection.
+        let _ = self.0.drive(|_| Err::<(), _>(error));
+    }
+
+    /// Returns the QUIC connection, for its address, statistics and exporters.
+    pub fn quic(&self) -> &Connection {
+        &self.0.quic
+    }
+
+    /// Waits until the peer has announced the extension, if it has to.
+    async fn supported(&self) -> Result<(), Error> {
+        if self.0.extensions().announcement().is_none() {
+            return Ok(());
+        }
+        self.0.peer_settings().await.ok_or_else(|| self.lost())?;
+        match self.0.peer_has_extensions() {
+            Some(true) => Ok(()),
+            _ => {
+                self.0.refuse_claimed();
+                Err(Error::Unsupported)
+            }
+        }
+    }
+
+    async fn write_type(&self, send: &mut SendStream, stream_type: u64) -> Result<(), Error> {
+        let first = http3::Connection::encode_stream_type(stream_type);
+        Ok(send.write_all(&first).await?)
+    }
+
+    fn lost(&self) -> Error {
+        match self.0.quic.close_reason() {
+            Some(reason) => Error::Connection(reason),
+            None => Error::closed(),
+        }
+    }
+}
+
+impl LeadingFrames {
+    /// Puts the frames before an encoded header section.
+    pub(super) fn before(&self, head: &[u8]) -> Vec<u8> {
+        let frames = self.0.iter();
+        let mut out: Vec<u8> = frames
+            .flat_map(|(frame_type, payload)| http3::Connection::encode_frame(*frame_type, payload))
+            .collect();
+        out.extend_from_slice(head);
+        out
+    }
+}
+
+/// A wait for something in the queue. Dropping it leaves nothing behind.
+struct Waiting<'a> {
+    queue: &'a Queue,
+    ticket: Ticket,
+}
+
+impl<'a> Waiting<'a> {
+    fn of(queue: &'a Queue) -> Self {
+        Self {
+            queue,
+            ticket: None,
+        }
+    }
+
+    fn poll<T>(
+        &mut self,
+        cx: &Context<'_>,
+        poll: impl Fn(&'a Queue, &Context<'_>, &mut Ticket) -> Poll<T>,
+    ) -> Poll<T> {
+        poll(self.queue, cx, &mut self.ticket)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.queue.forget(&mut self.ticket);
+    }
+}

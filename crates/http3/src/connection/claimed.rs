@@ -1,0 +1,141 @@
+//! Streams, frames and settings of extensions that the application implements, RFC 9114 §9.
+
+use bytes::Bytes;
+use courser_base::{Side, Time};
+use courser_wire::Direction;
+
+use super::{Connection, Event, UniFate};
+use crate::error::{Code, Error};
+use crate::extensions::Extensions;
+use crate::frame::{self, put_varint};
+
+impl Connection {
+    /// Returns the claims of the application.
+    pub const fn extensions(&self) -> &Extensions {
+        &self.config.extensions
+    }
+
+    /// Returns the settings of the peer that this crate does not know, with their values, in their
+    /// order. Empty until the peer's SETTINGS arrive, and for the default of
+    /// [`Config::extensions`](super::Config::extensions).
+    ///
+    /// There are at most 64, reserved ones among them (RFC 9114 §7.2.4.1).
+    pub fn peer_other_settings(&self) -> &[(u64, u64)] {
+        &self.peer_other_settings
+    }
+
+    /// Returns true if the peer has announced the extension with the setting of
+    /// [`Extensions::announced_by`], or none is required. `None` until its SETTINGS arrive.
+    pub fn peer_has_extensions(&self) -> Option<bool> {
+        self.peer_settings.as_ref()?;
+        let Some(required) = self.config.extensions.announcement() else {
+            return Some(true);
+        };
+        let mut settings = self.peer_other_settings.iter();
+        Some(settings.any(|&(id, value)| id == required && value != 0))
+    }
+
+    /// Sends a frame on our control stream. Its type should be
+    /// [claimed](Extensions::frame), and the peer known to support it (RFC 9114 §9).
+    pub fn send_frame(&mut self, frame_type: u64, payload: &[u8]) {
+        frame::encode_header(&mut self.control_out, frame_type, payload.len());
+        self.control_out.extend_from_slice(payload);
+    }
+
+    /// Returns the bytes of a frame.
+    pub fn encode_frame(frame_type: u64, payload: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(payload.len() + frame::LONGEST_HEADER);
+        frame::encode_header(&mut out, frame_type, payload.len());
+        out.extend_from_slice(payload);
+        out
+    }
+
+    /// Returns the first bytes of a stream of this type, or with this signal.
+    pub fn encode_stream_type(stream_type: u64) -> Vec<u8> {
+        let mut out = Vec::with_capacity(8);
+        put_varint(&mut out, stream_type);
+        out
+    }
+
+    /// Checks that the peer may open a bidirectional stream. A server may only with an extension
+    /// (§6.1).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection on a client whose application claims no such streams.
+    pub fn check_bidirectional(&self) -> Result<(), Error> {
+        match self.side {
+            Side::Server => Ok(()),
+            Side::Client if self.config.extensions.has_any_bidirectional() => Ok(()),
+            Side::Client => Err(BIDIRECTIONAL_OF_SERVER),
+        }
+    }
+
+    /// Takes the next bytes of a bidirectional stream of a server, and its end with `fin`, until the
+    /// result is not [`UniFate::Read`]. Only for clients.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection if the application does not claim streams that begin so
+    /// (§6.1), or if the stream ends before.
+    pub fn handle_bidirectional(
+        &mut self,
+        stream: u64,
+        mut chunk: Bytes,
+        fin: bool,
+    ) -> Result<UniFate, Error> {
+        match self.unidirectional.read_type(stream, &mut chunk) {
+            Some(stream_type) if self.is_claimed(stream_type, Direction::Bidirectional) => {
+                Ok(UniFate::Claimed {
+                    stream_type,
+                    first: chunk,
+                })
+            }
+            None if !fin => Ok(UniFate::Read),
+            _ => Err(BIDIRECTIONAL_OF_SERVER),
+        }
+    }
+
+    /// Takes the reset of such a stream before it is claimed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection if that happens too often (limit K17).
+    pub fn handle_bidirectional_reset(&mut self, now: Time, stream: u64) -> Result<(), Error> {
+        self.unidirectional.forget(stream);
+        self.budget.spend(now)
+    }
+
+    /// Counts a claimed stream that is refused because the application does not take it (attack A122).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection if that happens too often (limit K17).
+    pub fn on_claimed_refused(&mut self, now: Time) -> Result<(), Error> {
+        self.budget.spend(now)
+    }
+
+    pub(super) fn is_claimed(&self, value: u64, direction: Direction) -> bool {
+        let extensions = &self.config.extensions;
+        let is_claimed = match direction {
+            Direction::Unidirectional => extensions.has_unidirectional(value),
+            Direction::Bidirectional => extensions.has_bidirectional(value),
+        };
+        is_claimed && self.peer_has_extensions() != Some(false)
+    }
+
+    pub(super) fn on_claimed_frame(&mut self, frame_type: u64, payload: Bytes) {
+        if self.peer_has_extensions() == Some(true) {
+            let event = Event::Frame {
+                frame_type,
+                payload,
+            };
+            self.events.push_back(event);
+        }
+    }
+}
+
+const BIDIRECTIONAL_OF_SERVER: Error = Error::connection(
+    Code::STREAM_CREATION_ERROR,
+    "a bidirectional stream of a server",
+);

@@ -1,0 +1,233 @@
+//! Streams, frames and settings of extensions, RFC 9114 §9.
+
+use super::*;
+use crate::extensions::FrameStream;
+
+const SETTING: u64 = 0xc671_706a;
+const FRAME: u64 = 0x1000;
+
+fn extensions() -> Extensions {
+    Extensions::new()
+        .setting(SETTING, 3)
+        .and_then(|it| it.unidirectional_stream(0x54))
+        .and_then(|it| it.bidirectional_stream(0x41))
+        .and_then(|it| it.frame(FRAME, FrameStream::Control, 100))
+        .expect("free numbers")
+        .announced_by(SETTING)
+}
+
+fn claiming(side: Side) -> Connection {
+    let mut config = Config::new(side);
+    config.extensions = extensions();
+    Connection::new(side, config, 1, NOW)
+}
+
+fn settings(settings: &[(u64, u64)]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    for &(id, value) in settings {
+        put_varint(&mut payload, id);
+        put_varint(&mut payload, value);
+    }
+    frame(frame::SETTINGS, &payload)
+}
+
+/// The peer's control stream has begun with these settings.
+fn with_peer(side: Side, peer: &[(u64, u64)]) -> Connection {
+    let mut connection = claiming(side);
+    let bytes = [&[0x00][..], &settings(peer)].concat();
+    assert_eq!(control(&mut connection, &bytes), Ok(UniFate::Read));
+    connection
+}
+
+fn claimed(stream_type: u64, first: &[u8]) -> Result<UniFate, (Code, Scope)> {
+    Ok(UniFate::Claimed {
+        stream_type,
+        first: Bytes::copy_from_slice(first),
+    })
+}
+
+fn refused() -> Result<UniFate, (Code, Scope)> {
+    Ok(UniFate::Stop(Code::STREAM_CREATION_ERROR))
+}
+
+#[test]
+fn both_ends_learn_settings_that_http3_does_not_know() {
+    let (mut client, mut server) = (claiming(Side::Client), claiming(Side::Server));
+    assert_eq!(client.peer_has_extensions(), None);
+    carry(&mut server, &mut client);
+    carry(&mut client, &mut server);
+    for end in [&client, &server] {
+        assert_eq!(end.peer_has_extensions(), Some(true));
+        assert!(end.peer_other_settings().contains(&(SETTING, 3)));
+        // Nothing that has a field in `Settings`.
+        assert!(
+            end.peer_other_settings()
+                .iter()
+                .all(|(id, _)| *id > 0x33 || *id == 0x21)
+        );
+    }
+}
+
+/// An application that claims nothing pays for no settings.
+#[test]
+fn without_extensions_unknown_settings_are_dropped() {
+    let mut connection = connection(Side::Server);
+    let bytes = [&[0x00][..], &settings(&[(SETTING, 3)])].concat();
+    assert_eq!(control(&mut connection, &bytes), Ok(UniFate::Read));
+    assert_eq!(connection.peer_other_settings(), []);
+    let mut config = Config::new(Side::Server);
+    config.extensions = Extensions::new();
+    let mut connection = Connection::new(Side::Server, config, 1, NOW);
+    assert_eq!(control(&mut connection, &bytes), Ok(UniFate::Read));
+    assert_eq!(connection.peer_other_settings(), [(SETTING, 3)]);
+}
+
+/// §6.2.
+#[test]
+fn a_claimed_stream_goes_to_the_application_with_what_has_arrived() {
+    for side in SIDES {
+        let mut connection = with_peer(side, &[(SETTING, 1)]);
+        assert_eq!(uni(&mut connection, 6, &[0x40], false), Ok(UniFate::Read));
+        assert_eq!(
+            uni(&mut connection, 6, &[0x54, 8, 9], false),
+            claimed(0x54, &[8, 9])
+        );
+        // Whole, with its end.
+        assert_eq!(
+            uni(&mut connection, 10, &[0x40, 0x54, 7], true),
+            claimed(0x54, &[7])
+        );
+        assert_eq!(uni(&mut connection, 14, &[0x40, 0x55], false), refused());
+        assert!(connection.unidirectional.untyped.is_empty());
+    }
+}
+
+/// §9: an extension is used with peers that support it.
+#[test]
+fn streams_and_frames_of_peers_without_the_extension_stay_unknown() {
+    for peer in [&[][..], &[(SETTING, 0)], &[(SETTING + 1, 1)]] {
+        let mut connection = with_peer(Side::Server, peer);
+        assert_eq!(connection.peer_has_extensions(), Some(false));
+        assert_eq!(uni(&mut connection, 6, &[0x40, 0x54], false), refused());
+        assert_eq!(
+            control(&mut connection, &frame(FRAME, b"x")),
+            Ok(UniFate::Read)
+        );
+        let seen = events(&mut connection);
+        assert!(matches!(seen[..], [Event::Settings(_)]), "{seen:?}");
+    }
+    // Its SETTINGS may still be in flight.
+    let mut connection = claiming(Side::Server);
+    assert_eq!(
+        uni(&mut connection, 6, &[0x40, 0x54], false),
+        claimed(0x54, &[])
+    );
+}
+
+#[test]
+fn claimed_frames_of_the_control_stream_are_events() {
+    for side in SIDES {
+        let mut connection = with_peer(side, &[(SETTING, 1)]);
+        let frames = [
+            frame(FRAME, b"one"),
+            frame(FRAME + 1, b"no"),
+            frame(FRAME, b""),
+        ]
+        .concat();
+        for byte in frames {
+            assert_eq!(control(&mut connection, &[byte]), Ok(UniFate::Read));
+        }
+        let event = |payload: &'static [u8]| Event::Frame {
+            frame_type: FRAME,
+            payload: Bytes::from_static(payload),
+        };
+        assert_eq!(events(&mut connection)[1..], [event(b"one"), event(b"")]);
+        let long = frame(FRAME, &[0; 101]);
+        assert_eq!(control(&mut connection, &long), code(Code::EXCESSIVE_LOAD));
+    }
+}
+
+/// A122, K17.
+#[test]
+fn a_flood_of_claimed_frames_and_of_refused_streams_ends_the_connection() {
+    let mut connection = with_peer(Side::Server, &[(SETTING, 1)]);
+    for _ in 0..500 {
+        assert_eq!(
+            control(&mut connection, &frame(FRAME, b"x")),
+            Ok(UniFate::Read)
+        );
+    }
+    assert_eq!(
+        control(&mut connection, &frame(FRAME, b"x")),
+        code(Code::EXCESSIVE_LOAD)
+    );
+
+    let mut connection = with_peer(Side::Server, &[(SETTING, 1)]);
+    for _ in 0..500 {
+        assert_eq!(connection.on_claimed_refused(NOW), Ok(()));
+    }
+    let error = connection.on_claimed_refused(NOW).expect_err("too many");
+    assert_eq!(
+        (error.code, error.scope),
+        (Code::EXCESSIVE_LOAD, Scope::Connection)
+    );
+}
+
+/// The signal of a bidirectional stream is no frame, draft-ietf-webtrans-http3-12 §4.2.
+#[test]
+fn a_signal_on_the_control_stream_is_a_frame_error() {
+    let mut connection = with_peer(Side::Server, &[(SETTING, 1)]);
+    assert_eq!(
+        control(&mut connection, &frame(0x41, b"")),
+        code(Code::FRAME_ERROR)
+    );
+}
+
+/// §6.1.
+#[test]
+fn a_server_opens_claimed_bidirectional_streams_only() {
+    let take = |connection: &mut Connection, bytes: &[u8], fin| {
+        connection
+            .handle_bidirectional(1, Bytes::copy_from_slice(bytes), fin)
+            .map_err(|error| (error.code, error.scope))
+    };
+    let mut connection = with_peer(Side::Client, &[(SETTING, 1)]);
+    assert_eq!(connection.check_bidirectional(), Ok(()));
+    assert_eq!(take(&mut connection, &[0x40], false), Ok(UniFate::Read));
+    assert_eq!(
+        take(&mut connection, &[0x41, 4, 5], false),
+        claimed(0x41, &[4, 5])
+    );
+    assert_eq!(
+        take(&mut connection, &[0x40, 0x41], true),
+        claimed(0x41, &[])
+    );
+    for (bytes, fin) in [(&[0x01, 0x00][..], false), (&[0x40], true), (&[], true)] {
+        let mut connection = with_peer(Side::Client, &[(SETTING, 1)]);
+        assert_eq!(
+            take(&mut connection, bytes, fin),
+            code(Code::STREAM_CREATION_ERROR)
+        );
+    }
+    let mut connection = with_peer(Side::Client, &[]);
+    assert_eq!(
+        take(&mut connection, &[0x40, 0x41], false),
+        code(Code::STREAM_CREATION_ERROR)
+    );
+    let mut connection = with_peer(Side::Client, &[(SETTING, 1)]);
+    assert_eq!(take(&mut connection, &[0x40], false), Ok(UniFate::Read));
+    assert_eq!(connection.handle_bidirectional_reset(NOW, 1), Ok(()));
+    assert!(connection.unidirectional.untyped.is_empty());
+}
+
+#[test]
+fn frames_of_the_application_follow_the_settings() {
+    let (mut client, mut server) = (claiming(Side::Client), claiming(Side::Server));
+    client.send_frame(FRAME, b"hello");
+    carry(&mut client, &mut server);
+    let expected = Event::Frame {
+        frame_type: FRAME,
+        payload: Bytes::from_static(b"hello"),
+    };
+    assert_eq!(events(&mut server).last(), Some(&expected));
+}

@@ -1,0 +1,133 @@
+use super::*;
+
+const HTTP2_SETTINGS: [u64; 4] = [0x02, 0x03, 0x04, 0x05];
+const HTTP2_FRAMES: [u64; 4] = [0x02, 0x06, 0x08, 0x09];
+
+fn claims(number: u64) -> [Result<Extensions, ClaimError>; 3] {
+    [
+        Extensions::new().setting(number, 1),
+        Extensions::new().bidirectional_stream(number),
+        Extensions::new().frame(number, FrameStream::Control, 10),
+    ]
+}
+
+/// §7.2.8, §11.2.1, §11.2.2.
+#[test]
+fn numbers_of_http2_cannot_be_claimed() {
+    for id in HTTP2_SETTINGS {
+        assert_eq!(
+            Extensions::new().setting(id, 1),
+            Err(ClaimError::Http2(id)),
+            "{id}"
+        );
+    }
+    for frame_type in HTTP2_FRAMES {
+        let [_, signal, frame] = claims(frame_type);
+        assert_eq!(signal, Err(ClaimError::Http2(frame_type)));
+        assert_eq!(frame, Err(ClaimError::Http2(frame_type)));
+    }
+}
+
+/// §6.2.3, §7.2.4.1, §7.2.8.
+#[test]
+fn reserved_numbers_cannot_be_claimed() {
+    for number in [0x21, 0x40, 0x1f * 1000 + 0x21] {
+        let error = ClaimError::Reserved(number);
+        for claim in claims(number) {
+            assert_eq!(claim, Err(error));
+        }
+        assert_eq!(Extensions::new().unidirectional_stream(number), Err(error));
+    }
+}
+
+#[test]
+fn what_courser_implements_cannot_be_claimed() {
+    for id in [0x01, 0x06, 0x07, 0x08, 0x33] {
+        assert_eq!(
+            Extensions::new().setting(id, 1),
+            Err(ClaimError::Defined(id))
+        );
+    }
+    for frame_type in [
+        0x00, 0x01, 0x03, 0x04, 0x05, 0x07, 0x0c, 0x0d, 0xf0700, 0xf0701,
+    ] {
+        let [_, signal, frame] = claims(frame_type);
+        assert_eq!(signal, Err(ClaimError::Defined(frame_type)));
+        assert_eq!(frame, Err(ClaimError::Defined(frame_type)));
+    }
+    for stream_type in 0..=3 {
+        assert_eq!(
+            Extensions::new().unidirectional_stream(stream_type),
+            Err(ClaimError::Defined(stream_type))
+        );
+    }
+}
+
+/// K200.
+#[test]
+fn claims_are_bounded_and_distinct() {
+    let mut extensions = Extensions::new();
+    for n in 0..16 {
+        extensions = extensions
+            .setting(0x1000 + n, n)
+            .and_then(|it| it.unidirectional_stream(0x1000 + n))
+            .and_then(|it| it.bidirectional_stream(0x1000 + n))
+            .and_then(|it| it.frame(0x2000 + n, FrameStream::Request, 1))
+            .expect("sixteen of each");
+    }
+    let too_many = [
+        extensions.clone().setting(0x1010, 0),
+        extensions.clone().unidirectional_stream(0x1010),
+        extensions.clone().bidirectional_stream(0x1010),
+        extensions.clone().frame(0x1010, FrameStream::Control, 0),
+    ];
+    assert_eq!(too_many, std::array::from_fn(|_| Err(ClaimError::TooMany)));
+    let twice = [
+        extensions.clone().setting(0x1001, 0),
+        extensions.clone().unidirectional_stream(0x1001),
+        extensions.clone().bidirectional_stream(0x1001),
+        // A stream that begins with a frame could not be distinguished.
+        extensions.clone().frame(0x1001, FrameStream::Control, 0),
+    ];
+    assert_eq!(
+        twice,
+        std::array::from_fn(|_| Err(ClaimError::Twice(0x1001)))
+    );
+    assert_eq!(
+        extensions.bidirectional_stream(0x2001),
+        Err(ClaimError::Twice(0x2001))
+    );
+}
+
+/// K201.
+#[test]
+fn values_and_payloads_have_bounds() {
+    let beyond = MAX_VARINT + 1;
+    for claim in claims(beyond) {
+        assert_eq!(claim, Err(ClaimError::OutOfRange(beyond)));
+    }
+    assert_eq!(
+        Extensions::new().setting(0x1000, beyond),
+        Err(ClaimError::OutOfRange(beyond))
+    );
+    let claim = |longest| Extensions::new().frame(0x1000, FrameStream::Request, longest);
+    assert!(claim(65_536).is_ok());
+    assert_eq!(claim(65_537), Err(ClaimError::TooLong(65_537)));
+}
+
+#[test]
+fn a_frame_is_known_on_its_streams_only() {
+    let extensions = Extensions::new()
+        .frame(0x1000, FrameStream::Request, 7)
+        .and_then(|it| it.bidirectional_stream(0x41))
+        .expect("free");
+    for (stream, expected) in [
+        (FrameStream::Request, FrameType::Claimed(0x1000)),
+        (FrameStream::Control, FrameType::Unknown),
+    ] {
+        assert_eq!(extensions.classify(0x1000, stream), expected);
+        assert_eq!(extensions.classify(0x41, stream), FrameType::Signal);
+        assert_eq!(extensions.classify(0x1001, stream), FrameType::Unknown);
+        assert_eq!(extensions.classify(0x00, stream), FrameType::Data);
+    }
+}
