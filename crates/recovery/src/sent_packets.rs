@@ -78,6 +78,13 @@ impl<F> SentPackets<F> {
         }
     }
 
+    /// Creates an empty ring whose first packet will have this number. Does not allocate.
+    pub const fn starting_at(number: u64) -> Self {
+        let mut sent = Self::new();
+        sent.next = number;
+        sent
+    }
+
     /// Records a packet. Numbers must rise; those between the last one and this count as skipped.
     #[inline]
     pub fn push(&mut self, number: u64, packet: Sent<F>) {

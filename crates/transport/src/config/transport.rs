@@ -99,6 +99,11 @@ pub struct TransportConfig {
     /// Shows the round-trip time to observers of the network by the latency spin bit (RFC 9000
     /// §17.4). One in sixteen connections, chosen at random, sends random bits instead. Default off.
     pub spin_bit: bool,
+    /// Begins each packet number space with a random number below 2^29 instead of 0, so that packet
+    /// numbers do not reveal the age of a connection, and cannot be guessed by a peer that
+    /// acknowledges packets which it has not received (RFC 9000 §12.3, §21.4). Default off: packets
+    /// grow by up to 3 bytes until the first one is acknowledged, and ACK frames of the peer too.
+    pub random_packet_numbers: bool,
     /// Number of packets after which keys are updated automatically. Default 2^20.
     pub key_update_after: u64,
     /// Gaps that the reassembly of one stream may have, plus one for each 32 KiB of its window.
@@ -142,6 +147,7 @@ impl Default for TransportConfig {
             reset_stream_at: true,
             max_send_rate: None,
             spin_bit: false,
+            random_packet_numbers: false,
             key_update_after: 1 << 20,
             max_gaps_per_stream: 128,
             max_gaps: 512,

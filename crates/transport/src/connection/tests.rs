@@ -28,6 +28,7 @@ mod hostile;
 mod keys;
 mod migrations;
 mod mtu;
+mod numbers;
 mod offload;
 mod packet_too_big;
 mod parameters;

@@ -45,7 +45,7 @@ pub(crate) use self::router_reports::Quoted;
 
 use self::ack_request::AckRequest;
 use self::mute::{MUTE_PATIENCE, Mute};
-use self::numbers::Numbers;
+use self::numbers::{FirstNumbers, Numbers};
 pub(crate) use self::permit::Demand;
 use self::routes::Routes;
 use self::sent_space::{SentSpace, SentSpaces};
@@ -73,6 +73,7 @@ pub(crate) struct LossRecovery {
     spaces: SentSpaces,
     routes: Routes,
     numbers: Numbers,
+    first_numbers: FirstNumbers,
     pto: Pto,
     /// Requests for another frequency of acknowledgements.
     ack_request: AckRequest,
@@ -99,16 +100,22 @@ pub(crate) struct LossRecovery {
 impl LossRecovery {
     /// Creates the state of a connection that has sent nothing.
     pub(crate) fn new(now: Time, side: Side, config: Arc<TransportConfig>, rng: &mut Rng) -> Self {
+        let first_numbers = match config.random_packet_numbers {
+            true => FirstNumbers::draw(rng),
+            false => FirstNumbers::default(),
+        };
+        let first = first_numbers.of(SpaceId::Application);
         Self {
             side,
             phase: Phase::Handshaking,
             spaces: SentSpaces {
                 initial: None,
                 handshake: None,
-                application: SentSpace::new(config.ecn),
+                application: SentSpace::new(config.ecn, first),
             },
             routes: Routes::new(now, &config),
-            numbers: Numbers::new(rng),
+            numbers: Numbers::new(first, rng),
+            first_numbers,
             pto: Pto::new(),
             ack_request: AckRequest::default(),
             ack_delay_exponent: None,
@@ -128,7 +135,8 @@ impl LossRecovery {
     /// Opens a packet number space whose keys have arrived.
     pub(crate) fn open_space(&mut self, id: SpaceId) {
         let ecn = self.config.ecn;
-        let new = || Box::new(SentSpace::new(ecn));
+        let first = self.first_numbers.of(id);
+        let new = || Box::new(SentSpace::new(ecn, first));
         match id {
             SpaceId::Initial => {
                 self.spaces.initial.get_or_insert_with(new);
@@ -425,6 +433,11 @@ impl LossRecovery {
     /// The 1-RTT packet number that is skipped next.
     pub(crate) fn skip_at(&self) -> u64 {
         self.numbers.skip_at()
+    }
+
+    /// The number of the first 1-RTT packet.
+    pub(crate) fn first_number(&self) -> u64 {
+        self.first_numbers.of(SpaceId::Application)
     }
 
     /// The first skipped number in a range.

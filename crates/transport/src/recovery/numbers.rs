@@ -1,6 +1,7 @@
 //! Numbers of 1-RTT packets, some of which are left out. RFC 9000 §21.4.
 
 use crate::rng::Rng;
+use crate::space::SpaceId;
 
 /// Chooses the packet numbers that are skipped, to detect peers that acknowledge packets which
 /// they never received (limit K21).
@@ -10,10 +11,10 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Draws the first number to skip.
-    pub(super) fn new(rng: &mut Rng) -> Self {
+    /// Draws the first number to skip, after the number of the first packet.
+    pub(super) fn new(first: u64, rng: &mut Rng) -> Self {
         Self {
-            skip_at: 5 + rng.below(20),
+            skip_at: first + 5 + rng.below(20),
         }
     }
 
@@ -44,6 +45,40 @@ impl Numbers {
     }
 }
 
+/// The number of the first packet in each packet number space: 0 or random.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FirstNumbers {
+    initial: u32,
+    handshake: u32,
+    application: u32,
+}
+
+impl FirstNumbers {
+    /// Draws a number for each space. One of them reveals nothing about the others: anyone can read
+    /// those of Initial packets.
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        let mut draw = || u32::try_from(rng.below(FIRST_NUMBERS)).expect("below 2^29");
+        Self {
+            initial: draw(),
+            handshake: draw(),
+            application: draw(),
+        }
+    }
+
+    /// The number of the first packet of a space.
+    pub(super) fn of(self, id: SpaceId) -> u64 {
+        u64::from(match id {
+            SpaceId::Initial => self.initial,
+            SpaceId::Handshake => self.handshake,
+            SpaceId::Application => self.application,
+        })
+    }
+}
+
+/// Random first numbers are below. A receiver expands the four bytes of a first number correctly up
+/// to 2^31 (RFC 9000 §A.3), and an ACK frame holds numbers below 2^30 in four bytes.
+const FIRST_NUMBERS: u64 = 1 << 29;
+
 /// Even with a huge window a number is skipped now and then.
 const MAX_SKIP_DISTANCE: u64 = 10_000;
 
@@ -54,7 +89,7 @@ mod tests {
     #[test]
     fn one_number_is_left_out_and_another_chosen_behind_it() {
         let mut rng = Rng::new([1; 32]);
-        let mut numbers = Numbers::new(&mut rng);
+        let mut numbers = Numbers::new(0, &mut rng);
         let skipped = numbers.skip_at();
         assert!((5..25).contains(&skipped));
         assert_eq!(numbers.next(skipped - 1), skipped - 1);
@@ -65,9 +100,25 @@ mod tests {
     }
 
     #[test]
+    fn random_first_numbers_differ_and_are_below_the_limit() {
+        let mut rng = Rng::new([3; 32]);
+        let mut largest = 0;
+        for _ in 0..100 {
+            let first = FirstNumbers::draw(&mut rng);
+            let [a, b, c] = SpaceId::ALL.map(|id| first.of(id));
+            assert!(a != b && b != c && a != c);
+            largest = largest.max(a).max(b).max(c);
+        }
+        assert!((FIRST_NUMBERS / 2..FIRST_NUMBERS).contains(&largest));
+        let first = FirstNumbers::draw(&mut rng).of(SpaceId::Application);
+        let skipped = Numbers::new(first, &mut rng).skip_at();
+        assert!((first + 5..first + 25).contains(&skipped));
+    }
+
+    #[test]
     fn a_huge_window_does_not_put_the_next_skip_off() {
         let mut rng = Rng::new([2; 32]);
-        let mut numbers = Numbers::new(&mut rng);
+        let mut numbers = Numbers::new(0, &mut rng);
         numbers.choose_skip(100, u64::MAX / 4, &mut rng);
         assert!(numbers.skip_at() <= 101 + MAX_SKIP_DISTANCE * 2);
     }

@@ -13,6 +13,8 @@ use crate::space::sent::SentFrames;
 /// Sent packets of one packet number space.
 #[derive(Debug)]
 pub(super) struct SentSpace {
+    /// Number of the first packet.
+    first_number: u64,
     /// Number of the next packet.
     pub(super) next_number: u64,
     /// Packets that are neither acknowledged nor lost.
@@ -32,16 +34,17 @@ pub(super) struct SentSpace {
 }
 
 impl SentSpace {
-    /// Creates a space in which nothing was sent.
-    pub(super) fn new(ecn: bool) -> Self {
+    /// Creates a space in which nothing was sent. The first packet will have `first_number`.
+    pub(super) fn new(ecn: bool, first_number: u64) -> Self {
         let ecn = if ecn {
             EcnValidation::new()
         } else {
             EcnValidation::disabled()
         };
         Self {
-            next_number: 0,
-            sent: SentPackets::new(),
+            first_number,
+            next_number: first_number,
+            sent: SentPackets::starting_at(first_number),
             loss: LossDetector::new(),
             ecn,
             ack_eliciting: 0,
@@ -107,10 +110,12 @@ impl SentSpace {
                 frame.largest, self.next_number
             )));
         }
-        let skipped = frame
-            .ranges()
-            .find_map(|range| self.sent.skipped_in(&range));
-        if let Some(number) = skipped {
+        let unsent = frame.ranges().find_map(|range| {
+            let is_before = *range.start() < self.first_number;
+            let before = is_before.then_some(*range.start());
+            before.or_else(|| self.sent.skipped_in(&range))
+        });
+        if let Some(number) = unsent {
             let reason = format!("packet {number} acknowledged, it was never sent");
             return Err(TransportError::protocol_violation(reason));
         }

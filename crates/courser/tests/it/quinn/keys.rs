@@ -87,6 +87,24 @@ async fn updates_by_a_courser_server() {
     .await;
 }
 
+/// Packet numbers that begin at random are longer at first, and quinn must expand them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn updates_with_random_first_packet_numbers() {
+    let world = || {
+        let mut world = World::default();
+        world.courser.random_packet_numbers = true;
+        world
+    };
+    let Pair { client, server, .. } = world().courser_to_quinn().await;
+    let update = || client.force_key_update().is_ok();
+    let transfer = stretches((&client, &server), || is_updated(&client), update);
+    within(30, transfer).await;
+    let Pair { client, server, .. } = world().quinn_to_courser().await;
+    let update = || server.force_key_update().is_ok();
+    let transfer = stretches((&client, &server), || is_updated(&server), update);
+    within(30, transfer).await;
+}
+
 /// Forces an update, which quinn silently ignores if it is too early.
 fn force(connection: &quinn::Connection) -> bool {
     connection.force_key_update();
