@@ -113,11 +113,12 @@ pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{EarlyDataOptions, MemoryReplayFilter, QueuedKeyLog, ReplayFilter, rustls};
 pub use courser_transport::{
-    AddressFilter, AddressListError, AddressPrefix, BlockedBy, ConnectionError, ConnectionStats,
-    DatagramFate, DatagramStats, EarlyData, EndpointConfig, EndpointStats, FrameCounts,
-    KeyUpdateBlocked, MemoryTokenStore, PathStats, PeerClose, RecvStreamStats, ReplyLimits,
-    ResetAtError, RetryPolicy, SendStreamStats, TokenStore, TransportConfig, TransportError,
-    UdpStats,
+    AddressFilter, AddressListError, AddressPrefix, BlockedBy, ConnectionError, ConnectionIdError,
+    ConnectionIdGenerator, ConnectionIdRotation, ConnectionStats, DatagramFate, DatagramStats,
+    EarlyData, EndpointConfig, EndpointStats, FrameCounts, KeyUpdateBlocked, MemoryTokenStore,
+    PathStats, PeerClose, RandomIdGenerator, RecvStreamStats, ReplyLimits, ResetAtError,
+    RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator, TokenStore,
+    TransportConfig, TransportError, UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{

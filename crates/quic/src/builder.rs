@@ -139,6 +139,7 @@ fn random_config(runtime: &Current, server: Option<&ServerConfig>) -> io::Result
     if let Some(key) = &server.reset_key {
         config.reset_key = key.0;
     }
+    config.connection_ids = server.connection_ids.clone();
     config.memory_budget = server.memory_budget.unwrap_or(config.memory_budget);
     config.reply_limits = server.reply_limits.unwrap_or(config.reply_limits);
     config.reset_limits = server.reset_limits.unwrap_or(config.reset_limits);

@@ -18,7 +18,9 @@ use courser_tls::{
     ClientAuthentication, ClientOptions, ClientTickets, EarlyDataOptions, ServerOptions, TlsClient,
     TlsConfigError, TlsServer, Trust,
 };
-use courser_transport::{ReplyLimits, RetryPolicy, TokenStore, TransportConfig};
+use courser_transport::{
+    ConnectionIdGenerator, ReplyLimits, RetryPolicy, TokenStore, TransportConfig,
+};
 use courser_wire::Version;
 
 use crate::error::ConfigError;
@@ -38,6 +40,7 @@ pub struct ServerConfig {
     early_data: Option<EarlyDataOptions>,
     settings: courser_transport::ServerConfig,
     pub(crate) reset_key: Option<ResetKey>,
+    pub(crate) connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
     pub(crate) memory_budget: Option<u64>,
     pub(crate) reply_limits: Option<ReplyLimits>,
     pub(crate) reset_limits: Option<ReplyLimits>,
@@ -125,6 +128,7 @@ impl ServerConfig {
             early_data: None,
             settings: courser_transport::ServerConfig::new(Arc::new(Unfinished)),
             reset_key: None,
+            connection_ids: None,
             memory_budget: None,
             reply_limits: None,
             reset_limits: None,
@@ -185,7 +189,8 @@ impl ServerConfig {
     /// With the same secret after a restart, the server resets former connections at once (RFC 9000
     /// §10.3.2). The default is random.
     ///
-    /// Endpoints that run at the same time must have different keys; otherwise resets of one end
+    /// Endpoints that run at the same time must have different keys, or
+    /// [`connection_ids`](Self::connection_ids) that tell them apart; otherwise resets of one end
     /// connections of the other (RFC 9000 §21.11). Endpoints made with [`Endpoint::bind`] and
     /// [`Endpoint::new`] use the key of their [`EndpointConfig`](crate::EndpointConfig) instead.
     ///
@@ -195,6 +200,15 @@ impl ServerConfig {
     #[must_use]
     pub fn reset_key(mut self, key: [u8; 32]) -> Self {
         self.reset_key = Some(ResetKey(key));
+        self
+    }
+
+    /// Sets the generator of the server's connection IDs, for
+    /// [`Endpoint::server`](crate::Endpoint::server). By default they are 8 random bytes. See
+    /// [`ConnectionIdGenerator`], which has an example of a custom generator.
+    #[must_use]
+    pub fn connection_ids(mut self, generator: Arc<dyn ConnectionIdGenerator>) -> Self {
+        self.connection_ids = Some(generator);
         self
     }
 

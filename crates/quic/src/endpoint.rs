@@ -318,6 +318,7 @@ impl From<courser_transport::ConnectError> for ConnectError {
             Cause::Tls(TlsStartError::InvalidServerName(name)) => Self::InvalidServerName(name),
             Cause::Tls(error) => Self::Config(ConfigError::Tls(error.to_string())),
             Cause::NoFreeConnectionId => Self::CidsExhausted,
+            Cause::ConnectionIds(error) => Self::ConnectionIds(error),
         }
     }
 }

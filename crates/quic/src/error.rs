@@ -7,7 +7,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use courser_transport::{ClosedStream, ConnectionError};
+use courser_transport::{ClosedStream, ConnectionError, ConnectionIdError};
 
 use crate::VarInt;
 
@@ -63,6 +63,9 @@ pub enum ConnectError {
     /// No connection ID is free or, without connection IDs, there is a connection to that address.
     #[error("no free connection ID")]
     CidsExhausted,
+    /// The generator of connection IDs is faulty.
+    #[error(transparent)]
+    ConnectionIds(#[from] ConnectionIdError),
 }
 
 /// The reason why a connection did not move to another local address. It stays on its path.

@@ -31,6 +31,10 @@ mod stream;
 mod testing;
 
 pub use build::transmit::{MAX_BATCH, SocketId, Transmit, TransmitBuffer};
+pub use cid::{
+    ConnectionIdError, ConnectionIdGenerator, ConnectionIdRotation, RandomIdGenerator,
+    ServerIdError, ServerIdGenerator,
+};
 pub use config::{
     ClientConfig, ConfigError, EndpointConfig, MemoryTokenStore, RetryPolicy, ServerConfig,
     TokenStore, TransportConfig,

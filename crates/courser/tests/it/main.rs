@@ -8,6 +8,7 @@ mod cancel;
 mod client;
 mod close;
 mod congestion;
+mod connection_ids;
 mod custom_transport;
 mod datagrams;
 mod driver_gone;

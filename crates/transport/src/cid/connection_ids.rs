@@ -1,11 +1,13 @@
 //! The connection IDs of a connection, both ways. RFC 9000 §5.1.
 
+use courser_base::Time;
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::{ConnectionId, NewConnectionId};
 
 use super::issued::IssuedIds;
 use super::peer::{PeerIds, TokenChange};
-use super::{ACTIVE_CONNECTION_ID_LIMIT, ResetToken};
+use super::rotation::Rotation;
+use super::{ACTIVE_CONNECTION_ID_LIMIT, ConnectionIdRotation, ResetToken};
 use crate::build::packet_builder::PacketBuilder;
 use crate::error::TransportError;
 use crate::space::sent::SentFrame;
@@ -19,6 +21,8 @@ pub(crate) struct ConnectionIds {
     in_use: u64,
     /// IDs that the peer gave back: the endpoint stops routing them.
     retired: Vec<ConnectionId>,
+    /// The replacement of our IDs, if they are replaced at all.
+    rotation: Option<Box<Rotation>>,
 }
 
 impl ConnectionIds {
@@ -29,7 +33,14 @@ impl ConnectionIds {
             peer: PeerIds::new(peer),
             in_use: 0,
             retired: Vec::new(),
+            rotation: None,
         }
+    }
+
+    /// Replaces our IDs from time to time, counted from `now`.
+    pub(crate) fn rotate(mut self, conditions: ConnectionIdRotation, now: Time) -> Self {
+        self.rotation = Rotation::new(conditions, now).map(Box::new);
+        self
     }
 
     /// Frees the IDs of a connection that is drained, except the one in use.
@@ -182,6 +193,18 @@ impl ConnectionIds {
     /// is reserved for the path that is left. Returns false if the first one has been retired.
     pub(crate) fn exchange(&mut self, reserved: u64) -> bool {
         self.peer.exchange(reserved)
+    }
+
+    /// Datagrams have arrived, `received` since the connection began. Asks the peer to retire our
+    /// IDs if they are due, which makes [`ConnectionIds::wanted`] ask for new ones.
+    #[inline]
+    pub(crate) fn on_received(&mut self, now: Time, received: u64) {
+        if let Some(rotation) = &mut self.rotation
+            && rotation.is_due(now, received)
+            && self.issued.rotate(self.issued.next_sequence())
+        {
+            rotation.on_rotated(now, received);
+        }
     }
 
     /// True when a frame waits to be sent.

@@ -130,10 +130,6 @@ impl IssuedIds {
     /// Afterwards [`IssuedIds::wanted`] asks for replacements. Returns false and does nothing while
     /// the peer still has IDs of an earlier request to retire (RFC 9000 §5.1.2), if nothing would
     /// be retired, or if no replacement could be issued.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "nothing asks the peer to change its ids yet")
-    )]
     pub fn rotate(&mut self, retire_prior_to: u64) -> bool {
         let is_pending = self
             .ids
@@ -253,7 +249,6 @@ impl IssuedIds {
     }
 
     /// Returns the sequence number of the next ID: `rotate(next_sequence())` replaces all.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the callers of rotate"))]
     pub fn next_sequence(&self) -> u64 {
         self.next_sequence
     }

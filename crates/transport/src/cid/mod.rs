@@ -5,6 +5,9 @@ pub mod generator;
 pub mod issued;
 pub mod peer;
 mod retirements;
+mod rotation;
+pub mod server_ids;
+pub(crate) mod source;
 
 #[cfg(test)]
 mod testing;
@@ -12,8 +15,12 @@ mod testing;
 mod tests;
 
 pub(crate) use connection_ids::ConnectionIds;
-pub use generator::{ConnectionIdGenerator, RandomGenerator};
+pub use generator::{
+    ConnectionIdError, ConnectionIdGenerator, ConnectionIdRotation, RandomIdGenerator,
+};
 pub use peer::TokenChange;
+pub use server_ids::{ServerIdError, ServerIdGenerator};
+pub(crate) use source::IdSource;
 
 /// A stateless reset token (RFC 9000 §10.3).
 pub type ResetToken = [u8; 16];

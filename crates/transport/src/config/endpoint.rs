@@ -1,6 +1,9 @@
 //! Settings of an endpoint, shared by all its connections.
 
+use std::sync::Arc;
+
 use super::transport::ConfigError;
+use crate::cid::ConnectionIdGenerator;
 use crate::endpoint::ReplyLimits;
 
 /// Settings of an endpoint.
@@ -8,12 +11,17 @@ use crate::endpoint::ReplyLimits;
 pub struct EndpointConfig {
     /// Secret from which stateless reset tokens are derived. Keep it over restarts, so that peers
     /// of a crashed server detect the loss at once (RFC 9000 §10.3.2).
+    ///
+    /// Endpoints that run at the same time must have different keys (RFC 9000 §21.11), unless
+    /// `connection_ids` is a generator that rejects the IDs of the others.
     pub reset_key: [u8; 32],
     /// Secret that seals address tokens.
     pub token_key: [u8; 32],
     /// Length of the connection IDs we issue, 0 to 20 bytes. Default 8. Zero is for clients with
-    /// one connection at a time per peer and socket.
+    /// one connection at a time per peer and socket. Unused if there are `connection_ids`.
     pub connection_id_len: usize,
+    /// The generator of the connection IDs that we issue. Default `None`: they are random bytes.
+    pub connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
     /// Largest UDP payload we accept, announced to the peer. Default 65 527.
     pub max_udp_payload_size: u16,
     /// Bytes by which the receive windows of all connections may grow in total beyond their initial
@@ -58,6 +66,7 @@ impl EndpointConfig {
             reset_key,
             token_key,
             connection_id_len: 8,
+            connection_ids: None,
             max_udp_payload_size: 65_527,
             receive_budget: 1 << 30,
             memory_budget: 1 << 30,
@@ -88,6 +97,9 @@ impl EndpointConfig {
         }
         let len = self.connection_id_len as u64;
         check("connection_id_len", len, 0, 20)?;
+        let generator = self.connection_ids.as_ref();
+        let len = generator.map_or(0, |generator| generator.length() as u64);
+        check("connection_ids.length", len, 0, 20)?;
         let udp = u64::from(self.max_udp_payload_size);
         check("max_udp_payload_size", udp, 1200, 65_527)
     }

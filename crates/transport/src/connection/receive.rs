@@ -386,6 +386,10 @@ impl Connection {
         self.counters.udp_received.batches += 1;
         let rtt = self.recovery.route().rtt().smoothed();
         self.acknowledger.on_batch_end(now, rtt);
+        if self.life.is_confirmed() {
+            let received = self.counters.udp_received.datagrams;
+            self.ids.on_received(now, received);
+        }
     }
 
     /// TLS is back from a task, or has panicked in it with an error for our side alone. True if the

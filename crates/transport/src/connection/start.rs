@@ -17,7 +17,7 @@ use super::stats::Counters;
 use super::suspicion::Suspicion;
 use super::trace::{Start, Trace};
 use crate::acknowledger::{Acknowledger, Promise};
-use crate::cid::{ACTIVE_CONNECTION_ID_LIMIT, ConnectionIds};
+use crate::cid::{ACTIVE_CONNECTION_ID_LIMIT, ConnectionIdRotation, ConnectionIds};
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
 use crate::datagram::Datagrams;
 use crate::flow::WindowBudget;
@@ -43,6 +43,8 @@ pub(crate) struct Origin {
     pub(crate) max_udp_payload_size: u16,
     pub(crate) grease: bool,
     pub(crate) grease_quic_bit: bool,
+    /// The conditions under which our IDs are replaced.
+    pub(crate) id_rotation: ConnectionIdRotation,
 }
 
 /// The values that a server takes from the client's first Initial.
@@ -239,7 +241,7 @@ fn assemble(
             min_ack_delay: config.ack_frequency.then(|| config.min_ack_delay()),
         }),
         paths: Paths::new(path, config.initial_rtt),
-        ids: ConnectionIds::new(origin.local_source, first.peer),
+        ids: ConnectionIds::new(origin.local_source, first.peer).rotate(origin.id_rotation, now),
         streams,
         datagrams: Datagrams::new(config.datagrams()),
         pings: Pings::default(),

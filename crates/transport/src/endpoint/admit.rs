@@ -342,9 +342,12 @@ impl Endpoint {
             self.handshakes.on_refused(waiting.claim(), waiting.bytes);
             return Err(internal(error.to_string()));
         }
-        let Some(local_source) = self.routing.generate(&mut *self.generator, &mut self.rng) else {
-            self.handshakes.on_refused(waiting.claim(), waiting.bytes);
-            return Err(internal(NO_FREE_ID));
+        let local_source = match self.new_id() {
+            Ok(id) => id,
+            Err(error) => {
+                self.handshakes.on_refused(waiting.claim(), waiting.bytes);
+                return Err(internal(error.to_string()));
+            }
         };
         let first = FirstInitial {
             destination: waiting.destination,
@@ -355,7 +358,7 @@ impl Endpoint {
                 _ => None,
             },
             is_validated: incoming.is_address_validated(),
-            reset_token: courser_crypto::reset_token::derive(&self.reset_key, &local_source),
+            reset_token: self.reset_token(&local_source),
             preferred: self.prefer(&config, &local_source),
             version: waiting.version,
         };
@@ -397,29 +400,6 @@ impl Endpoint {
         Ok(handle)
     }
 
-    /// Returns the address that a client should move to, with an ID for its use. There is none for a
-    /// client that addresses us without IDs (RFC 9000 §18.2).
-    fn prefer(
-        &mut self,
-        config: &ServerConfig,
-        local_source: &ConnectionId,
-    ) -> Option<PreferredAddress> {
-        let (ipv4, ipv6) = (config.preferred_address_v4, config.preferred_address_v6);
-        if local_source.is_empty() || ipv4.is_none() && ipv6.is_none() {
-            return None;
-        }
-        let id = self
-            .routing
-            .generate(&mut *self.generator, &mut self.rng)
-            .filter(|id| id != local_source)?;
-        Some(PreferredAddress {
-            ipv4,
-            ipv6,
-            id,
-            reset_token: courser_crypto::reset_token::derive(&self.reset_key, &id),
-        })
-    }
-
     /// Rejects a client whose source has come to hold its share of handshakes while the client
     /// waited: with a Retry, or finally.
     fn put_off(&mut self, now: Time, waiting: &Waiting) -> ConnectionError {
@@ -451,7 +431,7 @@ impl Endpoint {
     }
 
     fn feed(&mut self, now: Time, handle: ConnectionHandle, waiting: Waiting) {
-        let cid_len = self.config.connection_id_len;
+        let cid_len = self.ids.length();
         let path = waiting.place();
         for (ecn, mut datagram) in waiting.datagrams {
             let accepts = self.config.grease_quic_bit;
@@ -555,9 +535,20 @@ impl Endpoint {
             self.stats.datagrams_dropped += 1;
             return;
         }
-        let source = self.generator.generate(&mut self.rng);
+        let source = self.ids.generate_unrouted(&mut self.rng);
         let bytes = stateless_close(to, source, code, reason);
         self.reply(arrived, bytes);
+    }
+
+    /// Makes the source ID of a Retry. The client addresses its next Initial to this ID, which must
+    /// therefore be as long as a first destination.
+    fn retry_source(&mut self) -> ConnectionId {
+        if self.ids.length() >= MIN_DESTINATION {
+            // The next Initial arrives at this server, if IDs decide about that.
+            return self.ids.generate_unrouted(&mut self.rng);
+        }
+        let id: [u8; MIN_DESTINATION] = self.rng.array();
+        ConnectionId::new(&id).expect("eight bytes are an ID")
     }
 
     /// Sends a Retry in the version of the client's first Initial (RFC 9369 §4.1).
@@ -567,10 +558,7 @@ impl Endpoint {
             self.stats.datagrams_dropped += 1;
             return;
         }
-        // The client addresses its next Initial to this ID, which must therefore be as long as a
-        // first destination.
-        let id: [u8; MIN_DESTINATION] = self.rng.array();
-        let retry_source = ConnectionId::new(&id).expect("eight bytes are an ID");
+        let retry_source = self.retry_source();
         let token = RetryToken {
             address: arrived.path.peer,
             original_destination: destination,

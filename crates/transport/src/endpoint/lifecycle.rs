@@ -15,7 +15,7 @@ use super::memory::Held;
 use super::shares::Claim;
 use super::stage::Stage;
 use super::{ConnectionHandle, Endpoint, Owner, Slot};
-use crate::cid::TokenChange;
+use crate::cid::{ConnectionIdError, TokenChange};
 use crate::config::{ClientConfig, ConfigError};
 use crate::connection::{Connection, ConnectionError, FIRST_DESTINATION_LEN, Origin};
 use crate::error::TransportError;
@@ -32,6 +32,17 @@ pub enum ConnectError {
     Tls(TlsStartError),
     /// Every connection ID is taken or, if no IDs are used, there is a connection to this address.
     NoFreeConnectionId,
+    /// The generator of connection IDs is faulty.
+    ConnectionIds(ConnectionIdError),
+}
+
+impl From<ConnectionIdError> for ConnectError {
+    fn from(error: ConnectionIdError) -> Self {
+        match error {
+            ConnectionIdError::NoneFree => Self::NoFreeConnectionId,
+            error => Self::ConnectionIds(error),
+        }
+    }
 }
 
 impl fmt::Display for ConnectError {
@@ -41,6 +52,7 @@ impl fmt::Display for ConnectError {
             Self::Config(error) => write!(f, "{error}"),
             Self::Tls(error) => write!(f, "{error}"),
             Self::NoFreeConnectionId => write!(f, "no free connection id"),
+            Self::ConnectionIds(error) => write!(f, "{error}"),
         }
     }
 }
@@ -71,10 +83,7 @@ impl Endpoint {
             return Err(ConnectError::InvalidAddress(peer));
         }
         config.validate().map_err(ConnectError::Config)?;
-        let local_source = self
-            .routing
-            .generate(&mut *self.generator, &mut self.rng)
-            .ok_or(ConnectError::NoFreeConnectionId)?;
+        let local_source = self.new_id()?;
         let destination: [u8; FIRST_DESTINATION_LEN] = self.rng.array();
         let destination = ConnectionId::new(&destination).expect("eight bytes are an ID");
         let path = FourTuple::to(peer);
@@ -106,6 +115,7 @@ impl Endpoint {
             max_udp_payload_size: self.config.max_udp_payload_size,
             grease: self.config.grease,
             grease_quic_bit: self.config.grease_quic_bit,
+            id_rotation: self.ids.rotation(),
         }
     }
 
@@ -253,33 +263,6 @@ impl Endpoint {
         self.memory.set(&mut slot.held, connection.memory());
         self.stats.closed_for_memory += 1;
         self.touched(handle);
-    }
-
-    fn settle_ids(&mut self, handle: ConnectionHandle) {
-        let owner = Owner::Connection(handle);
-        while let Some(id) = self
-            .connection_mut(handle)
-            .and_then(|connection| connection.ids_mut().take_retired())
-        {
-            self.routing.remove_id(&id, owner);
-            self.last_route = None;
-        }
-        let wanted = self.connection(handle).map_or(0, Connection::ids_wanted);
-        for _ in 0..wanted {
-            // If the generator repeats itself, it is called again the next time.
-            let Some(id) = self.routing.generate(&mut *self.generator, &mut self.rng) else {
-                break;
-            };
-            if id.is_empty() || !self.routing.insert_id(id, owner) {
-                break;
-            }
-            let token = courser_crypto::reset_token::derive(&self.reset_key, &id);
-            if let Some(connection) = self.connection_mut(handle) {
-                connection.ids_mut().issue(id, token);
-            }
-            // The new IDs are sent at the next opportunity.
-            self.touched(handle);
-        }
     }
 
     fn settle_reset_tokens(&mut self, handle: ConnectionHandle) {

@@ -6,6 +6,7 @@ pub mod address_token;
 mod admit;
 mod backlog;
 mod begun;
+mod connection_ids;
 mod creation;
 mod fault;
 mod handle;
@@ -59,7 +60,7 @@ use self::token_filter::TokenFilter;
 use self::touched::Touched;
 use self::turns::Turns;
 use crate::build::transmit::{SocketId, Transmit, TransmitBuffer};
-use crate::cid::{ConnectionIdGenerator, RandomGenerator};
+use crate::cid::IdSource;
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::{Connection, ConnectionError};
 use crate::error::TransportError;
@@ -74,7 +75,7 @@ pub struct Endpoint {
     server: Option<Arc<ServerConfig>>,
     reset_key: ResetKey,
     token_key: TokenKey,
-    generator: Box<dyn ConnectionIdGenerator>,
+    ids: IdSource,
     rng: Rng,
     pool: ChunkPool,
     budget: WindowBudget,
@@ -181,7 +182,6 @@ impl Endpoint {
         // A separate generator, so that connections draw the same numbers whatever tables there
         // are.
         let mut keys = Rng::new(seed.map(|byte| !byte));
-        let generator = RandomGenerator::new(config.connection_id_len).unwrap_or_default();
         let limits = server
             .as_ref()
             .map_or_else(HandshakeLimits::default, |it| limits_of(&config, it));
@@ -189,7 +189,7 @@ impl Endpoint {
         Self {
             reset_key: ResetKey::new(&config.reset_key),
             token_key: TokenKey::new(&config.token_key),
-            generator: Box::new(generator),
+            ids: IdSource::new(&config),
             pool: ChunkPool::new(KEPT_CHUNKS),
             budget: WindowBudget::new(config.receive_budget),
             memory: Memory::new(config.memory_budget),

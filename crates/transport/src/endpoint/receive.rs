@@ -111,7 +111,7 @@ impl Endpoint {
         arrived: Arrived,
         datagram: &mut [u8],
     ) -> Option<ConnectionHandle> {
-        let cid_len = self.config.connection_id_len;
+        let cid_len = self.ids.length();
         let accepts_cleared = self.config.grease_quic_bit;
         match packet::decode_greased(datagram, 0, cid_len, accepts_cleared) {
             Ok(packet) => self.route(arrived, datagram, &packet),
@@ -129,6 +129,13 @@ impl Endpoint {
         datagram: &mut [u8],
         packet: &Packet,
     ) -> Option<ConnectionHandle> {
+        let is_last = self
+            .last_route
+            .is_some_and(|(id, _)| id == packet.destination);
+        if !is_last && !self.may_be_ours(packet) {
+            self.stats.datagrams_foreign += 1;
+            return self.handle_orphan(arrived, datagram, None);
+        }
         match self.find_owner(packet, arrived.path) {
             Some(Owner::Connection(handle)) => {
                 let connection = self.connection_mut(handle)?;
@@ -211,7 +218,7 @@ impl Endpoint {
             && !is_refused_port(arrived.path.peer.port())
             && self.may_reset(arrived)
         {
-            let token = courser_crypto::reset_token::derive(&self.reset_key, &packet.destination);
+            let token = self.reset_token(&packet.destination);
             if let Some(reset) = stateless_reset::build(datagram.len(), &token, &mut self.rng)
                 && self.reply(arrived, reset)
             {

@@ -10,9 +10,8 @@ use courser_crypto::reset_token;
 use courser_wire::ConnectionId;
 
 use super::stateless_reset;
-use crate::cid::{ConnectionIdGenerator, ResetToken};
+use crate::cid::ResetToken;
 use crate::hasher::KeyedState;
-use crate::rng::Rng;
 
 /// The tables that lead from a datagram to the handle `H` of its connection.
 ///
@@ -31,10 +30,6 @@ pub struct Routing<H> {
 }
 
 impl<H: Copy + Eq> Routing<H> {
-    /// Maximum of attempts of [`Routing::generate`] to find a free ID. Random IDs of four bytes and
-    /// more do not collide that often in a row.
-    pub const MAX_ATTEMPTS: usize = 8;
-
     /// Creates empty tables; `key` must be secret.
     pub fn new(key: [u8; 16]) -> Self {
         let state = KeyedState::new(key);
@@ -47,17 +42,9 @@ impl<H: Copy + Eq> Routing<H> {
         }
     }
 
-    /// Makes an ID that no connection owns. Returns `None` if the generator keeps repeating itself.
-    ///
-    /// An empty ID has no owner: such connections are distinguished by address.
-    pub fn generate(
-        &self,
-        generator: &mut dyn ConnectionIdGenerator,
-        rng: &mut Rng,
-    ) -> Option<ConnectionId> {
-        (0..Self::MAX_ATTEMPTS)
-            .map(|_| generator.generate(rng))
-            .find(|id| !self.ids.contains_key(id) && !self.initial_ids.contains_key(id))
+    /// Returns true if a connection owns the ID.
+    pub fn is_taken(&self, id: &ConnectionId) -> bool {
+        self.ids.contains_key(id) || self.initial_ids.contains_key(id)
     }
 
     /// Routes an ID that we issued. Returns false and changes nothing if it has an owner already.

@@ -62,6 +62,11 @@ pub struct EndpointStats {
     pub faults: u64,
     /// Pauses of receiving, made because the socket returned only errors.
     pub receive_pauses: u64,
+    /// Connection IDs that could not be made, because all were taken or the generator is faulty.
+    pub connection_ids_failed: u64,
+    /// Datagrams with an ID that the generator of connection IDs cannot have made. Those that were
+    /// no stateless resets are included in `datagrams_dropped`.
+    pub datagrams_foreign: u64,
     /// Datagrams that belonged to no connection and got no answer.
     pub datagrams_dropped: u64,
     /// Received datagrams that the operating system dropped because the receive buffer of a socket was

@@ -13,6 +13,7 @@ use crate::testing::stranger::{Stranger, close_code, id, kind_of};
 use crate::testing::{End, Pair, RTT, Setup};
 
 mod amplification;
+mod connection_ids;
 mod grease;
 mod incoming;
 mod lifecycle;

@@ -17,6 +17,7 @@ use std::time::Duration;
 use courser_base::{FourTuple, Time};
 
 use crate::build::transmit::{SocketId, Transmit, TransmitBuffer};
+use crate::cid::{ConnectionIdGenerator, RandomIdGenerator};
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig};
 use crate::connection::{Connection, Event, TlsTask};
 use crate::endpoint::{ConnectionHandle, Endpoint, ReceiveMeta};
@@ -109,6 +110,7 @@ pub(crate) struct Pair {
     /// Duration of TLS work that is offloaded.
     pub(crate) tls_delay: Duration,
     seed: u8,
+    server_ids: Option<Ids>,
 }
 
 /// The settings of a pair.
@@ -119,7 +121,12 @@ pub(crate) struct Setup {
     pub(crate) client_tls: Arc<dyn courser_crypto::ClientTls>,
     pub(crate) max_segments: usize,
     pub(crate) client_cid_len: usize,
+    pub(crate) client_ids: Option<Ids>,
+    pub(crate) server_ids: Option<Ids>,
 }
+
+/// A generator of connection IDs.
+pub(crate) type Ids = Arc<dyn ConnectionIdGenerator>;
 
 /// Returns settings without a search for larger datagrams, because tests would count its probes. On
 /// these links it finds the largest size of all.
@@ -141,6 +148,8 @@ impl Default for Setup {
             client_tls: client_tls(&[b"test"]),
             max_segments: 16,
             client_cid_len: 8,
+            client_ids: None,
+            server_ids: None,
         }
     }
 }
@@ -161,8 +170,8 @@ impl Pair {
     }
 
     pub(crate) fn with(setup: Setup) -> Self {
-        let end = |address, server, seed: u8, cid_len| End {
-            endpoint: endpoint(server, seed, 1, cid_len),
+        let end = |address, server, seed: u8, ids| End {
+            endpoint: endpoint(server, seed, 1, ids),
             address,
             sockets: Vec::new(),
             also: Vec::new(),
@@ -178,10 +187,20 @@ impl Pair {
         client_config.transport = Arc::new(setup.client.clone());
         let server_config = Arc::new(setup.server.clone());
         let server = Some(Arc::clone(&server_config));
+        let random = || RandomIdGenerator::new(setup.client_cid_len).expect("20 bytes at most");
+        let client_ids = setup
+            .client_ids
+            .clone()
+            .or_else(|| Some(Arc::new(random())));
         Self {
             now: Time::ZERO + Duration::from_secs(1),
-            client: end(client_address(), None, setup.seed, setup.client_cid_len),
-            server: end(server_address(), server, setup.seed.wrapping_add(100), 8),
+            client: end(client_address(), None, setup.seed, client_ids),
+            server: end(
+                server_address(),
+                server,
+                setup.seed.wrapping_add(100),
+                setup.server_ids.clone(),
+            ),
             link: Link::new(RTT / 2, u64::from(setup.seed)),
             accepts: true,
             client_config,
@@ -189,13 +208,19 @@ impl Pair {
             ledger: Ledger::default(),
             tls_delay: Duration::ZERO,
             seed: setup.seed,
+            server_ids: setup.server_ids,
         }
     }
 
     /// Restarts the server's machine: its keys are the same, its connections are gone.
     pub(crate) fn restart_server(&mut self) {
         let server = Some(Arc::clone(&self.server_config));
-        self.server.endpoint = endpoint(server, self.seed.wrapping_add(100), 2, 8);
+        self.server.endpoint = endpoint(
+            server,
+            self.seed.wrapping_add(100),
+            2,
+            self.server_ids.clone(),
+        );
         self.server.handle = None;
     }
 
@@ -403,9 +428,9 @@ impl Pair {
     }
 }
 
-fn endpoint(server: Option<Arc<ServerConfig>>, seed: u8, start: u8, cid_len: usize) -> Endpoint {
+fn endpoint(server: Option<Arc<ServerConfig>>, seed: u8, start: u8, ids: Option<Ids>) -> Endpoint {
     let mut config = EndpointConfig::from_seed([seed; 32]);
-    config.connection_id_len = cid_len;
+    config.connection_ids = ids;
     config.unix_seconds_at_epoch = 1_700_000_000;
     Endpoint::new(config, server, [seed.wrapping_add(start); 32])
 }

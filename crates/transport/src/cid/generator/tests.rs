@@ -9,25 +9,25 @@ fn rng() -> Rng {
 #[test]
 fn ids_have_the_length_that_was_asked_for() {
     for len in 0..=ConnectionId::MAX_LEN {
-        let mut generator = RandomGenerator::new(len).unwrap();
-        assert_eq!(generator.len(), len);
+        let generator = RandomIdGenerator::new(len).unwrap();
+        assert_eq!(generator.length(), len);
         assert_eq!(generator.generate(&mut rng()).len(), len, "length {len}");
     }
 }
 
 #[test]
 fn ids_above_the_maximum_are_refused() {
-    assert_eq!(RandomGenerator::new(ConnectionId::MAX_LEN + 1), None);
+    assert_eq!(RandomIdGenerator::new(ConnectionId::MAX_LEN + 1), None);
 }
 
 #[test]
 fn default_is_eight_bytes() {
-    assert_eq!(RandomGenerator::default().generate(&mut rng()).len(), 8);
+    assert_eq!(RandomIdGenerator::default().generate(&mut rng()).len(), 8);
 }
 
 #[test]
 fn ids_do_not_repeat() {
-    let (mut generator, mut rng) = (RandomGenerator::default(), rng());
+    let (generator, mut rng) = (RandomIdGenerator::default(), rng());
     let ids: HashSet<_> = (0..100_000).map(|_| generator.generate(&mut rng)).collect();
     assert_eq!(ids.len(), 100_000);
 }
@@ -36,7 +36,7 @@ fn ids_do_not_repeat() {
 /// two IDs.
 #[test]
 fn ids_have_nothing_in_common() {
-    let (mut generator, mut rng) = (RandomGenerator::default(), rng());
+    let (generator, mut rng) = (RandomIdGenerator::default(), rng());
     let (mut ones, mut equal_to_last) = ([0u32; 64], [0u32; 64]);
     let mut last = 0u64;
     const DRAWS: u32 = 20_000;

@@ -1,7 +1,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::*;
-use crate::cid::RandomGenerator;
+use crate::cid::IdSource;
+use crate::config::EndpointConfig;
+use crate::rng::Rng;
 
 fn id(number: u64) -> ConnectionId {
     ConnectionId::new(&number.to_be_bytes()).unwrap()
@@ -127,47 +129,24 @@ fn id_that_we_issued_wins_over_one_that_a_client_chose() {
     assert_eq!(routing.find(&id(1), &tuple(1)), Some(7));
 }
 
-/// A generator that repeats each ID a number of times.
-struct Repeating {
-    times: usize,
-    calls: usize,
-}
-
-impl ConnectionIdGenerator for Repeating {
-    fn generate(&mut self, _: &mut Rng) -> ConnectionId {
-        self.calls += 1;
-        id(((self.calls - 1) / self.times) as u64)
-    }
-
-    fn len(&self) -> usize {
-        8
-    }
-}
-
 #[test]
-fn generation_is_repeated_until_an_id_is_free() {
-    let (mut routing, mut rng) = (routing(), Rng::new([1; 32]));
-    let attempts = Routing::<u32>::MAX_ATTEMPTS;
+fn ids_of_both_tables_are_taken() {
+    let mut routing = routing();
     assert!(routing.insert_id(id(0), 7));
     assert!(routing.insert_initial_id(id(1), 7));
-    let mut generator = Repeating { times: 2, calls: 0 };
-    assert_eq!(routing.generate(&mut generator, &mut rng), Some(id(2)));
-    let mut generator = Repeating {
-        times: attempts - 1,
-        calls: 0,
-    };
-    assert!(routing.insert_id(id(2), 7));
-    assert_eq!(routing.generate(&mut generator, &mut rng), None);
-    assert_eq!(generator.calls, attempts);
+    let taken = [id(0), id(1), id(2)].map(|id| routing.is_taken(&id));
+    assert_eq!(taken, [true, true, false]);
 }
 
 #[test]
 fn one_byte_ids_run_out_instead_of_repeating() {
     let (mut routing, mut rng) = (routing(), Rng::new([1; 32]));
-    let mut generator = RandomGenerator::new(1).unwrap();
+    let mut config = EndpointConfig::from_seed([1; 32]);
+    config.connection_id_len = 1;
+    let source = IdSource::new(&config);
     let mut made = 0;
     for _ in 0..100_000 {
-        if let Some(id) = routing.generate(&mut generator, &mut rng) {
+        if let Ok(id) = source.generate(&mut rng, |id| routing.is_taken(id)) {
             assert!(routing.insert_id(id, made));
             made += 1;
         }
