@@ -38,6 +38,13 @@ pub struct Plan {
     pub make: fn() -> Box<dyn Attack>,
 }
 
+impl Plan {
+    /// Returns true if the attack needs a victim that supports early data.
+    pub fn needs_early_data(&self) -> bool {
+        self.name.starts_with("early-")
+    }
+}
+
 /// The end under attack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Victim {

@@ -87,9 +87,21 @@ impl Attacker {
         }
     }
 
+    /// Uses another TLS configuration for clients from now on.
+    pub fn connect_with(&mut self, tls: Arc<dyn ClientTls>) {
+        self.client_tls = tls;
+    }
+
     /// Accepts clients from now on. `hooks` creates the hooks of each connection.
     pub fn accept_with(&mut self, tls: Arc<dyn ServerTls>, hooks: fn() -> Box<dyn Hooks>) {
         self.accept = Some(Accept { tls, hooks });
+    }
+
+    /// Replaces the hooks of connections that are accepted from now on, whose TLS stays the same.
+    pub fn hooks_from_now_on(&mut self, hooks: fn() -> Box<dyn Hooks>) {
+        if let Some(accept) = &mut self.accept {
+            accept.hooks = hooks;
+        }
     }
 
     /// Returns the victim's address.

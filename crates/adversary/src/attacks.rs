@@ -6,6 +6,9 @@ mod big_tokens;
 mod crowd;
 mod drip_credit;
 mod duplicate_stream;
+mod early_flood;
+mod early_limits;
+mod early_replay;
 mod encoder_flood;
 mod forged_preferred;
 mod gap_bomb;
@@ -67,6 +70,8 @@ pub const ALL: &[Plan] = &[
     forged_preferred::PLAN,
     key_update_flood::PLAN,
     replay::PLAN,
+    early_replay::PLAN,
+    early_flood::PLAN,
     rapid_reset::PLAN,
     reset_at::PLAN,
     no_credit::PLAN,
@@ -83,6 +88,7 @@ pub const ALL: &[Plan] = &[
     unknown_frames::PLAN,
     big_tickets::PLAN,
     big_tokens::PLAN,
+    early_limits::PLAN,
 ];
 
 /// Returns the attack with this name.

@@ -1,5 +1,6 @@
 //! Hostile connections, with a real handshake and hand-made packets.
 
+mod early;
 mod handshake;
 mod numbers;
 mod one_rtt;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use courser_base::{Side, Time};
 use courser_crypto::initial::initial_keys;
-use courser_crypto::{ClientTls, KeyPair, Rng, ServerTls, Space, TlsSession, TlsStartError};
+use courser_crypto::{ClientTls, KeyPair, Keys, Rng, ServerTls, Space, TlsSession, TlsStartError};
 use courser_wire::{ConnectionId, Frame, TransportParameters, VERSION_1};
 
 use self::numbers::Numbers;
@@ -36,6 +37,8 @@ pub struct Connection {
     initial: KeyPair,
     handshake: Option<KeyPair>,
     one_rtt: Option<OneRtt>,
+    /// The keys of 0-RTT packets, on a client that sends some.
+    early: Option<Keys>,
     /// A packet of the peer was opened.
     is_answered: bool,
     numbers: [Numbers; 3],
@@ -120,6 +123,7 @@ impl Connection {
             initial,
             handshake: None,
             one_rtt: None,
+            early: None,
             is_answered: false,
             numbers: Default::default(),
             local_id,

@@ -31,4 +31,4 @@ pub use encode::{encode, put_varint};
 pub use hooks::{Fate, Honest, Hooks, ID_LEN, PacketToSend, Verdict};
 pub use node::AttackNode;
 pub use socket::Sockets;
-pub use tls::{client_tls, server_tls};
+pub use tls::{client_tls, early_client_tls, forgetful_server_tls, server_tls};

@@ -23,7 +23,7 @@ use crate::seed::{derive, widen};
 
 pub use self::app::App;
 pub use self::context::Context;
-pub use self::identity::{SERVER_NAME, certificate, client_tls, server_tls};
+pub use self::identity::{SERVER_NAME, certificate, client_tls, identity, server_tls};
 
 /// The settings of a host.
 #[derive(Clone, Debug)]

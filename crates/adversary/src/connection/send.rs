@@ -211,7 +211,7 @@ pub fn ack(ranges: &RangeSet) -> Option<Vec<u8>> {
 }
 
 /// The length of packet numbers in bytes: always the largest, which needs no acknowledgments.
-const NUMBER_LEN: usize = 4;
+pub(super) const NUMBER_LEN: usize = 4;
 
 /// The largest ACK frame in bytes.
 const MAX_ACK: usize = 1100;

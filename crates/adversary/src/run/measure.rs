@@ -91,7 +91,10 @@ impl Sums {
 /// Attacks a server. A second server is never attacked and serves the rounds without the attack.
 fn attack_server(plan: &'static Plan, arguments: &Arguments, site: &Path) -> Result<Row, String> {
     let courser = &arguments.courser;
-    let serve = Serve::folder(courser, site);
+    let mut serve = Serve::folder(courser, site);
+    if plan.needs_early_data() {
+        serve.content.push("--early-data".into());
+    }
     let (reference, mut victim) = (serve.start()?, serve.start()?);
     let (reference_address, address) = (reference.address, victim.address);
     let round = arguments.time / ROUNDS;
@@ -163,7 +166,7 @@ fn attack_client(plan: &'static Plan, arguments: &Arguments) -> Result<Row, Stri
     let mut cpu = Duration::ZERO;
     let end = Instant::now() + arguments.time;
     while Instant::now() < end {
-        let mut victim = Process::get(&arguments.courser, address)?;
+        let mut victim = Process::get(&arguments.courser, address, plan.needs_early_data())?;
         let mut last = Duration::ZERO;
         while victim.is_running() && Instant::now() < end {
             sockets

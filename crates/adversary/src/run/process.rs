@@ -204,11 +204,12 @@ impl Process {
         })
     }
 
-    /// Starts `courser get` with a hostile server.
-    pub(super) fn get(courser: &Path, server: SocketAddr) -> Result<Self, String> {
+    /// Starts `courser get` with a hostile server, with early data if `is_early`.
+    pub(super) fn get(courser: &Path, server: SocketAddr, is_early: bool) -> Result<Self, String> {
         let mut get = command(courser.as_os_str(), None);
         get.args(["get", "--insecure", "--http3-only", "--silent"])
             .args(["--output", "/dev/null"])
+            .args(is_early.then_some("--early-data=first"))
             .arg(format!("https://{server}/"))
             .stdout(Stdio::null())
             .stderr(Stdio::null());

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser::{Endpoint, ServerConfig, h3, runtime};
+use courser::{EarlyDataOptions, Endpoint, ServerConfig, h3, runtime};
 use courser_adversary::{AttackNode, Attacker, attacks, client_tls};
 use courser_sim::World;
 use courser_sim::identity::identity;
@@ -63,21 +65,55 @@ impl Outcome {
     }
 }
 
-/// Runs an application that serves a large body at `/large` and reads uploads.
-async fn serve(budget: Option<u64>) -> Result {
+/// Requests that a server with early data has processed.
+#[derive(Clone, Debug, Default)]
+pub struct Processed(Arc<[AtomicU64; 2]>);
+
+impl Processed {
+    /// Returns the number of early requests.
+    pub fn early(&self) -> u64 {
+        self.0[1].load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of other requests.
+    pub fn late(&self) -> u64 {
+        self.0[0].load(Ordering::Relaxed)
+    }
+
+    fn add(&self, request: &Request<h3::Body>) {
+        let is_early = request.extensions().get::<h3::EarlyData>().is_some();
+        self.0[usize::from(is_early)].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Runs an application that serves a large body at `/large` and reads uploads. Accepts early data if its
+/// requests are to be counted.
+async fn serve(budget: Option<u64>, processed: Option<Processed>) -> Result {
     let mut config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
     if let Some(bytes) = budget {
         config = config.memory_budget(bytes);
     }
+    let is_early = processed.is_some();
+    if is_early {
+        config = config.early_data(EarlyDataOptions::default());
+    }
+    let processed = processed.unwrap_or_default();
     let endpoint = Endpoint::server(config, "10.0.0.2:443".parse()?)?;
     while let Some(incoming) = endpoint.accept().await {
+        let processed = processed.clone();
         runtime::spawn(async move {
-            let connection = incoming.await?;
-            let service = tower::service_fn(|request: Request<h3::Body>| async move {
-                let is_large = request.uri().path() == attacks::LARGE;
-                request.into_body().collect().await?;
-                let left = if is_large { LARGE } else { 4 };
-                Ok::<_, h3::Error>(Response::new(Content { left }))
+            let connection = match is_early {
+                true => incoming.accept()?.early().await?,
+                false => incoming.await?,
+            };
+            let service = tower::service_fn(move |request: Request<h3::Body>| {
+                processed.add(&request);
+                async move {
+                    let is_large = request.uri().path() == attacks::LARGE;
+                    request.into_body().collect().await?;
+                    let left = if is_large { LARGE } else { 4 };
+                    Ok::<_, h3::Error>(Response::new(Content { left }))
+                }
             });
             h3::serve(connection, service).await?;
             Result::Ok(())
@@ -121,18 +157,30 @@ const CHUNK: usize = 64 * 1024;
 
 /// Runs an attack for `time` with one turn per millisecond.
 pub fn attack(name: &str, time: Duration) -> Outcome {
-    attack_server(name, time, None)
+    attack_server(name, time, None, None)
+}
+
+/// Runs an attack against a server that accepts early data. Returns the requests that it processed too.
+pub fn attack_on_early_data(name: &str, time: Duration) -> (Outcome, Processed) {
+    let processed = Processed::default();
+    let outcome = attack_server(name, time, None, Some(processed.clone()));
+    (outcome, processed)
 }
 
 /// Runs an attack against a server with a memory budget in bytes.
 pub fn attack_within(budget: u64, name: &str, time: Duration) -> Outcome {
-    attack_server(name, time, Some(budget))
+    attack_server(name, time, Some(budget), None)
 }
 
-fn attack_server(name: &str, time: Duration, budget: Option<u64>) -> Outcome {
+fn attack_server(
+    name: &str,
+    time: Duration,
+    budget: Option<u64>,
+    processed: Option<Processed>,
+) -> Outcome {
     attack_at("10.0.0.2:443", name, time, |world| {
         let far = world.machine("server", [10, 0, 0, 2]);
-        far.spawn(serve(budget));
+        far.spawn(serve(budget, processed));
         world.id_of(&far)
     })
 }

@@ -4,6 +4,7 @@ mod client;
 #[path = "../../../courser/tests/memory/counting.rs"]
 #[expect(dead_code, reason = "allocations are not counted here")]
 mod counting;
+mod early_data;
 mod harness;
 mod http;
 mod odd;

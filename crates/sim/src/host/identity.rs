@@ -18,7 +18,8 @@ const CERTIFICATE: &[u8] = include_bytes!("certificate.pem");
 /// The private key is public and must not be used outside of a world.
 const KEY: &[u8] = include_bytes!("key.pem");
 
-fn identity() -> Identity {
+/// Returns the certificate and the key of all hosts.
+pub fn identity() -> Identity {
     Identity::from_pem(CERTIFICATE, KEY).expect("the files in this directory are PEM")
 }
 

@@ -7,6 +7,7 @@ mod attacks;
 mod close;
 mod congestion;
 mod datagrams;
+mod early_data;
 mod ecn;
 mod faults;
 mod flow_control;
