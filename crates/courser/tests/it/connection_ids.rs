@@ -72,7 +72,7 @@ async fn restarted_server_with_the_same_key_and_generator_resets_its_clients() {
     let kill = move || life.shutdown_timeout(Duration::from_secs(10));
     std::thread::spawn(kill).join().expect("no panic");
     drop((server, accepted));
-    let (_life, server) = run_server(again, &identity);
+    let (life, server) = run_server(again, &identity);
     // Long enough that the answer can be shorter, and repeated as long as necessary.
     if let Ok(mut send) = connection.open_uni().await {
         let _ = send.write_all(&[0; 500]).await;
@@ -84,6 +84,7 @@ async fn restarted_server_with_the_same_key_and_generator_resets_its_clients() {
         stats.resets_sent > 0 && stats.datagrams_foreign == 0,
         "{stats:?}"
     );
+    life.shutdown_background();
 }
 
 #[tokio::test]
