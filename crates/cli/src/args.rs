@@ -288,7 +288,11 @@ Examples:
   courser perf client 127.0.0.1:4433 --insecure -s rr --in-flight 100
       Measure requests per second and latency with 100 in flight
   courser perf client 127.0.0.1:4433 --insecure --tcp
-      Upload over TLS on TCP, for comparison (needs 'perf server --tcp')";
+      Upload over TLS on TCP, for comparison (needs 'perf server --tcp')
+
+SIGINT and SIGTERM end a measurement early: the report covers the time until then, and the
+exit code is 130. A second signal ends the process at once. Other exit codes are 0 for a
+complete measurement, 1 for a failure and 2 for a mistake in the arguments.";
 
 /// Reads the command line. Errors have been printed.
 pub(crate) fn parse() -> Result<Arguments, ExitCode> {

@@ -59,7 +59,10 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Get(arguments)) => return Ok(get::main(&arguments)),
         Some(Command::Load(arguments)) => load::main(&arguments),
         Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
-        Some(Command::Perf(PerfCommand::Client(arguments))) => perf::client_main(&arguments),
+        // An interrupted measurement has a code of its own.
+        Some(Command::Perf(PerfCommand::Client(arguments))) => {
+            return perf::client_main(&arguments).map_err(|failure| error::explain(failure, tool));
+        }
         // It has the exit codes of the interop runner.
         Some(Command::Interop(command)) => return interop::main(&command),
         Some(Command::Sim(command)) => sim::main(&command),

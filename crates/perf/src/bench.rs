@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::meter::{Amount, Interval, Latency, Meter, Watch, Watched};
+use crate::network::Network;
 use crate::remote::Remote;
 use crate::session::{Handshake, Session};
 
@@ -34,6 +35,8 @@ struct Control {
 /// The figures of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
+    /// True if it was ended before its time or number was reached.
+    pub interrupted: bool,
     /// The time that was measured.
     pub seconds: f64,
     /// Bytes sent by the client.
@@ -48,6 +51,8 @@ pub struct Outcome {
     pub intervals: Vec<Interval>,
     /// The handshake of the first connection.
     pub handshake: Handshake,
+    /// The features that were in use; `None` over TCP.
+    pub network: Option<Network>,
     /// Handshakes that resumed a session.
     pub resumed: Option<u64>,
     /// Requests that the server has answered in early data.
@@ -166,6 +171,8 @@ impl<'a> Bench<'a> {
             let cpu_seconds = (after.cpu_seconds - before.cpu_seconds).max(0.0);
             Side::new(cpu_seconds, after.io.since(&before.io), at_server, done)
         });
+        let used = session.as_ref().unwrap_or(&self.control.session);
+        let network = used.network(self.remote.segmentation_offload);
         let handshake = match session {
             Some(session) => {
                 let handshake = session.handshake.clone();
@@ -175,6 +182,7 @@ impl<'a> Bench<'a> {
             None => self.control.session.handshake.clone(),
         };
         Outcome {
+            interrupted: watched.interrupted,
             seconds: watched.seconds,
             sent: meter.sent(),
             received: meter.received(),
@@ -182,6 +190,7 @@ impl<'a> Bench<'a> {
             latency: meter.latency(),
             intervals: watched.intervals,
             handshake,
+            network,
             resumed: None,
             early_accepted: None,
             client,

@@ -167,6 +167,7 @@ impl<'a> Comparison<'a> {
             progress: self.progress,
             interval: None,
             on_interval: &|_| {},
+            is_stopped: &|| false,
         };
         let outcome = measure(remote, &plan, watch).await?;
         let sides = outcome.server.iter().chain([&outcome.client]);

@@ -47,6 +47,7 @@
 //!     progress: &|_| {},
 //!     interval: None,
 //!     on_interval: &|_| {},
+//!     is_stopped: &|| false,
 //! };
 //! let outcome = measure(&remote, &plan, watch).await?;
 //! println!("{} bytes in {:.1} s", outcome.sent, outcome.seconds);
@@ -63,6 +64,7 @@ mod link;
 mod loopback;
 mod measure;
 mod meter;
+mod network;
 mod plan;
 mod quic;
 mod remote;
@@ -84,6 +86,7 @@ pub use self::event::{Event, Moved};
 pub use self::loopback::Loopback;
 pub use self::measure::{measure, reachable};
 pub use self::meter::{Amount, Interval, Latency, Watch};
+pub use self::network::Network;
 pub use self::plan::{Direction, Plan, Scenario};
 pub use self::remote::{Over, Remote};
 pub use self::report::{CpuUtilization, End, Report, Settings, Sum};

@@ -8,6 +8,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::meter::Meter;
+use crate::network::Network;
 use crate::quic::{self, QuicConnector};
 use crate::remote::{Over, Remote};
 use crate::tcp::{TcpConnector, TcpLink};
@@ -58,6 +59,16 @@ impl Connector {
         match self {
             Self::Quic(connector) => connector.io(),
             Self::Tcp(connector) => connector.io(),
+        }
+    }
+
+    /// Returns the features that a connection uses; `None` over TCP.
+    pub(crate) fn network(&self, link: &Link, is_segmenting: bool) -> Option<Network> {
+        match (self, link) {
+            (Self::Quic(connector), Link::Quic(connection)) => {
+                Some(connector.network(connection, is_segmenting))
+            }
+            _ => None,
         }
     }
 

@@ -144,6 +144,9 @@ pub struct Watch<'a> {
     pub interval: Option<Duration>,
     /// Called at the end of each interval.
     pub on_interval: &'a dyn Fn(&Interval),
+    /// Called ten times per second. When it returns true, the measurement ends early, and its figures
+    /// cover the time until then.
+    pub is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl fmt::Debug for Watch<'_> {
@@ -158,6 +161,8 @@ impl fmt::Debug for Watch<'_> {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Watched<T> {
     pub(crate) result: T,
+    /// True if it was ended early.
+    pub(crate) interrupted: bool,
     pub(crate) seconds: f64,
     pub(crate) intervals: Vec<Interval>,
 }
@@ -168,6 +173,7 @@ impl Watched<Result<(), Failure>> {
         self.result?;
         Ok(Watched {
             result: (),
+            interrupted: self.interrupted,
             seconds: self.seconds,
             intervals: self.intervals,
         })
@@ -175,23 +181,26 @@ impl Watched<Result<(), Failure>> {
 }
 
 impl Watch<'_> {
-    /// Runs `work` to its end. `paths` returns the counters of the connections.
-    pub(crate) async fn run<T>(
+    /// Runs `work` to its end, or until it is stopped. `paths` returns the counters of the connections.
+    pub(crate) async fn run(
         &self,
-        work: impl Future<Output = T>,
+        work: impl Future<Output = Result<(), Failure>>,
         meter: &Meter,
         amount: Amount,
         paths: impl Fn() -> Option<ConnectionCounters>,
-    ) -> Watched<T> {
+    ) -> Watched<Result<(), Failure>> {
         let mut series = Series::new(meter);
         let mut work = pin!(work);
         let mut tick = tokio::time::interval(self.interval.map_or(TICK, divide));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        let result = loop {
+        let (result, interrupted) = loop {
             tokio::select! {
                 biased;
-                result = &mut work => break result,
+                result = &mut work => break (result, false),
                 _ = tick.tick() => {
+                    if (self.is_stopped)() {
+                        break (Ok(()), true);
+                    }
                     (self.progress)(share_done(meter, amount, series.began.elapsed()));
                     if self.interval.is_some_and(|every| series.is_due(every)) {
                         self.take(&mut series, meter, paths());
@@ -205,6 +214,7 @@ impl Watch<'_> {
         }
         Watched {
             result,
+            interrupted,
             seconds,
             intervals: series.intervals,
         }

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::counters::{IoCounters, ServerReport};
 use crate::meter::Meter;
+use crate::network::Network;
 use crate::remote::Remote;
 use crate::transfer::Until;
 use crate::wire;
@@ -65,6 +66,11 @@ impl QuicConnector {
             result = connected => result.map_err(|error| remote.quic_failure(&error)),
             () = nobody_listens(remote.address) => Err(remote.is_absent("udp")),
         }
+    }
+
+    /// Returns the features that a connection of this connector uses.
+    pub(crate) fn network(&self, connection: &Connection, is_segmenting: bool) -> Network {
+        Network::new(&self.endpoint, connection, is_segmenting)
     }
 
     pub(crate) fn io(&self) -> IoCounters {

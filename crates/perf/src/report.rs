@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::bench::{Outcome, Side};
 use crate::meter::{Amount, Interval, Latency};
+use crate::network::Network;
 use crate::plan::{Direction, Plan, Scenario};
 use crate::remote::Remote;
 use crate::session::Handshake;
@@ -18,6 +19,11 @@ pub struct Report {
     pub settings: Settings,
     /// The handshake of the first connection.
     pub handshake: Handshake,
+    /// The features that were in use; `None` over TCP.
+    pub network: Option<Network>,
+    /// True if the measurement was ended before its time or number was reached. The figures cover
+    /// the time until then.
+    pub interrupted: bool,
     /// The intervals that were asked for.
     pub intervals: Vec<Interval>,
     /// The figures of the whole measurement.
@@ -134,6 +140,8 @@ impl Report {
             courser: env!("CARGO_PKG_VERSION"),
             settings,
             handshake: outcome.handshake,
+            network: outcome.network,
+            interrupted: outcome.interrupted,
             intervals: outcome.intervals,
             end,
             client: outcome.client,

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::link::{Connector, Link};
+use crate::network::Network;
 use crate::remote::Remote;
 use crate::transfer::Agreed;
 
@@ -75,6 +76,11 @@ impl Session {
     /// Requests the server's counters on the first connection.
     pub(crate) async fn ask(&mut self) -> Option<ServerReport> {
         self.links.first_mut()?.ask().await
+    }
+
+    /// Returns the features that the first connection uses; `None` over TCP.
+    pub(crate) fn network(&self, is_segmenting: bool) -> Option<Network> {
+        self.connector.network(self.links.first()?, is_segmenting)
     }
 
     pub(crate) fn io(&self) -> IoCounters {

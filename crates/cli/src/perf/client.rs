@@ -1,6 +1,10 @@
 //! The client, which finds the server, runs a scenario and reports the result.
 
+use std::pin::pin;
+use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use courser::telemetry::SinkFactory;
 use courser_measure::target::{resolve, split_target};
@@ -12,11 +16,37 @@ use super::{flags, report_text};
 use crate::args::ClientArguments;
 use crate::error::Failure;
 use crate::output::{self, Progress};
-use crate::process::RECORDS;
+use crate::process::{RECORDS, stop_signal};
 use crate::values::DEFAULT_PORT;
 
-/// Runs `courser perf client`, inside a runtime.
-pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
+/// Runs `courser perf client`, inside a runtime. Returns its exit code: an interrupted measurement
+/// reports its figures, and has that of a shell for SIGINT.
+pub(crate) async fn main(arguments: &ClientArguments) -> Result<ExitCode, Failure> {
+    let is_stopped = AtomicBool::new(false);
+    let mut work = pin!(run(arguments, &is_stopped));
+    tokio::select! {
+        code = &mut work => return code,
+        () = stop_signal() => is_stopped.store(true, Relaxed),
+    }
+    // The report needs the server's counters. A server that is gone has none, and a second signal
+    // shows that the user does not want to wait.
+    tokio::select! {
+        code = &mut work => code,
+        () = stop_signal() => Ok(INTERRUPTED.into()),
+        () = tokio::time::sleep(PATIENCE) => {
+            output::note("interrupted before there were figures");
+            Ok(INTERRUPTED.into())
+        }
+    }
+}
+
+/// The exit code of shells for SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Time for the report of an interrupted measurement.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+async fn run(arguments: &ClientArguments, is_stopped: &AtomicBool) -> Result<ExitCode, Failure> {
     let plan = flags::plan(arguments)?;
     let traces = RECORDS.sinks(arguments.common.qlog.as_deref(), "courser perf")?;
     let remotes = remotes(arguments, traces.as_ref())?;
@@ -36,6 +66,7 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
                 progress.line(report_text::interval(interval));
             }
         },
+        is_stopped: &|| is_stopped.load(Relaxed),
     };
     let outcome = measure(&remote, &plan, watch).await?;
     drop(progress);
@@ -49,8 +80,14 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
         output::line(text);
     } else {
         report_text::lines(&report).iter().for_each(output::line);
+        if report.interrupted {
+            output::line("interrupted: the figures cover the time until then");
+        }
     }
-    Ok(())
+    Ok(match report.interrupted {
+        true => INTERRUPTED.into(),
+        false => ExitCode::SUCCESS,
+    })
 }
 
 /// Returns warnings of datagrams that the kernel dropped at either end.

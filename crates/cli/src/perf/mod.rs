@@ -6,6 +6,7 @@ mod log;
 mod report_text;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use courser::TransportConfig;
@@ -24,8 +25,8 @@ use courser_measure::tls::Identity;
 use courser_measure::{CpuClock, sockets};
 use courser_perf::{Server, ServerOptions};
 
-/// Runs `courser perf client`.
-pub(crate) fn client_main(arguments: &ClientArguments) -> Result<(), Failure> {
+/// Runs `courser perf client` and returns its exit code.
+pub(crate) fn client_main(arguments: &ClientArguments) -> Result<ExitCode, Failure> {
     pin(arguments.common.core)?;
     runtime()?.block_on(client::main(arguments))
 }

@@ -1,7 +1,8 @@
 //! The report of a client, for humans.
 
 use courser_perf::{
-    Agreed, End, Handshake, Interval, Latency, Over, Plan, Remote, Report, Scenario, Side, Sum,
+    Agreed, End, Handshake, Interval, Latency, Network, Over, Plan, Remote, Report, Scenario, Side,
+    Sum,
 };
 
 use crate::output;
@@ -101,6 +102,7 @@ pub(crate) fn interval(interval: &Interval) -> String {
 /// Returns the lines of the report.
 pub(crate) fn lines(report: &Report) -> Vec<String> {
     let mut lines = vec![handshake(&report.handshake)];
+    lines.extend(report.network.as_ref().map(network));
     lines.extend(results(&report.end, report.settings.scenario));
     lines.extend(report.end.latency.as_ref().map(latency));
     lines.extend(table(&report.client, report.server.as_ref()));
@@ -119,6 +121,18 @@ fn handshake(handshake: &Handshake) -> String {
     };
     let time = output::seconds(handshake.seconds);
     format!("handshake   {time} ({kind}, {})", agreed(&handshake.agreed))
+}
+
+/// Returns the line of the features in use: `network     QUIC v1, GSO up to 64, GRO, ECN`.
+fn network(network: &Network) -> String {
+    let segmentation = match network.gso_segments {
+        1 => "no GSO".to_owned(),
+        segments => format!("GSO up to {segments}"),
+    };
+    let coalescing = if network.gro { "GRO" } else { "no GRO" };
+    let marks = if network.ecn { "ECN" } else { "no ECN" };
+    let version = &network.quic_version;
+    format!("network     QUIC v{version}, {segmentation}, {coalescing}, {marks}")
 }
 
 /// Returns the negotiated algorithms: `X25519MLKEM768, AES-128-GCM`.
@@ -305,6 +319,25 @@ mod tests {
             ..Side::default()
         };
         assert_eq!(table(&side, Some(&side)).len(), 3);
+    }
+
+    #[test]
+    fn features_in_use_are_one_line() {
+        let mut features = Network {
+            quic_version: "2".to_owned(),
+            gso_segments: 64,
+            gro: true,
+            ecn: true,
+        };
+        assert_eq!(
+            network(&features),
+            "network     QUIC v2, GSO up to 64, GRO, ECN"
+        );
+        (features.gso_segments, features.gro, features.ecn) = (1, false, false);
+        assert_eq!(
+            network(&features),
+            "network     QUIC v2, no GSO, no GRO, no ECN"
+        );
     }
 
     #[test]

@@ -316,3 +316,96 @@ fn server_stops_in_peace_when_asked() {
     rustix::process::kill_process(pid.expect("a process"), signal).expect("it is ours");
     assert!(child.wait().expect("it is ours").success());
 }
+
+#[test]
+fn features_in_use_are_reported() {
+    let server = Server::start(&["--tcp"]);
+    let report = server.report(&["-n", "1M", "--quic-version", "2"]);
+    let network = &report["network"];
+    assert_eq!(network["quic_version"], "2", "{report:#}");
+    assert!(network["gso_segments"].is_u64() && network["gro"].is_boolean());
+    // Loopback delivers marks.
+    assert!(
+        network["ecn"] == true || !cfg!(target_os = "linux"),
+        "{report:#}"
+    );
+    assert_eq!(report["interrupted"], false);
+
+    let report = server.report(&["-n", "1M", "--no-udp-gso"]);
+    assert_eq!(report["network"]["quic_version"], "1", "{report:#}");
+    assert_eq!(report["network"]["gso_segments"], 1, "{report:#}");
+    let report = server.report(&["-n", "1M", "--tcp"]);
+    assert!(report["network"].is_null(), "{report:#}");
+
+    let output = server.client(&["-n", "1M"]);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("network     QUIC v1, "), "{text}");
+}
+
+/// Returns true if the process has a handler for SIGTERM.
+#[cfg(target_os = "linux")]
+fn catches_sigterm(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("Linux");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a number");
+    mask & 1 << 14 != 0
+}
+
+/// The figures of an interrupted measurement cover the time until then, and both ends.
+#[cfg(target_os = "linux")]
+#[test]
+fn interrupted_measurement_reports_its_figures() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let server = Server::start(&["--tcp"]);
+    let address = server.address.to_string();
+    for flags in [
+        &["-t", "600"][..],
+        &["-t", "600", "-R", "--tcp"],
+        &["-t", "600", "--scenario", "rr"],
+        &["-t", "600", "--scenario", "handshake"],
+        &["-t", "600", "--scenario", "close"],
+    ] {
+        for (json, signal) in [(false, Signal::INT), (true, Signal::TERM)] {
+            let fixed = ["perf", "client", &address, "--insecure", "-i", "0.1"];
+            let json: &[&str] = if json { &["--json"] } else { &[] };
+            let mut child = common::courser(&[&fixed, flags, json].concat())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("the binary starts");
+            let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+            let mut text = String::new();
+            if json.is_empty() {
+                // The headline and the first interval: it runs.
+                let begin = lines
+                    .by_ref()
+                    .take(2)
+                    .map(|line| line.expect("UTF-8") + "\n");
+                text.extend(begin);
+            } else {
+                // Nothing is printed before the end. It can be interrupted while it connects, too.
+                while !catches_sigterm(child.id()) {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+            }
+            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            kill_process(pid.expect("a process"), signal).expect("it runs");
+            text.extend(lines.map(|line| line.expect("UTF-8") + "\n"));
+            let status = child.wait().expect("it ends");
+            assert_eq!(status.code(), Some(130), "{flags:?}: {text}");
+            if json.is_empty() {
+                assert!(text.contains("interrupted: "), "{flags:?}: {text}");
+                assert!(text.contains("\nserver "), "{flags:?}: {text}");
+                continue;
+            }
+            let report: serde_json::Value = serde_json::from_str(&text)
+                .unwrap_or_else(|error| panic!("{flags:?}: {error}: {text}"));
+            assert_eq!(report["interrupted"], true, "{flags:?}");
+            assert!(number(&report, "end.seconds") < 60.0, "{flags:?}");
+        }
+    }
+}
