@@ -5,6 +5,20 @@ use std::net::{Ipv6Addr, SocketAddr};
 use courser::{Algorithm, QuicVersion};
 use courser_units::parse_quantity;
 
+/// Reads an origin to announce: the scheme https, a host, and perhaps a port.
+pub(crate) fn parse_origin(text: &str) -> Result<String, String> {
+    if text.contains('*') {
+        return Err("a wildcard is no origin: give each name (RFC 6454 §6.2)".to_owned());
+    }
+    let uri = text.parse::<http::Uri>().ok();
+    let authority = uri.as_ref().and_then(http::Uri::authority);
+    let is_bare = authority.is_some_and(|authority| text == format!("https://{authority}"));
+    match is_bare && !text.contains('@') {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("an origin is https:// and a host, such as https://example.org".to_owned()),
+    }
+}
+
 /// Reads the name of a congestion control algorithm.
 pub(crate) fn parse_controller(name: &str) -> Result<Algorithm, String> {
     name.parse().map_err(|error| format!("{error}"))
@@ -87,6 +101,29 @@ mod tests {
         // An address that cannot be mistaken for one with a port.
         let full = parse_listen("2001:db8:0:0:0:0:0:80");
         assert_eq!(full.map(|address| address.port()), Ok(4433));
+    }
+
+    #[test]
+    fn origins_are_a_scheme_a_host_and_perhaps_a_port() {
+        for text in ["https://a.test", "https://a.test:8443", "https://[::1]"] {
+            assert_eq!(parse_origin(text).as_deref(), Ok(text));
+        }
+        assert_eq!(
+            parse_origin("https://A.test").as_deref(),
+            Ok("https://a.test")
+        );
+        for text in [
+            "a.test",
+            "http://a.test",
+            "https://a.test/",
+            "https://x@a.test",
+            "https://",
+        ] {
+            let error = parse_origin(text).expect_err(text);
+            assert!(error.contains("https://example.org"), "{text}: {error}");
+        }
+        let error = parse_origin("https://*.a.test").expect_err("a wildcard");
+        assert!(error.contains("wildcard"), "{error}");
     }
 
     #[test]

@@ -82,6 +82,13 @@ impl Settings {
             .or_else(|| find("*", 0))
     }
 
+    /// Returns true if the user has chosen the server of an origin.
+    pub(super) fn is_redirected(&self, origin: &Origin) -> bool {
+        let (host, port) = self.destination(origin);
+        let is_same = host == origin.host() && port == origin.port();
+        !is_same || self.is_overridden(&host, port)
+    }
+
     pub(super) fn is_overridden(&self, host: &str, port: u16) -> bool {
         self.overridden(host, port).is_some()
     }

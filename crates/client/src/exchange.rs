@@ -10,6 +10,7 @@ use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 
 use super::body::{Body, Home};
+use super::coalescing;
 use super::connect::connect;
 use super::core::Core;
 use super::early_data::wait_if_unsafe;
@@ -55,16 +56,10 @@ pub(super) async fn exchange(
                     timing.retries += 1;
                     continue;
                 }
-                if !is_misdirected(&response, &facts) {
-                    return Ok(response);
+                match refused_by(core, &response, &facts, &origin) {
+                    Some(error) => error,
+                    None => return Ok(response),
                 }
-                // RFC 7838 §6: the alternative does not serve the origin.
-                core.alt_svc().forget(&origin);
-                Error::new(
-                    ErrorKind::Protocol,
-                    "an alternative does not serve the origin",
-                )
-                .unprocessed(true)
             }
             Err(error) => {
                 if early.is_some_and(|quic| quic.early_data() == EarlyData::Rejected) {
@@ -96,6 +91,10 @@ async fn obtain(
     timing: &mut Timing,
 ) -> Result<(Established, bool), Error> {
     if let Some(established) = core.pool.take(key) {
+        return Ok((established, true));
+    }
+    if let Some(established) = coalescing::find(core, key) {
+        core.pool.share(key, &established);
         return Ok((established, true));
     }
     let guard = match core.pool.dialing(key) {
@@ -134,8 +133,29 @@ fn may_retry(error: &Error, is_reused: bool, method: &Method) -> bool {
     }
 }
 
-fn is_misdirected(response: &Response<Body>, facts: &Facts) -> bool {
-    response.status() == StatusCode::MISDIRECTED_REQUEST && facts.alternative.is_some()
+/// Returns an error if the response comes from a server, or on a connection, that is not the one of
+/// the origin and does not serve it. Takes note of it for later requests.
+fn refused_by(
+    core: &Core,
+    response: &Response<Body>,
+    facts: &Facts,
+    origin: &Origin,
+) -> Option<Error> {
+    if response.status() != StatusCode::MISDIRECTED_REQUEST {
+        return None;
+    }
+    let text = if facts.serves.is_other(origin) {
+        // RFC 8336 §2.3.
+        facts.serves.on_misdirected(origin);
+        "a connection of another origin does not serve the origin"
+    } else if facts.alternative.is_some() {
+        // RFC 7838 §6.
+        core.alt_svc().forget(origin);
+        "an alternative does not serve the origin"
+    } else {
+        return None;
+    };
+    Some(Error::new(ErrorKind::Protocol, text).unprocessed(true))
 }
 
 /// Returns the head of a request in the form that a connection requires.

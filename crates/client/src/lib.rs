@@ -28,6 +28,7 @@
 mod alt_svc;
 mod body;
 mod builder;
+mod coalescing;
 mod connect;
 mod core;
 mod early_data;
@@ -44,6 +45,7 @@ mod race;
 mod redirect;
 mod request_body;
 mod resolve;
+mod serves;
 mod timing;
 mod tls;
 mod udp_memory;

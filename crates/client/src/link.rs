@@ -8,7 +8,9 @@ use courser_http3_tokio as h3;
 use courser_quic::{Connection, EarlyData};
 use hyper::client::conn::{http1, http2};
 
+use super::origin::Origin;
 use super::request_body::RequestBody;
+use super::serves::{Serves, names};
 use super::timing::Timing;
 
 /// A connection of any protocol.
@@ -32,6 +34,8 @@ pub(super) struct Facts {
     pub(super) proxy: Proxied,
     /// `host:port` of the alternative that it leads to (RFC 7838 §5).
     pub(super) alternative: Option<Box<str>>,
+    /// The origin that it was made for, and others that it does not serve.
+    pub(super) serves: Serves,
 }
 
 /// The role of a proxy in a connection.
@@ -73,6 +77,19 @@ impl Link {
             }
             _ => None,
         }
+    }
+
+    /// Returns true if the server of the connection claims the origin, and nothing is against it.
+    pub(super) fn is_claimed_for(&self, facts: &Facts, origin: &Origin) -> bool {
+        let Self::Http3(client) = self else {
+            return false;
+        };
+        let is_plain = facts.alternative.is_none() && self.early().is_none();
+        let claims = || client.origins().unwrap_or_default();
+        is_plain
+            && self.is_usable()
+            && !facts.serves.is_misdirected(origin)
+            && claims().iter().any(|claim| names(claim, origin))
     }
 
     /// Returns another handle to a shared connection.

@@ -104,6 +104,22 @@ impl Pool {
         None
     }
 
+    /// Returns connections of other origins that may carry requests to `origin`, as far as their
+    /// servers claim.
+    pub(super) fn claiming(&self, origin: &Origin) -> Vec<Established> {
+        let state = self.lock();
+        let direct = state.places.iter().filter(|(key, _)| key.proxy.is_none());
+        let kept = direct.flat_map(|(_, place)| &place.shared);
+        let claiming = kept.filter(|kept| kept.link.is_claimed_for(&kept.facts, origin));
+        let established = claiming.filter_map(|kept| {
+            Some(Established {
+                link: kept.link.share()?,
+                facts: kept.facts.clone(),
+            })
+        });
+        established.take(MAX_CLAIMING).collect()
+    }
+
     /// Returns how to make a connection.
     pub(super) fn dialing(&self, key: &Key) -> Dialing {
         let mut state = self.lock();
@@ -217,6 +233,8 @@ impl std::fmt::Debug for Pool {
 const MAX_SHARED: usize = 3;
 /// Maximum of idle HTTP/1.1 connections over all origins: each needs a file descriptor.
 const MAX_IDLE: usize = 256;
+/// Maximum of connections whose certificates are checked for another origin.
+const MAX_CLAIMING: usize = 4;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

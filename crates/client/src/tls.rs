@@ -10,7 +10,7 @@ use courser_quic::hooks::{ClientConfigHooks, IdentityHooks};
 use courser_quic::{CertificateRequests, ClientConfig, HandshakeOffer, Identity};
 use courser_tls::rustls::client::danger::ServerCertVerifier;
 use courser_tls::rustls::client::{ClientSessionMemoryCache, Resumption};
-use courser_tls::rustls::pki_types::CertificateDer;
+use courser_tls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use courser_tls::rustls::version::{TLS12, TLS13};
 use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{QueuedKeyLog, Trust as Judge};
@@ -44,12 +44,15 @@ pub(super) struct Tls {
     pub(super) tcp: PerPort<Arc<rustls::ClientConfig>>,
     /// The configuration for proxies, which are used with HTTP/1.1 whatever the origin supports.
     pub(super) proxy: Arc<rustls::ClientConfig>,
+    /// Judges certificates for further names. `None` if all servers are trusted.
+    verifier: Option<Arc<dyn ServerCertVerifier>>,
     /// The offer of QUIC handshakes, for error messages.
     pub(super) quic_offer: HandshakeOffer,
 }
 
 impl Tls {
     pub(super) fn new(settings: &TlsSettings, version: HttpVersion) -> Result<Self, Error> {
+        let is_strict = !matches!(settings.trust, Trust::Anybody);
         let verifier = settings.trust.clone().into_verifier()?;
         let mut quic = settings.config(&verifier, &[&TLS13])?;
         quic.alpn_protocols = vec![h3::ALPN.into()];
@@ -68,7 +71,21 @@ impl Tls {
             quic: PerPort::new(ClientConfig::with_rustls(Arc::new(quic))),
             tcp: PerPort::new(Arc::new(tcp)),
             proxy: Arc::new(proxy),
+            verifier: Some(verifier).filter(|_| is_strict),
         })
+    }
+
+    /// Returns true if a certificate chain is valid for `host` now. False if every certificate is
+    /// trusted, because the claims of a server prove nothing then.
+    pub(super) fn covers(&self, chain: &[CertificateDer<'_>], host: &str) -> bool {
+        let (Some(verifier), Some((end, others))) = (&self.verifier, chain.split_first()) else {
+            return false;
+        };
+        let Ok(name) = ServerName::try_from(host) else {
+            return false;
+        };
+        let checked = verifier.verify_server_cert(end, others, &name, &[], UnixTime::now());
+        checked.is_ok()
     }
 }
 
@@ -217,7 +234,6 @@ pub(super) const HTTPS_PORT: u16 = 443;
 mod tests {
     use courser_tls::rustls::NamedGroup;
     use courser_tls::rustls::client::ClientSessionStore as _;
-    use courser_tls::rustls::pki_types::ServerName;
 
     use super::*;
 

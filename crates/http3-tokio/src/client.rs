@@ -323,6 +323,16 @@ impl Client {
         Extension(self.0.0.clone())
     }
 
+    /// Returns the origins that the server claims for this connection (RFC 9412), in the form
+    /// `https://example.org` or `https://example.org:8443`, at most 256. `None` until it has sent an
+    /// ORIGIN frame, without which the connection is for its own origin only.
+    ///
+    /// They are not verified: the certificate of the server must be valid for the name of an origin
+    /// before a request for it is sent (RFC 8336 §2.4).
+    pub fn origins(&self) -> Option<Vec<String>> {
+        self.0.origins()
+    }
+
     /// Returns true if the server accepts no more requests on this connection.
     pub fn goes_away(&self) -> bool {
         self.0.goes_away()

@@ -21,6 +21,7 @@ mod http_service;
 mod incoming;
 mod interim;
 mod on_interim;
+mod origins;
 mod outgoing;
 mod priority;
 mod respond;

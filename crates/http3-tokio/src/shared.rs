@@ -18,6 +18,7 @@ use courser_quic::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
 use super::claimed::{ExtensionFrame, Queue};
 use super::datagrams::{Delivery, Registry, UNWANTED_DATAGRAM};
 use super::failure::{Failure, var_int};
+use super::origins::Origins;
 use super::priority;
 
 /// The shared state of one connection. Its lock is taken before that of the endpoint, never after
@@ -71,6 +72,8 @@ pub(super) struct State {
     woken: Vec<Waker>,
     /// A recycled buffer for the header section of a request.
     head: Vec<u8>,
+    /// The origins that the server claims for the connection.
+    origins: Origins,
     /// The error with which we have ended the connection.
     failure: Option<http3::Error>,
 }
@@ -109,6 +112,7 @@ impl Shared {
                 owes_answers: false,
                 woken: Vec::new(),
                 head: Vec::new(),
+                origins: Origins::default(),
                 failure,
             }),
         })
@@ -220,6 +224,11 @@ impl Shared {
     /// Takes the server's settings that a session remembers.
     pub(super) fn remember(&self, settings: http3::Settings) {
         self.lock().http.remember(settings);
+    }
+
+    /// Returns what the server claims, `None` until it has sent an ORIGIN frame.
+    pub(super) fn origins(&self) -> Option<Vec<String>> {
+        self.lock().origins.get()
     }
 
     /// Closes the connection without an error.
@@ -399,7 +408,8 @@ impl State {
                     };
                     claimed.add_frame(frame, &mut self.woken)?;
                 }
-                Event::GoAway { .. } | Event::Origins(_) => {}
+                Event::Origins(origins) => self.origins.add(origins),
+                Event::GoAway { .. } => {}
             }
         }
         Ok(())

@@ -77,7 +77,11 @@ impl Order {
 
 impl Rules for Order {
     fn classify(&self, value: u64) -> FrameType {
-        self.extensions.classify(value, FrameStream::Request)
+        match self.extensions.classify(value, FrameStream::Request) {
+            // It is invalid there, and ignored (RFC 9412 §2, RFC 8336 §2.2).
+            FrameType::Origin => FrameType::Unknown,
+            frame_type => frame_type,
+        }
     }
 
     fn on_data_frame(&mut self, len: u64) {

@@ -50,6 +50,7 @@ mod handle;
 mod held;
 mod limits;
 mod listen;
+mod origins;
 mod pace;
 mod peer;
 mod phase;
@@ -124,6 +125,7 @@ where
         certificates: certificates.try_into().map_err(ConfigError::from),
         limits: Limits::default(),
         http3: h3::Config::new(courser_quic::Side::Server),
+        announces_names: false,
         transport: None,
         retry: RetryPolicy::default(),
         quic_versions: None,
@@ -153,6 +155,7 @@ pub struct Server {
     certificates: Result<Certificates, ConfigError>,
     limits: Limits,
     http3: h3::Config,
+    announces_names: bool,
     transport: Option<TransportConfig>,
     retry: RetryPolicy,
     quic_versions: Option<Vec<QuicVersion>>,
@@ -215,6 +218,17 @@ impl Server {
     /// Sets limits, compression and extensions of HTTP/3.
     pub fn config(mut self, config: h3::Config) -> Self {
         self.http3 = config;
+        self
+    }
+
+    /// Announces the names of its certificate to each HTTP/3 client, so that a client uses one
+    /// connection for several of them (ORIGIN, RFC 9412). Wildcards are not announced, and nothing is
+    /// if the certificate has only the name that the client asked for.
+    ///
+    /// Off by default. [`h3::Config::origins`] is announced to every client in any case. A server
+    /// that does not serve one of its names on each of its connections should answer with 421.
+    pub fn announce_names(mut self, is_on: bool) -> Self {
+        self.announces_names = is_on;
         self
     }
 

@@ -10,9 +10,11 @@ use courser_quic::{Connection, ConnectionError, EarlyData, Endpoint, Incoming, V
 
 use super::TooEarly;
 use super::body::Body;
+use super::certificates::Resolver;
 use super::exchange::Exchange;
 use super::gate::Gate;
 use super::limits::Limits;
+use super::origins;
 use super::peer::{Addresses, Peer, TlsFacts};
 use super::phase::{Part, Phase};
 use super::reading::{self, Reading, Sample};
@@ -24,6 +26,8 @@ use super::tally::{Open, Record, Tally};
 #[derive(Debug)]
 pub(super) struct QuicContext {
     pub(super) http3: h3::Config,
+    /// The certificates whose names are announced to their clients, if any are.
+    pub(super) named: Option<Arc<Resolver>>,
     /// The policy for requests in early data, if it is accepted.
     pub(super) early_requests: Option<TooEarly>,
     pub(super) sends_interim: bool,
@@ -109,7 +113,7 @@ async fn serve<S: HttpService<Body>>(
     let record = open.record.clone();
     let exchange = Exchange::new(service, open, limits).over_quic(context.early_requests.clone());
     let serving = h3::serve(connection.clone(), exchange)
-        .config(context.http3.clone())
+        .config(config(&connection, &context))
         .interim_responses(context.sends_interim)
         .drain(async move { part.reached(Phase::Draining).await });
     tokio::select! {
@@ -125,6 +129,18 @@ async fn serve<S: HttpService<Body>>(
             connection.close(code, b"memory is short, and requests of this connection hold most");
         }
     }
+}
+
+/// Returns the settings of HTTP/3 for a connection, with the origins of its certificate.
+fn config(connection: &Connection, context: &QuicContext) -> h3::Config {
+    let mut config = context.http3.clone();
+    if let Some(resolver) = &context.named {
+        let asked = facts(connection).server_name;
+        let names = resolver.names_for(asked.as_deref());
+        let more = origins::of_names(&names, asked.as_deref(), context.port);
+        config.origins.extend(more);
+    }
+    config
 }
 
 /// Accepts a client. Returns the connection before its handshake is complete if it has early data.

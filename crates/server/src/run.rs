@@ -57,6 +57,7 @@ pub struct Bound {
 /// The rest of a [`Server`] after its sockets were opened.
 struct Parts {
     http3: courser_http3_tokio::Config,
+    announces_names: bool,
     /// The policy for requests in early data, if it is accepted.
     early_requests: Option<super::TooEarly>,
     tcp: Arc<rustls::ServerConfig>,
@@ -119,6 +120,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     Ok(Bound {
         server: Parts {
             http3: server.http3,
+            announces_names: server.announces_names,
             early_requests,
             tcp,
             challenge,
@@ -175,11 +177,17 @@ fn with_early_data(
 ) -> ServerConfig {
     match options {
         Some(options) => config.early_data(EarlyDataOptions {
-            application: format!("{http3:?}").into_bytes(),
+            application: promises(http3),
             ..options
         }),
         None => config,
     }
+}
+
+/// Returns the settings of HTTP/3 in a form that is compared with those of the connection that a client
+/// resumes. Early data is refused if they differ (RFC 9114 §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1).
+fn promises(http3: &courser_http3_tokio::Config) -> Vec<u8> {
+    format!("{http3:?}").into_bytes()
 }
 
 /// Adds the budgets that were given. The others keep their defaults.
@@ -346,6 +354,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
         if let Some(endpoint) = door.quic {
             let context = Arc::new(QuicContext {
                 http3: server.http3.clone(),
+                named: server.announces_names.then(|| shared.resolver.clone()),
                 early_requests: server.early_requests.clone(),
                 sends_interim: server.sends_interim,
                 limits: server.limits.clone(),
@@ -394,4 +403,31 @@ fn announcement(alt_svc: super::AltSvc, port: u16) -> HeaderValue {
     let port = alt_svc.port.unwrap_or(port);
     let text = format!("h3=\":{port}\"; ma={}", alt_svc.max_age.as_secs());
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("clear"))
+}
+
+#[cfg(test)]
+mod tests {
+    use courser_http3_tokio::Config;
+    use courser_quic::Side;
+
+    use super::*;
+
+    /// RFC 9204 §3.2.3, RFC 9297 §2.1.1: early data is accepted with the same settings only.
+    #[test]
+    fn early_data_depends_on_each_setting_that_clients_remember() {
+        let changes: [fn(&mut Config); 5] = [
+            |config| config.decoder.max_table_capacity = 0,
+            |config| config.decoder.max_blocked_streams = 0,
+            |config| config.datagrams = true,
+            |config| config.extended_connect = true,
+            |config| config.limits.size /= 2,
+        ];
+        let usual = Config::new(Side::Server);
+        assert_eq!(promises(&usual), promises(&usual.clone()));
+        for (index, change) in changes.into_iter().enumerate() {
+            let mut other = usual.clone();
+            change(&mut other);
+            assert_ne!(promises(&usual), promises(&other), "change {index}");
+        }
+    }
 }

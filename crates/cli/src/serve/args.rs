@@ -9,7 +9,7 @@ use courser::{Algorithm, QuicVersion};
 use courser_services::Backend;
 use courser_units::{parse_duration, parse_quantity};
 
-use crate::values::{parse_controller, parse_listen};
+use crate::values::{parse_controller, parse_listen, parse_origin};
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -120,6 +120,13 @@ pub(crate) struct Arguments {
     /// Do not announce HTTP/3 over HTTP/2 and HTTP/1.1 (Alt-Svc)
     #[arg(long, help_heading = "Protocols")]
     pub(crate) no_alt_svc: bool,
+
+    /// Origins that HTTP/3 clients may use a connection for, such as https://example.org
+    ///
+    /// Announced with ORIGIN (RFC 9412) [default: the names of the certificate, without wildcards]. Clients
+    /// also require that the certificate is valid for them. May be given several times.
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, help_heading = "Protocols")]
+    pub(crate) origin: Vec<String>,
 
     /// Versions of QUIC, such as 1 or 2,1, the preferred one first [default: 1,2]
     ///

@@ -173,7 +173,12 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
     if !arguments.quic_version.is_empty() {
         server = server.quic_versions(arguments.quic_version.iter().copied());
     }
+    let mut http3 = courser::h3::Config::new(courser::Side::Server);
+    http3.origins.clone_from(&arguments.origin);
     let mut server = server
+        .config(http3)
+        // Names of the certificate, unless the user has listed others.
+        .announce_names(arguments.origin.is_empty())
         .transport(transport(arguments)?)
         .limits(limits(arguments))
         .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))

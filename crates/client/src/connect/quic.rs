@@ -12,6 +12,7 @@ use super::super::core::Core;
 use super::super::error::{Error, ErrorKind};
 use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
+use super::super::serves::Serves;
 
 /// Makes one attempt. `alternative` names the alternative that the address belongs to.
 pub(super) async fn attempt(
@@ -74,7 +75,8 @@ pub(super) async fn attempt(
     if let Some(early_data) = &core.early_data {
         early_data.watch(client.clone(), origin.host(), address.port());
     }
-    Ok(established(&endpoint, client, address, alternative))
+    let serves = Serves::of(origin.clone());
+    Ok(established(&endpoint, client, address, alternative, serves))
 }
 
 fn established(
@@ -82,6 +84,7 @@ fn established(
     client: h3::Client,
     remote: SocketAddr,
     alternative: Option<Box<str>>,
+    serves: Serves,
 ) -> Established {
     // The system reports local addresses of datagrams only if the socket is bound to none.
     let bound = endpoint.local_addr().ok();
@@ -104,6 +107,7 @@ fn established(
         is_resumed: handshake.is_none_or(|data| data.resumed),
         proxy: Proxied::No,
         alternative,
+        serves,
     };
     Established {
         link: Link::Http3(client),

@@ -22,6 +22,7 @@ use super::super::error::{Error, ErrorKind};
 use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
 use super::super::pool::Key;
+use super::super::serves::Serves;
 use super::socks::Socks;
 
 /// A bidirectional byte stream, with or without TLS, directly or through a proxy.
@@ -54,6 +55,7 @@ pub(super) async fn attempt(
         is_resumed: false,
         proxy: Proxied::No,
         alternative: None,
+        serves: Serves::of(key.origin.clone()),
     };
     // Requests are small and must not wait for acknowledgements. Otherwise they are only slower.
     let _ = stream.set_nodelay(true);

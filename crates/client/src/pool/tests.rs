@@ -4,6 +4,7 @@ use tokio::io::{AsyncReadExt as _, DuplexStream};
 
 use super::super::link::Proxied;
 use super::super::request_body::RequestBody;
+use super::super::serves::Serves;
 use super::*;
 
 /// Returns an HTTP/1.1 connection that waits for a request, and its server end.
@@ -23,6 +24,7 @@ async fn connection() -> (Established, DuplexStream) {
         is_resumed: false,
         proxy: Proxied::No,
         alternative: None,
+        serves: Serves::of(Origin::https("origin.test", 443)),
     };
     let established = Established {
         link: Link::Http1(send),

@@ -70,6 +70,18 @@ impl Resolver {
         Ok(true)
     }
 
+    /// Returns the names of the certificate for clients that ask for `name`. None if a custom resolver
+    /// selects it.
+    pub(crate) fn names_for(&self, name: Option<&str>) -> Vec<String> {
+        match self {
+            Self::Held(held) => {
+                let facts = CertificateFacts::of(held.load().choose(name));
+                facts.map(|facts| facts.names).unwrap_or_default()
+            }
+            Self::OfUser(_) => Vec::new(),
+        }
+    }
+
     /// Returns the facts about all certificates that can be parsed, the default one first.
     pub(crate) fn facts(&self) -> Vec<CertificateFacts> {
         match self {

@@ -2,6 +2,8 @@
 
 mod alternatives;
 mod bodies;
+#[cfg(feature = "server")]
+mod coalescing;
 #[cfg(feature = "dns")]
 mod dns;
 #[cfg(feature = "server")]

@@ -231,3 +231,16 @@ fn frames_of_the_application_follow_the_settings() {
     };
     assert_eq!(events(&mut server).last(), Some(&expected));
 }
+
+/// RFC 9412 §2: only servers send ORIGIN.
+#[test]
+fn origins_of_a_client_are_ignored() {
+    let origin = frame(frame::ORIGIN, b"\0\x0ehttps://a.test");
+    let expected = [Event::Origins(vec!["https://a.test".to_owned()])];
+    for (side, expected) in [(Side::Server, &[][..]), (Side::Client, &expected)] {
+        let mut connection = begun(side);
+        events(&mut connection);
+        assert_eq!(control(&mut connection, &origin), Ok(UniFate::Read));
+        assert_eq!(events(&mut connection), expected);
+    }
+}

@@ -81,11 +81,21 @@ fn tiny_frames_are_counted_beyond_the_ordinary_ones() {
     assert_eq!(counted(&request), (44 + 1, 7 * 300 + 80 + 11));
 }
 
-/// §7.2: CANCEL_PUSH, SETTINGS, GOAWAY, MAX_PUSH_ID, ORIGIN, PRIORITY_UPDATE, and types of HTTP/2.
+/// RFC 9412 §2, RFC 8336 §2.2: ORIGIN belongs on the control stream, and is ignored elsewhere.
+#[test]
+fn origin_frames_on_request_streams_are_ignored() {
+    let origin = frame(0x0c, b"\0\x0dhttps://a.test");
+    for reading in both(std::slice::from_ref(&origin)) {
+        let without = both(&[]).map(|reading| reading.read());
+        assert!(without.contains(&reading.read()));
+    }
+}
+
+/// §7.2: CANCEL_PUSH, SETTINGS, GOAWAY, MAX_PUSH_ID, PRIORITY_UPDATE, and types of HTTP/2.
 #[test]
 fn refuses_frames_of_other_streams() {
     let types = [
-        0x03, 0x04, 0x07, 0x0d, 0x0c, 0xf0700, 0xf0701, 0x02, 0x06, 0x08, 0x09,
+        0x03, 0x04, 0x07, 0x0d, 0xf0700, 0xf0701, 0x02, 0x06, 0x08, 0x09,
     ];
     for value in types {
         let other = frame(value, b"\0");
