@@ -66,7 +66,7 @@ Run 'courser COMMAND --help' for the flags and examples of a command.";
 pub(crate) enum PerfCommand {
     /// Run a server for 'courser perf client', quinn-perf and secnetperf
     Server(ServerArguments),
-    /// Measure throughput, requests, handshakes or closes against a perf server
+    /// Measure throughput, requests, handshakes, closes or datagrams against a perf server
     Client(Box<ClientArguments>),
 }
 
@@ -168,6 +168,8 @@ pub(crate) enum ScenarioName {
     Close,
     /// Requests and responses, one at a time
     Latency,
+    /// Datagrams, of which losses, reordering and jitter are reported
+    Datagram,
 }
 
 #[derive(Args, Debug)]
@@ -192,7 +194,7 @@ pub(crate) struct ClientArguments {
           conflicts_with = "number", help_heading = "Load")]
     pub(crate) time: Option<Duration>,
 
-    /// Stop after N bytes (1G, 64KiB), requests, handshakes or closes
+    /// Stop after N bytes (1G, 64KiB), requests, handshakes, closes or datagrams
     #[arg(short, long, value_name = "N", value_parser = parse_positive, help_heading = "Load")]
     pub(crate) number: Option<u64>,
 
@@ -205,11 +207,11 @@ pub(crate) struct ClientArguments {
     #[arg(long, value_name = "N", value_parser = parse_parallel, help_heading = "Load")]
     pub(crate) connections: Option<u64>,
 
-    /// Reverse the direction of upload or download
+    /// Reverse the direction of upload, download or datagram
     #[arg(short = 'R', long, conflicts_with = "bidir", help_heading = "Load")]
     pub(crate) reverse: bool,
 
-    /// Upload and download at the same time
+    /// Transfer in both directions at the same time
     #[arg(long, help_heading = "Load")]
     pub(crate) bidir: bool,
 
@@ -224,6 +226,16 @@ pub(crate) struct ClientArguments {
     /// Requests in flight over all connections [default: 100]
     #[arg(long, value_name = "N", value_parser = parse_parallel, help_heading = "Load")]
     pub(crate) in_flight: Option<u64>,
+
+    /// Size of a datagram, 16 to 65507 [default: 1000]
+    #[arg(long, value_name = "BYTES", value_parser = crate::values::parse_datagram_size,
+          help_heading = "Load")]
+    pub(crate) datagram_size: Option<u16>,
+
+    /// Bits of datagrams per second in each direction, such as 10M; 0 sends as fast as congestion
+    /// control allows [default: 1M]
+    #[arg(long, value_name = "BITS", value_parser = parse_quantity, help_heading = "Load")]
+    pub(crate) rate: Option<u64>,
 
     /// Send requests and responses on unidirectional streams
     #[arg(long, help_heading = "Load")]
@@ -265,9 +277,9 @@ pub(crate) struct ClientArguments {
           help_heading = "Connection")]
     pub(crate) connect_timeout: Duration,
 
-    /// Move the QUIC connections to a new socket at this interval
-    #[arg(long, value_name = "SECONDS", value_parser = parse_duration, conflicts_with = "tcp",
-          help_heading = "Connection")]
+    /// Move the QUIC connections to a new socket at this interval, and report the moves and stalls
+    #[arg(long, visible_alias = "migrate-every", value_name = "SECONDS", value_parser = parse_duration,
+          conflicts_with = "tcp", help_heading = "Connection")]
     pub(crate) rebind_every: Option<Duration>,
 
     #[command(flatten)]
@@ -287,6 +299,8 @@ Examples:
       Upload on 4 streams for 5 seconds and report every second
   courser perf client 127.0.0.1:4433 --insecure -s rr --in-flight 100
       Measure requests per second and latency with 100 in flight
+  courser perf client 127.0.0.1:4433 --insecure -s datagram --rate 10M --bidir
+      Send datagrams both ways at 10 Mbit/s and count those that are lost
   courser perf client 127.0.0.1:4433 --insecure --tcp
       Upload over TLS on TCP, for comparison (needs 'perf server --tcp')
 

@@ -93,6 +93,7 @@ lost!(
     courser::ReadToEndError,
     courser::ClosedStream,
     courser::ConfigError,
+    courser::SendDatagramError,
     courser::ConnectError
 );
 

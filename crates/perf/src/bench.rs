@@ -10,7 +10,10 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
-use crate::meter::{Amount, Interval, Latency, Meter, Watch, Watched};
+use crate::datagram::Datagrams;
+use crate::latency::Latency;
+use crate::meter::{Amount, Interval, Meter, Watch, Watched};
+use crate::moves::MovesReport;
 use crate::network::Network;
 use crate::remote::Remote;
 use crate::session::{Handshake, Session};
@@ -43,7 +46,7 @@ pub struct Outcome {
     pub sent: u64,
     /// Bytes received by the client.
     pub received: u64,
-    /// Requests, handshakes or closes.
+    /// Requests, handshakes, datagrams or closes.
     pub count: u64,
     /// Distribution of the time that each took.
     pub latency: Option<Latency>,
@@ -57,6 +60,10 @@ pub struct Outcome {
     pub resumed: Option<u64>,
     /// Requests that the server has answered in early data.
     pub early_accepted: Option<u64>,
+    /// Datagrams that were sent, received and lost.
+    pub datagrams: Option<Datagrams>,
+    /// Moves of the connections, if they were moved.
+    pub moves: Option<MovesReport>,
     /// The cost at the client.
     pub client: Side,
     /// The cost at the server; `None` when the server is not courser.
@@ -70,7 +77,7 @@ pub struct Side {
     pub cpu_seconds: f64,
     /// CPU time for each 10^9 bytes.
     pub cpu_seconds_per_gb: Option<f64>,
-    /// CPU time in microseconds for each request, handshake or close.
+    /// CPU time in microseconds for each request, handshake, datagram or close.
     pub cpu_us_each: Option<f64>,
     /// Datagrams sent in one system call.
     pub datagrams_per_send_call: Option<f64>,
@@ -193,6 +200,8 @@ impl<'a> Bench<'a> {
             network,
             resumed: None,
             early_accepted: None,
+            datagrams: None,
+            moves: meter.moves(),
             client,
             server,
         }

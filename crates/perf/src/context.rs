@@ -3,6 +3,7 @@
 use courser_measure::CpuClock;
 
 use crate::counters::ServerReport;
+use crate::datagram;
 use crate::event::Events;
 
 /// State that all connections of a server share.
@@ -20,6 +21,7 @@ impl Context {
         ServerReport {
             courser: env!("CARGO_PKG_VERSION").to_owned(),
             cpu_seconds: self.clock.seconds(),
+            datagrams: datagram::VERSION,
             ..ServerReport::default()
         }
     }

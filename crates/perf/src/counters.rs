@@ -186,6 +186,8 @@ pub(crate) struct ServerReport {
     pub(crate) io: IoCounters,
     /// The connection of the request; `None` over TCP.
     pub(crate) connection: Option<ConnectionCounters>,
+    /// The version of datagram measurements that the server supports; 0 of a server without them.
+    pub(crate) datagrams: u32,
 }
 
 impl ServerReport {
@@ -222,6 +224,7 @@ mod tests {
                 connections: 1,
                 ..Default::default()
             }),
+            datagrams: 1,
         };
         let json = report.to_json();
         assert!(json.starts_with(REPORT_START));
@@ -231,7 +234,7 @@ mod tests {
     #[test]
     fn unknown_and_missing_fields_of_other_versions_are_no_error() {
         let report = ServerReport::parse(b"{\"courser\":\"9\",\"new\":[1]}").expect("readable");
-        assert_eq!(report.courser, "9");
+        assert_eq!((report.courser.as_str(), report.datagrams), ("9", 0));
         assert_eq!(ServerReport::parse(b"{\"courser\":"), None);
         assert_eq!(ServerReport::parse(b"cccc"), None);
     }

@@ -7,7 +7,8 @@
 //!
 //! The protocol is that of quinn-perf, secnetperf and s2n-quic's perf: the first 8 bytes of a stream are the
 //! length of the response that the client wants. One length that no client asks for is a request for the
-//! server's counters; other servers are measured without them.
+//! server's counters; other servers are measured without them. Another one begins a measurement of datagrams, which
+//! needs a server of the same version.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -59,11 +60,14 @@ mod bench;
 mod comparison;
 mod context;
 mod counters;
+mod datagram;
 mod event;
+mod latency;
 mod link;
 mod loopback;
 mod measure;
 mod meter;
+mod moves;
 mod network;
 mod plan;
 mod quic;
@@ -71,6 +75,7 @@ mod remote;
 mod report;
 mod scenario_bulk;
 mod scenario_close;
+mod scenario_datagram;
 mod scenario_handshake;
 mod scenario_rr;
 mod server;
@@ -82,10 +87,13 @@ mod wire;
 pub use self::bench::{Outcome, Side};
 pub use self::comparison::{Both, Comparison};
 pub use self::counters::{ConnectionCounters, IoCounters};
+pub use self::datagram::{DatagramFlow, Datagrams};
 pub use self::event::{Event, Moved};
+pub use self::latency::Latency;
 pub use self::loopback::Loopback;
 pub use self::measure::{measure, reachable};
-pub use self::meter::{Amount, Interval, Latency, Watch};
+pub use self::meter::{Amount, Interval, Watch};
+pub use self::moves::MovesReport;
 pub use self::network::Network;
 pub use self::plan::{Direction, Plan, Scenario};
 pub use self::remote::{Over, Remote};

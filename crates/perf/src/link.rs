@@ -1,5 +1,6 @@
 //! One interface for QUIC and TLS over TCP, so that each scenario is written once.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::{Connection, EarlyData};
@@ -8,6 +9,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::meter::Meter;
+use crate::moves::Moves;
 use crate::network::Network;
 use crate::quic::{self, QuicConnector};
 use crate::remote::{Over, Remote};
@@ -51,6 +53,14 @@ impl Connector {
         match self {
             Self::Quic(connector) => connector.connect(remote).await.map(Link::Quic),
             Self::Tcp(connector) => connector.connect(remote).await.map(Link::Tcp),
+        }
+    }
+
+    /// Returns the moves of the connections, if they are moved.
+    pub(crate) fn moves(&self) -> Option<Arc<Moves>> {
+        match self {
+            Self::Quic(connector) => connector.moves(),
+            Self::Tcp(_) => None,
         }
     }
 

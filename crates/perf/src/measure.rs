@@ -8,7 +8,7 @@ use crate::meter::Watch;
 use crate::plan::{Plan, Scenario};
 use crate::remote::Remote;
 use crate::scenario_rr::{self, Shape};
-use crate::{scenario_bulk, scenario_close, scenario_handshake};
+use crate::{datagram, scenario_bulk, scenario_close, scenario_datagram, scenario_handshake};
 
 /// Runs one scenario against a server.
 ///
@@ -57,6 +57,19 @@ pub async fn measure(remote: &Remote, plan: &Plan, watch: Watch<'_>) -> Result<O
             resume,
             early_data,
         } => scenario_handshake::run(&mut bench, parallel, (resume, early_data)).await,
+        Scenario::Datagram {
+            direction,
+            size,
+            rate,
+        } => {
+            let shape = datagram::Shape {
+                direction,
+                size,
+                rate,
+                amount: plan.amount,
+            };
+            scenario_datagram::run(&mut bench, shape).await
+        }
         Scenario::Close => scenario_close::run(&mut bench).await,
     };
     bench.close().await;

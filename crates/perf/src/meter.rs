@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use courser_base::Mutex;
 use courser_measure::Failure;
-use courser_units::{bits_per_second, ratio, to_f64};
+use courser_units::{bits_per_second, ratio};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::counters::ConnectionCounters;
+use crate::latency::{Latency, histogram_of_times};
+use crate::moves::{Moves, MovesReport, Way};
 
 /// Counters that all tasks of a measurement share.
 #[derive(Debug)]
@@ -21,26 +23,48 @@ pub(crate) struct Meter {
     received: AtomicU64,
     count: AtomicU64,
     latency: Mutex<Histogram<u64>>,
+    /// Moves of the connections, if they are moved.
+    moves: Option<Arc<Moves>>,
 }
 
 impl Meter {
     pub(crate) fn new() -> Arc<Self> {
-        let latency = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
-            .expect("the bounds are constants in range");
+        Self::following(None)
+    }
+
+    /// Begins a measurement whose connections move.
+    pub(crate) fn following(moves: Option<Arc<Moves>>) -> Arc<Self> {
+        if let Some(moves) = &moves {
+            moves.begin();
+        }
         Arc::new(Self {
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             count: AtomicU64::new(0),
-            latency: Mutex::new(latency),
+            latency: Mutex::new(histogram_of_times()),
+            moves,
         })
     }
 
     pub(crate) fn on_sent(&self, bytes: usize) {
         self.sent.fetch_add(bytes as u64, Relaxed);
+        self.note(Way::Sent);
     }
 
     pub(crate) fn on_received(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Relaxed);
+        self.note(Way::Received);
+    }
+
+    fn note(&self, way: Way) {
+        if let Some(moves) = &self.moves {
+            moves.on_bytes(way, Instant::now());
+        }
+    }
+
+    /// Returns the moves of the connections, if they are moved.
+    pub(crate) fn moves(&self) -> Option<MovesReport> {
+        Some(self.moves.as_ref()?.report(Instant::now()))
     }
 
     /// Counts a request, handshake or close and the time that it took.
@@ -48,6 +72,18 @@ impl Meter {
         self.count.fetch_add(1, Relaxed);
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.latency.lock().saturating_record(nanos);
+    }
+
+    /// Counts a datagram that was sent.
+    pub(crate) fn on_datagram_sent(&self, bytes: usize) {
+        self.on_sent(bytes);
+        self.count.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a datagram that was received.
+    pub(crate) fn on_datagram_received(&self, bytes: usize) {
+        self.on_received(bytes);
+        self.count.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn sent(&self) -> u64 {
@@ -69,46 +105,12 @@ impl Meter {
     }
 }
 
-/// The distribution of a time, in microseconds.
-#[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
-pub struct Latency {
-    /// The shortest.
-    pub min_us: f64,
-    /// The mean.
-    pub mean_us: f64,
-    /// The median.
-    pub p50_us: f64,
-    /// The 90th percentile.
-    pub p90_us: f64,
-    /// The 99th percentile.
-    pub p99_us: f64,
-    /// The 99.9th percentile.
-    pub p999_us: f64,
-    /// The longest.
-    pub max_us: f64,
-}
-
-impl From<&Histogram<u64>> for Latency {
-    fn from(nanos: &Histogram<u64>) -> Self {
-        let at = |quantile| to_f64(nanos.value_at_quantile(quantile)) / 1e3;
-        Self {
-            min_us: to_f64(nanos.min()) / 1e3,
-            mean_us: nanos.mean() / 1e3,
-            p50_us: at(0.5),
-            p90_us: at(0.9),
-            p99_us: at(0.99),
-            p999_us: at(0.999),
-            max_us: to_f64(nanos.max()) / 1e3,
-        }
-    }
-}
-
 /// The end of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Amount {
     /// The measurement takes this long.
     Time(Duration),
-    /// The measurement ends after this many bytes, requests, handshakes or closes.
+    /// The measurement ends after this many bytes, requests, handshakes, datagrams of a direction or closes.
     Number(u64),
 }
 
@@ -125,7 +127,7 @@ pub struct Interval {
     pub received_bytes: u64,
     /// Bits per second, both directions together.
     pub bits_per_second: f64,
-    /// Requests, handshakes or closes.
+    /// Requests, handshakes, datagrams or closes.
     pub count: u64,
     /// Packets declared lost.
     pub packets_lost: Option<u64>,
@@ -292,7 +294,12 @@ fn share_done(meter: &Meter, amount: Amount, elapsed: Duration) -> f64 {
     match amount {
         Amount::Time(time) => elapsed.as_secs_f64() / time.as_secs_f64(),
         Amount::Number(number) => {
-            let done = meter.sent().max(meter.received()).max(meter.count());
+            let bytes = meter.sent().max(meter.received());
+            let done = if meter.count() > 0 {
+                meter.count()
+            } else {
+                bytes
+            };
             ratio(done, number).unwrap_or(1.0)
         }
     }
@@ -300,12 +307,6 @@ fn share_done(meter: &Meter, amount: Amount, elapsed: Duration) -> f64 {
 
 /// The time between two reports of progress.
 const TICK: Duration = Duration::from_millis(100);
-
-/// The longest time that is recorded, a minute; longer times count as this.
-const LONGEST_NS: u64 = 60_000_000_000;
-
-/// Significant digits of latencies.
-const DIGITS: u8 = 3;
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::meter::Amount;
 
@@ -61,12 +61,22 @@ pub enum Scenario {
         /// Sends a request of one byte in early data (0-RTT), and measures the time until its response.
         early_data: bool,
     },
+    /// Datagrams, which may be lost.
+    Datagram {
+        /// The direction.
+        direction: Direction,
+        /// Bytes of a datagram.
+        size: u16,
+        /// Bits of content per second in each direction; `None` sends as fast as congestion control
+        /// allows.
+        rate: Option<u64>,
+    },
     /// Connections, closed one after the other.
     Close,
 }
 
 /// The direction of bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// From the client to the server.
@@ -96,16 +106,18 @@ impl Scenario {
             Self::Rr { .. } => "rr",
             Self::Latency { .. } => "latency",
             Self::Handshake { .. } => "handshake",
+            Self::Datagram { .. } => "datagram",
             Self::Close => "close",
         }
     }
 
-    /// Returns what is counted: bytes, requests, handshakes or closes.
+    /// Returns what is counted: bytes, requests, handshakes, datagrams or closes.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Bulk { .. } => "bytes",
             Self::Rr { .. } | Self::Latency { .. } => "requests",
             Self::Handshake { .. } => "handshakes",
+            Self::Datagram { .. } => "datagrams",
             Self::Close => "closes",
         }
     }

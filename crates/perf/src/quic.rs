@@ -1,6 +1,7 @@
 //! The client over QUIC.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::counters::{IoCounters, ServerReport};
 use crate::meter::Meter;
+use crate::moves::Moves;
 use crate::network::Network;
 use crate::remote::Remote;
 use crate::transfer::Until;
@@ -25,7 +27,8 @@ pub(crate) struct QuicConnector {
     /// True if connections can be used before their handshakes are complete.
     is_early: bool,
     /// Moves the connections from socket to socket.
-    moves: Option<JoinHandle<()>>,
+    mover: Option<JoinHandle<()>>,
+    moves: Option<Arc<Moves>>,
 }
 
 impl QuicConnector {
@@ -34,13 +37,16 @@ impl QuicConnector {
         let endpoint = Endpoint::client(local)
             .map_err(|error| Failure::new(format!("cannot open a socket: {error}")))?;
         endpoint.set_segmentation_offload(remote.segmentation_offload);
-        let moves = remote
-            .rebind_every
-            .map(|pause| tokio::spawn(rebind_every(pause, endpoint.clone(), local)));
+        let moves = remote.rebind_every.map(|_| Arc::new(Moves::new()));
+        let mover = remote.rebind_every.zip(moves.clone());
+        let mover = mover.map(|(pause, moves)| {
+            tokio::spawn(rebind_every(pause, endpoint.clone(), local, moves))
+        });
         Ok(Self {
             endpoint,
             config,
             is_early: false,
+            mover,
             moves,
         })
     }
@@ -73,6 +79,11 @@ impl QuicConnector {
         Network::new(&self.endpoint, connection, is_segmenting)
     }
 
+    /// Returns the moves of the connections, if they are moved.
+    pub(crate) fn moves(&self) -> Option<Arc<Moves>> {
+        self.moves.clone()
+    }
+
     pub(crate) fn io(&self) -> IoCounters {
         IoCounters::of_endpoint(&self.endpoint)
     }
@@ -85,8 +96,8 @@ impl QuicConnector {
 
 impl Drop for QuicConnector {
     fn drop(&mut self) {
-        if let Some(moves) = &self.moves {
-            moves.abort();
+        if let Some(mover) = &self.mover {
+            mover.abort();
         }
     }
 }
@@ -109,13 +120,16 @@ pub(crate) async fn complete(connection: &Connection) -> Result<EarlyData, Failu
 }
 
 /// Moves all connections of an endpoint to a new socket again and again.
-async fn rebind_every(pause: Duration, endpoint: Endpoint, local: SocketAddr) {
+async fn rebind_every(pause: Duration, endpoint: Endpoint, local: SocketAddr, moves: Arc<Moves>) {
     let mut ticks = tokio::time::interval(pause);
     ticks.tick().await;
     loop {
         ticks.tick().await;
         // Without another socket the connections stay on theirs.
-        let _ = endpoint.rebind_to(local);
+        match endpoint.rebind_to(local) {
+            Ok(()) => moves.on_move(Instant::now()),
+            Err(_) => moves.on_failure(),
+        }
     }
 }
 

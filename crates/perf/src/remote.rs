@@ -14,7 +14,7 @@ use courser_measure::target::transport;
 use courser_measure::{Cause, CpuClock, Failure, Peer};
 use rustls::client::Resumption;
 
-use crate::wire::MAX_STREAMS;
+use crate::wire::{DATAGRAM_BYTES, DATAGRAMS, MAX_STREAMS};
 
 /// A server, and how a client connects to it.
 #[derive(Clone, Debug)]
@@ -82,6 +82,8 @@ impl Remote {
         let transport = TransportConfig {
             handshake_timeout: self.connect_timeout,
             max_uni_streams: MAX_STREAMS,
+            datagram_receive_queue: DATAGRAMS,
+            datagram_receive_buffer_size: Some(DATAGRAM_BYTES),
             sinks: self.sinks.clone(),
             ..transport(self.congestion, self.mtu)
         };

@@ -4,7 +4,10 @@ use courser_units::{bits_per_second, to_f64};
 use serde::Serialize;
 
 use crate::bench::{Outcome, Side};
-use crate::meter::{Amount, Interval, Latency};
+use crate::datagram::Datagrams;
+use crate::latency::Latency;
+use crate::meter::{Amount, Interval};
+use crate::moves::MovesReport;
 use crate::network::Network;
 use crate::plan::{Direction, Plan, Scenario};
 use crate::remote::Remote;
@@ -79,10 +82,10 @@ pub struct End {
     /// CPU time in percent of one core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_utilization_percent: Option<CpuUtilization>,
-    /// Requests, handshakes or closes.
+    /// Requests, handshakes, datagrams of both directions or closes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Requests, handshakes or closes per second.
+    /// The same per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
     /// Handshakes that resumed a session.
@@ -91,6 +94,12 @@ pub struct End {
     /// Requests that the server has answered in early data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub early_accepted: Option<u64>,
+    /// Datagrams that were sent, received and lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<Datagrams>,
+    /// Moves of the connections to other sockets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moves: Option<MovesReport>,
     /// Distribution of the time that each took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
@@ -189,6 +198,8 @@ impl End {
             per_second: counts.then(|| to_f64(outcome.count) / seconds.max(1e-9)),
             resumed: outcome.resumed,
             early_accepted: outcome.early_accepted,
+            datagrams: outcome.datagrams,
+            moves: outcome.moves,
             latency: outcome.latency,
         }
     }

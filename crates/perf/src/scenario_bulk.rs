@@ -25,7 +25,7 @@ pub(crate) async fn run(
     let lanes = session
         .lanes(bench.remote, if both { 2 * count } else { count })
         .await?;
-    let meter = Meter::new();
+    let meter = session.meter();
     let mark = bench.mark(session.io()).await;
     let deadline = Instant::now();
     let tasks = lanes.into_iter().zip(0..).map(|(lane, index)| {

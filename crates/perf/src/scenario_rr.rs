@@ -30,7 +30,7 @@ pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, 
     let mut session = Session::open(bench.remote, shape.connections).await?;
     let lanes = session.lanes(bench.remote, shape.in_flight).await?;
     let request = Arc::new(Request::new(shape.request_size, shape.response_size));
-    let meter = Meter::new();
+    let meter = session.meter();
     let mark = bench.mark(session.io()).await;
     let quota = Quota::new(bench.amount);
     let waiting = Arc::new(Waiting::default());

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use courser::{
     BindError, Connection, ConnectionError, EarlyData, EarlyDataOptions, Endpoint, Incoming,
     QuicVersion, RecvStream, SendStream, ServerConfig, TransportConfig,
@@ -14,10 +14,11 @@ use courser_measure::{CpuClock, Failure};
 
 use crate::context::Context;
 use crate::counters::{IoCounters, ServerReport};
+use crate::datagram::{self, DATAGRAM_REQUEST};
 use crate::event::{Event, Events, Moved};
 use crate::quic::send_filler;
 use crate::tcp::TcpServer;
-use crate::wire::{HeaderReader, MAX_STREAMS, PROTOCOL, REPORT_REQUEST};
+use crate::wire::{DATAGRAM_BYTES, DATAGRAMS, HeaderReader, MAX_STREAMS, PROTOCOL, REPORT_REQUEST};
 
 /// The settings of a server.
 #[derive(Debug)]
@@ -62,6 +63,8 @@ impl Server {
         let transport = TransportConfig {
             max_bidi_streams: MAX_STREAMS,
             max_uni_streams: MAX_STREAMS,
+            datagram_receive_queue: DATAGRAMS,
+            datagram_receive_buffer_size: Some(DATAGRAM_BYTES),
             ..options.transport
         };
         let mut config = ServerConfig::with_rustls(tls.clone()).transport_config(transport);
@@ -165,6 +168,7 @@ async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
         endpoint,
         context,
         moved: Tally::default(),
+        measures_datagrams: AtomicBool::new(false),
     });
     let uni = tokio::spawn(serve_uni(client.clone()));
     while let Ok((send, receive)) = client.connection.accept_bi().await {
@@ -209,6 +213,17 @@ struct Client {
     endpoint: Endpoint,
     context: Arc<Context>,
     moved: Tally,
+    /// A measurement of datagrams runs on the connection.
+    measures_datagrams: AtomicBool,
+}
+
+/// A request of a client.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Request {
+    /// A response of this length, or `None` if the request has ended before its header.
+    Bytes(Option<u64>),
+    /// Datagrams, with the bytes that follow the header.
+    Datagrams(Bytes),
 }
 
 #[derive(Debug, Default)]
@@ -237,8 +252,14 @@ impl<E: std::error::Error> From<E> for Refused {
 }
 
 impl Client {
-    async fn answer(&self, mut send: SendStream, receive: RecvStream) -> Result<(), Refused> {
-        match self.read_request(receive).await? {
+    async fn answer(&self, mut send: SendStream, mut receive: RecvStream) -> Result<(), Refused> {
+        let wanted = match self.read_request(&mut receive).await? {
+            Request::Bytes(wanted) => wanted,
+            Request::Datagrams(start) => {
+                return self.measure_datagrams((send, receive), &start).await;
+            }
+        };
+        match wanted {
             Some(REPORT_REQUEST) => send.write_all(&self.report().to_json()).await?,
             Some(wanted) => self.respond(&mut send, wanted).await?,
             None => {
@@ -249,8 +270,30 @@ impl Client {
         Ok(send.finish()?)
     }
 
-    async fn answer_uni(&self, receive: RecvStream) -> Result<(), Refused> {
-        let Some(wanted) = self.read_request(receive).await? else {
+    /// Measures datagrams, once at a time on a connection.
+    async fn measure_datagrams(
+        &self,
+        streams: (SendStream, RecvStream),
+        start: &[u8],
+    ) -> Result<(), Refused> {
+        if self.measures_datagrams.swap(true, Relaxed) {
+            let (mut send, _) = streams;
+            send.reset(BUSY.into())?;
+            return Err(Refused("datagrams are being measured".to_owned()));
+        }
+        let count = |tally: &AtomicU64, size: usize| {
+            tally.fetch_add(size as u64, Relaxed);
+        };
+        let on_sent = |size| count(&self.moved.sent, size);
+        let on_received = |size| count(&self.moved.received, size);
+        let counts = (on_sent, on_received);
+        let result = datagram::serve(&self.connection, streams, start, counts).await;
+        self.measures_datagrams.store(false, Relaxed);
+        Ok(result?)
+    }
+
+    async fn answer_uni(&self, mut receive: RecvStream) -> Result<(), Refused> {
+        let Request::Bytes(Some(wanted)) = self.read_request(&mut receive).await? else {
             return Err(Refused("a request without a header".to_owned()));
         };
         let mut send = self.connection.open_uni().await?;
@@ -258,25 +301,28 @@ impl Client {
         Ok(send.finish()?)
     }
 
-    /// Reads a request to its end and returns the requested length, or `None` if the request ends before
-    /// its header.
-    async fn read_request(
-        &self,
-        mut receive: RecvStream,
-    ) -> Result<Option<u64>, courser::ReadError> {
+    /// Reads a request to its end, or one for datagrams to the end of its header.
+    async fn read_request(&self, receive: &mut RecvStream) -> Result<Request, courser::ReadError> {
         let mut header = HeaderReader::default();
         let mut chunks = [const { Bytes::new() }; CHUNKS_AT_ONCE];
         while let Some(count) = receive.read_chunks(&mut chunks).await? {
             let mut received = 0;
+            let mut start = BytesMut::new();
             for chunk in &mut chunks[..count] {
-                header.on_bytes(chunk);
+                let used = header.on_bytes(chunk);
+                if header.wanted() == Some(DATAGRAM_REQUEST) {
+                    start.extend_from_slice(&chunk[used..]);
+                }
                 received += chunk.len() as u64;
                 // Frees the buffer for bytes that arrive meanwhile.
                 *chunk = Bytes::new();
             }
             self.moved.received.fetch_add(received, Relaxed);
+            if header.wanted() == Some(DATAGRAM_REQUEST) {
+                return Ok(Request::Datagrams(start.freeze()));
+            }
         }
-        Ok(header.wanted())
+        Ok(Request::Bytes(header.wanted()))
     }
 
     async fn respond(&self, send: &mut SendStream, wanted: u64) -> Result<(), courser::WriteError> {
@@ -315,5 +361,8 @@ const CHUNKS_AT_ONCE: usize = 16;
 
 /// Application error code: a stream ended before its header was complete.
 const NO_HEADER: u32 = 1;
+
+/// Application error code: datagrams are measured on the connection already.
+const BUSY: u32 = 2;
 
 const PORT_TRIES: u32 = 10;

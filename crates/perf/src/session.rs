@@ -1,5 +1,6 @@
 //! The connections that a measurement uses.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser_measure::Failure;
@@ -7,6 +8,7 @@ use serde::Serialize;
 
 use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::link::{Connector, Link};
+use crate::meter::Meter;
 use crate::network::Network;
 use crate::remote::Remote;
 use crate::transfer::Agreed;
@@ -81,6 +83,11 @@ impl Session {
     /// Returns the features that the first connection uses; `None` over TCP.
     pub(crate) fn network(&self, is_segmenting: bool) -> Option<Network> {
         self.connector.network(self.links.first()?, is_segmenting)
+    }
+
+    /// Begins to count what the connections do.
+    pub(crate) fn meter(&self) -> Arc<Meter> {
+        Meter::following(self.connector.moves())
     }
 
     pub(crate) fn io(&self) -> IoCounters {

@@ -5,7 +5,8 @@
 //! ends its side. Requests on unidirectional streams are answered on streams of the server. quinn-perf,
 //! secnetperf and s2n-quic's perf have this much in common.
 //!
-//! One length that no client asks for is an extension: it requests the server's counters as JSON.
+//! One length that no client asks for is an extension: it requests the server's counters as JSON. Another one
+//! begins a measurement of datagrams.
 
 use bytes::Bytes;
 
@@ -38,6 +39,12 @@ pub(crate) const CHUNK: usize = 62_000;
 /// Streams that a client may have open: well above the number that measurements keep in flight, since a
 /// stream counts until its end is acknowledged.
 pub(crate) const MAX_STREAMS: u64 = 65_536;
+
+/// Received datagrams that may wait to be read: what several turns of the driver receive.
+pub(crate) const DATAGRAMS: usize = 1024;
+
+/// Bytes of received datagrams that may wait to be read.
+pub(crate) const DATAGRAM_BYTES: usize = 2 << 20;
 
 static FILLER: [u8; CHUNK] = [b'c'; CHUNK];
 
@@ -86,11 +93,12 @@ pub(crate) struct HeaderReader {
 }
 
 impl HeaderReader {
-    /// Reads the bytes of the header from the front of `piece`.
-    pub(crate) fn on_bytes(&mut self, piece: &[u8]) {
+    /// Reads the bytes of the header from the front of `piece` and returns their number.
+    pub(crate) fn on_bytes(&mut self, piece: &[u8]) -> usize {
         let wanted = (HEADER - self.filled).min(piece.len());
         self.bytes[self.filled..self.filled + wanted].copy_from_slice(&piece[..wanted]);
         self.filled += wanted;
+        wanted
     }
 
     /// Returns the requested length of the response, once the header is complete.
@@ -121,9 +129,9 @@ mod tests {
         let mut header = HeaderReader::default();
         for byte in 513_u64.to_be_bytes() {
             assert_eq!(header.wanted(), None);
-            header.on_bytes(&[byte]);
+            assert_eq!(header.on_bytes(&[byte]), 1);
         }
-        header.on_bytes(b"and what follows");
+        assert_eq!(header.on_bytes(b"and what follows"), 0);
         assert_eq!(header.wanted(), Some(513));
     }
 
@@ -131,5 +139,6 @@ mod tests {
     fn report_is_not_asked_for_with_a_length_that_others_use() {
         assert_ne!(REPORT_REQUEST, u64::MAX);
         assert_ne!(REPORT_REQUEST, ENDLESS);
+        assert_ne!(REPORT_REQUEST, crate::datagram::DATAGRAM_REQUEST);
     }
 }

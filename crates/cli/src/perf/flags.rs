@@ -61,16 +61,29 @@ fn scenario(arguments: &ClientArguments) -> Scenario {
             resume: arguments.resume || arguments.early_data,
             early_data: arguments.early_data,
         },
+        (ScenarioName::Datagram, is_reversed) => Scenario::Datagram {
+            direction: match (arguments.bidir, is_reversed) {
+                (true, _) => Direction::Both,
+                (false, true) => Direction::Download,
+                (false, false) => Direction::Upload,
+            },
+            size: arguments.datagram_size.unwrap_or(DEFAULT_DATAGRAM),
+            rate: Some(arguments.rate.unwrap_or(DEFAULT_RATE)).filter(|rate| *rate > 0),
+        },
         (ScenarioName::Close, _) => Scenario::Close,
     }
 }
 
 /// Refuses flags without an effect in the scenario, which are misunderstandings.
 fn refuse_what_has_no_meaning(arguments: &ClientArguments) -> Result<(), Failure> {
-    use ScenarioName::{Download, Handshake, Latency, Rr, Upload};
-    let given: [(&str, bool, &[ScenarioName]); 10] = [
-        ("--reverse", arguments.reverse, &[Upload, Download]),
-        ("--bidir", arguments.bidir, &[Upload, Download]),
+    use ScenarioName::{Datagram, Download, Handshake, Latency, Rr, Upload};
+    let given: [(&str, bool, &[ScenarioName]); 12] = [
+        (
+            "--reverse",
+            arguments.reverse,
+            &[Upload, Download, Datagram],
+        ),
+        ("--bidir", arguments.bidir, &[Upload, Download, Datagram]),
         (
             "--parallel",
             arguments.parallel.is_some(),
@@ -95,6 +108,12 @@ fn refuse_what_has_no_meaning(arguments: &ClientArguments) -> Result<(), Failure
         ("--uni", arguments.uni, &[Rr, Latency]),
         ("--resume", arguments.resume, &[Handshake]),
         ("--early-data", arguments.early_data, &[Handshake]),
+        (
+            "--datagram-size",
+            arguments.datagram_size.is_some(),
+            &[Datagram],
+        ),
+        ("--rate", arguments.rate.is_some(), &[Datagram]),
     ];
     for (flag, is_given, scenarios) in given {
         if is_given && !scenarios.contains(&arguments.scenario) {
@@ -114,6 +133,11 @@ fn refuse_what_has_no_meaning(arguments: &ClientArguments) -> Result<(), Failure
             "--uni cannot be used with --tcp: TCP has no streams",
         ));
     }
+    if arguments.scenario == Datagram && arguments.tcp {
+        return Err(Failure::new(
+            "--scenario datagram cannot be used with --tcp: TCP has no datagrams",
+        ));
+    }
     Ok(())
 }
 
@@ -123,6 +147,12 @@ const DEFAULT_TIME: Duration = Duration::from_secs(10);
 const DEFAULT_REQUEST: u64 = 512;
 const DEFAULT_RESPONSE: u64 = 4000;
 const DEFAULT_IN_FLIGHT: u64 = 100;
+
+/// The rate of iperf3 over UDP, in bits per second.
+const DEFAULT_RATE: u64 = 1_000_000;
+
+/// A size that fits into the smallest packets.
+const DEFAULT_DATAGRAM: u16 = 1000;
 
 #[cfg(test)]
 mod tests {
@@ -164,6 +194,30 @@ mod tests {
             "--parallel cannot be used with --scenario close, only with upload, download, handshake"
         );
         assert!(plan_of(&["--scenario", "rr", "--uni", "--tcp"]).is_err());
+    }
+
+    #[test]
+    fn datagrams_have_a_size_a_rate_and_directions() {
+        let datagram = |more: &[&str]| {
+            let all = [&["--scenario", "datagram"], more].concat();
+            plan_of(&all).map(|plan| plan.scenario)
+        };
+        let scenario = |direction, size, rate| Scenario::Datagram {
+            direction,
+            size,
+            rate,
+        };
+        let usual = scenario(Direction::Upload, 1000, Some(1_000_000));
+        assert_eq!(datagram(&[]).expect("valid"), usual);
+        let fast = datagram(&["-R", "--datagram-size", "64", "--rate", "0"]);
+        assert_eq!(
+            fast.expect("valid"),
+            scenario(Direction::Download, 64, None)
+        );
+        let both = datagram(&["--bidir", "--rate", "10M"]).expect("valid");
+        assert_eq!(both, scenario(Direction::Both, 1000, Some(10_000_000)));
+        assert!(datagram(&["--tcp"]).is_err());
+        assert!(plan_of(&["--rate", "1M"]).is_err());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The report of a client, for humans.
 
 use courser_perf::{
-    Agreed, End, Handshake, Interval, Latency, Network, Over, Plan, Remote, Report, Scenario, Side,
-    Sum,
+    Agreed, DatagramFlow, End, Handshake, Interval, Latency, MovesReport, Network, Over, Plan,
+    Remote, Report, Scenario, Side, Sum,
 };
 
 use crate::output;
@@ -56,6 +56,17 @@ pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
             };
             format!("{parallel} in parallel, {kind}")
         }
+        Scenario::Datagram {
+            direction,
+            size,
+            rate,
+        } => {
+            let rate = match rate {
+                Some(rate) => output::rate(rate / 8, 1.0),
+                None => "any rate".to_owned(),
+            };
+            format!("{}, {size}-byte datagrams, {rate}", direction.name())
+        }
         Scenario::Close => "one at a time".to_owned(),
     };
     let packets = match remote.over {
@@ -105,6 +116,7 @@ pub(crate) fn lines(report: &Report) -> Vec<String> {
     lines.extend(report.network.as_ref().map(network));
     lines.extend(results(&report.end, report.settings.scenario));
     lines.extend(report.end.latency.as_ref().map(latency));
+    lines.extend(report.end.moves.as_ref().map(moves));
     lines.extend(table(&report.client, report.server.as_ref()));
     if report.server.is_none() {
         lines.push("the server's counters are unknown: only courser reports them".to_owned());
@@ -150,6 +162,14 @@ fn results(end: &End, scenario: Scenario) -> Vec<String> {
             output::rate(sum.bytes, sum.seconds),
         )
     };
+    if let Some(datagrams) = end.datagrams {
+        let flows = [
+            ("upload", datagrams.upload),
+            ("download", datagrams.download),
+        ];
+        let lines = flows.map(|(name, flow)| flow.map(|flow| datagram_flow(name, &flow)));
+        return lines.into_iter().flatten().flatten().collect();
+    }
     match (end.sum_sent, end.sum_sent_bidir_reverse) {
         (Some(up), Some(down)) => vec![one("upload", up), one("download", down)],
         (Some(sum), None) => vec![one(scenario.name(), sum)],
@@ -175,6 +195,34 @@ fn results(end: &End, scenario: Scenario) -> Vec<String> {
     }
 }
 
+/// Returns the two lines of datagrams in one direction.
+fn datagram_flow(name: &str, flow: &DatagramFlow) -> [String; 2] {
+    let unsent = if flow.unsent > 0 {
+        format!(", {} dropped before", flow.unsent)
+    } else {
+        String::new()
+    };
+    [
+        format!(
+            "{name:<12}{} sent in {}, {}{unsent}",
+            flow.sent,
+            output::seconds(flow.seconds),
+            output::bits(flow.sent_bits_per_second),
+        ),
+        format!(
+            "{:<12}{} received, {} lost ({:.2} %), {} reordered, {} duplicated, jitter {}, {}",
+            "",
+            flow.received,
+            flow.lost,
+            flow.lost_percent,
+            flow.reordered,
+            flow.duplicated,
+            output::seconds(flow.jitter_ms / 1e3),
+            output::bits(flow.bits_per_second),
+        ),
+    ]
+}
+
 /// Returns the line of latencies: `latency     p50 120 us  p90 ...`.
 fn latency(latency: &Latency) -> String {
     let show = micros;
@@ -186,6 +234,23 @@ fn latency(latency: &Latency) -> String {
         show(latency.p999_us),
         show(latency.max_us),
         show(latency.mean_us),
+    )
+}
+
+/// Returns the line of moves: `moves       9, stalls p50 3.20 ms  max 12.0 ms`.
+fn moves(moves: &MovesReport) -> String {
+    let failed = match moves.failed {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    let stalls = moves.stall.map(|stall| {
+        let [p50, p90, max] = [stall.p50_us, stall.p90_us, stall.max_us].map(micros);
+        format!(", stalls p50 {p50}  p90 {p90}  max {max}")
+    });
+    format!(
+        "moves       {}{failed}{}",
+        moves.count,
+        stalls.unwrap_or_default()
     )
 }
 

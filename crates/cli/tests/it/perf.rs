@@ -81,6 +81,96 @@ fn connections_move_from_socket_to_socket_under_load() {
         assert!(changes >= 3.0, "{end}: {report:#}");
     }
     assert!(number(&report, "end.sum_sent.bytes") > 1e6, "{report:#}");
+    assert!(number(&report, "end.moves.count") >= 3.0, "{report:#}");
+    assert_eq!(report["end"]["moves"]["failed"], 0, "{report:#}");
+    let stall = number(&report, "end.moves.stall.max_us");
+    assert!(stall > 0.0 && stall < 2e6, "{report:#}");
+    // The same flag by its other name, for people.
+    let output = server.client(&["-t", "0.7", "--migrate-every", "0.2"]);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("\nmoves       "), "{text}");
+    assert!(text.contains(", stalls p50 "), "{text}");
+}
+
+/// Measures datagrams, 200 each way at most, and returns the report.
+fn datagrams(server: &Server, more: &[&str]) -> serde_json::Value {
+    let flags = ["--scenario", "datagram", "-n", "200", "--rate", "4M"];
+    server.report(&[&flags, more].concat())
+}
+
+#[test]
+fn datagrams_are_counted_in_each_direction() {
+    let server = Server::start(&[]);
+    for (flags, directions) in [
+        (&[][..], &["upload"][..]),
+        (&["-R"], &["download"]),
+        (&["--bidir"], &["upload", "download"]),
+    ] {
+        let report = datagrams(&server, flags);
+        for direction in ["upload", "download"] {
+            let flow = &report["end"]["datagrams"][direction];
+            if !directions.contains(&direction) {
+                assert!(flow.is_null(), "{flags:?}: {report:#}");
+                continue;
+            }
+            for (name, wanted) in [
+                ("sent", 200),
+                ("received", 200),
+                ("lost", 0),
+                ("reordered", 0),
+                ("duplicated", 0),
+                ("unsent", 0),
+            ] {
+                assert_eq!(flow[name], wanted, "{flags:?}: {name}: {report:#}");
+            }
+            // 200 datagrams with 8000 bits at 4 Mbit/s take 0.4 s.
+            let seconds = number(flow, "seconds");
+            assert!(seconds > 0.38, "{flags:?}: {report:#}");
+            assert!(number(flow, "jitter_ms") > 0.0, "{flags:?}: {report:#}");
+        }
+        assert_eq!(report["settings"]["scenario"]["rate"], 4_000_000);
+        let counted = directions.len() * 200;
+        assert_eq!(report["end"]["count"], counted, "{flags:?}");
+    }
+}
+
+#[test]
+fn datagrams_end_after_their_time_and_as_text_have_two_lines() {
+    let server = Server::start(&[]);
+    let flags = ["-s", "datagram", "-t", "0.3", "--datagram-size", "500"];
+    let output = server.client(&flags);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(output.status.success(), "{text}");
+    for word in [
+        "datagram over quic",
+        "upload, 500-byte datagrams, 1.00 Mbit/s",
+        " sent in ",
+        " lost (0.00 %), 0 reordered, 0 duplicated, jitter ",
+    ] {
+        assert!(text.contains(word), "{word} in\n{text}");
+    }
+    // Several measurements on one server, one after the other.
+    let report = server.report(&["-s", "datagram", "-t", "0.2", "--rate", "0", "-R"]);
+    assert!(number(&report, "end.datagrams.download.sent") > 200.0);
+}
+
+#[test]
+fn datagrams_that_cannot_be_measured_are_refused_in_one_line() {
+    let server = Server::start(&["--tcp", "--mtu", "1200"]);
+    let address = server.address.to_string();
+    for (flags, wanted) in [
+        (&["--tcp"][..], "TCP has no datagrams"),
+        (
+            &["--datagram-size", "1400", "--mtu", "1200"],
+            "datagrams of 1400 bytes do not fit: at most 11",
+        ),
+        (&["--datagram-size", "15"], "15 is not between 16 and 65507"),
+        (&["-P", "2"], "--parallel cannot be used with"),
+    ] {
+        let client = ["perf", "client", &address, "--insecure", "-s", "datagram"];
+        let line = common::refusal(&[&client, flags].concat());
+        assert!(line.contains(wanted), "{flags:?}: {line}");
+    }
 }
 
 #[test]

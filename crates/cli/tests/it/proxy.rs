@@ -214,6 +214,23 @@ fn loss_is_counted_and_transfers_get_through() {
 }
 
 #[test]
+fn lost_and_reordered_datagrams_are_counted_by_both_ends() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.address, "5ms,10%,reorder=10%:20ms", &["--seed", "5"]);
+    let flags = ["-s", "datagram", "--bidir", "-n", "1000", "--rate", "8M"];
+    let report = proxy.perf(&flags);
+    for direction in ["upload", "download"] {
+        let flow = &report["end"]["datagrams"][direction];
+        let [sent, received, lost] = ["sent", "received", "lost"].map(|name| number(flow, name));
+        assert_eq!(sent, 1000.0, "{report:#}");
+        assert_eq!(received + lost, sent, "{report:#}");
+        assert!((50.0..160.0).contains(&lost), "{report:#}");
+        assert!(number(flow, "reordered") > 10.0, "{report:#}");
+        assert_eq!(number(flow, "duplicated"), 0.0, "{report:#}");
+    }
+}
+
+#[test]
 fn connections_survive_rebinding() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(

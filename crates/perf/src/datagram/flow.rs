@@ -1,0 +1,201 @@
+//! Sends and receives the datagrams of one direction.
+
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use courser::{Connection, DatagramStats};
+use courser_measure::Failure;
+use tokio::time::{sleep, sleep_until};
+
+use super::arrivals::Arrivals;
+use super::header::{HEADER, Header};
+use super::message::{Counted, Ended, Start};
+
+/// Sends the datagrams of a measurement and waits until they have left. `on_sent` is called with the size
+/// of each.
+pub(super) async fn send(
+    connection: &Connection,
+    start: &Start,
+    on_sent: impl Fn(usize),
+) -> Result<Ended, Failure> {
+    let size = usize::from(start.size).max(HEADER);
+    check_size(connection, size)?;
+    let before = connection.stats().datagrams;
+    let began = Instant::now();
+    let deadline = start.time().map(|time| began + time);
+    let is_over = |now| deadline.is_some_and(|deadline| now >= deadline);
+    let most = start.number.unwrap_or(u64::MAX);
+    let mut pace = Pace::new(start.rate, size, began);
+    let mut number = 0;
+    while number < most {
+        let now = pace.wait(deadline).await;
+        if is_over(now) {
+            break;
+        }
+        let header = Header {
+            number,
+            sent_at: now - began,
+        };
+        let sending = connection.send_datagram_wait(header.datagram(size));
+        // Nothing is sent when the time is over while a datagram waits.
+        match deadline {
+            Some(deadline) => match tokio::time::timeout_at(deadline.into(), sending).await {
+                Ok(sent) => sent?,
+                Err(_) => break,
+            },
+            None => sending.await?,
+        }
+        on_sent(size);
+        number += 1;
+    }
+    let after = settled(connection, before, number).await;
+    let sent = after.sent - before.sent;
+    Ok(Ended {
+        sent,
+        bytes: sent * size as u64,
+        unsent: number.saturating_sub(sent),
+        micros: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
+    })
+}
+
+/// Receives datagrams until `ended` returns the sender's counts and they have had time to arrive.
+/// `on_received` is called with the size of each.
+pub(super) async fn receive(
+    connection: &Connection,
+    ended: impl Future<Output = Result<Ended, Failure>>,
+    on_received: impl Fn(usize),
+) -> Result<(Ended, Counted), Failure> {
+    let began = Instant::now();
+    let mut arrivals = Arrivals::new();
+    let mut ended = pin!(ended);
+    let mut end: Option<Ended> = None;
+    let mut give_up = began;
+    loop {
+        if let Some(end) = end
+            && arrivals.received() >= end.sent
+        {
+            return Ok((end, arrivals.counted()));
+        }
+        tokio::select! {
+            biased;
+            datagram = connection.read_datagram() => {
+                let datagram = datagram?;
+                if let Some(header) = Header::read(&datagram) {
+                    arrivals.on_datagram(header, datagram.len(), began.elapsed());
+                    on_received(datagram.len());
+                }
+            }
+            counts = &mut ended, if end.is_none() => {
+                end = Some(counts?);
+                give_up = Instant::now() + patience(connection);
+            }
+            () = sleep_until(give_up.into()), if end.is_some() => {
+                return Ok((end.unwrap_or_default(), arrivals.counted()));
+            }
+        }
+    }
+}
+
+/// Returns the time for which datagrams may arrive after the stream has reported the last one.
+fn patience(connection: &Connection) -> Duration {
+    LEAST_PATIENCE + 3 * connection.stats().path.rtt
+}
+
+fn check_size(connection: &Connection, size: usize) -> Result<(), Failure> {
+    match connection.max_datagram_size() {
+        None => Err(Failure::new("the peer accepts no datagrams")),
+        Some(max) if size > max => Err(Failure::new(format!(
+            "datagrams of {size} bytes do not fit: at most {max} bytes fit at present"
+        ))),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Returns the datagrams that were dropped before they were sent.
+fn dropped(stats: DatagramStats) -> u64 {
+    stats.unsent_dropped + stats.expired
+}
+
+/// Waits until datagrams have left or were dropped, `number` of them since `before`, and returns the counters.
+async fn settled(connection: &Connection, before: DatagramStats, number: u64) -> DatagramStats {
+    let gone = |stats: DatagramStats| stats.sent + dropped(stats);
+    let give_up = Instant::now() + SEND_PATIENCE;
+    loop {
+        let stats = connection.stats().datagrams;
+        if gone(stats) - gone(before) >= number || Instant::now() >= give_up {
+            return stats;
+        }
+        sleep(TICK).await;
+    }
+}
+
+/// Spaces datagrams evenly.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Time between two datagrams; zero without a rate.
+    each: Duration,
+    /// The time at which the next one is due.
+    next: Instant,
+}
+
+impl Pace {
+    fn new(rate: Option<u64>, size: usize, now: Instant) -> Self {
+        let nanos = |rate: u64| size as u64 * 8 * 1_000_000_000 / rate.max(1);
+        let each = rate.map_or(Duration::ZERO, |rate| Duration::from_nanos(nanos(rate)));
+        Self { each, next: now }
+    }
+
+    /// Waits for the next datagram or for the deadline, and returns the time.
+    async fn wait(&mut self, deadline: Option<Instant>) -> Instant {
+        let now = Instant::now();
+        if self.next > now {
+            let until = deadline.map_or(self.next, |deadline| deadline.min(self.next));
+            sleep_until(until.into()).await;
+        }
+        let now = Instant::now();
+        self.on_due(now);
+        now
+    }
+
+    /// Schedules the next datagram. A sender that was held up catches up a little only, so that it never
+    /// exceeds the rate by much.
+    fn on_due(&mut self, now: Instant) {
+        let oldest = now.checked_sub(CATCH_UP).unwrap_or(now);
+        self.next = self.next.max(oldest) + self.each;
+    }
+}
+
+/// Time for which late datagrams are awaited beside round trips.
+const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+
+/// Time limit for the last datagrams to leave.
+const SEND_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time between two looks at the queue after the last datagram.
+const TICK: Duration = Duration::from_millis(2);
+
+/// The time for which a sender that was held up catches up.
+const CATCH_UP: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_is_that_of_the_content() {
+        let pace = Pace::new(Some(1_000_000), 1250, Instant::now());
+        assert_eq!(pace.each, Duration::from_millis(10));
+        assert_eq!(Pace::new(None, 1250, Instant::now()).each, Duration::ZERO);
+    }
+
+    #[test]
+    fn held_up_sender_catches_up_a_little_only() {
+        let began = Instant::now();
+        let mut pace = Pace::new(Some(1_000_000), 1250, began);
+        pace.on_due(began);
+        assert_eq!(pace.next, began + pace.each);
+        let late = began + Duration::from_secs(10);
+        pace.on_due(late);
+        assert_eq!(pace.next, late - CATCH_UP + pace.each);
+    }
+}

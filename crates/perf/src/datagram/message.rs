@@ -1,0 +1,202 @@
+//! The lines of JSON on the stream of a measurement.
+//!
+//! The client sends [`DATAGRAM_REQUEST`] and [`Start`], and the server answers with [`Accepted`]. Each end
+//! that sends datagrams sends [`Ended`] after the last one. The server sends [`Counted`] when it has
+//! counted those of the client.
+
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use courser::RecvStream;
+use courser_measure::Failure;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Direction;
+
+/// Begins a measurement of datagrams in place of the length of a response.
+///
+/// No client asks for 7 * 10^18 bytes.
+pub(crate) const DATAGRAM_REQUEST: u64 = u64::from_be_bytes(*b"courser!");
+
+/// The version of these lines and of the header of datagrams. Both ends have to use the same.
+pub(crate) const VERSION: u32 = 1;
+
+/// The request of a client.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Start {
+    /// The version that the client uses.
+    pub(crate) version: u32,
+    pub(crate) direction: Direction,
+    /// Bytes of a datagram.
+    pub(crate) size: u16,
+    /// Bits of content per second; `None` sends as fast as congestion control allows.
+    pub(crate) rate: Option<u64>,
+    /// Milliseconds in which datagrams are sent, if that is the limit.
+    pub(crate) millis: Option<u64>,
+    /// Datagrams in each direction, if that is the limit.
+    pub(crate) number: Option<u64>,
+}
+
+/// The answer of the server.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Accepted {
+    /// The version that the server uses.
+    pub(crate) version: u32,
+    /// The reason if it refuses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<String>,
+}
+
+/// The counts of the sending end, after its last datagram.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Ended {
+    /// Datagrams that have left.
+    pub(crate) sent: u64,
+    /// Bytes of these.
+    pub(crate) bytes: u64,
+    /// Datagrams that were dropped before they were sent.
+    pub(crate) unsent: u64,
+    /// The time in which they were sent, in microseconds.
+    pub(crate) micros: u64,
+}
+
+/// The counts of the receiving end.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) received: u64,
+    /// Bytes of these.
+    pub(crate) bytes: u64,
+    pub(crate) reordered: u64,
+    pub(crate) duplicated: u64,
+    pub(crate) jitter_ns: u64,
+    /// The time from the first to the last one in microseconds.
+    pub(crate) micros: u64,
+}
+
+impl Start {
+    /// Returns the reason why this end cannot do it.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        if self.version != VERSION {
+            let theirs = self.version;
+            return Some(format!(
+                "version {theirs} of datagram measurements is not supported, only version {VERSION}"
+            ));
+        }
+        if self.millis.is_none() == self.number.is_none() {
+            return Some("datagrams need a time or a number as their limit".to_owned());
+        }
+        None
+    }
+
+    pub(crate) fn time(&self) -> Option<Duration> {
+        self.millis.map(Duration::from_millis)
+    }
+
+    pub(crate) fn uploads(&self) -> bool {
+        self.direction != Direction::Download
+    }
+
+    pub(crate) fn downloads(&self) -> bool {
+        self.direction != Direction::Upload
+    }
+}
+
+/// Returns a message as a line.
+pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
+    // Writing plain numbers and text cannot fail.
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// Reads lines from a stream.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    stream: RecvStream,
+    buffer: BytesMut,
+}
+
+impl Lines {
+    /// Reads lines from `start` and then from `stream`.
+    pub(crate) fn new(start: &[u8], stream: RecvStream) -> Self {
+        Self {
+            stream,
+            buffer: BytesMut::from(start),
+        }
+    }
+
+    /// Reads the next message.
+    ///
+    /// # Errors
+    /// When the stream ends or breaks before, or the line is not such a message or too long.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has lost nothing.
+    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(end);
+                self.buffer.advance(1);
+                let message = serde_json::from_slice(&line);
+                return message.map_err(|_| Failure::new("the peer sent an unknown message"));
+            }
+            if self.buffer.len() >= MAX_LINE {
+                return Err(Failure::new("the peer sent a message that is too long"));
+            }
+            match self.stream.read_chunk(MAX_LINE).await? {
+                Some(bytes) => self.buffer.extend_from_slice(&bytes),
+                None => return Err(Failure::new("the peer ended the measurement")),
+            }
+        }
+    }
+}
+
+/// Largest size of a line: K197.
+const MAX_LINE: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Start = Start {
+        version: VERSION,
+        direction: Direction::Both,
+        size: 1000,
+        rate: Some(1_000_000),
+        millis: Some(500),
+        number: None,
+    };
+
+    #[test]
+    fn requests_survive_the_way_and_unknown_fields_are_no_error() {
+        let text = line(&START);
+        assert_eq!(serde_json::from_slice::<Start>(&text).ok(), Some(START));
+        let newer = br#"{"version":1,"refused":"no","color":[1]}"#;
+        let accepted: Accepted = serde_json::from_slice(newer).expect("readable");
+        assert_eq!(accepted.refused.as_deref(), Some("no"));
+    }
+
+    #[test]
+    fn other_versions_and_unlimited_measurements_are_refused() {
+        assert_eq!(START.refusal(), None);
+        let newer = Start {
+            version: 2,
+            ..START
+        };
+        assert_eq!(
+            newer.refusal().as_deref(),
+            Some("version 2 of datagram measurements is not supported, only version 1")
+        );
+        let endless = Start {
+            millis: None,
+            ..START
+        };
+        assert!(endless.refusal().is_some());
+        let both = Start {
+            number: Some(3),
+            ..START
+        };
+        assert!(both.refusal().is_some());
+    }
+}

@@ -1,0 +1,48 @@
+//! The server's part of a measurement of datagrams.
+
+use courser::{Connection, RecvStream, SendStream};
+use courser_measure::Failure;
+
+use super::flow;
+use super::message::{Accepted, Lines, Start, VERSION, line};
+
+/// Answers a request for datagrams, which begins with `start`. `on_sent` and `on_received` are called with
+/// the size of each datagram.
+pub(crate) async fn serve(
+    connection: &Connection,
+    (mut send, receive): (SendStream, RecvStream),
+    start: &[u8],
+    (on_sent, on_received): (impl Fn(usize), impl Fn(usize)),
+) -> Result<(), Failure> {
+    let mut lines = Lines::new(start, receive);
+    let start: Start = lines.next().await?;
+    let refused = start.refusal();
+    let is_refused = refused.is_some();
+    let accepted = Accepted {
+        version: VERSION,
+        refused,
+    };
+    send.write_all(&line(&accepted)).await?;
+    if is_refused {
+        return Ok(send.finish()?);
+    }
+    let download = async {
+        if start.downloads() {
+            let ended = flow::send(connection, &start, on_sent).await?;
+            send.write_all(&line(&ended)).await?;
+        }
+        Ok::<_, Failure>(())
+    };
+    let upload = async {
+        if !start.uploads() {
+            return Ok(None);
+        }
+        let counts = flow::receive(connection, lines.next(), on_received).await?;
+        Ok::<_, Failure>(Some(counts))
+    };
+    let ((), received) = tokio::try_join!(download, upload)?;
+    if let Some((_, counted)) = received {
+        send.write_all(&line(&counted)).await?;
+    }
+    Ok(send.finish()?)
+}

@@ -1,0 +1,3 @@
+//! The perf protocol over loopback, with peers that are old, new or hostile.
+
+mod datagram;
