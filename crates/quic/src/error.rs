@@ -125,6 +125,10 @@ pub enum ReadError {
     /// The stream was stopped before.
     #[error("the stream is closed")]
     ClosedStream,
+    /// The stream was read with [`RecvStream::read_unordered`](crate::RecvStream::read_unordered)
+    /// before, and cannot be read in order.
+    #[error("the stream is read without order")]
+    Unordered,
     /// The server has refused the early data, and with it the stream. It has read nothing of it.
     #[error("the server has refused the early data")]
     EarlyDataRejected,
@@ -338,6 +342,7 @@ impl From<ReadError> for io::Error {
             ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
             ReadError::EarlyDataRejected => io::ErrorKind::ConnectionReset,
             ReadError::ClosedStream => io::ErrorKind::NotConnected,
+            ReadError::Unordered => io::ErrorKind::InvalidInput,
             ReadError::ConnectionLost(lost) => kind_of(lost),
         };
         Self::new(kind, error)

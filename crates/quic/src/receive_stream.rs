@@ -15,7 +15,7 @@ use crate::error::{ReadError, ReadExactError, ReadToEndError};
 use crate::handles::ConnectionRef;
 use crate::stream::Stream;
 
-/// Receives on one stream, in order.
+/// Receives on one stream, in order, or as bytes arrive with [`RecvStream::read_unordered`].
 ///
 /// Dropping it before its end stops the stream with code 0: the peer is asked to send no more,
 /// and what still arrives is discarded.
@@ -110,6 +110,51 @@ impl RecvStream {
     /// Dropped before it is ready, it has read nothing.
     pub async fn read_chunk(&mut self, max_length: usize) -> Result<Option<Bytes>, ReadError> {
         std::future::poll_fn(|cx| self.poll_read_chunk(cx, max_length)).await
+    }
+
+    /// Reads bytes in the order of their arrival: the next chunk of at most `max_length` bytes, but at
+    /// least one, with the offset of its first byte; `None` at the end, when all were read.
+    ///
+    /// Bytes past a loss do not wait for it to be repaired. Each byte is returned once, also those that
+    /// arrive twice. A stream that was read in order may go on without order: then only the rest is
+    /// returned. The other way is not possible: from the first call on, all methods that read in order
+    /// fail with [`ReadError::Unordered`]. RFC 9000 §2.2.
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # async fn fill(mut stream: courser::RecvStream, file: &mut [u8]) -> Result<(), courser::ReadError> {
+    /// while let Some((offset, bytes)) = stream.read_unordered(usize::MAX).await? {
+    ///     let start = offset as usize;
+    ///     file[start..start + bytes.len()].copy_from_slice(&bytes);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`RecvStream::read`]. A reset of the peer is reported as soon as it arrives.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has read nothing, but the stream can be read without order only.
+    pub async fn read_unordered(
+        &mut self,
+        max_length: usize,
+    ) -> Result<Option<(u64, Bytes)>, ReadError> {
+        std::future::poll_fn(|cx| self.poll_read_unordered(cx, max_length)).await
+    }
+
+    /// As [`RecvStream::read_unordered`], or arranges to be woken when something is there.
+    ///
+    /// # Errors
+    /// As [`RecvStream::read_unordered`].
+    pub fn poll_read_unordered(
+        &mut self,
+        cx: &mut Context<'_>,
+        max_length: usize,
+    ) -> Poll<Result<Option<(u64, Bytes)>, ReadError>> {
+        self.poll_read_with(cx, |streams, id| {
+            let piece = streams.read_unordered(id, max_length)?;
+            Ok((piece, None))
+        })
     }
 
     /// Reads the chunks that are there into `chunks` without copying, and returns how many;
@@ -374,8 +419,14 @@ impl RecvStream {
                 if let Some(lost) = locked.end_of(handle) {
                     return Poll::Ready(Err(ReadError::ConnectionLost(lost.clone())));
                 }
-                if error == transport::ReadError::ClosedStream {
-                    return Poll::Ready(Err(ReadError::ClosedStream));
+                match error {
+                    transport::ReadError::ClosedStream => {
+                        return Poll::Ready(Err(ReadError::ClosedStream));
+                    }
+                    transport::ReadError::Unordered => {
+                        return Poll::Ready(Err(ReadError::Unordered));
+                    }
+                    transport::ReadError::Blocked | transport::ReadError::Reset(_) => {}
                 }
                 self.has_waited = true;
                 locked

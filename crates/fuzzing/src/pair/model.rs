@@ -63,7 +63,7 @@ impl Receiving {
             }
             Err(ReadError::Blocked) => {}
             Err(ReadError::Reset(code)) => self.end = Some(End::Reset(code)),
-            Err(ReadError::ClosedStream) => self.end = Some(End::Gone),
+            Err(ReadError::ClosedStream | ReadError::Unordered) => self.end = Some(End::Gone),
         }
         false
     }

@@ -127,7 +127,9 @@ impl Reading {
                     return Read::End(u64::from_be_bytes(self.header));
                 }
                 Err(ReadError::Blocked) => return Read::Blocked,
-                Err(ReadError::Reset(_) | ReadError::ClosedStream) => return Read::Broken,
+                Err(ReadError::Reset(_) | ReadError::ClosedStream | ReadError::Unordered) => {
+                    return Read::Broken;
+                }
             }
         }
     }

@@ -27,4 +27,5 @@ mod reordering;
 mod retry;
 mod slow_ends;
 mod sockets;
+mod stream_reads;
 mod streams;

@@ -268,7 +268,8 @@ impl Streams {
     ///
     /// [`ReadError::Blocked`] when nothing has arrived yet, [`ReadError::Reset`] when the peer
     /// reset the stream, [`ReadError::ClosedStream`] when we stopped reading, the stream is gone,
-    /// or the connection is over and all received bytes are read.
+    /// or the connection is over and all received bytes are read, [`ReadError::Unordered`] after
+    /// [`Streams::read_unordered`].
     pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<Option<usize>, ReadError> {
         let slot = self.reader(id)?;
         let mut shared = Shared {
@@ -296,6 +297,33 @@ impl Streams {
             may_open_gap: false,
         };
         let result = self.table.at(slot).receive.read_chunk(max, &mut shared);
+        self.on_read(slot);
+        self.answer(result)
+    }
+
+    /// Removes and returns up to `max` received bytes, at least one, with their offset; `None` at the end
+    /// of the stream, when all bytes were read. Bytes that arrive past a gap are returned before those
+    /// that fill it. Each byte is returned once, also if the peer repeats it, and also if the stream was
+    /// read in order before. RFC 9000 §2.2.
+    ///
+    /// From the first call on, the stream cannot be read in order any more.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Streams::read`] without [`ReadError::Unordered`].
+    pub fn read_unordered(
+        &mut self,
+        id: StreamId,
+        max: usize,
+    ) -> Result<Option<(u64, Bytes)>, ReadError> {
+        let slot = self.reader(id)?;
+        let mut shared = Shared {
+            connection: &mut self.window,
+            buffers: &mut self.buffers,
+            may_open_gap: false,
+        };
+        let receive = &mut self.table.at(slot).receive;
+        let result = receive.read_unordered(max, &mut shared);
         self.on_read(slot);
         self.answer(result)
     }

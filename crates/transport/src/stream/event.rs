@@ -100,6 +100,8 @@ pub enum ReadError {
     /// Reading was stopped, the stream is gone, or the connection is over and all received bytes
     /// are read.
     ClosedStream,
+    /// The stream was read without order before, and must be read so to its end.
+    Unordered,
 }
 
 /// The reason why a stream could not be finished.
@@ -159,6 +161,7 @@ impl fmt::Display for ReadError {
             Self::Blocked => f.write_str("nothing to read yet"),
             Self::Reset(code) => write!(f, "the peer reset the stream with code {code}"),
             Self::ClosedStream => ClosedStream.fmt(f),
+            Self::Unordered => f.write_str("the stream is read without order"),
         }
     }
 }

@@ -16,6 +16,10 @@ use super::event::Stored;
 /// four times at worst, plus a fixed cost per gap, whose number the owner bounds (attack A26).
 /// Claiming an offset costs nothing. Only a few streams whose readers take bulk data may hold a
 /// chunk of the pool for a packet's worth of bytes ([`Buffers::take_received`]).
+///
+/// A reader that takes bytes past gaps ([`Reassembler::read_unordered`]) leaves an entry without data in
+/// their place, so that repeated bytes are recognized. Such entries touch no other entry without data, so
+/// their number is bounded by those of gaps and of chunks with data.
 #[derive(Debug, Default)]
 pub(super) struct Reassembler {
     /// Offset of the first unread byte.
@@ -26,17 +30,21 @@ pub(super) struct Reassembler {
     /// Chunks past a gap: ascending, disjoint, all past `end`.
     pending: VecDeque<Pending>,
     /// Number of gaps below the largest received byte, each followed by at least one chunk.
-    gaps: usize,
+    gaps: u32,
     /// The offset at which `ready` was last empty.
     drained: u64,
     /// Bytes stored so far, without repeated ones.
     stored: u64,
     /// Bytes that usually gather before the reader takes them.
-    usual: usize,
+    usual: u32,
+    /// Bytes between `read` and `end` that were read past a gap, before it was filled.
+    skipped: u64,
 }
 
 #[derive(Debug)]
 struct Ready {
+    /// Offset of the first unread byte of the chunk.
+    offset: u64,
     /// Bytes at the front that were read.
     taken: usize,
     /// Capacity of the buffer that the chunk began as, all of which it keeps allocated.
@@ -45,8 +53,9 @@ struct Ready {
 }
 
 impl Ready {
-    fn new(buffer: Vec<u8>) -> Self {
+    fn new(offset: u64, buffer: Vec<u8>) -> Self {
         Self {
+            offset,
             taken: 0,
             capacity: buffer.capacity(),
             chunk: Chunk::Open(buffer),
@@ -57,12 +66,29 @@ impl Ready {
 #[derive(Debug)]
 struct Pending {
     offset: u64,
+    /// The bytes; empty if they were read already.
     data: Vec<u8>,
+    /// The number of bytes that were read already.
+    read: u64,
+}
+
+/// Bytes that were read in any order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Piece {
+    /// Offset of the first byte.
+    pub(super) offset: u64,
+    pub(super) bytes: Bytes,
+    /// True if all bytes before had arrived.
+    pub(super) is_ordered: bool,
 }
 
 impl Pending {
     fn end(&self) -> u64 {
-        self.offset + self.data.len() as u64
+        self.offset + self.data.len() as u64 + self.read
+    }
+
+    const fn is_read(&self) -> bool {
+        self.read > 0
     }
 }
 
@@ -79,16 +105,21 @@ impl Reassembler {
         self.read
     }
 
-    /// Returns the bytes that can be read now.
+    /// Returns the bytes that can be read in order now.
     #[inline]
     pub(super) const fn readable(&self) -> u64 {
-        self.end - self.read
+        self.end - self.read - self.skipped
+    }
+
+    /// Returns true if there are bytes to read, in order or past a gap.
+    pub(super) fn has_unread(&self) -> bool {
+        self.readable() > 0 || self.pending.iter().any(|chunk| !chunk.is_read())
     }
 
     /// Returns the number of gaps below the largest received byte.
     #[inline]
     pub(super) const fn gaps(&self) -> usize {
-        self.gaps
+        self.gaps as usize
     }
 
     /// Returns the bytes stored so far, including those that were read.
@@ -149,17 +180,42 @@ impl Reassembler {
     fn absorb_pending(&mut self, buffers: &mut Buffers) -> usize {
         let before = self.end;
         while let Some(next) = self.pending.pop_front_if(|next| next.offset == self.end) {
-            self.gaps -= usize::from(self.end == before);
+            self.gaps -= u32::from(self.end == before);
+            let offset = self.end;
             self.end = next.end();
+            if next.is_read() {
+                self.skip(next.read, buffers);
+                continue;
+            }
             match self.ready.back_mut() {
                 Some(last) if next.data.len() <= SMALL.min(last.chunk.room()) => {
                     last.chunk.fill(&next.data);
                     buffers.give_received(next.data);
                 }
-                _ => self.ready.push_back(Ready::new(next.data)),
+                _ => self.ready.push_back(Ready::new(offset, next.data)),
             }
         }
         length(self.end - before)
+    }
+
+    /// Moves past bytes at the end of the ordered ones that were read already.
+    #[cold]
+    fn skip(&mut self, len: u64, buffers: &Buffers) {
+        // Later bytes do not touch those of the last chunk.
+        if let Some(last) = self.ready.back_mut()
+            && let Chunk::Open(buffer) = &mut last.chunk
+        {
+            last.chunk = Chunk::Shared(buffers.share(std::mem::take(buffer)));
+        }
+        self.skipped += len;
+        self.pass_skipped();
+    }
+
+    /// Moves the offset of the first unread byte past bytes that were read already.
+    fn pass_skipped(&mut self) {
+        let next = self.ready.front().map_or(self.end, |front| front.offset);
+        self.skipped -= next - self.read;
+        self.read = next;
     }
 
     /// Copies bytes to the end of the ordered ones.
@@ -182,11 +238,12 @@ impl Reassembler {
             Some(last) => next_capacity(last.chunk.capacity(), data.len()),
             // A byte or two must not claim as large a buffer as earlier bulk data.
             None if data.len() < WORTH_BULK => data.len(),
-            None => self.usual.max(data.len()),
+            None => data.len().max(self.usual as usize),
         };
         let mut buffer = buffers.take_received(data.len(), wanted);
         buffers.extend_received(&mut buffer, data);
-        self.ready.push_back(Ready::new(buffer));
+        let offset = self.end - data.len() as u64;
+        self.ready.push_back(Ready::new(offset, buffer));
     }
 
     fn insert_pending(
@@ -241,6 +298,7 @@ impl Reassembler {
             Pending {
                 offset,
                 data: buffer,
+                read: 0,
             },
         );
         self.gaps += 1;
@@ -260,7 +318,7 @@ impl Reassembler {
             self.insert_chunk(at, offset, data, buffers);
             return at + 1;
         }
-        if next.data.len() + data.len() <= SMALL {
+        if !next.is_read() && next.data.len() + data.len() <= SMALL {
             self.stored += data.len() as u64;
             buffers.on_stored(data.len());
             next.offset = offset;
@@ -283,7 +341,9 @@ impl Reassembler {
         buffers.on_stored(data.len());
         let chunk = &mut self.pending[at];
         let room = chunk.data.capacity() - chunk.data.len();
-        let fits = if chunk.data.len() + data.len() <= SMALL {
+        let fits = if chunk.is_read() {
+            0
+        } else if chunk.data.len() + data.len() <= SMALL {
             data.len()
         } else {
             room
@@ -297,6 +357,7 @@ impl Reassembler {
             let far = Pending {
                 offset: chunk.end(),
                 data: buffer,
+                read: 0,
             };
             at += 1;
             self.pending.insert(at, far);
@@ -312,6 +373,9 @@ impl Reassembler {
             return;
         };
         self.gaps -= 1;
+        if next.is_read() {
+            return;
+        }
         let len = next.data.len();
         let chunk = &self.pending[at].data;
         let room = chunk.capacity() - chunk.len();
@@ -332,6 +396,7 @@ impl Reassembler {
             done += len;
             let is_used_up = len == unread.len();
             front.taken += len;
+            front.offset += len as u64;
             if !is_used_up {
                 break;
             }
@@ -345,6 +410,7 @@ impl Reassembler {
     pub(super) fn read_chunk(&mut self, max: usize, buffers: &mut Buffers) -> Option<Bytes> {
         let front = self.ready.front_mut().filter(|_| max > 0)?;
         let len = (front.chunk.len() - front.taken).min(max);
+        front.offset += len as u64;
         if let Chunk::Open(buffer) = &mut front.chunk {
             // A chunk that is mostly empty stays, so that the application never holds much more
             // memory than it read.
@@ -371,6 +437,81 @@ impl Reassembler {
         Some(bytes)
     }
 
+    /// Removes up to `max` bytes, at least one, with their offset: first those in order, then those past
+    /// gaps. Each byte is returned once.
+    pub(super) fn read_unordered(&mut self, max: usize, buffers: &mut Buffers) -> Option<Piece> {
+        let max = max.max(1);
+        if let Some(front) = self.ready.front() {
+            let offset = front.offset;
+            let bytes = self.read_chunk(max, buffers)?;
+            return Some(Piece {
+                offset,
+                bytes,
+                is_ordered: true,
+            });
+        }
+        let at = self.pending.iter().position(|chunk| !chunk.is_read())?;
+        let (offset, bytes) = self.take_pending(at, max, buffers);
+        Some(Piece {
+            offset,
+            bytes,
+            is_ordered: false,
+        })
+    }
+
+    /// Removes up to `max` bytes of chunk `at`, and leaves an entry in their place.
+    fn take_pending(&mut self, at: usize, max: usize, buffers: &mut Buffers) -> (u64, Bytes) {
+        let chunk = &mut self.pending[at];
+        let offset = chunk.offset;
+        let len = chunk.data.len().min(max);
+        buffers.on_taken(len);
+        if len < chunk.data.len() {
+            let bytes = Bytes::copy_from_slice(&chunk.data[..len]);
+            chunk.data.drain(..len);
+            chunk.offset += len as u64;
+            let before = Pending {
+                offset,
+                data: Vec::new(),
+                read: len as u64,
+            };
+            self.pending.insert(at, before);
+            self.join_read(at);
+            return (offset, bytes);
+        }
+        let data = std::mem::take(&mut chunk.data);
+        chunk.read = len as u64;
+        let capacity = data.capacity();
+        // As in `read_chunk`.
+        let bytes = if len < capacity / 2 {
+            let bytes = Bytes::copy_from_slice(&data);
+            buffers.give_received(data);
+            bytes
+        } else {
+            let bytes = buffers.share(data);
+            buffers.give_received_chunk(Chunk::Shared(Bytes::new()), capacity);
+            bytes
+        };
+        self.join_read(at + 1);
+        self.join_read(at);
+        (offset, bytes)
+    }
+
+    /// Joins entry `at` to the one before if they touch and neither has data.
+    fn join_read(&mut self, at: usize) {
+        let Some((entry, before)) = self
+            .pending
+            .get(at)
+            .zip(self.pending.get(at.wrapping_sub(1)))
+        else {
+            return;
+        };
+        if entry.is_read() && before.is_read() && before.end() == entry.offset {
+            let read = entry.read;
+            self.pending[at - 1].read += read;
+            self.pending.remove(at);
+        }
+    }
+
     fn pop_ready(&mut self, buffers: &mut Buffers) {
         if let Some(ready) = self.ready.pop_front() {
             buffers.give_received_chunk(ready.chunk, ready.capacity);
@@ -379,9 +520,12 @@ impl Reassembler {
 
     fn on_read(&mut self, len: usize, buffers: &mut Buffers) {
         self.read += len as u64;
+        if self.skipped > 0 {
+            self.pass_skipped();
+        }
         buffers.on_taken(len);
         if self.ready.is_empty() {
-            let gathered = length(self.read - self.drained);
+            let gathered = u32::try_from(self.read - self.drained).unwrap_or(u32::MAX);
             self.usual = gathered.max(self.usual / 2);
             self.drained = self.read;
         }
@@ -399,6 +543,7 @@ impl Reassembler {
         }
         self.gaps = 0;
         self.read = self.end;
+        self.skipped = 0;
     }
 
     /// Resets this to a new reassembler that keeps the memory of its empty lists.

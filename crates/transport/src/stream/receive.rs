@@ -88,6 +88,8 @@ pub(super) struct ReceivePart {
     max_gaps: usize,
     /// True if the application found nothing to read and waits for an event.
     is_reader_waiting: bool,
+    /// True once the application has read without order.
+    is_unordered: bool,
 }
 
 impl ReceivePart {
@@ -100,6 +102,7 @@ impl ReceivePart {
             window: ReceiveWindow::new(0, 0),
             max_gaps,
             is_reader_waiting: false,
+            is_unordered: false,
         }
     }
 
@@ -112,6 +115,7 @@ impl ReceivePart {
     /// Begins a new stream in the memory of a previous one.
     pub(super) fn begin(&mut self, window: ReceiveWindow) {
         (self.state, self.stop, self.is_reader_waiting) = (State::Recv, Stop::No, false);
+        self.is_unordered = false;
         self.window = window;
     }
 
@@ -181,7 +185,7 @@ impl ReceivePart {
             self.window.check(additional)?;
             shared.connection.check(additional)?;
         }
-        let ordered = self.reassembler.end();
+        let readable = self.reassembler.readable();
         if self.stop == Stop::No {
             let max_gaps = max_gaps(self.max_gaps, self.window.size());
             let may_open_gap = shared.may_open_gap && self.gaps() < max_gaps;
@@ -196,7 +200,10 @@ impl ReceivePart {
             self.window.on_received(now, additional);
             shared.connection.on_received(now, additional);
         }
-        let (len, ordered) = (frame.data.len() as u64, self.reassembler.end() - ordered);
+        let (len, ordered) = (
+            frame.data.len() as u64,
+            self.reassembler.readable() - readable,
+        );
         self.window.on_arrived(now, len, ordered);
         shared.connection.on_arrived(now, len, ordered);
         self.on_stored(end, frame.fin, shared);
@@ -357,7 +364,7 @@ impl ReceivePart {
         if len == 0 || self.stop != Stop::No {
             return Stored::Kept;
         }
-        let ordered = self.reassembler.end();
+        let readable = self.reassembler.readable();
         let may_open_gap =
             shared.may_open_gap && self.gaps() < max_gaps(self.max_gaps, self.window.size());
         let data = &frame.data[..len];
@@ -365,7 +372,7 @@ impl ReceivePart {
             .reassembler
             .insert(frame.offset, data, may_open_gap, shared.buffers);
         if stored == Stored::Kept {
-            let (len, ordered) = (len as u64, self.reassembler.end() - ordered);
+            let (len, ordered) = (len as u64, self.reassembler.readable() - readable);
             self.window.on_arrived(now, len, ordered);
             shared.connection.on_arrived(now, len, ordered);
         }
@@ -470,8 +477,8 @@ impl ReceivePart {
         out: &mut [u8],
         shared: &mut Shared<'_>,
     ) -> Result<Option<usize>, ReadError> {
-        if self.stop != Stop::No || self.reassembler.readable() == 0 {
-            return self.read_nothing().map(|()| None);
+        if self.stop != Stop::No || self.is_unordered || self.reassembler.readable() == 0 {
+            return self.read_nothing_ordered().map(|()| None);
         }
         let len = self.reassembler.read(out, shared.buffers);
         self.on_read(len, shared);
@@ -484,8 +491,8 @@ impl ReceivePart {
         max: usize,
         shared: &mut Shared<'_>,
     ) -> Result<Option<Bytes>, ReadError> {
-        if self.stop != Stop::No || self.reassembler.readable() == 0 {
-            return self.read_nothing().map(|()| None);
+        if self.stop != Stop::No || self.is_unordered || self.reassembler.readable() == 0 {
+            return self.read_nothing_ordered().map(|()| None);
         }
         let bytes = self
             .reassembler
@@ -493,6 +500,29 @@ impl ReceivePart {
             .unwrap_or_default();
         self.on_read(bytes.len(), shared);
         Ok(Some(bytes))
+    }
+
+    /// Returns bytes to the application with their offset, in any order; `None` at the end of the stream,
+    /// when all bytes were read.
+    pub(super) fn read_unordered(
+        &mut self,
+        max: usize,
+        shared: &mut Shared<'_>,
+    ) -> Result<Option<(u64, Bytes)>, ReadError> {
+        self.is_unordered = true;
+        if self.stop != Stop::No {
+            return Err(ReadError::ClosedStream);
+        }
+        let Some(piece) = self.reassembler.read_unordered(max, shared.buffers) else {
+            return self.read_nothing().map(|()| None);
+        };
+        let len = piece.bytes.len() as u64;
+        // Bytes past a gap do not count as readable when they arrive.
+        let readable = if piece.is_ordered { len } else { 0 };
+        self.window.on_discarded(len, readable);
+        shared.connection.on_discarded(len, readable);
+        self.reset_if_delivered(shared);
+        Ok(Some((piece.offset, piece.bytes)))
     }
 
     #[inline]
@@ -524,6 +554,14 @@ impl ReceivePart {
         self.is_read_through() && self.read_nothing().is_ok()
     }
 
+    /// Returns the reason why there is nothing to read in order; `Ok` at the end of the stream.
+    fn read_nothing_ordered(&mut self) -> Result<(), ReadError> {
+        if self.is_unordered && self.stop == Stop::No {
+            return Err(ReadError::Unordered);
+        }
+        self.read_nothing()
+    }
+
     /// Returns the reason why there is nothing to read; `Ok` at the end of the stream.
     fn read_nothing(&mut self) -> Result<(), ReadError> {
         if self.stop != Stop::No {
@@ -550,6 +588,7 @@ impl ReceivePart {
     pub(super) fn take_readable(&mut self) -> bool {
         let wakes = self.is_reader_waiting
             && (self.reassembler.readable() > 0
+                || self.is_unordered && self.reassembler.has_unread()
                 || matches!(self.state, State::DataRecvd(_) | State::ResetRecvd(..)));
         if wakes {
             self.is_reader_waiting = false;

@@ -252,6 +252,7 @@ impl Own {
                 drop(book);
                 hands.assert_over(id, "read");
             }
+            Err(ReadError::Unordered) => panic!("{id:?} is read in order"),
         }
         false
     }

@@ -47,6 +47,13 @@ impl Fixture {
         bytes
     }
 
+    /// Reads once without order, and returns the offset and the bytes.
+    fn read_unordered(&mut self, max: usize) -> Option<(u64, Vec<u8>)> {
+        let piece = self.reassembler.read_unordered(max, &mut self.buffers);
+        self.check();
+        piece.map(|piece| (piece.offset, piece.bytes.to_vec()))
+    }
+
     /// Asserts the invariants that hold after every call.
     fn check(&self) {
         let part = &self.reassembler;
@@ -75,12 +82,18 @@ impl Fixture {
         let mut end = part.end;
         let mut gaps = 0;
         for chunk in &part.pending {
-            assert!(!chunk.data.is_empty(), "empty chunk");
+            assert_eq!(chunk.data.is_empty(), chunk.is_read(), "empty chunk");
             assert!(chunk.offset >= end, "chunks overlap");
             gaps += usize::from(chunk.offset > end);
             end = chunk.end();
         }
-        assert_eq!(gaps, part.gaps, "gaps");
+        assert_eq!(gaps, part.gaps(), "gaps");
+        for (entry, next) in part.pending.iter().zip(part.pending.iter().skip(1)) {
+            let can_join = entry.is_read() && next.is_read() && entry.end() == next.offset;
+            assert!(!can_join, "entries without data that touch");
+        }
+        let first = part.ready.front().map_or(part.end, |front| front.offset);
+        assert_eq!(first, part.read, "first unread byte");
         assert!(
             part.pending
                 .front()
@@ -353,6 +366,59 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+#[test]
+fn bytes_past_a_gap_are_read_without_order() {
+    let mut fixture = Fixture::new();
+    fixture.insert(4, b"efg");
+    fixture.insert(10, b"k");
+    assert_eq!(fixture.read_unordered(2), Some((4, b"ef".to_vec())));
+    assert_eq!(fixture.read_unordered(9), Some((6, b"g".to_vec())));
+    assert_eq!(fixture.read_unordered(9), Some((10, b"k".to_vec())));
+    assert_eq!(fixture.read_unordered(9), None);
+    assert!(!fixture.reassembler.has_unread());
+    // Entries that touch are one.
+    assert_eq!(fixture.reassembler.pending.len(), 2);
+    assert_eq!(
+        (fixture.reassembler.gaps(), fixture.reassembler.end()),
+        (2, 0)
+    );
+}
+
+#[test]
+fn bytes_that_were_read_without_order_are_not_read_again() {
+    let mut fixture = Fixture::new();
+    fixture.insert(4, b"efg");
+    assert_eq!(fixture.read_unordered(9), Some((4, b"efg".to_vec())));
+    // The peer repeats them alone, with both neighbours, and with all before.
+    fixture.insert(4, b"EFG");
+    assert!(!fixture.reassembler.has_unread());
+    fixture.insert(3, b"dEFGh");
+    assert_eq!(fixture.read_unordered(9), Some((3, b"d".to_vec())));
+    assert_eq!(fixture.read_unordered(9), Some((7, b"h".to_vec())));
+    fixture.insert(0, b"abcDEFGHi");
+    assert_eq!(fixture.reassembler.readable(), 4, "abc and i");
+    assert_eq!(fixture.read_unordered(9), Some((0, b"abc".to_vec())));
+    assert_eq!(fixture.read_unordered(9), Some((8, b"i".to_vec())));
+    assert_eq!(fixture.reassembler.read_to(), 9);
+    assert_eq!(fixture.reassembler.stored(), 9);
+    fixture.insert(9, b"j");
+    assert_eq!(fixture.read_unordered(9), Some((9, b"j".to_vec())));
+}
+
+#[test]
+fn bytes_that_were_read_in_order_are_not_read_without_order() {
+    let mut fixture = Fixture::new();
+    fixture.insert(0, b"abcd");
+    fixture.insert(6, b"gh");
+    assert_eq!(fixture.read(3), b"abc");
+    assert_eq!(fixture.read_unordered(9), Some((3, b"d".to_vec())));
+    assert_eq!(fixture.read_unordered(9), Some((6, b"gh".to_vec())));
+    fixture.insert(0, b"ABCDefGH");
+    assert_eq!(fixture.read_unordered(9), Some((4, b"ef".to_vec())));
+    assert_eq!(fixture.read_unordered(9), None);
+    assert_eq!(fixture.reassembler.read_to(), 8);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -403,5 +469,59 @@ proptest! {
             let end = (read..).take_while(|at| model.contains_key(at)).count() as u64 + read;
             prop_assert_eq!(fixture.reassembler.end(), end);
         }
+    }
+
+    /// Every byte is read once, in any order, and is the one that a reader in order gets.
+    #[test]
+    fn unordered_reads_agree_with_ordered_ones(
+        steps in prop::collection::vec(step(), 1..120),
+        ordered_steps in 0usize..60,
+    ) {
+        let (mut fixture, mut ordered) = (Fixture::new(), Fixture::new());
+        let mut got: BTreeMap<u64, u8> = BTreeMap::new();
+        let mut read = 0u64;
+        for (count, step) in steps.into_iter().enumerate() {
+            let (pieces, max) = match step {
+                Step::Insert { offset, len, may_open_gap } => {
+                    let data: Vec<u8> = (0..len).map(|i| (i * 7 + count * 31) as u8).collect();
+                    let stored = fixture.try_insert(offset, &data, may_open_gap);
+                    fixture.check();
+                    prop_assert_eq!(ordered.try_insert(offset, &data, may_open_gap), stored);
+                    prop_assert_eq!(fixture.reassembler.gaps(), ordered.reassembler.gaps());
+                    prop_assert_eq!(fixture.reassembler.end(), ordered.reassembler.end());
+                    continue;
+                }
+                Step::Read(max) => (1, max),
+                Step::ReadChunk(max) => (3, max),
+            };
+            if count < ordered_steps {
+                let bytes = fixture.read(max);
+                got.extend((read..).zip(bytes.iter().copied()));
+                read += bytes.len() as u64;
+                continue;
+            }
+            for _ in 0..pieces {
+                let Some((offset, bytes)) = fixture.read_unordered(max) else {
+                    prop_assert!(!fixture.reassembler.has_unread());
+                    break;
+                };
+                prop_assert!((1..=max.max(1)).contains(&bytes.len()));
+                for (at, byte) in (offset..).zip(bytes) {
+                    prop_assert_eq!(got.insert(at, byte), None, "byte {} was read twice", at);
+                }
+            }
+        }
+        while let Some((offset, bytes)) = fixture.read_unordered(1000) {
+            for (at, byte) in (offset..).zip(bytes) {
+                prop_assert_eq!(got.insert(at, byte), None, "byte {} was read twice", at);
+            }
+        }
+        prop_assert_eq!(got.len() as u64, fixture.reassembler.stored());
+        prop_assert_eq!(fixture.reassembler.stored(), ordered.reassembler.stored());
+        // The reader in order gets the same bytes up to the first gap.
+        let end = ordered.reassembler.end();
+        let bytes = ordered.read(usize::try_from(end).expect("few"));
+        let same: Vec<u8> = got.range(..end).map(|(_, byte)| *byte).collect();
+        prop_assert_eq!(bytes, same);
     }
 }

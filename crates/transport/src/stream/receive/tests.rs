@@ -441,3 +441,86 @@ fn a_large_window_may_have_more_gaps_though_it_never_grew() {
     assert_eq!(opened((1 << 20) - 1), 4 + 31);
     assert_eq!(opened(1 << 20), 4 + 32);
 }
+
+fn read_unordered(fixture: &mut Fixture) -> std::result::Result<Option<(u64, Vec<u8>)>, ReadError> {
+    let piece = fixture.with(|part, shared| part.read_unordered(100, shared))?;
+    Ok(piece.map(|(offset, bytes)| (offset, bytes.to_vec())))
+}
+
+#[test]
+fn unordered_reads_earn_credit_once() {
+    let mut fixture = Fixture::new();
+    fixture.stream(0, &[1; 10], false).expect("fits");
+    assert_eq!(fixture.read(), Ok(Some(vec![1; 10])));
+    fixture.stream(20, &[3; 10], false).expect("fits");
+    assert_eq!(read_unordered(&mut fixture), Ok(Some((20, vec![3; 10]))));
+    let unread = |fixture: &Fixture| {
+        let window = &fixture.connection;
+        (window.unconsumed(), window.readable())
+    };
+    assert_eq!(unread(&fixture), (10, 0), "the gap");
+    // What was read in order and what was read past the gap arrive again with what fills the gap.
+    fixture.stream(0, &[2; 30], true).expect("fits");
+    assert_eq!(unread(&fixture), (10, 10));
+    assert_eq!(read_unordered(&mut fixture), Ok(Some((10, vec![2; 10]))));
+    assert_eq!(unread(&fixture), (0, 0));
+    assert_eq!(read_unordered(&mut fixture), Ok(None));
+    assert!(fixture.part.is_over());
+    assert_eq!(fixture.part.stats().read, 30);
+}
+
+#[test]
+fn end_comes_after_all_bytes_were_read_without_order() {
+    let mut fixture = Fixture::new();
+    fixture.stream(10, &[2; 10], true).expect("fits");
+    assert_eq!(read_unordered(&mut fixture), Ok(Some((10, vec![2; 10]))));
+    assert_eq!(read_unordered(&mut fixture), Err(ReadError::Blocked));
+    assert!(!fixture.part.take_readable());
+    fixture.stream(0, &[1; 10], false).expect("fits");
+    assert!(fixture.part.take_readable());
+    assert_eq!(read_unordered(&mut fixture), Ok(Some((0, vec![1; 10]))));
+    assert_eq!(read_unordered(&mut fixture), Ok(None));
+}
+
+#[test]
+fn waiting_reader_without_order_is_woken_by_bytes_past_a_gap() {
+    let mut fixture = Fixture::new();
+    assert_eq!(read_unordered(&mut fixture), Err(ReadError::Blocked));
+    fixture.stream(10, &[2; 10], false).expect("fits");
+    assert!(fixture.part.take_readable());
+    assert!(!fixture.part.take_readable(), "once");
+}
+
+#[test]
+fn stream_is_not_read_in_order_after_it_was_read_without() {
+    let mut fixture = Fixture::new();
+    assert_eq!(read_unordered(&mut fixture), Err(ReadError::Blocked));
+    fixture.stream(0, &[1; 10], true).expect("fits");
+    assert_eq!(fixture.read(), Err(ReadError::Unordered));
+    let chunk = fixture.with(|part, shared| part.read_chunk(9, shared));
+    assert_eq!(chunk, Err(ReadError::Unordered));
+    assert_eq!(read_unordered(&mut fixture), Ok(Some((0, vec![1; 10]))));
+    // A new stream in the same memory is read in order again.
+    fixture.part.begin(ReceiveWindow::new(100, 100));
+    let mut buffers = Buffers::new(ChunkPool::new(1));
+    std::mem::swap(&mut buffers, &mut fixture.buffers);
+    fixture.part.recycle(&mut buffers);
+    fixture.stream(0, &[4; 2], false).expect("fits");
+    assert_eq!(fixture.read(), Ok(Some(vec![4; 2])));
+}
+
+#[test]
+fn reset_is_reported_to_a_reader_without_order() {
+    let mut fixture = Fixture::new();
+    fixture.stream(10, &[2; 10], false).expect("fits");
+    assert_eq!(read_unordered(&mut fixture), Ok(Some((10, vec![2; 10]))));
+    fixture.reset(30).expect("fits");
+    assert_eq!(read_unordered(&mut fixture), Err(ReadError::Reset(7)));
+    assert_eq!(fixture.connection.unconsumed(), 0);
+    let stopped = {
+        let mut fixture = Fixture::new();
+        fixture.stop().expect("open");
+        read_unordered(&mut fixture)
+    };
+    assert_eq!(stopped, Err(ReadError::ClosedStream));
+}
