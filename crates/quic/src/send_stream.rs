@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use courser_base::Rate;
 use courser_transport::{self as transport, ClosedStream, ConnectionHandle, ResetAtError};
 use courser_wire::StreamId;
 use tokio::io::AsyncWrite;
@@ -315,6 +316,29 @@ impl SendStream {
         connection
             .streams()
             .set_priority(self.half.stream.id, priority)
+    }
+
+    /// Limits the bytes per second that this stream sends, beside
+    /// [`TransportConfig::max_send_rate`](crate::TransportConfig::max_send_rate) for the connection.
+    ///
+    /// Counts content that is sent for the first time; repairs of losses come on top. About 10 ms of
+    /// content leave at once, but at least a packet, and up to 110 ms after a pause of the writer. Other streams use the time in which this one pauses. `None` removes the
+    /// limit, and a rate of zero counts as a byte per second.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] when the stream is over.
+    pub fn set_max_send_rate(&self, rate: Option<Rate>) -> Result<(), ClosedStream> {
+        let mut locked = self.connection.lock();
+        if locked.is_rejected(self.connection.handle, self.half.stream) {
+            return Err(ClosedStream);
+        }
+        let connection = locked
+            .open_connection(self.connection.handle)
+            .map_err(|_| ClosedStream)?;
+        let id = self.half.stream.id;
+        connection.streams().set_max_send_rate(id, rate)?;
+        locked.used(self.connection.handle, 0);
+        Ok(())
     }
 
     /// The priority.

@@ -27,5 +27,6 @@ mod reordering;
 mod retry;
 mod slow_ends;
 mod sockets;
+mod stream_rates;
 mod stream_reads;
 mod streams;

@@ -1,7 +1,7 @@
 //! The calls of the application on streams.
 
 use bytes::Bytes;
-use courser_base::Time;
+use courser_base::{Rate, Time};
 use courser_wire::{Direction, StreamId};
 
 use super::control::Control;
@@ -201,6 +201,46 @@ impl Streams {
             let is_late = self.send_stats(id).is_ok() && self.reset(id, code).is_ok();
             if is_late {
                 self.events.push_back(StreamEvent::Expired { id });
+            }
+        }
+    }
+
+    /// Limits the bytes per second that a stream sends for the first time. Bytes that are sent again do
+    /// not count. Other streams use the time in which it pauses. `None` removes the limit, and a rate of
+    /// zero counts as a byte per second.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the stream is gone, or we do not send on it.
+    pub fn set_max_send_rate(
+        &mut self,
+        id: StreamId,
+        rate: Option<Rate>,
+    ) -> Result<(), ClosedStream> {
+        let slot = self.sender(id)?;
+        match rate {
+            Some(rate) => {
+                let now = self.totals.now;
+                self.rate_caps.get_or_insert_default().set(now, id, rate);
+            }
+            None => {
+                if let Some(caps) = &mut self.rate_caps {
+                    caps.remove(id);
+                }
+            }
+        }
+        self.schedule(slot);
+        Ok(())
+    }
+
+    /// Schedules the streams whose pauses are over.
+    #[cold]
+    pub(super) fn resume_streams(&mut self, now: Time) {
+        while let Some(caps) = &mut self.rate_caps
+            && let Some(id) = caps.pop_due(now)
+        {
+            if let Some(slot) = self.table.find(id) {
+                self.schedule(slot);
             }
         }
     }

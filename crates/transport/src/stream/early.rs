@@ -45,6 +45,7 @@ impl Streams {
         self.initial = InitialLimits::default();
         self.events.clear();
         self.writers.clear();
+        (self.deadlines, self.rate_caps) = (None, None);
         self.wishes = 0;
         self.early = [0; 2];
         (self.totals.gaps, self.totals.retained, self.totals.unsent) = (0, 0, 0);

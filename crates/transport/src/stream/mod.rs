@@ -16,6 +16,7 @@ mod event;
 mod fate;
 mod limits;
 mod peer_frames;
+mod rate_caps;
 mod reassembler;
 mod receive;
 mod reset_at;
@@ -44,6 +45,7 @@ use self::buffers::Buffers;
 use self::control::{Control, ControlQueue};
 use self::deadlines::Deadlines;
 use self::limits::{LocalStreams, PeerStreams};
+use self::rate_caps::RateCaps;
 use self::schedule::Schedule;
 use self::table::Table;
 use crate::flow::{ReceiveWindow, SendLimit, WindowBudget};
@@ -81,6 +83,8 @@ pub struct Streams {
     early: [u64; 2],
     /// Made for the first stream with a deadline.
     deadlines: Option<Box<Deadlines>>,
+    /// Made for the first stream with a limit on its rate.
+    rate_caps: Option<Box<RateCaps>>,
     /// True if the peer accepts RESET_STREAM_AT.
     peer_resets_at: bool,
     /// True if the connection is over and only received data is left.
@@ -201,6 +205,7 @@ impl Streams {
             writers: VecDeque::new(),
             early: [0; 2],
             deadlines: None,
+            rate_caps: None,
             peer_resets_at: false,
             is_over: false,
             totals: Totals {
@@ -276,9 +281,12 @@ impl Streams {
     }
 
     /// Returns the time for [`Streams::on_timeout`], at which places of cancelled streams become
-    /// free (attack limit K15) or the deadline of a stream passes.
+    /// free (attack limit K15), the deadline of a stream passes, or a stream with a limit on its rate
+    /// may send on.
     pub fn next_timeout(&self) -> Option<Time> {
-        let mut next = self.deadlines.as_ref().and_then(|it| it.next());
+        let deadline = self.deadlines.as_ref().and_then(|it| it.next());
+        let resumption = self.rate_caps.as_ref().and_then(|it| it.next());
+        let mut next = Time::earliest(deadline, resumption);
         for peer in &self.peer {
             next = Time::earliest(next, peer.next_timeout());
         }
@@ -286,11 +294,14 @@ impl Streams {
     }
 
     /// Lets the peer open streams in place of cancelled ones whose time has come, and resets
-    /// streams whose deadline has passed.
+    /// streams whose deadline has passed. Streams that have paused for their rate send on.
     pub fn on_timeout(&mut self, now: Time) {
         self.totals.now = now;
         if self.deadlines.is_some() {
             self.reset_late_streams(now);
+        }
+        if self.rate_caps.is_some() {
+            self.resume_streams(now);
         }
         for direction in [Direction::Bidirectional, Direction::Unidirectional] {
             let peer = &mut self.peer[index(direction)];
@@ -391,7 +402,7 @@ impl Streams {
         self.local = Default::default();
         self.peer = [PeerStreams::new(0), PeerStreams::new(0)];
         (self.events, self.writers) = (VecDeque::new(), VecDeque::new());
-        self.deadlines = None;
+        (self.deadlines, self.rate_caps) = (None, None);
         self.wishes = 0;
         (self.totals.gaps, self.totals.retained) = (0, 0);
         self.totals.unsent = 0;
@@ -420,7 +431,11 @@ impl Streams {
             self.free.push(state.priority, slot);
         }
         if state.send.has_new() {
-            if !state.in_new {
+            let is_paused = match &self.rate_caps {
+                Some(caps) => caps.is_paused(state.id),
+                None => false,
+            };
+            if !state.in_new && !is_paused {
                 state.in_new = true;
                 self.new.push(state.priority, slot);
             }
@@ -491,6 +506,9 @@ impl Streams {
         let (id, was_cancelled) = (state.id, state.was_cancelled());
         if let Some(deadlines) = &mut self.deadlines {
             deadlines.remove(id);
+        }
+        if let Some(caps) = &mut self.rate_caps {
+            caps.remove(id);
         }
         let state = self.table.at(slot);
         self.control.unwant_all(&mut state.wanted);

@@ -4,6 +4,7 @@ mod deadlines;
 mod events;
 mod exhaustive;
 mod many;
+mod rates;
 mod reset_at;
 mod rules;
 mod sending;

@@ -190,8 +190,15 @@ impl Streams {
             self.events
                 .push_back(StreamEvent::Writable { id: state.id });
         }
-        if state.send.has_new() {
+        let pauses = match &mut self.rate_caps {
+            Some(caps) => caps.on_sent(self.totals.now, state.id, span.len),
+            None => false,
+        };
+        if state.send.has_new() && !pauses {
             self.new.on_sent(span.len);
+        } else if state.send.has_new() {
+            state.in_new = false;
+            self.new.pop_first();
         } else {
             state.in_new = false;
             self.new.pop_first();

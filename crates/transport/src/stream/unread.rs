@@ -18,7 +18,7 @@ impl Streams {
         self.local = Default::default();
         self.events.clear();
         self.writers.clear();
-        self.deadlines = None;
+        (self.deadlines, self.rate_caps) = (None, None);
         self.wishes = 0;
         (self.totals.retained, self.totals.unsent) = (0, 0);
         for slot in self.table.slots().collect::<Vec<_>>() {

@@ -13,7 +13,7 @@ fn wide() -> StreamsConfig {
     }
 }
 
-fn wide_client() -> End {
+pub(super) fn wide_client() -> End {
     End::new(Side::Client, &wide())
 }
 
