@@ -11,6 +11,7 @@ mod early_data;
 mod errors;
 mod going_away;
 mod identities;
+mod moving;
 mod pooling;
 mod proxies;
 mod racing;

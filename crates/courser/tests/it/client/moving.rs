@@ -1,0 +1,59 @@
+//! Clients whose network changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser::client::HttpVersion;
+use http::Response;
+use tokio::sync::Notify;
+
+use super::server::{Server, Speaks, echo, full, service};
+use super::{builder, client, text, within};
+use crate::common::relay::Relay;
+
+/// The client waits for a response and sends nothing when a NAT forgets its mapping, so the server answers
+/// to a port that leads nowhere. Without the hint the client would send a PING after ten seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn response_follows_a_client_that_learns_of_another_network() {
+    let (arrived, answers) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (at_service, goes) = (arrived.clone(), answers.clone());
+    let waiting = service(move |_| {
+        let (arrived, answers) = (at_service.clone(), goes.clone());
+        async move {
+            arrived.notify_one();
+            answers.notified().await;
+            Response::new(full("late"))
+        }
+    });
+    let server = Server::start(Speaks::Quic, waiting).await;
+    let mut relay = Relay::new(server.address);
+    let client = builder(&server)
+        .version(HttpVersion::Http3Only)
+        .build()
+        .expect("a client");
+    let url = format!("https://localhost:{}/", relay.address.port());
+    for round in 0..3 {
+        let request = {
+            let (client, url) = (client.clone(), url.clone());
+            crate::common::spawn(
+                async move { text(client.get(&url).await.expect("answered")).await },
+            )
+        };
+        within(arrived.notified()).await;
+        relay.rebind();
+        client.network_changed();
+        answers.notify_one();
+        let answer = tokio::time::timeout(Duration::from_secs(8), request).await;
+        let answer = answer.unwrap_or_else(|_| panic!("round {round}: no response"));
+        assert_eq!(answer.expect("no panic"), "late", "round {round}");
+    }
+    assert_eq!(server.connections.counts(), (1, 0), "one connection");
+}
+
+#[tokio::test]
+async fn hint_without_a_connection_is_harmless() {
+    let server = Server::start(Speaks::Quic, echo()).await;
+    let client = client(&server);
+    client.network_changed();
+    assert!(client.endpoints().is_empty());
+}
