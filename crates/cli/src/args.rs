@@ -20,7 +20,7 @@ use crate::values::{parse_controller, parse_listen, parse_mtu};
 /// Without a command, courser runs a ten-second demonstration on this machine. It needs no network
 /// and leaves nothing behind.
 #[derive(Parser, Debug)]
-#[command(name = "courser", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "courser", version = version(), max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -381,6 +381,14 @@ const MAX_PARALLEL: u64 = 16_384;
 
 /// The exit code for mistakes in the command line, as in most tools. Other errors have 1.
 const USAGE_ERROR: u8 = 2;
+
+/// Returns the version, and whether this build is in FIPS mode.
+fn version() -> &'static str {
+    match courser::Cryptography::default().is_fips() {
+        true => concat!(env!("CARGO_PKG_VERSION"), " (FIPS mode)"),
+        false => env!("CARGO_PKG_VERSION"),
+    }
+}
 
 #[cfg(test)]
 mod tests {

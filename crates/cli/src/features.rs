@@ -22,10 +22,12 @@ mod tests {
         let all = [
             cfg!(feature = "acme"),
             cfg!(feature = "brotli"),
+            cfg!(feature = "certificate-brotli"),
+            cfg!(feature = "certificate-compression"),
             cfg!(feature = "dns"),
             cfg!(feature = "rand-regex"),
             cfg!(feature = "zstd"),
         ];
-        assert_eq!(all, [true; 5]);
+        assert_eq!(all, [true; 7]);
     }
 }

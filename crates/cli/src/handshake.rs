@@ -54,6 +54,7 @@ fn remedy(kind: HandshakeFailureKind, tool: Tool) -> &'static str {
         (Kind::ClientCertificateRefused, Tool::Get) => {
             "pass one whose issuer the server trusts with --cert FILE and --key FILE"
         }
+        (Kind::EchRejected, _) => "get its present ECHConfigList, or connect without",
         (Kind::NotTls, Tool::Perf) => "is it a perf server with --tcp?",
         (Kind::NotTls, _) => "write http:// if it serves plain HTTP",
         (Kind::Closed, _) => "check that it serves TLS on this port",

@@ -9,7 +9,7 @@ use courser_quic::hooks::ClientConfigHooks;
 use courser_quic::rustls::client::danger::ServerCertVerifier;
 use courser_quic::rustls::pki_types::CertificateDer;
 use courser_quic::telemetry::SinkFactory;
-use courser_quic::{Identity, QuicVersion, TransportConfig};
+use courser_quic::{Cryptography, Ech, Identity, QuicVersion, TransportConfig};
 use http::HeaderValue;
 
 use super::Client;
@@ -131,6 +131,26 @@ impl ClientBuilder {
     /// Sets the `user-agent` of requests that have none. None by default.
     pub fn user_agent(mut self, name: HeaderValue) -> Self {
         self.settings.user_agent = Some(name);
+        self
+    }
+
+    /// Sets cipher suites and key exchange groups, for all versions of HTTP. See [`Cryptography`] for the
+    /// default.
+    pub fn cryptography(mut self, cryptography: Cryptography) -> Self {
+        self.tls.cryptography = cryptography;
+        self
+    }
+
+    /// Encrypts the ClientHello (ECH, RFC 9849), or pretends to ([`Ech::grease`]), for all versions of
+    /// HTTP, which then need TLS 1.3. `None` does neither, which is the default.
+    ///
+    /// An ECHConfigList belongs to one server, so the client should be used for that one only. If it
+    /// rejects ECH, the error has the kind [`HandshakeFailureKind::EchRejected`], and [`Ech::rejection`] has
+    /// the list for another attempt. Nothing is repeated without ECH.
+    ///
+    /// [`HandshakeFailureKind::EchRejected`]: courser_quic::HandshakeFailureKind::EchRejected
+    pub fn ech(mut self, ech: Option<Ech>) -> Self {
+        self.tls.ech = ech;
         self
     }
 

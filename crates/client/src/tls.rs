@@ -1,6 +1,7 @@
 //! TLS configurations for QUIC and TCP, from the same settings.
 
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use courser_tls::rustls::client::{ClientSessionMemoryCache, Resumption};
 use courser_tls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use courser_tls::rustls::version::{TLS12, TLS13};
 use courser_tls::rustls::{self, RootCertStore};
-use courser_tls::{QueuedKeyLog, Trust as Judge};
+use courser_tls::{Cryptography, Ech, QueuedKeyLog, Trust as Judge};
 
 use super::error::{Error, ErrorKind};
 use super::version::HttpVersion;
@@ -34,6 +35,9 @@ pub(super) enum Trust {
 pub(super) struct TlsSettings {
     pub(super) trust: Trust,
     pub(super) identity: Option<Identity>,
+    pub(super) cryptography: Cryptography,
+    /// The encryption of the ClientHello, for TLS 1.3 only.
+    pub(super) ech: Option<Ech>,
     pub(super) logs_keys: bool,
 }
 
@@ -46,6 +50,8 @@ pub(super) struct Tls {
     pub(super) proxy: Arc<rustls::ClientConfig>,
     /// Judges certificates for further names. `None` if all servers are trusted.
     verifier: Option<Arc<dyn ServerCertVerifier>>,
+    /// Learns from errors over TCP when a server rejects it.
+    pub(super) ech: Option<Ech>,
     /// The offer of QUIC handshakes, for error messages.
     pub(super) quic_offer: HandshakeOffer,
 }
@@ -58,7 +64,13 @@ impl Tls {
         quic.alpn_protocols = vec![h3::ALPN.into()];
         let mut tcp = settings.config(&verifier, &[&TLS13, &TLS12])?;
         CertificateRequests::install(&mut tcp);
-        let mut proxy = tcp.clone();
+        // A proxy is another server.
+        let for_proxy = TlsSettings {
+            ech: None,
+            ..settings.clone()
+        };
+        let mut proxy = for_proxy.config(&verifier, &[&TLS13, &TLS12])?;
+        CertificateRequests::install(&mut proxy);
         proxy.resumption = Resumption::store(Arc::new(sessions()));
         tcp.alpn_protocols = version
             .tcp_protocols()
@@ -68,7 +80,10 @@ impl Tls {
         proxy.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             quic_offer: HandshakeOffer::of_tls13(&quic),
-            quic: PerPort::new(ClientConfig::with_rustls(Arc::new(quic))),
+            quic: PerPort::new(
+                ClientConfig::with_rustls(Arc::new(quic)).reporting_ech(settings.ech.clone()),
+            ),
+            ech: settings.ech.clone(),
             tcp: PerPort::new(Arc::new(tcp)),
             proxy: Arc::new(proxy),
             verifier: Some(verifier).filter(|_| is_strict),
@@ -86,6 +101,18 @@ impl Tls {
         };
         let checked = verifier.verify_server_cert(end, others, &name, &[], UnixTime::now());
         checked.is_ok()
+    }
+
+    /// Reports an error of a handshake over TCP that may be the rejection of ECH.
+    pub(super) fn report(&self, error: &Error) {
+        let Some(ech) = &self.ech else { return };
+        let source = error.source().and_then(|source| {
+            let io = source.downcast_ref::<std::io::Error>()?;
+            io.get_ref()?.downcast_ref::<rustls::Error>()
+        });
+        if let Some(error) = source {
+            ech.on_error(error);
+        }
     }
 }
 
@@ -176,17 +203,14 @@ impl TlsSettings {
         verifier: &Arc<dyn ServerCertVerifier>,
         versions: &[&'static rustls::SupportedProtocolVersion],
     ) -> Result<rustls::ClientConfig, Error> {
-        let mut provider = rustls::crypto::aws_lc_rs::default_provider();
         // AES-128-GCM first, as everywhere in this stack, because it is the cheapest.
-        let preferred = &courser_tls::provider(&[]).cipher_suites;
-        provider
-            .cipher_suites
-            .retain(|suite| !preferred.contains(suite));
-        provider
-            .cipher_suites
-            .splice(0..0, preferred.iter().copied());
-        let builder = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
-            .with_protocol_versions(versions)
+        let provider = self.cryptography.provider_with_tls12();
+        let builder = rustls::ClientConfig::builder_with_provider(provider);
+        let builder = match self.ech.as_ref().map(Ech::mode) {
+            Some(mode) => builder.with_ech(mode),
+            None => builder.with_protocol_versions(versions),
+        };
+        let builder = builder
             .map_err(unusable)?
             .dangerous()
             .with_custom_certificate_verifier(verifier.clone());

@@ -111,7 +111,10 @@ pub use courser_quic::{
 };
 pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
-pub use courser_tls::{EarlyDataOptions, MemoryReplayFilter, QueuedKeyLog, ReplayFilter, rustls};
+pub use courser_tls::{
+    ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, KeyExchange,
+    MemoryReplayFilter, QueuedKeyLog, RawKeyVerifier, ReplayFilter, UnknownAlgorithm, rustls,
+};
 pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ConnectionError, ConnectionIdError,
     ConnectionIdGenerator, ConnectionIdRotation, ConnectionStats, DatagramFate, DatagramStats,

@@ -121,6 +121,11 @@ pub struct HandshakeData {
     pub key_exchange: Option<String>,
     /// True when an earlier session was resumed.
     pub resumed: bool,
+    /// True on a client whose ClientHello was encrypted, and accepted by the server (RFC 9849).
+    pub encrypted_hello: bool,
+    /// On a client, the OCSP response that the server has stapled to its certificate (RFC 6066 §8), in DER
+    /// and not verified. `None` with a custom TLS configuration, and if it is longer than 16 KiB.
+    pub ocsp_response: Option<Vec<u8>>,
 }
 
 /// An error that ends the connection: the peer violated TLS or the rules of RFC 9001 about TLS, or

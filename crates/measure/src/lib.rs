@@ -4,13 +4,16 @@
 //!   core, so that it is not moved while it is measured.
 //! - [`tls`] makes configurations that are the same for QUIC and for TLS over TCP, so that the two can be
 //!   compared.
+//! - [`choices`] and [`ech`] read values of flags for TLS.
 //! - [`target`] finds a server, and [`Peer`] describes what went wrong when a connection to it fails.
 //! - [`sockets`] reports what makes the UDP sockets of this machine slow.
 //! - [`Records`] keeps traces and key logs, and [`Watch`] warns while a program runs.
 //! - [`Failure`] is the reason why a tool ends without success: one line for humans, and a [`Cause`]
 //!   for the program that knows which flag helps.
 
+pub mod choices;
 mod cpu;
+pub mod ech;
 mod failure;
 mod peer;
 mod records;

@@ -7,16 +7,15 @@ use std::fmt;
 use std::net::{SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 
-use courser_crypto::{ClientTls, ServerTls, TlsSession, TlsStartError};
 use courser_telemetry::SinkFactory;
 use courser_tls::rustls::client::danger::ServerCertVerifier;
 use courser_tls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use courser_tls::rustls::server::{ClientHello, ResolvesServerCert};
-use courser_tls::rustls::sign::CertifiedKey;
+use courser_tls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{
-    ClientAuthentication, ClientOptions, ClientTickets, EarlyDataOptions, ServerOptions, TlsClient,
-    TlsConfigError, TlsServer, Trust,
+    ClientAuthentication, ClientOptions, ClientParts, ClientTickets, EarlyDataOptions, Ech,
+    ServerOptions, ServerParts, TlsClient, TlsConfigError, TlsServer, Trust,
 };
 use courser_transport::{
     ConnectionIdGenerator, ReplyLimits, RetryPolicy, TokenStore, TransportConfig,
@@ -25,6 +24,7 @@ use courser_wire::Version;
 
 use crate::error::ConfigError;
 use crate::identity::Identity;
+use crate::unfinished::{Unfinished, no_protocol_yet};
 
 /// The configuration of a server: its certificate, its protocols, its limits.
 ///
@@ -36,7 +36,9 @@ use crate::identity::Identity;
 /// ```
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    tls: Arc<rustls::ServerConfig>,
+    pub(crate) tls: Arc<rustls::ServerConfig>,
+    /// The parts that `tls` was built of; `None` if the user has built it.
+    pub(crate) parts: Option<ServerParts>,
     early_data: Option<EarlyDataOptions>,
     settings: courser_transport::ServerConfig,
     pub(crate) reset_key: Option<ResetKey>,
@@ -80,13 +82,24 @@ impl ServerConfig {
     }
 
     fn made_of(identity: &Identity, clients: ClientAuthentication) -> Result<Self, ConfigError> {
-        let options = ServerOptions {
-            client_authentication: clients,
-            ..ServerOptions::new(identity.clone().into_tls(), no_protocol_yet())
-        };
+        let options = ServerOptions::new(identity.clone().into_tls(), no_protocol_yet());
         let mut tls = courser_tls::server_config(options)?;
-        Arc::make_mut(&mut tls).alpn_protocols.clear();
-        Ok(Self::with_rustls(tls))
+        let changed = Arc::make_mut(&mut tls);
+        changed.alpn_protocols.clear();
+        if identity.ocsp().is_some() {
+            let key = SingleCertAndKey::from(identity.certified_key()?);
+            changed.cert_resolver = Arc::new(key);
+        }
+        Self::of_parts(ServerParts::new(clients)?, &tls)
+    }
+
+    pub(crate) fn of_parts(
+        parts: ServerParts,
+        tls: &rustls::ServerConfig,
+    ) -> Result<Self, ConfigError> {
+        let mut config = Self::with_rustls(parts.build(tls)?);
+        config.parts = Some(parts);
+        Ok(config)
     }
 
     /// Creates a configuration that calls an async function to choose the certificate for each
@@ -118,13 +131,15 @@ impl ServerConfig {
     {
         let resolver = AsyncCertificates(choose);
         let tls = courser_tls::server_config_with_resolver(Arc::new(resolver))?;
-        Ok(Self::with_rustls(tls).offload_tls(true))
+        let parts = ServerParts::new(ClientAuthentication::Off)?;
+        Ok(Self::of_parts(parts, &tls)?.offload_tls(true))
     }
 
     /// Creates a configuration around a custom TLS configuration, which must support TLS 1.3.
     pub fn with_rustls(tls: Arc<rustls::ServerConfig>) -> Self {
         Self {
             tls,
+            parts: None,
             early_data: None,
             settings: courser_transport::ServerConfig::new(Arc::new(Unfinished)),
             reset_key: None,
@@ -396,7 +411,11 @@ impl fmt::Debug for ResetKey {
 /// ```
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    tls: Arc<rustls::ClientConfig>,
+    pub(crate) tls: Arc<rustls::ClientConfig>,
+    /// The parts that `tls` was built of; `None` if the user has built it.
+    pub(crate) parts: Option<Box<ClientParts>>,
+    /// Learns when a server rejects it.
+    pub(crate) ech: Option<Ech>,
     early_data: bool,
     settings: courser_transport::ClientConfig,
     /// Tickets of connections that may have several versions of QUIC.
@@ -457,16 +476,22 @@ impl ClientConfig {
         Self::made_of(Trust::AnyServer)
     }
 
-    fn made_of(trust: Trust) -> Result<Self, ConfigError> {
+    pub(crate) fn made_of(trust: Trust) -> Result<Self, ConfigError> {
+        let parts = ClientParts::new(trust)?;
+        let trust = Trust::Verifier(parts.verifier());
         let mut tls = courser_tls::client_config(ClientOptions::new(trust, no_protocol_yet()))?;
         Arc::make_mut(&mut tls).alpn_protocols.clear();
-        Ok(Self::with_rustls(tls))
+        let mut config = Self::with_rustls(tls);
+        config.parts = Some(Box::new(parts));
+        Ok(config)
     }
 
     /// Creates a configuration around a custom TLS configuration, which must support TLS 1.3.
     pub fn with_rustls(tls: Arc<rustls::ClientConfig>) -> Self {
         Self {
             tls,
+            parts: None,
+            ech: None,
             early_data: false,
             settings: courser_transport::ClientConfig::new(Arc::new(Unfinished)),
             tickets: ClientTickets::default(),
@@ -599,7 +624,7 @@ impl ClientConfig {
             true => TlsClient::with_early_data(self.tls)?,
             false => TlsClient::new(self.tls)?,
         };
-        let tls = Arc::new(tls.keeping(self.tickets));
+        let tls = Arc::new(tls.keeping(self.tickets).reporting(self.ech));
         Ok(Arc::new(courser_transport::ClientConfig {
             tls,
             ..self.settings
@@ -616,33 +641,6 @@ impl From<TlsConfigError> for ConfigError {
             }
             error => error.to_string(),
         })
-    }
-}
-
-/// Returns a placeholder until the protocols are known: certificates are checked when they are set,
-/// protocols only at the end.
-fn no_protocol_yet() -> Vec<Vec<u8>> {
-    vec![b"none yet".to_vec()]
-}
-
-/// A placeholder for the TLS sessions that `build` creates once the protocols are known.
-struct Unfinished;
-
-fn unfinished() -> Result<Box<dyn TlsSession>, TlsStartError> {
-    Err(TlsStartError::Configuration(
-        "the configuration was not built".to_owned(),
-    ))
-}
-
-impl ServerTls for Unfinished {
-    fn start(&self, _: Vec<u8>) -> Result<Box<dyn TlsSession>, TlsStartError> {
-        unfinished()
-    }
-}
-
-impl ClientTls for Unfinished {
-    fn start(&self, _: &str, _: Vec<u8>) -> Result<Box<dyn TlsSession>, TlsStartError> {
-        unfinished()
     }
 }
 

@@ -96,7 +96,8 @@ impl HandshakeFailure {
                 (_, Some(ConnectionError::ConnectionClosed(close))) => {
                     close.code.alert().map(AlertDescription::from)
                 }
-                _ => None,
+                // HTTP/2 keeps the text only.
+                _ => kind::alert_in_text(&cause.to_string()),
             }
         })?;
         let kind = match alert {
@@ -145,6 +146,9 @@ impl HandshakeFailure {
             Kind::ClientCertificateRequired | Kind::ClientCertificateRefused => {
                 seen_of_client_certificate(kind).to_owned()
             }
+            Kind::EchRejected => format!(
+                "the server rejected Encrypted Client Hello, and proved that it may ({versions} offered)"
+            ),
             Kind::NotTls => "the server does not speak TLS on this port".to_owned(),
             Kind::Closed => {
                 format!(
@@ -215,6 +219,7 @@ impl fmt::Display for HandshakeFailure {
             Kind::Protocol => "allow another version of HTTP",
             Kind::ClientCertificateRequired => "set a client certificate",
             Kind::ClientCertificateRefused => "set one whose issuer the server trusts",
+            Kind::EchRejected => "get its present ECHConfigList, or connect without",
             Kind::NotTls => "use http:// if it serves plain HTTP",
             Kind::Closed => "check that it speaks TLS on this port",
             Kind::CertificateUnusable | Kind::Other => "",

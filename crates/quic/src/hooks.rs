@@ -140,6 +140,12 @@ pub trait EndpointHooks {
 pub trait IdentityHooks {
     /// Returns the certificate chain and the key.
     fn into_tls(self) -> courser_tls::Identity;
+
+    /// Checks that certificate and key match, and adds the OCSP response.
+    ///
+    /// # Errors
+    /// Returns an error if they do not match.
+    fn certified_key(&self) -> Result<courser_tls::rustls::sign::CertifiedKey, ConfigError>;
 }
 
 /// Operations on a [`ClientConfig`].
@@ -149,6 +155,10 @@ pub trait ClientConfigHooks {
     /// # Errors
     /// Returns the first unusable setting.
     fn check(self) -> Result<(), ConfigError>;
+
+    /// Reports rejections of ECH to `ech`, which is part of a custom TLS configuration.
+    #[must_use]
+    fn reporting_ech(self, ech: Option<courser_tls::Ech>) -> Self;
 
     /// Keeps session tickets in `tickets`.
     #[must_use]
@@ -266,11 +276,19 @@ impl IdentityHooks for Identity {
     fn into_tls(self) -> courser_tls::Identity {
         Identity::into_tls(self)
     }
+
+    fn certified_key(&self) -> Result<courser_tls::rustls::sign::CertifiedKey, ConfigError> {
+        Identity::certified_key(self)
+    }
 }
 
 impl ClientConfigHooks for ClientConfig {
     fn check(self) -> Result<(), ConfigError> {
         self.build().map(drop)
+    }
+
+    fn reporting_ech(self, ech: Option<courser_tls::Ech>) -> Self {
+        ClientConfig::reporting_ech(self, ech)
     }
 
     fn resumption(self, tickets: Resumption) -> Self {

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
-use courser_tls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use courser_tls::rustls::pki_types::{
+    CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer,
+};
+use courser_tls::rustls::sign::CertifiedKey;
 
 use rcgen::{CertificateParams, KeyPair};
 
@@ -14,12 +17,54 @@ use crate::runtime::Current;
 pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
+    ocsp: Option<Vec<u8>>,
 }
 
 impl Identity {
     /// Creates an identity from a chain, whose first certificate is its own, and the key of that.
     pub fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
-        Self { chain, key }
+        Self {
+            chain,
+            key,
+            ocsp: None,
+        }
+    }
+
+    /// Staples this OCSP response, in DER, to the certificate: clients that ask for it need not ask the
+    /// authority whether the certificate is revoked (RFC 6066 §8). `None` staples nothing.
+    ///
+    /// The response is sent as it is. It should be of the certificate's authority and up to date.
+    #[must_use]
+    pub fn with_ocsp(mut self, response: impl Into<Option<Vec<u8>>>) -> Self {
+        self.ocsp = response.into().filter(|bytes| !bytes.is_empty());
+        self
+    }
+
+    /// Returns the OCSP response, if there is one.
+    pub fn ocsp(&self) -> Option<&[u8]> {
+        self.ocsp.as_deref()
+    }
+
+    /// Returns the public key, for peers that trust exactly this one (RFC 7250): see
+    /// [`ClientConfig::with_raw_public_keys`](crate::ClientConfig::with_raw_public_keys).
+    ///
+    /// # Errors
+    /// Returns an error if the private key cannot be used to sign.
+    pub fn public_key(&self) -> Result<SubjectPublicKeyInfoDer<'static>, ConfigError> {
+        let key = courser_tls::raw_key(self.key.clone_key())?;
+        let public = key.end_entity_cert().map_err(unusable)?;
+        Ok(SubjectPublicKeyInfoDer::from(public.to_vec()))
+    }
+
+    /// Checks that certificate and key match, and adds the OCSP response.
+    pub(crate) fn certified_key(&self) -> Result<CertifiedKey, ConfigError> {
+        let provider = courser_tls::provider(&[]);
+        let (chain, key) = (self.chain.clone(), self.key.clone_key());
+        let key = CertifiedKey::from_der(chain, key, &provider).map_err(unusable)?;
+        Ok(CertifiedKey {
+            ocsp: self.ocsp.clone(),
+            ..key
+        })
     }
 
     /// Creates a certificate for development in memory: self-signed, P-256, for `localhost`,
@@ -53,10 +98,8 @@ impl Identity {
         };
         let key = key.map_err(unusable)?;
         let certificate = params.self_signed(&key).map_err(unusable)?;
-        Ok(Self {
-            chain: vec![certificate.into()],
-            key: PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
-        })
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+        Ok(Self::new(vec![certificate.into()], key.into()))
     }
 
     /// Parses PEM text: the certificates of the chain, and the key.
@@ -65,10 +108,7 @@ impl Identity {
     /// Returns an error if either is missing or invalid.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, ConfigError> {
         let read = courser_tls::Identity::from_pem(chain, key).map_err(unusable)?;
-        Ok(Self {
-            chain: read.chain,
-            key: read.key,
-        })
+        Ok(Self::new(read.chain, read.key))
     }
 
     /// Reads PEM files: the certificates of the chain, and the key.
@@ -116,6 +156,7 @@ impl Clone for Identity {
         Self {
             chain: self.chain.clone(),
             key: self.key.clone_key(),
+            ocsp: self.ocsp.clone(),
         }
     }
 }

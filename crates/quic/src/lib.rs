@@ -38,6 +38,8 @@ mod sockets;
 mod state;
 mod stream;
 mod timing;
+mod tls_choices;
+mod unfinished;
 mod var_int;
 mod wait;
 mod wakers;
@@ -48,7 +50,10 @@ pub use courser_base::{EcnCounts, Rate, Side};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
-pub use courser_tls::{EarlyDataOptions, MemoryReplayFilter, QueuedKeyLog, ReplayFilter, rustls};
+pub use courser_tls::{
+    ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, KeyExchange,
+    MemoryReplayFilter, QueuedKeyLog, RawKeyVerifier, ReplayFilter, UnknownAlgorithm, rustls,
+};
 pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ClosedStream, ConnectionError,
     ConnectionIdError, ConnectionIdGenerator, ConnectionIdRotation, ConnectionStats, DatagramFate,

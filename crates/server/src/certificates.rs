@@ -5,7 +5,9 @@ mod acme;
 mod facts;
 mod files;
 mod kept;
+mod look;
 mod names;
+mod ocsp;
 mod resolver;
 
 use std::path::Path;
@@ -114,6 +116,32 @@ impl Certificates {
             )));
         }
         self.sources.others.push(files);
+        Ok(self)
+    }
+
+    /// Staples the OCSP response in this file, in DER, to the certificate that was added last (RFC 6066
+    /// §8). Clients then need not ask the authority whether it is revoked. The server checks every second
+    /// whether the file has changed.
+    ///
+    /// A response that is missing, malformed, expired, for another certificate or not "good" is not
+    /// stapled, and the server reports [`Event::OcspIgnored`]. Its signature is not verified.
+    ///
+    /// # Errors
+    /// Returns an error if the last certificate does not come from PEM files.
+    pub fn with_ocsp_file(mut self, path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let index = self.sources.others.len();
+        let files = match (self.sources.others.last_mut(), &mut self.sources.first) {
+            (Some(files), _) | (None, Source::Files(files)) => files,
+            _ => {
+                return Err(ConfigError::Identity(
+                    "an OCSP response from a file needs a certificate from files".to_owned(),
+                ));
+            }
+        };
+        files.staple(path.as_ref());
+        if let Some(identity) = files.read()? {
+            self.resolver.replace(index, &identity)?;
+        }
         Ok(self)
     }
 
@@ -237,6 +265,16 @@ impl Sources {
         result
     }
 
+    /// Returns the reasons why OCSP responses are not stapled, each once.
+    pub(super) fn take_ocsp_problems(&mut self) -> Vec<String> {
+        let first = match &mut self.first {
+            Source::Files(files) => files.take_problem(),
+            _ => None,
+        };
+        let others = self.others.iter_mut().filter_map(Files::take_problem);
+        first.into_iter().chain(others).collect()
+    }
+
     /// Takes the running ACME client out, which drives itself.
     #[cfg(feature = "acme")]
     pub(super) fn take_acme(&mut self) -> Option<Box<acme::Running>> {
@@ -292,7 +330,14 @@ pub(super) async fn watch(sources: Arc<Mutex<Sources>>, resolver: Arc<Resolver>,
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        let reloaded = sources.lock().reload_changed(&resolver);
+        let (reloaded, problems) = {
+            let mut sources = sources.lock();
+            let reloaded = sources.reload_changed(&resolver);
+            (reloaded, sources.take_ocsp_problems())
+        };
+        for problem in problems {
+            events.tell(Event::OcspIgnored(problem));
+        }
         match reloaded {
             Ok(false) => {}
             Ok(true) => events.tell(Event::CertificateReplaced),

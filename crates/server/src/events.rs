@@ -1,6 +1,7 @@
 //! Events of a server.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser_quic::ConfigError;
@@ -14,6 +15,16 @@ pub enum Event {
     CertificateReplaced,
     /// A new certificate is unusable, or could not be obtained: the old one stays in use.
     CertificateKept(ConfigError),
+    /// An OCSP response is not stapled, for this reason.
+    OcspIgnored(String),
+    /// A client was refused for lack of a certificate, or for its certificate. At most one in a minute is
+    /// reported.
+    ClientCertificateRefused {
+        /// The client's address.
+        address: SocketAddr,
+        /// The reason.
+        reason: String,
+    },
     /// No connection could be accepted, for lack of file descriptors or memory. It is tried again.
     AcceptFailed(std::io::Error),
     /// The server drains: it accepts no connections and finishes its requests.
@@ -26,6 +37,10 @@ impl fmt::Display for Event {
             Self::CertificateReplaced => f.write_str("the certificate was replaced"),
             Self::CertificateKept(error) => {
                 write!(f, "keeping the old certificate: {error}")
+            }
+            Self::OcspIgnored(reason) => f.write_str(reason),
+            Self::ClientCertificateRefused { address, reason } => {
+                write!(f, "refused {address} for its client certificate: {reason}")
             }
             Self::AcceptFailed(error) => write!(f, "cannot accept connections: {error}"),
             Self::Draining => f.write_str("draining"),

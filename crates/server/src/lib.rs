@@ -58,6 +58,7 @@ mod quic;
 mod rate;
 mod reading;
 mod refusals;
+mod refused_clients;
 mod request_memory;
 mod reset;
 mod run;
@@ -83,6 +84,7 @@ use courser_quic::{
     TransportConfig,
 };
 use courser_tls::rustls;
+use courser_tls::{ClientAuthentication, Cryptography};
 
 pub use self::body::{Body, BodyError};
 #[cfg(feature = "acme")]
@@ -140,7 +142,7 @@ where
         with_tcp: true,
         with_quic: true,
         sends_interim: false,
-        tls: None,
+        tls: tls::Settings::default(),
         drain: None,
         ready_delay: Duration::ZERO,
         deadline: DEADLINE,
@@ -170,7 +172,7 @@ pub struct Server {
     with_tcp: bool,
     with_quic: bool,
     sends_interim: bool,
-    tls: Option<tls::Hook>,
+    tls: tls::Settings,
     drain: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     ready_delay: Duration,
     deadline: Duration,
@@ -349,10 +351,40 @@ impl Server {
         self
     }
 
-    /// Modifies the TLS configurations of QUIC and TCP before they are used, for client
-    /// certificates or key logs. Application protocols are set afterwards.
+    /// Sets the policy for client certificates, for all protocols. By default none are requested.
+    ///
+    /// [`TlsFacts::client_certificates`] of the [`Peer`] of each request has what the client has presented.
+    /// A client without a certificate that is required is refused with the alert certificate_required, and
+    /// [`Event::ClientCertificateRefused`] reports it. Requests in early data wait for the end of the
+    /// handshake.
+    ///
+    /// ```no_run
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// use courser::rustls::RootCertStore;
+    /// use courser::{ClientAuthentication, Identity};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut roots = RootCertStore::empty();
+    /// roots.add(Identity::from_pem_files("ca.pem", "ca.key")?.certificate())?;
+    /// let server = courser::serve("[::]:4433", Identity::dev()?)
+    ///     .client_authentication(ClientAuthentication::Required(roots));
+    /// # let _ = server;
+    /// # Ok(()) }
+    /// ```
+    pub fn client_authentication(mut self, policy: ClientAuthentication) -> Self {
+        self.tls.clients = policy;
+        self
+    }
+
+    /// Sets cipher suites and key exchange groups, for all protocols. See [`Cryptography`] for the default.
+    pub fn cryptography(mut self, cryptography: Cryptography) -> Self {
+        self.tls.cryptography = cryptography;
+        self
+    }
+
+    /// Modifies the TLS configurations of QUIC and TCP before they are used, for key logs. Application protocols are set afterwards.
     pub fn tls(mut self, change: impl Fn(&mut rustls::ServerConfig) + Send + 'static) -> Self {
-        self.tls = Some(Box::new(change));
+        self.tls.hook = Some(Box::new(change));
         self
     }
 

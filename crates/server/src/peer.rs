@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser_quic::{Connection, WeakConnection};
+use courser_tls::rustls::pki_types::CertificateDer;
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -48,6 +49,9 @@ pub struct TlsFacts {
     pub key_exchange: Option<String>,
     /// True when an earlier session was resumed.
     pub is_resumed: bool,
+    /// The certificate chain of the client, its own certificate first. Empty if it has presented none; see
+    /// [`Server::client_authentication`](super::Server::client_authentication).
+    pub client_certificates: Vec<CertificateDer<'static>>,
 }
 
 /// The sender of a request, among the extensions of each. Cloning is cheap.

@@ -19,6 +19,7 @@ use super::peer::{Addresses, Peer, TlsFacts};
 use super::phase::{Part, Phase};
 use super::reading::{self, Reading, Sample};
 use super::refusals::Refusal;
+use super::refused_clients::RefusedClients;
 use super::shares::Shares;
 use super::tally::{Open, Record, Tally};
 
@@ -34,6 +35,7 @@ pub(super) struct QuicContext {
     pub(super) limits: Limits,
     pub(super) tally: Arc<Tally>,
     pub(super) gate: Arc<Gate>,
+    pub(super) refused_clients: Arc<RefusedClients>,
     /// The port that clients connect to.
     pub(super) port: u16,
 }
@@ -86,13 +88,18 @@ async fn serve<S: HttpService<Body>>(
     context: Arc<QuicContext>,
     mut part: Part,
 ) {
+    let address = incoming.remote_address();
     let connection = match context.early_requests {
         Some(_) => accept_early(incoming).await,
         None => incoming.await,
     };
-    let Ok(connection) = connection else {
-        context.tally.quic_handshakes_failed.fetch_add(1, Relaxed);
-        return;
+    let connection = match connection {
+        Ok(connection) => connection,
+        Err(error) => {
+            context.refused_clients.on_quic(address, &error);
+            context.tally.quic_handshakes_failed.fetch_add(1, Relaxed);
+            return;
+        }
     };
     let addresses = Addresses {
         peer: connection.remote_address(),
@@ -179,6 +186,7 @@ fn facts(connection: &Connection) -> TlsFacts {
         cipher_suite: data.suite.map(|suite| suite_name(suite).to_owned()),
         key_exchange: data.key_exchange,
         is_resumed: data.resumed,
+        client_certificates: connection.peer_identity().unwrap_or_default(),
     }
 }
 

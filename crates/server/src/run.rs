@@ -22,6 +22,7 @@ use super::handle::{ServerHandle, Shared};
 use super::listen::{self, Door};
 use super::phase::{Conductor, Phase};
 use super::quic::QuicContext;
+use super::refused_clients::RefusedClients;
 use super::reset::ResetSecret;
 use super::tally::Tally;
 use super::tcp::TcpContext;
@@ -63,6 +64,7 @@ struct Parts {
     tcp: Arc<rustls::ServerConfig>,
     challenge: Option<Arc<rustls::ServerConfig>>,
     limits: super::Limits,
+    refused_clients: Arc<RefusedClients>,
     uploads: Arc<UploadMemory>,
     alt_svc: Option<super::AltSvc>,
     sends_interim: bool,
@@ -80,11 +82,14 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let certificates = server.certificates?;
     let resolver = certificates.resolver;
     let reset = server.reset.or(certificates.reset);
-    let hook = server.tls.as_ref();
+    let tls = tls::Tls::new(server.tls, resolver.clone())?;
+    // The certificate of a client is known at the end of its handshake.
     let early_requests = server.early_data.as_ref().map(|_| server.early_requests);
+    let early_requests = early_requests.filter(|_| !tls.requests_certificates());
+    let refused_clients = Arc::new(RefusedClients::new(server.events.clone()));
     let quic = if server.with_quic {
         let transport = server.transport.unwrap_or_else(default_transport);
-        let config = limited(tls::quic(&resolver, hook)?, &server.limits);
+        let config = limited(tls.quic()?, &server.limits);
         let config = with_versions(config, server.quic_versions).transport_config(transport);
         let config = with_early_data(config, server.early_data, &server.http3);
         let (replies, resets) = (server.reply_limits, server.reset_limits);
@@ -92,7 +97,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     } else {
         None
     };
-    let (memory, tcp) = (budget(server.memory_budget), tls::tcp(&resolver, hook)?);
+    let (memory, tcp) = (budget(server.memory_budget), tls.tcp()?);
     let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
     let mut sources = certificates.sources;
     let events = server.events;
@@ -125,6 +130,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
             tcp,
             challenge,
             limits: server.limits,
+            refused_clients,
             uploads: Arc::new(UploadMemory::of_budget(memory)),
             alt_svc: server.alt_svc.filter(|_| server.with_quic),
             sends_interim: server.sends_interim,
@@ -360,6 +366,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
                 limits: server.limits.clone(),
                 tally: shared.tally.clone(),
                 gate: shared.gate.clone(),
+                refused_clients: server.refused_clients.clone(),
                 port,
             });
             tokio::spawn(quic::accept(
@@ -383,6 +390,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
                 }),
                 sends_interim: server.sends_interim,
                 events: shared.events.clone(),
+                refused_clients: server.refused_clients.clone(),
             });
             tokio::spawn(tcp::accept(listener, service.clone(), context, part));
         }

@@ -28,6 +28,7 @@ use super::peer::{Addresses, Peer, Protocol, TlsFacts};
 use super::phase::{Part, Phase};
 use super::rate::Rate;
 use super::reading::{self, Reading, Sample};
+use super::refused_clients::RefusedClients;
 use super::shares::Shares;
 use super::socket::Socket;
 use super::tally::{Open, Record, Tally};
@@ -46,6 +47,7 @@ pub(super) struct TcpContext {
     pub(super) alt_svc: Option<AltSvcHeader>,
     pub(super) sends_interim: bool,
     pub(super) events: Events,
+    pub(super) refused_clients: Arc<RefusedClients>,
 }
 
 /// Accepts connections until the server drains.
@@ -151,7 +153,8 @@ async fn serve<S: HttpService<Body>>(
     let mut stream = match secured {
         Ok(Some(stream)) => stream,
         Ok(None) => return,
-        Err(_) => {
+        Err(error) => {
+            context.refused_clients.on_tcp(addresses.peer, &error);
             context.tally.tcp_handshakes_failed.fetch_add(1, Relaxed);
             return;
         }
@@ -228,6 +231,7 @@ fn facts(tls: &rustls::ServerConnection) -> TlsFacts {
             .map(|suite| format!("{:?}", suite.suite())),
         key_exchange: group.map(|group| format!("{:?}", group.name())),
         is_resumed: tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
+        client_certificates: tls.peer_certificates().unwrap_or_default().to_vec(),
     }
 }
 

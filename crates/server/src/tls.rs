@@ -1,58 +1,119 @@
-//! TLS for both transports: one provider, one certificate.
+//! TLS for both transports: one provider, one certificate, one policy for clients.
 
+use std::fmt;
 use std::sync::Arc;
 
 use courser_http3_tokio as h3;
 use courser_quic::ConfigError;
-use courser_tls::rustls::crypto::{CryptoProvider, aws_lc_rs};
+#[cfg(feature = "acme")]
+use courser_tls::rustls::crypto::CryptoProvider;
+use courser_tls::rustls::crypto::aws_lc_rs;
+use courser_tls::rustls::server::danger::ClientCertVerifier;
 use courser_tls::rustls::version::{TLS12, TLS13};
 use courser_tls::rustls::{ServerConfig, SupportedProtocolVersion};
+use courser_tls::{ClientAuthentication, Cryptography};
 
 use super::certificates::Resolver;
 
 /// Modifies a configuration before it is used.
 pub(super) type Hook = Box<dyn Fn(&mut ServerConfig) + Send>;
 
-/// Returns the configuration for QUIC, which supports only TLS 1.3.
-pub(super) fn quic(
-    resolver: &Arc<Resolver>,
-    hook: Option<&Hook>,
-) -> Result<Arc<ServerConfig>, ConfigError> {
-    made(resolver, &[&TLS13], &[h3::ALPN], hook)
+/// The settings of a user.
+pub(super) struct Settings {
+    pub(super) hook: Option<Hook>,
+    pub(super) clients: ClientAuthentication,
+    pub(super) cryptography: Cryptography,
 }
 
-/// Returns the configuration for TCP.
-pub(super) fn tcp(
-    resolver: &Arc<Resolver>,
-    hook: Option<&Hook>,
-) -> Result<Arc<ServerConfig>, ConfigError> {
-    made(resolver, &[&TLS13, &TLS12], &["h2", "http/1.1"], hook)
-}
-
-fn made(
-    resolver: &Arc<Resolver>,
-    versions: &[&'static SupportedProtocolVersion],
-    protocols: &[&str],
-    hook: Option<&Hook>,
-) -> Result<Arc<ServerConfig>, ConfigError> {
-    let unusable = |error: courser_tls::rustls::Error| ConfigError::Tls(error.to_string());
-    let mut config = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(versions)
-        .map_err(unusable)?
-        .with_no_client_auth()
-        .with_cert_resolver(resolver.clone());
-    // Each has its own: a session of one transport is useless to the other.
-    config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
-    if let Some(hook) = hook {
-        hook(&mut config);
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            hook: None,
+            clients: ClientAuthentication::Off,
+            cryptography: Cryptography::default(),
+        }
     }
-    config.alpn_protocols = protocols
-        .iter()
-        .map(|name| name.as_bytes().to_vec())
-        .collect();
-    Ok(Arc::new(config))
 }
 
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Settings")
+    }
+}
+
+/// Builds the configurations of both transports.
+pub(super) struct Tls {
+    resolver: Arc<Resolver>,
+    hook: Option<Hook>,
+    clients: Arc<dyn ClientCertVerifier>,
+    cryptography: Cryptography,
+}
+
+impl Tls {
+    pub(super) fn new(settings: Settings, resolver: Arc<Resolver>) -> Result<Self, ConfigError> {
+        let Settings {
+            hook,
+            clients,
+            cryptography,
+        } = settings;
+        let clients = courser_tls::client_verifier(clients, cryptography.provider_with_tls12())?;
+        Ok(Self {
+            resolver,
+            hook,
+            clients,
+            cryptography,
+        })
+    }
+
+    /// Returns true if certificates of clients are requested.
+    pub(super) fn requests_certificates(&self) -> bool {
+        self.clients.offer_client_auth()
+    }
+
+    /// Returns the configuration for QUIC, which supports only TLS 1.3.
+    pub(super) fn quic(&self) -> Result<Arc<ServerConfig>, ConfigError> {
+        self.made(&[&TLS13], &[h3::ALPN])
+    }
+
+    /// Returns the configuration for TCP.
+    pub(super) fn tcp(&self) -> Result<Arc<ServerConfig>, ConfigError> {
+        self.made(&[&TLS13, &TLS12], &["h2", "http/1.1"])
+    }
+
+    fn made(
+        &self,
+        versions: &[&'static SupportedProtocolVersion],
+        protocols: &[&str],
+    ) -> Result<Arc<ServerConfig>, ConfigError> {
+        let unusable = |error: courser_tls::rustls::Error| ConfigError::Tls(error.to_string());
+        let has_order = self.cryptography.has_suites();
+        let provider = self.cryptography.provider_with_tls12();
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)
+            .map_err(unusable)?
+            .with_client_cert_verifier(self.clients.clone())
+            .with_cert_resolver(self.resolver.clone());
+        config.ignore_client_order = has_order;
+        // Each has its own: a session of one transport is useless to the other.
+        config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
+        let certificates = self.resolver.count().unwrap_or(CERTIFICATES_OF_A_RESOLVER);
+        courser_tls::keep_compressed(&mut config, certificates);
+        if let Some(hook) = &self.hook {
+            hook(&mut config);
+        }
+        config.alpn_protocols = protocols
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
+        Ok(Arc::new(config))
+    }
+}
+
+/// Returns the provider for connections that only validate a name.
+#[cfg(feature = "acme")]
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
+
+/// The number of certificates for which a server with ACME or a custom resolver keeps compressed chains.
+const CERTIFICATES_OF_A_RESOLVER: usize = 64;

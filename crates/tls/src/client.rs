@@ -10,7 +10,9 @@ use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, Version};
 
-use crate::config::{TlsConfigError, check_alpn};
+use crate::config::check_alpn;
+use crate::ech::Ech;
+use crate::error::TlsConfigError;
 use crate::secrets::{Secrets, Tap};
 use crate::session::Session;
 use crate::tickets::{ClientTickets, VersionTickets};
@@ -21,6 +23,8 @@ pub struct TlsClient {
     config: Arc<ClientConfig>,
     /// Tickets by version of QUIC, of sessions that may have several.
     tickets: ClientTickets,
+    /// Learns when a server rejects it.
+    ech: Option<Ech>,
 }
 
 impl TlsClient {
@@ -45,6 +49,13 @@ impl TlsClient {
         Self::build(&config, true)
     }
 
+    /// Reports rejections of ECH to `ech`, which is part of the configuration.
+    #[must_use]
+    pub fn reporting(mut self, ech: Option<Ech>) -> Self {
+        self.ech = ech;
+        self
+    }
+
     /// Keeps the tickets of sessions that may have several versions of QUIC in `tickets` instead of
     /// the configured store.
     #[must_use]
@@ -62,6 +73,7 @@ impl TlsClient {
         let client = Self {
             config: Arc::new(config),
             tickets: ClientTickets::default(),
+            ech: None,
         };
         // rustls checks whether versions and suites work with QUIC only when a connection starts.
         // No ticket exists for this name.
@@ -100,11 +112,9 @@ impl TlsClient {
             .catch(|| self.connection(config, name, parameters))
             .map_err(|error| TlsStartError::Configuration(error.to_string()))?;
         let server_name = Some(server_name.to_owned());
-        Ok(Session::new(
-            Connection::Client(connection),
-            server_name,
-            secrets,
-        ))
+        let mut session = Session::new(Connection::Client(connection), server_name, secrets);
+        session.set_ech(self.ech.clone());
+        Ok(session)
     }
 }
 

@@ -1,24 +1,21 @@
 //! rustls configurations with defaults for QUIC.
 
-use std::fmt;
 use std::sync::Arc;
 
 use courser_crypto::CipherSuite;
-use rustls::client::danger::ServerCertVerifier;
-use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::client::Resumption;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
+use rustls::server::ResolvesServerCert;
 use rustls::version::TLS13;
-use rustls::{ClientConfig, KeyLog, NoKeyLog, RootCertStore, ServerConfig};
-use rustls_platform_verifier::Verifier;
+use rustls::{ClientConfig, KeyLog, NoKeyLog, ServerConfig};
 
-use any_server::AnyServer;
-
+use crate::compression::{self, keep_compressed};
+use crate::cryptography::provider;
+use crate::error::{TlsConfigError, credentials, unusable};
 use crate::key_log::QueuedKeyLog;
-
-mod any_server;
+use crate::trust::{ClientAuthentication, Trust, client_verifier, server_verifier};
 
 /// The options of a client's configuration.
 #[derive(Debug)]
@@ -78,35 +75,6 @@ impl ServerOptions {
             key_log: KeyLogging::Off,
         }
     }
-}
-
-/// The servers that a client trusts.
-#[derive(Debug)]
-pub enum Trust {
-    /// Servers whose certificates chain to one of these roots.
-    Roots(RootCertStore),
-    /// Servers that the operating system trusts.
-    Platform,
-    /// Servers that the operating system trusts, and servers whose certificates chain to one of
-    /// these certificates.
-    PlatformAnd(Vec<CertificateDer<'static>>),
-    /// Servers that the user's own verifier accepts, such as one that pins a key.
-    Verifier(Arc<dyn ServerCertVerifier>),
-    /// Any server that holds the key of the certificate it presents, whatever the certificate says.
-    /// Anyone on the path can impersonate the server: for tests and tools only.
-    AnyServer,
-}
-
-/// The policy of a server for client certificates.
-#[derive(Debug)]
-pub enum ClientAuthentication {
-    /// Requests no certificate.
-    Off,
-    /// Requests a certificate and also accepts clients without one. A certificate must chain to one
-    /// of these roots.
-    Optional(RootCertStore),
-    /// Accepts only clients whose certificates chain to one of these roots.
-    Required(RootCertStore),
 }
 
 /// The destination of secrets, in the format that packet analysers read.
@@ -200,18 +168,15 @@ pub fn server_config(options: ServerOptions) -> Result<Arc<ServerConfig>, TlsCon
         .with_protocol_versions(&[&TLS13])
         .map_err(unusable)?;
     let has_preference = !options.suites.is_empty();
-    let verifier = |roots| WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-    let verifier = match options.client_authentication {
-        ClientAuthentication::Off => Ok(WebPkiClientVerifier::no_client_auth()),
-        ClientAuthentication::Optional(roots) => verifier(roots).allow_unauthenticated().build(),
-        ClientAuthentication::Required(roots) => verifier(roots).build(),
-    };
+    let verifier = client_verifier(options.client_authentication, provider)?;
     let Identity { chain, key } = options.identity;
+    let chain_bytes = chain.iter().map(|certificate| certificate.len()).sum();
     let mut config = builder
-        .with_client_cert_verifier(verifier.map_err(credentials)?)
+        .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
         .map_err(credentials)?;
     config.alpn_protocols = options.alpn;
+    compression::configure(&mut config, chain_bytes);
     config.ignore_client_order = has_preference;
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
     config.key_log = options.key_log.into_key_log();
@@ -231,43 +196,10 @@ pub fn server_config_with_resolver(
         .map_err(unusable)?
         .with_no_client_auth()
         .with_cert_resolver(resolver);
+    keep_compressed(&mut config, CERTIFICATES_OF_A_RESOLVER);
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
     Ok(Arc::new(config))
 }
-
-/// The reason why a configuration cannot be used.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum TlsConfigError {
-    /// The configuration names no application protocol.
-    NoApplicationProtocol,
-    /// An application protocol has an empty name, or one longer than 255 bytes.
-    InvalidApplicationProtocol,
-    /// Certificates or keys are missing, damaged or do not match.
-    Credentials(String),
-    /// QUIC cannot work with the configuration.
-    Unusable(String),
-}
-
-impl fmt::Display for TlsConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoApplicationProtocol => f.write_str(
-                "no application protocol: QUIC requires ALPN, set alpn_protocols (b\"h3\" for HTTP/3)",
-            ),
-            Self::InvalidApplicationProtocol => {
-                f.write_str("the name of an application protocol has 1 to 255 bytes")
-            }
-            Self::Credentials(reason) => write!(f, "cannot use credentials: {reason}"),
-            Self::Unusable(reason) => write!(
-                f,
-                "cannot use TLS configuration: {reason}; QUIC needs TLS 1.3 and one of its suites \
-                 with AES-GCM or ChaCha20"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for TlsConfigError {}
 
 /// Checks that there are application protocols with valid names. ALPN is mandatory: without it,
 /// each end may take the other's bytes for a different protocol (RFC 9001 §8.1).
@@ -284,66 +216,8 @@ pub(crate) fn check_alpn(protocols: &[Vec<u8>]) -> Result<(), TlsConfigError> {
     Ok(())
 }
 
-/// Returns the cryptography provider of all configurations of this crate, with these TLS 1.3 cipher
-/// suites in this order. An empty list means all suites.
-pub fn provider(suites: &[CipherSuite]) -> Arc<CryptoProvider> {
-    let suites = if suites.is_empty() {
-        &DEFAULT_SUITES
-    } else {
-        suites
-    };
-    let mut provider = aws_lc_rs::default_provider();
-    provider.cipher_suites = suites.iter().copied().map(rustls_suite).collect();
-    Arc::new(provider)
-}
-
-fn rustls_suite(suite: CipherSuite) -> rustls::SupportedCipherSuite {
-    use aws_lc_rs::cipher_suite;
-    match suite {
-        CipherSuite::Aes128Gcm => cipher_suite::TLS13_AES_128_GCM_SHA256,
-        CipherSuite::Aes256Gcm => cipher_suite::TLS13_AES_256_GCM_SHA384,
-        CipherSuite::ChaCha20Poly1305 => cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
-    }
-}
-
-/// Returns the verifier of server certificates, for configurations built elsewhere, such as for TLS
-/// over TCP.
-///
-/// # Errors
-/// Returns [`TlsConfigError`] if there are no roots, or if those of the system are unavailable.
-pub fn server_verifier(
-    trust: Trust,
-    provider: Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, TlsConfigError> {
-    Ok(match trust {
-        Trust::Roots(roots) => {
-            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
-                .build()
-                .map_err(credentials)?
-        }
-        Trust::Platform => Arc::new(Verifier::new(provider).map_err(unusable)?),
-        Trust::PlatformAnd(roots) => {
-            Arc::new(Verifier::new_with_extra_roots(roots, provider).map_err(unusable)?)
-        }
-        Trust::Verifier(verifier) => verifier,
-        Trust::AnyServer => Arc::new(AnyServer::new(provider)),
-    })
-}
-
-fn credentials(error: impl fmt::Display) -> TlsConfigError {
-    TlsConfigError::Credentials(error.to_string())
-}
-
-fn unusable(error: rustls::Error) -> TlsConfigError {
-    TlsConfigError::Unusable(error.to_string())
-}
-
-/// All suites, the cheapest on machines with AES instructions first. All of them are strong enough.
-const DEFAULT_SUITES: [CipherSuite; 3] = [
-    CipherSuite::Aes128Gcm,
-    CipherSuite::Aes256Gcm,
-    CipherSuite::ChaCha20Poly1305,
-];
+/// The number of certificates for which a server with a custom resolver keeps compressed chains.
+const CERTIFICATES_OF_A_RESOLVER: usize = 64;
 
 #[cfg(test)]
 mod tests;

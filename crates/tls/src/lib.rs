@@ -14,24 +14,38 @@
 mod alert;
 mod client;
 mod client_hello;
+mod compression;
 mod config;
+mod cryptography;
 mod deferred;
 mod early_data;
+mod ech;
+mod error;
 mod key_log;
+mod parts;
+mod raw_key;
 mod secrets;
 mod server;
 mod session;
 mod tickets;
+mod trust;
 
 pub use client::TlsClient;
+pub use compression::{compressed_chain_bytes, keep_compressed};
 pub use config::{
-    ClientAuthentication, ClientOptions, Identity, KeyLogging, ServerOptions, TlsConfigError,
-    Trust, client_config, provider, server_config, server_config_with_resolver, server_verifier,
+    ClientOptions, Identity, KeyLogging, ServerOptions, client_config, server_config,
+    server_config_with_resolver,
 };
+pub use cryptography::{Cryptography, KeyExchange, UnknownAlgorithm, provider};
 pub use early_data::{EarlyDataOptions, MemoryReplayFilter, ReplayFilter};
+pub use ech::{Ech, EchRejection};
+pub use error::TlsConfigError;
 pub use key_log::QueuedKeyLog;
+pub use parts::{ClientParts, ServerParts};
+pub use raw_key::{RawKeyVerifier, raw_key};
 pub use server::TlsServer;
 pub use tickets::ClientTickets;
+pub use trust::{ClientAuthentication, Trust, client_verifier, server_verifier};
 
 /// The version of rustls that builds the configurations.
 pub use rustls;

@@ -26,6 +26,8 @@ pub(crate) struct Secrets {
     exporter: Caught,
     /// The limits that a server grants on this connection, for the store of its sessions.
     limits: Option<EarlyLimits>,
+    /// The OCSP response that a server has stapled to its certificate (limit K187).
+    ocsp_response: Option<Box<[u8]>>,
 }
 
 impl Secrets {
@@ -78,6 +80,11 @@ impl Secrets {
         secret(self.exporter.as_ref()?, suite).map(Exporter::new)
     }
 
+    /// Returns the OCSP response of the server, if it has stapled one.
+    pub(crate) fn ocsp_response(&self) -> Option<&[u8]> {
+        self.ocsp_response.as_deref()
+    }
+
     fn slot(&mut self, label: &str) -> Option<&mut Caught> {
         match label {
             "CLIENT_EARLY_TRAFFIC_SECRET" => Some(&mut self.client_early),
@@ -121,6 +128,17 @@ impl KeyLog for Tap {
 pub(crate) fn limits_at_work() -> Option<EarlyLimits> {
     AT_WORK.with_borrow(|secrets| secrets.limits)
 }
+
+/// Records the OCSP response of the server for the session that rustls is processing on this thread.
+/// Longer ones than 16 KiB are not kept.
+pub(crate) fn on_ocsp_response(response: &[u8]) {
+    if response.len() <= MAX_OCSP_RESPONSE {
+        AT_WORK.with_borrow_mut(|secrets| secrets.ocsp_response = Some(response.into()));
+    }
+}
+
+/// The longest OCSP response that a client keeps (limit K187). Usual ones have 500 to 2500 bytes.
+const MAX_OCSP_RESPONSE: usize = 16 * 1024;
 
 /// Secrets lent to the thread. Dropping the loan returns them, also during a panic.
 struct Loan<'a> {

@@ -8,9 +8,10 @@ use courser_wire::Version as QuicVersion;
 use rustls::ServerConfig;
 use rustls::quic::{Connection, ServerConnection, Version};
 
-use crate::config::{TlsConfigError, check_alpn};
+use crate::config::check_alpn;
 use crate::deferred::Deferred;
 use crate::early_data::{EarlyDataOptions, EarlyLimits};
+use crate::error::TlsConfigError;
 use crate::secrets::{Secrets, Tap};
 use crate::session::Session;
 use crate::tickets::{self, VERSIONS};

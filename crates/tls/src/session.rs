@@ -12,6 +12,7 @@ use rustls::quic::{self, Connection};
 
 use crate::alert::tls_error;
 use crate::client_hello::ClientHelloCheck;
+use crate::ech::Ech;
 use crate::secrets::Secrets;
 use crate::tickets::VersionTickets;
 
@@ -31,6 +32,8 @@ pub(crate) struct Session {
     failure: Option<TlsError>,
     /// The tickets of a client that may change the version of QUIC.
     tickets: Option<Arc<VersionTickets>>,
+    /// The encryption of the ClientHello, if the client is configured with one.
+    ech: Option<Ech>,
 }
 
 /// Bytes of one level and the keys that follow them.
@@ -56,7 +59,13 @@ impl Session {
             pending: VecDeque::new(),
             failure: None,
             tickets: None,
+            ech: None,
         }
+    }
+
+    /// Sets the encryption of the ClientHello that the connection was made with.
+    pub(crate) fn set_ech(&mut self, ech: Option<Ech>) {
+        self.ech = ech;
     }
 
     /// Sets the store that the connection was made with.
@@ -91,6 +100,9 @@ impl Session {
         let was_handshaking = self.is_handshaking();
         let connection = &mut self.connection;
         if let Err(error) = self.secrets.catch(|| connection.read_hs(data)) {
+            if let Some(ech) = &self.ech {
+                ech.on_error(&error);
+            }
             return Err(tls_error(&error, self.connection.alert(), was_handshaking));
         }
         if self.connection.negotiated_cipher_suite().is_some() && self.suite().is_none() {
@@ -193,6 +205,10 @@ impl TlsSession for Session {
                 self.connection.handshake_kind(),
                 Some(HandshakeKind::Resumed)
             ),
+            ocsp_response: self.secrets.ocsp_response().map(<[u8]>::to_vec),
+            // A handshake fails if the server does not accept it.
+            encrypted_hello: !self.is_handshaking()
+                && self.ech.as_ref().is_some_and(|ech| !ech.is_grease()),
         }
     }
 

@@ -39,6 +39,23 @@ impl Authority {
         }
     }
 
+    /// Issues the certificate of an authority below this one.
+    pub(crate) fn authority(&self, name: &str) -> Self {
+        let key = CertKey::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
+        Self {
+            issuer: Issuer::new(params, key),
+            certificate,
+        }
+    }
+
+    pub(crate) fn certificate(&self) -> CertificateDer<'static> {
+        self.certificate.clone()
+    }
+
     pub(crate) fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();

@@ -262,11 +262,39 @@ pub(crate) struct ConnectionArguments {
     #[arg(long, value_name = "FILE", help_heading = "TLS")]
     pub(crate) cacert: Option<PathBuf>,
     /// Client certificate (PEM)
-    #[arg(short = 'E', long, value_name = "FILE", help_heading = "TLS")]
+    #[arg(
+        short = 'E',
+        long,
+        visible_alias = "client-cert",
+        value_name = "FILE",
+        help_heading = "TLS"
+    )]
     pub(crate) cert: Option<PathBuf>,
     /// Private key of --cert (PEM), if it is in another file
-    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
+    #[arg(
+        long,
+        visible_alias = "client-key",
+        value_name = "FILE",
+        requires = "cert",
+        help_heading = "TLS"
+    )]
     pub(crate) key: Option<PathBuf>,
+    /// Encrypt the name of the server (ECH): an ECHConfigList as file or base64, or grease
+    ///
+    /// The list is the parameter ech of the server's HTTPS record in the DNS. "grease" only pretends,
+    /// and "false" switches off. Needs TLS 1.3 and applies to all URLs.
+    #[arg(long, value_name = "LIST", help_heading = "TLS")]
+    pub(crate) ech: Option<String>,
+    /// Key exchange groups, separated by colons, the preferred one first
+    ///
+    /// X25519MLKEM768, SecP256r1MLKEM768, MLKEM768, MLKEM1024, x25519, secp256r1 and secp384r1.
+    #[arg(long, value_name = "LIST", help_heading = "TLS")]
+    pub(crate) curves: Option<String>,
+    /// Cipher suites of TLS 1.3, separated by colons, the preferred one first
+    ///
+    /// TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384 and TLS_CHACHA20_POLY1305_SHA256.
+    #[arg(long, value_name = "LIST", help_heading = "TLS")]
+    pub(crate) tls13_ciphers: Option<String>,
     /// Use these addresses: host:port:address[,address]
     #[arg(long, value_name = "PLACE")]
     pub(crate) resolve: Vec<String>,

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use courser::HandshakeFailureKind;
 use courser::client::{Error, ErrorKind, HttpVersion};
+
+use courser_measure::ech;
 
 use crate::handshake::{self, Tool};
 
@@ -23,6 +26,9 @@ impl Failed {
 
     pub(crate) fn of(error: &Error) -> Self {
         let text = match error.handshake_failure() {
+            Some(failure) if failure.kind() == HandshakeFailureKind::EchRejected => {
+                return Self::new(ECH_REJECTED, failure.with_remedy(&ech::remedy()));
+            }
             Some(failure) => handshake::explain(failure, Tool::Get),
             None => error.to_string(),
         };
@@ -107,6 +113,7 @@ pub(crate) const NO_ANSWER: u8 = 52;
 pub(crate) const SEND_ERROR: u8 = 55;
 pub(crate) const RECEIVE_ERROR: u8 = 56;
 pub(crate) const CLIENT_CERTIFICATE: u8 = 58;
+pub(crate) const UNUSABLE_CIPHER: u8 = 59;
 pub(crate) const CERTIFICATE: u8 = 60;
 pub(crate) const BAD_CODING: u8 = 61;
 pub(crate) const TOO_LARGE: u8 = 63;
@@ -115,3 +122,4 @@ pub(crate) const HTTP2_STREAM: u8 = 92;
 pub(crate) const HTTP3: u8 = 95;
 pub(crate) const QUIC: u8 = 96;
 pub(crate) const PROXY_HANDSHAKE: u8 = 97;
+pub(crate) const ECH_REJECTED: u8 = 101;

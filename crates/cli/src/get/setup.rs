@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use courser::client::{ClientBuilder, ErrorKind, Family, Proxy};
 use courser::{Client, Identity};
-use courser_measure::tls;
+use courser_measure::{choices, ech, tls};
 
 use super::args::{Arguments, ConnectionArguments};
 use super::exit::{
-    CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, NO_CONNECTION, WRITE_ERROR, chosen_version,
+    CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, NO_CONNECTION, UNUSABLE_CIPHER, WRITE_ERROR,
+    chosen_version,
 };
 
 /// Makes the client for all transfers.
@@ -78,7 +79,15 @@ fn trust(
         })?;
         builder = builder.identity(identity);
     }
-    Ok(builder)
+    if let Some(value) = &connection.ech {
+        let ech = ech::parse(value);
+        builder = builder.ech(ech.map_err(|error| Failed::new(FAILED_INIT, error.to_string()))?);
+    }
+    let (groups, suites) = (&connection.curves, &connection.tls13_ciphers);
+    let cryptography = choices::cryptography(groups.as_deref(), suites.as_deref());
+    let cryptography =
+        cryptography.map_err(|error| Failed::new(UNUSABLE_CIPHER, error.to_string()))?;
+    Ok(builder.cryptography(cryptography))
 }
 
 fn places(

@@ -200,14 +200,22 @@ fn in_json(facts: &CertificateFacts) -> serde_json::Value {
 /// Returns a warning if a chain is too long for the first flight of a server over QUIC.
 pub(super) fn advice(facts: &CertificateFacts) -> Option<String> {
     let (bytes, most) = (facts.chain_bytes, CertificateFacts::FITS_FIRST_FLIGHT);
-    (bytes > most).then(|| {
-        format!(
-            "the certificate chain for {} has {bytes} bytes: above {most}, a handshake over QUIC can \
-             take another round trip. An ECDSA certificate is shorter, and the root is not needed in \
-             the file",
-            facts.names.join(", ")
-        )
-    })
+    if bytes <= most {
+        return None;
+    }
+    let compressed = match facts.compressed_chain_bytes {
+        Some(left) if left <= most => format!(
+            "for clients that do not support certificate compression, with which it has {left} bytes"
+        ),
+        Some(left) => format!("even with certificate compression, which leaves {left} bytes"),
+        None => "in this build without certificate compression".to_owned(),
+    };
+    Some(format!(
+        "the certificate chain for {} has {bytes} bytes: above {most}, a handshake over QUIC can take \
+         another round trip, {compressed}. An ECDSA certificate is shorter, and the root is not needed \
+         in the file",
+        facts.names.join(", ")
+    ))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -383,6 +383,33 @@ pub(crate) struct CertificateArguments {
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Vec<PathBuf>,
 
+    /// OCSP response (DER) for --cert, stapled to it
+    ///
+    /// Can be repeated, in the order of --cert. The file is checked for changes like the certificate. A
+    /// response that is malformed, expired or for another certificate is left out with a warning.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) ocsp: Vec<PathBuf>,
+
+    /// Require a client certificate that is issued by a CA in this file (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_ca: Option<PathBuf>,
+
+    /// Accept clients without a certificate despite --client-ca
+    #[arg(long, requires = "client_ca")]
+    pub(crate) client_cert_optional: bool,
+
+    /// Key exchange groups, separated by colons, the preferred one first
+    ///
+    /// X25519MLKEM768, SecP256r1MLKEM768, MLKEM768, MLKEM1024, x25519, secp256r1 and secp384r1.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) curves: Option<String>,
+
+    /// Cipher suites of TLS 1.3, separated by colons, the preferred one first
+    ///
+    /// TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384 and TLS_CHACHA20_POLY1305_SHA256.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) tls13_ciphers: Option<String>,
+
     /// Keep the development certificate in this directory
     ///
     /// The certificate and its hash then stay the same after a restart. The directory also holds the

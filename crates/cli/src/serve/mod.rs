@@ -2,6 +2,7 @@
 
 mod announce;
 pub(crate) mod args;
+mod certificates;
 mod files;
 
 use std::net::SocketAddr;
@@ -10,10 +11,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use courser::server::{
-    BodyRate, Bound, Certificates, Event, Limits, ReadRate, Server, ServerHandle, shutdown_signal,
+    BodyRate, Bound, Event, Limits, ReadRate, Server, ServerHandle, shutdown_signal,
 };
-use courser::{EarlyDataOptions, Identity, QueuedKeyLog, ReplyLimits, TransportConfig};
-use courser_measure::Watch;
+use courser::{EarlyDataOptions, QueuedKeyLog, ReplyLimits, TransportConfig};
+use courser_measure::{Watch, choices};
 use courser_services::admin::{self, Admin, Advice, Guard};
 use courser_services::{
     AccessLog, AddressLists, ListError, ListEvent, ListWatch, Metrics, Proxy, Recorder, Site,
@@ -23,7 +24,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use self::announce::Announcement;
-use self::args::{Arguments, CertificateArguments};
+use self::args::Arguments;
 use crate::error::{Failure, cannot_listen};
 use crate::output;
 use crate::process::RECORDS;
@@ -167,8 +168,12 @@ fn site(arguments: &Arguments) -> Result<Site, Failure> {
 /// Opens the sockets.
 fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
     let (first, others) = addresses(arguments);
-    let certificates = certificates(&arguments.certificate, &arguments.domain)?;
+    let certificates = certificates::open(&arguments.certificate, &arguments.domain)?;
     let as_json = arguments.json;
+    let tls = &arguments.certificate;
+    let clients =
+        choices::client_authentication(tls.client_ca.as_deref(), tls.client_cert_optional);
+    let algorithms = choices::cryptography(tls.curves.as_deref(), tls.tls13_ciphers.as_deref());
     let mut server = courser::serve(first, certificates);
     if !arguments.quic_version.is_empty() {
         server = server.quic_versions(arguments.quic_version.iter().copied());
@@ -179,6 +184,8 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
         .config(http3)
         // Names of the certificate, unless the user has listed others.
         .announce_names(arguments.origin.is_empty())
+        .client_authentication(clients?)
+        .cryptography(algorithms?)
         .transport(transport(arguments)?)
         .limits(limits(arguments))
         .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))
@@ -292,74 +299,14 @@ fn transport(arguments: &Arguments) -> Result<TransportConfig, Failure> {
     Ok(transport)
 }
 
-impl CertificateArguments {
-    /// Returns true if clients trust the certificate by default.
-    fn is_public(&self) -> bool {
-        !self.cert.is_empty() || self.acme
-    }
-}
-
-fn certificates(
-    arguments: &CertificateArguments,
-    domains: &[String],
-) -> Result<Certificates, Failure> {
-    let (certs, keys) = (&arguments.cert, &arguments.key);
-    if certs.len() != keys.len() {
-        return Err(Failure::new(format!(
-            "{} --cert and {} --key: each --cert needs its --key, in the same order",
-            certs.len(),
-            keys.len()
-        )));
-    }
-    let mut pairs = certs.iter().zip(keys);
-    if let Some((cert, key)) = pairs.next() {
-        let first = Certificates::pem_files(cert, key)?;
-        let all = pairs.try_fold(first, |all, (cert, key)| all.with_pem_files(cert, key))?;
-        return Ok(all);
-    }
-    if let Some(folder) = &arguments.tls_dev_dir {
-        return Ok(Certificates::dev_in(folder, domains)?);
-    }
-    if arguments.acme {
-        return acme(arguments, domains);
-    }
-    let always = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-    let names = domains
-        .iter()
-        .filter(|name| !always.contains(name))
-        .cloned();
-    let identity = Identity::self_signed(always.iter().cloned().chain(names))?;
-    Ok(Certificates::try_from(identity)?)
-}
-
-#[cfg(not(feature = "acme"))]
-fn acme(_: &CertificateArguments, _: &[String]) -> Result<Certificates, Failure> {
-    Err(Failure::new(crate::features::missing("ACME", "acme")))
-}
-
-#[cfg(feature = "acme")]
-fn acme(arguments: &CertificateArguments, domains: &[String]) -> Result<Certificates, Failure> {
-    use courser::server::Acme;
-    use courser_measure::tls;
-    let mut acme = Acme::new(domains, &arguments.acme_dir);
-    if let Some(email) = &arguments.email {
-        acme = acme.contact(email);
-    }
-    if let Some(url) = &arguments.acme_server {
-        acme = acme.directory(url);
-    }
-    if let Some(path) = &arguments.acme_ca {
-        acme = acme.roots(tls::roots(tls::certificates(path)?, path)?);
-    }
-    Ok(Certificates::acme(acme)?)
-}
-
 fn say(event: &Event, as_json: bool) {
     match (event, as_json) {
         (event, true) => {
             let kind = match event {
                 Event::CertificateReplaced => "certificate_replaced",
                 Event::CertificateKept(_) => "certificate_kept",
+                Event::OcspIgnored(_) => "ocsp_ignored",
+                Event::ClientCertificateRefused { .. } => "client_certificate_refused",
                 Event::AcceptFailed(_) => "accept_failed",
                 Event::Draining => "draining",
                 _ => "other",

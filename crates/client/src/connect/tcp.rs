@@ -67,7 +67,8 @@ pub(super) async fn attempt(
         return http1_link(stream, facts).await;
     }
     let config = core.tls.tcp.at(key.origin.port());
-    let tls = secure(stream, &config, key.origin.host()).await?;
+    let tls = secure(stream, &config, key.origin.host()).await;
+    let tls = tls.inspect_err(|error| core.tls.report(error))?;
     facts.tls_complete = Some(Instant::now());
     let (_, session) = tls.get_ref();
     facts.is_resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);

@@ -38,4 +38,5 @@ mod slow_disk;
 mod small_buffers;
 mod smol_runtime;
 mod telemetry;
+mod tls_choices;
 mod wakeups;

@@ -33,6 +33,8 @@ pub enum HandshakeFailureKind {
     ClientCertificateRequired,
     /// The server refuses the client certificate.
     ClientCertificateRefused,
+    /// The server rejects Encrypted Client Hello (ECH).
+    EchRejected,
     /// The server answers with a protocol other than TLS.
     NotTls,
     /// The server closed the connection during the handshake.
@@ -58,6 +60,9 @@ pub(super) fn kind_of_tls(error: &rustls::Error, offer: &HandshakeOffer) -> Hand
             | PeerIncompatible::NoSignatureSchemesInCommon
             | PeerIncompatible::NoEcPointFormatsInCommon,
         ) => Kind::Parameters,
+        rustls::Error::PeerIncompatible(PeerIncompatible::ServerRejectedEncryptedClientHello(
+            _,
+        )) => Kind::EchRejected,
         rustls::Error::NoApplicationProtocol => Kind::Protocol,
         // The first bytes are not a TLS record: usually they are "HTTP/1.1 400".
         rustls::Error::InvalidMessage(_) => Kind::NotTls,
@@ -105,6 +110,27 @@ pub(super) const fn is_about_certificates(alert: AlertDescription) -> bool {
     )
 }
 
+/// Returns the alert about a certificate in the text of an error of rustls, which libraries have turned
+/// into an error of their own.
+pub(super) fn alert_in_text(text: &str) -> Option<AlertDescription> {
+    use AlertDescription as Alert;
+    let alerts = [
+        Alert::CertificateRequired,
+        Alert::BadCertificate,
+        Alert::UnsupportedCertificate,
+        Alert::CertificateRevoked,
+        Alert::CertificateExpired,
+        Alert::CertificateUnknown,
+        Alert::UnknownCA,
+        Alert::AccessDenied,
+    ];
+    let is_it = |alert: &Alert| {
+        let received = rustls::Error::AlertReceived(*alert).to_string();
+        text.ends_with(&received)
+    };
+    alerts.into_iter().find(is_it)
+}
+
 fn kind_of_certificate(error: &CertificateError) -> HandshakeFailureKind {
     use CertificateError as Error;
     use HandshakeFailureKind as Kind;
@@ -148,6 +174,7 @@ pub(super) fn kind_of_own_alert(alert: AlertDescription, reason: &str) -> Handsh
             Alert::NoApplicationProtocol => Kind::Protocol,
             Alert::ProtocolVersion => Kind::Version,
             Alert::HandshakeFailure => Kind::Parameters,
+            Alert::EncryptedClientHelloRequired => Kind::EchRejected,
             _ => Kind::Other,
         }
     }

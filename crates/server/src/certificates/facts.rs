@@ -29,6 +29,9 @@ pub struct CertificateFacts {
     /// (RFC 9000 §8.1). A first flight of one datagram leaves room for chains of about
     /// [3000 bytes](Self::FITS_FIRST_FLIGHT). A longer chain costs such clients a round trip.
     pub chain_bytes: usize,
+    /// The bytes of a chain above that length for clients that support certificate compression (RFC
+    /// 8879), with the weakest algorithm. `None` for shorter chains, and if this build has no algorithm.
+    pub compressed_chain_bytes: Option<usize>,
 }
 
 impl CertificateFacts {
@@ -38,6 +41,17 @@ impl CertificateFacts {
             chain_bytes: key.cert.iter().map(|it| it.len()).sum(),
             ..facts
         })
+    }
+
+    /// Compresses a chain that is too long for the first flight of a server.
+    pub(super) fn with_compression(self, key: &CertifiedKey) -> Self {
+        let is_long = self.chain_bytes > Self::FITS_FIRST_FLIGHT;
+        Self {
+            compressed_chain_bytes: is_long
+                .then(|| courser_tls::compressed_chain_bytes(&key.cert))
+                .flatten(),
+            ..self
+        }
     }
 
     /// The length of a chain in bytes that fits into the first flight of a server, beside the rest
@@ -54,6 +68,7 @@ impl CertificateFacts {
             not_after: time(read.not_after),
             names: read.names,
             chain_bytes: der.len(),
+            compressed_chain_bytes: None,
         })
     }
 }
@@ -98,7 +113,7 @@ fn read_certificate(reader: BERReader<'_, '_>) -> ASN1Result<Fields> {
 }
 
 /// Skips a field with this tag, and leaves any other alone.
-fn skip_tagged(reader: BERReader<'_, '_>, number: u64) -> ASN1Result<()> {
+pub(super) fn skip_tagged(reader: BERReader<'_, '_>, number: u64) -> ASN1Result<()> {
     if reader.lookahead_tag()? != Tag::context(number) {
         return Err(ASN1Error::new(ASN1ErrorKind::Invalid));
     }
@@ -161,7 +176,7 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     hash
 }
 
-fn time(unix: i64) -> SystemTime {
+pub(super) fn time(unix: i64) -> SystemTime {
     let distance = Duration::from_secs(unix.unsigned_abs());
     let time = if unix < 0 {
         SystemTime::UNIX_EPOCH.checked_sub(distance)

@@ -1,9 +1,12 @@
-//! PEM files that may be replaced.
+//! PEM files that may be replaced, with the file of an OCSP response.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use courser_quic::{ConfigError, Identity};
+
+use super::look::Look;
+use super::ocsp::Staple;
 
 /// A chain and its key.
 #[derive(Debug)]
@@ -12,38 +15,7 @@ pub(crate) struct Files {
     key: PathBuf,
     /// The state of both files when they were last read, successfully or not.
     seen: [Look; 2],
-}
-
-/// The properties that change when a file does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Look {
-    modified: Option<SystemTime>,
-    len: u64,
-    /// The inode, which reveals a file replaced by `mv` with the same time.
-    inode: u64,
-}
-
-impl Look {
-    fn at(path: &Path) -> Self {
-        let Ok(metadata) = std::fs::metadata(path) else {
-            return Self::default();
-        };
-        Self {
-            modified: metadata.modified().ok(),
-            len: metadata.len(),
-            inode: inode(&metadata),
-        }
-    }
-}
-
-#[cfg(unix)]
-fn inode(metadata: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
-
-#[cfg(not(unix))]
-fn inode(_: &std::fs::Metadata) -> u64 {
-    0
+    staple: Option<Staple>,
 }
 
 impl Files {
@@ -52,16 +24,28 @@ impl Files {
             chain: chain.to_owned(),
             key: key.to_owned(),
             seen: [Look::default(); 2],
+            staple: None,
         };
         let identity = files.load()?;
         Ok((files, identity))
     }
 
-    pub(super) fn have_changed(&self) -> bool {
-        self.look() != self.seen
+    /// Staples the OCSP response in a file from the next read on.
+    pub(super) fn staple(&mut self, path: &Path) {
+        self.staple = Some(Staple::new(path));
     }
 
-    /// Reads both files, changed or not.
+    /// Returns the reason why no OCSP response is stapled although there should be one, once.
+    pub(super) fn take_problem(&mut self) -> Option<String> {
+        self.staple.as_mut()?.take_problem()
+    }
+
+    pub(super) fn have_changed(&self) -> bool {
+        let now = SystemTime::now();
+        self.look() != self.seen || self.staple.as_ref().is_some_and(|it| it.has_changed(now))
+    }
+
+    /// Reads all files, changed or not.
     pub(super) fn read(&mut self) -> Result<Option<Identity>, ConfigError> {
         self.load().map(Some)
     }
@@ -69,7 +53,12 @@ impl Files {
     fn load(&mut self) -> Result<Identity, ConfigError> {
         // The check comes first, so that changes during the read cause another read.
         self.seen = self.look();
-        Identity::from_pem_files(&self.chain, &self.key)
+        let identity = Identity::from_pem_files(&self.chain, &self.key)?;
+        let response = self.staple.as_mut().and_then(|staple| {
+            let certificate = identity.certificate();
+            staple.read(&certificate, SystemTime::now())
+        });
+        Ok(identity.with_ocsp(response))
     }
 
     fn look(&self) -> [Look; 2] {

@@ -6,7 +6,6 @@ use std::time::SystemTime;
 use arc_swap::ArcSwap;
 use courser_quic::hooks::IdentityHooks;
 use courser_quic::{ConfigError, Identity};
-use courser_tls::rustls::crypto::aws_lc_rs;
 use courser_tls::rustls::server::{ClientHello, ResolvesServerCert};
 use courser_tls::rustls::sign::CertifiedKey;
 
@@ -51,7 +50,7 @@ impl Resolver {
     }
 
     /// Uses another identity from now on in the place of the certificate at `index`. Returns false
-    /// if it is the same.
+    /// if it is the same certificate, perhaps with another OCSP response.
     ///
     /// # Errors
     ///
@@ -62,7 +61,11 @@ impl Resolver {
         };
         let key = certified(identity)?;
         let all = held.load();
-        if key.cert == all.all()[index].cert {
+        let old = &all.all()[index];
+        if key.cert == old.cert {
+            if key.ocsp != old.ocsp {
+                held.store(Arc::new(all.with(index, key)));
+            }
             return Ok(false);
         }
         refuse_expired(&key, SystemTime::now())?;
@@ -82,13 +85,23 @@ impl Resolver {
         }
     }
 
+    /// Returns the number of certificates; that of a custom resolver is unknown.
+    pub(crate) fn count(&self) -> Option<usize> {
+        match self {
+            Self::Held(held) => Some(held.load().all().len()),
+            Self::OfUser(_) => None,
+        }
+    }
+
     /// Returns the facts about all certificates that can be parsed, the default one first.
     pub(crate) fn facts(&self) -> Vec<CertificateFacts> {
         match self {
             Self::Held(held) => {
                 let held = held.load();
-                let facts = held.all().iter().map(|key| CertificateFacts::of(key));
-                facts.flatten().collect()
+                let facts = held.all().iter().filter_map(|key| {
+                    CertificateFacts::of(key).map(|facts| facts.with_compression(key))
+                });
+                facts.collect()
             }
             Self::OfUser(_) => Vec::new(),
         }
@@ -121,7 +134,5 @@ fn refuse_expired(key: &CertifiedKey, now: SystemTime) -> Result<(), ConfigError
 
 /// Checks that certificate and key match.
 pub(super) fn certified(identity: &Identity) -> Result<CertifiedKey, ConfigError> {
-    let parts = identity.clone().into_tls();
-    CertifiedKey::from_der(parts.chain, parts.key, &aws_lc_rs::default_provider())
-        .map_err(|error| ConfigError::Identity(error.to_string()))
+    identity.certified_key()
 }

@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 use super::*;
 
 /// A folder that is removed when dropped.
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("courser-certificates-{}-{number}", std::process::id());

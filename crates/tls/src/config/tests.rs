@@ -3,8 +3,12 @@ use std::process::Command;
 use rcgen::generate_simple_self_signed;
 use rustls::crypto::aws_lc_rs::cipher_suite;
 
+use rustls::RootCertStore;
+use rustls::client::danger::ServerCertVerifier;
+
 use super::*;
 use crate::testing::{Authority, SERVER_NAME, connect, lines, options, options_of, tls};
+use crate::trust::AnyServer;
 use crate::{TlsClient, TlsServer};
 
 #[test]
@@ -227,4 +231,30 @@ fn secrets_are_logged_only_on_request() {
             .into_key_log()
             .will_log("CLIENT_TRAFFIC_SECRET_0")
     );
+}
+
+#[test]
+fn ocsp_response_of_the_server_reaches_the_client() {
+    let response = vec![7; 1000];
+    for (sent, seen) in [
+        (Some(response.clone()), Some(response)),
+        (None, None),
+        (Some(vec![7; 16 * 1024 + 1]), None),
+    ] {
+        let (client, server) = options();
+        let Identity { chain, key } = server.identity;
+        let mut key = rustls::sign::CertifiedKey::from_der(chain, key, &provider(&[])).unwrap();
+        key.ocsp = sent;
+        let resolver = rustls::sign::SingleCertAndKey::from(key);
+        let mut server = server_config_with_resolver(Arc::new(resolver)).unwrap();
+        Arc::make_mut(&mut server).alpn_protocols = server_alpn();
+        let client = TlsClient::new(client_config(client).unwrap()).unwrap();
+        let (client, server) = connect(&client, &TlsServer::new(server).unwrap());
+        assert_eq!(client.session.handshake_data().ocsp_response, seen);
+        assert_eq!(server.session.handshake_data().ocsp_response, None);
+    }
+}
+
+fn server_alpn() -> Vec<Vec<u8>> {
+    vec![b"test".to_vec()]
 }

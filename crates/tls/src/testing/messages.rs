@@ -4,6 +4,8 @@ pub(crate) const CLIENT_HELLO: u8 = 1;
 pub(crate) const SERVER_HELLO: u8 = 2;
 pub(crate) const ENCRYPTED_EXTENSIONS: u8 = 8;
 
+pub(crate) const COMPRESSED_CERTIFICATE: u8 = 25;
+
 pub(crate) const ALPN: u16 = 16;
 pub(crate) const EARLY_DATA: u16 = 42;
 pub(crate) const SUPPORTED_VERSIONS: u16 = 43;

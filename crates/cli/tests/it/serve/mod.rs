@@ -18,6 +18,7 @@ pub(crate) mod serving;
 #[cfg(unix)]
 mod signals;
 mod target;
+mod tls;
 #[cfg(target_os = "linux")]
 mod warnings;
 

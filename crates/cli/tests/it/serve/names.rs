@@ -119,7 +119,9 @@ fn chains_that_cost_a_round_trip_are_told() {
     let mut told = told.filter(|text| text.contains("certificate chain"));
     let warning = told.next().expect("a warning");
     assert!(
-        warning.contains("a.test") && warning.contains("above 3000"),
+        warning.contains("a.test")
+            && warning.contains("above 3000")
+            && warning.contains("certificate compression"),
         "{warning}"
     );
 }

@@ -1,10 +1,15 @@
 //! Client certificates and local addresses.
 
 use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
 
 use courser::client::{Body, HttpVersion, Proxy};
 use courser::rustls::RootCertStore;
-use courser::{Client, Endpoint, Identity, ServerConfig, h3};
+use courser::server::Peer;
+use courser::{
+    Client, ClientAuthentication, Cryptography, Endpoint, HandshakeFailureKind, Identity,
+    KeyExchange, ServerConfig, h3,
+};
 use http::{Request, Response};
 use http_body_util::Full;
 use tower::Service as _;
@@ -49,6 +54,60 @@ async fn a_certificate_is_shown_to_those_who_ask() {
     assert_eq!(text(response).await, "known: true");
     let unknown = builder().build().expect("a client");
     assert!(within(unknown.get(&url)).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_certificate_is_visible_to_services_over_all_protocols() {
+    let identity = Identity::dev().expect("random numbers");
+    let ours = Identity::dev().expect("random numbers");
+    let mut clients = RootCertStore::empty();
+    clients.add(ours.certificate()).expect("a certificate");
+    let refused = Arc::new(Mutex::new(Vec::new()));
+    let listener = refused.clone();
+    let bound = courser::serve("127.0.0.1:0", &identity)
+        .client_authentication(ClientAuthentication::Required(clients))
+        .cryptography(Cryptography::default().groups([KeyExchange::X25519]))
+        .on_event(move |event| listener.lock().expect("no panic").push(event.to_string()))
+        .bind()
+        .expect("a port");
+    let url = format!("https://{}/", bound.handle().local_addr());
+    let service = tower::service_fn(|request: Request<courser::server::Body>| async move {
+        let peer = request.extensions().get::<Peer>().expect("always there");
+        let chain = &peer.tls().client_certificates;
+        let group = peer.tls().key_exchange.as_deref().unwrap_or("none");
+        let body = format!("{group} {}", chain.first().map_or(0, |first| first.len()));
+        Ok::<_, Infallible>(Response::new(Full::<bytes::Bytes>::from(body)))
+    });
+    crate::common::spawn(bound.service(service).into_future());
+    for version in [
+        HttpVersion::Http3Only,
+        HttpVersion::Http2,
+        HttpVersion::Http1,
+    ] {
+        let builder = || {
+            Client::builder()
+                .version(version)
+                .platform_roots(false)
+                .proxy(Proxy::Direct)
+                .root(identity.certificate())
+        };
+        let known = builder().identity(ours.clone()).build().expect("a client");
+        let response = within(known.get(&url)).await.expect("let in");
+        let expected = format!("X25519 {}", ours.certificate().len());
+        assert_eq!(text(response).await, expected, "{version:?}");
+        let unknown = builder().build().expect("a client");
+        let error = within(unknown.get(&url)).await.expect_err("no certificate");
+        // Over TCP, the alert is lost if the request reaches a socket that is closed.
+        if version == HttpVersion::Http3Only {
+            let failure = error.handshake_failure().expect("an alert");
+            let kind = HandshakeFailureKind::ClientCertificateRequired;
+            assert_eq!(failure.kind(), kind, "{error}");
+        }
+    }
+    // One of three, because there may be many.
+    let told = refused.lock().expect("no panic").clone();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("refused 127.0.0.1:"), "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -100,3 +100,13 @@ fn alerts_of_the_server_are_sorted() {
         assert_eq!(kind_of_alert(alert, &offer), kind, "{alert:?}");
     }
 }
+
+#[test]
+fn alerts_about_certificates_are_found_in_texts() {
+    let received = rustls::Error::AlertReceived(AlertDescription::UnknownCA);
+    let text = format!("connection error: {received}");
+    assert_eq!(alert_in_text(&text), Some(AlertDescription::UnknownCA));
+    let received = rustls::Error::AlertReceived(AlertDescription::DecodeError);
+    assert_eq!(alert_in_text(&received.to_string()), None);
+    assert_eq!(alert_in_text("UnknownCA"), None);
+}

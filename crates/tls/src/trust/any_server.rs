@@ -9,12 +9,12 @@ use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
 /// Accepts any certificate, but still checks that the server holds its key.
 #[derive(Debug)]
-pub(super) struct AnyServer {
+pub(crate) struct AnyServer {
     provider: Arc<CryptoProvider>,
 }
 
 impl AnyServer {
-    pub(super) fn new(provider: Arc<CryptoProvider>) -> Self {
+    pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
         Self { provider }
     }
 }

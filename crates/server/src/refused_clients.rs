@@ -1,0 +1,84 @@
+//! Reports of clients that are refused for their certificates.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use courser_base::Mutex;
+use courser_quic::ConnectionError;
+use courser_tls::rustls::{self, AlertDescription};
+use tokio::time::Instant;
+
+use super::events::{Event, Events};
+
+/// Tells events of refused clients, at most one in a minute: clients can cause any number.
+#[derive(Debug)]
+pub(super) struct RefusedClients {
+    events: Events,
+    told: Mutex<Option<Instant>>,
+}
+
+impl RefusedClients {
+    pub(super) fn new(events: Events) -> Self {
+        Self {
+            events,
+            told: Mutex::new(None),
+        }
+    }
+
+    /// Reports a failed handshake over QUIC, if the certificate of the client is the reason.
+    pub(super) fn on_quic(&self, address: SocketAddr, error: &ConnectionError) {
+        if let ConnectionError::TransportError(own) = error
+            && own.code.alert().is_some_and(is_about_certificates)
+        {
+            self.tell(address, &own.reason);
+        }
+    }
+
+    /// Reports a failed handshake over TCP, if the certificate of the client is the reason.
+    pub(super) fn on_tcp(&self, address: SocketAddr, error: &io::Error) {
+        let tls = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if let Some(rustls::Error::NoCertificatesPresented | rustls::Error::InvalidCertificate(_)) =
+            tls
+        {
+            self.tell(address, &error.to_string());
+        }
+    }
+
+    fn tell(&self, address: SocketAddr, reason: &str) {
+        let now = Instant::now();
+        let is_due = {
+            let mut told = self.told.lock();
+            let is_due = told.is_none_or(|told| now.duration_since(told) >= TELL_AGAIN);
+            if is_due {
+                *told = Some(now);
+            }
+            is_due
+        };
+        if is_due {
+            self.events.tell(Event::ClientCertificateRefused {
+                address,
+                reason: reason.to_owned(),
+            });
+        }
+    }
+}
+
+fn is_about_certificates(alert: u8) -> bool {
+    use AlertDescription as Alert;
+    matches!(
+        Alert::from(alert),
+        Alert::CertificateRequired
+            | Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+    )
+}
+
+/// Time between two events (limit K190).
+const TELL_AGAIN: Duration = Duration::from_secs(60);

@@ -1,0 +1,124 @@
+//! Encrypted Client Hello of a client. RFC 9849.
+
+use std::fmt;
+use std::sync::Arc;
+
+use courser_base::Mutex;
+use rustls::client::{EchConfig, EchGreaseConfig, EchMode};
+use rustls::crypto::aws_lc_rs::hpke::{ALL_SUPPORTED_SUITES, DH_KEM_X25519_HKDF_SHA256_AES_128};
+use rustls::crypto::hpke::Hpke as _;
+use rustls::internal::msgs::codec::Codec as _;
+use rustls::pki_types::EchConfigListBytes;
+use rustls::{Error, PeerIncompatible};
+
+use crate::error::TlsConfigError;
+
+/// Encrypts the ClientHello, so that the server's name is visible to the server only.
+///
+/// It applies to servers of one ECHConfigList, which is in the `ech` parameter of their HTTPS record in
+/// the DNS (RFC 9848). Anyone on the path sees the public name of the list instead.
+///
+/// A server that cannot decrypt the ClientHello proves with a certificate for the public name that it may
+/// decide so, and the handshake fails with the alert ech_required. [`Ech::rejection`] then returns
+/// the list for another attempt.
+///
+/// ```
+/// # extern crate courser_tls as courser;
+/// let grease = courser::Ech::grease()?;
+/// assert!(courser::Ech::from_config_list(b"not a list").is_err());
+/// # drop(grease);
+/// # Ok::<(), courser::TlsConfigError>(())
+/// ```
+#[derive(Clone)]
+pub struct Ech(Arc<Inner>);
+
+/// The parts that clones share.
+struct Inner {
+    mode: EchMode,
+    /// The last rejection.
+    rejection: Mutex<Option<EchRejection>>,
+}
+
+/// The answer of a server that did not decrypt the ClientHello. The server was authenticated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EchRejection {
+    /// The server has other keys: this ECHConfigList is for the next attempt.
+    Retry(Vec<u8>),
+    /// The server does not support ECH any more: the next attempt may do without (RFC 9849 §6.1.6).
+    Disabled,
+}
+
+impl Ech {
+    /// Encrypts with the first configuration of an encoded ECHConfigList whose version and algorithms
+    /// are supported (RFC 9849 §4).
+    ///
+    /// # Errors
+    /// Returns [`TlsConfigError::Ech`] if the list is malformed or has no such configuration.
+    pub fn from_config_list(list: &[u8]) -> Result<Self, TlsConfigError> {
+        let list = EchConfigListBytes::from(list);
+        let config = EchConfig::new(list, ALL_SUPPORTED_SUITES);
+        let config = config.map_err(|error| TlsConfigError::Ech(error.to_string()))?;
+        Ok(Self::with_mode(config.into()))
+    }
+
+    /// Sends an extension that looks like ECH but encrypts nothing, so that connections with and without
+    /// ECH look alike (RFC 9849 §6.2).
+    ///
+    /// # Errors
+    /// Returns [`TlsConfigError::Ech`] if no key can be made.
+    pub fn grease() -> Result<Self, TlsConfigError> {
+        let suite = DH_KEM_X25519_HKDF_SHA256_AES_128;
+        let keys = suite.generate_key_pair();
+        let (key, _) = keys.map_err(|error| TlsConfigError::Ech(error.to_string()))?;
+        Ok(Self::with_mode(EchGreaseConfig::new(suite, key).into()))
+    }
+
+    fn with_mode(mode: EchMode) -> Self {
+        Self(Arc::new(Inner {
+            mode,
+            rejection: Mutex::default(),
+        }))
+    }
+
+    /// Returns true if nothing is encrypted.
+    pub fn is_grease(&self) -> bool {
+        matches!(self.0.mode, EchMode::Grease(_))
+    }
+
+    /// Returns the last rejection by a server in a connection that used this value or a clone of it.
+    pub fn rejection(&self) -> Option<EchRejection> {
+        self.0.rejection.lock().clone()
+    }
+
+    /// Records the rejection that an error of rustls reports, if it reports one.
+    pub fn on_error(&self, error: &Error) {
+        let Error::PeerIncompatible(PeerIncompatible::ServerRejectedEncryptedClientHello(configs)) =
+            error
+        else {
+            return;
+        };
+        let rejection = match configs {
+            // An empty list has no use.
+            Some(configs) if !configs.is_empty() => EchRejection::Retry(configs.get_encoding()),
+            _ => EchRejection::Disabled,
+        };
+        *self.0.rejection.lock() = Some(rejection);
+    }
+
+    /// Returns the mode for the builder of a configuration of rustls. Rejections have to be reported to
+    /// [`Ech::on_error`].
+    pub fn mode(&self) -> EchMode {
+        self.0.mode.clone()
+    }
+}
+
+impl fmt::Debug for Ech {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ech")
+            .field("is_grease", &self.is_grease())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
