@@ -23,7 +23,7 @@ pub(crate) fn configure(config: &mut ServerConfig, chain_bytes: usize) {
 
 /// Sets the number of compressed chains that a server keeps, for a server with so many certificates.
 ///
-/// Each chain is compressed once, with the strongest level, which takes 0.1 ms with zlib and some
+/// Each chain is compressed once, with the strongest level, which takes 0.1 ms with zlib and tens of
 /// milliseconds with brotli. Servers whose certificates do not fit compress again for each handshake.
 /// A certificate has an entry for each algorithm, with and without an OCSP response. There are at least
 /// 16 entries and at most 4096 (limit K186).
