@@ -55,6 +55,10 @@ async fn run(arguments: &ClientArguments, is_stopped: &AtomicBool) -> Result<Exi
     remote.clock = CpuClock::Process;
     if !json {
         output::line(report_text::headline(&remote, &plan));
+        if remote.over == Over::Quic {
+            let machine = sockets::capabilities();
+            machine.warnings.iter().for_each(output::note);
+        }
     }
     let progress = Progress::new();
     progress.begin(plan.scenario.name());

@@ -499,3 +499,25 @@ fn interrupted_measurement_reports_its_figures() {
         }
     }
 }
+
+/// Buffers that are smaller than requested limit a measurement, so people are told, with the command
+/// that helps.
+#[cfg(target_os = "linux")]
+#[test]
+fn small_buffers_are_told_once() {
+    let server = Server::start(&[]);
+    let address = server.address.to_string();
+    for (flags, expected) in [(&[][..], 1), (&["--json"], 0)] {
+        let fixed = ["perf", "client", &address, "--insecure", "-n", "100K"];
+        let (mut command, is_small) = common::overflow::unprivileged(&[&fixed, flags].concat());
+        let output = command.output().expect("the binary starts");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{flags:?}: {told}");
+        let warnings = told.matches("sysctl -w net.core.rmem_max=").count();
+        assert_eq!(
+            warnings,
+            usize::from(is_small) * expected,
+            "{flags:?}: {told}"
+        );
+    }
+}
