@@ -1,14 +1,16 @@
 //! A server that accepts early data and lowers its limits.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use courser_base::Time;
-use courser_wire::TransportParameters;
+use courser_base::{Side, Time};
+use courser_wire::{Direction, StreamId, TransportParameters};
 
 use crate::attack::{Attack, Pace, Plan, Victim};
 use crate::attacker::Attacker;
 use crate::forgetful_server_tls;
 use crate::hooks::{Honest, Hooks};
+use crate::http;
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -22,6 +24,8 @@ pub(super) const PLAN: Plan = Plan {
 #[derive(Default)]
 struct EarlyLimits {
     lowers: bool,
+    /// Connections that got our settings.
+    greeted: BTreeSet<u64>,
 }
 
 /// Grants the client less than when it got its ticket.
@@ -41,8 +45,18 @@ impl Attack for EarlyLimits {
 
     fn turn(&mut self, attacker: &mut Attacker, now: Time) -> Pace {
         for key in attacker.keys() {
-            if attacker.peek(key).is_some_and(|it| it.is_closed()) {
+            let Some(connection) = attacker.connection(key) else {
+                continue;
+            };
+            if connection.is_closed() {
                 attacker.forget(key);
+                self.greeted.remove(&key);
+            } else if connection.is_established() && self.greeted.insert(key) {
+                // Clients remember the settings with their ticket.
+                let mut control = vec![0x00];
+                control.extend(http::frame(http::SETTINGS, &[]));
+                let id = StreamId::new(Side::Server, Direction::Unidirectional, 0);
+                connection.push_bytes(http::stream(id, 0, &control, false));
             }
         }
         // The first client has its ticket.
