@@ -109,7 +109,7 @@ pub use courser_quic::{
     SendDatagramError, SendStream, ServerConfig, StoppedError, TooLarge, VarInt, WeakConnection,
     WriteError, Written, default_memory_budget, runtime,
 };
-pub use courser_recovery::Algorithm;
+pub use courser_recovery::{Algorithm, SavedPath};
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{
     ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, KeyExchange,
@@ -119,8 +119,8 @@ pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ConnectionError, ConnectionIdError,
     ConnectionIdGenerator, ConnectionIdRotation, ConnectionStats, DatagramFate, DatagramStats,
     EarlyData, EndpointConfig, EndpointStats, FrameCounts, KeyUpdateBlocked, MemoryTokenStore,
-    PathStats, PeerClose, RandomIdGenerator, RecvStreamStats, ReplyLimits, ResetAtError,
-    RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator, TokenStore,
+    PathMemory, PathStats, PeerClose, RandomIdGenerator, RecvStreamStats, ReplyLimits,
+    ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator, TokenStore,
     TransportConfig, TransportError, UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};

@@ -48,7 +48,7 @@ mod write;
 
 pub use courser_base::{EcnCounts, Rate, Side};
 pub use courser_crypto::{CipherSuite, HandshakeData};
-pub use courser_recovery::Algorithm;
+pub use courser_recovery::{Algorithm, SavedPath};
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{
     ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, KeyExchange,
@@ -58,9 +58,9 @@ pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ClosedStream, ConnectionError,
     ConnectionIdError, ConnectionIdGenerator, ConnectionIdRotation, ConnectionStats, DatagramFate,
     DatagramStats, EarlyData, EndpointConfig, EndpointStats, FrameCounts, KeyUpdateBlocked,
-    MemoryTokenStore, PathStats, PeerClose, RandomIdGenerator, RecvStreamStats, ReplyLimits,
-    ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator, TokenStore,
-    TransportConfig, TransportError, UdpStats,
+    MemoryTokenStore, PathMemory, PathStats, PeerClose, RandomIdGenerator, RecvStreamStats,
+    ReplyLimits, ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator,
+    TokenStore, TransportConfig, TransportError, UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{

@@ -4,6 +4,7 @@ mod ack_rate;
 mod algorithm;
 mod bbr;
 mod capacity_rise;
+mod careful_resume;
 mod classic;
 mod controller;
 mod cubic;
@@ -21,6 +22,7 @@ mod window;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use bbr::Bbr;
+pub use careful_resume::{CarefulResume, SavedPath};
 pub use controller::{Controller, ControllerFactory};
 pub use cubic::Cubic;
 pub use dispatch::CongestionController;

@@ -32,9 +32,9 @@ mod sent_packets;
 
 pub use ack_only::{AckOnlyPackets, MAX_ACK_ONLY};
 pub use congestion::{
-    AckSample, Algorithm, Bbr, CongestionController, Controller, ControllerFactory, Cubic,
-    LossSample, LostPacket, NewReno, Prague, SpuriousLoss, UnknownAlgorithm, initial_window,
-    minimum_window,
+    AckSample, Algorithm, Bbr, CarefulResume, CongestionController, Controller, ControllerFactory,
+    Cubic, LossSample, LostPacket, NewReno, Prague, SavedPath, SpuriousLoss, UnknownAlgorithm,
+    initial_window, minimum_window,
 };
 pub use delivery_rate::{DeliveryRate, RateSample};
 pub use ecn_validation::{EcnOutcome, EcnState, EcnValidation};

@@ -36,8 +36,8 @@ pub use cid::{
     ServerIdError, ServerIdGenerator,
 };
 pub use config::{
-    ClientConfig, ConfigError, EndpointConfig, MemoryTokenStore, RetryPolicy, ServerConfig,
-    TokenStore, TransportConfig,
+    ClientConfig, ConfigError, EndpointConfig, MemoryTokenStore, PathMemory, RetryPolicy,
+    ServerConfig, TokenStore, TransportConfig,
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, EarlyData, Event, KeyUpdateBlocked, MigrateError,

@@ -4,6 +4,7 @@ use courser_base::{Ecn, Rate, Time};
 
 use super::algorithm::Algorithm;
 use super::bbr::Bbr;
+use super::careful_resume::{CarefulResume, Resume, SavedPath};
 use super::controller::Controller;
 use super::cubic::Cubic;
 use super::new_reno::NewReno;
@@ -72,6 +73,20 @@ impl CongestionController {
             Algorithm::Prague => Self::Prague(Prague::resume(mtu, window, ssthresh)),
             Algorithm::Bbr => Self::Bbr(Box::new(Bbr::resume(&previous, seed))),
         };
+    }
+
+    /// Starts from the properties of the path that an earlier connection has observed (RFC 9959).
+    /// Call it before anything is sent. BBR and custom controllers ignore it.
+    pub fn start_carefully(&mut self, mtu: u16, saved: SavedPath) {
+        let resume: Resume = match self {
+            Self::NewReno(_) => |mtu, window, limit| Box::new(NewReno::resume(mtu, window, limit)),
+            Self::Cubic(_) => |mtu, window, limit| Box::new(Cubic::resume(mtu, window, limit)),
+            Self::Prague(_) => |mtu, window, limit| Box::new(Prague::resume(mtu, window, limit)),
+            Self::Bbr(_) | Self::Custom(_) => return,
+        };
+        let inner = std::mem::replace(self, Self::NewReno(NewReno::new(mtu)));
+        let careful = CarefulResume::new(Box::new(inner), resume, mtu, saved);
+        *self = Self::Custom(Box::new(careful));
     }
 
     /// Returns the algorithm; `None` for a custom controller.

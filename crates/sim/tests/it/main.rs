@@ -4,6 +4,7 @@ mod common;
 
 mod amplification;
 mod attacks;
+mod careful_resume;
 mod close;
 mod congestion;
 mod datagrams;

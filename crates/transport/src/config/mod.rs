@@ -2,10 +2,12 @@
 
 mod client;
 mod endpoint;
+mod path_memory;
 mod server;
 mod transport;
 
 pub use client::{ClientConfig, MemoryTokenStore, TokenStore};
 pub use endpoint::EndpointConfig;
+pub use path_memory::PathMemory;
 pub use server::{RetryPolicy, ServerConfig};
 pub use transport::{ConfigError, TransportConfig};

@@ -11,6 +11,7 @@ use courser_recovery::{
 use courser_telemetry::SinkFactory;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
+use super::path_memory::PathMemory;
 use crate::datagram::DatagramLimits;
 use crate::stream::StreamsConfig;
 
@@ -104,6 +105,12 @@ pub struct TransportConfig {
     /// acknowledges packets which it has not received (RFC 9000 §12.3, §21.4). Default off: packets
     /// grow by up to 3 bytes until the first one is acknowledged, and ACK frames of the peer too.
     pub random_packet_numbers: bool,
+    /// Starts connections with the capacity of earlier ones to the same address (Careful Resume,
+    /// RFC 9959): once the initial window is acknowledged and the round-trip time is that of the
+    /// earlier connection, the congestion window becomes half of what the path carried then. If
+    /// packets of this window are lost, the sender goes back to half of what has arrived. NewReno,
+    /// CUBIC and Prague use the memory, BBR and custom controllers do not. Default `None`.
+    pub path_memory: Option<Arc<PathMemory>>,
     /// Number of packets after which keys are updated automatically. Default 2^20.
     pub key_update_after: u64,
     /// Gaps that the reassembly of one stream may have, plus one for each 32 KiB of its window.
@@ -148,6 +155,7 @@ impl Default for TransportConfig {
             max_send_rate: None,
             spin_bit: false,
             random_packet_numbers: false,
+            path_memory: None,
             key_update_after: 1 << 20,
             max_gaps_per_stream: 128,
             max_gaps: 512,

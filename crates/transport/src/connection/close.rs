@@ -48,7 +48,9 @@ impl Connection {
                 | ConnectionError::Reset
                 | ConnectionError::TimedOut
         );
+        let peer = self.path().peer.ip();
         let (recovery, protection, owners) = self.split();
+        recovery.remember_path(now, peer);
         if is_lost {
             owners.streams.on_lost();
         } else {

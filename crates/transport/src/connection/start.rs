@@ -207,7 +207,8 @@ fn assemble(
     first: &First<'_>,
 ) -> Connection {
     let (now, side) = (origin.now, handshake.side());
-    let recovery = LossRecovery::new(now, side, Arc::clone(&config), &mut origin.rng);
+    let mut recovery = LossRecovery::new(now, side, Arc::clone(&config), &mut origin.rng);
+    recovery.recall_path(now, origin.place.tuple.peer.ip());
     let mut path = Path::new(origin.place, recovery.route().id());
     if first.is_validated {
         path.on_validated();

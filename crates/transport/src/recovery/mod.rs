@@ -14,6 +14,7 @@ mod losses;
 mod mute;
 mod numbers;
 mod owners;
+mod path_memory;
 mod permit;
 mod probes;
 mod refused;

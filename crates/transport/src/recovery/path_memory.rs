@@ -1,0 +1,45 @@
+//! The capacity of paths, which connections leave to later ones (RFC 9959).
+
+use std::net::IpAddr;
+
+use courser_base::Time;
+use courser_recovery::{SavedPath, initial_window};
+
+use super::LossRecovery;
+use super::route::Route;
+
+impl LossRecovery {
+    /// Starts from the capacity of an earlier connection to this address, if it is remembered.
+    pub(crate) fn recall_path(&mut self, now: Time, peer: IpAddr) {
+        let memory = self.config.path_memory.as_ref();
+        if let Some(saved) = memory.and_then(|memory| memory.take(now, peer)) {
+            let route = self.routes.active_mut();
+            route.congestion.start_carefully(route.mtu, saved);
+        }
+    }
+
+    /// Remembers the capacity of the path in use when the connection ends.
+    pub(crate) fn remember_path(&self, now: Time, peer: IpAddr) {
+        if let Some(memory) = &self.config.path_memory
+            && let Some(path) = observe(self.routes.active())
+        {
+            memory.put(now, peer, path);
+        }
+    }
+}
+
+/// Returns what a path delivers in a round trip. A path that has not carried several initial windows
+/// is not worth remembering: slow start is there in two round trips.
+fn observe(route: &Route) -> Option<SavedPath> {
+    let min_rtt = route.rtt.min();
+    let rate = route
+        .bandwidth
+        .estimate()
+        .filter(|_| route.rtt.has_sample())?;
+    let window = rate.bytes_in(min_rtt);
+    let is_large = window >= LEAST_INITIAL_WINDOWS * initial_window(route.mtu);
+    is_large.then_some(SavedPath { window, min_rtt })
+}
+
+/// The smallest capacity that is remembered, in initial windows.
+const LEAST_INITIAL_WINDOWS: u64 = 4;
