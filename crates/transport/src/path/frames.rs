@@ -92,6 +92,7 @@ mod tests {
 
     use super::*;
     use crate::path::Path;
+    use crate::path::paths::PeerMoves;
     use crate::space::sent::FrameLists;
 
     fn paths() -> Paths {
@@ -120,6 +121,56 @@ mod tests {
         let (len, written) = write(&mut paths, 100);
         assert_eq!((len, written.any, written.challenge), (9, true, false));
         assert_eq!(write(&mut paths, 100), (0, Written::default()));
+    }
+
+    /// Adds a path from another port of the peer, at which packets have arrived.
+    fn with_second_path(paths: &mut Paths) -> PathIndex {
+        let tuple = FourTuple::to(SocketAddr::from(([127, 0, 0, 1], 2)));
+        let index = paths.add(Time::ZERO, tuple, Duration::ZERO, || 1);
+        let index = index.expect("the first one");
+        paths.table[index].amplification.on_received(1200);
+        index
+    }
+
+    fn is_validating(paths: &Paths, index: PathIndex) -> bool {
+        paths.table[index].validation.is_under_way()
+    }
+
+    #[test]
+    fn a_path_that_the_peer_probes_is_challenged_at_once() {
+        let mut paths = paths();
+        let index = with_second_path(&mut paths);
+        assert!(!is_validating(&paths, index));
+        paths.on_challenge(Time::ZERO, index, [1; 8], Duration::ZERO);
+        assert!(is_validating(&paths, index) && !is_validating(&paths, 0));
+        let (mut room, mut lists) = (vec![0; 100], FrameLists::default());
+        let mut packet = PacketBuilder::new(&mut room, &mut lists);
+        let written = paths.write_frames(Time::ZERO, index, &mut packet, &mut Rng::new([7; 32]));
+        assert!(
+            written.any && written.challenge,
+            "the response and a challenge"
+        );
+        assert_eq!(packet.len(), 18);
+    }
+
+    #[test]
+    fn a_probe_of_the_path_in_use_or_of_a_validated_one_starts_nothing() {
+        let mut paths = paths();
+        paths.on_challenge(Time::ZERO, 0, [1; 8], Duration::ZERO);
+        assert!(!is_validating(&paths, 0), "the path in use");
+        let index = with_second_path(&mut paths);
+        paths.table[index].amplification.on_validated();
+        paths.on_challenge(Time::ZERO, index, [1; 8], Duration::ZERO);
+        assert!(!is_validating(&paths, index), "a validated one");
+    }
+
+    #[test]
+    fn a_client_does_not_challenge_the_paths_that_its_server_probes() {
+        let mut paths = paths();
+        let index = with_second_path(&mut paths);
+        paths.set_peer_moves(PeerMoves::Nowhere);
+        paths.on_challenge(Time::ZERO, index, [1; 8], Duration::ZERO);
+        assert!(!is_validating(&paths, index));
     }
 
     #[test]

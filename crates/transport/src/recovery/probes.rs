@@ -78,8 +78,13 @@ impl LossRecovery {
         if id == SpaceId::Handshake && self.side.is_client() && is_complete {
             // A server that has our Finished, but whose answers got lost, has no keys for the
             // handshake any more: only a 1-RTT packet shows it that we wait, and from where
-            // (RFC 9002 §6.2.4).
+            // (RFC 9002 §6.2.4). With nothing in flight it carries a PING: otherwise a client behind a
+            // NAT that has rebound would get no answer, because the server sends to the old address
+            // and follows authentic 1-RTT packets only (RFC 9000 §9).
             self.probe_along(SpaceId::Application, owners);
+            let space = &mut self.spaces.application;
+            space.probes = space.probes.max(1);
+            space.ping = true;
         }
     }
 

@@ -14,7 +14,7 @@ use crate::testing::identity::{client_tls, server_tls, server_tls_with_big_chain
 use crate::testing::link::Datagram;
 use crate::testing::{Setup, client_address, steady};
 
-fn has_kind(datagram: &Datagram, kind: PacketKind) -> bool {
+pub(super) fn has_kind(datagram: &Datagram, kind: PacketKind) -> bool {
     packet::Packets::new(&datagram.bytes, 8)
         .flatten()
         .any(|packet| packet.kind == kind)

@@ -7,6 +7,7 @@ use courser_wire::ConnectionId;
 use courser_wire::frame::{Frame, PathChallenge, PathResponse};
 use courser_wire::packet::{self, PacketKind};
 
+use super::handshake::has_kind;
 use super::*;
 use crate::testing::eye::{Eye, Seen};
 use crate::testing::forge::{encode, forge};
@@ -488,6 +489,34 @@ fn outage_after_a_move_is_survived() {
         pair.run_for(Duration::from_secs(3));
         assert_eq!(server_peer(&mut pair), other_host());
         assert!(is_validated(&mut pair));
+        pair.download(100_000);
+    }
+}
+
+/// The server is done and has no Handshake keys any more. Its answers are lost, and then the mapping of
+/// the client. The client has nothing to send but probes of the handshake.
+#[test]
+fn client_that_only_probes_the_handshake_is_found_at_its_new_address() {
+    for to in [other_port(), other_host()] {
+        // Without IDs of its own it has no NEW_CONNECTION_ID frame to repeat.
+        let mut pair = Pair::with(Setup {
+            client_cid_len: 0,
+            ..Setup::default()
+        });
+        pair.link.filter = Some(Box::new(|_, datagram| {
+            datagram.from == client_address() || !has_kind(datagram, PacketKind::OneRtt)
+        }));
+        pair.start();
+        assert!(pair.run_until(RTT * 3, |pair| pair.server.has(&Event::Confirmed)));
+        assert!(!pair.client.has(&Event::Confirmed));
+        rebind(&mut pair, to);
+        let is_found = pair.run_until(Duration::from_secs(3), |pair| {
+            pair.client.has(&Event::Confirmed)
+        });
+        assert!(is_found, "{to}: {:?}", pair.client.events);
+        assert_eq!(server_peer(&mut pair), to);
+        pair.run_for(RTT * 4);
+        assert!(is_validated(&mut pair), "{to}");
         pair.download(100_000);
     }
 }

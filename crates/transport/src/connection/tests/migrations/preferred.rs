@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use super::*;
 use crate::testing::eye::Eye;
-use crate::testing::server_address;
+use crate::testing::{client_address, server_address};
 
 const PREFERRED: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 9), 4433);
 
@@ -108,6 +108,39 @@ fn an_uninvolved_host_gets_three_probes_at_most() {
             "RFC 9000 §21.5.3"
         );
     }
+}
+
+/// Packets to the preferred address arrive from another host, to which replies are lost: the source is
+/// forged, or the client has another way there. RFC 9000 §9.6.3.
+#[test]
+fn another_source_at_the_preferred_address_gets_three_times_its_bytes_and_is_challenged() {
+    let elsewhere: SocketAddr = "192.168.7.7:40000".parse().expect("an address");
+    let (mut pair, eye) = preferring(true, true);
+    pair.link.filter = Some(Box::new(move |_, datagram| {
+        if datagram.to == preferred() {
+            datagram.from = elsewhere;
+        }
+        datagram.to != elsewhere
+    }));
+    pair.connect();
+    pair.run_for(Duration::from_secs(1));
+    pair.download(300_000);
+    pair.run_for(Duration::from_secs(10));
+    let (received, sent) = pair.ledger.of(elsewhere);
+    assert!(received >= 1200, "{received}");
+    assert!(0 < sent && sent <= 3 * received, "{sent} for {received}");
+    let is_challenge = |frame: &Frame<'_>| matches!(frame, Frame::PathChallenge(_));
+    let sent = eye.server_sent(&pair);
+    let mut there = sent
+        .iter()
+        .filter(|seen| pair.server.sent[seen.datagram].to == elsewhere);
+    assert!(there.clone().any(|seen| seen.has(is_challenge)), "§9.3");
+    assert!(
+        there.all(|seen| seen.frames().all(|frame| frame.is_probing())),
+        "data stays where the client was proven"
+    );
+    assert_eq!(server_peer(&mut pair), client_address());
+    pair.upload(100_000);
 }
 
 /// A server that also answers the challenge from its own address learns nothing that helps: it does
