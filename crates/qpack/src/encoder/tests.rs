@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::*;
+use crate::encoder_stream::Instruction;
 use crate::{Decoder, DecoderLimits, Progress};
 
 mod repeats;
@@ -289,6 +290,35 @@ fn never_indexes_secrets() {
         assert_eq!(seen, [true; 3]);
     }
     assert!(encoder.instructions().is_empty());
+}
+
+/// §4.3.1: the capacity is set once, before the first entry, and never lowered. So no change of it can
+/// evict an entry that is referred to.
+#[test]
+fn sets_the_capacity_once_and_never_lowers_it() {
+    let mut encoder = encoder(200, 10);
+    let mut decoder = decoder(200, 10);
+    let mut capacities = Vec::new();
+    let mut inserts = 0;
+    for number in 0..50_u64 {
+        let name = format!("x-{}", number / 3);
+        let section = encode(&mut encoder, 4 * number, &[(&name, "value")]);
+        let instructions = std::mem::take(encoder.instructions());
+        let mut rest = &instructions[..];
+        while !rest.is_empty() {
+            match Instruction::decode(&mut rest, 100).expect("a whole instruction") {
+                Instruction::SetCapacity(capacity) => capacities.push((inserts, capacity)),
+                _ => inserts += 1,
+            }
+        }
+        decoder.on_encoder_stream(&instructions).expect("valid");
+        assert!(decode(&mut decoder, 4 * number, &section).is_some());
+        let answers = std::mem::take(decoder.answers());
+        encoder.on_decoder_stream(&answers).expect("valid");
+    }
+    assert_eq!(capacities, [(0, 200)]);
+    // The table has room for five entries, so most of them were evicted.
+    assert!(inserts > 10, "{inserts}");
 }
 
 /// §2.1.3.

@@ -114,6 +114,41 @@ fn refuses_pushes() {
     );
 }
 
+/// §4.6, §10.4: a client allows no pushes, and a server makes none although its client allows them. So
+/// there is no promise whose authority, fields or resource could be wrong.
+#[test]
+fn pushes_are_neither_allowed_nor_made() {
+    for side in SIDES {
+        let mut connection = begun(side);
+        if side.is_server() {
+            let allowed = frame(frame::MAX_PUSH_ID, &[60]);
+            assert_eq!(control(&mut connection, &allowed), Ok(UniFate::Read));
+        }
+        connection.update_priority(0, Priority::default());
+        connection.announce_going_away();
+        connection.go_away(0);
+        let control = std::mem::take(connection.outgoing(UniStream::Control));
+        let mut rest = &control[1..];
+        let mut types = Vec::new();
+        while let Some((frame_type, len, header)) = frame::decode_header(rest) {
+            types.push(frame_type);
+            rest = &rest[header + len as usize..];
+        }
+        assert!(
+            rest.is_empty() && types.contains(&frame::GOAWAY),
+            "{types:?}"
+        );
+        for push in [frame::CANCEL_PUSH, frame::PUSH_PROMISE, frame::MAX_PUSH_ID] {
+            assert!(!types.contains(&push), "{push:#x} in {types:?}");
+        }
+        // The other streams of ours have these types, and none is a push.
+        for stream in UniStream::ALL {
+            let begun = connection.outgoing(stream).first().copied();
+            assert_ne!(begun, Some(0x01), "{stream:?}");
+        }
+    }
+}
+
 /// §4.1, §4.6, §6.2.2: without a MAX_PUSH_ID the stream is refused for its number, whatever
 /// comes on it, and so is a second one.
 #[test]
