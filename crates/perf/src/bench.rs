@@ -201,7 +201,7 @@ impl<'a> Bench<'a> {
             resumed: None,
             early_accepted: None,
             datagrams: None,
-            moves: meter.moves(),
+            moves: watched.moves,
             client,
             server,
         }

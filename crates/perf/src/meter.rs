@@ -63,7 +63,7 @@ impl Meter {
     }
 
     /// Returns the moves of the connections, if they are moved.
-    pub(crate) fn moves(&self) -> Option<MovesReport> {
+    fn moves(&self) -> Option<MovesReport> {
         Some(self.moves.as_ref()?.report(Instant::now()))
     }
 
@@ -167,6 +167,8 @@ pub(crate) struct Watched<T> {
     pub(crate) interrupted: bool,
     pub(crate) seconds: f64,
     pub(crate) intervals: Vec<Interval>,
+    /// Moves of the connections until then, if they are moved.
+    pub(crate) moves: Option<MovesReport>,
 }
 
 impl Watched<Result<(), Failure>> {
@@ -178,6 +180,7 @@ impl Watched<Result<(), Failure>> {
             interrupted: self.interrupted,
             seconds: self.seconds,
             intervals: self.intervals,
+            moves: self.moves,
         })
     }
 }
@@ -211,6 +214,8 @@ impl Watch<'_> {
             }
         };
         let seconds = series.began.elapsed().as_secs_f64();
+        // Moves go on while the server's counters are requested, without bytes.
+        let moves = meter.moves();
         if self.interval.is_some() && series.has_news(meter) {
             self.take(&mut series, meter, paths());
         }
@@ -219,6 +224,7 @@ impl Watch<'_> {
             interrupted,
             seconds,
             intervals: series.intervals,
+            moves,
         }
     }
 
