@@ -80,6 +80,7 @@ mod stats;
 mod summary;
 mod tally;
 mod target;
+pub mod text;
 mod worker;
 
 pub use self::json::{PERCENTILES, document};

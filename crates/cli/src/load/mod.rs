@@ -2,14 +2,13 @@
 
 pub(crate) mod args;
 mod flags;
-mod report;
 mod target;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Instant;
 
-use courser_load::run;
+use courser_load::{run, text};
 use tokio::sync::watch;
 
 use self::args::Style;
@@ -30,7 +29,7 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
     let plan = Arc::new(flags::plan(arguments)?);
     let is_h2load = arguments.style == Style::H2load && !flags.json;
     if is_h2load {
-        output::line(report::before_h2load(&plan).trim_end());
+        output::line(text::before_h2load(&plan).trim_end());
     }
     let stop = on_interrupt()?;
     let summary = {
@@ -40,9 +39,9 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
     if flags.json {
         output::line(courser_load::document(&plan, &summary).to_string());
     } else if is_h2load {
-        output::line(report::text_h2load(&summary));
+        output::line(text::h2load(&summary));
     } else {
-        output::line(report::text_oha(&summary));
+        output::line(text::oha(&summary));
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! The report in the format of oha.
 
-use courser_load::{PERCENTILES, Stats, Summary, classes};
+use crate::{PERCENTILES, Stats, Summary, classes};
 use courser_units::to_f64;
 
 /// Returns the report.
-pub(crate) fn text(summary: &Summary) -> String {
+pub fn text(summary: &Summary) -> String {
     let latency = Stats::of_times(&summary.latency);
     let unit = Unit::of(latency.max);
     let mut lines = vec!["Summary:".to_owned()];

@@ -1,10 +1,10 @@
 //! The report in the format of h2load, with additional lines.
 
-use courser_load::{Amount, Plan, QuicRecord, Stats, Summary};
+use crate::{Amount, Plan, QuicRecord, Stats, Summary};
 use courser_units::to_f64;
 
 /// Returns the text before the run.
-pub(crate) fn before(plan: &Plan) -> String {
+pub fn before(plan: &Plan) -> String {
     let mut text = "starting benchmark...\n".to_owned();
     let share = |thread: u64| (plan.connections - thread).div_ceil(plan.threads);
     for thread in 0..plan.threads {
@@ -25,7 +25,7 @@ pub(crate) fn before(plan: &Plan) -> String {
 }
 
 /// Returns the report.
-pub(crate) fn text(summary: &Summary) -> String {
+pub fn text(summary: &Summary) -> String {
     let mut lines = agreed(summary);
     lines.push(String::new());
     lines.push(format!(
