@@ -17,6 +17,13 @@ pub(super) struct Door {
     pub(super) tcp: Option<TcpListener>,
 }
 
+impl Door {
+    /// Returns the address, and the endpoint of QUIC if there is one.
+    pub(super) fn listener(&self) -> (SocketAddr, Option<Endpoint>) {
+        (self.address, self.quic.clone())
+    }
+}
+
 /// Opens the requested sockets: QUIC with this configuration, and TCP. With port 0 the system
 /// chooses a port that is free for both.
 pub(super) fn open(

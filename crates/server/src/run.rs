@@ -84,8 +84,8 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let reset = server.reset.or(certificates.reset);
     let tls = tls::Tls::new(server.tls, resolver.clone())?;
     // The certificate of a client is known at the end of its handshake.
-    let early_requests = server.early_data.as_ref().map(|_| server.early_requests);
-    let early_requests = early_requests.filter(|_| !tls.requests_certificates());
+    let takes_early = server.early_data.is_some() && !tls.requests_certificates();
+    let early_requests = takes_early.then_some(server.early_requests);
     let refused_clients = Arc::new(RefusedClients::new(server.events.clone()));
     let quic = if server.with_quic {
         let transport = server.transport.unwrap_or_else(default_transport);
@@ -111,10 +111,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let handle = ServerHandle(Arc::new(Shared {
         conductor: Conductor::new(),
         tally: Arc::new(Tally::with_memory(memory)),
-        listeners: doors
-            .iter()
-            .map(|door| (door.address, door.quic.clone()))
-            .collect(),
+        listeners: doors.iter().map(Door::listener).collect(),
         sources,
         resolver,
         events,

@@ -9,12 +9,31 @@ use crate::output;
 
 /// Returns a description of the measurement.
 pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
-    let streams = match plan.scenario {
+    let load = load(remote.over, &plan.scenario);
+    let packets = match remote.over {
+        Over::Quic => match remote.mtu {
+            Some(mtu) => format!(", {mtu}-byte packets"),
+            None => ", path MTU discovery".to_owned(),
+        },
+        Over::Tcp => String::new(),
+    };
+    format!(
+        "{} over {} to {}: {load}, {}{packets}",
+        plan.scenario.name(),
+        remote.over.name(),
+        remote.address,
+        remote.congestion,
+    )
+}
+
+/// Returns a description of what the clients do.
+fn load(over: Over, scenario: &Scenario) -> String {
+    match *scenario {
         Scenario::Bulk {
             connections,
             streams,
             ..
-        } if remote.over == Over::Tcp => plural(connections * streams, "connection"),
+        } if over == Over::Tcp => plural(connections * streams, "connection"),
         Scenario::Bulk {
             connections,
             streams,
@@ -68,21 +87,7 @@ pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
             format!("{}, {size}-byte datagrams, {rate}", direction.name())
         }
         Scenario::Close => "one at a time".to_owned(),
-    };
-    let packets = match remote.over {
-        Over::Quic => match remote.mtu {
-            Some(mtu) => format!(", {mtu}-byte packets"),
-            None => ", path MTU discovery".to_owned(),
-        },
-        Over::Tcp => String::new(),
-    };
-    format!(
-        "{} over {} to {}: {streams}, {}{packets}",
-        plan.scenario.name(),
-        remote.over.name(),
-        remote.address,
-        remote.congestion,
-    )
+    }
 }
 
 /// Returns the line of an interval.
