@@ -12,7 +12,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use courser_load::{Amount, Plan, Protocols, RequestParts, Requests, Target, run};
+//! use courser_load::{Amount, Plan, Protocols, RequestParts, Requests, Resume, Target, run};
 //! use courser_measure::tls::Trust;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,6 +26,8 @@
 //!     amount: Amount::Requests(10_000),
 //!     connections: 4,
 //!     threads: 1,
+//!     closes: false,
+//!     resume: Resume::Never,
 //!     streams: 25,
 //!     rate: None,
 //!     is_corrected: false,

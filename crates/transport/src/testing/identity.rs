@@ -50,7 +50,11 @@ fn server_config_with_chain(
 ) -> Arc<rustls::ServerConfig> {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_vec()));
     let options = ServerOptions::new(Identity { chain, key }, alpn(protocols));
-    server_config(options).expect("a server configuration")
+    let config = server_config(options).expect("a server configuration");
+    // Chains have their length on the wire, whatever features other crates have enabled.
+    let mut config = Arc::unwrap_or_clone(config);
+    config.cert_compressors.clear();
+    Arc::new(config)
 }
 
 /// Returns a server configuration that accepts early data.

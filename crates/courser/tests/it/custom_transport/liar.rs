@@ -23,6 +23,8 @@ pub enum Lie {
     FromAnywhere,
     EmptyDatagrams,
     ReceiveErrors(io::ErrorKind),
+    /// A broken pipe in place of the first datagram.
+    BreaksOnReceive,
     SendErrors(io::ErrorKind),
     /// Neither readable nor writable, ever.
     NeverReady,
@@ -88,6 +90,10 @@ impl UdpSocket for Liar {
             }
             Lie::EmptyDatagrams => self.answer(0, 0, peer),
             Lie::ReceiveErrors(kind) => Poll::Ready(Err(kind.into())),
+            Lie::BreaksOnReceive => {
+                let received = self.port.poll_receive(cx, buffer);
+                received.map(|_| Err(io::ErrorKind::BrokenPipe.into()))
+            }
             Lie::NeverReady => Poll::Pending,
             _ => self.port.poll_receive(cx, buffer),
         }
