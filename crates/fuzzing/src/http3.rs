@@ -98,7 +98,7 @@ fn read_message(side: Side, method: &Method, bytes: &[u8], size: usize) -> Messa
     let mut config = Config::new(side);
     config.limits.size = 200;
     config.extended_connect = true;
-    let stream = match side {
+    let mut stream = match side {
         Side::Server => RequestStream::request(0, config.limits),
         Side::Client => RequestStream::response(0, config.limits, method),
     };
@@ -106,7 +106,7 @@ fn read_message(side: Side, method: &Method, bytes: &[u8], size: usize) -> Messa
     let extensions = Extensions::new()
         .frame(0x0e, FrameStream::Request, 1000)
         .and_then(|extensions| extensions.bidirectional_stream(0x10));
-    let mut stream = stream.with_extensions(&extensions.unwrap_or_default());
+    stream.set_extensions(&extensions.unwrap_or_default());
     let mut connection = Connection::new(side, config, 1, NOW);
     let (mut parts, mut content) = (Vec::new(), Vec::new());
     let mut pieces = bytes.chunks(size.min(bytes.len()).max(1));

@@ -27,15 +27,15 @@ pub(super) struct Incoming {
 impl Incoming {
     /// Receives a request.
     pub(super) fn request(guard: Arc<Guard>, receive: RecvStream) -> Self {
-        let message = RequestStream::request(receive.id().value(), guard.limits())
-            .with_extensions(guard.extensions());
+        let mut message = RequestStream::request(receive.id().value(), guard.limits());
+        message.set_extensions(guard.extensions());
         Self::new(guard, receive, message)
     }
 
     /// Receives the response to a request with `method`.
     pub(super) fn response(guard: Arc<Guard>, receive: RecvStream, method: &Method) -> Self {
-        let message = RequestStream::response(receive.id().value(), guard.limits(), method)
-            .with_extensions(guard.extensions());
+        let mut message = RequestStream::response(receive.id().value(), guard.limits(), method);
+        message.set_extensions(guard.extensions());
         Self::new(guard, receive, message)
     }
 

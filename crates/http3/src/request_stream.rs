@@ -162,15 +162,13 @@ impl RequestStream {
 
     /// Leaves streams and frames that the application claims to it, as [`Step::Claimed`] and
     /// [`Step::Frame`]. To be called before the first chunk.
-    #[must_use]
-    pub fn with_extensions(mut self, extensions: &Extensions) -> Self {
+    pub fn set_extensions(&mut self, extensions: &Extensions) {
         if !extensions.is_none() {
             self.order.set_extensions(extensions.clone());
             if self.kind == Kind::Request && extensions.has_any_bidirectional() {
                 self.state = State::Opening;
             }
         }
-        self
     }
 
     /// Takes the next chunk of the stream. Only allowed after [`Step::Read`].

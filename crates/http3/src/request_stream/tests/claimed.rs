@@ -14,8 +14,8 @@ fn extensions() -> Extensions {
 
 /// Returns the steps for the application, in their order.
 fn read(bytes: &[u8], cut: usize, has_fin: bool) -> Result<Vec<String>, (Code, Scope)> {
-    let mut stream =
-        RequestStream::request(ID, FieldLimits::REQUEST).with_extensions(&extensions());
+    let mut stream = RequestStream::request(ID, FieldLimits::REQUEST);
+    stream.set_extensions(&extensions());
     let mut connection = Connection::new(Side::Server, Config::new(Side::Server), 1, NOW);
     let mut chunks = bytes.chunks(cut).map(Bytes::copy_from_slice).peekable();
     let mut seen: Vec<String> = Vec::new();
@@ -153,8 +153,8 @@ fn a_signal_anywhere_else_is_a_frame_error() {
         assert_eq!(read_every_way(&bytes, false), error);
     }
     // Responses never begin with it.
-    let mut stream = RequestStream::response(ID, FieldLimits::RESPONSE, &Method::GET)
-        .with_extensions(&extensions());
+    let mut stream = RequestStream::response(ID, FieldLimits::RESPONSE, &Method::GET);
+    stream.set_extensions(&extensions());
     let mut connection = Connection::new(Side::Client, Config::new(Side::Client), 1, NOW);
     stream.push(Bytes::from_static(&[0x40, 0x41, 0x04]));
     assert!(matches!(stream.poll(), Step::Charge));
@@ -170,8 +170,8 @@ fn streams_with_other_first_integers_are_requests() {
         assert_eq!(seen[0], "headers", "chunks of {cut}");
     }
     for bytes in [&[][..], &[0x40]] {
-        let mut stream =
-            RequestStream::request(ID, FieldLimits::REQUEST).with_extensions(&extensions());
+        let mut stream = RequestStream::request(ID, FieldLimits::REQUEST);
+        stream.set_extensions(&extensions());
         let mut connection = Connection::new(Side::Server, Config::new(Side::Server), 1, NOW);
         stream.push(Bytes::copy_from_slice(bytes));
         assert!(matches!(stream.poll(), Step::Read));
