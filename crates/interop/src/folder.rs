@@ -112,7 +112,7 @@ impl Folder {
             .rev()
             .map(str::trim)
             .find(|line| !line.is_empty())?;
-        Some(line.chars().take(MAX_LINE).collect())
+        Some(with_short_paths(line).chars().take(MAX_LINE).collect())
     }
 }
 
@@ -126,6 +126,21 @@ impl Drop for Folder {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
+}
+
+/// Leaves the last three parts of absolute paths, so that a report tells nothing about the folders of
+/// the machine that made it.
+fn with_short_paths(line: &str) -> String {
+    let is_border = |c: char| c.is_whitespace() || "\"'()[]{}<>,;=".contains(c);
+    let mut short = String::with_capacity(line.len());
+    for word in line.split_inclusive(is_border) {
+        let kept = match word.rmatch_indices('/').nth(2) {
+            Some((at, _)) if word.starts_with('/') => &word[at + 1..],
+            _ => word,
+        };
+        short.push_str(kept);
+    }
+    short
 }
 
 /// The file with the output of an end.
@@ -160,6 +175,14 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn absolute_paths_of_messages_keep_their_last_parts() {
+        let line =
+            r#"at file: "/opt/crates/tls-0.1/src/error.rs", /tmp/a of https://host/a/b/c"#;
+        let short = r#"at file: "tls-0.1/src/error.rs", /tmp/a of https://host/a/b/c"#;
+        assert_eq!(with_short_paths(line), short);
+    }
 
     fn filled() -> Folder {
         let mut folder = Folder::new(None, "").expect("a folder");
