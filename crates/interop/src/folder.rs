@@ -178,8 +178,7 @@ mod tests {
 
     #[test]
     fn absolute_paths_of_messages_keep_their_last_parts() {
-        let line =
-            r#"at file: "/opt/crates/tls-0.1/src/error.rs", /tmp/a of https://host/a/b/c"#;
+        let line = r#"at file: "/opt/crates/tls-0.1/src/error.rs", /tmp/a of https://host/a/b/c"#;
         let short = r#"at file: "tls-0.1/src/error.rs", /tmp/a of https://host/a/b/c"#;
         assert_eq!(with_short_paths(line), short);
     }
