@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::events::Event;
 use super::handle::Shared;
 use super::phase::Phase;
+use super::tally::Tally;
 
 /// The settings of a server's end.
 pub(super) struct Plan {
@@ -68,7 +69,7 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     conductor.enter(Phase::Draining);
     server.events.tell(Event::Draining);
     tokio::select! {
-        () = conductor.all_gone() => {}
+        () = conductor.all_gone() => last_requests(&server.tally).await,
         () = tokio::time::sleep(plan.deadline) => server.tally.begin_cutting(),
         () = conductor.reached(Phase::Cut) => server.tally.begin_cutting(),
     }
@@ -96,6 +97,23 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
         took,
     }
 }
+
+/// Waits for the requests of connections that are gone. The task of an HTTP/2 request may end just
+/// after its connection, and its response has arrived all the same. Requests that users hold may take
+/// any time.
+async fn last_requests(tally: &Tally) {
+    let ended = async {
+        while tally.in_flight() > 0 {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+    };
+    let _ = tokio::time::timeout(LAST_REQUESTS, ended).await;
+}
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// Time for tasks that have nothing left to do.
+const LAST_REQUESTS: Duration = Duration::from_millis(200);
 
 /// Three probe timeouts on a slow path, but not longer than an operator is willing to wait.
 const FAREWELL: Duration = Duration::from_secs(2);
