@@ -18,6 +18,7 @@ mod recovery_period;
 mod sample;
 mod takeover;
 mod undo;
+mod utilization;
 mod window;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};

@@ -10,6 +10,7 @@ use super::prr::Prr;
 use super::recovery_period::RecoveryPeriod;
 use super::sample::{AckSample, LossSample, SpuriousLoss};
 use super::undo::{Undo, higher_threshold};
+use super::utilization::Utilization;
 use super::window::{MAX_WINDOW, initial_window, minimum_window};
 use crate::rtt::RttEstimator;
 
@@ -30,6 +31,7 @@ pub struct Classic<L: WindowLaw> {
     undo: Undo<Saved<L::Saved>>,
     slow_start: HyStart,
     capacity: CapacityRise,
+    utilization: Utilization,
     /// Nothing was acknowledged or lost yet, so the window is the initial one.
     is_untouched: bool,
 }
@@ -54,6 +56,7 @@ impl<L: WindowLaw> Classic<L> {
             undo: Undo::new(),
             slow_start: HyStart::new(),
             capacity: CapacityRise::new(),
+            utilization: Utilization::default(),
             is_untouched: true,
         }
     }
@@ -92,7 +95,12 @@ impl<L: WindowLaw> Classic<L> {
         if self.in_slow_start() {
             self.on_slow_start_ack(sample);
         } else {
-            self.law.increase(sample, self.mtu);
+            let is_unused = self.window() >= self.utilization.limit();
+            let sample = AckSample {
+                app_limited: sample.app_limited || is_unused,
+                ..*sample
+            };
+            self.law.increase(&sample, self.mtu);
         }
     }
 
@@ -100,7 +108,9 @@ impl<L: WindowLaw> Classic<L> {
     fn on_slow_start_ack(&mut self, sample: &AckSample<'_>) {
         let growth = self.slow_start.on_ack(sample, self.mtu, self.window());
         let limit = self.ssthresh.unwrap_or(MAX_WINDOW);
-        self.law.grow(growth.bytes, limit);
+        // What is already there stays.
+        let used = self.utilization.limit().max(self.window());
+        self.law.grow(growth.bytes, limit.min(used));
         if growth.is_over {
             self.ssthresh = Some(self.window());
             self.law.on_slow_start_end();
@@ -145,6 +155,7 @@ impl<L: WindowLaw> Controller for Classic<L> {
             prr.on_ack(sample);
         }
         let last_sent = self.slow_start.last_sent();
+        self.utilization.on_ack(sample, last_sent);
         let is_wider =
             self.law.has_slow_start() && self.capacity.on_ack(sample, self.mtu, last_sent);
         // Packets sent before the reduction do not make the window grow: RFC 9002 appendix B.5.

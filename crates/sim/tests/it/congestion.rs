@@ -164,6 +164,38 @@ fn short_transfers_take_a_round_trip_more_than_slow_start_at_most() {
     }
 }
 
+/// RFC 9002 §7.8: a cap keeps the sender below the rate of the link, so there is always more to send
+/// than is in flight. The window grows to a few times that and no further, and a link that narrows
+/// is not met with a burst.
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    let bdp = 250_000;
+    for algorithm in CONTROLLERS {
+        let setup = controlled("1gbit,rtt=40ms", algorithm).both(|config| {
+            config.max_send_rate = Some(Rate::from_bytes_per_second(6_250_000));
+        });
+        let mut scene = Scene::new(1, setup, endless());
+        let (mut most_in_flight, mut widest) = (0, 0);
+        watch(&mut scene, SECOND * 10, MS * 5, |_, stats| {
+            most_in_flight = most_in_flight.max(stats.path.bytes_in_flight);
+            widest = widest.max(stats.path.congestion_window);
+        });
+        assert!(most_in_flight >= bdp, "{algorithm}: {most_in_flight}");
+        assert!(widest <= 3 * bdp, "{algorithm}: {widest}");
+
+        // A quarter of the rate, with a queue of 100 ms.
+        let before = scene.stats();
+        scene.set_forward("12500kbit,rtt=40ms,queue=150kb");
+        scene.run_for(SECOND * 2);
+        let after = scene.stats();
+        let cuts = after.congestion_events - before.congestion_events;
+        assert!(cuts <= 5, "{algorithm}: {cuts} reductions");
+        // What the sender sends in excess until the first loss is known, and twice that.
+        let lost = after.packets_lost - before.packets_lost;
+        assert!(lost <= 600, "{algorithm}: {lost} packets lost");
+    }
+}
+
 /// Three losses in one window are one congestion event (RFC 9002 §7.3.1).
 #[test]
 fn losses_within_a_round_trip_reduce_the_window_once() {
