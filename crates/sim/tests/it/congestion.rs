@@ -190,9 +190,15 @@ fn a_window_that_is_not_used_does_not_grow() {
         let after = scene.stats();
         let cuts = after.congestion_events - before.congestion_events;
         assert!(cuts <= 5, "{algorithm}: {cuts} reductions");
-        // What the sender sends in excess until the first loss is known, and twice that.
+        // Twice what is sent in excess until the first loss is known. BBR takes more rounds to find the
+        // rate, at which its window keeps what is in flight at a few times the BDP.
+        let most = if algorithm == Algorithm::Bbr {
+            1500
+        } else {
+            600
+        };
         let lost = after.packets_lost - before.packets_lost;
-        assert!(lost <= 600, "{algorithm}: {lost} packets lost");
+        assert!(lost <= most, "{algorithm}: {lost} packets lost");
     }
 }
 

@@ -21,6 +21,7 @@ mod loss;
 mod migration;
 mod moves;
 mod mtu;
+mod outages;
 mod pacing;
 mod queues;
 mod random_ops;

@@ -25,6 +25,7 @@ mod packet_too_big;
 mod packets;
 mod progress;
 mod receive;
+mod silence;
 mod spaces;
 mod start;
 mod state;
@@ -61,6 +62,7 @@ use self::header_bits::HeaderBits;
 use self::idle::Idle;
 use self::life::Life;
 use self::packet_too_big::quoted;
+use self::silence::Silence;
 use self::stats::Counters;
 use self::suspicion::Suspicion;
 use self::trace::Trace;
@@ -91,6 +93,7 @@ pub struct Connection {
     pings: Pings,
     recovery: LossRecovery,
     idle: Idle,
+    silence: Silence,
     suspicion: Suspicion,
     events: VecDeque<Event>,
     counters: Counters,

@@ -294,6 +294,7 @@ impl Connection {
         let now = arrival.now;
         self.counters.packets_received += 1;
         self.idle.on_received(now);
+        self.silence.on_received(now, || self.recovery.pto());
         if !self.life.is_open() {
             return Ok(());
         }
@@ -335,6 +336,10 @@ impl Connection {
         if effects.has(Effects::REPEATS_HELLO) && is_server {
             let (recovery, _, mut owners) = self.split();
             speed_up_handshake(recovery, &mut owners);
+        }
+        if self.recovery.is_after_outage() {
+            let (recovery, _, mut owners) = self.split();
+            recovery.probe_after_outage(&mut owners);
         }
         if effects.has(Effects::CRYPTO) {
             if !is_server {

@@ -12,6 +12,7 @@ use super::Connection;
 use super::header_bits::HeaderBits;
 use super::idle::Idle;
 use super::life::Life;
+use super::silence::Silence;
 use super::spaces::open_initial;
 use super::stats::Counters;
 use super::suspicion::Suspicion;
@@ -248,6 +249,7 @@ fn assemble(
         pings: Pings::default(),
         recovery,
         idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
+        silence: Silence::default(),
         suspicion: Suspicion::new(now),
         events: VecDeque::new(),
         counters: Counters::default(),

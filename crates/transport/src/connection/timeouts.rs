@@ -9,6 +9,7 @@ use super::error::ConnectionError;
 use super::idle::Idle;
 use super::life::{Ending, Life};
 use super::progress::discard_early_keys;
+use super::silence::Silence;
 use super::timer::Timer;
 use crate::recovery::LossRecovery;
 use crate::space::SpaceId;
@@ -31,6 +32,13 @@ impl Connection {
             .handshake
             .deadline(self.idle.heard(), path.is_validated());
         let keep_alive = keep_alive_at(&self.life, &self.idle, &self.recovery, &self.streams);
+        let silence = silence_probe_at(
+            &self.silence,
+            &self.life,
+            &self.idle,
+            &self.recovery,
+            &self.streams,
+        );
         let credit = credit_request_at(&self.life, &self.idle, &self.recovery, &self.streams);
         // Compared one by one, because a list of them takes four times as long, several times per
         // request. Of timers at the same time, the first one is named.
@@ -46,6 +54,7 @@ impl Connection {
         consider(self.recovery.paced_until(), Timer::Pacing);
         consider(self.idle.deadline(self.recovery.pto()), Timer::Idle);
         consider(keep_alive, Timer::KeepAlive);
+        consider(silence, Timer::KeepAlive);
         consider(credit, Timer::Credit);
         consider(handshake, Timer::Handshake);
         consider(self.paths.next_timeout(), Timer::PathValidation);
@@ -77,6 +86,16 @@ impl Connection {
             &self.recovery,
             &self.streams,
         )) {
+            self.recovery.request_ping(SpaceId::Application);
+        }
+        if is_due(silence_probe_at(
+            &self.silence,
+            &self.life,
+            &self.idle,
+            &self.recovery,
+            &self.streams,
+        )) {
+            self.silence.on_asked(now);
             self.recovery.request_ping(SpaceId::Application);
         }
         if is_due(credit_request_at(
@@ -133,4 +152,19 @@ fn credit_request_at(
         return None;
     }
     idle.credit_request_at(streams.counters().data_sent, recovery.pto())
+}
+
+/// Returns the time at which an end that waits for content asks whether the peer is still there.
+#[inline]
+fn silence_probe_at(
+    silence: &Silence,
+    life: &Life,
+    idle: &Idle,
+    recovery: &LossRecovery,
+    streams: &Streams,
+) -> Option<Time> {
+    if !streams.awaits_content() || !life.is_confirmed() {
+        return None;
+    }
+    silence.next(idle.heard(), recovery.pto(), idle.timeout())
 }

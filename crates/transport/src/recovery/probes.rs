@@ -36,6 +36,26 @@ impl LossRecovery {
         }
     }
 
+    /// Returns true if there were timeouts in a row, so that a packet of the peer is a sign that
+    /// packets pass again.
+    #[inline]
+    pub(crate) fn is_after_outage(&self) -> bool {
+        self.pto.count() >= OUTAGE
+            && self.phase == Phase::Confirmed
+            && self.is_waiting(SpaceId::Application)
+    }
+
+    /// Probes at once and ends the backoff, because the peer was heard: the doubling of timeouts is
+    /// for silence (RFC 9002 §6.2.1).
+    #[cold]
+    pub(crate) fn probe_after_outage(&mut self, owners: &mut impl FrameOwners) {
+        self.pto.reset();
+        let space = &mut self.spaces.application;
+        space.probes = PROBES;
+        space.ping = true;
+        self.repeat_oldest(SpaceId::Application, owners);
+    }
+
     /// The bytes of the smallest datagram that a probe fits into.
     pub(super) fn smallest_probe(&self) -> u64 {
         let initial = self.spaces.initial.as_ref();
@@ -195,6 +215,10 @@ impl LossRecovery {
         }
     }
 }
+
+/// Timeouts in a row after which a packet of the peer is answered with probes at once. A peer that
+/// acknowledges nothing gets two probes for as many timeouts at most.
+const OUTAGE: u32 = 2;
 
 fn record_expired(now: Time, timer: Timer, id: SpaceId, owners: &mut impl FrameOwners) {
     owners.record(now, || {

@@ -458,6 +458,7 @@ impl Streams {
         let gaps = state.receive.gaps();
         let is_due = state.receive.stop(code, &mut shared)?;
         self.totals.gaps -= gaps;
+        self.totals.on_content(id, false);
         self.control.unwant(&mut state.wanted, Control::Credit);
         if self.is_over {
             self.retire(slot);

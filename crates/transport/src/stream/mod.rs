@@ -118,8 +118,22 @@ struct Totals {
     unsent_limit: u64,
     /// Free memory of the endpoint.
     memory_left: u64,
+    /// The last stream that brought content and is not complete.
+    awaited: Option<StreamId>,
     /// The time last passed in.
     now: Time,
+}
+
+impl Totals {
+    /// Notes whether a stream that has brought content is to bring more.
+    #[inline]
+    fn on_content(&mut self, id: StreamId, is_awaited: bool) {
+        if is_awaited {
+            self.awaited = Some(id);
+        } else if self.awaited == Some(id) {
+            self.awaited = None;
+        }
+    }
 }
 
 /// Totals since the start of the connection.
@@ -493,6 +507,12 @@ impl Streams {
         self.local[index(Direction::Bidirectional)].are_open()
     }
 
+    /// Returns true if content has arrived on a stream, and the rest is missing.
+    #[inline]
+    pub fn awaits_content(&self) -> bool {
+        self.totals.awaited.is_some()
+    }
+
     /// Removes a stream if both of its parts are over.
     fn retire_if_over(&mut self, slot: u32) {
         if self.table.at(slot).is_over() {
@@ -504,6 +524,7 @@ impl Streams {
         self.unschedule(slot);
         let state = self.table.at(slot);
         let (id, was_cancelled) = (state.id, state.was_cancelled());
+        self.totals.on_content(id, false);
         if let Some(deadlines) = &mut self.deadlines {
             deadlines.remove(id);
         }

@@ -48,6 +48,8 @@ impl Streams {
         self.totals.fresh_frames += u64::from(state.receive.news() != news);
         self.totals.counters.refused += u64::from(stored == Stored::Refused);
         self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
+        self.totals
+            .on_content(frame.id, state.receive.awaits_content());
         if state.receive.wants_credit() {
             self.control.want(slot, &mut state.wanted, Control::Credit);
         } else if frame.fin {
@@ -77,6 +79,8 @@ impl Streams {
             .receive
             .on_reset(self.totals.now, frame, &mut shared)?;
         self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
+        self.totals
+            .on_content(frame.id, state.receive.awaits_content());
         if state.receive.stop_to_send().is_none() {
             self.control.unwant(&mut state.wanted, Control::Stop);
         }

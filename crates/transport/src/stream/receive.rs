@@ -129,6 +129,14 @@ impl ReceivePart {
         matches!(self.state, State::DataRead(_) | State::ResetRead(..))
     }
 
+    /// Returns true if content is missing that the application still wants.
+    pub(super) const fn awaits_content(&self) -> bool {
+        matches!(
+            self.state,
+            State::Recv | State::SizeKnown(_) | State::ResetAt(..)
+        ) && matches!(self.stop, Stop::No)
+    }
+
     /// Returns true if only the end is left to read.
     pub(super) const fn is_read_through(&self) -> bool {
         matches!(self.state, State::DataRecvd(_)) && self.reassembler.readable() == 0

@@ -61,10 +61,9 @@ fn after_the_peer_closed() {
 fn after_silence() {
     let (mut pair, ids) = with_unread();
     pair.link.loss = 1000;
+    pair.server.releases = false;
     for _ in 0..600 {
-        pair.now += Duration::from_millis(100);
-        let now = pair.now;
-        pair.server.endpoint.handle_timeout(now);
+        pair.run_for(Duration::from_millis(100));
         if pair.server.connection().is_closed() {
             return read_all(pair.server.connection().streams(), ids);
         }
