@@ -24,7 +24,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
         requirements::parse(&read(root, REQUIREMENTS)?),
     )?;
     let mapping = named(MAPPING, parse_mapping(&read(root, MAPPING)?))?;
-    let packages: BTreeSet<&str> = mapping.iter().map(|row| row.package.as_str()).collect();
+    let packages: BTreeSet<&str> = mapping.iter().filter_map(Row::package).collect();
     let mut lists = match options.lists {
         Some(_) => BTreeMap::new(),
         None => list_tests(root)?,
@@ -37,10 +37,13 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
         };
         tests.insert(package.to_owned(), parse_list(&list));
     }
-    let (held, problems) = check(&mapping, &requirements, &tests);
-    let mut text = report(&held, &requirements);
+    let (state, problems) = check(&mapping, &requirements, &tests);
+    let mut text = report(&state, &requirements);
+    for (rule, reason) in &state.excluded {
+        text.push_str(&format!("{rule}  does not apply: {reason}\n"));
+    }
     if options.missing {
-        text.extend(missing(&held, &requirements).map(missing_line));
+        text.extend(missing(&state, &requirements).map(missing_line));
     }
     crate::report::print(&text);
     if problems.is_empty() {
@@ -55,14 +58,33 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
 struct Row {
     line: usize,
     rule: String,
-    package: String,
-    test: String,
+    proof: Proof,
+}
+
+/// The statement of a line about its rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Proof {
+    /// The test fails when the rule is broken.
+    Test { package: String, test: String },
+    /// courser has nothing that the rule binds, for this reason.
+    NotApplicable(String),
+}
+
+impl Row {
+    /// Returns the package of the test.
+    fn package(&self) -> Option<&str> {
+        match &self.proof {
+            Proof::Test { package, .. } => Some(package),
+            Proof::NotApplicable(_) => None,
+        }
+    }
 }
 
 /// The paths of the tests of each package, as the test harness prints them.
 type Tests = BTreeMap<String, BTreeSet<String>>;
 
-/// Reads rule, package and test path of each line. Skips empty lines and lines that start with `#`.
+/// Reads rule, package and test path of each line, or rule, `not-applicable` and the reason. Skips
+/// empty lines and lines that start with `#`.
 fn parse_mapping(text: &str) -> Result<Vec<Row>, Problems> {
     let mut problems = Problems::new();
     let mut rows = Vec::new();
@@ -88,8 +110,13 @@ fn parse_mapping(text: &str) -> Result<Vec<Row>, Problems> {
         rows.push(Row {
             line: number,
             rule: rule.to_owned(),
-            package: package.to_owned(),
-            test: test.to_owned(),
+            proof: match package {
+                NOT_APPLICABLE => Proof::NotApplicable(test.to_owned()),
+                _ => Proof::Test {
+                    package: package.to_owned(),
+                    test: test.to_owned(),
+                },
+            },
         });
     }
     if problems.is_empty() {
@@ -107,34 +134,49 @@ fn parse_list(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the rules that have a test, and a problem for each of the other lines.
+/// The rules that the mapping covers.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct State<'a> {
+    /// Rules with a test.
+    held: BTreeSet<&'a str>,
+    /// Rules that do not apply, with the reason.
+    excluded: BTreeMap<&'a str, &'a str>,
+}
+
+/// Returns the rules that are covered, and a problem for each line that covers none.
 fn check<'a>(
     mapping: &'a [Row],
     requirements: &Requirements,
     tests: &Tests,
-) -> (BTreeSet<&'a str>, Problems) {
-    let mut held = BTreeSet::new();
+) -> (State<'a>, Problems) {
+    let mut state = State::default();
     let mut problems = Problems::new();
-    for Row {
-        line,
-        rule,
-        package,
-        test,
-    } in mapping
-    {
+    for Row { line, rule, proof } in mapping {
         let known = requirements.contains_key(rule);
-        let tested = tests.get(package).is_some_and(|tests| tests.contains(test));
         if !known {
             problems.push(format!("line {line}: no rule has the id {rule}"));
         }
-        if !tested {
-            problems.push(format!("line {line}: {package} has no test `{test}`"));
-        }
-        if known && tested {
-            held.insert(rule.as_str());
+        match proof {
+            Proof::Test { package, test } => {
+                let tested = tests.get(package).is_some_and(|tests| tests.contains(test));
+                if !tested {
+                    problems.push(format!("line {line}: {package} has no test `{test}`"));
+                } else if known {
+                    state.held.insert(rule);
+                }
+            }
+            Proof::NotApplicable(reason) if known => {
+                state.excluded.insert(rule, reason);
+            }
+            Proof::NotApplicable(_) => {}
         }
     }
-    (held, problems)
+    for rule in &state.held {
+        if state.excluded.remove(rule).is_some() {
+            problems.push(format!("{rule} has a test and does not apply"));
+        }
+    }
+    (state, problems)
 }
 
 /// The numbers of rules with a test and of all rules.
@@ -148,6 +190,8 @@ struct Count {
 #[derive(Clone, Copy, Debug, Default)]
 struct Coverage {
     sides: [Count; 3],
+    /// Rules of any side that do not apply. The counts leave them out.
+    excluded: usize,
 }
 
 impl Coverage {
@@ -171,19 +215,26 @@ impl Coverage {
         let held: usize = self.sides.iter().map(|count| count.held).sum();
         let all: usize = self.sides.iter().map(|count| count.all).sum();
         let percent = (held * 100).checked_div(all).unwrap_or(100);
-        format!("{line}  all {held:>3} of {all:>3} rules mapped, {percent:>3} %\n")
+        let excluded = self.excluded;
+        format!(
+            "{line}  all {held:>3} of {all:>3} rules mapped, {percent:>3} %, {excluded:>2} do not apply\n"
+        )
     }
 }
 
 /// Formats the coverage of each RFC and of all of them, one line each.
-fn report(held: &BTreeSet<&str>, requirements: &Requirements) -> String {
+fn report(state: &State<'_>, requirements: &Requirements) -> String {
     let mut rfcs: BTreeMap<&str, Coverage> = BTreeMap::new();
     let mut overall = Coverage::default();
     for rule in requirements.values() {
-        let is_held = held.contains(rule.id.as_str());
-        rfcs.entry(rule.rfc.as_str())
-            .or_default()
-            .add(rule.side, is_held);
+        let of_rfc = rfcs.entry(rule.rfc.as_str()).or_default();
+        if state.excluded.contains_key(rule.id.as_str()) {
+            of_rfc.excluded += 1;
+            overall.excluded += 1;
+            continue;
+        }
+        let is_held = state.held.contains(rule.id.as_str());
+        of_rfc.add(rule.side, is_held);
         overall.add(rule.side, is_held);
     }
     let mut text: String = rfcs
@@ -194,14 +245,15 @@ fn report(held: &BTreeSet<&str>, requirements: &Requirements) -> String {
     text
 }
 
-/// Returns the rules without a test.
+/// Returns the rules without a test and without a reason.
 fn missing<'a>(
-    held: &'a BTreeSet<&str>,
+    state: &'a State<'_>,
     requirements: &'a Requirements,
 ) -> impl Iterator<Item = &'a Requirement> {
-    requirements
-        .values()
-        .filter(|rule| !held.contains(rule.id.as_str()))
+    requirements.values().filter(|rule| {
+        let id = rule.id.as_str();
+        !state.held.contains(id) && !state.excluded.contains_key(id)
+    })
 }
 
 fn missing_line(rule: &Requirement) -> String {
@@ -294,6 +346,8 @@ fn named<T>(name: &str, result: Result<T, Problems>) -> Result<T, Problems> {
 const REQUIREMENTS: &str = "docs/requirements.tsv";
 const MAPPING: &str = "docs/conformance.tsv";
 const HEADER: &str = "rule\tpackage\ttest";
+/// Stands in the column of the package before the reason why a rule does not apply.
+const NOT_APPLICABLE: &str = "not-applicable";
 
 #[cfg(test)]
 mod tests;

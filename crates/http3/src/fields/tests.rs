@@ -540,3 +540,18 @@ proptest! {
         let _ = trailers(&lines);
     }
 }
+
+/// RFC 9114 §4.3.1. No request without an authority is sent, so none of a scheme that has none.
+#[test]
+fn schemes_without_an_authority_are_never_sent() {
+    let uri = http::Uri::builder().scheme("urn").path_and_query("/name");
+    assert!(uri.build().is_err(), "a scheme comes with an authority");
+    for host in [None, Some("example.org")] {
+        let mut request = Request::get("/name").body(()).expect("a request");
+        if let Some(host) = host {
+            let host = http::HeaderValue::from_static(host);
+            request.headers_mut().insert("host", host);
+        }
+        assert!(sent(request).is_err(), "{host:?}");
+    }
+}

@@ -4,8 +4,25 @@ fn row(line: usize, rule: &str, package: &str, test: &str) -> Row {
     Row {
         line,
         rule: rule.to_owned(),
-        package: package.to_owned(),
-        test: test.to_owned(),
+        proof: Proof::Test {
+            package: package.to_owned(),
+            test: test.to_owned(),
+        },
+    }
+}
+
+fn excluded(line: usize, rule: &str, reason: &str) -> Row {
+    Row {
+        line,
+        rule: rule.to_owned(),
+        proof: Proof::NotApplicable(reason.to_owned()),
+    }
+}
+
+fn held<const N: usize>(rules: [&'static str; N]) -> State<'static> {
+    State {
+        held: BTreeSet::from(rules),
+        excluded: BTreeMap::new(),
     }
 }
 
@@ -28,10 +45,14 @@ fn tests() -> Tests {
 
 #[test]
 fn the_mapping_is_read() {
-    let text = "rule\tpackage\ttest\n# why\n\n9000-002\tcourser-wire\ta::b\n";
+    let text = "rule\tpackage\ttest\n# why\n\n9000-002\tcourser-wire\ta::b\n\
+                9002-001\tnot-applicable\tno timers: none\n";
     assert_eq!(
         parse_mapping(text),
-        Ok(vec![row(4, "9000-002", "courser-wire", "a::b")])
+        Ok(vec![
+            row(4, "9000-002", "courser-wire", "a::b"),
+            excluded(5, "9002-001", "no timers: none"),
+        ])
     );
 }
 
@@ -65,9 +86,9 @@ fn a_sound_mapping_has_no_problem() {
         "courser-transport",
         "stream::tests::low_bits",
     )];
-    let (held, problems) = check(&mapping, &requirements(), &tests());
+    let (state, problems) = check(&mapping, &requirements(), &tests());
     assert_eq!(problems, Problems::new());
-    assert_eq!(held, BTreeSet::from(["9000-002"]));
+    assert_eq!(state, held(["9000-002"]));
 }
 
 #[test]
@@ -82,7 +103,7 @@ fn unknown_rules_tests_and_packages_are_refused_and_hold_nothing() {
         row(2, "9000-002", "courser-transport", "speed"),
         row(3, "9000-002", "courser-wire", "stream::tests::low_bits"),
     ];
-    let (held, problems) = check(&mapping, &requirements(), &tests());
+    let (state, problems) = check(&mapping, &requirements(), &tests());
     assert_eq!(
         problems,
         [
@@ -91,25 +112,73 @@ fn unknown_rules_tests_and_packages_are_refused_and_hold_nothing() {
             "line 3: courser-wire has no test `stream::tests::low_bits`",
         ]
     );
-    assert_eq!(held, BTreeSet::new());
+    assert_eq!(state, State::default());
+}
+
+#[test]
+fn rules_that_do_not_apply_are_counted_apart() {
+    let mapping = [
+        row(
+            1,
+            "9000-002",
+            "courser-transport",
+            "stream::tests::low_bits",
+        ),
+        excluded(2, "9002-002", "no proxy"),
+    ];
+    let requirements = requirements();
+    let (state, problems) = check(&mapping, &requirements, &tests());
+    assert_eq!(problems, Problems::new());
+    assert_eq!(
+        report(&state, &requirements),
+        "RFC 9000  receiver   1 of   2  sender   0 of   1  proxy   0 of   0  all   1 of   3 rules mapped,  33 %,  0 do not apply\n\
+         RFC 9002  receiver   0 of   1  sender   0 of   0  proxy   0 of   0  all   0 of   1 rules mapped,   0 %,  1 do not apply\n\
+         overall   receiver   1 of   3  sender   0 of   1  proxy   0 of   0  all   1 of   4 rules mapped,  25 %,  1 do not apply\n"
+    );
+    let ids: Vec<&str> = missing(&state, &requirements)
+        .map(|rule| rule.id.as_str())
+        .collect();
+    assert_eq!(ids, ["9000-001", "9000-003", "9002-001"]);
+}
+
+#[test]
+fn reason_for_an_unknown_or_tested_rule_is_refused() {
+    let mapping = [
+        excluded(1, "9000-999", "none"),
+        excluded(2, "9000-002", "none"),
+        row(
+            3,
+            "9000-002",
+            "courser-transport",
+            "stream::tests::low_bits",
+        ),
+    ];
+    let (state, problems) = check(&mapping, &requirements(), &tests());
+    assert_eq!(
+        problems,
+        [
+            "line 1: no rule has the id 9000-999",
+            "9000-002 has a test and does not apply",
+        ]
+    );
+    assert_eq!(state, held(["9000-002"]));
 }
 
 #[test]
 fn every_side_is_counted() {
-    let held = BTreeSet::from(["9000-001", "9000-002"]);
     assert_eq!(
-        report(&held, &requirements()),
-        "RFC 9000  receiver   1 of   2  sender   1 of   1  proxy   0 of   0  all   2 of   3 rules mapped,  66 %\n\
-         RFC 9002  receiver   0 of   1  sender   0 of   0  proxy   0 of   1  all   0 of   2 rules mapped,   0 %\n\
-         overall   receiver   1 of   3  sender   1 of   1  proxy   0 of   1  all   2 of   5 rules mapped,  40 %\n"
+        report(&held(["9000-001", "9000-002"]), &requirements()),
+        "RFC 9000  receiver   1 of   2  sender   1 of   1  proxy   0 of   0  all   2 of   3 rules mapped,  66 %,  0 do not apply\n\
+         RFC 9002  receiver   0 of   1  sender   0 of   0  proxy   0 of   1  all   0 of   2 rules mapped,   0 %,  0 do not apply\n\
+         overall   receiver   1 of   3  sender   1 of   1  proxy   0 of   1  all   2 of   5 rules mapped,  40 %,  0 do not apply\n"
     );
 }
 
 #[test]
 fn missing_names_the_rules_of_every_side_without_a_test() {
-    let held = BTreeSet::from(["9000-002"]);
+    let state = held(["9000-002"]);
     let requirements = requirements();
-    let lines: Vec<String> = missing(&held, &requirements).map(missing_line).collect();
+    let lines: Vec<String> = missing(&state, &requirements).map(missing_line).collect();
     assert_eq!(
         lines,
         [

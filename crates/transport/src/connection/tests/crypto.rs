@@ -6,6 +6,7 @@ use courser_wire::packet::PacketKind;
 use super::frames::raw;
 use super::*;
 use crate::testing::eye::Seen;
+use crate::testing::forgery::Forgery;
 use crate::testing::identity::server_tls_with_big_chain;
 use crate::testing::{Setup, client_address};
 
@@ -32,6 +33,33 @@ fn crypto_of_an_old_level_may_repeat_but_not_go_on() {
     assert_eq!(pair.server_error(), Some(0x0a));
     pair.run_for(RTT);
     assert_eq!(pair.client_heard(), Some(0x0a));
+}
+
+/// RFC 9000 §7.5.
+#[test]
+fn packet_whose_crypto_data_is_discarded_is_acknowledged() {
+    let (setup, eye) = Setup::default().with_eye();
+    let mut pair = Pair::with(setup);
+    pair.start();
+    assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
+    let acknowledged = |pair: &Pair, number: u64| {
+        eye.server_sent(pair).iter().any(|packet| {
+            packet.kind == PacketKind::Initial
+                && packet.has(|frame| match frame {
+                    Frame::Ack(ack) => ack.ranges().any(|range| range.contains(&number)),
+                    _ => false,
+                })
+        })
+    };
+    let number = 40;
+    assert!(!acknowledged(&pair, number));
+    let bytes = Forgery::of(&crypto(0, &[1, 2, 3]))
+        .number(number)
+        .seal(&mut pair.client, SpaceId::Initial);
+    pair.send_to_server(bytes);
+    pair.drive();
+    assert_eq!(pair.server_error(), None, "a repetition");
+    assert!(acknowledged(&pair, number));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use courser_crypto::{TAG_LEN, header_protection};
 use courser_wire::packet::{LongHeader, PacketKind, patch_length};
 use courser_wire::version::VERSION_1;
-use courser_wire::{StreamId, Writer, packet_number};
+use courser_wire::{StreamId, Version, Writer, packet_number};
 
 use super::*;
 use crate::config::{RetryPolicy, ServerConfig};

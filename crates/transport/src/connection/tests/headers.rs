@@ -319,6 +319,27 @@ fn connection_without_packet_numbers_ends_in_silence() {
     assert_eq!(pair.client.sent.len(), sent, "not a packet more");
 }
 
+/// RFC 9000 §12.3. The connection has no number for a CONNECTION_CLOSE frame either.
+#[test]
+fn packets_after_the_last_number_are_answered_with_a_stateless_reset() {
+    let mut pair = Pair::connected();
+    let recovery = &mut pair.server.connection().recovery;
+    recovery.skip_to_number(MAX_PACKET_NUMBER);
+    pair.server.connection().pings().request();
+    pair.server.touch();
+    pair.run_for(RTT);
+    let is_lost = |event: &Event| matches!(event, Event::Lost(_));
+    assert!(pair.server.events.iter().any(is_lost));
+    assert!(!pair.client.events.iter().any(is_lost));
+    let sent = pair.server.sent.len();
+    pair.client.connection().pings().request();
+    pair.client.touch();
+    pair.run_for(RTT * 2);
+    let reset = Event::Lost(ConnectionError::Reset);
+    assert!(pair.client.has(&reset), "{:?}", pair.client.events);
+    assert_eq!(pair.server.sent.len(), sent + 1);
+}
+
 #[test]
 fn sent_headers_keep_the_rules() {
     for seed in 0..8 {

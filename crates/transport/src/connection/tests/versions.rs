@@ -426,6 +426,98 @@ fn lies_of_a_client_are_refused() {
     }
 }
 
+/// RFC 9368 §2.3: what the negotiated version demands of a first flight is checked if the connection moves.
+#[test]
+fn a_moved_first_flight_is_checked_as_one_of_the_negotiated_version() {
+    const ACK_DELAY_EXPONENT: u64 = 0x0a;
+    const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
+    for (id, value) in [
+        (ACK_DELAY_EXPONENT, Some(vec![21])),
+        (INITIAL_SOURCE_CONNECTION_ID, Some(vec![1, 2, 3])),
+        (INITIAL_SOURCE_CONNECTION_ID, None),
+    ] {
+        let case = format!("parameter {id:#x}: {value:?}");
+        let mut setup = moving(&[V2, V1]);
+        setup.client_tls = Tampered::parameters(client_tls(&[b"test"]), move |bytes| {
+            let mut parameters = split_parameters(&bytes);
+            parameters.retain(|(known, _)| *known != id);
+            parameters.extend(value.clone().map(|value| (id, value)));
+            join_parameters(&parameters)
+        });
+        let mut pair = pair_of(setup, &[V1, V2]);
+        pair.start();
+        pair.run_for(RTT * 3);
+        let error = pair.server.events.iter().find_map(|event| match event {
+            Event::Lost(ConnectionError::TransportError(error)) => Some(error.code),
+            _ => None,
+        });
+        let expected = TransportErrorCode::TRANSPORT_PARAMETER_ERROR;
+        assert_eq!(error, Some(expected), "{case}");
+    }
+}
+
+/// RFC 9001 §8.1, RFC 9368 §6: one list of protocols serves all versions, because what they need of
+/// QUIC is in each of them, and a client without a common protocol is refused in each.
+#[test]
+fn the_protocol_is_chosen_or_refused_in_every_version() {
+    let cases = [
+        (moving(&[V1]), &[V1][..], V1),
+        (moving(&[V2]), &[V2], V2),
+        (moving(&[V2, V1]), &[V1, V2], V2),
+        (moving(&[V1]), &[V2, V1], V1),
+    ];
+    for (mut setup, client, version) in cases {
+        let case = format!("{client:?} to {version:?}");
+        let refusing = Setup {
+            server: setup.server.clone(),
+            client_tls: client_tls(&[b"other"]),
+            ..Setup::default()
+        };
+        setup.client_tls = client_tls(&[b"other", b"test"]);
+        let mut pair = pair_of(setup, client);
+        works_in(&mut pair, version);
+        for end in [&mut pair.client, &mut pair.server] {
+            let data = end.connection().handshake_data().expect("complete");
+            assert_eq!(data.protocol.as_deref(), Some(&b"test"[..]), "{case}");
+        }
+        let mut pair = pair_of(refusing, client);
+        pair.start();
+        pair.run_for(RTT * 5);
+        assert_eq!(pair.server_error(), Some(0x178), "{case}");
+        assert_eq!(pair.client_heard(), Some(0x178), "{case}");
+    }
+}
+
+/// RFC 9368 §6: the second attempt offers all protocols again, not those of the first one's version.
+#[test]
+fn the_choice_of_the_protocol_starts_anew_after_version_negotiation() {
+    let mut setup = Setup {
+        client_tls: client_tls(&[b"first", b"test"]),
+        ..Setup::default()
+    };
+    setup.server.versions = Versions::V1;
+    let (setup, eye) = setup.with_eye();
+    let mut pair = pair_of(setup, &[V2, V1]);
+    pair.start();
+    assert!(pair.run_until(RTT * 4, |pair| pair.client.has(&Event::Connected)));
+    let data = pair.client.connection().handshake_data().expect("complete");
+    assert_eq!(data.protocol.as_deref(), Some(&b"test"[..]));
+    let mut hello = std::collections::BTreeMap::new();
+    for packet in eye.client_sent(&pair) {
+        // In version 1 the type of an Initial is 0, in version 2 it is 1.
+        if packet.kind == PacketKind::Initial && packet.first_byte & 0x30 == 0 {
+            for frame in packet.frames() {
+                if let Frame::Crypto(crypto) = frame {
+                    hello.insert(crypto.offset, crypto.data.to_vec());
+                }
+            }
+        }
+    }
+    let hello = hello.into_values().collect::<Vec<_>>().concat();
+    let offers = |name: &[u8]| hello.windows(name.len()).any(|it| it == name);
+    assert!(offers(b"\x05first\x04test"), "{hello:?}");
+}
+
 #[test]
 fn lies_of_a_server_are_refused() {
     for (server, versions) in [

@@ -87,6 +87,20 @@ fn token_goes_to_the_server_that_gave_it_and_to_no_other() {
     assert!(store.take("localhost").is_some(), "it is kept");
 }
 
+/// RFC 9001 §9.2: a client reads nothing into a token. It returns the bytes that it was given.
+#[test]
+fn client_returns_whatever_it_was_given() {
+    let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
+    for token in [&b"x"[..], b"GET / HTTP/1.1\r\n\r\n", &[0; 200]] {
+        let store = Arc::new(Replayed::default());
+        store.put("localhost", Bytes::copy_from_slice(token));
+        pair.client_config.tokens = Some(store);
+        let from = pair.client.sent.len();
+        assert!(!connects_validated(&mut pair), "it is none of the server");
+        assert_eq!(first_token(&pair, from), token);
+    }
+}
+
 /// RFC 9000 §8.1.3: tokens that a server gives are never empty (§19.7).
 #[test]
 fn tokens_of_a_server_are_not_empty() {

@@ -156,3 +156,44 @@ fn higher_limits_of_the_server_apply_once_it_has_accepted() {
     );
     assert_eq!(open(&mut pair), 50);
 }
+
+/// The ticket is one of version 1, and a connection of version 2 must not accept early data with it.
+/// RFC 9368 §7.2, RFC 9369 §4.1 and §5.
+#[test]
+fn early_data_of_a_flight_that_moves_to_another_version_is_refused_and_sent_again() {
+    let mut pair = Pair::with(setup());
+    pair.client_config.versions = [Version::V1, Version::V2].into_iter().collect();
+    meet(&mut pair);
+    let mut config = ServerConfig::clone(&pair.server_config);
+    config.versions = [Version::V2, Version::V1].into_iter().collect();
+    config.moves_clients = true;
+    pair.server
+        .endpoint
+        .set_server_config(Some(Arc::new(config)));
+    start_with(&mut pair, b"early");
+    assert!(pair.run_until(RTT * 4, |pair| pair.client.has(&Event::Connected)));
+    assert_eq!(pair.client.connection().stats().version, Version::V2);
+    assert!(pair.client.has(&Event::EarlyDataRejected));
+    let streams = pair.server.connection().streams();
+    assert_eq!(streams.accept(Direction::Bidirectional), None);
+    let id = send(&mut pair.client, b"once more");
+    pair.run_for(RTT * 3);
+    let streams = pair.server.connection().streams();
+    assert_eq!(streams.accept(Direction::Bidirectional), Some(id));
+    assert!(!pair.server.connection().streams().is_early(id));
+    assert_eq!(read(&mut pair.server, id), b"once more");
+    let mut early = 0;
+    for datagram in &pair.client.sent {
+        let mut rest = &datagram.bytes[..];
+        while let Ok(packet) = courser_wire::packet::decode(rest, 0, 8) {
+            if packet.kind == PacketKind::ZeroRtt {
+                assert_eq!(packet.version, VERSION_1, "RFC 9369 §4.1");
+                early += 1;
+            }
+            rest = &rest[packet.end..];
+        }
+    }
+    assert!(early > 0);
+    assert_eq!(pair.client_error(), None);
+    assert_eq!(pair.server_error(), None);
+}

@@ -74,6 +74,34 @@ fn client_moves_to_the_preferred_address_once_it_has_answered() {
     assert_unlinkable(&pair);
 }
 
+/// RFC 9000 §9.6.2: a preferred address is that of one connection.
+#[test]
+fn resumed_connection_begins_at_the_address_of_the_server_again() {
+    let (mut pair, _) = preferring(true, true);
+    pair.connect();
+    pair.run_for(RTT * 3);
+    assert_eq!(pair.client.connection().path().peer, preferred());
+    let now = pair.now;
+    pair.client.connection().close(now, 0, b"");
+    pair.client.touch();
+    pair.run_for(Duration::from_secs(5));
+    for end in [&mut pair.client, &mut pair.server] {
+        end.events.clear();
+        end.sent.clear();
+        end.handle = None;
+    }
+    pair.start();
+    assert!(pair.run_until(RTT * 3, |pair| pair.client.has(&Event::Connected)));
+    let data = pair.client.connection().handshake_data().expect("complete");
+    assert!(data.resumed);
+    assert_eq!(pair.client.connection().path().peer, server_address());
+    let to_server = |datagram: &Datagram| datagram.to == server_address();
+    assert!(pair.client.sent.iter().all(to_server));
+    // It moves once the new handshake has named the address again.
+    assert!(pair.run_until(RTT * 6, |pair| pair.client.has(&Event::Migrated)));
+    assert_eq!(pair.client.connection().path().peer, preferred());
+}
+
 /// Fault F24.
 #[test]
 fn client_stays_if_the_preferred_address_does_not_answer() {
