@@ -104,7 +104,14 @@ fn short_chain_stays_as_it_is() {
 fn compressed_chains_that_are_kept_have_a_limit() {
     let (_, options) = options_of(&Authority::new("root"));
     let mut config = ServerConfig::clone(&server_config(options).unwrap());
-    for (certificates, entries) in [(0, 16), (4, 16), (5, 20), (1024, 4096), (usize::MAX, 4096)] {
+    for (certificates, entries) in [
+        (0, 16),
+        (4, 16),
+        (5, 20),
+        (1024, 4096),
+        (1025, 4096),
+        (usize::MAX, 4096),
+    ] {
         keep_compressed(&mut config, certificates);
         let kept = format!("{:?}", config.cert_compression_cache);
         let expected = format!("{:?}", CompressionCache::new(entries));

@@ -235,10 +235,11 @@ fn secrets_are_logged_only_on_request() {
 
 #[test]
 fn ocsp_response_of_the_server_reaches_the_client() {
-    let response = vec![7; 1000];
+    let [response, longest] = [1000, 16 * 1024].map(|len| vec![7; len]);
     for (sent, seen) in [
         (Some(response.clone()), Some(response)),
         (None, None),
+        (Some(longest.clone()), Some(longest)),
         (Some(vec![7; 16 * 1024 + 1]), None),
     ] {
         let (client, server) = options();

@@ -150,6 +150,17 @@ mod tests {
         let made = repeating.generate(&mut rng(), |_| true);
         assert_eq!(made, Err(ConnectionIdError::NoneFree));
         assert_eq!(calls.load(Ordering::Relaxed), MAX_ATTEMPTS);
+        // The eighth attempt still counts, and a ninth one is not made.
+        for (taken, made) in [(7, Ok(id(7))), (8, Err(ConnectionIdError::NoneFree))] {
+            let calls = Arc::new(AtomicUsize::new(0));
+            let counting = source(Repeating { times: 1, calls });
+            let is_taken = |made: &ConnectionId| (0..taken).any(|number| *made == id(number));
+            assert_eq!(
+                counting.generate(&mut rng(), is_taken),
+                made,
+                "{taken} taken"
+            );
+        }
     }
 
     /// A generator that breaks one promise.

@@ -113,6 +113,15 @@ mod tests {
             memory.put(at(number), peer(number), path(number.into()));
         }
         assert_eq!(memory.len(), MAX_PATHS);
+        // One path more replaces one path, the oldest.
+        for (count, first) in [(1024, Some(path(0))), (1025, None)] {
+            let memory = PathMemory::new();
+            for number in 0..count {
+                memory.put(at(number), peer(number), path(number.into()));
+            }
+            assert_eq!(memory.take(at(count), peer(0)), first, "{count} paths");
+            assert_eq!(memory.take(at(count), peer(1)), Some(path(1)), "{count}");
+        }
         assert_eq!(memory.take(at(2000), peer(975)), None);
         assert_eq!(memory.take(at(2000), peer(976)), Some(path(976)));
         memory.put(at(2000), peer(1999), path(1));

@@ -125,9 +125,16 @@ fn half_of_the_saved_window_is_used_and_validated() {
 
 #[test]
 fn jump_is_limited() {
-    let mut path = Path::new(u64::MAX, RTT);
-    path.reconnoitre(0);
-    assert_eq!(path.controller.window(), MAX_JUMP);
+    for (saved, jump) in [
+        (2 * MAX_JUMP - 2, MAX_JUMP - 1),
+        (2 * MAX_JUMP, MAX_JUMP),
+        (2 * MAX_JUMP + 2, MAX_JUMP),
+        (u64::MAX, MAX_JUMP),
+    ] {
+        let mut path = Path::new(saved, RTT);
+        path.reconnoitre(0);
+        assert_eq!(path.controller.window(), jump, "{saved}");
+    }
 }
 
 #[test]
