@@ -57,6 +57,12 @@ mod tests {
                 .collect(),
         );
         assert_eq!(origins.get().map(|origins| origins.len()), Some(256));
+        for (count, kept) in [(256, 256), (257, 256)] {
+            let mut origins = Origins::default();
+            let names = (0..count).map(|number| format!("https://{number}.test"));
+            origins.add(names.collect());
+            assert_eq!(origins.get().map(|it| it.len()), Some(kept), "{count}");
+        }
         let mut origins = Origins::default();
         origins.add(vec!["a".repeat(271), "a".repeat(270)]);
         assert_eq!(origins.get(), Some(vec!["a".repeat(270)]));

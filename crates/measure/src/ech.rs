@@ -88,7 +88,11 @@ mod tests {
         let path = std::env::temp_dir().join(format!("courser-ech-{}", std::process::id()));
         std::fs::write(&path, vec![b'A'; LONGEST_LIST as usize + 1]).expect("written");
         let failed = parse(path.to_str().expect("UTF-8")).expect_err("too long");
-        let _ = std::fs::remove_file(&path);
         assert!(failed.to_string().contains("above 98304"), "{failed}");
+        // The longest one is read, and is no list.
+        std::fs::write(&path, vec![b'A'; LONGEST_LIST as usize]).expect("written");
+        let failed = parse(path.to_str().expect("UTF-8")).expect_err("no list");
+        let _ = std::fs::remove_file(&path);
+        assert!(failed.to_string().contains("cannot use"), "{failed}");
     }
 }

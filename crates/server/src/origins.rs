@@ -69,5 +69,14 @@ mod tests {
         let origins = of_names(&names, None, 443);
         let bytes: usize = origins.iter().map(|origin| origin.len() + 2).sum();
         assert!(bytes <= MOST_BYTES && bytes > MOST_BYTES - 40, "{bytes}");
+        // Each origin takes ten bytes more than its name. The last of 41 fills the frame to the byte, or
+        // exceeds it by one.
+        for (last, announced) in [(86, 41), (87, 40)] {
+            let mut names: Vec<_> = (100..140)
+                .map(|number| format!("{number}{:087}", 0))
+                .collect();
+            names.push("x".repeat(last));
+            assert_eq!(of_names(&names, None, 443).len(), announced, "{last} bytes");
+        }
     }
 }

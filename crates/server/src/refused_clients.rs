@@ -48,21 +48,22 @@ impl RefusedClients {
     }
 
     fn tell(&self, address: SocketAddr, reason: &str) {
-        let now = Instant::now();
-        let is_due = {
-            let mut told = self.told.lock();
-            let is_due = told.is_none_or(|told| now.duration_since(told) >= TELL_AGAIN);
-            if is_due {
-                *told = Some(now);
-            }
-            is_due
-        };
-        if is_due {
+        if self.is_due(Instant::now()) {
             self.events.tell(Event::ClientCertificateRefused {
                 address,
                 reason: reason.to_owned(),
             });
         }
+    }
+
+    /// Returns true if an event is due, and counts it.
+    fn is_due(&self, now: Instant) -> bool {
+        let mut told = self.told.lock();
+        let is_due = told.is_none_or(|told| now.duration_since(told) >= TELL_AGAIN);
+        if is_due {
+            *told = Some(now);
+        }
+        is_due
     }
 }
 
@@ -82,3 +83,26 @@ fn is_about_certificates(alert: u8) -> bool {
 
 /// Time between two events (limit K190).
 const TELL_AGAIN: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K190.
+    #[test]
+    fn refusals_are_reported_once_in_a_minute() {
+        let clients = RefusedClients::new(Events::default());
+        let begin = Instant::now();
+        for (millis, is_due) in [
+            (0, true),
+            (1, false),
+            (59_999, false),
+            (60_000, true),
+            (119_999, false),
+            (120_000, true),
+        ] {
+            let now = begin + Duration::from_millis(millis);
+            assert_eq!(clients.is_due(now), is_due, "{millis} ms");
+        }
+    }
+}

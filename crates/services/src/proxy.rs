@@ -369,4 +369,31 @@ mod tests {
             );
         }
     }
+
+    /// RFC 9114 §4.4: neither over HTTP/3 nor over TCP.
+    #[tokio::test]
+    async fn connect_opens_no_tunnel() {
+        let backend = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        backend.set_nonblocking(true).expect("a socket");
+        let address = backend.local_addr().expect("bound");
+        let second = Duration::from_secs(1);
+        let times = ProxyTimes {
+            connect: second,
+            response: second,
+            body: second,
+        };
+        let proxy = Proxy::new(
+            Backend::parse(&format!("http://{address}")).expect("a backend"),
+            times,
+        );
+        for version in [Version::HTTP_11, Version::HTTP_2, Version::HTTP_3] {
+            let request = Request::connect(address.to_string()).version(version);
+            let request = request.body(server::Body::empty()).expect("a request");
+            let response = proxy.answer(request).await;
+            assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{version:?}");
+            let accepted = backend.accept().map_err(|error| error.kind());
+            let nothing = std::io::ErrorKind::WouldBlock;
+            assert_eq!(accepted.err(), Some(nothing), "{version:?}");
+        }
+    }
 }

@@ -206,7 +206,13 @@ fn writable_transport_that_takes_nothing_loses_the_batch() {
 /// Limit K193.
 #[test]
 fn batches_have_between_1_and_128_datagrams() {
-    for (claimed, segments) in [(0, 1), (1, 1), (128, 128), (usize::MAX, MAX_SEGMENTS)] {
+    for (claimed, segments) in [
+        (0, 1),
+        (1, 1),
+        (128, 128),
+        (129, 128),
+        (usize::MAX, MAX_SEGMENTS),
+    ] {
         let guarded = Guarded::new(Box::new(Liar {
             gso_segments: claimed,
             ..Liar::default()

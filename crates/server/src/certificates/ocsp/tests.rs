@@ -208,4 +208,7 @@ fn responses_beyond_the_limit_are_not_read() {
     std::fs::write(&path, vec![0x30; MAX_RESPONSE + 1]).expect("written");
     let error = read_file(&path).expect_err("too long");
     assert!(error.to_string().contains("16384"), "{error}");
+    std::fs::write(&path, vec![0x30; MAX_RESPONSE]).expect("written");
+    let longest = read_file(&path).expect("within the limit");
+    assert_eq!(longest.len(), MAX_RESPONSE);
 }
