@@ -3,6 +3,8 @@
 mod ack_storm;
 mod big_tickets;
 mod big_tokens;
+mod claimed_frames;
+mod claimed_streams;
 mod crowd;
 mod drip_credit;
 mod duplicate_stream;
@@ -27,6 +29,7 @@ mod new_connection_id_flood;
 mod no_acks;
 mod no_credit;
 mod optimistic_acks;
+mod oversize_frames;
 mod path_challenge_flood;
 mod ping_flood;
 mod priority_flood;
@@ -86,6 +89,9 @@ pub const ALL: &[Plan] = &[
     goaway_flood::PLAN,
     priority_flood::PLAN,
     unknown_frames::PLAN,
+    claimed_streams::PLAN,
+    claimed_frames::PLAN,
+    oversize_frames::PLAN,
     big_tickets::PLAN,
     big_tokens::PLAN,
     early_limits::PLAN,

@@ -19,6 +19,17 @@ pub const PRIORITY_UPDATE: u64 = 0xf_0700;
 /// A reserved frame type that receivers ignore (RFC 9114 §7.2.8).
 pub const GREASE: u64 = 0x21;
 
+/// The type of unidirectional streams that victims of attacks on extensions claim (RFC 9114 §9).
+pub const CLAIMED_UNIDIRECTIONAL: u64 = 0x54;
+/// The first integer of bidirectional streams that they claim.
+pub const CLAIMED_BIDIRECTIONAL: u64 = 0x41;
+/// The type of frames on the control stream that they claim.
+pub const CLAIMED_ON_CONTROL: u64 = 0x1000;
+/// The type of frames on request streams that they claim.
+pub const CLAIMED_ON_REQUESTS: u64 = 0x1001;
+/// The longest payload of both, in bytes.
+pub const LONGEST_CLAIMED: u64 = 65_536;
+
 /// The index of the client's control stream that [`preface`] opens.
 pub const CONTROL: u64 = 0;
 /// The index of the client's QPACK encoder stream that [`preface`] opens.

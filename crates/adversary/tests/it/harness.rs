@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser::{EarlyDataOptions, Endpoint, ServerConfig, h3, runtime};
-use courser_adversary::{AttackNode, Attacker, attacks, client_tls};
+use courser_adversary::{AttackNode, Attacker, attacks, client_tls, http as http3};
 use courser_sim::World;
 use courser_sim::identity::identity;
 use http::{Request, Response};
@@ -86,9 +86,43 @@ impl Processed {
     }
 }
 
-/// Runs an application that serves a large body at `/large` and reads uploads. Accepts early data if its
-/// requests are to be counted.
-async fn serve(budget: Option<u64>, processed: Option<Processed>) -> Result {
+/// The settings of an attacked server.
+#[derive(Default)]
+struct Victim {
+    /// The memory budget in bytes.
+    budget: Option<u64>,
+    /// It accepts early data and counts its requests.
+    processed: Option<Processed>,
+    /// It claims streams and frames of an extension, and takes none of them.
+    has_extension: bool,
+}
+
+/// Returns the settings of HTTP/3 of a server with an extension.
+fn claiming() -> h3::Config {
+    let longest = usize::try_from(http3::LONGEST_CLAIMED).expect("small");
+    let mut config = h3::Config::new(courser::Side::Server);
+    config.extensions = h3::Extensions::new()
+        .unidirectional_stream(http3::CLAIMED_UNIDIRECTIONAL)
+        .and_then(|it| it.bidirectional_stream(http3::CLAIMED_BIDIRECTIONAL))
+        .and_then(|it| {
+            let control = h3::FrameStream::Control;
+            it.frame(http3::CLAIMED_ON_CONTROL, control, longest)
+        })
+        .and_then(|it| {
+            let request = h3::FrameStream::Request;
+            it.frame(http3::CLAIMED_ON_REQUESTS, request, longest)
+        })
+        .expect("free numbers");
+    config
+}
+
+/// Runs an application that serves a large body at `/large` and reads uploads.
+async fn serve(victim: Victim) -> Result {
+    let Victim {
+        budget,
+        processed,
+        has_extension,
+    } = victim;
     let mut config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
     if let Some(bytes) = budget {
         config = config.memory_budget(bytes);
@@ -115,7 +149,11 @@ async fn serve(budget: Option<u64>, processed: Option<Processed>) -> Result {
                     Ok::<_, h3::Error>(Response::new(Content { left }))
                 }
             });
-            h3::serve(connection, service).await?;
+            let config = match has_extension {
+                true => claiming(),
+                false => h3::Config::new(courser::Side::Server),
+            };
+            h3::serve(connection, service).config(config).await?;
             Result::Ok(())
         });
     }
@@ -157,30 +195,42 @@ const CHUNK: usize = 64 * 1024;
 
 /// Runs an attack for `time` with one turn per millisecond.
 pub fn attack(name: &str, time: Duration) -> Outcome {
-    attack_server(name, time, None, None)
+    attack_server(name, time, Victim::default())
+}
+
+/// Runs an attack against a server with an extension of HTTP/3, whose application takes nothing of it.
+pub fn attack_on_extension(name: &str, time: Duration) -> Outcome {
+    let victim = Victim {
+        has_extension: true,
+        ..Victim::default()
+    };
+    attack_server(name, time, victim)
 }
 
 /// Runs an attack against a server that accepts early data. Returns the requests that it processed too.
 pub fn attack_on_early_data(name: &str, time: Duration) -> (Outcome, Processed) {
     let processed = Processed::default();
-    let outcome = attack_server(name, time, None, Some(processed.clone()));
+    let victim = Victim {
+        processed: Some(processed.clone()),
+        ..Victim::default()
+    };
+    let outcome = attack_server(name, time, victim);
     (outcome, processed)
 }
 
 /// Runs an attack against a server with a memory budget in bytes.
 pub fn attack_within(budget: u64, name: &str, time: Duration) -> Outcome {
-    attack_server(name, time, Some(budget), None)
+    let victim = Victim {
+        budget: Some(budget),
+        ..Victim::default()
+    };
+    attack_server(name, time, victim)
 }
 
-fn attack_server(
-    name: &str,
-    time: Duration,
-    budget: Option<u64>,
-    processed: Option<Processed>,
-) -> Outcome {
+fn attack_server(name: &str, time: Duration, victim: Victim) -> Outcome {
     attack_at("10.0.0.2:443", name, time, |world| {
         let far = world.machine("server", [10, 0, 0, 2]);
-        far.spawn(serve(budget, processed));
+        far.spawn(serve(victim));
         world.id_of(&far)
     })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::harness::attack;
+use crate::harness::{attack, attack_on_extension};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -105,4 +105,34 @@ fn endless_unknown_frames_are_excessive_load() {
     attack("unknown-frames", SECOND / 2)
         .assert_closed_with(EXCESSIVE_LOAD)
         .assert_peak_below(2 * 1024);
+}
+
+/// The application accepts none of the streams. 64 wait, and the refusal of the others uses up what a
+/// connection has for frames without progress.
+#[test]
+fn claimed_streams_that_nothing_accepts_are_excessive_load() {
+    attack_on_extension("claimed-streams", 3 * SECOND)
+        .assert_closed_with(EXCESSIVE_LOAD)
+        .assert_peak_below(4 * 1024);
+}
+
+/// The same streams at a server without the extension.
+#[test]
+fn streams_of_unknown_types_cost_no_memory() {
+    attack("claimed-streams", SECOND / 2).assert_peak_below(4 * 1024);
+}
+
+#[test]
+fn claimed_frames_that_nothing_takes_are_excessive_load() {
+    attack_on_extension("claimed-frames", SECOND)
+        .assert_closed_with(EXCESSIVE_LOAD)
+        .assert_peak_below(4 * 1024);
+}
+
+/// Flow control and the number of requests bound the bytes of frames whose last byte never arrives.
+#[test]
+fn oversize_frames_are_excessive_load_and_unfinished_ones_are_bounded() {
+    attack_on_extension("oversize-frames", SECOND / 2)
+        .assert_closed_with(EXCESSIVE_LOAD)
+        .assert_peak_below(8 * 1024);
 }
