@@ -1,5 +1,7 @@
 //! Our CONNECTION_CLOSE frame. RFC 9000 §10.2, §19.19.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use courser_base::Time;
 use courser_telemetry::CloseCause;
@@ -17,11 +19,23 @@ const MAX_REASON: usize = 512;
 pub(crate) struct Closing {
     cause: Cause,
     pub(crate) until: Time,
+    /// The time in which late packets are waited for.
+    period: Duration,
+    progress: Progress,
     /// A packet should leave now.
     pub(crate) wants_to_send: bool,
     received: u32,
     /// The next answer comes after this many packets: 1, 2, 4, ... (§10.2.1).
     answer_after: u32,
+}
+
+/// The progress of the first CONNECTION_CLOSE.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    Waiting,
+    /// It has not left in time, and has as much time again.
+    Late,
+    Sent,
 }
 
 /// The reason for which we end a connection.
@@ -35,10 +49,12 @@ pub(super) enum Cause {
 }
 
 impl Closing {
-    pub(super) fn new(cause: Cause, until: Time) -> Self {
+    pub(super) fn new(cause: Cause, now: Time, period: Duration) -> Self {
         Self {
             cause,
-            until,
+            until: now + period,
+            period,
+            progress: Progress::Waiting,
             wants_to_send: true,
             received: 0,
             answer_after: 1,
@@ -56,6 +72,25 @@ impl Closing {
                 (CloseCause::Application { code: *code }, reason)
             }
         }
+    }
+
+    /// Notes whether a packet with the frame has left.
+    pub(super) fn on_sent(&mut self, has_left: bool) {
+        self.wants_to_send = !has_left;
+        if has_left {
+            self.progress = Progress::Sent;
+        }
+    }
+
+    /// Notes that the time is over. Returns false if it begins once more: on a busy machine the time can
+    /// be over before the first frame could leave, and the peer would never receive it.
+    pub(super) fn is_over(&mut self, now: Time) -> bool {
+        if self.progress != Progress::Waiting {
+            return true;
+        }
+        self.progress = Progress::Late;
+        self.until = now + self.period;
+        false
     }
 
     /// A packet arrived while closing. Answers become rarer.
@@ -127,7 +162,7 @@ mod tests {
             code: ApplicationErrorCode(code),
             reason: Bytes::from_static(reason),
         };
-        Closing::new(cause, Time::ZERO)
+        Closing::new(cause, Time::ZERO, Duration::from_secs(3))
     }
 
     #[test]

@@ -67,24 +67,25 @@ impl Ending {
     }
 
     /// Returns the state after the end, and the error for the application.
-    fn into_state(self, until: Time) -> (State, ConnectionError) {
+    fn into_state(self, now: Time, period: Duration) -> (State, ConnectionError) {
+        let until = now + period;
         match self {
             Self::Application { code, reason } => {
-                let closing = Closing::new(Cause::Application { code, reason }, until);
+                let closing = Closing::new(Cause::Application { code, reason }, now, period);
                 (State::Closing(closing), ConnectionError::LocallyClosed)
             }
             Self::Violation(error) => {
-                let closing = Closing::new(Cause::Transport(error.clone()), until);
+                let closing = Closing::new(Cause::Transport(error.clone()), now, period);
                 (State::Closing(closing), error.into())
             }
             Self::Internal(error) => {
                 let cause = Cause::Transport(TransportError::internal(""));
-                (State::Closing(Closing::new(cause, until)), error)
+                (State::Closing(Closing::new(cause, now, period)), error)
             }
             Self::PeerClosed(error) => {
                 // One answer lets the peer see after one round trip that we know (§10.2.2).
                 let no_error = TransportError::new(TransportErrorCode::NO_ERROR, "");
-                let answer = Some(Closing::new(Cause::Transport(no_error), until));
+                let answer = Some(Closing::new(Cause::Transport(no_error), now, period));
                 (State::Draining { until, answer }, error)
             }
             Self::Reset => {
@@ -169,7 +170,7 @@ impl Life {
     ) -> Option<ConnectionError> {
         let until = now + period;
         if self.is_open() {
-            let (state, error) = ending.into_state(until);
+            let (state, error) = ending.into_state(now, period);
             trace.closed(now, &state, &error);
             self.enter(now, state, trace);
             self.error = Some(error);
@@ -207,9 +208,15 @@ impl Life {
 
     /// Runs what is due.
     pub(super) fn on_timeout(&mut self, now: Time, trace: &mut Trace) {
-        if self.next_timeout().is_some_and(|until| until <= now) {
-            self.enter(now, State::Drained, trace);
+        if self.next_timeout().is_none_or(|until| until > now) {
+            return;
         }
+        if let State::Closing(closing) = &mut self.state
+            && !closing.is_over(now)
+        {
+            return;
+        }
+        self.enter(now, State::Drained, trace);
     }
 
     /// The frame that should leave now.
@@ -225,7 +232,7 @@ impl Life {
     /// it back: then it leaves as soon as there is room, unless it is only an answer.
     pub(super) fn on_closing_sent(&mut self, has_left: bool) {
         match &mut self.state {
-            State::Closing(closing) => closing.wants_to_send = !has_left,
+            State::Closing(closing) => closing.on_sent(has_left),
             State::Draining { answer, .. } => *answer = None,
             _ => {}
         }
@@ -299,6 +306,26 @@ mod tests {
         life.on_timeout(Time::ZERO + PERIOD, &mut trace);
         assert!(life.is_drained());
         assert_eq!(life.next_timeout(), None);
+    }
+
+    #[test]
+    fn close_that_has_not_left_has_the_same_time_once_more() {
+        let at = |periods: u32| Time::ZERO + PERIOD * periods;
+        let begun = || {
+            let mut life = Life::new();
+            end(&mut life, Ending::Internal(ConnectionError::TimedOut));
+            life.on_closing_sent(false);
+            life.on_timeout(at(1), &mut Trace::default());
+            assert!(life.closing().is_some() && !life.is_drained());
+            life
+        };
+        let mut sent = begun();
+        sent.on_closing_sent(true);
+        assert_eq!(sent.next_timeout(), Some(at(2)));
+        for mut life in [sent, begun()] {
+            life.on_timeout(at(2), &mut Trace::default());
+            assert!(life.is_drained());
+        }
     }
 
     #[test]

@@ -113,6 +113,21 @@ fn state_is_kept_for_three_probe_timeouts_and_no_longer() {
     assert_eq!(pair.client.endpoint.connections(), 0);
 }
 
+/// A machine may run an end so late that the time for late packets is over before its CONNECTION_CLOSE
+/// could leave. The peer gets it all the same, and no stateless reset.
+#[test]
+fn close_of_an_end_that_runs_late_still_reaches_the_peer() {
+    let mut pair = Pair::connected();
+    close(&mut pair.client, pair.now, 3, b"late");
+    pair.now += pair.client.connection().recovery.pto() * 3 + RTT;
+    let now = pair.now;
+    pair.client.connection().handle_timeout(now);
+    pair.client.touch();
+    pair.run_for(RTT);
+    let ended = application_closed(3, b"late");
+    assert_eq!(lost(&pair.server.events), [&ended]);
+}
+
 #[test]
 fn closed_connections_are_forgotten_after_a_minute() {
     // Attack A51: a peer that acknowledges ten minutes late makes the probe timeout longer.
