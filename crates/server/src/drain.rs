@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::events::Event;
 use super::handle::Shared;
-use super::phase::Phase;
+use super::phase::{Conductor, Phase};
 use super::tally::Tally;
 
 /// The settings of a server's end.
@@ -68,11 +68,7 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     let connections = server.tally.connections_open();
     conductor.enter(Phase::Draining);
     server.events.tell(Event::Draining);
-    tokio::select! {
-        () = conductor.all_gone() => last_requests(&server.tally).await,
-        () = tokio::time::sleep(plan.deadline) => server.tally.begin_cutting(),
-        () = conductor.reached(Phase::Cut) => server.tally.begin_cutting(),
-    }
+    finish(plan.deadline, conductor, &server.tally).await;
     let took = began.elapsed();
     conductor.enter(Phase::Cut);
     // Aborted connections end on their own and notify their peers, if these are reachable.
@@ -98,6 +94,15 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     }
 }
 
+/// Waits until all parts have ended, or begins to cut those that are left at the deadline.
+async fn finish(deadline: Duration, conductor: &Conductor, tally: &Tally) {
+    tokio::select! {
+        () = conductor.all_gone() => last_requests(tally).await,
+        () = tokio::time::sleep(deadline) => tally.begin_cutting(),
+        () = conductor.reached(Phase::Cut) => tally.begin_cutting(),
+    }
+}
+
 /// Waits for the requests of connections that are gone. The task of an HTTP/2 request may end just
 /// after its connection, and its response has arrived all the same. Requests that users hold may take
 /// any time.
@@ -117,3 +122,6 @@ const LAST_REQUESTS: Duration = Duration::from_millis(200);
 
 /// Three probe timeouts on a slow path, but not longer than an operator is willing to wait.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+use std::sync::Arc;
+
+use tokio::time::Instant as Clock;
+
+use super::*;
+use crate::peer::{Addresses, Peer, Protocol, TlsFacts};
+use crate::tally::{InFlight, Open, Traffic};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A server with one connection and one request on it.
+struct Scene {
+    conductor: Conductor,
+    tally: Arc<Tally>,
+}
+
+impl Scene {
+    fn begin() -> (Self, Open, InFlight) {
+        let tally = Arc::new(Tally::with_memory(1 << 30));
+        let addresses = Addresses {
+            peer: ([127, 0, 0, 1], 1).into(),
+            local: None,
+        };
+        let peer = Peer::new(
+            addresses,
+            Protocol::Http2,
+            tally.new_id(),
+            TlsFacts::default(),
+        );
+        let open = Open::new(&tally, peer, Arc::new(Traffic::default()), None);
+        let request = open.begin_request(1000);
+        let conductor = Conductor::new();
+        (Self { conductor, tally }, open, request)
+    }
+
+    /// Waits for the end. Returns the time that it took.
+    async fn finish(&self) -> Duration {
+        let began = Clock::now();
+        finish(DEADLINE, &self.conductor, &self.tally).await;
+        began.elapsed()
+    }
+}
+
+/// The task of an HTTP/2 request ends after that of its connection, although its response has arrived.
+#[tokio::test(start_paused = true)]
+async fn request_that_ends_after_its_connection_is_finished() {
+    let (scene, open, request) = Scene::begin();
+    let part = scene.conductor.part();
+    let late = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop((part, open));
+        tokio::time::sleep(LAST_REQUESTS / 2).await;
+        drop(request);
+    });
+    let took = scene.finish().await;
+    let ended = Duration::from_secs(1) + LAST_REQUESTS / 2;
+    assert!(
+        (ended..=ended + BETWEEN_LOOKS * 2).contains(&took),
+        "{took:?}"
+    );
+    assert_eq!((scene.tally.answered(), scene.tally.cut()), (1, (0, 0)));
+    late.await.expect("no panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_a_user_holds_delays_the_end_by_a_moment_and_counts_as_cut() {
+    let (scene, open, request) = Scene::begin();
+    drop(open);
+    let took = scene.finish().await;
+    assert!(
+        (LAST_REQUESTS..=LAST_REQUESTS + BETWEEN_LOOKS * 2).contains(&took),
+        "{took:?}"
+    );
+    assert_eq!((scene.tally.answered(), scene.tally.cut()), (0, (1, 0)));
+    drop(request);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_without_requests_ends_at_once() {
+    let (scene, open, request) = Scene::begin();
+    drop((open, request));
+    assert_eq!(scene.finish().await, Duration::ZERO);
+    assert_eq!((scene.tally.answered(), scene.tally.cut()), (1, (0, 0)));
+}
+
+/// At the deadline, and after a second signal, open requests are cut, whatever becomes of them later.
+#[tokio::test(start_paused = true)]
+async fn connection_that_does_not_end_is_cut() {
+    for is_impatient in [false, true] {
+        let (scene, open, request) = Scene::begin();
+        let part = scene.conductor.part();
+        if is_impatient {
+            scene.conductor.enter(Phase::Cut);
+        }
+        let took = scene.finish().await;
+        let expected = if is_impatient {
+            Duration::ZERO
+        } else {
+            DEADLINE
+        };
+        assert!(took.abs_diff(expected) < BETWEEN_LOOKS * 2, "{took:?}");
+        drop((part, open, request));
+        assert_eq!(scene.tally.cut(), (1, 1));
+    }
+}
