@@ -3,7 +3,8 @@
 //! Keys derive from a [`Secret`]. Initial secrets come from a connection ID ([`initial`]), all
 //! others from TLS through [`TlsSession`]. [`PacketKey`] and [`HeaderKey`] protect packets;
 //! [`OneRttKeys`] protects them across key updates. The other modules cover the remaining secrets
-//! of an endpoint: Retry integrity tags, stateless reset tokens, address tokens and random numbers.
+//! of an endpoint: Retry integrity tags, stateless reset tokens, address tokens, encrypted connection IDs and random
+//! numbers.
 //!
 //! This crate reads no clock and has no source of randomness: the caller seeds [`Rng`]. Secrets are
 //! erased when they are dropped.
@@ -18,6 +19,7 @@ pub mod rng;
 pub mod session;
 pub mod token_seal;
 
+mod block_key;
 mod exporter;
 mod hkdf_label;
 mod keys;
@@ -27,6 +29,7 @@ mod secret;
 mod suite;
 
 pub use aead_limits::ForgeryCounter;
+pub use block_key::{BLOCK_LEN, BlockKey};
 pub use exporter::{ExportError, Exporter};
 pub use header_protection::HeaderKey;
 pub use key_update::{OneRttKeys, OneRttOpenError, Opened};

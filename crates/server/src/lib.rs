@@ -80,8 +80,8 @@ use std::time::Duration;
 
 use courser_http3_tokio as h3;
 use courser_quic::{
-    AddressFilter, ConfigError, EarlyDataOptions, QuicVersion, ReplyLimits, RetryPolicy,
-    TransportConfig,
+    AddressFilter, ConfigError, ConnectionIdGenerator, EarlyDataOptions, QuicVersion, ReplyLimits,
+    RetryPolicy, TransportConfig,
 };
 use courser_tls::rustls;
 use courser_tls::{ClientAuthentication, Cryptography};
@@ -131,6 +131,7 @@ where
         transport: None,
         retry: RetryPolicy::default(),
         quic_versions: None,
+        connection_ids: None,
         early_data: None,
         early_requests: TooEarly::unless_safe(),
         reset: None,
@@ -161,6 +162,7 @@ pub struct Server {
     transport: Option<TransportConfig>,
     retry: RetryPolicy,
     quic_versions: Option<Vec<QuicVersion>>,
+    connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
     early_data: Option<EarlyDataOptions>,
     early_requests: TooEarly,
     reset: Option<ResetSecret>,
@@ -252,6 +254,15 @@ impl Server {
     /// all, in the version in which a client begins.
     pub fn quic_versions(mut self, versions: impl IntoIterator<Item = QuicVersion>) -> Self {
         self.quic_versions = Some(versions.into_iter().collect());
+        self
+    }
+
+    /// Sets the generator of the connection IDs, for all addresses of the server, like
+    /// [`ServerConfig::connection_ids`](courser_quic::ServerConfig::connection_ids). Default: 8 random
+    /// bytes. A [`ServerIdGenerator`](courser_quic::ServerIdGenerator) lets load balancers find the server
+    /// of a connection.
+    pub fn connection_ids(mut self, generator: Arc<dyn ConnectionIdGenerator>) -> Self {
+        self.connection_ids = Some(generator);
         self
     }
 

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use courser_base::Mutex;
 use courser_http3_tokio::HttpService;
 use courser_quic::hooks::EndpointHooks;
-use courser_quic::{EarlyDataOptions, QuicVersion, ReplyLimits, ServerConfig, TransportConfig};
+use courser_quic::{
+    ConnectionIdGenerator, EarlyDataOptions, QuicVersion, ReplyLimits, ServerConfig,
+    TransportConfig,
+};
 use courser_tls::rustls;
 use http::HeaderValue;
 
@@ -90,6 +93,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let quic = if server.with_quic {
         let transport = server.transport.unwrap_or_else(default_transport);
         let config = limited(tls.quic()?, &server.limits);
+        let config = with_connection_ids(config, server.connection_ids);
         let config = with_versions(config, server.quic_versions).transport_config(transport);
         let config = with_early_data(config, server.early_data, &server.http3);
         let (replies, resets) = (server.reply_limits, server.reset_limits);
@@ -149,6 +153,17 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
 fn with_versions(config: ServerConfig, versions: Option<Vec<QuicVersion>>) -> ServerConfig {
     match versions {
         Some(versions) => config.versions(versions),
+        None => config,
+    }
+}
+
+/// Sets the generator of connection IDs, if one is given.
+fn with_connection_ids(
+    config: ServerConfig,
+    generator: Option<Arc<dyn ConnectionIdGenerator>>,
+) -> ServerConfig {
+    match generator {
+        Some(generator) => config.connection_ids(generator),
         None => config,
     }
 }

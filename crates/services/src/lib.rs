@@ -6,6 +6,7 @@
 //! - [`admin`] serves health, readiness, metrics and a live page on an address of its own.
 //! - [`AddressLists`] are files of blocked and allowed addresses, which a [`ListWatch`] reads again when they
 //!   change.
+//! - [`read_server_ids`] reads the connection IDs of a server behind a load balancer.
 //! - [`Site`] puts them together: files or an upstream server, compressed and recorded.
 //!
 //! All of them take requests with the body of [`courser::serve`], and work below axum and other layers.
@@ -61,6 +62,7 @@ pub mod listing;
 mod metrics;
 mod proxy;
 mod record;
+mod server_ids;
 mod site;
 
 pub use self::access_log::{AccessLog, LogFormat, Writer};
@@ -72,4 +74,5 @@ pub use self::metrics::Metrics;
 pub use self::proxy::fuzzing;
 pub use self::proxy::{Backend, Proxy, ProxyTimes};
 pub use self::record::{Recorded, Recorder};
+pub use self::server_ids::{ServerIdsError, read_server_ids};
 pub use self::site::{Answering, Answers, Site};

@@ -135,6 +135,16 @@ pub(crate) struct Arguments {
           value_parser = crate::values::parse_quic_version, help_heading = "Protocols")]
     pub(crate) quic_version: Vec<QuicVersion>,
 
+    /// Put a server ID for load balancers into connection IDs: quic-lb:FILE
+    ///
+    /// Each line of the file has a name, = and a value; # begins a comment, and bytes are hexadecimal.
+    /// config-id is 0 to 6, server-id 1 to 15 bytes, nonce-length 4 to 18. key (16 bytes) encrypts the
+    /// server ID, so that observers cannot link the connection IDs of a server. first-octet = length
+    /// describes the length of IDs (draft-ietf-quic-load-balancers). The file is read at the start.
+    #[arg(long, value_name = "FORMAT", value_parser = parse_connection_ids, conflicts_with = "no_quic",
+          help_heading = "Protocols")]
+    pub(crate) connection_ids: Option<PathBuf>,
+
     /// Accept HTTP/3 requests in early data (0-RTT), which saves returning clients a round trip
     ///
     /// An attacker who records early data can send it again, and it has no forward secrecy. This server
@@ -284,6 +294,16 @@ pub(crate) struct LimitArguments {
 
 fn at_least_one() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..)
+}
+
+/// Reads the format of connection IDs. Returns the file of its settings.
+fn parse_connection_ids(text: &str) -> Result<PathBuf, String> {
+    match text.strip_prefix("quic-lb:") {
+        None | Some("") => Err(format!(
+            "'{text}' is not a format of connection IDs: use quic-lb:FILE"
+        )),
+        Some(file) => Ok(file.into()),
+    }
 }
 
 /// Reads the memory budget of an endpoint: at least 1 MiB.

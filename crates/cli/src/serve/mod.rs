@@ -18,7 +18,7 @@ use courser_measure::{Watch, choices};
 use courser_services::admin::{self, Admin, Advice, Guard};
 use courser_services::{
     AccessLog, AddressLists, ListError, ListEvent, ListWatch, Metrics, Proxy, Recorder, Site,
-    Writer,
+    Writer, read_server_ids,
 };
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -199,6 +199,11 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
         .on_event(move |event| say(event, as_json));
     for address in others {
         server = server.also_on(address);
+    }
+    if let Some(file) = &arguments.connection_ids {
+        let generator = read_server_ids(file);
+        let generator = generator.map_err(|error| Failure::new(error.to_string()))?;
+        server = server.connection_ids(Arc::new(generator));
     }
     if arguments.early_data {
         server = server.early_data(EarlyDataOptions::default());

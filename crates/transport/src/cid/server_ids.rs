@@ -1,26 +1,32 @@
 //! Connection IDs that carry the number of a server, for load balancers.
 
-use std::fmt;
+mod cipher;
+mod nonces;
 
+use std::fmt;
+use std::sync::Arc;
+
+use courser_crypto::BlockKey;
 use courser_wire::ConnectionId;
 
+use self::nonces::Nonces;
 use super::generator::{ConnectionIdGenerator, ConnectionIdRotation};
 use crate::rng::Rng;
 
-/// Makes IDs that carry the ID of their server in clear, so that a load balancer, or another shard
-/// of the same server, can steer a datagram without any state (draft-ietf-quic-load-balancers-21
-/// §5.2).
+/// Makes IDs that carry the ID of their server, so that a load balancer, or another shard of the same
+/// server, can steer a datagram without any state (draft-ietf-quic-load-balancers-21 §5.2).
 ///
 /// | bytes | content |
 /// |---|---|
 /// | 1 | the configuration in the upper 3 bits, and 5 random bits |
 /// | 1 to 15 | the ID of the server |
-/// | 4 to 18 | random bytes, the nonce |
+/// | 4 to 18 | the nonce: random bytes, or with a key a number that is used once |
 ///
 /// Datagrams for another server, or of another configuration, fail
 /// [`ConnectionIdGenerator::is_valid`]. Servers whose server IDs differ can therefore share the key
-/// of their stateless resets. An observer can see which connections belong to one server, and
-/// which of its IDs, but not which of them belong to one connection.
+/// of their stateless resets. Without a key an observer can see which connections belong to one
+/// server, and which of its IDs, but not which of them belong to one connection. With
+/// [`encrypt`](Self::encrypt) only who has the key can see it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -42,14 +48,44 @@ use crate::rng::Rng;
 /// config.connection_ids = Some(Arc::new(generator));
 /// # Ok::<(), courser::ServerIdError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct ServerIdGenerator {
     configuration: u8,
     /// The server ID as the beginning of a longer array, so that no allocation is needed.
     server_id: ConnectionId,
     nonce_length: usize,
     rotation: ConnectionIdRotation,
+    /// Encrypts all bytes except for the first one.
+    encryption: Option<Encryption>,
+    has_length: bool,
 }
+
+#[derive(Clone, Debug)]
+struct Encryption {
+    key: BlockKey,
+    /// The nonces of all copies of the generator, so that none is used twice.
+    nonces: Arc<Nonces>,
+}
+
+impl PartialEq for ServerIdGenerator {
+    /// Compares the settings, which include the key.
+    fn eq(&self, other: &Self) -> bool {
+        let settings = |it: &Self| {
+            (
+                it.configuration,
+                it.nonce_length,
+                it.rotation,
+                it.has_length,
+            )
+        };
+        let key = |it: &Self| it.encryption.as_ref().map(|it| it.key.clone());
+        settings(self) == settings(other)
+            && self.server_id == other.server_id
+            && key(self) == key(other)
+    }
+}
+
+impl Eq for ServerIdGenerator {}
 
 impl ServerIdGenerator {
     /// Creates a generator for one server.
@@ -80,6 +116,8 @@ impl ServerIdGenerator {
             server_id: ConnectionId::new(server_id).expect("15 bytes are fewer than 20"),
             nonce_length,
             rotation: ConnectionIdRotation::default(),
+            encryption: None,
+            has_length: false,
         })
     }
 
@@ -90,7 +128,59 @@ impl ServerIdGenerator {
         self
     }
 
-    /// Returns the server ID of `length` bytes in a connection ID, which may have more bytes after
+    /// Encrypts the server ID and the nonce with AES-128, in one pass if they have 16 bytes together and in
+    /// four passes otherwise (draft-ietf-quic-load-balancers-21 §5.4).
+    ///
+    /// All servers and load balancers of the configuration have the same random key. Nonces count up from a
+    /// random number. Replace the key before a server has made 2^(8 · nonce length) IDs: they repeat
+    /// then.
+    ///
+    /// ```
+    /// # use courser_transport as courser;
+    /// use courser::{ConnectionIdGenerator, ServerIdGenerator};
+    ///
+    /// let generator = ServerIdGenerator::new(2, &[3, 7], 6)?.encrypt(&[0x51; 16]);
+    /// let id = generator.generate(&mut courser::Rng::new([7; 32]));
+    ///
+    /// // A load balancer has the configuration, any server ID of the same length, and the key.
+    /// let balancer = ServerIdGenerator::new(2, &[0, 0], 6)?.encrypt(&[0x51; 16]);
+    /// let mut bytes = id.to_vec();
+    /// assert_eq!(balancer.open(&mut bytes), Some(&[3, 7][..]));
+    /// # Ok::<(), courser::ServerIdError>(())
+    /// ```
+    #[must_use]
+    pub fn encrypt(mut self, key: &[u8; 16]) -> Self {
+        self.encryption = Some(Encryption {
+            key: BlockKey::new(key),
+            nonces: Arc::default(),
+        });
+        self
+    }
+
+    /// Writes the number of bytes after the first one into the lower bits of the first one, for hardware
+    /// that finds keys by connection ID (draft-ietf-quic-load-balancers-21 §3.3). By default these bits
+    /// are random.
+    #[must_use]
+    pub fn describe_length(mut self) -> Self {
+        self.has_length = true;
+        self
+    }
+
+    /// Returns the server ID in a connection ID, which may have more bytes after it, and decrypts the ID in
+    /// place. Returns `None` if the ID is too short or not of this configuration, as the first ID of a new
+    /// client may be. The ID of any server of the configuration is returned.
+    pub fn open<'a>(&self, id: &'a mut [u8]) -> Option<&'a [u8]> {
+        if let Some(encryption) = &self.encryption {
+            let (first, rest) = id.split_first_mut()?;
+            let sealed = rest.get_mut(..self.length() - 1)?;
+            if *first >> UNUSED_BITS == self.configuration {
+                cipher::decrypt(&encryption.key, sealed);
+            }
+        }
+        Self::server_id_of(id, self.configuration, self.server_id.len())
+    }
+
+    /// Returns the server ID of `length` bytes in a connection ID without encryption, which may have more bytes after
     /// it. Returns `None` if the ID is too short or is not of this configuration, as the first ID
     /// of a new client may be.
     pub fn server_id_of(id: &[u8], configuration: u8, length: usize) -> Option<&[u8]> {
@@ -110,13 +200,24 @@ impl ConnectionIdGenerator for ServerIdGenerator {
         let id = &mut bytes[..self.length()];
         rng.fill(id);
         id[0] = self.configuration << UNUSED_BITS | id[0] & !(0xff << UNUSED_BITS);
-        id[1..=self.server_id.len()].copy_from_slice(&self.server_id);
+        if self.has_length {
+            let rest = u8::try_from(self.length() - 1).expect("at most 19");
+            id[0] = self.configuration << UNUSED_BITS | rest;
+        }
+        let (server_id, nonce) = id[1..].split_at_mut(self.server_id.len());
+        server_id.copy_from_slice(&self.server_id);
+        if let Some(encryption) = &self.encryption {
+            encryption.nonces.next(rng, nonce);
+            cipher::encrypt(&encryption.key, &mut id[1..]);
+        }
         ConnectionId::new(id).expect("the length was checked at construction")
     }
 
     fn is_valid(&self, id: &ConnectionId) -> bool {
-        let found = Self::server_id_of(id, self.configuration, self.server_id.len());
-        found == Some(&*self.server_id)
+        let mut bytes = [0; ConnectionId::MAX_LEN];
+        let bytes = &mut bytes[..id.len()];
+        bytes.copy_from_slice(id);
+        self.open(bytes) == Some(&*self.server_id)
     }
 
     fn rotation(&self) -> ConnectionIdRotation {
@@ -194,6 +295,118 @@ mod tests {
         let first: std::collections::HashSet<_> =
             (0..200).map(|_| generator.generate(&mut rng)[0]).collect();
         assert_eq!(first.len(), 32, "the unused bits are random");
+    }
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits = (0..hex.len()).step_by(2);
+        digits
+            .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal"))
+            .collect()
+    }
+
+    const KEY: u128 = 0x8f95_f092_4576_5f80_2569_34e5_0c66_207f;
+
+    /// draft-ietf-quic-load-balancers-21 §B.2.
+    #[test]
+    fn encrypted_ids_are_those_of_the_draft() {
+        for (configuration, server_id, nonce, id) in [
+            (0, "ed793a", "ee080dbf", "0720b1d07b359d3c"),
+            (
+                1,
+                "ed793a51d49b8f5fab65",
+                "ee080dbf48",
+                "2fcc381bc74cb4fbad2823a3d1f8fed2",
+            ),
+            (
+                2,
+                "ed793a51d49b8f5f",
+                "ee080dbf48c0d1e5",
+                "504dd2d05a7b0de9b2b9907afb5ecf8cc3",
+            ),
+            (
+                3,
+                "ed793a51d49b8f5fab",
+                "ee080dbf48c0d1e55d",
+                "125779c9cc86beb3a3a4a3ca96fce4bfe0cdbc",
+            ),
+        ] {
+            let (server_id, nonce, mut id) = (bytes(server_id), bytes(nonce), bytes(id));
+            // One vector has the configuration of another: it shows in the first byte only.
+            let written = id[0] >> 5;
+            assert!(written == configuration || configuration == 3, "{id:?}");
+            let generator = ServerIdGenerator::new(written, &server_id, nonce.len());
+            let generator = generator
+                .expect("within the ranges")
+                .encrypt(&KEY.to_be_bytes())
+                .describe_length();
+            let nonces = &generator.encryption.as_ref().expect("a key").nonces;
+            nonces.start_with(&nonce);
+            let made = generator.generate(&mut Rng::new([7; 32]));
+            assert_eq!(made[..], id, "configuration {configuration}");
+            assert!(generator.is_valid(&made));
+            assert_eq!(generator.open(&mut id), Some(&server_id[..]));
+        }
+    }
+
+    /// draft-ietf-quic-load-balancers-21 §B.1.
+    #[test]
+    fn ids_in_clear_describe_their_length() {
+        let generator = ServerIdGenerator::new(0, &[0xc4, 0x60, 0x5e], 4).expect("in the ranges");
+        let generator = generator.describe_length();
+        let id = generator.generate(&mut Rng::new([7; 32]));
+        assert_eq!(id[..4], bytes("07c4605e"));
+        let mut vector = bytes("07c4605e4504cc4f");
+        assert_eq!(generator.open(&mut vector), Some(&[0xc4, 0x60, 0x5e][..]));
+    }
+
+    #[test]
+    fn encrypted_ids_have_no_nonce_twice_and_are_only_those_of_the_key() {
+        let keyed = |key: u8, server_id: &[u8], nonce| {
+            let generator = ServerIdGenerator::new(5, server_id, nonce).expect("in the ranges");
+            generator.encrypt(&[key; 16])
+        };
+        let mut rng = Rng::new([7; 32]);
+        for (server_id, nonce) in [(&[0xab, 0xcd][..], 4), (&[0xab; 8], 8), (&[0xab; 9], 5)] {
+            let (generator, copy) = (keyed(1, server_id, nonce), keyed(1, server_id, nonce));
+            assert_eq!(generator, copy);
+            let shared = generator.clone();
+            let mut made = std::collections::HashSet::new();
+            for _ in 0..500 {
+                for generator in [&generator, &shared] {
+                    let id = generator.generate(&mut rng);
+                    assert!(copy.is_valid(&id), "the nonce is of no interest");
+                    assert!(made.insert(id[1..].to_vec()), "an ID came again");
+                }
+            }
+            // A few bytes can fit by chance.
+            let id = |index: usize| made.iter().nth(index).expect("1000 IDs");
+            for other in [keyed(2, server_id, nonce), keyed(1, &[1; 3], 8)] {
+                assert_ne!(generator, other);
+                let fits = |index| {
+                    let full = [&[5 << 5], &id(index)[..]].concat();
+                    other.is_valid(&ConnectionId::new(&full).expect("at most 20 bytes"))
+                };
+                let count = (0..200).filter(|index| fits(*index)).count();
+                assert!(count < 5, "{count} of 200");
+            }
+        }
+    }
+
+    #[test]
+    fn short_and_foreign_ids_are_not_opened() {
+        let generator = generator().encrypt(&[1; 16]);
+        let id = generator.generate(&mut Rng::new([7; 32]));
+        for length in 0..id.len() {
+            let mut short = id[..length].to_vec();
+            assert_eq!(generator.open(&mut short), None, "{length} bytes");
+        }
+        let mut longer = [&id[..], &[1, 2]].concat();
+        assert_eq!(generator.open(&mut longer), Some(&[0xab, 0xcd][..]));
+        assert_eq!(longer[8..], [1, 2], "the rest stays");
+        let mut foreign = id.to_vec();
+        foreign[0] ^= 1 << 5;
+        assert_eq!(generator.open(&mut foreign), None);
+        assert_eq!(foreign[1..], id[1..], "what is not opened stays");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `courser serve` over all three protocols.
 
 mod client;
+mod connection_ids;
 #[cfg(unix)]
 mod early_data;
 #[cfg(target_os = "linux")]
