@@ -57,9 +57,11 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Serve(arguments)) => serve::main(&arguments),
         // It has the exit codes of curl.
         Some(Command::Get(arguments)) => return Ok(get::main(&arguments)),
-        Some(Command::Load(arguments)) => load::main(&arguments),
         Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
         // An interrupted measurement has a code of its own.
+        Some(Command::Load(arguments)) => {
+            return load::main(&arguments).map_err(|failure| error::explain(failure, tool));
+        }
         Some(Command::Perf(PerfCommand::Client(arguments))) => {
             return perf::client_main(&arguments).map_err(|failure| error::explain(failure, tool));
         }

@@ -11,7 +11,7 @@ use courser::{
     Algorithm, CertificateRequests, EarlyData, Endpoint, HandshakeOffer, Side, TransportConfig, h3,
 };
 use courser_measure::target::{local_ip_for, nobody_listens, transport};
-use courser_measure::{Cause, Failure};
+use courser_measure::{Cause, Failure, Mover, Moves, MovesTotal};
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -47,6 +47,8 @@ pub(crate) enum Carrier {
     Quic {
         connection: courser::Connection,
         endpoint: Endpoint,
+        /// Moves the connection from socket to socket.
+        mover: Option<Mover>,
     },
 }
 
@@ -65,14 +67,21 @@ pub(crate) struct Connector {
     plan: Arc<Plan>,
     /// The index of the address that answered last.
     chosen: AtomicUsize,
+    /// The moves of all connections, if they move.
+    moves: Option<Arc<MovesTotal>>,
 }
 
 impl Connector {
-    pub(crate) fn new(plan: Arc<Plan>) -> Self {
+    pub(crate) fn new(plan: Arc<Plan>, moves: Option<Arc<MovesTotal>>) -> Self {
         Self {
             plan,
             chosen: AtomicUsize::new(0),
+            moves,
         }
+    }
+
+    pub(crate) const fn plan(&self) -> &Arc<Plan> {
+        &self.plan
     }
 
     /// Returns the memory of a client that has not connected yet.
@@ -153,8 +162,11 @@ impl Connector {
             None => h3::Client::new(connection.clone()),
         };
         let handshake = connection.handshake_data().unwrap_or_default();
+        let moves = self.moves.clone().map(Moves::new);
+        let mover = moves.clone().zip(plan.rebind_every);
+        let moved = endpoint.clone();
         Ok(Link {
-            sender: Sender::Http3(client),
+            sender: Sender::Http3(client, moves),
             agreed: Agreed {
                 spoken: Spoken::Http3,
                 quic: Some(connection.stats().version),
@@ -167,6 +179,8 @@ impl Connector {
             carrier: Carrier::Quic {
                 connection,
                 endpoint,
+                mover: mover
+                    .map(|(moves, pause)| Mover::start(pause, moves, move || vec![moved.clone()])),
             },
         })
     }
@@ -347,6 +361,7 @@ impl Carrier {
             Self::Quic {
                 connection,
                 endpoint,
+                ..
             } => {
                 let stats = connection.stats();
                 let socket = endpoint.socket_counters();
@@ -370,7 +385,7 @@ impl Carrier {
     /// Waits until the connection has brought what the next one needs to be early: the response to an
     /// early request can precede the end of the handshake, and with it the tickets. Returns the settings.
     pub(crate) async fn settings(&self, sender: &Sender) -> Option<h3::Settings> {
-        let (Sender::Http3(client), Self::Quic { connection, .. }) = (sender, self) else {
+        let (Sender::Http3(client, _), Self::Quic { connection, .. }) = (sender, self) else {
             return None;
         };
         let learn = async {
@@ -446,8 +461,10 @@ impl Carrier {
         if let Self::Quic {
             connection,
             endpoint,
+            mover,
         } = self
         {
+            drop(mover);
             let no_error = courser::VarInt::from_u32(0x100);
             connection.close(no_error, b"");
             drop(connection);

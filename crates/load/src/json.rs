@@ -71,6 +71,8 @@ pub fn document(plan: &Plan, summary: &Summary) -> Value {
         "latency": latency,
         "latencyFromSent": summary.is_corrected.then(|| Stats::of_times(&summary.service)),
         "connections": connections(summary),
+        "moves": summary.moves,
+        "interrupted": summary.is_interrupted,
         "traffic": {
             "received": summary.received, "sent": summary.sent_bytes, "data": summary.data,
             "fields": summary.fields,

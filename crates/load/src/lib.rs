@@ -41,6 +41,7 @@
 //!     mtu: None,
 //!     segmentation_offload: true,
 //!     sinks: None,
+//!     rebind_every: None,
 //!     log_file: None,
 //! };
 //! let (_keep, stop) = tokio::sync::watch::channel(false);

@@ -61,6 +61,8 @@ pub struct Plan {
     pub segmentation_offload: bool,
     /// The TLS configuration, made by [`Protocols::tls_config`].
     pub tls: Arc<rustls::ClientConfig>,
+    /// Time between two moves of each QUIC connection to a new socket; `None` stays.
+    pub rebind_every: Option<Duration>,
     /// Receives the traces of QUIC connections.
     pub sinks: Option<Arc<dyn SinkFactory>>,
     /// Receives a line for each request, as h2load writes it.

@@ -5,10 +5,11 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use courser_measure::{CpuClock, Failure};
+use courser_measure::{CpuClock, Failure, MovesTotal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::connect::Connector;
 use crate::connection;
 use crate::plan::Plan;
 use crate::schedule::Schedule;
@@ -40,7 +41,13 @@ pub fn run(
     let log = Log::create(plan)?;
     let ever_connected = Arc::new(AtomicBool::new(false));
     let schedule = Arc::new(Schedule::new(plan, Instant::now()));
-    let worker = || Worker::new(plan, &schedule, log.as_ref(), &ever_connected).map(Arc::new);
+    let moves = plan
+        .rebind_every
+        .map(|_| MovesTotal::new(schedule.measured_from()));
+    let worker = || {
+        let connector = Connector::new(plan.clone(), moves.clone());
+        Worker::new(connector, &schedule, log.as_ref(), &ever_connected).map(Arc::new)
+    };
     let workers = (0..plan.threads)
         .map(|_| worker())
         .collect::<Result<Vec<_>, _>>()?;
@@ -70,6 +77,8 @@ pub fn run(
         log.finish()?;
     }
     let mut finished = collect(&workers, &schedule, cpu_seconds)?;
+    finished.is_interrupted = *stop.borrow();
+    finished.moves = moves.map(|moves| moves.report());
     match finished.tally.failure.take() {
         Some(failure) if finished.tally.connections.is_empty() => Err(failure),
         _ => Ok(Summary::new(plan, finished)),
@@ -92,6 +101,8 @@ fn collect(
         sent: workers.iter().map(|worker| worker.sent()).sum(),
         elapsed: end.saturating_duration_since(schedule.measured_from()),
         cpu_seconds,
+        is_interrupted: false,
+        moves: None,
     })
 }
 

@@ -3,10 +3,12 @@
 use std::error::Error as _;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use courser::{HandshakeFailure, h3};
+use courser_measure::{Moves, Way};
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use http_body_util::Full;
@@ -19,7 +21,8 @@ use crate::request::Spoken;
 pub(crate) enum Sender {
     Http1(http1::SendRequest<Full<Bytes>>),
     Http2(http2::SendRequest<Full<Bytes>>),
-    Http3(h3::Client),
+    /// With the moves of the connection, if it moves.
+    Http3(h3::Client, Option<Arc<Moves>>),
 }
 
 /// A complete response.
@@ -50,7 +53,7 @@ impl Sender {
         match self {
             Self::Http1(_) => Spoken::Http1,
             Self::Http2(_) => Spoken::Http2,
-            Self::Http3(_) => Spoken::Http3,
+            Self::Http3(..) => Spoken::Http3,
         }
     }
 
@@ -59,7 +62,7 @@ impl Sender {
         match self {
             Self::Http1(_) => None,
             Self::Http2(sender) => Some(Self::Http2(sender.clone())),
-            Self::Http3(client) => Some(Self::Http3(client.clone())),
+            Self::Http3(client, moves) => Some(Self::Http3(client.clone(), moves.clone())),
         }
     }
 
@@ -68,7 +71,7 @@ impl Sender {
         match self {
             Self::Http1(sender) => sender.ready().await.is_ok(),
             Self::Http2(sender) => sender.ready().await.is_ok(),
-            Self::Http3(client) => !is_over(client),
+            Self::Http3(client, _) => !is_over(client),
         }
     }
 
@@ -80,15 +83,16 @@ impl Sender {
         match self {
             Self::Http1(sender) => {
                 let response = sender.send_request(request).await;
-                receive(response.map_err(of_hyper)?, of_hyper).await
+                receive(response.map_err(of_hyper)?, of_hyper, None).await
             }
             Self::Http2(sender) => {
                 let response = sender.send_request(request).await;
-                receive(response.map_err(of_hyper)?, of_hyper).await
+                receive(response.map_err(of_hyper)?, of_hyper, None).await
             }
-            Self::Http3(client) => {
+            Self::Http3(client, moves) => {
+                let _busy = moves.as_ref().map(Moves::busy);
                 let response = client.send(request).await;
-                receive(response.map_err(of_h3)?, of_h3).await
+                receive(response.map_err(of_h3)?, of_h3, moves.as_deref()).await
             }
         }
     }
@@ -103,11 +107,15 @@ fn is_over(client: &h3::Client) -> bool {
 async fn receive<B>(
     response: Response<B>,
     trouble: impl Fn(B::Error) -> Trouble,
+    moves: Option<&Moves>,
 ) -> Result<Answer, Trouble>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     let head = Instant::now();
+    if let Some(moves) = moves {
+        moves.on_bytes(Way::Received, head);
+    }
     let status = response.status().as_u16();
     let fields = size_of_fields(response.headers());
     let mut body = response.into_body();
@@ -122,6 +130,9 @@ where
         let frame = frame.map_err(&trouble)?;
         data += frame.data_ref().map_or(0, |data| data.len() as u64);
         frames = frames.saturating_add(1);
+        if let Some(moves) = moves {
+            moves.on_bytes(Way::Received, Instant::now());
+        }
     }
     Ok(Answer {
         status,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use courser::EarlyData;
-use courser_measure::sockets;
+use courser_measure::{MovesReport, sockets};
 use courser_units::to_f64;
 use hdrhistogram::Histogram;
 
@@ -74,6 +74,10 @@ pub struct Summary {
     pub agreed: Option<Agreed>,
     /// CPU time of this process while it was measured.
     pub cpu_seconds: f64,
+    /// True if the run was stopped before its end.
+    pub is_interrupted: bool,
+    /// Moves of the connections to other sockets, if they move.
+    pub moves: Option<MovesReport>,
     /// The requested rate.
     pub rate: Option<f64>,
     /// True if latency counts from when a request was due.
@@ -171,6 +175,8 @@ impl Summary {
             handshakes: (plan.resume != Resume::Never).then_some(handshakes),
             agreed: tally.agreed,
             cpu_seconds: finished.cpu_seconds,
+            is_interrupted: finished.is_interrupted,
+            moves: finished.moves,
             rate: plan.rate,
             is_corrected: plan.is_corrected,
             warnings,

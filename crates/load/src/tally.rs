@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use courser::{EarlyData, QuicVersion};
-use courser_measure::Failure;
+use courser_measure::{Failure, MovesReport};
 use hdrhistogram::Histogram;
 
 use crate::request::Spoken;
@@ -132,6 +132,10 @@ pub(crate) struct Finished {
     pub(crate) elapsed: Duration,
     /// CPU time of this process while it was measured.
     pub(crate) cpu_seconds: f64,
+    /// True if the run was stopped.
+    pub(crate) is_interrupted: bool,
+    /// Moves of the connections, if they move.
+    pub(crate) moves: Option<MovesReport>,
 }
 
 /// Times of one request.

@@ -60,15 +60,15 @@ impl Log {
 
 impl Worker {
     pub(crate) fn new(
-        plan: &Arc<Plan>,
+        connector: Connector,
         schedule: &Arc<Schedule>,
         log: Option<&Arc<Log>>,
         ever_connected: &Arc<AtomicBool>,
     ) -> Result<Self, Failure> {
         Ok(Self {
-            plan: plan.clone(),
+            plan: connector.plan().clone(),
             schedule: schedule.clone(),
-            connector: Connector::new(plan.clone()),
+            connector,
             alarm: Alarm::default(),
             log: log.cloned(),
             tally: Mutex::new(Tally::new(schedule.measured_from())?),

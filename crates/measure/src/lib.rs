@@ -7,6 +7,8 @@
 //! - [`choices`] and [`ech`] read values of flags for TLS.
 //! - [`target`] finds a server, and [`Peer`] describes what went wrong when a connection to it fails.
 //! - [`sockets`] reports what makes the UDP sockets of this machine slow.
+//! - [`Moves`] counts moves of connections between sockets and the stalls that they cause, and [`Mover`]
+//!   makes such moves. [`Latency`] is a distribution of times.
 //! - [`Records`] keeps traces and key logs, and [`Watch`] warns while a program runs.
 //! - [`Failure`] is the reason why a tool ends without success: one line for humans, and a [`Cause`]
 //!   for the program that knows which flag helps.
@@ -15,6 +17,8 @@ pub mod choices;
 mod cpu;
 pub mod ech;
 mod failure;
+mod latency;
+mod moves;
 mod peer;
 mod records;
 pub mod sockets;
@@ -24,6 +28,8 @@ mod watch;
 
 pub use self::cpu::{CpuClock, allowed_cores, pin_to};
 pub use self::failure::{Cause, Failure};
+pub use self::latency::{Latency, histogram_of_times};
+pub use self::moves::{Busy, Mover, Moves, MovesReport, MovesTotal, Way};
 pub use self::peer::Peer;
 pub use self::records::Records;
 pub use self::watch::Watch;

@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use courser_measure::Failure;
+use courser_measure::{Failure, Latency, MovesReport};
 use courser_units::{per_gigabyte, ratio, to_f64};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
 use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::datagram::Datagrams;
-use crate::latency::Latency;
 use crate::meter::{Amount, Interval, Meter, Watch, Watched};
-use crate::moves::MovesReport;
 use crate::network::Network;
 use crate::remote::Remote;
 use crate::session::{Handshake, Session};

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::{Connection, EarlyData};
-use courser_measure::Failure;
+use courser_measure::{Failure, Moves};
 use tokio_rustls::TlsConnector;
 
 use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::meter::Meter;
-use crate::moves::Moves;
 use crate::network::Network;
 use crate::quic::{self, QuicConnector};
 use crate::remote::{Over, Remote};

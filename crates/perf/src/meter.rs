@@ -7,14 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use courser_base::Mutex;
-use courser_measure::Failure;
+use courser_measure::{Failure, Latency, Moves, MovesReport, Way, histogram_of_times};
 use courser_units::{bits_per_second, ratio};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::counters::ConnectionCounters;
-use crate::latency::{Latency, histogram_of_times};
-use crate::moves::{Moves, MovesReport, Way};
 
 /// Counters that all tasks of a measurement share.
 #[derive(Debug)]
@@ -35,7 +33,7 @@ impl Meter {
     /// Begins a measurement whose connections move.
     pub(crate) fn following(moves: Option<Arc<Moves>>) -> Arc<Self> {
         if let Some(moves) = &moves {
-            moves.begin();
+            moves.begin(Instant::now());
         }
         Arc::new(Self {
             sent: AtomicU64::new(0),

@@ -6,13 +6,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser::{Connection, EarlyData, Endpoint, RecvStream, SendStream};
-use courser_measure::Failure;
 use courser_measure::target::{local_ip_for, nobody_listens};
-use tokio::task::JoinHandle;
+use courser_measure::{Failure, Mover, Moves, MovesTotal};
 
 use crate::counters::{IoCounters, ServerReport};
 use crate::meter::Meter;
-use crate::moves::Moves;
 use crate::network::Network;
 use crate::remote::Remote;
 use crate::transfer::Until;
@@ -27,7 +25,7 @@ pub(crate) struct QuicConnector {
     /// True if connections can be used before their handshakes are complete.
     is_early: bool,
     /// Moves the connections from socket to socket.
-    mover: Option<JoinHandle<()>>,
+    _mover: Option<Mover>,
     moves: Option<Arc<Moves>>,
 }
 
@@ -37,16 +35,22 @@ impl QuicConnector {
         let endpoint = Endpoint::client(local)
             .map_err(|error| Failure::new(format!("cannot open a socket: {error}")))?;
         endpoint.set_segmentation_offload(remote.segmentation_offload);
-        let moves = remote.rebind_every.map(|_| Arc::new(Moves::new()));
-        let mover = remote.rebind_every.zip(moves.clone());
-        let mover = mover.map(|(pause, moves)| {
-            tokio::spawn(rebind_every(pause, endpoint.clone(), local, moves))
-        });
+        let (mut mover, mut moves) = (None, None);
+        if let Some(pause) = remote.rebind_every {
+            let (watched, moved) = (
+                Moves::new(MovesTotal::new(Instant::now())),
+                endpoint.clone(),
+            );
+            mover = Some(Mover::start(pause, watched.clone(), move || {
+                vec![moved.clone()]
+            }));
+            moves = Some(watched);
+        }
         Ok(Self {
             endpoint,
             config,
             is_early: false,
-            mover,
+            _mover: mover,
             moves,
         })
     }
@@ -94,14 +98,6 @@ impl QuicConnector {
     }
 }
 
-impl Drop for QuicConnector {
-    fn drop(&mut self) {
-        if let Some(mover) = &self.mover {
-            mover.abort();
-        }
-    }
-}
-
 /// Waits for the end of the handshake, and for the tickets that the server sends then. Returns the fate of
 /// early data.
 pub(crate) async fn complete(connection: &Connection) -> Result<EarlyData, Failure> {
@@ -117,20 +113,6 @@ pub(crate) async fn complete(connection: &Connection) -> Result<EarlyData, Failu
     // Without tickets the next handshake is a full one.
     let _ = tokio::time::timeout(TICKET_TIMEOUT, tickets).await;
     Ok(fate)
-}
-
-/// Moves all connections of an endpoint to a new socket again and again.
-async fn rebind_every(pause: Duration, endpoint: Endpoint, local: SocketAddr, moves: Arc<Moves>) {
-    let mut ticks = tokio::time::interval(pause);
-    ticks.tick().await;
-    loop {
-        ticks.tick().await;
-        // Without another socket the connections stay on theirs.
-        match endpoint.rebind_to(local) {
-            Ok(()) => moves.on_move(Instant::now()),
-            Err(_) => moves.on_failure(),
-        }
-    }
 }
 
 /// Sends until `until`, and waits until the server has read it all.

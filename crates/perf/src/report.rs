@@ -1,13 +1,12 @@
 //! The report of a measurement, for programs: names and units are in the fields.
 
+use courser_measure::{Latency, MovesReport};
 use courser_units::{bits_per_second, to_f64};
 use serde::Serialize;
 
 use crate::bench::{Outcome, Side};
 use crate::datagram::Datagrams;
-use crate::latency::Latency;
 use crate::meter::{Amount, Interval};
-use crate::moves::MovesReport;
 use crate::network::Network;
 use crate::plan::{Direction, Plan, Scenario};
 use crate::remote::Remote;

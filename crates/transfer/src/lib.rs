@@ -27,6 +27,7 @@
 mod destination;
 mod early_data;
 mod file_name;
+mod percent;
 mod rest;
 mod retry;
 mod steps;
@@ -35,6 +36,7 @@ mod url_pattern;
 pub use self::destination::{Destination, Sink, SinkError};
 pub use self::early_data::prepare_early_data;
 pub use self::file_name::file_name;
+pub use self::percent::{percent_decode, percent_encode};
 pub use self::rest::{RestError, has_rest};
 pub use self::retry::{Backoff, is_transient, retry_after};
 pub use self::steps::{Course, Step, steps};

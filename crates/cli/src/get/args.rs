@@ -295,6 +295,10 @@ pub(crate) struct ConnectionArguments {
     /// TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384 and TLS_CHACHA20_POLY1305_SHA256.
     #[arg(long, value_name = "LIST", help_heading = "TLS")]
     pub(crate) tls13_ciphers: Option<String>,
+    /// Move the QUIC connections to a new socket at this interval, and report the moves and stalls
+    #[arg(long, visible_alias = "migrate-every", value_name = "SECONDS", value_parser = parse_duration,
+          conflicts_with = "interface")]
+    pub(crate) rebind_every: Option<Duration>,
     /// Use these addresses: host:port:address[,address]
     #[arg(long, value_name = "PLACE")]
     pub(crate) resolve: Vec<String>,

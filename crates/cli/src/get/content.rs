@@ -89,6 +89,15 @@ pub(super) fn unreadable(path: &str, error: &std::io::Error) -> Failed {
     Failed::new(READ_ERROR, format!("cannot read {path}: {error}"))
 }
 
+/// Calls `on_frame` for each piece of a body that is sent.
+pub(super) fn watched(body: RequestBody, on_frame: impl Fn() + Send + 'static) -> RequestBody {
+    let body = body.map_frame(move |frame| {
+        on_frame();
+        frame
+    });
+    body.boxed_unsync()
+}
+
 fn stream(source: impl tokio::io::AsyncRead + Send + Unpin + 'static) -> RequestBody {
     let frames = futures_util::stream::try_unfold(source, |mut source| async move {
         let mut chunk = bytes::BytesMut::with_capacity(CHUNK);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use courser::client::Timing;
+use courser_measure::MovesReport;
 use http::response::Parts;
 use http::{Method, StatusCode, Uri};
 
@@ -33,6 +34,8 @@ pub(crate) struct Facts {
     pub(crate) size_header: u64,
     pub(crate) size_request: u64,
     pub(crate) file_name: String,
+    /// Moves of the QUIC connections so far, if they move.
+    pub(crate) moves: Option<MovesReport>,
     pub(crate) redirect_url: Option<Uri>,
     pub(crate) failed: Option<Failed>,
     /// True if the body was written to standard output.

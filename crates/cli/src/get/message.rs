@@ -2,6 +2,7 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::client::Redirect;
+use courser_transfer::percent_decode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
 use url::Url;
@@ -9,7 +10,6 @@ use url::Url;
 use super::args::{Arguments, RequestArguments};
 use super::content::{self, Content};
 use super::cookie_argument::CookieArgument;
-use super::encoding::percent_decode;
 use super::exit::{FAILED_INIT, Failed, URL_MALFORMED};
 use super::prepared::Prepared;
 

@@ -7,7 +7,6 @@ mod cookie_argument;
 pub(crate) mod cookies;
 mod destination;
 mod dump;
-mod encoding;
 mod exit;
 mod facts;
 mod form;
@@ -24,7 +23,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser_measure::sockets;
+use courser_measure::{Mover, Moves, MovesTotal, sockets};
 use courser_transfer::{Backoff, ExpandedUrl, expand_url};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -68,6 +67,12 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
     let code = runtime.block_on(async {
         let began = Instant::now();
         let client = setup::client(arguments)?;
+        let pause = arguments.connection.rebind_every;
+        let moves = pause.map(|_| Moves::new(MovesTotal::new(began)));
+        let mover = pause.zip(moves.clone()).map(|(pause, moves)| {
+            let client = client.clone();
+            Mover::start(pause, moves, move || client.endpoints())
+        });
         let context = Arc::new(Context {
             arguments: arguments.clone(),
             client,
@@ -75,9 +80,11 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
             dump,
             prepared,
             cookies: Cookies::load(arguments),
+            moves,
         });
         prepare_early_data(&context, &jobs).await;
         let code = run(&context, jobs, format).await;
+        drop(mover);
         context.cookies.save();
         warn(&context);
         // Closes the connections, so that servers need not wait for their timeouts.
@@ -107,9 +114,12 @@ async fn prepare_early_data(context: &Context, jobs: &[Job]) {
     }
 }
 
-/// Warns of datagrams that the kernel dropped, and with --verbose of sockets that may lose some.
+/// Reports the moves, warns of datagrams that the kernel dropped, and with --verbose of sockets that may lose some.
 fn warn(context: &Context) {
     let output = &context.arguments.output;
+    if let Some(moves) = context.moves.as_ref().filter(|_| !output.silent) {
+        crate::output::note(format!("moves: {}", moves.report(Instant::now())));
+    }
     let endpoints = context.client.endpoints();
     if output.verbose {
         let small = sockets::warnings(&endpoints);
@@ -201,6 +211,10 @@ async fn run(context: &Arc<Context>, jobs: Vec<Job>, format: Option<String>) -> 
 async fn one(context: &Context, job: &Job, bar: &Bar, format: Option<&str>) -> u8 {
     let output = &context.arguments.output;
     let mut facts = repeat(context, job, bar).await;
+    facts.moves = context
+        .moves
+        .as_ref()
+        .map(|moves| moves.report(Instant::now()));
     facts.is_on_stdout = job.destination.is_stdout();
     if let Some(failed) = &facts.failed
         && (!output.silent || output.show_error)

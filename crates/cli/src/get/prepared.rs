@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use courser_transfer::percent_encode;
+
 use super::args::RequestArguments;
 use super::content::{Content, read, unreadable};
-use super::encoding::percent_encode;
 use super::exit::Failed;
 use super::form;
 

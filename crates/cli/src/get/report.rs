@@ -143,6 +143,7 @@ fn document(facts: &Facts) -> Value {
     document["steps"] = json!(steps);
     document["total_ms"] = json!(milliseconds(facts.set_up + facts.total));
     document["attempts"] = json!(attempts);
+    document["moves"] = json!(facts.moves);
     document["is_reused"] = json!(facts.timing.as_ref().is_some_and(|timing| timing.is_reused));
     document["is_resumed"] = json!(
         facts

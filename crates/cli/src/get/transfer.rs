@@ -1,10 +1,12 @@
 //! One transfer: request, redirects, body.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::Client;
 use courser::client::{Body, Error, Redirect, Timing};
 use courser::h3::OnInterim;
+use courser_measure::{Moves, Way};
 use courser_transfer::{Destination, Sink, has_rest, is_transient, retry_after};
 use http::header::{self, HeaderValue};
 use http::response::Parts;
@@ -12,6 +14,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
 use super::args::Arguments;
+use super::content;
 use super::cookies::Cookies;
 use super::dump::Dump;
 use super::exit::{
@@ -34,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) dump: Dump,
     pub(crate) prepared: Prepared,
     pub(crate) cookies: Cookies,
+    /// Moves of the QUIC connections, if they move.
+    pub(crate) moves: Option<Arc<Moves>>,
 }
 
 /// One transfer.
@@ -71,6 +76,7 @@ pub(crate) async fn run(
         bar,
         may_retry,
     };
+    let _busy = context.moves.as_ref().map(Moves::busy);
     let running = transfer.run(facts);
     let result = match limit {
         None => running.await,
@@ -151,6 +157,12 @@ impl Transfer<'_> {
         facts: &mut Facts,
     ) -> Result<(Vec<Parts>, Response<Body>), Failed> {
         let body = message.content.open().await?;
+        let body = match self.context.moves.clone() {
+            Some(moves) => {
+                content::watched(body, move || moves.on_bytes(Way::Sent, Instant::now()))
+            }
+            None => body,
+        };
         let mut request = Request::new(body);
         *request.method_mut() = message.method.clone();
         *request.uri_mut() = message.uri.clone();
@@ -173,6 +185,7 @@ impl Transfer<'_> {
             Ok(response) => response,
             Err(error) => return Err(self.on_error(&error, message, facts)),
         };
+        self.on_received();
         if let Some(timing) = response.extensions().get::<Timing>() {
             facts.connects += timing.connects();
             facts.timing = Some(timing.clone());
@@ -292,6 +305,7 @@ impl Transfer<'_> {
                     let Ok(data) = frame.into_data() else {
                         continue;
                     };
+                    self.on_received();
                     facts.size_download += data.len() as u64;
                     if facts.size_download > limit {
                         break Err(too_large(facts.size_download));
@@ -304,6 +318,13 @@ impl Transfer<'_> {
         sink.finish()?;
         facts.timing = Some(body.timing());
         result
+    }
+
+    /// Notes that bytes have arrived.
+    fn on_received(&self) {
+        if let Some(moves) = &self.context.moves {
+            moves.on_bytes(Way::Received, Instant::now());
+        }
     }
 
     /// Returns the offset at which a resumed download continues, and requests the rest.

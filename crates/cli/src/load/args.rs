@@ -276,6 +276,11 @@ pub(crate) struct Flags {
           value_parser = crate::values::parse_quic_version, help_heading = CONNECTION)]
     pub(crate) quic_version: Vec<QuicVersion>,
 
+    /// Move each QUIC connection to a new socket at this interval, and report the moves and stalls
+    #[arg(long, visible_alias = "migrate-every", value_name = "TIME", value_parser = parse_duration,
+          help_heading = CONNECTION)]
+    pub(crate) rebind_every: Option<Duration>,
+
     /// Do not use UDP segmentation offload (GSO)
     #[arg(long, help_heading = CONNECTION)]
     pub(crate) no_udp_gso: bool,

@@ -17,6 +17,11 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     let (target, urls) = target::read(flags, pattern.as_ref())?;
     let is_secure = urls.iter().all(|url| url.scheme_str() == Some("https"));
     let protocols = protocols(arguments.style, flags, is_secure)?;
+    if flags.rebind_every.is_some() && protocols != Protocols::Quic {
+        return Err(Failure::new(
+            "--rebind-every moves QUIC connections: use it with --h3",
+        ));
+    }
     let requests = requests(flags, &urls, pattern)?;
     let resume = Resume::of(
         flags.resume,
@@ -61,6 +66,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         segmentation_offload: !flags.no_udp_gso,
         tls: protocols.tls_config(&trust(flags))?,
         sinks: RECORDS.sinks(flags.qlog_file_base.as_deref(), "courser load")?,
+        rebind_every: flags.rebind_every,
         log_file: flags.log_file.clone(),
         target,
         protocols,

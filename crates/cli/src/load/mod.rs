@@ -5,6 +5,7 @@ mod flags;
 mod target;
 
 use std::io::IsTerminal;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,14 +18,15 @@ use crate::output::{self, Progress};
 use crate::process::{pin, runtime, stop_signal};
 
 /// Runs the load generator and prints its report.
-pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
+/// Returns its exit code: an interrupted run reports its figures, and has that of a shell for SIGINT.
+pub(crate) fn main(arguments: &args::Arguments) -> Result<ExitCode, Failure> {
     let flags = &arguments.flags;
     pin(flags.core)?;
     if let (Some(count), Some(pattern)) = (flags.dump_urls, flags::pattern(flags)?) {
         for number in 0..count {
             output::line(pattern.url(number));
         }
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
     let plan = Arc::new(flags::plan(arguments)?);
     let is_h2load = arguments.style == Style::H2load && !flags.json;
@@ -43,7 +45,13 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
     } else {
         output::line(text::oha(&summary));
     }
-    Ok(())
+    if !summary.is_interrupted {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !flags.json {
+        output::line("interrupted: the figures cover the time until then");
+    }
+    Ok(INTERRUPTED.into())
 }
 
 /// Returns a flag that becomes true when the user interrupts the run. The report then covers the time
@@ -59,14 +67,14 @@ fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
             let _ = sender.send(true);
             // A second signal ends the process at once.
             runtime.block_on(stop_signal());
-            std::process::exit(INTERRUPTED);
+            std::process::exit(INTERRUPTED.into());
         })
         .map_err(|error| Failure::new(format!("cannot start a thread: {error}")))?;
     Ok(receiver)
 }
 
 /// The exit code of shells for SIGINT.
-const INTERRUPTED: i32 = 130;
+const INTERRUPTED: u8 = 130;
 
 /// The progress of the run, on a terminal.
 struct Drawn {

@@ -1,8 +1,8 @@
 //! The report of a client, for humans.
 
 use courser_perf::{
-    Agreed, DatagramFlow, End, Handshake, Interval, Latency, MovesReport, Network, Over, Plan,
-    Remote, Report, Scenario, Side, Sum,
+    Agreed, DatagramFlow, End, Handshake, Interval, Latency, Network, Over, Plan, Remote, Report,
+    Scenario, Side, Sum,
 };
 
 use crate::output;
@@ -121,7 +121,7 @@ pub(crate) fn lines(report: &Report) -> Vec<String> {
     lines.extend(report.network.as_ref().map(network));
     lines.extend(results(&report.end, report.settings.scenario));
     lines.extend(report.end.latency.as_ref().map(latency));
-    lines.extend(report.end.moves.as_ref().map(moves));
+    lines.extend(report.end.moves.map(|moves| format!("moves       {moves}")));
     lines.extend(table(&report.client, report.server.as_ref()));
     if report.server.is_none() {
         lines.push("the server's counters are unknown: only courser reports them".to_owned());
@@ -239,23 +239,6 @@ fn latency(latency: &Latency) -> String {
         show(latency.p999_us),
         show(latency.max_us),
         show(latency.mean_us),
-    )
-}
-
-/// Returns the line of moves: `moves       9, stalls p50 3.20 ms  max 12.0 ms`.
-fn moves(moves: &MovesReport) -> String {
-    let failed = match moves.failed {
-        0 => String::new(),
-        failed => format!(", {failed} failed"),
-    };
-    let stalls = moves.stall.map(|stall| {
-        let [p50, p90, max] = [stall.p50_us, stall.p90_us, stall.max_us].map(micros);
-        format!(", stalls p50 {p50}  p90 {p90}  max {max}")
-    });
-    format!(
-        "moves       {}{failed}{}",
-        moves.count,
-        stalls.unwrap_or_default()
     )
 }
 

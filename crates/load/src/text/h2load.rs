@@ -115,6 +115,7 @@ fn more(summary: &Summary) -> Vec<String> {
     if let Some(handshakes) = &summary.handshakes {
         lines.push(format!("handshakes: {handshakes}"));
     }
+    lines.extend(summary.moves.map(|moves| format!("moves: {moves}")));
     for (label, count) in &summary.errors {
         lines.push(format!("error: {count} {label}"));
     }

@@ -85,6 +85,7 @@ fn details(summary: &Summary, unit: Unit) -> Vec<String> {
     if let Some(handshakes) = &summary.handshakes {
         lines.push(format!("  Handshakes:\t{handshakes}"));
     }
+    lines.extend(summary.moves.map(|moves| format!("  Moves:\t{moves}")));
     lines
 }
 

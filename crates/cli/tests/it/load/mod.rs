@@ -2,7 +2,10 @@
 
 mod early_data;
 mod handshakes;
+#[cfg(target_os = "linux")]
+mod interrupt;
 mod mistakes;
+mod moves;
 mod rate;
 mod restart;
 mod servers;

@@ -4,8 +4,8 @@ use courser_units::to_f64;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Returns an empty histogram of times in nanoseconds.
-pub(crate) fn histogram_of_times() -> Histogram<u64> {
+/// Returns an empty histogram of times in nanoseconds, up to a minute.
+pub fn histogram_of_times() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are constants in range")
 }
 
