@@ -80,7 +80,7 @@ pub use self::redirect::Redirect;
 #[cfg(feature = "dns")]
 pub use self::resolve::DnsResolver;
 pub use self::resolve::{Resolve, Resolving, ServiceRecord, SystemResolver};
-pub use self::timing::{Attempt, EarlyRequest, Outcome, Timing};
+pub use self::timing::{Attempt, EarlyRequest, Outcome, Timing, TlsSummary};
 pub use self::version::HttpVersion;
 
 use self::core::Core;

@@ -11,7 +11,7 @@ use hyper::client::conn::{http1, http2};
 use super::origin::Origin;
 use super::request_body::RequestBody;
 use super::serves::{Serves, names};
-use super::timing::Timing;
+use super::timing::{Timing, TlsSummary};
 
 /// A connection of any protocol.
 pub(super) enum Link {
@@ -30,6 +30,7 @@ pub(super) struct Facts {
     pub(super) tls_complete: Option<Instant>,
     pub(super) quic_complete: Option<Instant>,
     pub(super) is_resumed: bool,
+    pub(super) tls: Option<Arc<TlsSummary>>,
     /// The proxy, if it sees requests, with the credentials that each request must carry.
     pub(super) proxy: Proxied,
     /// `host:port` of the alternative that it leads to (RFC 7838 §5).
@@ -116,6 +117,7 @@ impl Facts {
         timing.local = self.local;
         timing.is_reused = is_reused;
         timing.is_resumed = self.is_resumed;
+        timing.tls.clone_from(&self.tls);
         timing.is_proxied = self.proxy != Proxied::No;
         if !is_reused {
             timing.tcp_connect = self.tcp_connected.map(|time| timing.at(time));

@@ -1,9 +1,11 @@
 //! The timing of a request, step by step.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser_quic::ConnectionStats;
+use courser_quic::{ConnectionStats, HandshakeData};
+use courser_tls::rustls;
 
 use super::race::Transport;
 
@@ -46,6 +48,9 @@ pub struct Timing {
     /// The fate of the early data (0-RTT) that the request was sent in, if it was; see
     /// [`ClientBuilder::early_data`](super::ClientBuilder::early_data).
     pub early_data: Option<EarlyRequest>,
+    /// The parameters that the TLS handshake of the connection negotiated. `None` without TLS, and before
+    /// the end of the handshake of a connection in early data.
+    pub tls: Option<Arc<TlsSummary>>,
     /// True if the request went through a proxy.
     pub is_proxied: bool,
     /// Connection attempts for this request, in order. At most one of them has won.
@@ -77,6 +82,50 @@ impl std::fmt::Display for EarlyRequest {
             Self::Rejected => "rejected",
             Self::TooEarly => "too early",
         })
+    }
+}
+
+/// The parameters that a TLS handshake negotiated.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct TlsSummary {
+    /// The cipher suite, such as `TLS_AES_128_GCM_SHA256`.
+    pub cipher_suite: Option<String>,
+    /// The key exchange group, such as `X25519MLKEM768`.
+    pub key_exchange: Option<String>,
+    /// True if the server has accepted an encrypted ClientHello (ECH, RFC 9849).
+    pub encrypted_hello: bool,
+    /// Over QUIC, the algorithm with which the server has compressed its certificate (RFC 8879), such as
+    /// `zlib`.
+    pub certificate_compression: Option<&'static str>,
+    /// Over QUIC, the OCSP response that the server has stapled to its certificate (RFC 6066 §8), in DER and
+    /// not verified.
+    pub ocsp_response: Option<Vec<u8>>,
+}
+
+impl TlsSummary {
+    pub(super) fn of_quic(handshake: HandshakeData) -> Self {
+        Self {
+            cipher_suite: handshake.suite.map(|suite| suite.to_string()),
+            key_exchange: handshake.key_exchange,
+            encrypted_hello: handshake.encrypted_hello,
+            certificate_compression: handshake.certificate_compression,
+            ocsp_response: handshake.ocsp_response,
+        }
+    }
+
+    pub(super) fn of_tcp(session: &rustls::ClientConnection) -> Self {
+        let suite = session.negotiated_cipher_suite();
+        let group = session.negotiated_key_exchange_group();
+        Self {
+            cipher_suite: suite.map(|suite| {
+                // rustls distinguishes the versions of TLS in its names.
+                format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
+            }),
+            key_exchange: group.map(|group| format!("{:?}", group.name())),
+            encrypted_hello: session.ech_status() == rustls::client::EchStatus::Accepted,
+            ..Self::default()
+        }
     }
 }
 
@@ -125,6 +174,7 @@ impl Timing {
             is_reused: false,
             is_resumed: false,
             early_data: None,
+            tls: None,
             is_proxied: false,
             attempts: Vec::new(),
             retries: 0,

@@ -223,6 +223,7 @@ impl TlsSettings {
                     .map_err(unusable)?
             }
         };
+        config.cert_decompressors = courser_tls::certificate_decompressors();
         config.resumption = Resumption::store(Arc::new(sessions()));
         if self.logs_keys {
             config.key_log = QueuedKeyLog::environment();

@@ -37,5 +37,5 @@ pub use courser_client::fuzzing;
 pub use courser_client::{
     Attempt, Body, Client, ClientBuilder, EarlyRequest, Error, ErrorKind, Family, HttpVersion,
     Origin, Outcome, Proxy, Redirect, Resolve, Resolving, ServiceRecord, SystemResolver, Timing,
-    Transport,
+    TlsSummary, Transport,
 };

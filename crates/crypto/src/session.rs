@@ -123,6 +123,9 @@ pub struct HandshakeData {
     pub resumed: bool,
     /// True on a client whose ClientHello was encrypted, and accepted by the server (RFC 9849).
     pub encrypted_hello: bool,
+    /// On a client, the algorithm with which the server has compressed its certificate (RFC 8879), such as
+    /// `zlib`. `None` if it has not, after a resumption, and with a custom TLS configuration.
+    pub certificate_compression: Option<&'static str>,
     /// On a client, the OCSP response that the server has stapled to its certificate (RFC 6066 §8), in DER
     /// and not verified. `None` with a custom TLS configuration, and if it is longer than 16 KiB.
     pub ocsp_response: Option<Vec<u8>>,

@@ -4,11 +4,16 @@
 //! `certificate-brotli` are on. This module decides which chains are compressed, and how many
 //! compressed chains are kept.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use rustls::ServerConfig;
-use rustls::compress::{CompressionCache, CompressionLevel, default_cert_compressors};
+use rustls::compress::{
+    CertDecompressor, CompressionCache, CompressionLevel, DecompressionFailed,
+    default_cert_compressors, default_cert_decompressors,
+};
 use rustls::pki_types::CertificateDer;
+use rustls::{CertificateCompressionAlgorithm, ServerConfig};
+
+use crate::secrets;
 
 /// Prepares the compression of a server with a single chain of this length in bytes.
 ///
@@ -31,6 +36,39 @@ pub fn keep_compressed(config: &mut ServerConfig, certificates: usize) {
     let entries = certificates.saturating_mul(ENTRIES_PER_CERTIFICATE);
     let entries = entries.clamp(LEAST_COMPRESSED, MOST_COMPRESSED);
     config.cert_compression_cache = Arc::new(CompressionCache::new(entries));
+}
+
+/// Returns the decompressors for the configuration of a client. They record their use, for
+/// [`HandshakeData::certificate_compression`](courser_crypto::HandshakeData::certificate_compression).
+pub fn certificate_decompressors() -> Vec<&'static dyn CertDecompressor> {
+    static OBSERVED: OnceLock<Vec<Observed>> = OnceLock::new();
+    let observed = OBSERVED.get_or_init(|| {
+        let all = default_cert_decompressors().iter();
+        all.copied().map(Observed).collect()
+    });
+    let observed = observed.iter();
+    observed.map(|one| one as &dyn CertDecompressor).collect()
+}
+
+/// A decompressor whose use is recorded: rustls does not report it.
+#[derive(Debug)]
+struct Observed(&'static dyn CertDecompressor);
+
+impl CertDecompressor for Observed {
+    fn decompress(&self, input: &[u8], output: &mut [u8]) -> Result<(), DecompressionFailed> {
+        self.0.decompress(input, output)?;
+        secrets::on_certificate_decompressed(match self.algorithm() {
+            CertificateCompressionAlgorithm::Zlib => "zlib",
+            CertificateCompressionAlgorithm::Brotli => "brotli",
+            CertificateCompressionAlgorithm::Zstd => "zstd",
+            _ => "unknown",
+        });
+        Ok(())
+    }
+
+    fn algorithm(&self) -> CertificateCompressionAlgorithm {
+        self.0.algorithm()
+    }
 }
 
 /// Returns the length of a chain in bytes after compression with the least effective of the algorithms

@@ -11,7 +11,7 @@ use rustls::server::ResolvesServerCert;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, KeyLog, NoKeyLog, ServerConfig};
 
-use crate::compression::{self, keep_compressed};
+use crate::compression::{self, certificate_decompressors, keep_compressed};
 use crate::cryptography::provider;
 use crate::error::{TlsConfigError, credentials, unusable};
 use crate::key_log::QueuedKeyLog;
@@ -149,6 +149,7 @@ pub fn client_config(options: ClientOptions) -> Result<Arc<ClientConfig>, TlsCon
             .with_client_auth_cert(chain, key)
             .map_err(credentials)?,
     };
+    config.cert_decompressors = certificate_decompressors();
     config.alpn_protocols = options.alpn;
     config.resumption = options.resumption;
     config.key_log = options.key_log.into_key_log();

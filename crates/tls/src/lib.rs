@@ -31,7 +31,7 @@ mod tickets;
 mod trust;
 
 pub use client::TlsClient;
-pub use compression::{compressed_chain_bytes, keep_compressed};
+pub use compression::{certificate_decompressors, compressed_chain_bytes, keep_compressed};
 pub use config::{
     ClientOptions, Identity, KeyLogging, ServerOptions, client_config, server_config,
     server_config_with_resolver,

@@ -10,6 +10,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ServerConfig};
 
+use crate::compression;
 use crate::cryptography::Cryptography;
 use crate::ech::Ech;
 use crate::error::{TlsConfigError, unusable};
@@ -79,6 +80,7 @@ impl ClientParts {
             key_log,
             ..
         } = config.clone();
+        built.cert_decompressors = compression::certificate_decompressors();
         built.alpn_protocols = alpn_protocols;
         built.resumption = resumption;
         built.key_log = key_log;

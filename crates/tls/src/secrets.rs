@@ -28,6 +28,8 @@ pub(crate) struct Secrets {
     limits: Option<EarlyLimits>,
     /// The OCSP response that a server has stapled to its certificate (limit K187).
     ocsp_response: Option<Box<[u8]>>,
+    /// The algorithm of the certificate that a client has decompressed.
+    certificate_compression: Option<&'static str>,
 }
 
 impl Secrets {
@@ -85,6 +87,11 @@ impl Secrets {
         self.ocsp_response.as_deref()
     }
 
+    /// Returns the algorithm with which the server has compressed its certificate, if it has.
+    pub(crate) const fn certificate_compression(&self) -> Option<&'static str> {
+        self.certificate_compression
+    }
+
     fn slot(&mut self, label: &str) -> Option<&mut Caught> {
         match label {
             "CLIENT_EARLY_TRAFFIC_SECRET" => Some(&mut self.client_early),
@@ -135,6 +142,12 @@ pub(crate) fn on_ocsp_response(response: &[u8]) {
     if response.len() <= MAX_OCSP_RESPONSE {
         AT_WORK.with_borrow_mut(|secrets| secrets.ocsp_response = Some(response.into()));
     }
+}
+
+/// Records the algorithm of a certificate that was decompressed for the session that rustls is processing on
+/// this thread.
+pub(crate) fn on_certificate_decompressed(algorithm: &'static str) {
+    AT_WORK.with_borrow_mut(|secrets| secrets.certificate_compression = Some(algorithm));
 }
 
 /// The longest OCSP response that a client keeps (limit K187). Usual ones have 500 to 2500 bytes.

@@ -205,6 +205,7 @@ impl TlsSession for Session {
                 self.connection.handshake_kind(),
                 Some(HandshakeKind::Resumed)
             ),
+            certificate_compression: self.secrets.certificate_compression(),
             ocsp_response: self.secrets.ocsp_response().map(<[u8]>::to_vec),
             // A handshake fails if the server does not accept it.
             encrypted_hello: !self.is_handshaking()

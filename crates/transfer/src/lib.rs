@@ -27,17 +27,21 @@
 mod destination;
 mod early_data;
 mod file_name;
+mod ocsp;
 mod percent;
 mod rest;
 mod retry;
 mod steps;
+mod tls_notes;
 mod url_pattern;
 
 pub use self::destination::{Destination, Sink, SinkError};
 pub use self::early_data::prepare_early_data;
 pub use self::file_name::file_name;
+pub use self::ocsp::{OcspStatus, ocsp_status};
 pub use self::percent::{percent_decode, percent_encode};
 pub use self::rest::{RestError, has_rest};
 pub use self::retry::{Backoff, is_transient, retry_after};
 pub use self::steps::{Course, Step, steps};
+pub use self::tls_notes::tls_notes;
 pub use self::url_pattern::{ExpandedUrl, UrlPatternError, expand_url};

@@ -193,7 +193,9 @@ impl Transfer<'_> {
         facts.size_upload = message.content.len().unwrap_or(0);
         facts.size_request += message_size(message);
         if is_verbose {
-            facts.timing.iter().for_each(verbose::connection);
+            let ech = self.context.arguments.connection.ech.as_deref();
+            let timing = facts.timing.iter();
+            timing.for_each(|timing| verbose::connection(timing, ech));
             verbose::request(message, Some(response.version()));
             let (head, body) = response.into_parts();
             interim.iter().chain([&head]).for_each(verbose::response);
@@ -205,7 +207,8 @@ impl Transfer<'_> {
     fn on_error(&self, error: &Error, message: &Message, facts: &mut Facts) -> Failed {
         if let Some(timing) = error.timing() {
             if self.context.arguments.output.verbose {
-                verbose::connection(timing);
+                let ech = self.context.arguments.connection.ech.as_deref();
+                verbose::connection(timing, ech);
                 if timing.request_started.is_some() {
                     verbose::request(message, timing.protocol);
                 }

@@ -13,6 +13,7 @@ use super::super::error::{Error, ErrorKind};
 use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
 use super::super::serves::Serves;
+use super::super::timing::TlsSummary;
 
 /// Makes one attempt. `alternative` names the alternative that the address belongs to.
 pub(super) async fn attempt(
@@ -104,7 +105,10 @@ fn established(
         tls_complete: None,
         quic_complete: is_complete.then(Instant::now),
         // Early data is an attempt to resume.
-        is_resumed: handshake.is_none_or(|data| data.resumed),
+        is_resumed: handshake.as_ref().is_none_or(|data| data.resumed),
+        tls: handshake
+            .filter(|_| is_complete)
+            .map(|data| Arc::new(TlsSummary::of_quic(data))),
         proxy: Proxied::No,
         alternative,
         serves,

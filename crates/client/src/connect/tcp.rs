@@ -23,6 +23,7 @@ use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
 use super::super::pool::Key;
 use super::super::serves::Serves;
+use super::super::timing::TlsSummary;
 use super::socks::Socks;
 
 /// A bidirectional byte stream, with or without TLS, directly or through a proxy.
@@ -53,6 +54,7 @@ pub(super) async fn attempt(
         tls_complete: None,
         quic_complete: None,
         is_resumed: false,
+        tls: None,
         proxy: Proxied::No,
         alternative: None,
         serves: Serves::of(key.origin.clone()),
@@ -71,6 +73,7 @@ pub(super) async fn attempt(
     let tls = tls.inspect_err(|error| core.tls.report(error))?;
     facts.tls_complete = Some(Instant::now());
     let (_, session) = tls.get_ref();
+    facts.tls = Some(Arc::new(TlsSummary::of_tcp(session)));
     facts.is_resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
     if session.alpn_protocol() == Some(b"h2") {
         http2_link(Box::new(tls), facts).await

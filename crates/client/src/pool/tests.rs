@@ -22,6 +22,7 @@ async fn connection() -> (Established, DuplexStream) {
         tls_complete: None,
         quic_complete: None,
         is_resumed: false,
+        tls: None,
         proxy: Proxied::No,
         alternative: None,
         serves: Serves::of(Origin::https("origin.test", 443)),

@@ -77,9 +77,17 @@ fn long_chain_is_compressed_and_fits_the_three_times_limit() {
         assert!(bytes < 3 * 1100, "{bytes} bytes with a chain of {full}");
         let left = left.unwrap();
         assert!(left < full && left < bytes, "{left} of {full}");
+        let used = client.session.handshake_data().certificate_compression;
+        assert!(matches!(used, Some("zlib" | "brotli")), "{used:?}");
+        let of_server = server.session.handshake_data();
+        assert_eq!(of_server.certificate_compression, None);
     } else {
         assert_eq!(left, None);
         assert!(!kinds.contains(&COMPRESSED_CERTIFICATE), "{kinds:?}");
+        assert_eq!(
+            client.session.handshake_data().certificate_compression,
+            None
+        );
     }
 }
 

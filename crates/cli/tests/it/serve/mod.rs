@@ -20,6 +20,7 @@ pub(crate) mod serving;
 mod signals;
 mod target;
 mod tls;
+mod tls_notes;
 #[cfg(target_os = "linux")]
 mod warnings;
 
