@@ -156,6 +156,14 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
     pub(crate) early_data: bool,
 
+    /// Remember the paths to clients: later connections start faster (Careful Resume, RFC 9959)
+    ///
+    /// A connection to an address whose path was observed in the last hour skips most of slow start, if
+    /// the round-trip time is the same, and goes back if packets are lost. At most 1024 addresses are
+    /// remembered, without ports.
+    #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
+    pub(crate) remember_paths: bool,
+
     /// Congestion control algorithm: newreno, cubic, bbr or prague
     #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller,
           help_heading = "Protocols")]

@@ -298,6 +298,9 @@ fn transport(arguments: &Arguments) -> Result<TransportConfig, Failure> {
         max_bidi_streams: REQUESTS_AT_A_TIME,
         ..TransportConfig::default()
     };
+    if arguments.remember_paths {
+        transport.path_memory = Some(Arc::default());
+    }
     if let Some(folder) = &arguments.qlog {
         transport.sinks = Some(RECORDS.traces(folder, None)?);
     }

@@ -20,6 +20,7 @@
 //!   decides from a `View` of the rest when it ends,
 //! - `feedback.rs` keeps the results of probes, which outlive the phase that probes,
 //! - `control.rs` derives the window and the pacing rate from model and phase,
+//! - `resuming.rs` starts from the rate of an earlier connection (RFC 9959),
 //! - `state_machine.rs` calls the parts in the draft's order and moves between phases.
 //!
 //! The draft leaves some points open. They are settled as follows:
@@ -59,6 +60,7 @@ mod phase;
 mod probe_bw;
 mod probe_rtt;
 mod random;
+mod resuming;
 mod rounds;
 mod sample;
 mod startup;

@@ -18,6 +18,21 @@ pub struct SavedPath {
     pub min_rtt: Duration,
 }
 
+impl SavedPath {
+    /// Returns the window to jump to: half of the saved one (RFC 9959), and never more than
+    /// [`MAX_JUMP`].
+    pub(super) fn jump(&self) -> u64 {
+        (self.window / 2).min(MAX_JUMP)
+    }
+
+    /// Returns true while a path looks like this one: its round-trip time is not less than half of
+    /// the saved one, and not more than ten times as long.
+    pub(super) fn is_like(&self, rtt: &RttEstimator) -> bool {
+        let saved = self.min_rtt;
+        rtt.has_sample() && (saved / 2..=saved * 10).contains(&rtt.min())
+    }
+}
+
 /// Makes a controller for datagrams of a size, with a window and a threshold of slow start.
 pub(super) type Resume = fn(u16, u64, Option<u64>) -> Box<dyn Controller>;
 
@@ -93,26 +108,13 @@ impl CarefulResume {
         }
     }
 
-    /// Returns the window to jump to: half of the saved one (RFC 9959), and never more than
-    /// [`MAX_JUMP`].
-    fn target(&self) -> u64 {
-        (self.saved.window / 2).min(MAX_JUMP)
-    }
-
-    /// Returns true while the path looks like that of the earlier connection: its round-trip time is
-    /// not less than half of the saved one, and not more than ten times as long.
-    fn is_same_path(&self, rtt: &RttEstimator) -> bool {
-        let saved = self.saved.min_rtt;
-        rtt.has_sample() && (saved / 2..=saved * 10).contains(&rtt.min())
-    }
-
     /// Decides at the end of the Reconnaissance phase.
     fn after_reconnaissance(&self, sample: &AckSample<'_>, acked: u64) -> Phase {
         if acked < initial_window(self.mtu) {
             return Phase::Reconnaissance { acked };
         }
-        let window = self.target();
-        if !self.is_same_path(sample.rtt) || window <= self.inner.window() {
+        let window = self.saved.jump();
+        if !self.saved.is_like(sample.rtt) || window <= self.inner.window() {
             return Phase::Normal;
         }
         if sample.app_limited {

@@ -76,13 +76,14 @@ impl CongestionController {
     }
 
     /// Starts from the properties of the path that an earlier connection has observed (RFC 9959).
-    /// Call it before anything is sent. BBR and custom controllers ignore it.
+    /// Call it before anything is sent. Custom controllers ignore it.
     pub fn start_carefully(&mut self, mtu: u16, saved: SavedPath) {
         let resume: Resume = match self {
             Self::NewReno(_) => |mtu, window, limit| Box::new(NewReno::resume(mtu, window, limit)),
             Self::Cubic(_) => |mtu, window, limit| Box::new(Cubic::resume(mtu, window, limit)),
             Self::Prague(_) => |mtu, window, limit| Box::new(Prague::resume(mtu, window, limit)),
-            Self::Bbr(_) | Self::Custom(_) => return,
+            Self::Bbr(bbr) => return bbr.start_carefully(saved),
+            Self::Custom(_) => return,
         };
         let inner = std::mem::replace(self, Self::NewReno(NewReno::new(mtu)));
         let careful = CarefulResume::new(Box::new(inner), resume, mtu, saved);

@@ -108,8 +108,9 @@ pub struct TransportConfig {
     /// Starts connections with the capacity of earlier ones to the same address (Careful Resume,
     /// RFC 9959): once the initial window is acknowledged and the round-trip time is that of the
     /// earlier connection, the congestion window becomes half of what the path carried then. If
-    /// packets of this window are lost, the sender goes back to half of what has arrived. NewReno,
-    /// CUBIC and Prague use the memory, BBR and custom controllers do not. Default `None`.
+    /// packets of this window are lost, the sender goes back to half of what has arrived. BBR sends
+    /// at half of the rate instead, and returns to the rate that it has measured. Custom controllers do
+    /// not use the memory. Default `None`.
     pub path_memory: Option<Arc<PathMemory>>,
     /// Number of packets after which keys are updated automatically. Default 2^20.
     pub key_update_after: u64,

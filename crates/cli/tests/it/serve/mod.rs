@@ -13,6 +13,8 @@ mod malformed;
 mod memory;
 mod names;
 mod proxy;
+#[cfg(unix)]
+mod remember_paths;
 mod restart;
 mod running;
 pub(crate) mod serving;

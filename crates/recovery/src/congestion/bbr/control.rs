@@ -56,6 +56,14 @@ impl Control {
         self.pacing_rate = PacingRate::Known(rate);
     }
 
+    /// Raises pacing rate and window to those of a rate, as far as they are lower.
+    pub(super) fn raise_to(&mut self, rate: Rate, cwnd_gain: u32, model: &Model) {
+        if let PacingRate::Known(before) = self.pacing_rate {
+            self.pacing_rate = PacingRate::Known(before.max(rate));
+        }
+        self.cwnd = self.cwnd.max(model.bdp_multiple(rate, cwnd_gain));
+    }
+
     pub(super) fn on_mtu_update(&mut self, mtu: u16) {
         if matches!(self.pacing_rate, PacingRate::Initial) {
             self.cwnd = initial_window(mtu);

@@ -49,6 +49,8 @@ pub(super) struct Circumstances {
     pub(super) has_kept_up: bool,
     /// `IsProbingBW()`.
     pub(super) is_probing_bw: bool,
+    /// True if rates that are measured now say little about the path (RFC 9959).
+    pub(super) is_tainted: bool,
     /// True in ProbeBW_DOWN, where the queue is our own and about to drain.
     pub(super) is_giving_way: bool,
 }
@@ -209,6 +211,9 @@ impl Model {
         }
         if let Some(rtt) = rs.rtt {
             self.rounds.on_rtt_sample(rtt);
+        }
+        if at.is_tainted {
+            return;
         }
         if rs.delivery_rate >= self.max_bw.get() || !rs.is_app_limited {
             self.max_bw.on_sample(rs.delivery_rate);

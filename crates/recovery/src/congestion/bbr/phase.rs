@@ -89,6 +89,7 @@ impl Phase {
                 self,
                 Self::Startup(_) | Self::ProbeBw(ProbeBw::Refill(_) | ProbeBw::Up(_))
             ),
+            is_tainted: false,
             is_giving_way: matches!(self, Self::ProbeBw(ProbeBw::Down(_))),
         }
     }

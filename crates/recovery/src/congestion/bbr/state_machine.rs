@@ -7,15 +7,17 @@ use super::drain::Drain;
 use super::feedback::Feedback;
 use super::idle::Idle;
 use super::loss::inflight_at_loss;
-use super::model::Model;
+use super::model::{Circumstances, Model};
 use super::phase::Phase;
 use super::probe_bw::{Next, ProbeBw};
 use super::probe_rtt::ProbeRtt;
 use super::random::Random;
+use super::resuming::{Place, Resuming};
 use super::sample::Sample;
 use super::startup::Startup;
 use super::undo::{Probing, Undo};
 use super::view::View;
+use crate::congestion::careful_resume::SavedPath;
 use crate::congestion::controller::Controller;
 use crate::congestion::recovery_period::RecoveryPeriod;
 use crate::congestion::sample::{AckSample, LossSample, LostPacket, SpuriousLoss};
@@ -36,6 +38,7 @@ pub struct Bbr {
     pub(super) undo: Undo,
     pub(super) idle: Idle,
     pub(super) random: Random,
+    resuming: Resuming,
 }
 
 /// The state of loss recovery.
@@ -58,6 +61,7 @@ impl Bbr {
             undo: Undo::default(),
             idle: Idle::default(),
             random: Random::new(seed),
+            resuming: Resuming::Off,
         }
     }
 
@@ -83,6 +87,29 @@ impl Bbr {
         this
     }
 
+    /// Starts from the rate of an earlier connection, once the path looks the same (RFC 9959).
+    pub(in crate::congestion) fn start_carefully(&mut self, saved: SavedPath) {
+        self.resuming = Resuming::Waiting(saved);
+    }
+
+    /// Returns the phase as far as it matters for a connection that starts carefully.
+    const fn place(&self) -> Place {
+        match self.phase {
+            Phase::Startup(_) => Place::Startup,
+            Phase::Drain(_) => Place::Drain,
+            Phase::ProbeBw(_) | Phase::ProbeRtt(_) => Place::Elsewhere,
+        }
+    }
+
+    /// Leaves Startup after congestion at the rate of an earlier connection.
+    fn retreat(&mut self) {
+        if self.resuming.on_congestion() && self.place() == Place::Startup {
+            self.undo.probing = Some(Probing::Startup);
+            self.model.on_overflow();
+            self.phase = Phase::Drain(Drain::new(self.model.rounds.count));
+        }
+    }
+
     pub(super) fn view(&self) -> View<'_> {
         View {
             model: &self.model,
@@ -93,7 +120,10 @@ impl Bbr {
 
     /// `UpdateModelAndState()`.
     fn update_model_and_state(&mut self, rs: &Sample) {
-        let circumstances = self.phase.circumstances(self.view());
+        let circumstances = Circumstances {
+            is_tainted: self.resuming.is_tainted(),
+            ..self.phase.circumstances(self.view())
+        };
         self.model.update_latest_delivery_signals(rs);
         self.model.update_congestion_signals(rs, &circumstances);
         self.model.update_ack_aggregation(rs, circumstances.cwnd);
@@ -415,6 +445,11 @@ impl Controller for Bbr {
         let limits = self.phase.limits(&self.model);
         self.control
             .update(rs.newly_acked, gain, limits, &self.model);
+        let place = self.place();
+        self.resuming.on_ack(&rs, sample.rtt, &self.model, place);
+        if let Some(rate) = self.resuming.rate() {
+            self.control.raise_to(rate, limits.cwnd_gain, &self.model);
+        }
         self.idle.on_ack(sample.now, self.model.inflight);
     }
 
@@ -428,6 +463,7 @@ impl Controller for Bbr {
         for packet in sample.packets {
             self.handle_lost_packet(sample.now, packet);
         }
+        self.retreat();
         if sample.persistent {
             self.control.cwnd = minimum_window(self.model.mtu);
         }
@@ -466,7 +502,7 @@ impl Controller for Bbr {
     }
 
     fn state(&self) -> &'static str {
-        self.phase.name()
+        self.resuming.name().unwrap_or_else(|| self.phase.name())
     }
 
     fn name(&self) -> &'static str {

@@ -45,6 +45,7 @@ fn circumstances() -> Circumstances {
         quantum: QUANTUM,
         has_kept_up: true,
         is_probing_bw: false,
+        is_tainted: false,
         is_giving_way: false,
     }
 }
