@@ -53,9 +53,16 @@ async fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn transport() -> Result<Arc<TransportConfig>> {
+fn transport(test: &str) -> Result<Arc<TransportConfig>> {
     let mut config = TransportConfig::default();
     config.max_idle_timeout(Some(Duration::from_secs(60).try_into()?));
+    if test == "zerortt" {
+        // The pacer lets 10 ms worth of the window go at once. With the default of 333 ms this is one
+        // datagram, and most requests would wait for the handshake.
+        config.initial_rtt(Duration::from_millis(9));
+        // Probes of the path MTU count as data in 1-RTT packets.
+        config.mtu_discovery_config(None);
+    }
     Ok(Arc::new(config))
 }
 
@@ -72,7 +79,7 @@ async fn serve(test: &str) -> Result {
     tls.max_early_data_size = u32::MAX;
     let crypto = QuicServerConfig::try_from(tls)?;
     let mut config = noq::ServerConfig::with_crypto(Arc::new(crypto));
-    config.transport_config(transport()?);
+    config.transport_config(transport(test)?);
     if let Ok(preferred) = env::var("PREFERRED") {
         config.preferred_address_v4(Some(preferred.parse()?));
     }
@@ -126,7 +133,7 @@ async fn fetch(test: &str) -> Result {
     };
     let endpoint = Endpoint::client(local.parse()?)?;
     let mut config = noq::ClientConfig::new(Arc::new(client_tls(test)?));
-    config.transport_config(transport()?);
+    config.transport_config(transport(test)?);
     endpoint.set_default_client_config(config);
     match test {
         "multiconnect" => {
