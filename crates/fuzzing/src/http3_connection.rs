@@ -57,6 +57,8 @@ struct World {
     side: Side,
     now: Time,
     connection: Connection,
+    /// The credit of our encoder stream.
+    encoder_credit: u64,
     peer: Peer,
     requests: BTreeMap<u64, Stream>,
     /// Unidirectional streams that were stopped or have ended.
@@ -85,6 +87,7 @@ impl World {
             side,
             now,
             connection,
+            encoder_credit: u64::MAX,
             peer: Peer::new(setup),
             requests: BTreeMap::new(),
             ended: Vec::new(),
@@ -218,7 +221,7 @@ impl World {
         let fields = FieldsToSend::response(&StatusCode::OK, &headers);
         let mut section = Vec::new();
         self.connection
-            .append_section(stream, &fields, &mut section);
+            .append_section(stream, &fields, || self.encoder_credit, &mut section);
         self.take_outgoing();
         self.peer.check_section(stream, &section, &fields);
     }
@@ -247,8 +250,7 @@ impl World {
             }
             3 => self.connection.check_bidirectional(),
             4 => {
-                self.connection
-                    .set_encoder_credit(usize::from(input.short()));
+                self.encoder_credit = u64::from(input.short());
                 Ok(())
             }
             // From now on, the peer's decoder stream carries false instructions.

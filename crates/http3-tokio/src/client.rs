@@ -263,7 +263,7 @@ impl Client {
             if state.http.peer_goes_away() {
                 return Ok(Err(Error::GoingAway));
             }
-            let encoded = state.http.encode(stream.value(), &fields, &mut head);
+            let encoded = state.encode(stream.value(), &fields, &mut head);
             Ok(encoded.map_err(Into::into))
         });
         encoded.map_err(|error| self.unsent(self.0.failure_of(error)))??;

@@ -45,7 +45,7 @@ impl Outgoing {
         let stream = self.send.id().value();
         let mut out = Vec::with_capacity(256);
         self.guard
-            .drive(|state| Ok(state.http.encode(stream, fields, &mut out)))
+            .drive(|state| Ok(state.encode(stream, fields, &mut out)))
             .map_err(|error| self.guard.failure_of(error))??;
         Ok(out)
     }

@@ -198,9 +198,7 @@ impl Connection {
         if side.is_server() && !config.origins.is_empty() {
             control::encode_origins(&mut control_out, &config.origins);
         }
-        let mut encoder = Encoder::new(config.encoder, seed);
-        // A peer that takes no instructions but claims to have them gets no more.
-        encoder.set_credit(MOST_INSTRUCTIONS);
+        let encoder = Encoder::new(config.encoder, seed);
         Self {
             side,
             peer_settings: None,
@@ -290,12 +288,6 @@ impl Connection {
             *out = begun;
         }
         out
-    }
-
-    /// Sets the flow control credit of the encoder stream, RFC 9204 §2.1.3. At most 16 KiB of
-    /// instructions wait.
-    pub fn set_encoder_credit(&mut self, bytes: usize) {
-        self.encoder.set_credit(bytes.min(MOST_INSTRUCTIONS));
     }
 
     /// Returns the error of a peer that has stopped one of our streams, which is forbidden.

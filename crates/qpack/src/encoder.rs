@@ -128,6 +128,23 @@ impl Encoder {
     where
         I: IntoIterator<Item = FieldLine<'a>>,
     {
+        let credit = self.credit;
+        self.encode_within(stream, lines, || credit, out);
+    }
+
+    /// Encodes a field section like [`encode`](Self::encode), within the credit that `credit` returns.
+    ///
+    /// It is called before insertions, at most once, and not for a section that needs none because an
+    /// equal one was encoded before.
+    pub fn encode_within<'a, I>(
+        &mut self,
+        stream: u64,
+        lines: impl Fn() -> I,
+        credit: impl FnOnce() -> usize,
+        out: &mut Vec<u8>,
+    ) where
+        I: IntoIterator<Item = FieldLine<'a>>,
+    {
         let mut section = Section {
             stream,
             base: self.table.insert_count(),
@@ -139,6 +156,9 @@ impl Encoder {
         let has_table = self.table.capacity() > 0 && !self.outstanding.is_full();
         if has_table && self.try_repeat(&section, lines().into_iter(), out) {
             return;
+        }
+        if has_table {
+            self.credit = credit();
         }
         for line in lines() {
             match static_table::find(line.name, line.value) {

@@ -100,6 +100,13 @@ pub trait SendStreamHooks {
         cx: &mut Context<'_>,
         write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>>;
+
+    /// Returns how many more bytes may be written so that the peer's credit for the stream and for the
+    /// connection covers all of them.
+    fn credit(&self) -> u64;
+
+    /// Returns the [`credit`](Self::credit) under a lock that the caller holds.
+    fn credit_locked(&self, locked: &mut LockedStreams<'_, '_>) -> u64;
 }
 
 /// Operations on a [`RecvStream`].
@@ -234,6 +241,14 @@ impl SendStreamHooks for SendStream {
         write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
         SendStream::poll_send_locked(self, locked.locked, cx, write)
+    }
+
+    fn credit(&self) -> u64 {
+        SendStream::credit(self)
+    }
+
+    fn credit_locked(&self, locked: &mut LockedStreams<'_, '_>) -> u64 {
+        SendStream::credit_locked(self, locked.locked)
     }
 }
 

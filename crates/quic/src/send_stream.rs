@@ -172,6 +172,17 @@ impl SendStream {
             .poll_send(locked, self.connection.handle, cx, write)
     }
 
+    /// Returns how many more bytes may be written within the peer's credit.
+    pub(crate) fn credit(&self) -> u64 {
+        self.credit_locked(&mut self.connection.lock())
+    }
+
+    /// As [`credit`](Self::credit), for a caller that holds the lock of this connection.
+    pub(crate) fn credit_locked(&self, locked: &mut Locked<'_>) -> u64 {
+        let streams = locked.streams(self.connection.handle);
+        streams.map_or(0, |streams| streams.send_credit(self.half.stream.id))
+    }
+
     /// Waits until what is written behind `ahead` further bytes could leave, as far as the peer's
     /// credit goes: content that is made for a peer that grants none takes memory for as long as the
     /// peer likes. With bytes ahead the task may not be woken: they have to be written first.

@@ -74,6 +74,19 @@ impl State {
         }
     }
 
+    /// Appends a HEADERS frame to `out`. Its insertions fit the credit of the encoder stream; before
+    /// the peer has allowed that stream there are none.
+    pub(crate) fn encode(
+        &mut self,
+        stream: u64,
+        fields: &FieldsToSend<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RequestError> {
+        let encoder = self.streams[UniStream::Encoder as usize].as_ref();
+        let credit = || encoder.map_or(0, SendStreamHooks::credit);
+        self.http.encode_within(stream, fields, credit, out)
+    }
+
     /// Implements [`Shared::send_head`](super::Shared::send_head).
     pub(super) fn send_head<'q>(
         &mut self,
@@ -92,7 +105,10 @@ impl State {
                 // The stream was just opened, so it is open.
                 locked.set_priority(id, priority::level(priority, id.index()));
             }
-            self.http.append_section(id.value(), fields, &mut head);
+            let encoder = self.streams[UniStream::Encoder as usize].as_ref();
+            let credit = || encoder.map_or(0, |stream| stream.credit_locked(locked));
+            self.http
+                .append_section(id.value(), fields, credit, &mut head);
             // They are sent first, because the request may refer to them.
             self.owes_answers = false;
             self.write_locked(locked);

@@ -3,8 +3,8 @@
 use courser_qpack::Progress;
 use http::{HeaderMap, Request, Response};
 
-use super::Connection;
 use super::repeats::{Head, Message, Seen};
+use super::{Connection, MOST_INSTRUCTIONS, UniStream};
 use crate::error::{Code, Error};
 use crate::fields::{Collector, FieldsError, FieldsToSend, Kind, Protocol, RequestError};
 use crate::frame;
@@ -86,8 +86,27 @@ impl Connection {
         fields: &FieldsToSend<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), RequestError> {
+        self.encode_within(stream, fields, || u64::MAX, out)
+    }
+
+    /// Appends a HEADERS frame like [`encode`](Self::encode), within the credit of the encoder stream.
+    ///
+    /// `credit` returns the bytes that flow control allows on it. It is called if the section may need
+    /// insertions, and no instruction is started that the credit does not cover as a whole (RFC 9204
+    /// §2.1.3).
+    ///
+    /// # Errors
+    ///
+    /// Returns the same error as [`encode`](Self::encode).
+    pub fn encode_within(
+        &mut self,
+        stream: u64,
+        fields: &FieldsToSend<'_>,
+        credit: impl FnOnce() -> u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RequestError> {
         self.check_size(fields)?;
-        self.append_section(stream, fields, out);
+        self.append_section(stream, fields, credit, out);
         Ok(())
     }
 
@@ -107,13 +126,27 @@ impl Connection {
         Ok(())
     }
 
-    /// Appends a HEADERS frame like [`encode`](Self::encode), for fields that
+    /// Appends a HEADERS frame like [`encode_within`](Self::encode_within), for fields that
     /// [`check_size`](Self::check_size) has accepted.
-    pub fn append_section(&mut self, stream: u64, fields: &FieldsToSend<'_>, out: &mut Vec<u8>) {
+    pub fn append_section(
+        &mut self,
+        stream: u64,
+        fields: &FieldsToSend<'_>,
+        credit: impl FnOnce() -> u64,
+        out: &mut Vec<u8>,
+    ) {
         self.instructions.on_section();
         self.section.clear();
+        // The type of the stream leaves in front of the first instruction.
+        let first = u64::from(!self.has_begun[UniStream::Encoder as usize]);
+        let credit = || {
+            let credit = credit().saturating_sub(first);
+            usize::try_from(credit)
+                .map_or(MOST_INSTRUCTIONS, |credit| credit.min(MOST_INSTRUCTIONS))
+        };
+        let lines = || fields.lines();
         self.encoder
-            .encode(stream, || fields.lines(), &mut self.section);
+            .encode_within(stream, lines, credit, &mut self.section);
         frame::encode_header(out, frame::HEADERS, self.section.len());
         out.extend_from_slice(&self.section);
     }

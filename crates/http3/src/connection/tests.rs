@@ -203,6 +203,50 @@ fn a_section_waits_for_the_table() {
     ));
 }
 
+/// RFC 9204 §2.1.3. The credit counts the type of the stream, which leaves first.
+#[test]
+fn an_instruction_is_started_only_with_credit_for_all_of_it() {
+    let mut sizes = std::collections::BTreeSet::new();
+    for credit in 0..400 {
+        let (mut client, mut server) = pair();
+        events(&mut server);
+        let request = Request::get("https://example.org/a/long/path/to/be/inserted")
+            .header("x-first", "a value of the first field")
+            .header("x-second", "a value of the second field")
+            .body(())
+            .expect("a request");
+        let (parts, ()) = request.into_parts();
+        let fields = FieldsToSend::request(&parts).expect("whole");
+        let mut out = Vec::new();
+        client
+            .encode_within(0, &fields, || credit, &mut out)
+            .expect("small");
+        let instructions = client.outgoing(UniStream::Encoder).len() as u64;
+        assert!(instructions <= credit, "{instructions} of {credit}");
+        sizes.insert(instructions);
+        // All of them are whole.
+        carry(&mut client, &mut server);
+        let section = section_of(&out);
+        assert!(
+            matches!(
+                server.decode_request(0, &section),
+                Ok(Section::Decoded(Ok(_)))
+            ),
+            "credit {credit}"
+        );
+        // What waits counts: there is no room for more.
+        let (mut client, _) = pair();
+        for stream in [0, 4] {
+            client
+                .encode_within(stream, &fields, || credit, &mut Vec::new())
+                .expect("small");
+        }
+        let instructions = client.outgoing(UniStream::Encoder).len() as u64;
+        assert!(instructions <= credit, "{instructions} of {credit}");
+    }
+    assert!(sizes.len() > 2 && sizes.contains(&0), "{sizes:?}");
+}
+
 /// RFC 9114 §4.2.2.
 #[test]
 fn does_not_send_more_than_the_peer_reads() {

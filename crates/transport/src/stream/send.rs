@@ -242,7 +242,7 @@ impl SendPart {
 
     /// Returns the bytes that could be written within the peer's credit.
     #[inline]
-    fn covered(&self, room: WriteRoom) -> u64 {
+    pub(super) fn covered(&self, room: WriteRoom) -> u64 {
         let own = self.limit.available().saturating_sub(self.buffer.unsent());
         own.min(room.credit)
     }

@@ -7,6 +7,16 @@ use super::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
 use super::{StreamEvent, Streams};
 
 impl Streams {
+    /// Returns how many more bytes of a stream may be written so that the peer's credit for the stream
+    /// and for the connection covers all of them. 0 for a stream that is gone.
+    ///
+    /// QPACK needs this for instructions that must not be sent in part (RFC 9204 §2.1.3).
+    pub fn send_credit(&mut self, id: StreamId) -> u64 {
+        let room = self.write_room();
+        let slot = self.sender(id);
+        slot.map_or(0, |slot| self.table.at(slot).send.covered(room))
+    }
+
     /// Returns the progress of sending.
     ///
     /// # Errors

@@ -152,3 +152,31 @@ fn writer_learns_of_the_limit_of_the_connection() {
         Ok(Some(BlockedBy::ConnectionFlowControl))
     );
 }
+
+/// RFC 9204 §2.1.3: the smaller credit counts, without what was written already.
+#[test]
+fn send_credit_is_that_of_the_stream_and_of_the_connection() {
+    for (of_stream, of_connection) in [(3000, 100_000), (100_000, 3000), (0, 3000), (3000, 0)] {
+        let case = format!("stream {of_stream}, connection {of_connection}");
+        let mut limits = roomy();
+        (limits.stream_receive_window, limits.receive_window) = (of_stream, of_connection);
+        (limits.stream_receive_window_max, limits.receive_window_max) = (of_stream, of_connection);
+        let mut client = End::new(Side::Client, &limits);
+        let id = client.streams.open(BIDI).expect("allowed");
+        let credit = of_stream.min(of_connection);
+        assert_eq!(client.streams.send_credit(id), credit, "{case}");
+        if credit == 0 {
+            continue;
+        }
+        assert_eq!(client.streams.write(id, &[7; 1000]), Ok(1000));
+        assert_eq!(client.streams.send_credit(id), credit - 1000, "{case}");
+        client.send_all();
+        assert_eq!(
+            client.streams.send_credit(id),
+            credit - 1000,
+            "{case}: sent"
+        );
+        let unknown = StreamId::new(Side::Client, BIDI, 1);
+        assert_eq!(client.streams.send_credit(unknown), 0, "{case}: not open");
+    }
+}
