@@ -20,6 +20,7 @@ use super::body::Body;
 use super::early_data;
 use super::held::{HeldContent, Paced};
 use super::limits::Limits;
+use super::misdirected::Names;
 use super::pace::BodyRate;
 use super::phase::Part;
 use super::request_memory::cost;
@@ -60,6 +61,8 @@ pub(super) struct Exchange<S> {
     held: Option<HeldContent>,
     /// The policy for requests in early data.
     early_requests: Option<TooEarly>,
+    /// The only names whose requests the service receives.
+    names: Option<Names>,
 }
 
 impl<S> Exchange<S> {
@@ -74,7 +77,22 @@ impl<S> Exchange<S> {
             readying: None,
             held: None,
             early_requests: None,
+            names: None,
         }
+    }
+
+    /// Restricts the service to requests for these names.
+    pub(super) fn only(self, names: Option<Names>) -> Self {
+        Self { names, ..self }
+    }
+
+    fn is_misdirected<B>(&self, request: &Request<B>) -> bool {
+        let misdirected = self.names.as_ref().is_some_and(|it| it.refuse(request));
+        if misdirected {
+            let count = &self.open.tally.requests_misdirected;
+            count.fetch_add(1, Relaxed);
+        }
+        misdirected
     }
 
     /// Adds the policy for requests in early data, which only HTTP/3 has.
@@ -123,6 +141,7 @@ impl<S: Clone> Clone for Exchange<S> {
             readying: None,
             held: self.held.clone(),
             early_requests: self.early_requests.clone(),
+            names: self.names.clone(),
         }
     }
 }
@@ -156,6 +175,9 @@ impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
 
     fn call(&mut self, request: Request<h3::Body>) -> Self::Future {
         let in_flight = self.open.begin_request(cost(&request));
+        if self.is_misdirected(&request) {
+            return Answering::refused(in_flight, StatusCode::MISDIRECTED_REQUEST);
+        }
         if let Some(policy) = &self.early_requests
             && early_data::is_early(&request)
         {
@@ -189,10 +211,15 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
 
     fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
         let in_flight = self.open.begin_request(cost(&request));
-        if in_flight.is_refused() {
+        let refusal = match in_flight.is_refused() {
+            true => Some(StatusCode::SERVICE_UNAVAILABLE),
+            false if self.is_misdirected(&request) => Some(StatusCode::MISDIRECTED_REQUEST),
+            false => None,
+        };
+        if let Some(refusal) = refusal {
             return Box::pin(async move {
                 let answer = |body| Paced::unlimited(Answer { body, in_flight });
-                Ok(unavailable().map(answer))
+                Ok(empty(refusal).map(answer))
             });
         }
         let mut request = self.prepare(request);

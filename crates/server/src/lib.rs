@@ -50,6 +50,7 @@ mod handle;
 mod held;
 mod limits;
 mod listen;
+mod misdirected;
 mod origins;
 mod pace;
 mod peer;
@@ -128,6 +129,7 @@ where
         limits: Limits::default(),
         http3: h3::Config::new(courser_quic::Side::Server),
         announces_names: false,
+        only_names: false,
         transport: None,
         retry: RetryPolicy::default(),
         quic_versions: None,
@@ -159,6 +161,7 @@ pub struct Server {
     limits: Limits,
     http3: h3::Config,
     announces_names: bool,
+    only_names: bool,
     transport: Option<TransportConfig>,
     retry: RetryPolicy,
     quic_versions: Option<Vec<QuicVersion>>,
@@ -230,9 +233,24 @@ impl Server {
     /// if the certificate has only the name that the client asked for.
     ///
     /// Off by default. [`h3::Config::origins`] is announced to every client in any case. A server
-    /// that does not serve one of its names on each of its connections should answer with 421.
+    /// that does not serve one of its names on each of its connections should answer with 421: see
+    /// [`only_names`](Self::only_names).
     pub fn announce_names(mut self, is_on: bool) -> Self {
         self.announces_names = is_on;
+        self
+    }
+
+    /// Answers requests for hosts other than the names of the connection's certificate with `421
+    /// Misdirected Request` (RFC 9114 §3.3), over all versions of HTTP. The service does not receive
+    /// them, and a client may send them again on another connection. Wildcards stand for one label;
+    /// ports are not compared; the target of CONNECT is no host of the server, except that of extended
+    /// CONNECT (RFC 9220).
+    ///
+    /// Off by default, because clients of a development server or behind a load balancer may use
+    /// other names. It has no effect with ACME before the first certificate or with a custom
+    /// resolver, which alone knows its names.
+    pub fn only_names(mut self, is_on: bool) -> Self {
+        self.only_names = is_on;
         self
     }
 

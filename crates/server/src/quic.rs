@@ -14,6 +14,7 @@ use super::certificates::Resolver;
 use super::exchange::Exchange;
 use super::gate::Gate;
 use super::limits::Limits;
+use super::misdirected::Names;
 use super::origins;
 use super::peer::{Addresses, Peer, TlsFacts};
 use super::phase::{Part, Phase};
@@ -29,6 +30,8 @@ pub(super) struct QuicContext {
     pub(super) http3: h3::Config,
     /// The certificates whose names are announced to their clients, if any are.
     pub(super) named: Option<Arc<Resolver>>,
+    /// The certificates whose names alone are served, if they are.
+    pub(super) only: Option<Arc<Resolver>>,
     /// The policy for requests in early data, if it is accepted.
     pub(super) early_requests: Option<TooEarly>,
     pub(super) sends_interim: bool,
@@ -118,7 +121,13 @@ async fn serve<S: HttpService<Body>>(
     let limits = &context.limits;
     let stalled = pin!(stalled(&connection, open.record.clone(), limits));
     let record = open.record.clone();
-    let exchange = Exchange::new(service, open, limits).over_quic(context.early_requests.clone());
+    let names = context.only.as_ref().and_then(|resolver| {
+        let asked = facts(&connection).server_name;
+        Names::new(resolver.names_for(asked.as_deref()))
+    });
+    let exchange = Exchange::new(service, open, limits)
+        .over_quic(context.early_requests.clone())
+        .only(names);
     let serving = h3::serve(connection.clone(), exchange)
         .config(config(&connection, &context))
         .interim_responses(context.sends_interim)

@@ -62,6 +62,7 @@ pub struct Bound {
 struct Parts {
     http3: courser_http3_tokio::Config,
     announces_names: bool,
+    only_names: bool,
     /// The policy for requests in early data, if it is accepted.
     early_requests: Option<super::TooEarly>,
     tcp: Arc<rustls::ServerConfig>,
@@ -127,6 +128,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         server: Parts {
             http3: server.http3,
             announces_names: server.announces_names,
+            only_names: server.only_names,
             early_requests,
             tcp,
             challenge,
@@ -365,6 +367,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
         handle,
     } = bound;
     let shared = &handle.0;
+    let only = server.only_names.then(|| shared.resolver.clone());
     let _cut = CutOnDrop(shared.conductor.clone());
     for door in doors {
         let part = shared.conductor.part();
@@ -373,6 +376,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
             let context = Arc::new(QuicContext {
                 http3: server.http3.clone(),
                 named: server.announces_names.then(|| shared.resolver.clone()),
+                only: only.clone(),
                 early_requests: server.early_requests.clone(),
                 sends_interim: server.sends_interim,
                 limits: server.limits.clone(),
@@ -392,6 +396,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
             let context = Arc::new(TcpContext {
                 tls: server.tcp.clone(),
                 challenge: server.challenge.clone(),
+                only: only.clone(),
                 limits: server.limits.clone(),
                 uploads: server.uploads.clone(),
                 tally: shared.tally.clone(),

@@ -36,6 +36,8 @@ pub(super) struct Socket {
     _share: Share,
     /// Counts the connection as open, also after an upgrade.
     open: Option<Arc<Open>>,
+    /// The bytes read so far, until they were taken or exceed the limit.
+    first: Option<Vec<u8>>,
 }
 
 impl Socket {
@@ -57,7 +59,13 @@ impl Socket {
             lingering: None,
             _share: share,
             open: None,
+            first: Some(Vec::new()),
         }
+    }
+
+    /// Returns the bytes that were read so far, and keeps no later ones. `None` if there were too many.
+    pub(super) fn take_first(&mut self) -> Option<Vec<u8>> {
+        self.first.take()
     }
 
     /// Keeps `open` as long as the socket lives.
@@ -145,6 +153,12 @@ impl AsyncRead for Socket {
         self.check_cut(cx)?;
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if let Some(first) = &mut self.first {
+            first.extend_from_slice(&buffer.filled()[before..]);
+            if first.len() > MAX_FIRST {
+                self.first = None;
+            }
+        }
         let read = (buffer.filled().len() - before) as u64;
         self.tally.tcp_received.fetch_add(read, Relaxed);
         self.traffic.received.fetch_add(read, Relaxed);
@@ -191,6 +205,9 @@ impl AsyncWrite for Socket {
         self.poll_linger(cx).map(Ok)
     }
 }
+
+/// The maximum number of first bytes that are kept (limit K206). A ClientHello has some 2 KiB.
+const MAX_FIRST: usize = 16 * 1024;
 
 /// Long enough for a round trip and for the rest of a slow reader's data.
 const LINGER: Duration = Duration::from_secs(2);

@@ -49,6 +49,9 @@ pub struct ServerStats {
     /// Requests in early data that were answered with 425 (Too Early), because the policy of
     /// [`Server::early_requests`](super::Server::early_requests) refuses them.
     pub requests_too_early: u64,
+    /// Requests for other hosts that were answered with 421 (Misdirected Request); see
+    /// [`Server::only_names`](super::Server::only_names).
+    pub requests_misdirected: u64,
     /// Totals of all QUIC connections so far.
     pub quic: QuicTotals,
     /// Statistics of each address of the server.
@@ -172,6 +175,7 @@ impl Tally {
             connections_closed_for_memory: self.connections_shed.load(Relaxed),
             early_requests: self.early_requests.load(Relaxed),
             requests_too_early: self.requests_too_early.load(Relaxed),
+            requests_misdirected: self.requests_misdirected.load(Relaxed),
             quic: self.quic_totals(),
             ..ServerStats::default()
         }

@@ -11,12 +11,14 @@ use std::time::Duration;
 use courser_http3_tokio::HttpService;
 use courser_tls::rustls;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::body::Body;
+use super::certificates::Resolver;
 use super::events::{Event, Events};
 use super::exchange::{AltSvcHeader, Exchange};
 use super::executor::Executor;
@@ -24,6 +26,7 @@ use super::gate::Gate;
 use super::gather::gather;
 use super::held::HeldContent;
 use super::limits::Limits;
+use super::misdirected::Names;
 use super::peer::{Addresses, Peer, Protocol, TlsFacts};
 use super::phase::{Part, Phase};
 use super::rate::Rate;
@@ -40,6 +43,8 @@ pub(super) struct TcpContext {
     pub(super) tls: Arc<rustls::ServerConfig>,
     /// The configuration for connections that only validate a name (RFC 8737).
     pub(super) challenge: Option<Arc<rustls::ServerConfig>>,
+    /// The certificates whose names alone are served, if they are.
+    pub(super) only: Option<Arc<Resolver>>,
     pub(super) limits: Limits,
     pub(super) uploads: Arc<UploadMemory>,
     pub(super) tally: Arc<Tally>,
@@ -167,7 +172,11 @@ async fn serve<S: HttpService<Body>>(
     let peer = Peer::new(addresses, protocol, context.tally.new_id(), facts(tls));
     let open = Arc::new(Open::new(&context.tally, peer, traffic, None));
     stream.get_mut().0.keep(open.clone());
-    let exchange = Exchange::new(service, open.clone(), &context.limits);
+    let names = context
+        .only
+        .as_ref()
+        .and_then(|resolver| Names::new(resolver.names_for(stream.get_ref().1.server_name())));
+    let exchange = Exchange::new(service, open.clone(), &context.limits).only(names);
     let exchange = exchange.over_tcp(context.alt_svc.clone(), context.sends_interim);
     let limits = &context.limits;
     let record = open.record.clone();
@@ -209,18 +218,29 @@ async fn serve<S: HttpService<Body>>(
 
 /// Returns `None` for connections that only validated a name.
 async fn handshake(socket: Socket, context: &TcpContext) -> io::Result<Option<TlsStream<Socket>>> {
-    let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket).await?;
+    let mut start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket).await?;
+    let first = start.io.take_first();
+    if first.is_some_and(|records| courser_tls::offers_quic(&records)) {
+        start.io.write_all(&UNSUPPORTED_EXTENSION).await?;
+        start.io.shutdown().await?;
+        let reason = "the client sent QUIC transport parameters over TCP";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
     if let Some(challenge) = &context.challenge {
         let hello = start.client_hello();
         let is_challenge = hello.alpn().into_iter().flatten().eq([ACME_TLS_ALPN]);
         if is_challenge {
             let mut stream = start.into_stream(challenge.clone()).await?;
-            tokio::io::AsyncWriteExt::shutdown(&mut stream).await?;
+            stream.shutdown().await?;
             return Ok(None);
         }
     }
     start.into_stream(context.tls.clone()).await.map(Some)
 }
+
+/// The record of the fatal alert unsupported_extension (RFC 8446 §6), with which a server answers QUIC
+/// transport parameters over TCP (RFC 9001 §8.2). rustls ignores them.
+const UNSUPPORTED_EXTENSION: [u8; 7] = [21, 3, 3, 0, 2, 2, 110];
 
 fn facts(tls: &rustls::ServerConnection) -> TlsFacts {
     let group = tls.negotiated_key_exchange_group();

@@ -73,8 +73,84 @@ pub(crate) fn transport_parameters(hello: &[u8]) -> Option<&[u8]> {
     None
 }
 
+/// Returns true if the first records of a client over TCP hold a ClientHello with QUIC transport
+/// parameters, which a server must refuse there (RFC 9001 §8.2). False while the message is incomplete.
+pub fn offers_quic(records: &[u8]) -> bool {
+    let mut hello = Vec::with_capacity(records.len());
+    let mut reader = Reader::new(records);
+    while let Ok(HANDSHAKE_RECORD) = reader.u8() {
+        // The version of the record.
+        let Some(content) = reader
+            .u16()
+            .and_then(|_| reader.u16())
+            .ok()
+            .and_then(|len| reader.bytes(len.into()).ok())
+        else {
+            break;
+        };
+        hello.extend_from_slice(content);
+    }
+    !is_incomplete(&hello) && transport_parameters(&hello).is_some()
+}
+
+/// The type of records with handshake messages. RFC 8446 §5.1.
+const HANDSHAKE_RECORD: u8 = 22;
+
 /// The type of a ClientHello. RFC 8446 §4.
 const CLIENT_HELLO: u8 = 1;
 
 /// The type of the extension quic_transport_parameters. RFC 9001 §8.2.
 const QUIC_TRANSPORT_PARAMETERS: u16 = 0x39;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{CLIENT_PARAMETERS, SERVER_NAME, options, tls};
+    use courser_crypto::ClientTls as _;
+
+    /// Puts a message into records of at most `most` bytes.
+    fn records(message: &[u8], most: usize) -> Vec<u8> {
+        let record = |content: &[u8]| {
+            let len = u16::try_from(content.len()).expect("small").to_be_bytes();
+            [&[HANDSHAKE_RECORD, 3, 1][..], &len, content].concat()
+        };
+        message.chunks(most).flat_map(record).collect()
+    }
+
+    fn hello_of_quic() -> Vec<u8> {
+        let (client, _) = tls(options());
+        let session = client.start(SERVER_NAME, CLIENT_PARAMETERS.to_vec());
+        let mut end = crate::testing::End::new(session.expect("a session"));
+        end.flight()
+            .into_iter()
+            .flat_map(|(_, bytes)| bytes)
+            .collect()
+    }
+
+    #[test]
+    fn transport_parameters_are_found_in_records() {
+        let hello = hello_of_quic();
+        for most in [hello.len(), 700, 1] {
+            let whole = records(&hello, most);
+            assert!(offers_quic(&whole), "records of {most} bytes");
+            assert!(!offers_quic(&whole[..whole.len() - 1]), "incomplete");
+        }
+        // The same message with another extension in the place of the parameters.
+        let parameters = transport_parameters(&hello).expect("a client of QUIC");
+        let at = parameters.as_ptr() as usize - hello.as_ptr() as usize - 4;
+        let mut other = hello.clone();
+        other[at..at + 2].copy_from_slice(&[0xfe, 0xfe]);
+        assert!(!offers_quic(&records(&other, 16_384)));
+    }
+
+    #[test]
+    fn other_bytes_offer_nothing() {
+        let hello = hello_of_quic();
+        assert!(!offers_quic(&[]));
+        assert!(!offers_quic(&hello), "no record");
+        assert!(!offers_quic(b"GET / HTTP/1.1\r\n\r\n"));
+        let mut alert = records(&hello, 16_384);
+        alert[0] = 21;
+        assert!(!offers_quic(&alert));
+    }
+}

@@ -31,6 +31,7 @@ mod tickets;
 mod trust;
 
 pub use client::TlsClient;
+pub use client_hello::offers_quic;
 pub use compression::{certificate_decompressors, compressed_chain_bytes, keep_compressed};
 pub use config::{
     ClientOptions, Identity, KeyLogging, ServerOptions, client_config, server_config,

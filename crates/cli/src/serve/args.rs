@@ -127,6 +127,9 @@ pub(crate) struct Arguments {
     /// also require that the certificate is valid for them. May be given several times.
     #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, help_heading = "Protocols")]
     pub(crate) origin: Vec<String>,
+    /// Answer requests for hosts that the certificate does not name with 421
+    #[arg(long, help_heading = "Protocols")]
+    pub(crate) only_names: bool,
 
     /// Versions of QUIC, such as 1 or 2,1, the preferred one first [default: 1,2]
     ///

@@ -184,6 +184,7 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
         .config(http3)
         // Names of the certificate, unless the user has listed others.
         .announce_names(arguments.origin.is_empty())
+        .only_names(arguments.only_names)
         .client_authentication(clients?)
         .cryptography(algorithms?)
         .transport(transport(arguments)?)

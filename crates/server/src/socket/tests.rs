@@ -105,3 +105,26 @@ async fn peers_that_read_too_slowly_are_given_up() {
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     write_to(1_000_000).await.expect("100 MB per second");
 }
+
+/// K206.
+#[tokio::test]
+async fn first_bytes_are_kept_up_to_the_limit_and_until_they_are_taken() {
+    for (len, is_kept) in [(MAX_FIRST, true), (MAX_FIRST + 1, false)] {
+        let conductor = Conductor::new();
+        let (mut socket, mut peer) = pair(&conductor).await;
+        let sent: Vec<u8> = (0..len).map(|byte| (byte % 251) as u8).collect();
+        let mut read = vec![0; len];
+        let (written, received) = tokio::join!(peer.write_all(&sent), socket.read_exact(&mut read));
+        written.expect("open");
+        received.expect("open");
+        let first = socket.take_first();
+        assert_eq!(
+            first.as_deref(),
+            is_kept.then_some(&sent[..]),
+            "{len} bytes"
+        );
+        peer.write_all(b"later").await.expect("open");
+        socket.read_exact(&mut [0; 5]).await.expect("open");
+        assert_eq!(socket.take_first(), None, "nothing is kept any more");
+    }
+}
