@@ -134,15 +134,19 @@ impl Lines {
     /// # Cancel safety
     /// Dropped before it is ready, it has lost nothing.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
+        let too_long = || Failure::new("the peer sent a message that is too long");
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                if end >= MAX_LINE {
+                    return Err(too_long());
+                }
                 let line = self.buffer.split_to(end);
                 self.buffer.advance(1);
                 let message = serde_json::from_slice(&line);
                 return message.map_err(|_| Failure::new("the peer sent an unknown message"));
             }
             if self.buffer.len() >= MAX_LINE {
-                return Err(Failure::new("the peer sent a message that is too long"));
+                return Err(too_long());
             }
             match self.stream.read_chunk(MAX_LINE).await? {
                 Some(bytes) => self.buffer.extend_from_slice(&bytes),
@@ -152,7 +156,7 @@ impl Lines {
     }
 }
 
-/// Largest size of a line: K197.
+/// Largest size of a line with its end: K197.
 const MAX_LINE: usize = 4096;
 
 #[cfg(test)]

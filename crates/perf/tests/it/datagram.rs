@@ -102,7 +102,18 @@ async fn endless_line_ends_the_measurement() {
     // The connection can measure nevertheless.
     let start =
         br#"{"version":1,"direction":"download","size":16,"rate":null,"millis":null,"number":1}"#;
-    let answer = ask(&connection, &[start, &b"\n"[..]].concat()).await;
+    // The limit counts the end of the line.
+    let line_of = |len: usize| {
+        let mut line = start.to_vec();
+        line.resize(len - 1, b' ');
+        line.push(b'\n');
+        line
+    };
+    let answer = ask(&connection, &line_of(4097)).await;
+    assert_ne!(answer.as_deref().map(<[u8]>::is_empty), Ok(false));
+    let error = next(&mut errors).await;
+    assert_eq!(error, "the peer sent a message that is too long");
+    let answer = ask(&connection, &line_of(4096)).await;
     assert_eq!(answer.as_deref(), Ok(&b"{\"version\":1}\n"[..]));
 }
 
