@@ -75,7 +75,7 @@ fn wait_between_exchanges_is_no_stall() {
     assert_eq!(report.count, 2);
     assert_close(max_stall(report), 30);
     let stall = report.stall.expect("of the first move");
-    assert!((stall.min_us - stall.max_us).abs() < 1.0, "{stall:?}");
+    assert!(stall.max_us - stall.min_us < 100.0, "one stall: {stall:?}");
 }
 
 #[test]
