@@ -75,7 +75,9 @@ fn config(plan: &ClientPlan) -> Result<ClientConfig, Failure> {
     let config = ClientConfig::with_rustls(Arc::new(tls)).transport_config(transport());
     let config = config.early_data(plan.test == Test::ZeroRtt);
     let config = match plan.test {
-        Test::Version2 => config.versions([QuicVersion::V1, QuicVersion::V2]),
+        Test::Version2 => config
+            .versions([QuicVersion::V2, QuicVersion::V1])
+            .first_version(QuicVersion::V1),
         _ => config.versions([QuicVersion::V1]),
     };
     Ok(match &plan.sinks {

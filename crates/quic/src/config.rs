@@ -553,9 +553,9 @@ impl ClientConfig {
     /// Sets the versions of QUIC that the client supports, the preferred one first. Default
     /// `[QuicVersion::V1]`.
     ///
-    /// The first flight is of the first version. The server may move the connection to another one
-    /// of the list without a round trip (RFC 9368 §2.3), or ask for another one, which costs a round
-    /// trip (§2.1). [`ConnectionStats::version`](crate::ConnectionStats::version) is the result.
+    /// The first flight is of the first version, or of that of [`first_version`](Self::first_version).
+    /// The server may move the connection to another one of the list without a round trip
+    /// (RFC 9368 §2.3), or ask for another one, which costs a round trip (§2.1). [`ConnectionStats::version`](crate::ConnectionStats::version) is the result.
     /// Attempts to force a worse version end the connection with VERSION_NEGOTIATION_ERROR.
     ///
     /// With any other list than the default, session tickets are kept in memory, shared by the clones
@@ -578,6 +578,18 @@ impl ClientConfig {
     #[must_use]
     pub fn versions(mut self, versions: impl IntoIterator<Item = Version>) -> Self {
         self.settings.versions = versions.into_iter().collect();
+        self
+    }
+
+    /// Sets the version of the first flight, which is one of [`versions`](Self::versions). By default
+    /// it is the preferred one.
+    ///
+    /// A client that begins in version 1 reaches every server at once; one that prefers version 2
+    /// may be moved to it by servers that follow the client's order (RFC 9368 §2.3).
+    /// [`Endpoint::connect`](crate::Endpoint::connect) returns an error for a version not in the list.
+    #[must_use]
+    pub fn first_version(mut self, version: Version) -> Self {
+        self.settings.first_version = Some(version);
         self
     }
 

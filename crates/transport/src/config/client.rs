@@ -39,13 +39,17 @@ pub struct ClientConfig {
     /// Hands TLS work out through [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task)
     /// instead of running it where a packet is received. The embedder must run it. Default off.
     pub offload_tls: bool,
-    /// Versions of QUIC, the preferred one first. The first flight is of the first one, and the
-    /// server may move the connection to another one (RFC 9368). Not empty. Default
-    /// [`Versions::V1`], which sends no version_information.
+    /// Versions of QUIC, the preferred one first. The server may move the connection from the version
+    /// of the first flight to another one (RFC 9368). Not empty. Default [`Versions::V1`], which sends
+    /// no version_information.
     ///
     /// With any other list, TLS keeps session tickets for each version in memory, and the
     /// configured store of tickets is not used: tickets belong to one version (RFC 9369 §5).
     pub versions: Versions,
+    /// The version of the first flight, one of `versions`; `None` for the first one of them. Default
+    /// `None`. Servers that follow the client's preference move it only if this is not the preferred
+    /// version (RFC 9368 §2.3).
+    pub first_version: Option<Version>,
 }
 
 impl ClientConfig {
@@ -58,6 +62,7 @@ impl ClientConfig {
             follow_preferred_address: true,
             offload_tls: false,
             versions: Versions::V1,
+            first_version: None,
         }
     }
 
@@ -68,7 +73,14 @@ impl ClientConfig {
     /// [`ConfigError`] contains the field, its value and the allowed range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.transport.validate()?;
-        check_versions(self.versions)
+        check_versions(self.versions)?;
+        match self.first_version {
+            Some(first) if !self.versions.contains(first) => Err(ConfigError {
+                field: "first_version",
+                message: format!("is {first:?}, which is not one of versions"),
+            }),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -78,7 +78,7 @@ impl Connection {
     ) -> Result<Self, TlsStartError> {
         let mut parameters = local_parameters(&config.transport, &origin);
         parameters.initial_source_connection_id = Some(origin.local_source);
-        let version = Negotiation::of_client(config.versions);
+        let version = Negotiation::of_client(config.versions, config.first_version);
         parameters.version_information = version.information(version.current());
         let grease = grease(&mut origin);
         let bytes = encode(&parameters, grease);

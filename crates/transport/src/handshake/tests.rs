@@ -84,7 +84,7 @@ fn server(script: Script) -> Handshake {
 
 fn client(script: Script) -> Handshake {
     let ids = HandshakeIds::of_client(id(2), id(9));
-    let version = Negotiation::of_client(Versions::V1);
+    let version = Negotiation::of_client(Versions::V1, None);
     Handshake::client(beginning(script, version), ids, None, None)
 }
 

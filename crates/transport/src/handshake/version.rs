@@ -46,9 +46,9 @@ pub(crate) enum Reaction {
 }
 
 impl Negotiation {
-    /// The versions of a client that begins with the first one of the list.
-    pub(crate) fn of_client(supported: Versions) -> Self {
-        let first = supported.first().unwrap_or(Version::V1);
+    /// The versions of a client that begins with `first`, or else with the first one of the list.
+    pub(crate) fn of_client(supported: Versions, first: Option<Version>) -> Self {
+        let first = first.or(supported.first()).unwrap_or(Version::V1);
         Self {
             side: Side::Client,
             supported,

@@ -87,6 +87,40 @@ fn a_client_that_begins_in_version_2_stays_in_it() {
     assert_eq!(sent(&pair.server.sent), both);
 }
 
+/// A server that follows the client's preference needs the order, and reads the first flight.
+#[test]
+fn a_client_begins_in_another_version_than_the_one_that_it_prefers() {
+    let mut pair = pair_of(moving(&[V2, V1]), &[V2, V1]);
+    pair.client_config.first_version = Some(V1);
+    works_in(&mut pair, V2);
+    let client = sent(&pair.client.sent);
+    assert!(client.contains(&("Initial".to_owned(), VERSION_1)));
+    assert!(client.contains(&("Handshake".to_owned(), VERSION_2)));
+    assert!(!client.contains(&("Handshake".to_owned(), VERSION_1)));
+
+    let mut pair = pair_of(Setup::default(), &[V2, V1]);
+    pair.client_config.first_version = Some(V1);
+    works_in(&mut pair, V1);
+}
+
+#[test]
+fn a_first_version_that_is_not_offered_is_an_error() {
+    let mut config = Pair::with(Setup::default()).client_config;
+    for (versions, first, is_valid) in [
+        (&[V2, V1][..], V1, true),
+        (&[V1], V1, true),
+        (&[V1], V2, false),
+    ] {
+        config.versions = list(versions);
+        config.first_version = Some(first);
+        assert_eq!(
+            config.validate().is_ok(),
+            is_valid,
+            "{versions:?} {first:?}"
+        );
+    }
+}
+
 #[test]
 fn the_default_is_version_1_even_if_the_client_offers_both() {
     for client in [&[V1][..], &[V1, V2]] {

@@ -104,7 +104,7 @@ fn a_chosen_version_other_than_that_of_the_first_flight_is_refused() {
 
 #[test]
 fn a_client_learns_the_version_from_the_first_packet_of_another_one() {
-    let mut client = Negotiation::of_client(list(&[V1, V2]));
+    let mut client = Negotiation::of_client(list(&[V1, V2]), None);
     assert!(client.accepts(&initial(VERSION_1)) && client.accepts(&initial(VERSION_2)));
     assert_eq!(client.other(&initial(VERSION_1)), None);
     assert_eq!(client.other(&initial(VERSION_2)), Some(V2));
@@ -120,7 +120,7 @@ fn a_client_learns_the_version_from_the_first_packet_of_another_one() {
 
 #[test]
 fn crypto_data_in_the_original_version_settles_it() {
-    let mut client = Negotiation::of_client(list(&[V1, V2]));
+    let mut client = Negotiation::of_client(list(&[V1, V2]), None);
     client.on_crypto();
     assert_eq!(client.other(&initial(VERSION_2)), None);
     assert!(!client.accepts(&initial(VERSION_2)));
@@ -130,7 +130,7 @@ fn crypto_data_in_the_original_version_settles_it() {
 
 #[test]
 fn versions_that_were_not_offered_are_dropped() {
-    let mut client = Negotiation::of_client(Versions::V1);
+    let mut client = Negotiation::of_client(Versions::V1, None);
     assert!(!client.accepts(&initial(VERSION_2)));
     assert!(!client.on_server_packet(&initial(VERSION_2)));
     let server = Negotiation::of_server(list(&[V2, V1]), true, V1);
@@ -153,12 +153,12 @@ fn a_server_opens_initials_of_both_versions_and_other_packets_of_the_last() {
 #[test]
 fn a_client_refuses_a_chosen_version_other_than_that_of_the_packets() {
     for lie in [VERSION_2, UNKNOWN] {
-        let mut client = Negotiation::of_client(list(&[V1, V2]));
+        let mut client = Negotiation::of_client(list(&[V1, V2]), None);
         client.on_crypto();
         let result = client.on_parameters(&from_server(&[lie, VERSION_1, lie]));
         assert_eq!(error_of(result), DISAGREEMENT, "{lie:#x}");
     }
-    let mut moved = Negotiation::of_client(list(&[V1, V2]));
+    let mut moved = Negotiation::of_client(list(&[V1, V2]), None);
     assert!(moved.on_server_packet(&initial(VERSION_2)));
     let result = moved.on_parameters(&from_server(&[VERSION_1, VERSION_1]));
     assert_eq!(error_of(result), DISAGREEMENT);
@@ -170,7 +170,7 @@ fn a_client_refuses_a_chosen_version_other_than_that_of_the_packets() {
 #[test]
 fn a_server_need_not_send_the_parameter_if_it_negotiates_nothing() {
     for first in [V1, V2] {
-        let mut client = Negotiation::of_client(list(&[first, V1, V2]));
+        let mut client = Negotiation::of_client(list(&[first, V1, V2]), None);
         client.on_crypto();
         let result = client.on_parameters(&TransportParameters::default());
         assert_eq!(result, Ok(false), "{first}");
@@ -180,7 +180,7 @@ fn a_server_need_not_send_the_parameter_if_it_negotiates_nothing() {
 #[test]
 fn version_negotiation_is_followed_once_and_never_with_the_original_version() {
     let offer = |versions: &'static [u32]| versions.iter().copied();
-    let mut client = Negotiation::of_client(list(&[V2, V1]));
+    let mut client = Negotiation::of_client(list(&[V2, V1]), None);
     for list in [&[VERSION_2][..], &[UNKNOWN, VERSION_1, VERSION_2]] {
         let reaction = client.on_version_negotiation(offer(list));
         assert_eq!(reaction, Reaction::Ignore, "{list:x?}");
@@ -198,7 +198,7 @@ fn version_negotiation_is_followed_once_and_never_with_the_original_version() {
 
 /// Returns a client that prefers version 2 and was told that only version 1 is supported.
 fn downgraded() -> Negotiation {
-    let mut client = Negotiation::of_client(list(&[V2, V1]));
+    let mut client = Negotiation::of_client(list(&[V2, V1]), None);
     let reaction = client.on_version_negotiation([VERSION_1].into_iter());
     assert_eq!(reaction, Reaction::StartAgain(V1));
     client.on_crypto();
@@ -227,7 +227,7 @@ fn a_downgrade_by_forged_version_negotiation_is_noticed() {
 fn a_server_without_the_parameter_supports_version_1_only() {
     let missing = TransportParameters::default();
     assert_eq!(downgraded().on_parameters(&missing), Ok(false));
-    let mut client = Negotiation::of_client(list(&[V1, V2]));
+    let mut client = Negotiation::of_client(list(&[V1, V2]), None);
     let reaction = client.on_version_negotiation([VERSION_2].into_iter());
     assert_eq!(reaction, Reaction::StartAgain(V2));
     client.on_crypto();
@@ -235,8 +235,24 @@ fn a_server_without_the_parameter_supports_version_1_only() {
 }
 
 #[test]
+fn the_parameter_has_the_preferred_version_first_whatever_the_first_flight_is() {
+    let first = Negotiation::of_client(list(&[V2, V1]), Some(V1));
+    assert_eq!(first.current(), V1);
+    let information = first.information(first.current());
+    let available = information.as_ref().map(|it| it.available());
+    assert_eq!(
+        available.and_then(|it| it.first()),
+        Some(V2),
+        "the preferred one"
+    );
+}
+
+#[test]
 fn ends_with_version_1_alone_send_no_parameter() {
-    assert_eq!(Negotiation::of_client(Versions::V1).information(V1), None);
+    assert_eq!(
+        Negotiation::of_client(Versions::V1, None).information(V1),
+        None
+    );
     let both = Negotiation::of_server(Versions::ALL, false, V1);
     let information = both.information(V1).expect("the parameter");
     assert_eq!(information.chosen(), VERSION_1);
