@@ -6,6 +6,7 @@
 //! `quinn-udp` (`portable/fallback`).
 //!
 //! - [`UdpSocket`] sends and receives; all its methods take `&self`.
+//! - [`SocketGroup`] is several sockets of one address, among which datagrams are distributed.
 //! - [`Transmit`] and [`Received`] are one outgoing and one received batch.
 //! - [`Capabilities`] lists the abilities of this machine, with advice for its administrator.
 //! - [`PacketTooBig`] is an ICMP message about a datagram that did not fit.
@@ -19,17 +20,21 @@ mod batch;
 mod capabilities;
 mod counters;
 mod error;
+mod group;
 mod icmp;
 mod portable;
 mod socket;
+mod steering;
 mod too_big;
 
 pub use batch::{Received, Transmit};
 pub use capabilities::Capabilities;
 pub use counters::{Counters, Tally};
 pub use error::{ErrorClass, classify, is_too_large, is_transient};
+pub use group::{MAX_GROUP, SocketGroup};
 pub use icmp::{Refused, TooBigSender};
 pub use socket::UdpSocket;
+pub use steering::Steering;
 pub use too_big::{MAX_QUOTE, PacketTooBig};
 
 /// Length of a receive buffer that no batch can overflow.

@@ -31,14 +31,7 @@ impl UdpSocket {
     /// Returns the error of the system, for example if the address is in use, not local, or
     /// requires a privilege.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = socket2::Socket::new(
-            Domain::for_address(address),
-            Type::DGRAM,
-            Some(Protocol::UDP),
-        )?;
-        if address.is_ipv6() && address.ip().is_unspecified() {
-            socket.set_only_v6(false)?;
-        }
+        let socket = unbound(address)?;
         socket.bind(&address.into())?;
         Self::from_std(socket.into())
     }
@@ -191,6 +184,16 @@ impl UdpSocket {
     pub fn receive_overflow(&self) -> Option<u64> {
         self.socket.receive_overflow()
     }
+}
+
+/// Returns a socket that may be bound to `address`.
+pub(crate) fn unbound(address: SocketAddr) -> io::Result<socket2::Socket> {
+    let domain = Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        socket.set_only_v6(false)?;
+    }
+    Ok(socket)
 }
 
 #[cfg(unix)]

@@ -211,5 +211,19 @@ impl Socket {
     }
 }
 
+/// Fails: on other systems the option distributes datagrams in ways of their own, or is missing.
+pub(crate) fn share_port(_socket: &socket2::Socket) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Fails: see [`share_port`].
+pub(crate) fn steer<S>(
+    _socket: &S,
+    _rule: crate::steering::Steering,
+    _sockets: u16,
+) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// The minimum MTU of IPv6 links. RFC 8200 §5.
 const IPV6_MIN_MTU: u32 = 1280;

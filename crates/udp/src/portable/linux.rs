@@ -27,13 +27,17 @@ use cmsg::{Control, ControlBuffer};
 use errqueue::ErrorQueue;
 use options::Supported;
 
+pub(crate) use group::{share_port, steer};
+
 mod cmsg;
 mod errqueue;
+mod group;
 mod gso;
 mod options;
 mod recvmsg;
 mod sendmsg;
 mod sockopt;
+mod steering;
 #[cfg(test)]
 mod tests;
 

@@ -10,6 +10,6 @@ mod fallback;
 mod linux;
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use fallback::Socket;
+pub(crate) use fallback::{Socket, share_port, steer};
 #[cfg(target_os = "linux")]
-pub(crate) use linux::Socket;
+pub(crate) use linux::{Socket, share_port, steer};

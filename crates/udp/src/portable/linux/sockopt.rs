@@ -31,6 +31,36 @@ pub(super) fn set(socket: BorrowedFd<'_>, option: SocketOption, value: c_int) ->
     }
 }
 
+/// Sets the filter that chooses a socket for each datagram, for all sockets of the group that `socket`
+/// belongs to.
+pub(super) fn attach_reuseport_filter(
+    socket: BorrowedFd<'_>,
+    filter: &[libc::sock_filter],
+) -> io::Result<()> {
+    let len = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let program = libc::sock_fprog {
+        len,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    // SAFETY: `socket` is open for as long as it is borrowed; the kernel copies the program of the
+    // given size and the `len` instructions that it points to, all of which live until the call
+    // returns, and writes to none of them.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_REUSEPORT_CBPF,
+            (&raw const program).cast(),
+            mem::size_of::<libc::sock_fprog>() as socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// Reads an integer option.
 pub(super) fn get(socket: BorrowedFd<'_>, option: SocketOption) -> io::Result<c_int> {
     let mut value = [0];

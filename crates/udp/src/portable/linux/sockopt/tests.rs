@@ -27,3 +27,16 @@ fn fresh_socket_has_dropped_nothing() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     assert_eq!(dropped(socket.as_fd()).unwrap(), 0);
 }
+
+#[test]
+fn filter_needs_a_group() {
+    let accept = libc::sock_filter {
+        code: 0x06,
+        jt: 0,
+        jf: 0,
+        k: 0,
+    };
+    let alone = UdpSocket::bind("127.0.0.1:0").unwrap();
+    assert!(attach_reuseport_filter(alone.as_fd(), &[accept]).is_err());
+    assert!(attach_reuseport_filter(alone.as_fd(), &[]).is_err());
+}

@@ -1,0 +1,77 @@
+//! Several sockets of one address and port, among which the system distributes datagrams.
+
+use std::io;
+use std::net::SocketAddr;
+
+use crate::portable::{share_port, steer};
+use crate::socket::{UdpSocket, unbound};
+use crate::steering::Steering;
+
+/// The sockets of one address and port; see [`SocketGroup::bind`].
+#[derive(Debug)]
+pub struct SocketGroup {
+    /// The sockets in the order of their numbers: as many as requested, or one.
+    pub sockets: Vec<UdpSocket>,
+    /// The reason why there is one socket only, although more were requested.
+    pub unshared: Option<io::Error>,
+    /// The reason why the addresses of a datagram decide which socket it arrives at, although a rule was
+    /// given.
+    pub unsteered: Option<io::Error>,
+}
+
+/// Maximum of sockets in a group: a byte tells so many apart (limit K221).
+pub const MAX_GROUP: u16 = 256;
+
+impl SocketGroup {
+    /// Binds `count` sockets to one address, which is free: no other socket may be bound to it. Port 0
+    /// lets the system choose one port for all.
+    ///
+    /// Without a rule, or if the system refuses it, datagrams are distributed by a hash of their
+    /// addresses. So far only Linux can share a port in this way; elsewhere there is one socket. Needs no
+    /// privilege.
+    ///
+    /// The numbers of the sockets follow from the order in which they were bound. They change when a
+    /// socket is closed, so all must be kept as long as one is used. Later sockets of the same user that
+    /// set `SO_REUSEPORT` can join the group; the rule sends no datagram to them.
+    ///
+    /// # Errors
+    /// Returns the error of the system if the address cannot be bound, and `InvalidInput` if `count` is
+    /// not 1 to [`MAX_GROUP`], or the rule is not within its ranges.
+    pub fn bind(address: SocketAddr, count: u16, rule: Option<Steering>) -> io::Result<Self> {
+        let is_valid = |rule: Steering| rule.offset < rule.id_len && rule.id_len <= 20;
+        if !(1..=MAX_GROUP).contains(&count) || !rule.is_none_or(is_valid) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // Bound before it shares its port, so that the address is found to be in use if it is.
+        let first = unbound(address)?;
+        first.bind(&address.into())?;
+        let shared = match count {
+            1 => Ok(()),
+            _ => share_port(&first),
+        };
+        let first = UdpSocket::from_std(first.into())?;
+        let mut group = Self {
+            sockets: vec![first],
+            unshared: shared.err(),
+            unsteered: None,
+        };
+        if count == 1 || group.unshared.is_some() {
+            return Ok(group);
+        }
+        let local = SocketAddr::new(address.ip(), group.sockets[0].local_addr()?.port());
+        for _ in 1..count {
+            let socket = unbound(local)?;
+            share_port(&socket)?;
+            socket.bind(&local.into())?;
+            group.sockets.push(UdpSocket::from_std(socket.into())?);
+        }
+        if let Some(rule) = rule {
+            group.unsteered = steer(&group.sockets[0], rule, count).err();
+        }
+        Ok(group)
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;
