@@ -49,7 +49,8 @@ pub use datagram::{
 };
 pub use endpoint::{
     AddressFilter, AddressListError, AddressPrefix, ConnectError, ConnectionHandle,
-    CreationLimiter, Endpoint, EndpointStats, Incoming, PacketTooBig, ReceiveMeta, ReplyLimits,
+    CreationLimiter, Endpoint, EndpointStats, Incoming, MAX_SHARDS, PacketTooBig, ReceiveMeta,
+    ReplyLimits, ShardPlace, Stray,
 };
 pub use error::{PanicPayload, TransportError};
 pub use frame_counts::FrameCounts;

@@ -84,6 +84,17 @@ pub trait ConnectionIdGenerator: fmt::Debug + Send + Sync {
         true
     }
 
+    /// Returns the offset of a byte that an endpoint with several shards may overwrite in each ID, with the
+    /// number of the shard in clear. By default there is none.
+    ///
+    /// The byte lets the system lead each datagram to its shard. It must not matter to
+    /// [`ConnectionIdGenerator::is_valid`] or to a load balancer, so it is not part of what a format
+    /// encrypts. A generator with such a format makes IDs that are one byte longer. Without a
+    /// place, shards hand on what arrives at the wrong one, which happens after a client has moved.
+    fn shard_offset(&self) -> Option<usize> {
+        None
+    }
+
     /// Returns when the endpoint replaces the IDs of a connection. By default it never does.
     ///
     /// The endpoint asks once.
@@ -186,6 +197,10 @@ impl ConnectionIdGenerator for RandomIdGenerator {
 
     fn generate(&self, rng: &mut Rng) -> ConnectionId {
         random(self.length, rng)
+    }
+
+    fn shard_offset(&self) -> Option<usize> {
+        self.length.checked_sub(1)
     }
 
     fn rotation(&self) -> ConnectionIdRotation {

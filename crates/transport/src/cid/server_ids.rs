@@ -28,6 +28,9 @@ use crate::rng::Rng;
 /// server, and which of its IDs, but not which of them belong to one connection. With
 /// [`encrypt`](Self::encrypt) only who has the key can see it.
 ///
+/// In an endpoint with several shards the last byte of a nonce in clear names the shard. Encrypted IDs
+/// have no place for it, so shards hand on what arrives at the wrong one.
+///
 /// ```
 /// use std::sync::Arc;
 /// # use courser_transport as courser;
@@ -220,6 +223,12 @@ impl ConnectionIdGenerator for ServerIdGenerator {
         self.open(bytes) == Some(&*self.server_id)
     }
 
+    /// The last byte of the nonce, unless it is encrypted.
+    fn shard_offset(&self) -> Option<usize> {
+        let is_clear = self.encryption.is_none();
+        is_clear.then(|| self.length() - 1)
+    }
+
     fn rotation(&self) -> ConnectionIdRotation {
         self.rotation
     }
@@ -349,6 +358,12 @@ mod tests {
     }
 
     /// draft-ietf-quic-load-balancers-21 §B.1.
+    #[test]
+    fn only_ids_in_clear_have_a_place_for_the_shard() {
+        assert_eq!(generator().shard_offset(), Some(7));
+        assert_eq!(generator().encrypt(&[1; 16]).shard_offset(), None);
+    }
+
     #[test]
     fn ids_in_clear_describe_their_length() {
         let generator = ServerIdGenerator::new(0, &[0xc4, 0x60, 0x5e], 4).expect("in the ranges");

@@ -19,6 +19,17 @@ pub(crate) struct IdSource {
     /// Length of every ID in bytes.
     length: usize,
     rotation: ConnectionIdRotation,
+    shard: Option<ShardNumber>,
+}
+
+/// The number of a shard in the IDs of an endpoint with several shards.
+#[derive(Clone, Copy, Debug)]
+struct ShardNumber {
+    /// Offset of the byte in each ID.
+    offset: usize,
+    number: u16,
+    /// Number of all shards, 256 at most.
+    shards: u16,
 }
 
 impl IdSource {
@@ -33,7 +44,26 @@ impl IdSource {
             length: generator.length().min(ConnectionId::MAX_LEN),
             rotation: generator.rotation(),
             generator,
+            shard: None,
         }
+    }
+
+    /// Puts the number of a shard into each ID. Returns false if there is no place for it.
+    pub(crate) fn join(&mut self, number: u16, shards: u16) -> bool {
+        let offset = catch_unwind(AssertUnwindSafe(|| self.generator.shard_offset()));
+        let offset = offset.ok().flatten().filter(|offset| *offset < self.length);
+        self.shard = offset.map(|offset| ShardNumber {
+            offset,
+            number,
+            shards,
+        });
+        self.shard.is_some()
+    }
+
+    /// Returns the shard that an ID names, if IDs of its length name one.
+    pub(crate) fn shard_of(&self, id: &ConnectionId) -> Option<u16> {
+        let shard = self.shard.filter(|_| id.len() == self.length)?;
+        Some(u16::from(id[shard.offset]) % shard.shards)
     }
 
     /// Returns the length of every ID in bytes.
@@ -66,6 +96,7 @@ impl IdSource {
                 let (made, announced) = (id.len(), self.length);
                 return Err(ConnectionIdError::Length { made, announced });
             }
+            let id = self.shard.map_or(id, |shard| shard.write(&id, rng));
             if !self.is_valid(&id) {
                 return Err(ConnectionIdError::NotAccepted);
             }
@@ -86,6 +117,24 @@ impl IdSource {
     pub(crate) fn is_valid(&self, id: &ConnectionId) -> bool {
         let is_valid = || catch_unwind(AssertUnwindSafe(|| self.generator.is_valid(id)));
         id.len() == self.length && is_valid().unwrap_or(false)
+    }
+}
+
+impl ShardNumber {
+    /// Replaces the byte with a random one that names the shard.
+    fn write(self, id: &ConnectionId, rng: &mut Rng) -> ConnectionId {
+        let mut bytes = [0; ConnectionId::MAX_LEN];
+        let bytes = &mut bytes[..id.len()];
+        bytes.copy_from_slice(id);
+        let [random] = rng.array();
+        let names_none = u16::from(random) / self.shards * self.shards;
+        let value = names_none + self.number;
+        // The last multiple may have no room for the number.
+        let value = u8::try_from(value).unwrap_or_else(|_| {
+            u8::try_from(value - self.shards).expect("below 256 before the last multiple")
+        });
+        bytes[self.offset] = value;
+        ConnectionId::new(bytes).expect("as long as before")
     }
 }
 

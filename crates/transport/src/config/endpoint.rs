@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::transport::ConfigError;
-use crate::cid::ConnectionIdGenerator;
+use crate::cid::{ConnectionIdGenerator, RandomIdGenerator};
 use crate::endpoint::ReplyLimits;
 
 /// Settings of an endpoint.
@@ -76,6 +76,20 @@ impl EndpointConfig {
             grease_quic_bit: false,
             grease: true,
         }
+    }
+
+    /// Returns the length of our connection IDs and the offset of the byte in them that can name a shard;
+    /// `None` if they have no place for it.
+    pub fn shard_place(&self) -> Option<(usize, usize)> {
+        let (length, offset) = match &self.connection_ids {
+            Some(generator) => (generator.length(), generator.shard_offset()),
+            None => {
+                let generator = RandomIdGenerator::new(self.connection_id_len).unwrap_or_default();
+                (generator.length(), generator.shard_offset())
+            }
+        };
+        let offset = offset.filter(|offset| *offset < length);
+        offset.map(|offset| (length, offset))
     }
 
     /// Checks that every value is within its range.

@@ -127,8 +127,7 @@ impl Endpoint {
             && !is_refused_port(arrived.path.peer.port());
         let server = self.server.clone().filter(|_| worthy);
         let (Some(server), Some(version)) = (server, Version::from_value(packet.version)) else {
-            self.stats.datagrams_dropped += 1;
-            return;
+            return self.drop_initial(arrived, datagram, packet);
         };
         let mut waiting = Waiting {
             since: arrived.now,
@@ -160,19 +159,21 @@ impl Endpoint {
             version,
             now: self.seconds(arrived.now),
         };
-        let proof = presented.judge(&self.token_key, &self.filter);
+        let proof = presented.judge(&self.token_key, &self.filter.lock());
         if proof == AddressProof::InvalidRetry {
             // A token that was damaged in transit proves nothing about the client: apart from its
             // token the packet must be valid (RFC 9000 §8.1.2).
             if !is_authentic(datagram, packet) {
-                self.stats.datagrams_dropped += 1;
-                return;
+                return self.drop_initial(arrived, datagram, packet);
             }
             let reason = "the Retry token is not ours, not yours or too old";
             return self.send_close(arrived, &waiting, TransportErrorCode::INVALID_TOKEN, reason);
         }
         waiting.is_validated = proof != AddressProof::None;
-        if self.memory.is_short(self.handshakes.waiting_bytes() as u64) {
+        if self
+            .memory
+            .is_short(self.handshakes.all_waiting_bytes() as u64)
+        {
             self.stats.refused_for_memory += 1;
             return self.turn_away(arrived, &waiting, "memory is short");
         }
@@ -181,8 +182,7 @@ impl Endpoint {
             // Anyone on the path sees the token, so a packet that does not open must not cost its
             // owner anything: neither the token nor part of the connection rate.
             if !is_authentic(datagram, packet) {
-                self.stats.datagrams_dropped += 1;
-                return;
+                return self.drop_initial(arrived, datagram, packet);
             }
             verdict = self.judge_rate(arrived, &server, waiting.claim());
         }
@@ -192,10 +192,17 @@ impl Endpoint {
             Verdict::Refuse(reason) => self.turn_away(arrived, &waiting, reason),
             Verdict::Wait => {
                 let now = self.seconds(arrived.now);
-                let proof = proof.claim(&mut self.filter, now);
+                let proof = proof.claim(&mut self.filter.lock(), now);
                 waiting.is_validated = proof != AddressProof::None;
                 self.admit(waiting, proof);
             }
+        }
+    }
+
+    /// Drops an Initial packet that begins no connection, unless another shard may know its connection.
+    fn drop_initial(&mut self, arrived: Arrived, datagram: &[u8], packet: &Packet) {
+        if !self.hand_on_initial(arrived, datagram, packet) {
+            self.stats.datagrams_dropped += 1;
         }
     }
 
@@ -249,7 +256,8 @@ impl Endpoint {
                 address,
                 is_validated,
             } = claim;
-            self.creation.allow(address, is_validated, rate, now)
+            let mut creation = self.creation.lock();
+            creation.allow(address, is_validated, rate, now)
         })
     }
 
@@ -262,7 +270,7 @@ impl Endpoint {
             .as_ref()
             .and_then(|server| server.rate(is_loaded));
         if let Some(rate) = rate.filter(|_| !claim.is_validated) {
-            self.creation.count(claim.address, rate, now);
+            self.creation.lock().count(claim.address, rate, now);
         }
     }
 
@@ -409,6 +417,7 @@ impl Endpoint {
             path: waiting.path,
             socket: waiting.socket,
             ecn: courser_base::Ecn::NotEct,
+            is_stray: false,
         };
         let claim = waiting.claim();
         if self
@@ -465,6 +474,7 @@ impl Endpoint {
             path: waiting.path,
             socket: waiting.socket,
             ecn: courser_base::Ecn::NotEct,
+            is_stray: false,
         };
         let code = TransportErrorCode::CONNECTION_REFUSED;
         self.stats.refused += 1;
@@ -490,6 +500,7 @@ impl Endpoint {
                 path: waiting.path,
                 socket: waiting.socket,
                 ecn: courser_base::Ecn::NotEct,
+                is_stray: false,
             };
             self.send_retry(arrived, &waiting);
         }
@@ -519,6 +530,7 @@ impl Endpoint {
     fn may_reply(&mut self, arrived: Arrived) -> bool {
         let allowed = self
             .reply_limiter
+            .lock()
             .allow(arrived.path.peer.ip(), arrived.now);
         self.stats.replies_over_rate += u64::from(!allowed);
         allowed

@@ -96,6 +96,7 @@ impl Endpoint {
             path: waiting.path,
             socket: waiting.socket,
             ecn: courser_base::Ecn::NotEct,
+            is_stray: false,
         };
         self.send_close(arrived, waiting, TransportErrorCode::INTERNAL_ERROR, "");
     }

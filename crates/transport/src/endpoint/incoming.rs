@@ -198,4 +198,6 @@ pub(super) struct Arrived {
     pub(super) path: FourTuple,
     pub(super) socket: SocketId,
     pub(super) ecn: Ecn,
+    /// It was handed on by another shard.
+    pub(super) is_stray: bool,
 }

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::{FourTuple, Time};
@@ -58,10 +57,6 @@ impl fmt::Display for ConnectError {
 }
 
 impl std::error::Error for ConnectError {}
-
-/// Time between two connections that are closed for lack of memory: the first must be gone before
-/// it is clear whether a second must go.
-const SHED_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Number of outdated deadlines that are not worth a search.
 const SPARE_DEADLINES: usize = 64;
@@ -223,7 +218,7 @@ impl Endpoint {
         self.memory.set(&mut slot.held, connection.memory());
         connection.set_memory_left(self.memory.left());
         self.budget.freeze(self.memory.is_tight());
-        if self.memory.is_over() {
+        if self.memory.is_over() && self.memory.may_shed(now) {
             self.shed(now);
         }
     }
@@ -232,10 +227,6 @@ impl Endpoint {
     /// it must run rarely.
     #[cold]
     fn shed(&mut self, now: Time) {
-        if now < self.shed + SHED_INTERVAL {
-            return;
-        }
-        self.shed = now;
         let open = self.slots.iter().enumerate().filter_map(|(index, slot)| {
             let connection = slot.connection.as_deref()?;
             let burden = slot.held.burden(connection.moved());

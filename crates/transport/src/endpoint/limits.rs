@@ -240,6 +240,7 @@ impl Handshakes {
     }
 
     /// Returns the number of connections that wait for the application.
+    #[cfg(test)]
     pub fn waiting(&self) -> usize {
         self.waiting
     }
@@ -250,6 +251,7 @@ impl Handshakes {
     }
 
     /// Returns the number of connections in a handshake.
+    #[cfg(test)]
     pub fn half_open(&self) -> usize {
         self.half_open
     }

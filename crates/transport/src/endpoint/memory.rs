@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use courser_base::Time;
 
 /// Counts the memory that the connections of an endpoint hold against one budget.
 ///
@@ -18,7 +21,37 @@ pub(super) struct Memory {
     used: u64,
     /// Bytes that the application holds for its peers.
     outside: Arc<AtomicU64>,
+    /// The time at which a connection was last closed for lack of memory.
+    shed: Time,
+    /// The other shards of the endpoint.
+    others: Option<Box<Others>>,
 }
+
+/// The memory of all shards, seen from one of them.
+#[derive(Debug)]
+struct Others {
+    ledger: Arc<Ledger>,
+    shard: usize,
+    /// The bytes that the other shards held at the last look.
+    used: u64,
+    /// Changes until the next look.
+    changes_left: u32,
+    /// The time since which the budget is exceeded.
+    over_since: Option<Time>,
+}
+
+/// The bytes that each shard of an endpoint holds. Only that shard writes its number.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    used: Box<[Line]>,
+    /// The time at which any shard has last closed a connection for lack of memory, in nanoseconds.
+    shed: AtomicU64,
+}
+
+/// A number in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line(AtomicU64);
 
 /// The memory that one connection holds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +67,20 @@ impl Memory {
             budget,
             used: 0,
             outside: Arc::default(),
+            shed: Time::ZERO,
+            others: None,
         }
+    }
+
+    /// Makes the budget one for all shards of `ledger`, of which this is number `shard`.
+    pub(super) fn join(&mut self, shard: usize, ledger: Arc<Ledger>) {
+        self.others = Some(Box::new(Others {
+            ledger,
+            shard,
+            used: 0,
+            changes_left: 0,
+            over_since: None,
+        }));
     }
 
     /// Sets the counter of bytes that the application holds for its peers.
@@ -45,7 +91,9 @@ impl Memory {
     /// Returns the bytes that connections and the application hold.
     #[inline]
     fn total(&self) -> u64 {
-        self.used.saturating_add(self.outside.load(Relaxed))
+        let others = self.others.as_ref().map_or(0, |it| it.used);
+        let used = self.used.saturating_add(others);
+        used.saturating_add(self.outside.load(Relaxed))
     }
 
     /// Sets the bytes that a connection holds.
@@ -53,6 +101,9 @@ impl Memory {
     pub(super) fn set(&mut self, held: &mut Held, bytes: u64) {
         self.used = self.used - held.bytes + bytes;
         held.bytes = bytes;
+        if let Some(others) = &mut self.others {
+            others.on_change(self.used);
+        }
     }
 
     /// Returns the bytes that all connections hold.
@@ -84,8 +135,74 @@ impl Memory {
 
     /// Returns true if a connection must be closed.
     #[inline]
-    pub(super) fn is_over(&self) -> bool {
-        self.total() > self.budget
+    pub(super) fn is_over(&mut self) -> bool {
+        let is_over = self.total() > self.budget;
+        if let Some(others) = self.others.as_mut().filter(|_| !is_over) {
+            others.over_since = None;
+        }
+        is_over
+    }
+
+    /// Returns true if a connection of this shard must be closed now, because there is too little memory
+    /// and none was closed just before.
+    ///
+    /// Of several shards it is the one that holds most. If that one does not notice, because its connections
+    /// are idle, another one closes a connection of its own after a while.
+    pub(super) fn may_shed(&mut self, now: Time) -> bool {
+        if now < self.shed + SHED_INTERVAL {
+            return false;
+        }
+        if let Some(others) = &mut self.others
+            && !others.may_shed(now, self.used)
+        {
+            return false;
+        }
+        self.shed = now;
+        true
+    }
+}
+
+impl Others {
+    fn on_change(&mut self, used: u64) {
+        self.ledger.used[self.shard].0.store(used, Relaxed);
+        if self.changes_left > 0 {
+            self.changes_left -= 1;
+            return;
+        }
+        self.changes_left = LOOK_EVERY;
+        self.used = self.each_other().sum();
+    }
+
+    /// Returns the bytes of each other shard.
+    fn each_other(&self) -> impl Iterator<Item = u64> {
+        let all = self.ledger.used.iter().enumerate();
+        let others = all.filter(|(shard, _)| *shard != self.shard);
+        others.map(|(_, it)| it.0.load(Relaxed))
+    }
+
+    fn may_shed(&mut self, now: Time, used: u64) -> bool {
+        let since = *self.over_since.get_or_insert(now);
+        let holds_most = self.each_other().all(|other| other <= used);
+        if !holds_most && now < since + SHED_INTERVAL * 2 {
+            return false;
+        }
+        let last = self.ledger.shed.load(Relaxed);
+        if now < Time::from_nanos(last) + SHED_INTERVAL {
+            return false;
+        }
+        let mine = now.as_nanos();
+        let shed = &self.ledger.shed;
+        shed.compare_exchange(last, mine, Relaxed, Relaxed).is_ok()
+    }
+}
+
+impl Ledger {
+    /// Creates the ledger of so many shards.
+    pub(super) fn new(shards: usize) -> Self {
+        Self {
+            used: std::iter::repeat_with(Line::default).take(shards).collect(),
+            shed: AtomicU64::new(0),
+        }
     }
 }
 
@@ -109,6 +226,13 @@ impl Held {
 const fn percent(budget: u64, part: u64) -> u64 {
     budget / 100 * part
 }
+
+/// Time between two connections that are closed for lack of memory: the first must be gone before
+/// it is clear whether a second must go.
+const SHED_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Changes of the memory of a shard between two looks at that of the other shards (limit K222).
+const LOOK_EVERY: u32 = 15;
 
 /// Use of the budget from which on no receive window grows, in per cent.
 const TIGHT: u64 = 75;
@@ -153,7 +277,7 @@ mod tests {
         let outside = Arc::new(AtomicU64::new(0));
         memory.share(outside.clone());
         memory.set(&mut Held::default(), 500);
-        let at = |bytes| {
+        let mut at = |bytes| {
             outside.store(bytes, Relaxed);
             (memory.is_tight(), memory.is_short(0), memory.is_over())
         };
@@ -174,5 +298,59 @@ mod tests {
         assert_eq!(idle.burden(0), 300);
         assert_eq!(busy.burden(1000), 500);
         assert_eq!(busy.burden(1500), 250);
+    }
+
+    /// Returns the memory of so many shards with one budget of 1000 bytes.
+    fn shards(count: usize) -> Vec<Memory> {
+        let ledger = Arc::new(Ledger::new(count));
+        let each = (0..count).map(|shard| {
+            let mut memory = Memory::new(1000);
+            memory.join(shard, ledger.clone());
+            memory
+        });
+        each.collect()
+    }
+
+    /// Lets a shard look at the others.
+    fn look(memory: &mut Memory) {
+        for _ in 0..=LOOK_EVERY {
+            memory.set(&mut Held::default(), 0);
+        }
+    }
+
+    #[test]
+    fn budget_is_that_of_all_shards() {
+        let mut shards = shards(4);
+        for memory in &mut shards {
+            memory.set(&mut Held::default(), 200);
+        }
+        for memory in &mut shards {
+            look(memory);
+            assert_eq!((memory.used(), memory.left()), (200, 200));
+            assert!(memory.is_tight() && !memory.is_short(0) && !memory.is_over());
+        }
+        shards[0].set(&mut Held::default(), 201);
+        assert!(shards[0].is_over());
+        look(&mut shards[3]);
+        assert!(shards[3].is_over());
+    }
+
+    #[test]
+    fn the_shard_that_holds_most_closes_a_connection() {
+        let at = |millis| Time::ZERO + Duration::from_secs(1) + Duration::from_millis(millis);
+        let mut shards = shards(2);
+        shards[0].set(&mut Held::default(), 300);
+        shards[1].set(&mut Held::default(), 800);
+        shards.iter_mut().for_each(look);
+        assert!(
+            shards[0].is_over() && !shards[0].may_shed(at(0)),
+            "the other holds more"
+        );
+        assert!(shards[1].is_over() && shards[1].may_shed(at(1)));
+        assert!(!shards[1].may_shed(at(10)), "one at a time");
+        assert!(!shards[0].may_shed(at(10)));
+        assert!(shards[0].may_shed(at(21)), "the other one takes no notice");
+        assert!(!shards[1].may_shed(at(30)), "of all shards");
+        assert!(shards[1].may_shed(at(31)));
     }
 }

@@ -3,6 +3,7 @@
 
 mod address_filter;
 pub mod address_token;
+mod admission;
 mod admit;
 mod backlog;
 mod begun;
@@ -14,15 +15,21 @@ mod incoming;
 mod lifecycle;
 pub mod limits;
 mod memory;
+mod neighbours;
+mod owner;
 mod packet_too_big;
 mod receive;
+mod routes;
 pub mod routing;
+mod shard;
 mod shares;
 mod sockets;
 mod source;
 mod stage;
 pub mod stateless_reset;
 mod stats;
+mod stray;
+mod strays;
 mod tls_tasks;
 pub mod token_filter;
 mod touched;
@@ -35,7 +42,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use courser_base::{Ecn, FourTuple, Time};
+use courser_base::{Ecn, FourTuple, Mutex, Time};
 use courser_crypto::{ResetKey, TokenKey};
 use courser_wire::{ConnectionId, TransportErrorCode};
 
@@ -45,15 +52,20 @@ pub use self::handle::ConnectionHandle;
 pub use self::incoming::Incoming;
 pub use self::lifecycle::ConnectError;
 pub use self::limits::ReplyLimits;
+pub use self::neighbours::ShardPlace;
 pub use self::packet_too_big::PacketTooBig;
 pub use self::receive::ReceiveMeta;
+pub use self::shard::MAX_SHARDS;
 pub use self::stats::EndpointStats;
+pub use self::stray::Stray;
 
+use self::admission::ShardHandshakes;
 use self::backlog::Backlog;
 use self::incoming::{Arrived, WaitingRoom};
 use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter};
 use self::memory::{Held, Memory};
-use self::routing::Routing;
+use self::owner::Owner;
+use self::routes::Routes;
 use self::shares::Claim;
 use self::stage::Stage;
 use self::token_filter::TokenFilter;
@@ -80,11 +92,14 @@ pub struct Endpoint {
     pool: ChunkPool,
     budget: WindowBudget,
     memory: Memory,
-    /// The time at which a connection was last closed for lack of memory.
-    shed: Time,
     /// The socket of new connections.
     socket: SocketId,
-    routing: Routing<Owner>,
+    routing: Routes,
+    /// The number of this shard, and that of all shards of the endpoint.
+    shard: u16,
+    shards: u16,
+    /// Datagrams for other shards, of the buffer that was handled last.
+    strays: VecDeque<Stray>,
     /// The ID looked up last: the datagrams of a batch have the same ID.
     last_route: Option<(ConnectionId, Owner)>,
     /// True if a connection has many unread datagrams.
@@ -97,15 +112,15 @@ pub struct Endpoint {
     drained: usize,
     room: WaitingRoom,
     incoming: Turns<Incoming>,
-    handshakes: Handshakes,
-    creation: CreationLimiter,
+    handshakes: ShardHandshakes,
+    creation: Arc<Mutex<CreationLimiter>>,
     address_filter: Arc<AddressFilter>,
     backlog: Backlog,
     /// Returns true while new clients are refused.
     is_busy: bool,
-    filter: TokenFilter,
-    reset_limiter: ReplyLimiter,
-    reply_limiter: ReplyLimiter,
+    filter: Arc<Mutex<TokenFilter>>,
+    reset_limiter: Arc<Mutex<ReplyLimiter>>,
+    reply_limiter: Arc<Mutex<ReplyLimiter>>,
     replies: VecDeque<Reply>,
     touched: Touched,
     timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
@@ -114,13 +129,6 @@ pub struct Endpoint {
     stats: EndpointStats,
     /// The connection that was used last: a panic is attributed to it.
     in_use: Option<ConnectionHandle>,
-}
-
-/// The owner of a connection ID.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Owner {
-    Connection(ConnectionHandle),
-    Waiting(u64),
 }
 
 /// The record of one connection, from its start until its owner releases it.
@@ -193,23 +201,25 @@ impl Endpoint {
             pool: ChunkPool::new(KEPT_CHUNKS),
             budget: WindowBudget::new(config.receive_budget),
             memory: Memory::new(config.memory_budget),
-            shed: Time::ZERO,
             socket: SocketId::default(),
-            routing: Routing::new(rng.array()),
+            routing: Routes::new(rng.array()),
+            shard: 0,
+            shards: 1,
+            strays: VecDeque::new(),
             last_route: None,
             is_crowded: false,
             slots: Vec::new(),
             free: Vec::new(),
             room: WaitingRoom::new(rng.array()),
             incoming: Turns::new(keys.array()),
-            handshakes: Handshakes::new(limits, keys.array()),
-            creation: CreationLimiter::new(keys.array()),
+            handshakes: ShardHandshakes::new(shared(Handshakes::new(limits, keys.array()))),
+            creation: shared(CreationLimiter::new(keys.array())),
             address_filter: Arc::default(),
             backlog: Backlog::new(keys.array()),
             is_busy: false,
-            filter: TokenFilter::new(TokenFilter::DEFAULT_CAPACITY, now),
-            reset_limiter: ReplyLimiter::new(config.reset_limits, rng.array()),
-            reply_limiter: ReplyLimiter::new(config.reply_limits, rng.array()),
+            filter: shared(TokenFilter::new(TokenFilter::DEFAULT_CAPACITY, now)),
+            reset_limiter: shared(ReplyLimiter::new(config.reset_limits, rng.array())),
+            reply_limiter: shared(ReplyLimiter::new(config.reply_limits, rng.array())),
             replies: VecDeque::new(),
             touched: Touched::default(),
             busy: 0,
@@ -483,6 +493,11 @@ impl Endpoint {
         });
         true
     }
+}
+
+/// State that the shards of an endpoint share.
+fn shared<T>(value: T) -> Arc<Mutex<T>> {
+    Arc::new(Mutex::new(value))
 }
 
 fn limits_of(config: &EndpointConfig, server: &ServerConfig) -> HandshakeLimits {

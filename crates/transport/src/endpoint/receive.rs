@@ -56,9 +56,20 @@ impl Endpoint {
             path: meta.path,
             socket,
             ecn: meta.ecn,
+            is_stray: false,
         };
+        self.handle_batch(arrived, buffer, meta.segment_size);
+    }
+
+    /// Handles a buffer of datagrams, of this shard or handed on to it.
+    pub(super) fn handle_batch(
+        &mut self,
+        arrived: Arrived,
+        buffer: &mut [u8],
+        segment_size: usize,
+    ) {
         let mut batch: Option<ConnectionHandle> = None;
-        let mut datagrams = buffer.chunks_mut(meta.segment_size.max(1));
+        let mut datagrams = buffer.chunks_mut(segment_size.max(1));
         // After a panic, the datagrams after the one that caused it are handled.
         while self
             .guard(|endpoint| endpoint.handle_each(arrived, &mut datagrams, &mut batch))
@@ -150,6 +161,7 @@ impl Endpoint {
                         path: tuple,
                         socket,
                         ecn,
+                        ..
                     } = arrived;
                     let arrival = Arrival {
                         now,
@@ -166,11 +178,16 @@ impl Endpoint {
                 self.keep_for_waiting(id, arrived, datagram);
                 None
             }
+            None if self.hand_on(arrived, datagram, packet) => None,
             None if is_long(packet.kind) && !self.accepts_version(packet.version) => {
                 self.answer_unknown_version(arrived, datagram);
                 None
             }
-            None if packet.kind == PacketKind::Initial && self.server.is_some() => {
+            // One that was handed on is no first packet, or its client was refused meanwhile.
+            None if packet.kind == PacketKind::Initial
+                && self.server.is_some()
+                && !arrived.is_stray =>
+            {
                 self.handle_first_initial(arrived, datagram, packet);
                 None
             }
@@ -211,6 +228,9 @@ impl Endpoint {
             connection.check_stateless_reset(arrived.now, datagram);
             return Some(handle);
         }
+        if packet.is_none() && self.hand_on_reset(arrived, datagram) {
+            return None;
+        }
         if let Some(packet) = packet.filter(|packet| packet.kind == PacketKind::OneRtt)
             && !packet.destination.is_empty()
             // Datagrams that get no answer anyway must not use up the budget of others.
@@ -234,6 +254,7 @@ impl Endpoint {
     fn may_reset(&mut self, arrived: Arrived) -> bool {
         let allowed = self
             .reset_limiter
+            .lock()
             .allow(arrived.path.peer.ip(), arrived.now);
         self.stats.replies_over_rate += u64::from(!allowed);
         allowed

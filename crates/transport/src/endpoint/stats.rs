@@ -1,5 +1,7 @@
 //! Counters of an endpoint.
 
+use std::ops::AddAssign;
+
 /// Counters since the endpoint was created, and its present state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EndpointStats {
@@ -69,8 +71,98 @@ pub struct EndpointStats {
     pub datagrams_foreign: u64,
     /// Datagrams that belonged to no connection and got no answer.
     pub datagrams_dropped: u64,
+    /// Datagrams that arrived at a shard that does not own their connection, and were handed on. An
+    /// endpoint with one shard has none.
+    pub strays_sent: u64,
+    /// Datagrams that another shard has handed on.
+    pub strays_received: u64,
+    /// Datagrams that were dropped because a shard had too many to take over (limit K220); included in
+    /// `strays_sent`.
+    pub strays_dropped: u64,
     /// Received datagrams that the operating system dropped because the receive buffer of a socket was
     /// full; `None` where it does not report them. The owner of the sockets fills this in: an endpoint
     /// without I/O reports `None`.
     pub receive_overflow: Option<u64>,
+}
+
+/// Adds the counters of another shard of the same endpoint. The memory budget is that of all.
+impl AddAssign for EndpointStats {
+    fn add_assign(&mut self, other: Self) {
+        // Each field by name, so that a new one is not forgotten.
+        let Self {
+            connections,
+            half_open,
+            waiting,
+            accepted,
+            connected,
+            refused,
+            ignored,
+            ignored_for_room,
+            refused_for_share,
+            refused_for_rate,
+            refused_while_busy,
+            datagrams_blocked,
+            datagrams_over_share,
+            closed_for_block,
+            retries_sent,
+            version_negotiations_sent,
+            resets_sent,
+            packets_too_big,
+            packets_too_big_ignored,
+            memory_used,
+            memory_budget,
+            closed_for_memory,
+            refused_for_memory,
+            replies_over_rate,
+            replies_over_room,
+            faults,
+            receive_pauses,
+            connection_ids_failed,
+            datagrams_foreign,
+            datagrams_dropped,
+            strays_sent,
+            strays_received,
+            strays_dropped,
+            receive_overflow,
+        } = other;
+        self.connections += connections;
+        self.half_open += half_open;
+        self.waiting += waiting;
+        self.accepted += accepted;
+        self.connected += connected;
+        self.refused += refused;
+        self.ignored += ignored;
+        self.ignored_for_room += ignored_for_room;
+        self.refused_for_share += refused_for_share;
+        self.refused_for_rate += refused_for_rate;
+        self.refused_while_busy += refused_while_busy;
+        self.datagrams_blocked += datagrams_blocked;
+        self.datagrams_over_share += datagrams_over_share;
+        self.closed_for_block += closed_for_block;
+        self.retries_sent += retries_sent;
+        self.version_negotiations_sent += version_negotiations_sent;
+        self.resets_sent += resets_sent;
+        self.packets_too_big += packets_too_big;
+        self.packets_too_big_ignored += packets_too_big_ignored;
+        self.memory_used += memory_used;
+        self.closed_for_memory += closed_for_memory;
+        self.refused_for_memory += refused_for_memory;
+        self.replies_over_rate += replies_over_rate;
+        self.replies_over_room += replies_over_room;
+        self.faults += faults;
+        self.receive_pauses += receive_pauses;
+        self.connection_ids_failed += connection_ids_failed;
+        self.datagrams_foreign += datagrams_foreign;
+        self.datagrams_dropped += datagrams_dropped;
+        self.strays_sent += strays_sent;
+        self.strays_received += strays_received;
+        self.strays_dropped += strays_dropped;
+        self.memory_budget = self.memory_budget.max(memory_budget);
+        self.receive_overflow = sum(self.receive_overflow, receive_overflow);
+    }
+}
+
+/// Adds two counters, if both are known.
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    Some(one? + other?)
 }

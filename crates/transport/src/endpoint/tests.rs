@@ -21,6 +21,7 @@ mod memory;
 mod new_tokens;
 mod resets;
 mod retry;
+mod shards;
 mod sources;
 mod storms;
 mod versions;
@@ -54,7 +55,7 @@ fn slow_replies(pair: &mut Pair) {
         per_prefix: 50,
         overall: 10_000,
     };
-    pair.server.endpoint.reply_limiter = ReplyLimiter::new(limits, [1; 16]);
+    *pair.server.endpoint.reply_limiter.lock() = ReplyLimiter::new(limits, [1; 16]);
 }
 
 /// Sends clients a Retry while so many handshakes are in progress.

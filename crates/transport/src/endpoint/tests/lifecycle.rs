@@ -381,7 +381,7 @@ fn drained_connection_is_kept_until_it_is_released() {
     let endpoint = &mut pair.server.endpoint;
     let stats = endpoint.stats();
     assert_eq!((stats.connections, stats.memory_used), (0, 0));
-    assert!(endpoint.routing.is_empty() && endpoint.is_idle());
+    assert!(endpoint.routing.len() == 0 && endpoint.is_idle());
     assert!(endpoint.timers.is_empty());
     assert!(endpoint.connection(handle).expect("kept").is_drained());
     assert_eq!(

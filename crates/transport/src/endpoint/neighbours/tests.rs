@@ -1,0 +1,117 @@
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicU32;
+use std::task::Wake;
+
+use courser_base::{Ecn, FourTuple, Time};
+
+use super::*;
+use crate::config::EndpointConfig;
+use crate::endpoint::ReceiveMeta;
+
+#[derive(Debug, Default)]
+struct Count(AtomicU32);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn places(count: usize) -> Vec<ShardPlace> {
+    ShardPlace::of_all(count).into_iter().flatten().collect()
+}
+
+/// Has the first of two shards receive a datagram for the second.
+fn receive(first: &mut Endpoint, len: usize) {
+    let mut bytes = vec![0; len];
+    bytes[..9].copy_from_slice(&[0x40, 9, 9, 9, 9, 9, 9, 9, 1]);
+    let meta = ReceiveMeta {
+        path: FourTuple::to(SocketAddr::from(([192, 0, 2, 1], 50_000))),
+        ecn: Ecn::NotEct,
+        segment_size: len,
+    };
+    first.handle_datagrams(Time::ZERO, &mut bytes, &meta);
+}
+
+fn endpoints() -> Vec<Endpoint> {
+    Endpoint::shards(EndpointConfig::from_seed([1; 32]), None, [2; 32], 2)
+}
+
+#[test]
+fn one_shard_has_no_neighbours() {
+    assert!(ShardPlace::of_all(1).iter().all(Option::is_none));
+    assert_eq!(places(3).len(), 3);
+}
+
+#[test]
+fn strays_wake_their_shard_once() {
+    let (places, mut endpoints) = (places(2), endpoints());
+    let count = Arc::new(Count::default());
+    let mut taken = VecDeque::new();
+    places[1].take(&count.clone().into(), &mut taken);
+    for _ in 0..3 {
+        receive(&mut endpoints[0], 100);
+        places[0].hand_on(&mut endpoints[0]);
+    }
+    assert_eq!(count.0.load(Ordering::Relaxed), 1);
+    assert!(places[1].has_strays() && !places[0].has_strays());
+    places[1].take(&count.clone().into(), &mut taken);
+    assert_eq!(taken.len(), 3);
+    assert!(!places[1].has_strays());
+    for stray in taken {
+        endpoints[1].handle_stray(Time::ZERO, stray);
+    }
+    let (one, two) = (endpoints[0].stats(), endpoints[1].stats());
+    assert_eq!(
+        (one.strays_sent, one.strays_dropped, two.strays_received),
+        (3, 0, 3)
+    );
+}
+
+#[test]
+fn a_shard_that_does_not_keep_up_loses_what_does_not_fit() {
+    for (len, room) in [(100, MAX_STRAYS), (16_384, MAX_STRAY_BYTES / 16_384)] {
+        let (places, mut endpoints) = (places(2), endpoints());
+        for _ in 0..room + 10 {
+            receive(&mut endpoints[0], len);
+            places[0].hand_on(&mut endpoints[0]);
+        }
+        let stats = endpoints[0].stats();
+        assert_eq!(stats.strays_sent, room as u64 + 10, "{len} bytes");
+        assert_eq!(stats.strays_dropped, 10, "{len} bytes");
+        let mut taken = VecDeque::new();
+        places[1].take(Waker::noop(), &mut taken);
+        assert_eq!(taken.len(), room);
+        receive(&mut endpoints[0], len);
+        places[0].hand_on(&mut endpoints[0]);
+        assert_eq!(
+            endpoints[0].stats().strays_dropped,
+            10,
+            "there is room again"
+        );
+    }
+}
+
+#[test]
+fn shards_are_over_together() {
+    let places = places(3);
+    let count = Arc::new(Count::default());
+    for place in &places {
+        place.take(&count.clone().into(), &mut VecDeque::new());
+    }
+    places[0].on_over();
+    places[2].on_over();
+    assert!(!places[0].are_all_over());
+    assert_eq!(count.0.load(Ordering::Relaxed), 0);
+    places[1].on_over();
+    assert!(places.iter().all(ShardPlace::are_all_over));
+    assert_eq!(count.0.load(Ordering::Relaxed), 3, "all are woken");
+}
+
+#[test]
+fn failure_of_one_is_known_to_all() {
+    let places = places(2);
+    assert!(!places[0].has_failed());
+    places[1].on_failed();
+    assert!(places[0].has_failed());
+}
