@@ -1,18 +1,15 @@
 //! Failures of TLS handshakes, with descriptions that name the client's offer.
 
-mod kind;
-mod offer;
-
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 
 use courser_tls::rustls::{self, AlertDescription};
+use courser_tls::{
+    HandshakeFailureKind, HandshakeOffer, alert_in_text, is_about_certificates, kind_of_alert,
+    kind_of_own_alert, kind_of_tls,
+};
 
-pub use self::kind::HandshakeFailureKind;
-pub use self::offer::{CertificateRequests, HandshakeOffer};
-
-use self::kind::{is_about_certificates, kind_of_alert, kind_of_own_alert, kind_of_tls};
 use crate::ConnectionError;
 
 /// The reason why a TLS handshake with a server failed.
@@ -97,7 +94,7 @@ impl HandshakeFailure {
                     close.code.alert().map(AlertDescription::from)
                 }
                 // HTTP/2 keeps the text only.
-                _ => kind::alert_in_text(&cause.to_string()),
+                _ => alert_in_text(&cause.to_string()),
             }
         })?;
         let kind = match alert {
@@ -110,7 +107,7 @@ impl HandshakeFailure {
         Some(Self {
             place: place.to_owned(),
             kind,
-            seen: seen_of_client_certificate(kind).to_owned(),
+            seen: kind.seen_of_client_certificate().to_owned(),
             detail: format!("TLS alert {alert:?}"),
         })
     }
@@ -122,45 +119,10 @@ impl HandshakeFailure {
         offer: &HandshakeOffer,
         detail: String,
     ) -> Self {
-        use HandshakeFailureKind as Kind;
-        let versions = offer.versions;
-        let seen = match kind {
-            Kind::CertificateExpired => "the certificate has expired".to_owned(),
-            Kind::CertificateNotValidYet => "the certificate is not valid yet".to_owned(),
-            Kind::CertificateForOtherName => format!("the certificate is not for {server_name}"),
-            Kind::CertificateUntrusted => "the certificate is not trusted".to_owned(),
-            Kind::CertificateOfAuthority => {
-                "the certificate is that of a certificate authority (CA:TRUE), not of a server"
-                    .to_owned()
-            }
-            Kind::CertificateUnusable => "the certificate cannot be used".to_owned(),
-            Kind::Version => format!("the server supports no version of TLS offered ({versions})"),
-            Kind::Parameters => format!(
-                "the server supports no cipher suite, key exchange group or signature scheme of \
-                 the offer: {versions} with ECDHE ({}) and AES-128-GCM, AES-256-GCM or \
-                 ChaCha20-Poly1305",
-                offer.groups
-            ),
-            Kind::Protocol => format!("the server does not speak {} (ALPN)", offer.protocols),
-            Kind::ServerName => format!("the server has no certificate for {server_name}"),
-            Kind::ClientCertificateRequired | Kind::ClientCertificateRefused => {
-                seen_of_client_certificate(kind).to_owned()
-            }
-            Kind::EchRejected => format!(
-                "the server rejected Encrypted Client Hello, and proved that it may ({versions} offered)"
-            ),
-            Kind::NotTls => "the server does not speak TLS on this port".to_owned(),
-            Kind::Closed => {
-                format!(
-                    "the server closed the connection during the handshake ({versions} offered)"
-                )
-            }
-            Kind::Other => format!("the TLS handshake failed ({versions} offered)"),
-        };
         Self {
             place: place.to_owned(),
             kind,
-            seen,
+            seen: kind.seen(server_name, offer),
             detail,
         }
     }
@@ -222,19 +184,10 @@ impl fmt::Display for HandshakeFailure {
             Kind::EchRejected => "get its present ECHConfigList, or connect without",
             Kind::NotTls => "use http:// if it serves plain HTTP",
             Kind::Closed => "check that it speaks TLS on this port",
-            Kind::CertificateUnusable | Kind::Other => "",
+            _ => "",
         };
         f.write_str(&self.with_remedy(remedy))
     }
 }
 
 impl StdError for HandshakeFailure {}
-
-fn seen_of_client_certificate(kind: HandshakeFailureKind) -> &'static str {
-    match kind {
-        HandshakeFailureKind::ClientCertificateRequired => {
-            "the server requires a client certificate, and none was sent"
-        }
-        _ => "the server refuses the client certificate",
-    }
-}

@@ -6,6 +6,7 @@
 //! and timers.
 
 mod builder;
+mod certificate_requests;
 mod clock;
 mod config;
 mod connecting;
@@ -51,8 +52,9 @@ pub use courser_crypto::{CipherSuite, HandshakeData};
 pub use courser_recovery::{Algorithm, SavedPath};
 pub use courser_telemetry as telemetry;
 pub use courser_tls::{
-    ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, KeyExchange,
-    MemoryReplayFilter, QueuedKeyLog, RawKeyVerifier, ReplayFilter, UnknownAlgorithm, rustls,
+    ClientAuthentication, Cryptography, EarlyDataOptions, Ech, EchRejection, HandshakeFailureKind,
+    HandshakeOffer, KeyExchange, MemoryReplayFilter, QueuedKeyLog, RawKeyVerifier, ReplayFilter,
+    UnknownAlgorithm, rustls,
 };
 pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ClosedStream, ConnectionError,
@@ -69,6 +71,7 @@ pub use courser_wire::{
 };
 
 pub use builder::EndpointBuilder;
+pub use certificate_requests::CertificateRequests;
 pub use config::{ClientConfig, ServerConfig};
 pub use connecting::Connecting;
 pub use connection::Connection;
@@ -78,9 +81,7 @@ pub use error::{
     BindError, ConfigError, ConnectError, ExportKeyingMaterialError, MigrateError, ReadError,
     ReadExactError, ReadToEndError, SendDatagramError, StoppedError, WriteError,
 };
-pub use handshake_failure::{
-    CertificateRequests, HandshakeFailure, HandshakeFailureKind, HandshakeOffer,
-};
+pub use handshake_failure::HandshakeFailure;
 pub use identity::Identity;
 pub use incoming::{Incoming, IncomingFuture, RetryError};
 pub use memory::default_memory_budget;

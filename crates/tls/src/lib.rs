@@ -21,6 +21,7 @@ mod deferred;
 mod early_data;
 mod ech;
 mod error;
+mod handshake_failure;
 mod key_log;
 mod parts;
 mod raw_key;
@@ -41,6 +42,10 @@ pub use cryptography::{Cryptography, KeyExchange, UnknownAlgorithm, provider};
 pub use early_data::{EarlyDataOptions, MemoryReplayFilter, ReplayFilter};
 pub use ech::{Ech, EchRejection};
 pub use error::TlsConfigError;
+pub use handshake_failure::{
+    HandshakeFailureKind, HandshakeOffer, alert_in_text, is_about_certificates, kind_of_alert,
+    kind_of_own_alert, kind_of_tls,
+};
 pub use key_log::QueuedKeyLog;
 pub use parts::{ClientParts, ServerParts};
 pub use raw_key::{RawKeyVerifier, raw_key};

@@ -1,10 +1,10 @@
-use courser_tls::rustls::pki_types::{ServerName, UnixTime};
-use courser_tls::rustls::{ClientConfig, OtherError, RootCertStore};
+use rustls::pki_types::{ServerName, UnixTime};
+use rustls::{ClientConfig, OtherError, RootCertStore};
 
 use super::*;
 
 fn offer() -> HandshakeOffer {
-    let provider = courser_tls::rustls::crypto::aws_lc_rs::default_provider();
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
     let config = ClientConfig::builder_with_provider(provider.into())
         .with_safe_default_protocol_versions()
         .expect("versions")

@@ -1,8 +1,8 @@
 //! Kinds of failed handshakes, and the errors that belong to them.
 
-use courser_tls::rustls::{self, AlertDescription, CertificateError, PeerIncompatible};
+use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 
-use super::HandshakeOffer;
+use super::offer::HandshakeOffer;
 
 /// Classifies failed handshakes by remedy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -43,8 +43,59 @@ pub enum HandshakeFailureKind {
     Other,
 }
 
+impl HandshakeFailureKind {
+    /// Describes the failure of a handshake with the server of this name.
+    pub fn seen(self, server_name: &str, offer: &HandshakeOffer) -> String {
+        use HandshakeFailureKind as Kind;
+        let versions = offer.versions();
+        match self {
+            Kind::CertificateExpired => "the certificate has expired".to_owned(),
+            Kind::CertificateNotValidYet => "the certificate is not valid yet".to_owned(),
+            Kind::CertificateForOtherName => format!("the certificate is not for {server_name}"),
+            Kind::CertificateUntrusted => "the certificate is not trusted".to_owned(),
+            Kind::CertificateOfAuthority => {
+                "the certificate is that of a certificate authority (CA:TRUE), not of a server"
+                    .to_owned()
+            }
+            Kind::CertificateUnusable => "the certificate cannot be used".to_owned(),
+            Kind::Version => format!("the server supports no version of TLS offered ({versions})"),
+            Kind::Parameters => format!(
+                "the server supports no cipher suite, key exchange group or signature scheme of \
+                 the offer: {versions} with ECDHE ({}) and AES-128-GCM, AES-256-GCM or \
+                 ChaCha20-Poly1305",
+                offer.groups()
+            ),
+            Kind::Protocol => format!("the server does not speak {} (ALPN)", offer.protocols()),
+            Kind::ServerName => format!("the server has no certificate for {server_name}"),
+            Kind::ClientCertificateRequired | Kind::ClientCertificateRefused => {
+                self.seen_of_client_certificate().to_owned()
+            }
+            Kind::EchRejected => format!(
+                "the server rejected Encrypted Client Hello, and proved that it may ({versions} offered)"
+            ),
+            Kind::NotTls => "the server does not speak TLS on this port".to_owned(),
+            Kind::Closed => {
+                format!(
+                    "the server closed the connection during the handshake ({versions} offered)"
+                )
+            }
+            Kind::Other => format!("the TLS handshake failed ({versions} offered)"),
+        }
+    }
+
+    /// Describes the failure if it is about the certificate of the client.
+    pub const fn seen_of_client_certificate(self) -> &'static str {
+        match self {
+            HandshakeFailureKind::ClientCertificateRequired => {
+                "the server requires a client certificate, and none was sent"
+            }
+            _ => "the server refuses the client certificate",
+        }
+    }
+}
+
 /// Classifies errors of rustls.
-pub(super) fn kind_of_tls(error: &rustls::Error, offer: &HandshakeOffer) -> HandshakeFailureKind {
+pub fn kind_of_tls(error: &rustls::Error, offer: &HandshakeOffer) -> HandshakeFailureKind {
     use HandshakeFailureKind as Kind;
     match error {
         rustls::Error::AlertReceived(alert) => kind_of_alert(*alert, offer),
@@ -71,10 +122,7 @@ pub(super) fn kind_of_tls(error: &rustls::Error, offer: &HandshakeOffer) -> Hand
 }
 
 /// Classifies alerts of the server.
-pub(super) fn kind_of_alert(
-    alert: AlertDescription,
-    offer: &HandshakeOffer,
-) -> HandshakeFailureKind {
+pub fn kind_of_alert(alert: AlertDescription, offer: &HandshakeOffer) -> HandshakeFailureKind {
     use AlertDescription as Alert;
     use HandshakeFailureKind as Kind;
     match alert {
@@ -96,7 +144,8 @@ pub(super) fn kind_of_alert(
     }
 }
 
-pub(super) const fn is_about_certificates(alert: AlertDescription) -> bool {
+/// Returns true for alerts about the certificate of the peer that receives them.
+pub const fn is_about_certificates(alert: AlertDescription) -> bool {
     use AlertDescription as Alert;
     matches!(
         alert,
@@ -112,7 +161,7 @@ pub(super) const fn is_about_certificates(alert: AlertDescription) -> bool {
 
 /// Returns the alert about a certificate in the text of an error of rustls, which libraries have turned
 /// into an error of their own.
-pub(super) fn alert_in_text(text: &str) -> Option<AlertDescription> {
+pub fn alert_in_text(text: &str) -> Option<AlertDescription> {
     use AlertDescription as Alert;
     let alerts = [
         Alert::CertificateRequired,
@@ -153,7 +202,7 @@ const OF_AUTHORITY: &str = "CaUsedAsEndEntity";
 
 /// Classifies the reasons why this end abandoned the handshake over QUIC, where the error is known
 /// only by its alert and its text.
-pub(super) fn kind_of_own_alert(alert: AlertDescription, reason: &str) -> HandshakeFailureKind {
+pub fn kind_of_own_alert(alert: AlertDescription, reason: &str) -> HandshakeFailureKind {
     use AlertDescription as Alert;
     use HandshakeFailureKind as Kind;
     let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
