@@ -10,6 +10,7 @@ use crate::endpoint::Endpoint;
 use crate::error::BindError;
 use crate::memory::default_memory_budget;
 use crate::runtime::{Current, Socket, UdpSocket};
+use crate::shards::{self, Sockets};
 
 impl Endpoint {
     /// An endpoint that accepts connections on `addr`. `[::]` takes IPv4 too.
@@ -60,6 +61,7 @@ impl Endpoint {
 pub struct EndpointBuilder {
     config: Option<EndpointConfig>,
     server: Option<ServerConfig>,
+    shards: Option<usize>,
 }
 
 impl EndpointBuilder {
@@ -78,13 +80,36 @@ impl EndpointBuilder {
         self
     }
 
+    /// Distributes the connections over `count` shards, 1 to 256, so that an endpoint can use as many cores.
+    /// By default there is one.
+    ///
+    /// Each shard has a socket, a lock and a task of its own; the sockets share one address. The system leads
+    /// each datagram to the shard of its connection, wherever it comes from: a byte of the connection ID
+    /// names the shard ([`ConnectionIdGenerator::shard_offset`](crate::ConnectionIdGenerator::shard_offset)),
+    /// and addresses decide for new clients. What arrives at another shard all the same is handed on.
+    /// Limits, keys and budgets hold for all shards together, and calls of [`Endpoint`] act on all. A
+    /// connection stays in its shard.
+    ///
+    /// Several shards need a runtime with several threads, and tasks for connections
+    /// (`tokio::spawn`), to be of use. On one core each further shard costs a little CPU.
+    ///
+    /// Shards need Linux, tokio and [`EndpointBuilder::bind`]. Otherwise there is one, and a warning in
+    /// [`Endpoint::capabilities`]; [`Endpoint::shard_count`] tells the number. No privilege is needed.
+    pub fn shards(mut self, count: usize) -> Self {
+        self.shards = Some(count);
+        self
+    }
+
     /// Binds a socket of the current runtime. `[::]` takes IPv4 too; port 0 lets the system choose.
     ///
     /// # Errors
     /// When the address cannot be bound, the configuration does not work, or there is no runtime.
     #[track_caller]
     pub fn bind(self, addr: SocketAddr) -> Result<Endpoint, BindError> {
-        self.start(|runtime| runtime.bind(addr))
+        self.start(|runtime, count, config| {
+            let rule = (count > 1).then(|| shards::rule_of(config)).flatten();
+            Sockets::bind(runtime, addr, count, rule)
+        })
     }
 
     /// Adopts a bound socket of the operating system.
@@ -94,7 +119,10 @@ impl EndpointBuilder {
     /// sockets.
     #[track_caller]
     pub fn socket(self, socket: std::net::UdpSocket) -> Result<Endpoint, BindError> {
-        self.start(|runtime| runtime.adopt(socket))
+        self.start(|runtime, count, _| {
+            let socket = runtime.adopt(socket)?;
+            Ok(Sockets::one(socket, count, "a socket was given"))
+        })
     }
 
     /// Sends and receives through `transport` instead of a socket. [`UdpSocket`] states what is
@@ -108,21 +136,25 @@ impl EndpointBuilder {
     /// When the configuration does not work, or there is no runtime.
     #[track_caller]
     pub fn transport(self, transport: impl UdpSocket) -> Result<Endpoint, BindError> {
-        self.start(|_| Ok(Socket::of_runtime(Box::new(transport))))
+        self.start(|_, count, _| {
+            let socket = Socket::of_runtime(Box::new(transport));
+            Ok(Sockets::one(socket, count, "a transport was given"))
+        })
     }
 
     #[track_caller]
     fn start(
         self,
-        socket: impl FnOnce(&Current) -> io::Result<Socket>,
+        sockets: impl FnOnce(&Current, usize, &EndpointConfig) -> io::Result<Sockets>,
     ) -> Result<Endpoint, BindError> {
-        let runtime = Current::require()?;
-        let socket = socket(&runtime)?;
+        let (runtime, count) = (Current::require()?, self.shards.unwrap_or(1));
+        shards::check(count)?;
         let config = match self.config {
             Some(config) => config,
             None => random_config(&runtime, self.server.as_ref())?,
         };
-        Endpoint::start(&runtime, config, self.server, socket)
+        let sockets = sockets(&runtime, count, &config)?;
+        Endpoint::start(&runtime, config, self.server, sockets)
     }
 }
 

@@ -3,6 +3,7 @@
 //! A turn: take what has arrived, wake the tasks it is for, let them run if they are several, then
 //! send what they wrote together with the acknowledgements.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
-use courser_transport::{PacketTooBig, ReceiveMeta, SocketId};
+use courser_transport::{PacketTooBig, ReceiveMeta, ShardPlace, SocketId, Stray};
 use courser_udp::{RECEIVE_BUFFER_LEN, Received};
 
 use crate::pause::Pause;
@@ -37,6 +38,10 @@ pub(crate) struct Driver {
     /// The socket may have more than one turn takes.
     has_more: bool,
     pause: Pause,
+    /// Datagrams that other shards have handed on; kept for its memory.
+    strays: VecDeque<Stray>,
+    /// The endpoint has no handles, and the shard no connections.
+    is_over: bool,
     /// When connections are looked at that cannot send, while a batch waits for its socket.
     upkeep: Option<Time>,
 }
@@ -99,12 +104,15 @@ impl Driver {
             spare: Vec::new(),
             has_more: false,
             pause: Pause::default(),
+            strays: VecDeque::new(),
+            is_over: false,
             upkeep: None,
         }
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         if self.stage == Stage::Receive {
+            self.take_strays(cx)?;
             self.receive(cx)?;
             self.hear_routers();
             if self.begin_turn(cx) {
@@ -122,6 +130,26 @@ impl Driver {
             self.has_more |= !is_paused && is_readable;
         }
         self.end_turn(cx)
+    }
+
+    /// Hands what other shards have received to the endpoint.
+    fn take_strays(&mut self, cx: &Context<'_>) -> io::Result<()> {
+        let Some(place) = &self.shard.place else {
+            return Ok(());
+        };
+        if place.has_failed() {
+            return Err(io::Error::other("another shard has failed"));
+        }
+        place.take(cx.waker(), &mut self.strays);
+        if self.strays.is_empty() {
+            return Ok(());
+        }
+        let now = self.shard.now();
+        let mut locked = self.shard.lock();
+        for stray in self.strays.drain(..) {
+            locked.endpoint.handle_stray(now, stray);
+        }
+        Ok(())
     }
 
     /// Hands what has arrived to the endpoint, from the socket in use first.
@@ -214,6 +242,9 @@ impl Driver {
         locked
             .endpoint
             .handle_datagrams_at(now, socket, &mut self.buffer[..received.len], &meta);
+        if let Some(place) = &self.shard.place {
+            place.hand_on(&mut locked.endpoint);
+        }
         if locked.endpoint.take_crowded() {
             Taken::Crowded
         } else if locked.endpoint.arrivals() > arrivals || locked.endpoint.has_incoming() {
@@ -256,7 +287,7 @@ impl Driver {
         locked.outbox.timing.close_turn();
         self.transmit(&mut locked, now, cx)?;
         self.look_after_blocked(&mut locked, now);
-        if locked.is_abandoned && locked.endpoint.connections() == 0 || locked.stopped.is_some() {
+        if self.is_at_end(&locked) {
             return Ok(Poll::Ready(()));
         }
         self.set_alarm(&mut locked, now, cx);
@@ -271,6 +302,8 @@ impl Driver {
         }
         let has_more =
             std::mem::take(&mut self.has_more) || locked.has_more() || locked.is_accepting_held();
+        // Those that came since this turn began woke this task while it was awake.
+        let has_more = has_more || shard.place.as_ref().is_some_and(ShardPlace::has_strays);
         let tls_tasks = locked.take_tls_tasks();
         locked.release(&mut self.spare);
         shard.start(tls_tasks);
@@ -278,6 +311,22 @@ impl Driver {
             cx.waker().wake_by_ref();
         }
         Ok(Poll::Pending)
+    }
+
+    /// Returns true when nothing is left to do. The shards of an endpoint end together, because what arrives
+    /// at the socket of one may be for another.
+    fn is_at_end(&mut self, locked: &Locked<'_>) -> bool {
+        if locked.stopped.is_some() {
+            return true;
+        }
+        let is_over = locked.is_abandoned && locked.endpoint.connections() == 0;
+        let Some(place) = self.shard.place.as_ref().filter(|_| is_over) else {
+            return is_over;
+        };
+        if !std::mem::replace(&mut self.is_over, true) {
+            place.on_over();
+        }
+        place.are_all_over()
     }
 
     fn transmit(
@@ -355,6 +404,9 @@ impl Future for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
+        if let Some(place) = self.shard.place.as_ref().filter(|_| !self.is_over) {
+            place.on_failed();
+        }
         // If the runtime is gone, nothing can be sent to peers any more. Waiting tasks must still end.
         self.shard
             .lock()

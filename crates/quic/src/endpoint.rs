@@ -12,16 +12,17 @@ use courser_udp::{Capabilities, Counters};
 use crate::VarInt;
 use crate::config::{ClientConfig, ServerConfig};
 use crate::connecting::Connecting;
-use crate::driver::Driver;
 use crate::error::{BindError, ConfigError, ConnectError};
 use crate::handles::{ConnectionRef, EndpointRef};
 use crate::incoming::Incoming;
-use crate::runtime::{Current, Socket};
-use crate::shard::{Locked, Shard};
+use crate::runtime::Current;
+use crate::shard::Locked;
+use crate::shards::{Shards, Sockets, WaitAny};
 use crate::wait::Wait;
 use crate::wakers::List;
 
-/// One UDP socket with any number of connections on it, as client, server or both.
+/// One UDP socket with any number of connections on it, as client, server or both. With several
+/// [shards](crate::EndpointBuilder::shards) it has several sockets of one address.
 ///
 /// Cloning makes another handle. After the last one is gone no more clients are accepted, while
 /// connections continue until they end. A task on the runtime of the caller moves the datagrams: tokio,
@@ -45,7 +46,7 @@ impl Endpoint {
     ) -> Result<Self, BindError> {
         let runtime = Current::require()?;
         let socket = runtime.bind(addr)?;
-        Self::start(&runtime, config, server, socket)
+        Self::start(&runtime, config, server, Sockets::one(socket, 1, ""))
     }
 
     /// An endpoint with settings and a socket of the user's own.
@@ -61,7 +62,7 @@ impl Endpoint {
     ) -> Result<Self, BindError> {
         let runtime = Current::require()?;
         let socket = runtime.adopt(socket)?;
-        Self::start(&runtime, config, server, socket)
+        Self::start(&runtime, config, server, Sockets::one(socket, 1, ""))
     }
 
     #[track_caller]
@@ -69,16 +70,15 @@ impl Endpoint {
         runtime: &Current,
         config: EndpointConfig,
         server: Option<ServerConfig>,
-        socket: Socket,
+        sockets: Sockets,
     ) -> Result<Self, BindError> {
         config.validate().map_err(ConfigError::from)?;
         let server = server.map(ServerConfig::build).transpose()?;
-        let seed = runtime.random_seed()?;
-        let endpoint = courser_transport::Endpoint::new(config, server, seed);
-        let shard = Arc::new(Shard::new(socket, endpoint, runtime.clone()));
-        runtime.spawn(Driver::new(shard.clone()));
+        let (seed, count) = (runtime.random_seed()?, sockets.each.len());
+        let endpoints = courser_transport::Endpoint::shards(config, server, seed, count);
+        let shards = Shards::start(runtime, sockets, endpoints);
         Ok(Self {
-            inner: Arc::new(EndpointRef { shard }),
+            inner: Arc::new(EndpointRef { shards }),
             default_client: None,
         })
     }
@@ -96,7 +96,8 @@ impl Endpoint {
     /// When the configuration does not work; nothing changes then.
     pub fn set_server_config(&self, config: Option<ServerConfig>) -> Result<(), ConfigError> {
         let config = config.map(ServerConfig::build).transpose()?;
-        self.lock().endpoint.set_server_config(config);
+        let shards = self.shards();
+        shards.each(|locked| locked.endpoint.set_server_config(config.clone()));
         Ok(())
     }
 
@@ -111,7 +112,8 @@ impl Endpoint {
     /// [`Endpoint::capabilities`] goes on to tell what the socket could do;
     /// [`Endpoint::socket_counters`] how many datagrams left in how many calls.
     pub fn set_segmentation_offload(&self, enabled: bool) {
-        self.lock().outbox.set_segmentation_offload(enabled);
+        let shards = self.shards();
+        shards.each(|locked| locked.outbox.set_segmentation_offload(enabled));
     }
 
     /// Sets whose datagrams are looked at. Those of blocked addresses are dropped before anything else
@@ -121,18 +123,22 @@ impl Endpoint {
     /// blocks no address. [`EndpointStats::datagrams_blocked`] counts what is dropped.
     pub fn set_address_filter(&self, filter: impl Into<Arc<AddressFilter>>) {
         let filter = filter.into();
-        self.lock()
-            .change(|state, now| state.endpoint.set_address_filter(now, filter));
+        self.shards().each(|locked| {
+            let filter = filter.clone();
+            locked.change(|state, now| state.endpoint.set_address_filter(now, filter));
+        });
     }
 
     /// Refuses new clients with CONNECTION_REFUSED, those included that wait to be accepted, or
     /// ceases to. Connections and handshakes in progress go on.
     pub fn set_busy(&self, is_busy: bool) {
-        self.lock().change(|state, now| {
-            state.endpoint.set_busy(is_busy);
-            if is_busy {
-                state.refuse_all(now);
-            }
+        self.shards().each(|locked| {
+            locked.change(|state, now| {
+                state.endpoint.set_busy(is_busy);
+                if is_busy {
+                    state.refuse_all(now);
+                }
+            });
         });
     }
 
@@ -172,7 +178,7 @@ impl Endpoint {
         addr: SocketAddr,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        let shard = &self.inner.shard;
+        let shard = self.shards().next();
         let local = shard
             .socket()
             .local_addr()
@@ -222,8 +228,12 @@ impl Endpoint {
                 None => Poll::Pending,
             }
         };
-        let incoming = Wait::new(&self.inner.shard, List::Incoming, accept).await?;
-        Some(Incoming::new(incoming, self.inner.clone()))
+        let shards = self.shards();
+        let (shard, incoming) = match shards.all() {
+            [only] => (only, Wait::new(only, List::Incoming, accept).await),
+            _ => WaitAny::new(shards, List::Incoming, accept).await,
+        };
+        Some(Incoming::new(incoming?, shard.clone(), self.inner.clone()))
     }
 
     /// Closes all connections with this code and reason, and refuses later ones.
@@ -231,7 +241,7 @@ impl Endpoint {
     /// See [`Connection::close`](crate::Connection::close) for what peers may lose, and
     /// [`Endpoint::wait_idle`] for how to leave in peace.
     pub fn close(&self, code: VarInt, reason: &[u8]) {
-        self.lock().close_all(code, reason);
+        self.shards().each(|locked| locked.close_all(code, reason));
     }
 
     /// Waits until all connections are over and their peers have been informed, or have had time to
@@ -248,7 +258,16 @@ impl Endpoint {
             true => Poll::Ready(()),
             false => Poll::Pending,
         };
-        Wait::new(&self.inner.shard, List::Idle, check).await;
+        loop {
+            for shard in self.shards().all() {
+                Wait::new(shard, List::Idle, check).await;
+            }
+            // One may have got a connection while the next ones were waited for.
+            let all = |one: &mut bool, other| *one &= other;
+            if self.shards().sum(|locked| locked.is_idle(), all) {
+                return;
+            }
+        }
     }
 
     /// The address we are bound to, with the port that the system chose. That of the last socket,
@@ -257,33 +276,44 @@ impl Endpoint {
     /// # Errors
     /// Returns the error of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.shard.socket().local_addr()
+        self.shards().first().socket().local_addr()
     }
 
     /// Connections that the endpoint knows, those included that are closing.
     pub fn open_connections(&self) -> usize {
-        self.lock().endpoint.connections()
+        let count = |locked: &Locked<'_>| locked.endpoint.connections();
+        self.shards().sum(count, |sum, more| *sum += more)
+    }
+
+    /// Returns the number of shards: that which was requested with
+    /// [`EndpointBuilder::shards`](crate::EndpointBuilder::shards), or 1 where there cannot be several.
+    pub fn shard_count(&self) -> usize {
+        self.shards().all().len()
+    }
+
+    /// Returns the counters of each shard. Those of [`Endpoint::stats`] are their sums.
+    pub fn shard_stats(&self) -> Vec<EndpointStats> {
+        let each = self.shards().all().iter();
+        each.map(|shard| stats_of(&shard.lock())).collect()
     }
 
     /// Has `bytes`, which the application holds for its clients, count for the memory budget.
     pub(crate) fn share_memory(&self, bytes: Arc<std::sync::atomic::AtomicU64>) {
-        self.lock().endpoint.share_memory(bytes);
+        let shards = self.shards();
+        shards.each(|locked| locked.endpoint.share_memory(bytes.clone()));
     }
 
     /// Counters of the endpoint. Costs a system call for each socket, see
     /// [`Endpoint::receive_overflow`].
     pub fn stats(&self) -> EndpointStats {
-        let locked = self.lock();
-        EndpointStats {
-            receive_overflow: locked.outbox.sockets.receive_overflow(),
-            ..locked.endpoint.stats()
-        }
+        self.shards().sum(stats_of, |sum, more| *sum += more)
     }
 
     /// Counters of the socket, and of those that it has replaced: how many datagrams went in how many
     /// calls.
     pub fn socket_counters(&self) -> Counters {
-        self.lock().outbox.sockets.counters()
+        let counters = |locked: &Locked<'_>| locked.outbox.sockets.counters();
+        self.shards().sum(counters, |sum, more| *sum += more)
     }
 
     /// Returns how many received datagrams the kernel has dropped because the socket's receive
@@ -295,16 +325,30 @@ impl Endpoint {
     /// a limit of the system (`net.core.rmem_max` on Linux), and otherwise the process needs more CPU
     /// time.
     pub fn receive_overflow(&self) -> Option<u64> {
-        self.lock().outbox.sockets.receive_overflow()
+        let overflow = |locked: &Locked<'_>| locked.outbox.sockets.receive_overflow();
+        let add = |sum: &mut Option<u64>, more| *sum = Option::zip(*sum, more).map(|(a, b)| a + b);
+        self.shards().sum(overflow, add)
     }
 
-    /// Returns the capabilities of the socket on this machine, with warnings about costly settings.
+    /// Returns the capabilities of the socket on this machine, with warnings about costly settings and about
+    /// shards that could not be had.
     pub fn capabilities(&self) -> Capabilities {
-        self.inner.shard.socket().capabilities()
+        let shards = self.shards();
+        let mut capabilities = shards.first().socket().capabilities();
+        let note = shards.note().map(str::to_owned);
+        capabilities.warnings.extend(note);
+        capabilities
     }
 
-    pub(crate) fn lock(&self) -> Locked<'_> {
-        self.inner.shard.lock()
+    pub(crate) fn shards(&self) -> &Shards {
+        &self.inner.shards
+    }
+}
+
+fn stats_of(locked: &Locked<'_>) -> EndpointStats {
+    EndpointStats {
+        receive_overflow: locked.outbox.sockets.receive_overflow(),
+        ..locked.endpoint.stats()
     }
 }
 

@@ -7,23 +7,26 @@ use courser_base::Side;
 use courser_transport::ConnectionHandle;
 
 use crate::shard::{Locked, Shard};
+use crate::shards::Shards;
 use crate::wait::Wait;
 use crate::wakers::{List, Topic};
 
 /// The state that all handles of one endpoint share.
 #[derive(Debug)]
 pub(crate) struct EndpointRef {
-    pub(crate) shard: Arc<Shard>,
+    pub(crate) shards: Shards,
 }
 
 impl Drop for EndpointRef {
     fn drop(&mut self) {
-        let mut locked = self.shard.lock();
-        locked.is_abandoned = true;
-        let now = self.shard.now();
-        locked.refuse_all(now);
-        locked.send_now();
-        locked.driver.call();
+        for shard in self.shards.all() {
+            let mut locked = shard.lock();
+            locked.is_abandoned = true;
+            let now = shard.now();
+            locked.refuse_all(now);
+            locked.send_now();
+            locked.driver.call();
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::config::ServerConfig;
 use crate::connecting::Connecting;
 use crate::connection::Connection;
 use crate::handles::{ConnectionRef, EndpointRef};
+use crate::shard::Shard;
 
 /// A client that wants to connect, before any handshake work.
 ///
@@ -21,14 +22,21 @@ use crate::handles::{ConnectionRef, EndpointRef};
 #[must_use = "the connection is refused when this is dropped"]
 pub struct Incoming {
     inner: Option<courser_transport::Incoming>,
-    endpoint: Arc<EndpointRef>,
+    shard: Arc<Shard>,
+    /// Kept alive: after its last handle an endpoint refuses clients.
+    _endpoint: Arc<EndpointRef>,
 }
 
 impl Incoming {
-    pub(crate) fn new(inner: courser_transport::Incoming, endpoint: Arc<EndpointRef>) -> Self {
+    pub(crate) fn new(
+        inner: courser_transport::Incoming,
+        shard: Arc<Shard>,
+        endpoint: Arc<EndpointRef>,
+    ) -> Self {
         Self {
             inner: Some(inner),
-            endpoint,
+            shard,
+            _endpoint: endpoint,
         }
     }
 
@@ -99,7 +107,7 @@ impl Incoming {
         config: Option<Arc<courser_transport::ServerConfig>>,
     ) -> Result<Connecting, ConnectionError> {
         let incoming = self.take();
-        let shard = &self.endpoint.shard;
+        let shard = &self.shard;
         let mut locked = shard.lock();
         if let Some(stopped) = &locked.stopped {
             return Err(stopped.clone());
@@ -129,7 +137,7 @@ impl Incoming {
     /// Returns an error that contains this value if the client has already proved its address.
     pub fn retry(mut self) -> Result<(), RetryError> {
         let incoming = self.take();
-        let shard = self.endpoint.shard.clone();
+        let shard = self.shard.clone();
         let mut locked = shard.lock();
         let result = locked.change(|state, now| {
             let result = state.endpoint.retry(now, incoming);
@@ -145,7 +153,7 @@ impl Incoming {
     /// Drops the connection without any answer to the client.
     pub fn ignore(mut self) {
         let incoming = self.take();
-        self.endpoint.shard.lock().endpoint.ignore(incoming);
+        self.shard.lock().endpoint.ignore(incoming);
     }
 
     /// Returns the client's address, which may be forged unless it [was
@@ -178,8 +186,7 @@ impl Incoming {
         let Some(incoming) = self.inner.take() else {
             return;
         };
-        let shard = &self.endpoint.shard;
-        shard
+        self.shard
             .lock()
             .change(|state, now| state.endpoint.refuse(now, incoming));
     }

@@ -34,6 +34,7 @@ pub mod runtime;
 mod send_stream;
 mod sending;
 mod shard;
+mod shards;
 mod slot;
 mod sockets;
 mod state;

@@ -1,6 +1,7 @@
 //! Clients that move: to another socket, another local address, or another network.
 //! RFC 9000 §9.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::Poll;
@@ -13,6 +14,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{BindError, MigrateError};
 use crate::runtime::{Current, Socket, UdpSocket};
 use crate::shard::Locked;
+use crate::shards::Sockets;
 use crate::state::State;
 use crate::wakers::Topic;
 
@@ -29,11 +31,12 @@ impl Endpoint {
     /// when no connection needs it; an endpoint has at most 4.
     ///
     /// # Errors
-    /// When the socket cannot be used, there is no runtime, or it is one with sockets of its own, for
-    /// which there is [`Endpoint::rebind_to`]. Nothing changes then.
+    /// When the socket cannot be used, there is no runtime, it is one with sockets of its own, or the
+    /// endpoint has several [shards](crate::EndpointBuilder::shards): then there is
+    /// [`Endpoint::rebind_to`]. Nothing changes then.
     pub fn rebind(&self, socket: std::net::UdpSocket) -> Result<(), BindError> {
         let socket = Current::require()?.adopt(socket)?;
-        self.replace_socket(socket)
+        self.replace_sockets(vec![socket])
     }
 
     /// Binds a socket to `addr` and moves to it, like [`Endpoint::rebind`]. Port 0 lets the system
@@ -42,32 +45,31 @@ impl Endpoint {
     /// # Errors
     /// When the address cannot be bound, or there is no runtime. Nothing changes then.
     pub fn rebind_to(&self, addr: SocketAddr) -> Result<(), BindError> {
-        let socket = Current::require()?.bind(addr)?;
-        self.replace_socket(socket)
+        let (shards, count) = (self.shards(), self.shard_count());
+        let sockets = Sockets::bind(&Current::require()?, addr, count, shards.rule())?;
+        self.replace_sockets(sockets.each)
     }
 
     /// Moves to a transport of the user's own, like [`Endpoint::rebind`]: from the network to a relay,
     /// or from one relay to another.
     ///
     /// # Errors
-    /// When the transport has no local address, or there is no runtime. Nothing changes then.
+    /// When the transport has no local address, there is no runtime, or the endpoint has several
+    /// [shards](crate::EndpointBuilder::shards). Nothing changes then.
     pub fn rebind_transport(&self, transport: impl UdpSocket) -> Result<(), BindError> {
         Current::require()?;
-        self.replace_socket(Socket::of_runtime(Box::new(transport)))
+        self.replace_sockets(vec![Socket::of_runtime(Box::new(transport))])
     }
 
-    fn replace_socket(&self, socket: Socket) -> Result<(), BindError> {
-        let (new, socket) = (socket.local_addr()?, Arc::new(socket));
-        let mut locked = self.lock();
-        let old = locked.outbox.sockets.newest().local_addr();
-        let is_same_ip = old.is_ok_and(|old| old.ip() == new.ip() && !new.ip().is_unspecified());
-        locked.change(|state, now| {
-            let id = state.outbox.add_socket(socket);
-            state.endpoint.set_socket(id);
-            state.move_clients(now, id, is_same_ip);
-        });
-        // It receives from the new socket too.
-        locked.driver.call();
+    /// Gives each shard its socket.
+    fn replace_sockets(&self, sockets: Vec<Socket>) -> Result<(), BindError> {
+        if sockets.len() != self.shard_count() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, NEEDS_MORE).into());
+        }
+        let new = sockets[0].local_addr()?;
+        for (shard, socket) in self.shards().all().iter().zip(sockets) {
+            replace_socket(&mut shard.lock(), new, socket);
+        }
         Ok(())
     }
 
@@ -77,11 +79,28 @@ impl Endpoint {
     /// Connections move at once, as with [`Endpoint::rebind`], but to the same socket. Those that
     /// cannot take a fresh connection ID send a PING, from which the server learns of the change.
     pub fn network_changed(&self) {
-        self.lock().change(|state, now| {
-            let id = state.outbox.sockets.newest_id();
-            state.move_clients(now, id, false);
+        self.shards().each(|locked| {
+            locked.change(|state, now| {
+                let id = state.outbox.sockets.newest_id();
+                state.move_clients(now, id, false);
+            });
         });
     }
+}
+
+const NEEDS_MORE: &str = "each shard of the endpoint needs a socket: use Endpoint::rebind_to";
+
+/// Moves a shard to a socket that is bound to `new`.
+fn replace_socket(locked: &mut Locked<'_>, new: SocketAddr, socket: Socket) {
+    let old = locked.outbox.sockets.newest().local_addr();
+    let is_same_ip = old.is_ok_and(|old| old.ip() == new.ip() && !new.ip().is_unspecified());
+    locked.change(|state, now| {
+        let id = state.outbox.add_socket(Arc::new(socket));
+        state.endpoint.set_socket(id);
+        state.move_clients(now, id, is_same_ip);
+    });
+    // It receives from the new socket too.
+    locked.driver.call();
 }
 
 impl Connection {

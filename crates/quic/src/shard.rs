@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use courser_base::Time;
-use courser_transport::{Endpoint, TransportConfig};
+use courser_transport::{ShardPlace, TransportConfig};
 
 use crate::clock::Clock;
 use crate::runtime::{Current, Socket};
@@ -22,16 +22,17 @@ use crate::wakers::{List, Ticket};
 pub(crate) struct Shard {
     pub(crate) runtime: Current,
     pub(crate) clock: Clock,
+    /// Its place among other shards of the same endpoint, if there are any.
+    pub(crate) place: Option<ShardPlace>,
     state: Mutex<State>,
 }
 
 impl Shard {
-    pub(crate) fn new(socket: Socket, endpoint: Endpoint, runtime: Current) -> Self {
-        let (socket, clock) = (Arc::new(socket), Clock::new(&runtime));
-        let state = State::new(endpoint, socket, clock.clone());
+    pub(crate) fn new(state: State, runtime: Current, place: Option<ShardPlace>) -> Self {
         Self {
+            clock: state.clock.clone(),
             runtime,
-            clock,
+            place,
             state: Mutex::new(state),
         }
     }

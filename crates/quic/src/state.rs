@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) driver: DriverState,
     /// TLS work that runs on other threads.
     pub(crate) tls_running: usize,
+    /// Maximum of these.
+    max_tls_running: usize,
     /// `Endpoint::close` was called.
     pub(crate) is_closed: bool,
     /// The last handle of the endpoint is gone.
@@ -61,7 +63,7 @@ pub(crate) struct DriverState {
 }
 
 /// Maximum of TLS tasks that run at a time on one endpoint (limit K91): a quarter of the threads
-/// that tokio has for blocking work. Further tasks wait in order.
+/// that tokio has for blocking work. Further tasks wait in order. Each shard has its part.
 const MAX_RUNNING: usize = 128;
 
 /// A call for the driver to run.
@@ -77,11 +79,12 @@ enum Call {
 }
 
 impl State {
-    pub(crate) fn new(endpoint: Endpoint, socket: Arc<Socket>, clock: Clock) -> Self {
+    /// Creates the state of one of so many shards.
+    pub(crate) fn new(endpoint: Endpoint, socket: Socket, clock: Clock, shards: usize) -> Self {
         Self {
             endpoint,
             slots: Vec::new(),
-            outbox: Outbox::new(socket),
+            outbox: Outbox::new(Arc::new(socket)),
             clock,
             connected: Vec::new(),
             accepting: Waiters::default(),
@@ -89,6 +92,7 @@ impl State {
             woken: Vec::new(),
             driver: DriverState::default(),
             tls_running: 0,
+            max_tls_running: MAX_RUNNING.div_ceil(shards),
             is_closed: false,
             is_abandoned: false,
             stopped: None,
@@ -203,7 +207,7 @@ impl State {
     /// Returns true when there is a TLS task, and room for it to run.
     #[inline]
     pub(crate) fn wants_tls(&self) -> bool {
-        self.endpoint.has_tls_tasks() && self.tls_running < MAX_RUNNING
+        self.endpoint.has_tls_tasks() && self.tls_running < self.max_tls_running
     }
 
     /// Returns true when something is due before the driver's alarm rings.

@@ -33,6 +33,8 @@ mod scale;
 mod segmentation_offload;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(target_os = "linux")]
+mod shards;
 mod slow_disk;
 #[cfg(feature = "server")]
 mod small_buffers;

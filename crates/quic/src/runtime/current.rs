@@ -9,6 +9,8 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use courser_udp::{SocketGroup, Steering};
+
 use super::door::{Runtime, Task, Work};
 use super::socket::Socket;
 use super::system;
@@ -134,6 +136,25 @@ impl Current {
             Self::Tokio => Socket::of_system(courser_udp::UdpSocket::bind(address)?),
             Self::Entered(runtime) => Ok(Socket::of_runtime(runtime.bind(address)?)),
         }
+    }
+
+    /// Binds several sockets to one address. Returns `None` if the runtime has sockets of its own.
+    pub(crate) fn bind_group(
+        &self,
+        address: SocketAddr,
+        count: usize,
+        rule: Option<Steering>,
+    ) -> io::Result<Option<SocketGroup>> {
+        let count = u16::try_from(count).map_err(|_| io::ErrorKind::InvalidInput)?;
+        match self {
+            Self::Tokio => SocketGroup::bind(address, count, rule).map(Some),
+            Self::Entered(_) => Ok(None),
+        }
+    }
+
+    /// Adopts a socket of a group.
+    pub(crate) fn adopt_udp(&self, socket: courser_udp::UdpSocket) -> io::Result<Socket> {
+        Socket::of_system(socket)
     }
 
     /// Adopts a socket of the system.
