@@ -137,6 +137,7 @@ where
         early_data: None,
         early_requests: TooEarly::unless_safe(),
         reset: None,
+        shards: 1,
         memory_budget: None,
         reply_limits: None,
         reset_limits: None,
@@ -169,6 +170,7 @@ pub struct Server {
     early_data: Option<EarlyDataOptions>,
     early_requests: TooEarly,
     reset: Option<ResetSecret>,
+    shards: usize,
     memory_budget: Option<u64>,
     reply_limits: Option<ReplyLimits>,
     reset_limits: Option<ReplyLimits>,
@@ -301,6 +303,18 @@ impl Server {
     /// decide by route. It has no effect without [`Server::early_data`].
     pub fn early_requests(mut self, policy: TooEarly) -> Self {
         self.early_requests = policy;
+        self
+    }
+
+    /// Distributes the QUIC connections of each address over `count` shards, 1 to 256, so that they can use
+    /// as many cores. By default there is one.
+    ///
+    /// Limits hold for all shards together. See
+    /// [`EndpointBuilder::shards`](courser_quic::EndpointBuilder::shards) for what shards need;
+    /// where they cannot be had there is one, and a warning in the capabilities of
+    /// [`ServerHandle::endpoints`].
+    pub fn shards(mut self, count: usize) -> Self {
+        self.shards = count;
         self
     }
 

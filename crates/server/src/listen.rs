@@ -24,11 +24,11 @@ impl Door {
     }
 }
 
-/// Opens the requested sockets: QUIC with this configuration, and TCP. With port 0 the system
+/// Opens the requested sockets: QUIC with this configuration and number of shards, and TCP. With port 0 the system
 /// chooses a port that is free for both.
 pub(super) fn open(
     address: SocketAddr,
-    quic: Option<&ServerConfig>,
+    quic: Option<&(ServerConfig, usize)>,
     with_tcp: bool,
 ) -> Result<Door, Error> {
     let mut tries = match (address.port(), quic, with_tcp) {
@@ -46,7 +46,7 @@ pub(super) fn open(
 
 fn open_once(
     address: SocketAddr,
-    quic: Option<&ServerConfig>,
+    quic: Option<&(ServerConfig, usize)>,
     with_tcp: bool,
 ) -> Result<Door, Error> {
     let mut door = Door {
@@ -54,8 +54,10 @@ fn open_once(
         quic: None,
         tcp: None,
     };
-    if let Some(config) = quic {
-        let endpoint = Endpoint::server(config.clone(), address)
+    if let Some((config, shards)) = quic {
+        let builder = Endpoint::builder().server(config.clone()).shards(*shards);
+        let endpoint = builder
+            .bind(address)
             .map_err(|error| Error::udp(address, error))?;
         let local = endpoint.local_addr();
         let local = local.map_err(|error| Error::udp(address, error.into()))?;

@@ -103,6 +103,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         None
     };
     let (memory, tcp) = (budget(server.memory_budget), tls.tcp()?);
+    let quic = quic.map(|config| (config, server.shards));
     let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
     let mut sources = certificates.sources;
     let events = server.events;
@@ -229,10 +230,10 @@ fn with_budgets(
     config
 }
 
-/// Opens the sockets of all addresses. With port 0, those with different IPs share one port.
+/// Opens the sockets of all addresses, for QUIC with this number of shards. With port 0, those with different IPs share one port.
 fn open_doors(
     addresses: Vec<SocketAddr>,
-    quic: Option<&ServerConfig>,
+    quic: Option<&(ServerConfig, usize)>,
     reset: Option<&ResetSecret>,
     with_tcp: bool,
 ) -> Result<Vec<Door>, Error> {
@@ -242,7 +243,10 @@ fn open_doors(
         if let (0, Some(first), true) = (address.port(), doors.first(), is_new) {
             address.set_port(first.address.port());
         }
-        let quic = quic.map(|config| with_reset_key(config.clone(), reset, address));
+        let quic = quic.map(|(config, shards)| {
+            let config = with_reset_key(config.clone(), reset, address);
+            (config, *shards)
+        });
         doors.push(listen::open(address, quic.as_ref(), with_tcp)?);
     }
     Ok(doors)

@@ -295,6 +295,12 @@ impl Server {
             "Datagrams that match no connection",
             dropped,
         )?;
+        let strays = sum(|it| it.strays_sent);
+        let help = "Datagrams handed on to the shard of their connection";
+        out.counter("quic_datagrams_handed_on", help, strays)?;
+        let dropped = sum(|it| it.strays_dropped);
+        let help = "Datagrams dropped because a shard had too many to take over";
+        out.counter("quic_handed_on_dropped", help, dropped)?;
         Self::memory(out, stats)?;
         let sockets = || stats.listeners.iter().filter_map(|listener| listener.udp);
         let sum = |count: fn(courser::Counters) -> u64| sockets().map(count).sum::<u64>();

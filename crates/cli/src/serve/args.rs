@@ -72,6 +72,13 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) certificate: CertificateArguments,
 
+    /// Number of sockets and tasks for the QUIC connections of each address, 1 to 256
+    ///
+    /// As many cores can receive and send. Limits hold for all together. Where sockets cannot share an
+    /// address there is one.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = shards())]
+    pub(crate) shards: u16,
+
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
 
@@ -244,6 +251,11 @@ pub(crate) struct Arguments {
     /// Print events as JSON, one object per line
     #[arg(long, help_heading = "Logging and monitoring")]
     pub(crate) json: bool,
+}
+
+/// Reads a number of shards.
+fn shards() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..=256)
 }
 
 /// Limits on what clients may open, together and from one address.

@@ -188,6 +188,7 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
         .client_authentication(clients?)
         .cryptography(algorithms?)
         .transport(transport(arguments)?)
+        .shards(usize::from(arguments.shards))
         .limits(limits(arguments))
         .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))
         .reset_limits(shared(arguments.limits.reset_rate, RESET_SHARES))

@@ -215,3 +215,43 @@ async fn signal_future_drains() {
     let drained = within(running.task).await.expect("no panic");
     assert_eq!(drained.connections, 0);
 }
+
+/// Requests in all shards finish, later clients are refused by all, and what each has counted is summed.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_shards_drain() {
+    let (running, go_on) = start(|server| server.shards(4));
+    let mut clients = Vec::new();
+    for _ in 0..16 {
+        clients.push(begun(&running, Protocol::Http3).await);
+    }
+    let handle = running.handle.clone();
+    let endpoint = handle.endpoints().pop().expect("one address");
+    let used = endpoint.shard_stats().into_iter();
+    let used = used.filter(|stats| stats.accepted > 0).count();
+    assert!(endpoint.shard_count() == 4 && used > 1, "{used} shards");
+    let stats = handle.stats().listeners[0].quic.expect("QUIC");
+    assert_eq!((stats.accepted, stats.connections), (16, 16));
+    handle.drain();
+    until(|| handle.stats().draining).await;
+    let late = || Client::connect(Protocol::Http3, handle.local_addr(), &running.identity);
+    // The task that accepts clients takes notice a moment later.
+    while within(late()).await.is_ok() {}
+    for _ in 0..8 {
+        assert!(within(late()).await.is_err(), "refused by each shard");
+    }
+    for (client, response) in clients {
+        let mut rest = std::pin::pin!(response.into_body().collect());
+        let rest = async {
+            loop {
+                tokio::select! {
+                    rest = &mut rest => break rest,
+                    () = tokio::task::yield_now() => go_on.notify_waiters(),
+                }
+            }
+        };
+        let rest = within(rest).await.expect("the rest");
+        assert_eq!(rest.to_bytes(), " end");
+        drop(client);
+    }
+}
