@@ -4,11 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 
 use courser_transport::EndpointConfig;
+use courser_udp::default_memory_budget;
 
 use crate::config::ServerConfig;
 use crate::endpoint::Endpoint;
 use crate::error::BindError;
-use crate::memory::default_memory_budget;
 use crate::runtime::{Current, Socket, UdpSocket};
 use crate::shards::{self, Sockets};
 

@@ -21,7 +21,6 @@ mod handshake_failure;
 pub mod hooks;
 mod identity;
 mod incoming;
-mod memory;
 mod migrate;
 mod offload;
 mod opening;
@@ -65,7 +64,7 @@ pub use courser_transport::{
     ReplyLimits, ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator,
     TokenStore, TransportConfig, TransportError, UdpStats,
 };
-pub use courser_udp::{Capabilities, Counters};
+pub use courser_udp::{Capabilities, Counters, default_memory_budget};
 pub use courser_wire::{
     ApplicationErrorCode, ConnectionId, DatagramProtocol, Direction, StreamId, TransportErrorCode,
     Version as QuicVersion,
@@ -85,7 +84,6 @@ pub use error::{
 pub use handshake_failure::HandshakeFailure;
 pub use identity::Identity;
 pub use incoming::{Incoming, IncomingFuture, RetryError};
-pub use memory::default_memory_budget;
 pub use receive_stream::RecvStream;
 pub use send_stream::SendStream;
 pub use var_int::{TooLarge, VarInt};

@@ -98,12 +98,12 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         let config = with_versions(config, server.quic_versions).transport_config(transport);
         let config = with_early_data(config, server.early_data, &server.http3);
         let (replies, resets) = (server.reply_limits, server.reset_limits);
-        Some(with_budgets(config, server.memory_budget, replies, resets).retry(server.retry))
+        let config = with_budgets(config, server.memory_budget, replies, resets);
+        Some((config.retry(server.retry), server.shards))
     } else {
         None
     };
     let (memory, tcp) = (budget(server.memory_budget), tls.tcp()?);
-    let quic = quic.map(|config| (config, server.shards));
     let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
     let mut sources = certificates.sources;
     let events = server.events;
@@ -143,13 +143,16 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
                 ready_delay: server.ready_delay,
                 deadline: server.deadline,
             },
-            watch: Box::pin(async move {
-                tokio::join!(watch, acme);
-            }),
+            watch: Box::pin(watch_and_renew(watch, acme)),
         },
         doors,
         handle,
     })
+}
+
+/// Watches certificates and renews them, until both are over.
+async fn watch_and_renew(watch: impl Future<Output = ()>, renew: impl Future<Output = ()>) {
+    tokio::join!(watch, renew);
 }
 
 /// Sets the versions of QUIC, if some are given.

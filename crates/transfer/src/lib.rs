@@ -4,6 +4,7 @@
 //!   [`Destination::open`] returns a [`Sink`].
 //! - [`has_rest`] checks that a response continues a download, and [`Backoff`] decides when a transfer is
 //!   tried again.
+//! - [`cookie_file`] reads and writes files of cookies.
 //! - [`expand_url`] makes the URLs of a pattern with braces and brackets.
 //! - [`steps`] divides the time of a transfer into steps that add up to it.
 //!
@@ -24,6 +25,7 @@
 //! its last part, hidden files and names with a meaning for the system are refused, and such a file is
 //! always a new one.
 
+pub mod cookie_file;
 mod destination;
 mod early_data;
 mod file_name;

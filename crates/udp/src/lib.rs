@@ -10,6 +10,7 @@
 //! - [`Transmit`] and [`Received`] are one outgoing and one received batch.
 //! - [`Capabilities`] lists the abilities of this machine, with advice for its administrator.
 //! - [`PacketTooBig`] is an ICMP message about a datagram that did not fit.
+//! - [`default_memory_budget`] is a share of this machine's memory for an endpoint.
 //! - [`classify`] classifies errors by the reaction they call for.
 //!
 //! This is the only crate with `unsafe`, and only in the modules named for a system call.
@@ -22,6 +23,7 @@ mod counters;
 mod error;
 mod group;
 mod icmp;
+mod memory;
 mod portable;
 mod socket;
 mod steering;
@@ -33,6 +35,7 @@ pub use counters::{Counters, Tally};
 pub use error::{ErrorClass, classify, is_too_large, is_transient};
 pub use group::{MAX_GROUP, SocketGroup};
 pub use icmp::{Refused, TooBigSender};
+pub use memory::default_memory_budget;
 pub use socket::UdpSocket;
 pub use steering::Steering;
 pub use too_big::{MAX_QUOTE, PacketTooBig};

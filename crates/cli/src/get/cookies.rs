@@ -4,14 +4,13 @@
 //! rules that browsers and curl have added to the RFC (draft-ietf-httpbis-rfc6265bis): cookies for all
 //! of `co.uk`, secure cookies over insecure connections, and too many cookies.
 
-mod file;
-
 use std::cmp::Reverse;
 use std::io;
 use std::sync::MutexGuard;
 
 use cookie_store::{CookieDomain, CookieStore, RawCookie, StoreAction};
 use courser_base::Mutex;
+use courser_transfer::cookie_file as file;
 use http::Uri;
 use http::header::{self, HeaderMap, HeaderValue};
 use url::{Host, Url};
