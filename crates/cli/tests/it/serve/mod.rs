@@ -18,6 +18,7 @@ mod remember_paths;
 mod restart;
 mod running;
 pub(crate) mod serving;
+mod shards;
 #[cfg(unix)]
 mod signals;
 mod target;
