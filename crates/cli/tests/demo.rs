@@ -22,10 +22,13 @@ fn shows_everything_in_plain_text() {
         "machine ",
         "setup ",
         "handshake ",
+        "early data ",
         "upload ",
         "download ",
         "requests ",
         "close ",
+        "moves ",
+        "datagrams ",
         "next ",
     ]
     .into_iter()
@@ -39,7 +42,8 @@ fn shows_everything_in_plain_text() {
         "a part is missing or out of order:\n{text}"
     );
     for word in [
-        "over TCP", "bit/s", "CPU s/GB", "GSO", "resumed", "p50", "p99", "1452", "X25519",
+        "over TCP", "bit/s", "CPU s/GB", "GSO", "resumed", "0-RTT", "stalls", "lost", "p50", "p99",
+        "1452", "X25519",
     ] {
         assert!(text.contains(word), "{word} in:\n{text}");
     }

@@ -15,7 +15,7 @@ use crate::remote::Remote;
 
 /// Short measurements over QUIC and over TLS on TCP against a server in this process.
 ///
-/// All of them together take less than ten seconds.
+/// All of them together take about ten seconds.
 pub struct Comparison<'a> {
     server: &'a Loopback,
     on_begin: &'a dyn Fn(&str),
@@ -30,6 +30,17 @@ pub struct Both {
     pub quic: Outcome,
     /// The figures over TLS on TCP.
     pub tcp: Outcome,
+}
+
+/// Measurements of handshakes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Handshakes {
+    /// Full handshakes.
+    pub full: Both,
+    /// Resumed handshakes over QUIC.
+    pub resumed: Outcome,
+    /// Requests in early data over QUIC.
+    pub early: Outcome,
 }
 
 impl<'a> Comparison<'a> {
@@ -51,30 +62,63 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Measures full handshakes over both protocols, and resumed ones over QUIC, which come second.
+    /// Measures full handshakes over both protocols, and over QUIC resumed ones, and requests in early
+    /// data (0-RTT) until their response.
     ///
     /// # Errors
     /// When a connection breaks.
-    pub async fn handshakes(&self) -> Result<(Both, Outcome), Failure> {
-        let plan = |resume| {
-            let parallel = 1;
-            timed(
-                Scenario::Handshake {
-                    parallel,
-                    resume,
-                    early_data: false,
-                },
-                HANDSHAKE_TIME,
-            )
+    pub async fn handshakes(&self) -> Result<Handshakes, Failure> {
+        let plan = |resume, early_data| {
+            let scenario = Scenario::Handshake {
+                parallel: 1,
+                resume,
+                early_data,
+            };
+            timed(scenario, HANDSHAKE_TIME)
         };
-        let quic = self
-            .run("handshakes", &self.server.quic, plan(false))
-            .await?;
-        let resumed = "handshakes, resumed";
-        let resumed = self.run(resumed, &self.server.quic, plan(true)).await?;
-        let tcp = "handshakes over TCP";
-        let tcp = self.run(tcp, &self.server.tcp, plan(false)).await?;
-        Ok((Both { quic, tcp }, resumed))
+        let (quic, tcp) = (&self.server.quic, &self.server.tcp);
+        let full = Both {
+            quic: self.run("handshakes", quic, plan(false, false)).await?,
+            tcp: self
+                .run("handshakes over TCP", tcp, plan(false, false))
+                .await?,
+        };
+        let resumed = self.run("handshakes, resumed", quic, plan(true, false));
+        let resumed = resumed.await?;
+        let early = self.run("early data", quic, plan(true, true)).await?;
+        Ok(Handshakes {
+            full,
+            resumed,
+            early,
+        })
+    }
+
+    /// Measures a download over QUIC whose client moves to another port again and again, as behind a NAT
+    /// that forgets it.
+    ///
+    /// # Errors
+    /// When a connection breaks.
+    pub async fn moves(&self) -> Result<Outcome, Failure> {
+        let remote = Remote {
+            rebind_every: Some(MOVE_EVERY),
+            ..self.server.quic.clone()
+        };
+        let plan = bulk(Direction::Download, Amount::Time(MOVES_TIME));
+        self.run("moves", &remote, plan).await
+    }
+
+    /// Measures datagrams at a constant rate in both directions.
+    ///
+    /// # Errors
+    /// When a connection breaks.
+    pub async fn datagrams(&self) -> Result<Outcome, Failure> {
+        let scenario = Scenario::Datagram {
+            direction: Direction::Both,
+            size: DATAGRAM,
+            rate: Some(DATAGRAM_RATE),
+        };
+        let plan = timed(scenario, DATAGRAM_TIME);
+        self.run("datagrams", &self.server.quic, plan).await
     }
 
     /// Returns a number of bytes that takes some tenths of a second over QUIC on this machine.
@@ -220,6 +264,13 @@ const ROUND_TIME: Duration = Duration::from_millis(400);
 const REQUEST_TIME: Duration = Duration::from_millis(800);
 const LATENCY_TIME: Duration = Duration::from_millis(400);
 const CLOSES: u64 = 100;
+const MOVES_TIME: Duration = Duration::from_millis(500);
+const MOVE_EVERY: Duration = Duration::from_millis(100);
+const DATAGRAM_TIME: Duration = Duration::from_millis(500);
+/// Bytes of a datagram that every path carries.
+const DATAGRAM: u16 = 1100;
+/// Bits of content per second in each direction.
+const DATAGRAM_RATE: u64 = 200_000_000;
 
 /// Transfers in each direction over each protocol.
 const ROUNDS: usize = 3;

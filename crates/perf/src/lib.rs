@@ -85,7 +85,7 @@ mod wire;
 pub use courser_measure::{Latency, MovesReport};
 
 pub use self::bench::{Outcome, Side};
-pub use self::comparison::{Both, Comparison};
+pub use self::comparison::{Both, Comparison, Handshakes};
 pub use self::counters::{ConnectionCounters, IoCounters};
 pub use self::datagram::{DatagramFlow, Datagrams};
 pub use self::event::{Event, Moved};

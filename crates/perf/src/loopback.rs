@@ -62,7 +62,7 @@ impl Loopback {
             identity,
             transport: transport(Algorithm::Cubic, Some(mtu)),
             versions: None,
-            early_data: false,
+            early_data: true,
             tcp: true,
             clock: CpuClock::Thread,
         };

@@ -1,7 +1,7 @@
 //! The measurements of the demonstration, one after the other.
 
 use courser_measure::sockets;
-use courser_perf::{Comparison, Direction, Loopback, Outcome};
+use courser_perf::{Comparison, DatagramFlow, Direction, Loopback, Outcome};
 
 use crate::error::Failure;
 use crate::output::{self, Progress};
@@ -32,6 +32,11 @@ impl Stages<'_> {
         let until_closed = format!("{} until both ends have closed", percentiles(&closes.quic));
         self.say("close", &until_closed);
         self.say("  over TCP", &percentiles(&closes.tcp));
+        if let Some(moves) = comparison.moves().await?.moves {
+            let text = format!("{moves} (a download from new ports, one every 100 ms)");
+            self.say("moves", &text);
+        }
+        self.datagrams(&comparison).await?;
         // Dropped datagrams explain low figures.
         let drops = comparison.kernel_drops();
         if let Some(warning) = sockets::describe_drops(drops, &self.server.capabilities) {
@@ -41,19 +46,29 @@ impl Stages<'_> {
     }
 
     async fn handshakes(&self, comparison: &Comparison<'_>) -> Result<(), Failure> {
-        let (full, resumed) = comparison.handshakes().await?;
+        let measured = comparison.handshakes().await?;
+        let (full, resumed, early) = (&measured.full, &measured.resumed, &measured.early);
         self.say(
             "handshake",
             &format!(
                 "full {}, resumed {} (medians of {} and {}; {})",
                 median(&full.quic),
-                median(&resumed),
+                median(resumed),
                 full.quic.count,
                 resumed.count,
                 describe_agreed(&full.quic.handshake.agreed),
             ),
         );
         self.say("  over TCP", &format!("full {}", median(&full.tcp)));
+        self.say(
+            "early data",
+            &format!(
+                "{} until the response to a request in 0-RTT ({} of {} were accepted)",
+                median(early),
+                early.early_accepted.unwrap_or(0),
+                early.count,
+            ),
+        );
         Ok(())
     }
 
@@ -97,6 +112,22 @@ impl Stages<'_> {
                 ),
             );
         }
+        Ok(())
+    }
+
+    async fn datagrams(&self, comparison: &Comparison<'_>) -> Result<(), Failure> {
+        let datagrams = comparison.datagrams().await?.datagrams.unwrap_or_default();
+        let flow = |flow: Option<DatagramFlow>| {
+            flow.map_or("?".to_owned(), |flow| {
+                format!(
+                    "{} of {} lost, {} reordered",
+                    flow.lost, flow.sent, flow.reordered
+                )
+            })
+        };
+        let (up, down) = (flow(datagrams.upload), flow(datagrams.download));
+        let text = format!("up {up}; down {down} (200 Mbit/s each way)");
+        self.say("datagrams", &text);
         Ok(())
     }
 

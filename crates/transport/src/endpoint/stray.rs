@@ -4,7 +4,7 @@ use super::incoming::Arrived;
 
 /// Datagrams for another shard of the same endpoint.
 ///
-/// Pass it to [`Endpoint::handle_stray`] of that shard.
+/// Pass it to [`Endpoint::handle_stray`](crate::Endpoint::handle_stray) of that shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stray {
     shard: u16,
