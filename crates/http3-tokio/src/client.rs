@@ -36,7 +36,7 @@ impl Client {
         // §5.1: a response may take longer than the idle timeout.
         connection.keep_alive_while_busy(true);
         let shared = Shared::new(connection, config);
-        driver::start(&shared);
+        driver::start(&shared, driver::SETTINGS_TIMEOUT);
         Self(Arc::new(Guard(shared)))
     }
 
@@ -59,7 +59,7 @@ impl Client {
         if shared.quic.early_data() != EarlyData::Rejected {
             shared.remember(remembered);
         }
-        driver::start(&shared);
+        driver::start(&shared, driver::SETTINGS_TIMEOUT);
         Self(Arc::new(Guard(shared)))
     }
 

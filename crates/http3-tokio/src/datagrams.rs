@@ -155,7 +155,7 @@ impl Datagrams {
     ///
     /// The first request of a connection may arrive before the settings of its client, which may be
     /// lost and retransmitted. A service that sends a datagram before it has received one should
-    /// call this first. A server waits for 10 s at most, then closes the connection of such a
+    /// call this first. A server waits for 30 s by default, then closes the connection of such a
     /// client; a client waits until the connection ends. Declares that the request uses datagrams.
     ///
     /// # Cancel safety

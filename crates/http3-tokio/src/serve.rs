@@ -12,6 +12,7 @@ use http::{Response, StatusCode};
 
 use super::answering::{Active, Answering};
 use super::body::Body;
+use super::driver::SETTINGS_TIMEOUT;
 use super::error::Error;
 use super::extension::Extension;
 use super::failure::Origin;
@@ -35,6 +36,7 @@ pub fn serve<S: HttpService<Body>>(connection: Connection, service: S) -> Serve<
         service,
         config: http3::Config::new(Side::Server),
         head_timeout: HEAD_TIMEOUT,
+        settings_timeout: SETTINGS_TIMEOUT,
         sends_interim: false,
         protocols: None,
         drain: None,
@@ -49,6 +51,7 @@ pub struct Serve<S> {
     service: S,
     config: http3::Config,
     head_timeout: Duration,
+    settings_timeout: Duration,
     sends_interim: bool,
     protocols: Option<Vec<Protocol>>,
     drain: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -66,6 +69,13 @@ impl<S> Serve<S> {
     /// requests are refused with `H3_REQUEST_REJECTED`. Default 10 seconds.
     pub fn head_timeout(mut self, limit: Duration) -> Self {
         self.head_timeout = limit;
+        self
+    }
+
+    /// Limits the time for the client's SETTINGS, which come first (RFC 9114 §6.2.1). A connection without
+    /// them is closed with `H3_MISSING_SETTINGS`. Default 30 seconds.
+    pub fn settings_timeout(mut self, limit: Duration) -> Self {
+        self.settings_timeout = limit;
         self
     }
 
@@ -115,7 +125,7 @@ impl<S: HttpService<Body>> IntoFuture for Serve<S> {
 async fn run<S: HttpService<Body>>(serve: Serve<S>) -> Result<(), Error> {
     let mut config = serve.config;
     config.extended_connect |= serve.protocols.is_some();
-    let server = ServerConnection::new(serve.connection, config);
+    let server = ServerConnection::begin(serve.connection, config, serve.settings_timeout);
     if let Some(begin) = serve.on_extension {
         begin(server.extension());
     }

@@ -1,6 +1,7 @@
 //! The server end of a connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use courser_http3::{self as http3, Code};
 use courser_quic::Connection;
@@ -23,8 +24,17 @@ pub struct ServerConnection(Arc<Guard>);
 impl ServerConnection {
     /// Starts HTTP/3 on an accepted connection.
     pub fn new(connection: Connection, config: http3::Config) -> Self {
+        Self::begin(connection, config, driver::SETTINGS_TIMEOUT)
+    }
+
+    /// Begins with a limit of the time for the client's SETTINGS.
+    pub(super) fn begin(
+        connection: Connection,
+        config: http3::Config,
+        settings_timeout: Duration,
+    ) -> Self {
         let shared = Shared::new(connection, config);
-        driver::start(&shared);
+        driver::start(&shared, settings_timeout);
         Self(Arc::new(Guard(shared)))
     }
 
