@@ -12,9 +12,9 @@ use crate::cid::ResetToken;
 
 /// Leads from datagrams to owners in this shard.
 ///
-/// What carries no number of a shard is also in a table of all shards: the first IDs of clients, reset
-/// tokens, the addresses of connections without IDs, and all IDs if they have no place for the number.
-/// Lookups in this shard do not touch that table.
+/// A table of all shards also has the keys that name no shard: the first IDs of clients, reset tokens,
+/// the addresses of connections without IDs, and all IDs if they have no place for the number. Lookups
+/// in this shard do not touch that table.
 #[derive(Debug)]
 pub(super) struct Routes {
     own: Routing<Owner>,
