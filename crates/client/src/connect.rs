@@ -1,5 +1,6 @@
 //! New connections to an origin: lookup, race, and keeping the winner.
 
+mod late;
 mod places;
 mod quic;
 mod socks;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use self::late::Attempted;
 use self::places::{At, Place};
 use super::core::Core;
 use super::error::{Error, ErrorKind};
@@ -110,9 +112,6 @@ struct Contest<'a> {
     quic_failures: usize,
     quic_attempts: usize,
 }
-
-/// The number of an attempt, and its result.
-type Attempted = (usize, Result<Established, Error>);
 
 impl<'a> Contest<'a> {
     fn new(core: &'a Arc<Core>, key: &'a Key, addresses: Vec<SocketAddr>) -> Self {
@@ -300,31 +299,14 @@ impl<'a> Contest<'a> {
             }
             Transport::Tcp => {
                 let quic = std::mem::take(&mut self.quic);
-                tokio::spawn(await_quic(self.core.clone(), self.key.clone(), local, quic));
+                tokio::spawn(late::await_quic(
+                    self.core.clone(),
+                    self.key.clone(),
+                    local,
+                    quic,
+                ));
             }
         }
-    }
-}
-
-/// Waits for QUIC after TCP has won, because QUIC may be only slightly later and can carry later
-/// requests. If it does not connect in time, the network or the server drops UDP.
-async fn await_quic(core: Arc<Core>, key: Key, local: IpAddr, mut attempts: JoinSet<Attempted>) {
-    let any = async {
-        while let Some(attempted) = attempts.join_next().await {
-            if let Ok((_, Ok(established))) = attempted {
-                return Some(established);
-            }
-        }
-        None
-    };
-    match tokio::time::timeout(PATIENCE, any).await {
-        Ok(Some(established)) => {
-            core.udp_memory().on_worked(local, &key.origin);
-            core.pool.share(&key, &established);
-        }
-        Ok(None) | Err(_) => core
-            .udp_memory()
-            .on_failed(Instant::now(), local, &key.origin),
     }
 }
 
@@ -356,7 +338,3 @@ const fn rank(kind: ErrorKind) -> u8 {
 fn far_away() -> Instant {
     Instant::now() + Duration::from_secs(3600)
 }
-
-/// Time to wait for QUIC in the background after TCP has won: two lost datagrams and their
-/// retransmissions, on a slow path.
-const PATIENCE: Duration = Duration::from_secs(3);

@@ -19,7 +19,13 @@ async fn attempt<T>(random: &mut Random, future: impl Future<Output = T>) -> Opt
                     tokio::task::yield_now().await;
                 }
             }
-            _ => tokio::time::sleep(Duration::from_micros(200)).await,
+            // Long enough for packets to come and go.
+            _ => {
+                let begun = std::time::Instant::now();
+                while begun.elapsed() < Duration::from_micros(200) {
+                    tokio::task::yield_now().await;
+                }
+            }
         }
     };
     tokio::select! {

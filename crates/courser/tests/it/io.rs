@@ -1,6 +1,8 @@
 //! Streams as tokio's readers and writers, and other features of streams.
 
 use crate::common::{Pair, pair, pair_with, pattern, until, within};
+use std::task::Poll;
+
 use bytes::Bytes;
 use courser::{
     Connection, ReadError, ReadExactError, ReadToEndError, RecvStream, SendStream, TransportConfig,
@@ -215,16 +217,13 @@ async fn code_of_a_stop_after_the_end_was_written_is_kept_too() {
 #[tokio::test]
 async fn writer_that_waits_learns_of_the_stop() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
-    let writer = crate::common::spawn(async move {
-        loop {
-            if let Err(error) = send.write_all(&[0; 100_000]).await {
-                break error;
-            }
-        }
-    });
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    // More than there is room for: the writer waits after the first poll.
+    let more = vec![0; 100_000_000];
+    let mut writing = std::pin::pin!(send.write_all(&more));
+    let waits = std::future::poll_fn(|cx| Poll::Ready(writing.as_mut().poll(cx).is_pending()));
+    assert!(waits.await);
     receive.stop(6u32.into()).expect("open");
-    let error = within(10, writer).await.expect("no panic");
+    let error = within(10, writing).await.expect_err("stopped");
     assert_eq!(error, WriteError::Stopped(6u32.into()));
     assert!(error.is_stopped());
 }

@@ -1,8 +1,8 @@
 //! TLS work on threads that may block: slow resolvers and verifiers delay no other connection.
 
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use courser::rustls::client::danger::{
@@ -17,6 +17,8 @@ use courser::rustls::{self, DigitallySignedStruct, SignatureScheme};
 use courser::{
     ClientConfig, Connection, ConnectionError, Endpoint, Identity, ServerConfig, runtime,
 };
+
+use tokio::sync::Semaphore;
 
 use crate::common::{self, loopback, until, within};
 use crate::slow_disk::{echo, round_trip};
@@ -128,40 +130,65 @@ impl ResolvesServerCert for Resolver {
     }
 }
 
-/// Measures round trips on a connection until `work` is done. Returns their median, and the result
-/// of `work`.
-async fn median_beside<T: Send + 'static>(
-    connection: &Connection,
-    work: impl Future<Output = T> + Send + 'static,
-) -> (Duration, T) {
-    let work = common::spawn(work);
-    let mut times = Vec::new();
-    while !work.is_finished() {
-        times.push(round_trip(connection).await);
-    }
-    times.sort();
-    let result = work.await.expect("no panic");
-    (times[times.len() / 2], result)
+/// Blocks threads until the test lets them go on.
+#[derive(Debug, Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+    waiting: AtomicUsize,
+    most_waiting: AtomicUsize,
 }
 
-/// Round trips are at least this fast while another handshake takes a second.
-const FAST: Duration = Duration::from_millis(50);
+impl Gate {
+    fn wait(&self) {
+        let waiting = self.waiting.fetch_add(1, SeqCst) + 1;
+        self.most_waiting.fetch_max(waiting, SeqCst);
+        let mut is_open = self.is_open.lock().expect("no panic");
+        while !*is_open {
+            is_open = self.opened.wait(is_open).expect("no panic");
+        }
+        drop(is_open);
+        self.waiting.fetch_sub(1, SeqCst);
+    }
+
+    fn open(&self) {
+        *self.is_open.lock().expect("no panic") = true;
+        self.opened.notify_all();
+    }
+
+    /// Waits until so many threads are blocked.
+    async fn holds(&self, threads: usize) {
+        until(|| self.waiting.load(SeqCst) == threads).await;
+    }
+}
+
+/// Makes round trips on a connection, which would never end if TLS work of another connection were in their way.
+async fn round_trips(connection: &Connection) {
+    for _ in 0..20 {
+        within(20, round_trip(connection)).await;
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn resolver_that_takes_a_second_delays_no_other_connection() {
-    let ends = Arc::new(Ends::new(|name| {
+async fn resolver_that_blocks_delays_no_other_connection() {
+    let gate = Arc::new(Gate::default());
+    let waits = gate.clone();
+    let ends = Arc::new(Ends::new(move |name| {
         if name == SLOW {
-            std::thread::sleep(Duration::from_secs(1));
+            waits.wait();
         }
     }));
     let connection = within(20, ends.connect("localhost")).await;
     let connection = connection.expect("a handshake");
-    let slow = {
+    let slow = common::spawn({
         let ends = ends.clone();
         async move { ends.connect(SLOW).await }
-    };
-    let (median, slow) = within(30, median_beside(&connection, slow)).await;
-    assert!(median < FAST, "{median:?}");
+    });
+    gate.holds(1).await;
+    round_trips(&connection).await;
+    assert!(!slow.is_finished());
+    gate.open();
+    let slow = within(20, slow).await.expect("no panic");
     let slow = slow.expect("a handshake");
     within(20, round_trip(&slow)).await;
     drop((connection, slow));
@@ -170,7 +197,12 @@ async fn resolver_that_takes_a_second_delays_no_other_connection() {
 
 /// Calls an async function, and accepts what it accepts.
 #[derive(Debug)]
-struct SlowVerifier(Arc<CryptoProvider>);
+struct SlowVerifier {
+    provider: Arc<CryptoProvider>,
+    is_entered: Arc<AtomicBool>,
+    /// Verification goes on when there is a permit.
+    permits: Arc<Semaphore>,
+}
 
 impl ServerCertVerifier for SlowVerifier {
     fn verify_server_cert(
@@ -181,8 +213,10 @@ impl ServerCertVerifier for SlowVerifier {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
+        self.is_entered.store(true, SeqCst);
         runtime::block_on(async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            let permit = self.permits.acquire().await;
+            assert!(permit.is_ok(), "nobody closes it");
             Ok(ServerCertVerified::assertion())
         })
     }
@@ -193,7 +227,7 @@ impl ServerCertVerifier for SlowVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
@@ -203,33 +237,49 @@ impl ServerCertVerifier for SlowVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
 
-fn slow_client() -> ClientConfig {
-    let verifier = SlowVerifier(Arc::new(aws_lc_rs::default_provider()));
-    let config = ClientConfig::with_verifier(Arc::new(verifier)).expect("TLS");
-    config.alpn(["test"])
+impl SlowVerifier {
+    fn new() -> Self {
+        Self {
+            provider: Arc::new(aws_lc_rs::default_provider()),
+            is_entered: Arc::default(),
+            permits: Arc::new(Semaphore::new(0)),
+        }
+    }
+
+    fn client(self) -> ClientConfig {
+        let config = ClientConfig::with_verifier(Arc::new(self)).expect("TLS");
+        config.alpn(["test"])
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn verifier_that_awaits_for_a_second_delays_no_other_connection() {
+async fn verifier_that_awaits_delays_no_other_connection() {
     let ends = Arc::new(Ends::new(|_| {}));
     let connection = within(20, ends.connect("localhost")).await;
     let connection = connection.expect("a handshake");
-    let slow = {
+    let verifier = SlowVerifier::new();
+    let (is_entered, permits) = (verifier.is_entered.clone(), verifier.permits.clone());
+    let slow = common::spawn({
         let ends = ends.clone();
-        let config = slow_client().offload_tls(true);
+        let config = verifier.client().offload_tls(true);
         async move { ends.connect_with(config, "localhost").await }
-    };
-    let (median, slow) = within(30, median_beside(&connection, slow)).await;
-    assert!(median < FAST, "{median:?}");
+    });
+    until(|| is_entered.load(SeqCst)).await;
+    round_trips(&connection).await;
+    assert!(!slow.is_finished());
+    permits.add_permits(1);
+    let slow = within(20, slow).await.expect("no panic");
     drop((connection, slow.expect("a handshake")));
     within(20, Arc::into_inner(ends).expect("the last").finish()).await;
 }
@@ -237,7 +287,11 @@ async fn verifier_that_awaits_for_a_second_delays_no_other_connection() {
 #[tokio::test]
 async fn blocking_on_a_future_under_the_lock_ends_the_connection_with_a_reason() {
     let ends = Ends::new(|_| {});
-    let result = within(20, ends.connect_with(slow_client(), "localhost")).await;
+    let result = within(
+        20,
+        ends.connect_with(SlowVerifier::new().client(), "localhost"),
+    )
+    .await;
     let error = result.expect_err("the verifier panics").to_string();
     assert!(error.contains("internal fault"), "{error}");
     let connection = within(20, ends.connect("localhost")).await;
@@ -248,29 +302,32 @@ async fn blocking_on_a_future_under_the_lock_ends_the_connection_with_a_reason()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_handshakes_at_once_succeed_and_128_run_at_a_time() {
     const CLIENTS: usize = 140;
-    let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
-    let counted = counts.clone();
-    let ends = Arc::new(Ends::new(move |_| {
-        let (running, most) = &*counted;
-        most.fetch_max(running.fetch_add(1, SeqCst) + 1, SeqCst);
-        std::thread::sleep(Duration::from_millis(500));
-        running.fetch_sub(1, SeqCst);
+    let gate = Arc::new(Gate::default());
+    let waits = gate.clone();
+    let ends = Arc::new(Ends::new(move |name| {
+        if name == SLOW {
+            waits.wait();
+        }
     }));
+    let connection = within(20, ends.connect("localhost")).await;
+    let connection = connection.expect("a handshake");
     let clients: Vec<_> = (0..CLIENTS)
         .map(|_| {
             let ends = ends.clone();
             let config = ends.client_config.clone().offload_tls(true);
-            common::spawn(async move { ends.connect_with(config, "localhost").await })
+            common::spawn(async move { ends.connect_with(config, SLOW).await })
         })
         .collect();
-    let mut connections = Vec::new();
+    gate.holds(128).await;
+    round_trips(&connection).await;
+    gate.open();
+    let mut connections = vec![connection];
     for client in clients {
         let connected = within(60, client).await.expect("no panic");
         connections.push(connected.expect("a handshake"));
     }
-    assert_eq!(connections.len(), CLIENTS);
-    let most = counts.1.load(SeqCst);
-    assert!((2..=128).contains(&most), "{most} at a time");
+    assert_eq!(connections.len(), CLIENTS + 1);
+    assert_eq!(gate.most_waiting.load(SeqCst), 128);
     drop(connections);
     within(60, Arc::into_inner(ends).expect("the last").finish()).await;
 }

@@ -1,8 +1,9 @@
 //! A disk that blocks delays no packet.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::common::{self, within};
@@ -10,12 +11,13 @@ use courser::telemetry::{BackgroundWriter, Sink, SinkFactory};
 use courser::{Connection, ConnectionId, ServerConfig, Side, TransportConfig};
 use courser_qlog::{Outcome, QlogSink, TraceHeader};
 
-/// Takes a second for each write.
-struct SlowDisk;
+/// Never completes a write before the other end of the channel is dropped.
+struct SlowDisk(Arc<Mutex<Receiver<()>>>);
 
 impl Write for SlowDisk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        std::thread::sleep(Duration::from_secs(1));
+        let released = self.0.lock().expect("no panic").recv();
+        assert!(released.is_err(), "nobody sends");
         Ok(bytes.len())
     }
 
@@ -28,6 +30,7 @@ impl Write for SlowDisk {
 #[derive(Debug)]
 struct FirstTraced {
     writer: BackgroundWriter,
+    blocked: Arc<Mutex<Receiver<()>>>,
     outcome: Outcome,
     has_traced: AtomicBool,
 }
@@ -38,9 +41,8 @@ impl SinkFactory for FirstTraced {
             return None;
         }
         let header = TraceHeader::new(*original_destination, side);
-        let output = self
-            .writer
-            .output(|| Ok(SlowDisk), |error| panic!("{error}"));
+        let disk = SlowDisk(self.blocked.clone());
+        let output = self.writer.output(|| Ok(disk), |error| panic!("{error}"));
         let sink = QlogSink::new(output, &header).with_outcome(self.outcome.clone());
         Some(Box::new(sink))
     }
@@ -91,10 +93,12 @@ async fn upload(client: &Connection, server: &Connection, len: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn disk_that_takes_a_second_per_write_delays_no_other_connection() {
+async fn disk_that_blocks_delays_no_other_connection() {
+    let (release, blocked) = channel::<()>();
     let sinks = Arc::new(FirstTraced {
         // Room for two buffers.
         writer: BackgroundWriter::with_capacity("slow-disk", 80 << 10).expect("a thread"),
+        blocked: Arc::new(Mutex::new(blocked)),
         outcome: Outcome::default(),
         has_traced: AtomicBool::new(false),
     });
@@ -122,6 +126,7 @@ async fn disk_that_takes_a_second_per_write_delays_no_other_connection() {
     let dropped = sinks.outcome.dropped();
     assert!(dropped.records > 100, "{dropped:?}");
     assert!(sinks.writer.dropped().writes >= dropped.buffers);
+    drop(release);
     drop((client, slow_client, slow_server));
     pair.finish().await;
     echoing.await.expect("no panic");

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser::{ClientConfig, Endpoint, ServerConfig, h3, runtime};
+use courser::{
+    ClientConfig, ConnectionError, Endpoint, ServerConfig, TransportConfig, h3, runtime,
+};
 use courser_sim::World;
 use courser_sim::identity::identity;
 use courser_sim::replay::for_each_seed;
@@ -170,4 +172,53 @@ fn equal_seeds_give_equal_runs() {
         run(3, link).expect("answered"),
         run(3, link).expect("answered")
     );
+}
+
+const IDLE: Duration = Duration::from_secs(3);
+
+/// RFC 9114 §5.1: a response may take longer than the idle timeout.
+#[test]
+fn connection_lives_while_an_answer_is_waited_for() {
+    async fn late_server() -> Result {
+        let config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
+        let endpoint = Endpoint::server(config, "10.0.0.2:443".parse()?)?;
+        let connection = endpoint.accept().await.expect("open").await?;
+        let service = tower::service_fn(|_| async {
+            runtime::sleep(2 * IDLE).await;
+            Ok::<_, h3::Error>(Response::new(Full::new(Bytes::from("late"))))
+        });
+        h3::serve(connection, service).await?;
+        Ok(())
+    }
+
+    async fn patient_client() -> Result<Duration> {
+        let transport = TransportConfig {
+            max_idle_timeout: Some(IDLE),
+            ..TransportConfig::default()
+        };
+        let config = ClientConfig::with_roots([identity().certificate()])?
+            .alpn([h3::ALPN])
+            .transport_config(transport);
+        let endpoint = Endpoint::client("10.0.0.1:0".parse()?)?;
+        let connecting = endpoint.connect_with(config, "10.0.0.2:443".parse()?, "localhost")?;
+        let client = h3::Client::new(connecting.await?);
+        let begun = runtime::now();
+        let request = Request::get("https://localhost/").body(h3::Empty)?;
+        let response = client.send(request).await?;
+        assert!(runtime::now() - begun >= 2 * IDLE);
+        assert_eq!(response.into_body().collect().await?.to_bytes(), "late");
+        // No response is expected any more.
+        let reason = client.quic().closed().await;
+        assert!(matches!(reason, ConnectionError::TimedOut), "{reason}");
+        Ok(runtime::now() - begun)
+    }
+
+    let mut world = World::new(1);
+    let near = world.machine("client", [10, 0, 0, 1]);
+    let far = world.machine("server", [10, 0, 0, 2]);
+    world.join_machines(&near, &far, &"20mbit,20ms".parse().expect("a link"));
+    far.spawn(late_server());
+    let took = world.run_until_done(near.spawn(patient_client()));
+    let took = took.expect("it ends").expect("answered");
+    assert!(took < 4 * IDLE, "{took:?}");
 }

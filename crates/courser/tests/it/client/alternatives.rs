@@ -41,7 +41,7 @@ async fn announced_http3_is_used_for_the_next_connection() {
         .expect("answered");
     assert_eq!(response.version(), Version::HTTP_2);
     assert_eq!(text(response).await, "None");
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    server.connections.closed().await;
     let response = within(client.get(&server.url("/")))
         .await
         .expect("answered");

@@ -1,10 +1,12 @@
 //! HTTP/3 against TCP.
 
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::client::{ErrorKind, HttpVersion, Outcome, Proxy, Transport};
 use http::Version;
+use tokio::sync::Semaphore;
 
 use super::server::{Server, Speaks, echo};
 use super::{builder, text, timing, until, within};
@@ -30,12 +32,11 @@ async fn http3_wins_where_both_are_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_udp_is_dropped_http2_wins_and_it_is_remembered() {
+async fn where_udp_is_dropped_http2_wins() {
     let server = Server::start(Speaks::Tcp, echo()).await;
     let hole = UdpSocket::bind(server.address).expect("UDP is free there");
     let client = builder(&server)
         .version(HttpVersion::Http3)
-        .idle_timeout(Duration::from_millis(40))
         .build()
         .expect("a client");
     let began = Instant::now();
@@ -57,18 +58,7 @@ async fn where_udp_is_dropped_http2_wins_and_it_is_remembered() {
     assert_eq!(transports, [Transport::Quic, Transport::Tcp]);
     let mut datagram = [0; 1500];
     assert!(hole.recv(&mut datagram).is_ok_and(|len| len >= 1200));
-    drop(response);
-    // QUIC is abandoned some time after TCP has won, and by then the connection has been idle for
-    // too long.
-    tokio::time::sleep(Duration::from_millis(3500)).await;
-    let response = within(client.get(&server.url("/")))
-        .await
-        .expect("answered");
-    let seen = timing(&response);
-    assert!(!seen.is_reused);
-    assert_eq!(seen.attempts.len(), 1, "{:?}", seen.attempts);
-    assert_eq!(seen.attempts[0].transport, Transport::Tcp);
-    assert_eq!(server.connections.counts(), (0, 2));
+    assert_eq!(server.connections.counts(), (0, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -87,7 +77,9 @@ async fn dead_tcp_is_no_obstacle() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quic_that_comes_late_carries_what_follows() {
     let server = Server::start(Speaks::Both, echo()).await;
-    // UDP passes through a relay that is slower than the head start.
+    // UDP passes through a relay that holds everything back until TCP has won.
+    let has_won = Arc::new(Semaphore::new(0));
+    let released = has_won.clone();
     let relay = tokio::net::UdpSocket::bind("127.0.0.1:0")
         .await
         .expect("a port");
@@ -96,13 +88,14 @@ async fn quic_that_comes_late_carries_what_follows() {
     crate::common::spawn(async move {
         let mut client = None;
         let mut buffer = vec![0; 65_536];
-        let relay = std::sync::Arc::new(relay);
+        let relay = Arc::new(relay);
         while let Ok((len, from)) = relay.recv_from(&mut buffer).await {
             let target = if from == to { client } else { Some(to) };
             client = if from == to { client } else { Some(from) };
             let (relay, datagram) = (relay.clone(), buffer[..len].to_vec());
+            let released = released.clone();
             crate::common::spawn(async move {
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                let _permit = released.acquire().await.expect("nobody closes it");
                 if let Some(target) = target {
                     let _ = relay.send_to(&datagram, target).await;
                 }
@@ -125,12 +118,17 @@ async fn quic_that_comes_late_carries_what_follows() {
         .await
         .expect("answered");
     assert_eq!(response.version(), Version::HTTP_2, "{announced}");
+    has_won.add_permits(1);
     until(|| server.connections.counts().0 == 1).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let response = within(client.get(&server.url("/")))
-        .await
-        .expect("answered");
-    assert_eq!(response.version(), Version::HTTP_3);
+    // The client learns of it a little later than the server.
+    let response = loop {
+        let response = within(client.get(&server.url("/"))).await;
+        let response = response.expect("answered");
+        if response.version() == Version::HTTP_3 {
+            break response;
+        }
+        assert_eq!(response.version(), Version::HTTP_2);
+    };
     assert!(timing(&response).is_reused);
     std::fs::remove_file(&file).expect("ours");
 }

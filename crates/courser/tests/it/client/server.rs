@@ -50,12 +50,34 @@ pub struct Connections {
     pub quic: AtomicUsize,
     pub tcp: AtomicUsize,
     pub resumed: AtomicUsize,
+    pub open: AtomicUsize,
+}
+
+/// Counts a connection as open until it is dropped.
+struct Open(Arc<Connections>);
+
+impl Open {
+    fn new(connections: &Arc<Connections>) -> Self {
+        connections.open.fetch_add(1, Ordering::SeqCst);
+        Self(connections.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Connections {
     pub fn counts(&self) -> (usize, usize) {
         let count = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
         (count(&self.quic), count(&self.tcp))
+    }
+
+    /// Waits until the clients have closed all connections.
+    pub async fn closed(&self) {
+        crate::common::until(|| self.open.load(Ordering::SeqCst) == 0).await;
     }
 }
 
@@ -218,6 +240,7 @@ async fn serve_quic(endpoint: Endpoint, service: Service, connections: Arc<Conne
                 return;
             };
             connections.quic.fetch_add(1, Ordering::SeqCst);
+            let _open = Open::new(&connections);
             let service = tower::service_fn(move |request: Request<h3::Body>| {
                 let answer = service(request.map(|body| body.map_err(Into::into).boxed_unsync()));
                 async move { Ok::<_, Infallible>(answer.await) }
@@ -239,6 +262,7 @@ async fn serve_tcp(
         let (tls, service, connections) = (tls.clone(), service.clone(), connections.clone());
         tasks.spawn(async move {
             connections.tcp.fetch_add(1, Ordering::SeqCst);
+            let _open = Open::new(&connections);
             let service =
                 hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
                     let answer =

@@ -7,7 +7,7 @@ use std::time::Duration;
 use courser::h3::{Interim, InterimError, InterimOutcome, OnInterim};
 use courser::{Connection, Endpoint, RecvStream, TransportConfig, h3};
 use http::{Request, Response, StatusCode};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::{Answer, Pair, full, get, pair, serve_as, text, tower_of, within};
 use crate::common::pair_with;
@@ -332,8 +332,10 @@ const WINDOW: u64 = 5_000;
 const UNSENT: u64 = 4096;
 
 /// Starts a server that answers with `service`, and returns the marks of the header sections that a
-/// client receives after reading nothing for a while.
-async fn late_answer<F>(service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static) -> String
+/// client receives that reads nothing before the service adds a permit to the semaphore.
+async fn late_answer<F>(
+    service: impl Fn(Request<h3::Body>, Arc<Semaphore>) -> F + Clone + Send + 'static,
+) -> String
 where
     F: Future<Output = Answer> + Send + 'static,
 {
@@ -345,19 +347,26 @@ where
     };
     let pair = pair_with(transport, |config| config);
     let (client, server) = pair.connect().await;
-    answer_on(server, service);
+    let is_full = Arc::new(Semaphore::new(0));
+    let says = is_full.clone();
+    answer_on(server, move |request| service(request, says.clone()));
     let (mut send, mut receive) = client.open_bi().await.expect("allowed");
     send.write_all(REQUEST).await.expect("open");
     send.finish().expect("open");
-    tokio::time::sleep(4 * PATIENCE).await;
+    let _permit = within(is_full.acquire()).await.expect("nobody closes it");
     within(marks(&mut receive)).await
 }
 
 /// Sends as many as there is room for. The first without room is dropped.
-async fn send_what_fits(interim: &Interim, marks: &mut impl Iterator<Item = char>) {
+async fn send_what_fits(
+    interim: &Interim,
+    marks: &mut impl Iterator<Item = char>,
+    is_full: &Semaphore,
+) {
     for mark in marks {
         let sending = send_marked(interim.clone(), mark);
         if tokio::time::timeout(PATIENCE, sending).await.is_err() {
+            is_full.add_permits(1);
             return assert_eq!(mark, '3', "the client reads nothing");
         }
     }
@@ -370,10 +379,10 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// woken. A call that stops waiting leaves no partial frame to the next.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn senders_wait_for_a_client_that_does_not_read() {
-    let marks = late_answer(|request| async move {
+    let marks = late_answer(|request, is_full| async move {
         let interim = interim_of(&request);
         let mut marks = "012345678".chars();
-        send_what_fits(&interim, &mut marks).await;
+        send_what_fits(&interim, &mut marks, &is_full).await;
         let others =
             ['x', 'y'].map(|mark| crate::common::spawn(send_marked(interim.clone(), mark)));
         for mark in marks {
@@ -393,9 +402,9 @@ async fn senders_wait_for_a_client_that_does_not_read() {
 /// A partial frame does not precede the final response either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_follows_what_was_half_written() {
-    let marks = late_answer(|request| async move {
+    let marks = late_answer(|request, is_full| async move {
         let mut marks = "012345678".chars();
-        send_what_fits(&interim_of(&request), &mut marks).await;
+        send_what_fits(&interim_of(&request), &mut marks, &is_full).await;
         Response::new(full("content"))
     })
     .await;

@@ -1,0 +1,75 @@
+//! QUIC that comes after TCP has won.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::super::core::Core;
+use super::super::error::Error;
+use super::super::link::Established;
+use super::super::pool::Key;
+
+/// The number of an attempt, and its result.
+pub(super) type Attempted = (usize, Result<Established, Error>);
+
+/// Waits for QUIC after TCP has won, because QUIC may be only slightly later and can carry later
+/// requests. If it does not connect in time, the network or the server drops UDP.
+pub(super) async fn await_quic(
+    core: Arc<Core>,
+    key: Key,
+    local: IpAddr,
+    mut attempts: JoinSet<Attempted>,
+) {
+    let any = async {
+        while let Some(attempted) = attempts.join_next().await {
+            if let Ok((_, Ok(established))) = attempted {
+                return Some(established);
+            }
+        }
+        None
+    };
+    match tokio::time::timeout(PATIENCE, any).await {
+        Ok(Some(established)) => {
+            core.udp_memory().on_worked(local, &key.origin);
+            core.pool.share(&key, &established);
+        }
+        Ok(None) | Err(_) => core
+            .udp_memory()
+            .on_failed(Instant::now(), local, &key.origin),
+    }
+}
+
+/// Time to wait for QUIC in the background after TCP has won: two lost datagrams and their
+/// retransmissions, on a slow path.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::super::super::origin::Origin;
+    use super::*;
+    use crate::Client;
+
+    const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    #[tokio::test(start_paused = true)]
+    async fn attempt_that_never_ends_keeps_the_origin_from_quic() {
+        let core = Client::builder().build().expect("a client").0;
+        let origin = Origin::https("origin.test", 443);
+        let key = core.key(&origin);
+        let mut attempts = JoinSet::new();
+        attempts.spawn(std::future::pending());
+        let waiting = tokio::spawn(await_quic(core.clone(), key, HOME, attempts));
+        let is_worth_trying = || {
+            core.udp_memory()
+                .is_worth_trying(Instant::now(), HOME, &origin)
+        };
+        tokio::time::sleep(PATIENCE - Duration::from_millis(1)).await;
+        assert!(is_worth_trying());
+        waiting.await.expect("no panic");
+        assert!(!is_worth_trying());
+    }
+}
