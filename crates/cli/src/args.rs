@@ -13,7 +13,7 @@ use courser_units::{parse_duration, parse_positive, parse_quantity};
 use crate::interop::InteropCommand;
 use crate::qlog::args::QlogCommand;
 use crate::sim::SimCommand;
-use crate::values::{parse_controller, parse_listen, parse_mtu};
+use crate::values::{parse_controller, parse_listen, parse_mtu, parse_shards};
 
 /// QUIC and HTTP/3: server, client, load generator and measuring tools
 ///
@@ -133,6 +133,12 @@ pub(crate) struct ServerArguments {
     /// Accept early data (0-RTT)
     #[arg(long)]
     pub(crate) early_data: bool,
+
+    /// Number of sockets and tasks for QUIC connections, 1 to 256
+    ///
+    /// As many cores can receive and send.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_shards())]
+    pub(crate) shards: u16,
 
     /// Certificate chain (PEM) [default: a certificate for localhost in memory]
     #[arg(long, value_name = "FILE", requires = "key", help_heading = "TLS")]

@@ -16,6 +16,18 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))
 }
 
+/// Makes a runtime for a server with so many shards: with one thread for each if there are several.
+pub(crate) fn runtime_for(shards: u16) -> Result<tokio::runtime::Runtime, Failure> {
+    if shards == 1 {
+        return runtime();
+    }
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(usize::from(shards))
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))
+}
+
 /// Pins this thread, and the threads that it starts later, to a core if one is given.
 pub(crate) fn pin(core: Option<usize>) -> Result<(), Failure> {
     match core {

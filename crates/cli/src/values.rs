@@ -98,6 +98,11 @@ fn without_brackets(text: &str) -> Option<(Ipv6Addr, u16)> {
 /// The port that perf servers listen on by convention.
 pub(crate) const DEFAULT_PORT: u16 = 4433;
 
+/// Reads a number of shards.
+pub(crate) fn parse_shards() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..=256)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -64,6 +64,7 @@ impl Loopback {
             versions: None,
             early_data: true,
             tcp: true,
+            shards: 1,
             clock: CpuClock::Thread,
         };
         let thread = std::thread::Builder::new()

@@ -36,6 +36,9 @@ pub struct ServerOptions {
     pub early_data: bool,
     /// Also serves TLS over TCP, on the same port.
     pub tcp: bool,
+    /// The number of shards of the endpoint, see [`courser::EndpointBuilder::shards`]. Several need a
+    /// runtime with several threads.
+    pub shards: usize,
     /// The clock of this end's CPU time.
     pub clock: CpuClock,
 }
@@ -87,7 +90,7 @@ impl Server {
         };
         loop {
             tries -= 1;
-            let endpoint = bind_quic(config.clone(), options.listen)?;
+            let endpoint = bind_quic(config.clone(), options.listen, options.shards)?;
             if !options.tcp {
                 return Ok(Self {
                     endpoint,
@@ -149,8 +152,13 @@ impl Server {
     }
 }
 
-fn bind_quic(config: ServerConfig, address: SocketAddr) -> Result<Endpoint, Failure> {
-    Endpoint::server(config, address).map_err(|error| match error {
+fn bind_quic(
+    config: ServerConfig,
+    address: SocketAddr,
+    shards: usize,
+) -> Result<Endpoint, Failure> {
+    let builder = Endpoint::builder().server(config).shards(shards);
+    builder.bind(address).map_err(|error| match error {
         BindError::Io(error) => Failure::cannot_listen(address, "udp", &error),
         error => Failure::new(error.to_string()),
     })

@@ -10,7 +10,7 @@ use super::certificates::{CertificateFacts, Resolver, Sources};
 use super::events::{Event, Events};
 use super::gate::Gate;
 use super::phase::{Conductor, Phase};
-use super::stats::{ConnectionSummary, ListenerStats, ServerStats};
+use super::stats::{ConnectionSummary, ListenerStats, ServerStats, ShardStats};
 use super::tally::Tally;
 
 /// A handle of a server, to inspect and end it. Cloning is cheap.
@@ -71,6 +71,21 @@ impl ServerHandle {
             stats.refusals.add_endpoint(&quic);
         }
         stats
+    }
+
+    /// Returns the counters of each shard of each address with QUIC, which tell whether the shards have equal
+    /// shares of the work. See [`Server::shards`](super::Server::shards).
+    pub fn shard_stats(&self) -> Vec<ShardStats> {
+        let mut all = Vec::new();
+        for (address, endpoint) in &self.0.listeners {
+            let shards = endpoint.iter().flat_map(Endpoint::shard_stats);
+            all.extend(shards.enumerate().map(|(shard, quic)| ShardStats {
+                address: *address,
+                shard,
+                quic,
+            }));
+        }
+        all
     }
 
     /// Returns true while new clients should be sent to this server.

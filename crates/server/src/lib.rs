@@ -103,7 +103,9 @@ pub use self::reading::ReadRate;
 pub use self::refusals::Refusals;
 pub use self::run::{Bound, Serving};
 pub use self::signal::shutdown_signal;
-pub use self::stats::{ConnectionSummary, ListenerStats, ProtocolStats, ServerStats, TcpStats};
+pub use self::stats::{
+    ConnectionSummary, ListenerStats, ProtocolStats, ServerStats, ShardStats, TcpStats,
+};
 pub use self::tally::QuicTotals;
 pub use courser_http3_tokio::EarlyData;
 

@@ -110,6 +110,18 @@ pub struct ListenerStats {
     pub udp_overflow: Option<u64>,
 }
 
+/// Statistics of one of the shards that serve QUIC at an address.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ShardStats {
+    /// The address.
+    pub address: SocketAddr,
+    /// The number of the shard, from 0.
+    pub shard: usize,
+    /// Its counters. Limits and budgets hold for all shards together.
+    pub quic: EndpointStats,
+}
+
 /// An open connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -253,7 +253,34 @@ impl Server {
         ];
         let help = "Requests in early data (0-RTT)";
         out.counters_by("early_data_requests", help, "result", &processed)?;
+        self.shards(out)?;
         self.sockets(out, stats)
+    }
+
+    /// Encodes what tells whether the shards have equal shares of the work.
+    fn shards(&self, out: &mut Out<'_, '_>) -> std::fmt::Result {
+        let each: Vec<_> = self
+            .handle
+            .shard_stats()
+            .into_iter()
+            .map(|it| (it.address.to_string(), it.shard.to_string(), it.quic))
+            .collect();
+        let of = |count: fn(&courser::EndpointStats) -> u64| {
+            let values = each.iter().map(move |(address, shard, stats)| {
+                let labels = [("address", address.as_str()), ("shard", shard.as_str())];
+                (labels, count(stats))
+            });
+            values.collect::<Vec<_>>()
+        };
+        let help = "Open connections of each shard";
+        let open = of(|it| it.connections as u64);
+        out.labelled_gauges("quic_shard_connections", help, &open)?;
+        let help = "Connections that each shard accepted";
+        out.labelled("quic_shard_accepted", help, &of(|it| it.accepted))?;
+        let help = "Datagrams that each shard handed on to the shard of their connection";
+        out.labelled("quic_shard_handed_on", help, &of(|it| it.strays_sent))?;
+        let help = "Datagrams that each shard took over from others";
+        out.labelled("quic_shard_taken_over", help, &of(|it| it.strays_received))
     }
 
     fn memory(out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
@@ -413,6 +440,33 @@ impl Out<'_, '_> {
         Ok(())
     }
 
+    /// Encodes a counter for each set of labels.
+    fn labelled(&mut self, name: &str, help: &str, values: &[Labelled<'_>]) -> std::fmt::Result {
+        let mut encoder = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, value) in values {
+            ConstCounter::new(*value).encode(encoder.encode_family(labels)?)?;
+        }
+        Ok(())
+    }
+
+    /// Encodes a gauge for each set of labels.
+    fn labelled_gauges(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: &[Labelled<'_>],
+    ) -> std::fmt::Result {
+        let mut encoder = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (labels, value) in values {
+            ConstGauge::new(to_f64(*value)).encode(encoder.encode_family(labels)?)?;
+        }
+        Ok(())
+    }
+
     fn gauges(&mut self, name: &str, help: &str, values: PerProtocol) -> std::fmt::Result {
         let mut encoder = self
             .0
@@ -424,6 +478,9 @@ impl Out<'_, '_> {
         Ok(())
     }
 }
+
+/// The labels of a value, and the value.
+type Labelled<'a> = ([(&'static str, &'a str); 2], u64);
 
 type PerProtocol = [(&'static str, u64); 3];
 

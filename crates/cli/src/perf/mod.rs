@@ -18,7 +18,7 @@ use self::log::Log;
 use crate::args::{ClientArguments, ServerArguments};
 use crate::error::Failure;
 use crate::output;
-use crate::process::{RECORDS, pin, runtime, stop_signal};
+use crate::process::{RECORDS, pin, runtime, runtime_for, stop_signal};
 use crate::values::DEFAULT_PORT;
 use courser_measure::target::transport;
 use courser_measure::tls::Identity;
@@ -34,7 +34,7 @@ pub(crate) fn client_main(arguments: &ClientArguments) -> Result<ExitCode, Failu
 /// Runs `courser perf server`.
 pub(crate) fn server_main(arguments: &ServerArguments) -> Result<(), Failure> {
     pin(arguments.common.core)?;
-    runtime()?.block_on(serve(arguments))
+    runtime_for(arguments.shards)?.block_on(serve(arguments))
 }
 
 async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
@@ -100,6 +100,7 @@ fn options(
         versions: Some(arguments.common.quic_version.clone()).filter(|list| !list.is_empty()),
         early_data: arguments.early_data,
         tcp: arguments.tcp,
+        shards: usize::from(arguments.shards),
         clock: CpuClock::Process,
     })
 }

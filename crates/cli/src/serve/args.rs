@@ -9,7 +9,7 @@ use courser::{Algorithm, QuicVersion};
 use courser_services::Backend;
 use courser_units::{parse_duration, parse_quantity};
 
-use crate::values::{parse_controller, parse_listen, parse_origin};
+use crate::values::{parse_controller, parse_listen, parse_origin, parse_shards};
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -72,12 +72,12 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) certificate: CertificateArguments,
 
-    /// Number of sockets and tasks for the QUIC connections of each address, 1 to 256
+    /// Number of sockets and tasks for the QUIC connections of each address, 1 to 256 [default: the number of cores]
     ///
     /// As many cores can receive and send. Limits hold for all together. Where sockets cannot share an
     /// address there is one.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = shards())]
-    pub(crate) shards: u16,
+    #[arg(long, value_name = "N", value_parser = parse_shards())]
+    pub(crate) shards: Option<u16>,
 
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
@@ -251,11 +251,6 @@ pub(crate) struct Arguments {
     /// Print events as JSON, one object per line
     #[arg(long, help_heading = "Logging and monitoring")]
     pub(crate) json: bool,
-}
-
-/// Reads a number of shards.
-fn shards() -> clap::builder::RangedI64ValueParser<u16> {
-    clap::value_parser!(u16).range(1..=256)
 }
 
 /// Limits on what clients may open, together and from one address.

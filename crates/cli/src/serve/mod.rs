@@ -39,6 +39,12 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
     runtime.block_on(run(arguments))
 }
 
+/// Returns the number of cores that this process may use, and of shards that an endpoint may have if it is less.
+fn cores() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.min(256)
+}
+
 /// Returns the number of threads that may wait for a disk, for a memory budget.
 ///
 /// Each has a stack of 2 MiB, which counts in full where the address space or data of the process
@@ -188,7 +194,7 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
         .client_authentication(clients?)
         .cryptography(algorithms?)
         .transport(transport(arguments)?)
-        .shards(usize::from(arguments.shards))
+        .shards(arguments.shards.map_or_else(cores, usize::from))
         .limits(limits(arguments))
         .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))
         .reset_limits(shared(arguments.limits.reset_rate, RESET_SHARES))

@@ -1,16 +1,20 @@
 //! Endpoints with several shards: one address, several sockets and tasks.
 
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
+use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use courser::telemetry::{Sink, SinkFactory};
 use courser::{
     BindError, ClientConfig, Connection, ConnectionError, ConnectionId, ConnectionIdGenerator,
-    Endpoint, EndpointConfig, Identity, Rng, ServerConfig, ServerIdGenerator, VarInt,
+    Endpoint, EndpointConfig, Identity, Rng, ServerConfig, ServerIdGenerator, Side, VarInt,
 };
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::runtime::Runtime;
 
 use crate::common::{loopback, pattern, spawn, until, within};
@@ -249,6 +253,12 @@ async fn close_reaches_all_shards_and_frees_the_port() {
     for _ in 0..8 {
         clients.push(service.connect().await);
     }
+    // Before the end of a handshake the client would get another code (RFC 9000 section 10.2.3).
+    until(|| {
+        let stats = service.server.stats();
+        (stats.accepted, stats.half_open) == (8, 0)
+    })
+    .await;
     service.server.close(VarInt::from_u32(7), b"the end");
     within(10, service.server.wait_idle()).await;
     assert!(within(5, service.server.accept()).await.is_none());
@@ -375,4 +385,95 @@ async fn sockets_of_users_have_one_shard_and_say_so() {
     let warnings = endpoint.capabilities().warnings;
     let about = |text: &&String| text.contains("one shard instead of 4: a socket was given");
     assert_eq!(warnings.iter().filter(about).count(), 1, "{warnings:?}");
+}
+
+/// Stands still in the work of a shard, once, until the test releases it.
+#[derive(Debug)]
+struct Standstill {
+    is_wanted: AtomicBool,
+    is_reached: AtomicBool,
+    released: Mutex<Receiver<()>>,
+}
+
+impl SinkFactory for Standstill {
+    fn sink(&self, _: &ConnectionId, _: Side) -> Option<Box<dyn Sink>> {
+        if self.is_wanted.swap(false, Relaxed) {
+            self.is_reached.store(true, Relaxed);
+            let released = self.released.lock().expect("no panic").recv();
+            assert!(released.is_err(), "nobody sends");
+        }
+        None
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn shard_that_stands_still_holds_up_no_other() {
+    let (release, released) = channel::<()>();
+    let standstill = Arc::new(Standstill {
+        is_wanted: AtomicBool::new(false),
+        is_reached: AtomicBool::new(false),
+        released: Mutex::new(released),
+    });
+    let sinks = standstill.clone();
+    let service = serve(4, |config| config.sinks(sinks));
+    let mut clients = Vec::new();
+    for _ in 0..16 {
+        clients.push(service.connect().await);
+    }
+    let most = service.accepted().into_iter().max().expect("four shards");
+    standstill.is_wanted.store(true, Relaxed);
+    let late = spawn({
+        let (client, address) = (service.client.clone(), service.address);
+        async move {
+            let endpoint = Endpoint::client(loopback()).expect("a port");
+            let connecting = endpoint.connect_with(client, address, "localhost");
+            connecting.expect("reachable").await.map(|_| ())
+        }
+    });
+    until(|| standstill.is_reached.load(Relaxed)).await;
+    let asking = clients
+        .iter()
+        .map(|(_, connection)| ask(connection, 2, async || {}));
+    let mut asking: FuturesUnordered<_> = asking.collect();
+    // Only the clients of one shard have to wait.
+    for _ in most..16 {
+        asking.next().await.expect("one of sixteen");
+    }
+    assert!(!late.is_finished());
+    drop(release);
+    while asking.next().await.is_some() {}
+    within(30, late)
+        .await
+        .expect("no panic")
+        .expect("a handshake");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg(target_os = "linux")]
+async fn clients_that_follow_a_preferred_address_stay_with_their_shard() {
+    let identity = Identity::dev().expect("random numbers");
+    let config = server_config(&identity);
+    let builder = Endpoint::builder().server(config.clone()).shards(4);
+    let server = builder
+        .bind(SocketAddr::from(([0, 0, 0, 0], 0)))
+        .expect("a port");
+    let port = server.local_addr().expect("bound").port();
+    let preferred = SocketAddrV4::new([127, 0, 0, 77].into(), port);
+    server
+        .set_server_config(Some(config.preferred_address(preferred, None)))
+        .expect("valid");
+    echo_all(&server);
+    let service = Service {
+        address: SocketAddr::from(([127, 0, 0, 1], port)),
+        client: client_config(&identity),
+        server,
+    };
+    for _ in 0..8 {
+        let (_client, connection) = service.connect().await;
+        until(|| connection.remote_address() == SocketAddr::V4(preferred)).await;
+        ask(&connection, 2, async || {}).await;
+    }
+    let stats = service.server.stats();
+    assert_eq!((stats.strays_dropped, stats.resets_sent), (0, 0));
+    assert_eq!(stats.accepted, 8);
 }

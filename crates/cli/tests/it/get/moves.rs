@@ -10,7 +10,7 @@ use crate::common;
 fn connections_move_between_sockets_and_all_transfers_succeed() {
     let server = Server::start(Speaks::Both);
     // One transfer after the other, for as long as the moves take.
-    let url = server.url("/echo?[1-1500]");
+    let url = server.url("/echo?[1-500]");
     let flags = ["--http3-only", "--cacert", &server.cert, "-o", "/dev/null"];
     let moved = |more: &[&str]| {
         let output = run(&[&flags[..], more, &[&url]].concat());

@@ -251,13 +251,17 @@ async fn clients_that_read_too_slowly_are_given_up() {
     folder.file("large.txt", &"x".repeat(30_000_000));
     for (grace, is_given_up) in [("0.5", true), ("50", false)] {
         let serving = start(&folder, &["--read-rate", "1000000", "--read-grace", grace]);
-        for protocol in Protocol::ALL {
-            let mut client = serving.client(protocol).await;
-            let ask = request(Method::GET, "/large.txt", &[], "");
-            let answer = within(client.begin(ask)).await.expect("an answer");
-            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-            let read = within(answer.into_body().collect()).await;
-            assert_eq!(read.is_err(), is_given_up, "{protocol} {grace}");
-        }
+        let all = Protocol::ALL.map(|protocol| {
+            let serving = &serving;
+            async move {
+                let mut client = serving.client(protocol).await;
+                let ask = request(Method::GET, "/large.txt", &[], "");
+                let answer = within(client.begin(ask)).await.expect("an answer");
+                tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+                let read = within(answer.into_body().collect()).await;
+                assert_eq!(read.is_err(), is_given_up, "{protocol} {grace}");
+            }
+        });
+        futures_util::future::join_all(all).await;
     }
 }

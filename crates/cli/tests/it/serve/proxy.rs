@@ -297,17 +297,21 @@ async fn servers_that_are_away_or_slow_are_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_uploads_are_not_cut() {
     let serving = start("http", &["--proxy-timeout", "1"]).await;
-    for protocol in Protocol::ALL {
-        let pieces = futures_util::stream::iter(0..30).then(|_| async {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            Ok(Frame::data(Bytes::from_static(b"0123456789")))
-        });
-        let mut upload = request(Method::POST, "/echo", &[], "");
-        *upload.body_mut() = StreamBody::new(pieces).boxed_unsync();
-        let mut client = serving.client(protocol).await;
-        let answer = within(client.send(upload)).await.expect("an answer");
-        assert_eq!((answer.status.as_u16(), answer.content.len()), (200, 300));
-    }
+    let all = Protocol::ALL.map(|protocol| {
+        let serving = &serving;
+        async move {
+            let pieces = futures_util::stream::iter(0..30).then(|_| async {
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                Ok(Frame::data(Bytes::from_static(b"0123456789")))
+            });
+            let mut upload = request(Method::POST, "/echo", &[], "");
+            *upload.body_mut() = StreamBody::new(pieces).boxed_unsync();
+            let mut client = serving.client(protocol).await;
+            let answer = within(client.send(upload)).await.expect("an answer");
+            assert_eq!((answer.status.as_u16(), answer.content.len()), (200, 300));
+        }
+    });
+    futures_util::future::join_all(all).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,7 @@
 //! QUIC from several sockets and tasks.
 
-use super::running::start;
+use super::running::{admin, start};
+use super::serving::Serving;
 use crate::common::{Folder, run};
 
 /// Each client has a socket of its own, which the system leads to any of the shards.
@@ -8,13 +9,21 @@ use crate::common::{Folder, run};
 fn clients_are_served_by_several_shards() {
     let folder = Folder::new();
     folder.file("page", "the same from each");
-    let mut serving = start(&folder, &["--shards", "3"]);
+    let mut serving = start(&folder, &["--shards", "3", "--admin", "127.0.0.1:0"]);
     let url = format!("https://{}/page", serving.address);
     for _ in 0..12 {
         let output = run(&["get", "--http3-only", "-k", "-s", &url]);
         assert!(output.status.success(), "{output:?}");
         assert_eq!(output.stdout, b"the same from each");
     }
+    let accepted: Vec<u64> = (0..3)
+        .map(|shard| of_shard(&serving, "accepted_total", shard))
+        .collect();
+    assert_eq!(accepted.iter().sum::<u64>(), 12, "{accepted:?}");
+    assert!(
+        accepted.iter().filter(|count| **count > 0).count() > 1,
+        "{accepted:?}"
+    );
     serving.signal(rustix::process::Signal::TERM);
     serving.ended();
 }
@@ -29,4 +38,27 @@ fn numbers_of_shards_out_of_range_are_refused() {
             format!("invalid value '{number}' for '--shards <N>': {number} is not in 1..=256");
         assert!(text.contains(&expected), "{text}");
     }
+}
+
+#[test]
+fn each_core_has_a_shard_by_default() {
+    let serving = start(&Folder::new(), &["--admin", "127.0.0.1:0"]);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let metrics = admin(&serving, "/metrics").1;
+    let shards = metrics
+        .lines()
+        .filter(|line| line.starts_with("courser_quic_shard_accepted_total{"));
+    assert_eq!(shards.count(), cores, "{metrics}");
+}
+
+/// Returns a number of a shard from the metrics.
+fn of_shard(serving: &Serving, name: &str, shard: usize) -> u64 {
+    let metrics = admin(serving, "/metrics").1;
+    let start = format!(
+        "courser_quic_shard_{name}{{address=\"{}\",shard=\"{shard}\"}} ",
+        serving.address
+    );
+    let value = metrics.lines().find_map(|line| line.strip_prefix(&start));
+    let value = value.unwrap_or_else(|| panic!("{start} in {metrics}"));
+    value.parse().expect("a number")
 }

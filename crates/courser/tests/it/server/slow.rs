@@ -31,7 +31,7 @@ fn start(change: impl FnOnce(&mut Limits)) -> Running {
         .route("/small", get(|| async { "few bytes" }))
         .route(
             "/events",
-            get(|| async { Body::new(drops(40, Duration::from_millis(50))) }),
+            get(|| async { Body::new(drops(12, Duration::from_millis(50))) }),
         )
         .route("/large", get(|| async { vec![7; 1_000_000] }));
     let mut limits = Limits::default();
@@ -258,6 +258,6 @@ async fn events_that_come_slowly_are_not_counted_as_slow_reading() {
     for protocol in Protocol::ALL {
         let client = Client::connect(protocol, address, &running.identity).await;
         let mut client = client.expect("a server");
-        assert_eq!(within(client.text("/events")).await.len(), 40, "{protocol}");
+        assert_eq!(within(client.text("/events")).await.len(), 12, "{protocol}");
     }
 }
