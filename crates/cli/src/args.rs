@@ -8,12 +8,13 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use courser::{Algorithm, QuicVersion};
+use courser_perf::Figure;
 use courser_units::{parse_duration, parse_positive, parse_quantity};
 
 use crate::interop::InteropCommand;
 use crate::qlog::args::QlogCommand;
 use crate::sim::SimCommand;
-use crate::values::{parse_controller, parse_listen, parse_mtu, parse_shards};
+use crate::values::{parse_controller, parse_figure, parse_listen, parse_mtu, parse_shards};
 
 /// QUIC and HTTP/3: server, client, load generator and measuring tools
 ///
@@ -68,6 +69,8 @@ pub(crate) enum PerfCommand {
     Server(ServerArguments),
     /// Measure throughput, requests, handshakes, closes or datagrams against a perf server
     Client(Box<ClientArguments>),
+    /// Run two commands in turn and compare their figures, with intervals
+    Compare(CompareArguments),
 }
 
 const PERF_EXAMPLES: &str = "\
@@ -151,6 +154,45 @@ pub(crate) struct ServerArguments {
     #[command(flatten)]
     pub(crate) common: CommonArguments,
 }
+
+#[derive(Args, Debug)]
+#[command(after_help = COMPARE_EXAMPLES)]
+pub(crate) struct CompareArguments {
+    /// Command that is the yardstick, for a shell
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) a: String,
+
+    /// Command to compare with it
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) b: String,
+
+    /// Number of pairs; the order of both commands changes from pair to pair
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pairs: u32,
+
+    /// Figure of a run: 'seconds', or a JSON pointer into what the command prints [default: a rate that it is known to print, or seconds]
+    #[arg(long, value_name = "FIGURE", value_parser = parse_figure)]
+    pub(crate) figure: Option<Figure>,
+
+    /// A smaller figure is better
+    #[arg(long, requires = "figure")]
+    pub(crate) less_is_better: bool,
+
+    /// End the comparison if a run takes longer
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_duration)]
+    pub(crate) timeout: Duration,
+
+    /// Print all figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  courser perf compare --a 'iperf3 -c HOST --json' --b 'courser perf client HOST --json'
+      Compare the throughput of TCP and QUIC
+  courser perf compare --a 'curl -so /dev/null URL' --b 'courser get -so /dev/null URL'
+      Compare times of downloads";
 
 const SERVER_EXAMPLES: &str = "\
 Examples:

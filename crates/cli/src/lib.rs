@@ -62,6 +62,9 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Load(arguments)) => {
             return load::main(&arguments).map_err(|failure| error::explain(failure, tool));
         }
+        Some(Command::Perf(PerfCommand::Compare(arguments))) => {
+            return perf::compare_main(&arguments).map_err(|failure| error::explain(failure, tool));
+        }
         Some(Command::Perf(PerfCommand::Client(arguments))) => {
             return perf::client_main(&arguments).map_err(|failure| error::explain(failure, tool));
         }

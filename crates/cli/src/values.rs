@@ -3,6 +3,7 @@
 use std::net::{Ipv6Addr, SocketAddr};
 
 use courser::{Algorithm, QuicVersion};
+use courser_perf::Figure;
 use courser_units::parse_quantity;
 
 /// Reads an origin to announce: the scheme https, a host, and perhaps a port.
@@ -101,6 +102,20 @@ pub(crate) const DEFAULT_PORT: u16 = 4433;
 /// Reads a number of shards.
 pub(crate) fn parse_shards() -> clap::builder::RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(1..=256)
+}
+
+/// Reads the name of a figure: `seconds`, or a JSON pointer.
+pub(crate) fn parse_figure(text: &str) -> Result<Figure, String> {
+    match text {
+        "seconds" => Ok(Figure::Seconds),
+        _ if text.starts_with('/') => Ok(Figure::Json {
+            pointer: text.to_owned(),
+            less_is_better: false,
+        }),
+        _ => Err(format!(
+            "'{text}' is neither 'seconds' nor a JSON pointer such as /end/per_second"
+        )),
+    }
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<ExitCode, Failur
 }
 
 /// The exit code of shells for SIGINT.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 /// Time for the report of an interrupted measurement.
 const PATIENCE: Duration = Duration::from_secs(5);

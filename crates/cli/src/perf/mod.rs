@@ -1,4 +1,4 @@
-//! `courser perf server` and `courser perf client`.
+//! `courser perf server`, `courser perf client` and `courser perf compare`.
 
 mod client;
 mod flags;
@@ -15,7 +15,7 @@ use courser::telemetry::SinkFactory;
 pub(crate) use self::report_text::{agreed as describe_agreed, micros};
 
 use self::log::Log;
-use crate::args::{ClientArguments, ServerArguments};
+use crate::args::{ClientArguments, CompareArguments, ServerArguments};
 use crate::error::Failure;
 use crate::output;
 use crate::process::{RECORDS, pin, runtime, runtime_for, stop_signal};
@@ -23,7 +23,7 @@ use crate::values::DEFAULT_PORT;
 use courser_measure::target::transport;
 use courser_measure::tls::Identity;
 use courser_measure::{CpuClock, sockets};
-use courser_perf::{Server, ServerOptions};
+use courser_perf::{Figure, Pairs, PairsReport, Server, ServerOptions};
 
 /// Runs `courser perf client` and returns its exit code.
 pub(crate) fn client_main(arguments: &ClientArguments) -> Result<ExitCode, Failure> {
@@ -35,6 +35,39 @@ pub(crate) fn client_main(arguments: &ClientArguments) -> Result<ExitCode, Failu
 pub(crate) fn server_main(arguments: &ServerArguments) -> Result<(), Failure> {
     pin(arguments.common.core)?;
     runtime_for(arguments.shards)?.block_on(serve(arguments))
+}
+
+/// Runs `courser perf compare` and returns its exit code: an interrupted comparison reports the pairs so far, and
+/// has that of a shell for SIGINT.
+pub(crate) fn compare_main(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
+    let mut figure = arguments.figure.clone().unwrap_or(Figure::Auto);
+    if let Figure::Json { less_is_better, .. } = &mut figure {
+        *less_is_better = arguments.less_is_better;
+    }
+    let pairs = Pairs {
+        a: arguments.a.clone(),
+        b: arguments.b.clone(),
+        pairs: arguments.pairs,
+        figure,
+        timeout: arguments.timeout,
+    };
+    let on_pair = |_, report: &PairsReport| {
+        if !arguments.json {
+            output::line(report.last_pair());
+        }
+    };
+    let report = runtime()?.block_on(pairs.run(on_pair, stop_signal()))?;
+    output::line(if arguments.json {
+        serde_json::to_string(&report).map_err(|error| Failure::new(error.to_string()))?
+    } else {
+        report.to_string()
+    });
+    let is_whole = report.pairs.len() == arguments.pairs as usize;
+    Ok(if is_whole {
+        ExitCode::SUCCESS
+    } else {
+        client::INTERRUPTED.into()
+    })
 }
 
 async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! Every scenario of the binary against itself.
 
 use crate::common;
-use crate::common::{Server, number};
+use crate::common::{Server, number, run};
 
 /// CPU time of processes is read on Unix only.
 const HAS_CPU_CLOCK: bool = cfg!(unix);
@@ -519,5 +519,43 @@ fn small_buffers_are_told_once() {
             usize::from(is_small) * expected,
             "{flags:?}: {told}"
         );
+    }
+}
+
+#[test]
+fn commands_are_compared_in_pairs() {
+    let prints = |rate: u32| format!(r#"echo '{{"end":{{"per_second":{rate}}}}}'"#);
+    let (a, b) = (prints(200), prints(100));
+    let flags = ["perf", "compare", "--pairs", "3", "--a", &a, "--b", &b];
+    let output = run(&flags);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text.matches("ratio 0.500").count(), 3, "{text}");
+    assert!(text.contains("b / a: 0.500 [0.500, 0.500]"), "{text}");
+    assert!(
+        text.ends_with("a is better: the figure of b is 50.0 % below that of a\n"),
+        "{text}"
+    );
+    let output = run(&[&flags[..], &["--json"]].concat());
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["ratio"]["median"], 0.5, "{report:#}");
+    assert_eq!(report["pairs"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn commands_that_cannot_be_compared_are_refused_with_the_reason() {
+    for (flags, part) in [
+        (&["--b", "exit 4"][..], "command b (exit 4) failed"),
+        (&["--b", "true", "--figure", "bits"], "nor a JSON pointer"),
+        (
+            &["--b", "true", "--figure", "/bits"],
+            "does it need --json?",
+        ),
+        (&["--b", "true", "--less-is-better"], "--figure"),
+        (&["--b", "true", "--pairs", "0"], "0 is not in 1.."),
+    ] {
+        let output = run(&[&["perf", "compare", "--a", "true"], flags].concat());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains(part), "{text}");
     }
 }

@@ -1,0 +1,211 @@
+//! Two commands, run in turn, and how they compare.
+//!
+//! On a shared machine the second of two runs may be slower for reasons of its own. Pairs of runs that follow
+//! each other share most of these reasons, so what is compared is the ratio within each pair.
+
+mod figure;
+mod statistics;
+mod text;
+
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use courser_measure::Failure;
+use serde::Serialize;
+
+pub use self::figure::Figure;
+pub use self::statistics::Estimate;
+
+/// Two commands and how often they run.
+#[derive(Clone, Debug)]
+pub struct Pairs {
+    /// The command that is the yardstick, for a shell.
+    pub a: String,
+    /// The command that is compared with it.
+    pub b: String,
+    /// The number of pairs, at least 1.
+    pub pairs: u32,
+    /// The figure of a run.
+    pub figure: Figure,
+    /// Time after which a run is ended, and the comparison with it.
+    pub timeout: Duration,
+}
+
+/// The result of one run of a command.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Run {
+    /// The figure.
+    pub figure: f64,
+    /// The time it took.
+    pub seconds: f64,
+    /// CPU time of the command and of the programs it waited for, where the system reports it.
+    pub cpu_seconds: Option<f64>,
+}
+
+/// One run of each command.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Pair {
+    /// The run of the yardstick.
+    pub a: Run,
+    /// The run of the other.
+    pub b: Run,
+}
+
+/// The results of all pairs.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PairsReport {
+    /// The command that is the yardstick.
+    pub a: String,
+    /// The other command.
+    pub b: String,
+    /// The name of the figure: a JSON pointer, or `seconds`.
+    pub figure: String,
+    /// True if a smaller figure is better.
+    pub less_is_better: bool,
+    /// All pairs, in the order in which they ran.
+    pub pairs: Vec<Pair>,
+    /// The figure of the yardstick.
+    pub figure_a: Estimate,
+    /// The figure of the other.
+    pub figure_b: Estimate,
+    /// The figure of the other divided by that of the yardstick, within pairs.
+    pub ratio: Estimate,
+    /// The same of CPU time, where the system reports it.
+    pub cpu_ratio: Option<Estimate>,
+}
+
+impl Pairs {
+    /// Runs both commands in turn, and the order changes from pair to pair. `on_pair` is called with the number of each pair
+    /// and what it gave. When `stop` resolves, the comparison ends with the pairs so far.
+    ///
+    /// # Errors
+    /// When a command cannot be started, fails, takes too long or prints no figure, or when there is no whole pair.
+    pub async fn run(
+        &self,
+        mut on_pair: impl FnMut(u32, &PairsReport),
+        stop: impl Future<Output = ()>,
+    ) -> Result<PairsReport, Failure> {
+        let mut stop = std::pin::pin!(stop);
+        let mut found = Found {
+            figure: self.figure.clone(),
+            pairs: Vec::new(),
+        };
+        for number in 0..self.pairs {
+            let pair = tokio::select! {
+                pair = self.pair(number, &mut found.figure) => pair?,
+                () = &mut stop => break,
+            };
+            found.pairs.push(pair);
+            on_pair(number + 1, &self.report(&found)?);
+        }
+        self.report(&found)
+    }
+
+    async fn pair(&self, number: u32, figure: &mut Figure) -> Result<Pair, Failure> {
+        if number.is_multiple_of(2) {
+            let a = self.once(&self.a, "a", figure).await?;
+            let b = self.once(&self.b, "b", figure).await?;
+            return Ok(Pair { a, b });
+        }
+        let b = self.once(&self.b, "b", figure).await?;
+        let a = self.once(&self.a, "a", figure).await?;
+        Ok(Pair { a, b })
+    }
+
+    /// Runs a command, and reads its figure. The first run decides on the figure if the user has not.
+    async fn once(&self, command: &str, name: &str, figure: &mut Figure) -> Result<Run, Failure> {
+        let fail = |text: String| Failure::new(format!("command {name} ({command}) {text}"));
+        let (began, cpu) = (Instant::now(), cpu_of_children());
+        let output = tokio::time::timeout(self.timeout, output(command)).await;
+        let output = output
+            .map_err(|_| fail(format!("took longer than {:?}", self.timeout)))?
+            .map_err(|error| fail(format!("cannot be run: {error}")))?;
+        let seconds = began.elapsed().as_secs_f64();
+        let cpu_seconds = cpu.zip(cpu_of_children()).map(|(from, to)| to - from);
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last = said.trim_end().lines().last().unwrap_or("it said nothing");
+            return Err(fail(format!("failed with {}: {last}", output.status)));
+        }
+        let said = String::from_utf8_lossy(&output.stdout);
+        let value = figure.decide(&said).read(&said, seconds).map_err(fail)?;
+        Ok(Run {
+            figure: value,
+            seconds,
+            cpu_seconds,
+        })
+    }
+
+    fn report(&self, found: &Found) -> Result<PairsReport, Failure> {
+        let each = |of: fn(&Pair) -> f64| found.pairs.iter().map(of).collect::<Vec<_>>();
+        let figures = (
+            Estimate::of(&each(|pair| pair.a.figure)),
+            Estimate::of(&each(|pair| pair.b.figure)),
+            Estimate::of(&each(|pair| pair.b.figure / pair.a.figure)),
+        );
+        let (Some(figure_a), Some(figure_b), Some(ratio)) = figures else {
+            return Err(Failure::new("stopped before a pair was complete"));
+        };
+        let cpu: Option<Vec<f64>> = found.pairs.iter().map(cpu_ratio).collect();
+        Ok(PairsReport {
+            a: self.a.clone(),
+            b: self.b.clone(),
+            figure: found.figure.name().to_owned(),
+            less_is_better: found.figure.less_is_better(),
+            pairs: found.pairs.clone(),
+            figure_a,
+            figure_b,
+            ratio,
+            cpu_ratio: cpu.as_deref().and_then(Estimate::of),
+        })
+    }
+}
+
+/// The pairs so far.
+struct Found {
+    figure: Figure,
+    pairs: Vec<Pair>,
+}
+
+/// Returns the ratio of CPU times of a pair, unless one of them is too short for the clock.
+fn cpu_ratio(pair: &Pair) -> Option<f64> {
+    let (a, b) = (pair.a.cpu_seconds?, pair.b.cpu_seconds?);
+    (a > 0.0).then(|| b / a)
+}
+
+/// Runs a command in a shell. Its standard input is empty.
+async fn output(command: &str) -> std::io::Result<Output> {
+    let (shell, flag) = if cfg!(windows) {
+        ("cmd", "/C")
+    } else {
+        ("sh", "-c")
+    };
+    tokio::process::Command::new(shell)
+        .args([flag, command])
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+}
+
+/// Returns the CPU time of all children that have ended, and of those that they waited for.
+#[cfg(target_os = "linux")]
+fn cpu_of_children() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program may contain blanks; the field after it is the third one.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(13);
+    let mut ticks = || fields.next()?.parse::<u32>().ok();
+    let (user, system) = (ticks()?, ticks()?);
+    let per_second = u32::try_from(rustix::param::clock_ticks_per_second()).ok()?;
+    Some((f64::from(user) + f64::from(system)) / f64::from(per_second))
+}
+
+/// Returns none: this system is not asked.
+#[cfg(not(target_os = "linux"))]
+fn cpu_of_children() -> Option<f64> {
+    None
+}
+
+#[cfg(all(test, unix))]
+mod tests;

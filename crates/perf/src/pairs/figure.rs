@@ -1,0 +1,134 @@
+//! The figure of a run: a number in the JSON that a command prints, or the time it took.
+
+use serde_json::Value;
+
+/// The place of the figure of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Figure {
+    /// The first run decides: a known figure in its JSON, otherwise the time.
+    Auto,
+    /// The time of the run.
+    Seconds,
+    /// A number in the JSON, at a pointer such as `/end/per_second` (RFC 6901).
+    Json {
+        /// The pointer.
+        pointer: String,
+        /// True for times and costs.
+        less_is_better: bool,
+    },
+}
+
+/// Figures in the reports of `courser perf client` and iperf3, and in that of `courser load`.
+const KNOWN: [&str; 3] = [
+    "/end/sum_received/bits_per_second",
+    "/end/per_second",
+    "/summary/requestsPerSec",
+];
+
+impl Figure {
+    /// Returns the name of the figure.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Json { pointer, .. } => pointer,
+            Self::Auto | Self::Seconds => "seconds",
+        }
+    }
+
+    /// Returns true if a smaller figure is better.
+    pub fn less_is_better(&self) -> bool {
+        match self {
+            Self::Json { less_is_better, .. } => *less_is_better,
+            Self::Auto | Self::Seconds => true,
+        }
+    }
+
+    /// Decides on a figure, if it has not been decided, by what a command printed.
+    pub(super) fn decide(&mut self, said: &str) -> &Self {
+        if *self == Self::Auto {
+            let report = json(said);
+            let known = KNOWN.into_iter().find(|pointer| {
+                report
+                    .as_ref()
+                    .and_then(|report| report.pointer(pointer))
+                    .is_some_and(Value::is_number)
+            });
+            *self = known.map_or(Self::Seconds, |pointer| Self::Json {
+                pointer: pointer.to_owned(),
+                less_is_better: false,
+            });
+        }
+        self
+    }
+
+    /// Reads the figure of a run that took so many seconds.
+    ///
+    /// # Errors
+    /// What is wrong with the output, as the end of a sentence about the command.
+    pub(super) fn read(&self, said: &str, seconds: f64) -> Result<f64, String> {
+        let Self::Json { pointer, .. } = self else {
+            return Ok(seconds);
+        };
+        let report = json(said).ok_or_else(|| {
+            format!("printed no JSON, so it has no {pointer}: does it need --json?")
+        })?;
+        let value = report.pointer(pointer).and_then(Value::as_f64);
+        match value {
+            Some(value) if value > 0.0 => Ok(value),
+            Some(value) => Err(format!(
+                "has {value} at {pointer}: only numbers above 0 can be compared"
+            )),
+            None => Err(format!("has no number at {pointer} in its JSON")),
+        }
+    }
+}
+
+/// Returns the JSON that a command printed: all of it, or the last line that is an object.
+fn json(said: &str) -> Option<Value> {
+    if let Ok(all) = serde_json::from_str(said) {
+        return Some(all);
+    }
+    let mut lines = said.lines().rev().filter(|line| line.starts_with('{'));
+    lines.find_map(|line| serde_json::from_str(line).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pointer(pointer: &str) -> Figure {
+        Figure::Json {
+            pointer: pointer.to_owned(),
+            less_is_better: false,
+        }
+    }
+
+    #[test]
+    fn first_run_decides_on_a_known_figure_or_the_time() {
+        let mut figure = Figure::Auto;
+        let iperf = r#"{"end": {"sum_received": {"bits_per_second": 5.5e9}}}"#;
+        assert_eq!(figure.decide(iperf).read(iperf, 1.0), Ok(5.5e9));
+        assert_eq!(figure.name(), "/end/sum_received/bits_per_second");
+        let mut figure = Figure::Auto;
+        assert_eq!(figure.decide("done\n").read("done\n", 1.5), Ok(1.5));
+        assert_eq!((figure.name(), figure.less_is_better()), ("seconds", true));
+    }
+
+    #[test]
+    fn report_may_be_the_last_of_several_lines() {
+        let said = "{\"end\": 1}\nhello\n{\"end\": {\"per_second\": 3}}\ngoodbye\n";
+        assert_eq!(pointer("/end/per_second").read(said, 1.0), Ok(3.0));
+    }
+
+    #[test]
+    fn outputs_without_the_figure_are_errors_that_name_it() {
+        for (said, part) in [
+            ("plain text", "printed no JSON"),
+            ("{}", "no number at /x"),
+            (r#"{"x": "3"}"#, "no number at /x"),
+            (r#"{"x": 0}"#, "has 0 at /x"),
+        ] {
+            let error = pointer("/x").read(said, 1.0).expect_err(said);
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}
