@@ -4,7 +4,7 @@ use bytes::Bytes;
 use courser_wire::CloseKind;
 
 use super::*;
-use crate::trace::Contents;
+use crate::trace::{Contents, Facts};
 
 /// A capture in which each packet has a datagram of its own.
 fn evidence(packets: &[(Side, PacketKind, Contents)]) -> Evidence {
@@ -252,4 +252,20 @@ fn new_path_of_a_migration_needs_a_new_connection_id() {
     };
     assert_eq!(of(b"other"), Ok(()));
     told(of(b"first"), "has the previous ID");
+}
+
+#[test]
+fn chacha20_has_to_be_the_only_suite_beside_the_renegotiation_signal() {
+    let of = |suites: &[u16]| Evidence {
+        trace: Trace::of_facts(Facts {
+            offered_suites: suites.to_vec(),
+            ..Facts::default()
+        }),
+        ..evidence(&[])
+    };
+    for suites in [&[0x1303][..], &[0x1303, 0x00ff]] {
+        assert_eq!(of(suites).check_chacha20(), Ok(()), "{suites:x?}");
+    }
+    told(of(&[0x1303, 0x1301]).check_chacha20(), "[1303, 1301]");
+    told(of(&[0x00ff]).check_chacha20(), "[[]]");
 }

@@ -89,6 +89,17 @@ impl Flow {
         flow
     }
 
+    /// Makes a connection with these observations.
+    #[cfg(test)]
+    pub(crate) fn of_facts(facts: Facts) -> Self {
+        let client = SocketAddr::from(([127, 0, 0, 1], 9));
+        let empty = ConnectionId::EMPTY;
+        Self {
+            facts,
+            ..Self::new(client, courser_wire::VERSION_1, empty, empty)
+        }
+    }
+
     pub(crate) fn facts(&self) -> &Facts {
         &self.facts
     }

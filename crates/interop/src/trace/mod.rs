@@ -43,6 +43,15 @@ impl Trace {
         trace
     }
 
+    /// Makes a trace of one connection without packets.
+    #[cfg(test)]
+    pub(crate) fn of_facts(facts: Facts) -> Self {
+        Self {
+            packets: Vec::new(),
+            flows: vec![Flow::of_facts(facts)],
+        }
+    }
+
     /// Returns the packets that one end sent.
     pub(crate) fn sent_by(&self, from: Side) -> impl Iterator<Item = &SeenPacket> {
         self.packets

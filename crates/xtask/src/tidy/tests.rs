@@ -126,11 +126,16 @@ fn unsafe_belongs_to_udp() {
         check_code(&file(COUNTING_ALLOCATOR, source)),
         Problems::new()
     );
+    assert_eq!(
+        check_code(&file("interop/peers/msquic/src/main.rs", source)),
+        Problems::new()
+    );
     for path in [
         "crates/wire/src/lib.rs",
         "crates/wire/src/lib/tests.rs",
         "crates/courser/tests/memory/main.rs",
         "examples/echo.rs",
+        "interop/peers/tquic/src/main.rs",
     ] {
         assert_eq!(
             check_code(&file(path, source)),
