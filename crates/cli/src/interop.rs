@@ -92,7 +92,7 @@ pub(crate) fn main(command: &InteropCommand) -> Result<ExitCode, Failure> {
         InteropCommand::Client => match courser_interop::client_plan(&variables)? {
             Some(mut plan) => {
                 plan.sinks = traces()?;
-                runtime()?.block_on(courser_interop::fetch(&plan))?;
+                runtime()?.block_on(courser_interop::fetch(&plan, stop_signal()))?;
             }
             None => return Ok(unsupported()),
         },

@@ -34,11 +34,12 @@ pub struct ClientPlan {
     pub sinks: Option<Arc<dyn SinkFactory>>,
 }
 
-/// Downloads the files as the test demands. The certificate of the server is not verified.
+/// Downloads the files as the test demands, until `stop` resolves. The certificate of the server is not
+/// verified. Its connections are closed afterwards, so that their traces are complete.
 ///
 /// # Errors
 /// When a file did not arrive in full.
-pub async fn fetch(plan: &ClientPlan) -> Result<(), Failure> {
+pub async fn fetch(plan: &ClientPlan, stop: impl Future<Output = ()>) -> Result<(), Failure> {
     let first = plan.urls.first().ok_or_else(|| Failure::new("no URL"))?;
     let (address, name) = resolve(first).await?;
     let local: SocketAddr = match address {
@@ -53,8 +54,17 @@ pub async fn fetch(plan: &ClientPlan) -> Result<(), Failure> {
         address,
         name,
     };
-    let done = server.run(plan).await;
+    let done = tokio::select! {
+        // The first branch is polled first: signals are awaited before the first packet is sent.
+        biased;
+        () = stop => None,
+        done = server.run(plan) => Some(done),
+    };
     server.endpoint.close(0u32.into(), b"");
+    let Some(done) = done else {
+        let _ = tokio::time::timeout(CLOSING, server.endpoint.wait_idle()).await;
+        return Err(Failure::new("stopped before all files arrived"));
+    };
     server.endpoint.wait_idle().await;
     done
 }
@@ -254,3 +264,6 @@ fn destination(folder: &Path, url: &Url) -> Result<PathBuf, Failure> {
 
 /// The most bytes that are read at once.
 const CHUNK: usize = 64 << 10;
+
+/// The time that connections have to close after a stop. The process is killed soon after.
+const CLOSING: Duration = Duration::from_millis(500);

@@ -35,6 +35,45 @@ fn mistakes_are_named() {
     }
 }
 
+/// A matrix ends clients that hang, and their traces explain why.
+#[cfg(unix)]
+#[test]
+fn client_that_is_terminated_completes_its_trace() {
+    use std::time::Duration;
+
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let patience = Some(Duration::from_secs(20));
+    silent.set_read_timeout(patience).expect("a timeout");
+    let folder = Script::new("terminated", "");
+    let address = silent.local_addr().expect("an address");
+    let client = courser(&["interop", "client"])
+        .env("TESTCASE", "handshake")
+        .env("REQUESTS", format!("https://{address}/file"))
+        .env("DOWNLOADS", &folder.0)
+        .env("QLOGDIR", &folder.0)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    silent.recv(&mut [0; 2000]).expect("an Initial packet");
+    let id = rustix::process::Pid::from_raw(i32::try_from(client.id()).expect("a small number"));
+    let signal = rustix::process::Signal::TERM;
+    rustix::process::kill_process(id.expect("a process"), signal).expect("it runs");
+    let output = client.wait_with_output().expect("its output");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.contains("stopped before all files arrived"),
+        "{error}"
+    );
+    let entries = std::fs::read_dir(&folder.0).expect("a folder").flatten();
+    let trace = entries
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|it| it == "sqlog"));
+    let trace = std::fs::read_to_string(trace.expect("a trace")).expect("text");
+    assert!(trace.contains("quic:packet_sent"), "{trace}");
+    assert!(trace.contains("quic:connection_closed"), "{trace}");
+}
+
 /// Runs cases and returns the report, which must be there whether they pass or not.
 fn report(peers: &str, cases: &str) -> Value {
     let output = run(&[

@@ -26,6 +26,19 @@ use self::flow::Flow;
 pub(crate) struct Trace {
     pub(crate) packets: Vec<SeenPacket>,
     flows: Vec<Flow>,
+    /// Packets that were sent before the messages from which their keys follow.
+    early: Vec<EarlyPacket>,
+}
+
+/// A packet whose keys are not known yet.
+#[derive(Debug)]
+struct EarlyPacket {
+    /// The index among all packets.
+    index: usize,
+    flow: usize,
+    header: Packet,
+    bytes: Vec<u8>,
+    number_offset: usize,
 }
 
 impl Trace {
@@ -47,8 +60,8 @@ impl Trace {
     #[cfg(test)]
     pub(crate) fn of_facts(facts: Facts) -> Self {
         Self {
-            packets: Vec::new(),
             flows: vec![Flow::of_facts(facts)],
+            ..Self::default()
         }
     }
 
@@ -86,11 +99,21 @@ impl Trace {
             let known = found.map(|(flow, _)| flow);
             let flow = known.or_else(|| self.begin(from, datagram.client, &header));
             let packet = bytes.get(start..header.end).unwrap_or_default();
-            let contents = flow.and_then(|flow| {
-                let at = header.packet_number_offset - start;
-                let flow = &mut self.flows[flow];
-                flow.on_packet(from, &header, packet, at, keys)
-            });
+            let at = header.packet_number_offset - start;
+            let contents =
+                flow.and_then(|flow| self.flows[flow].on_packet(from, &header, packet, at, keys));
+            let kind = header.kind;
+            if let (Some(flow), None) = (flow, &contents)
+                && matches!(kind, PacketKind::Handshake | PacketKind::OneRtt)
+            {
+                self.early.push(EarlyPacket {
+                    index: self.packets.len(),
+                    flow,
+                    header: header.clone(),
+                    bytes: packet.to_vec(),
+                    number_offset: at,
+                });
+            }
             let end = header.end;
             let token = bytes.get(header.token.clone()).unwrap_or_default();
             self.packets.push(SeenPacket {
@@ -104,7 +127,23 @@ impl Trace {
                 len: end - header.packet_number_offset,
                 contents,
             });
+            if kind == PacketKind::Initial {
+                self.read_early(keys);
+            }
             start = end.max(start + 1);
+        }
+    }
+
+    /// Reads packets whose keys are known by now: a server may send them before its ServerHello.
+    fn read_early(&mut self, keys: &KeyLog) {
+        for packet in std::mem::take(&mut self.early) {
+            let seen = &mut self.packets[packet.index];
+            let flow = &mut self.flows[packet.flow];
+            let (header, at) = (&packet.header, packet.number_offset);
+            seen.contents = flow.on_packet(seen.from, header, &packet.bytes, at, keys);
+            if seen.contents.is_none() {
+                self.early.push(packet);
+            }
         }
     }
 
@@ -135,3 +174,6 @@ impl Trace {
         Some(self.flows.len() - 1)
     }
 }
+
+#[cfg(test)]
+mod tests;

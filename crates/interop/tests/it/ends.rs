@@ -1,5 +1,6 @@
 //! The server and the client of each test, over loopback.
 
+use std::future::pending;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -86,7 +87,7 @@ async fn transfer(test: Test, lengths: &[usize]) {
     }));
     // The server is bound when it waits for the first time.
     tokio::task::yield_now().await;
-    fetch(&client).await.expect("all files arrive");
+    fetch(&client, pending()).await.expect("all files arrive");
     stop.send(()).expect("the server runs");
     serving.await.expect("no panic").expect("it could listen");
     for (index, len) in lengths.iter().enumerate() {
@@ -129,7 +130,10 @@ async fn missing_file_is_a_failure_of_the_client() {
         downloads: folder.path("downloads"),
         sinks: None,
     };
-    let error = fetch(&client).await.expect_err("no such file").to_string();
+    let error = fetch(&client, pending())
+        .await
+        .expect_err("no such file")
+        .to_string();
     assert!(error.contains("/absent: "), "{error}");
 }
 
