@@ -156,6 +156,11 @@ impl Collector for Server {
             "Connections rejected because of the limit",
             stats.refused,
         )?;
+        out.counter(
+            "requests_misdirected",
+            "Requests answered with 421 because the certificate does not name their host",
+            stats.requests_misdirected,
+        )?;
         let refused = stats.refusals.by_reason();
         out.counters_by("refused", "Clients refused", "reason", &refused)?;
         let busy = f64::from(u8::from(stats.busy));

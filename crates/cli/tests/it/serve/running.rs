@@ -2,9 +2,12 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use courser::server::Protocol;
+use http::Method;
 use serde_json::Value;
 
+use super::client::request;
 use super::serving::Serving;
+use super::within;
 use crate::common::{Folder, refusal};
 
 pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Serving {
@@ -150,6 +153,24 @@ fn admin_refuses_other_hosts_and_asks_for_its_token() {
     let (_, text) = admin_with(&serving, "/", "host: attacker.test");
     let names_all = text.contains("attacker.test") && text.contains("--admin-host");
     assert!(names_all && text.contains("127.0.0.1"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_count_requests_for_other_hosts() {
+    let folder = Folder::new();
+    folder.file("a.txt", "12345");
+    let serving = start(&folder, &["--admin", "127.0.0.1:0", "--only-names"]);
+    for protocol in [Protocol::Http2, Protocol::Http3] {
+        let mut client = serving.client(protocol).await;
+        assert_eq!(client.get("/a.txt", &[]).await.status, 200, "{protocol}");
+        let mut other = request(Method::GET, "/a.txt", &[], "");
+        *other.uri_mut() = "https://other.test/a.txt".parse().expect("a URI");
+        let answer = within(client.send(other)).await.expect("an answer");
+        assert_eq!(answer.status, 421, "{protocol}");
+    }
+    let (_, metrics) = admin(&serving, "/metrics");
+    let line = "courser_requests_misdirected_total 2";
+    assert!(metrics.lines().any(|seen| seen == line), "{metrics}");
 }
 
 #[test]
