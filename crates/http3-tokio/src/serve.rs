@@ -72,8 +72,8 @@ impl<S> Serve<S> {
         self
     }
 
-    /// Limits the time for the client's SETTINGS, which come first (RFC 9114 §6.2.1). A connection without
-    /// them is closed with `H3_MISSING_SETTINGS`. Default 30 seconds.
+    /// Limits the time for the client's SETTINGS, which come first (RFC 9114 §6.2.1), after the end of the
+    /// handshake. A connection without them is closed with `H3_MISSING_SETTINGS`. Default 30 seconds.
     pub fn settings_timeout(mut self, limit: Duration) -> Self {
         self.settings_timeout = limit;
         self

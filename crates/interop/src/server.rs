@@ -112,7 +112,8 @@ async fn run(incoming: Incoming, root: Arc<Path>, files: Files) {
     };
     let protocol = connection.handshake_data().and_then(|data| data.protocol);
     if protocol.as_deref() == Some(h3::ALPN.as_bytes()) {
-        let _ = h3::serve(connection, files).await;
+        let serving = h3::serve(connection, files).settings_timeout(PATIENCE);
+        let _ = serving.await;
     } else {
         answer_all(&connection, &root).await;
     }
@@ -144,7 +145,8 @@ async fn answer(mut send: SendStream, mut receive: RecvStream, root: &Path) {
     }
 }
 
-/// The time for a handshake, and the time without packets after which a connection ends.
+/// The time for a handshake and for the SETTINGS of HTTP/3, and the time without packets after which a
+/// connection ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The time that the last packets of connections have.

@@ -15,6 +15,7 @@ use http_body_util::BodyExt as _;
 
 use super::{full, get, within};
 use crate::common::pair_with;
+use crate::common::relay::Relay;
 
 /// RFC 9114 §10.2: an HTTP/3-only server accepts no connections with other protocols.
 #[tokio::test]
@@ -504,6 +505,29 @@ async fn settings_that_never_come_are_not_waited_for() {
     let error = h3::Error::from(reason.expect("not waited for"));
     assert_eq!(error.code(), Some(h3::Code::MISSING_SETTINGS), "{error}");
     assert!(began.elapsed() >= limit);
+}
+
+/// A server that starts with the first packet of a client does not count the time of a slow handshake.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn time_for_settings_begins_after_the_handshake() {
+    let pair = super::pair();
+    let relay = Relay::new(pair.address);
+    relay.hold_answers();
+    let connecting = pair.client.connect(relay.address, "localhost");
+    let connecting = connecting.expect("configured");
+    let incoming = within(pair.server.accept()).await.expect("open");
+    let early = incoming.accept().expect("accepted").early();
+    let server = within(early).await.expect("half of a handshake");
+    let service = super::boxed(|_| async { Ok::<_, Infallible>(Response::new(full("fine"))) });
+    let limit = Duration::from_millis(300);
+    let serving = h3::serve(server.clone(), service).settings_timeout(limit);
+    crate::common::spawn(serving.into_future());
+    let closed = tokio::time::timeout(limit * 2, server.closed()).await;
+    assert!(closed.is_err(), "{closed:?}");
+    relay.release().await;
+    let client = within(connecting).await.expect("connected");
+    let response = within(h3::Client::new(client).send(get("/"))).await;
+    assert_eq!(response.expect("not closed").status(), 200);
 }
 
 /// A88: the server does not wait for a header section that never arrives.
