@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
-use courser::{Algorithm, QuicVersion};
+use courser::{Algorithm, CipherSuite, QuicVersion};
 use courser_perf::Figure;
 use courser_units::{parse_duration, parse_positive, parse_quantity};
 
@@ -430,12 +431,19 @@ const MAX_PARALLEL: u64 = 16_384;
 /// The exit code for mistakes in the command line, as in most tools. Other errors have 1.
 const USAGE_ERROR: u8 = 2;
 
-/// Returns the version, and whether this build is in FIPS mode.
+/// Returns the version, and what is special about the cryptography of this build: FIPS mode, or the
+/// instructions of the AES-GCM that is not AWS-LC's.
 fn version() -> &'static str {
-    match courser::Cryptography::default().is_fips() {
-        true => concat!(env!("CARGO_PKG_VERSION"), " (FIPS mode)"),
-        false => env!("CARGO_PKG_VERSION"),
-    }
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
+        let version = env!("CARGO_PKG_VERSION");
+        let packets = CipherSuite::Aes128Gcm.implementation();
+        match courser::Cryptography::default().is_fips() {
+            true => format!("{version} (FIPS mode)"),
+            false if cfg!(feature = "fused") => format!("{version} (packets: {packets})"),
+            false => version.to_owned(),
+        }
+    });
+    &VERSION
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
-//! Measures whether the time of a comparison reveals where two secrets differ (attack A67).
+//! Measures whether the time of a comparison reveals where two secrets differ (attack A67), and whether the
+//! time of sealing, opening and masking a packet depends on its bytes.
 //!
 //! The method is that of dudect. Two classes of inputs, which differ in the first or in the last
-//! byte, are compared in random order. The result is Welch's t over the times, without the slowest
+//! byte, are compared in random order. For packets the classes are zeros and random bytes. The result is Welch's t over the times, without the slowest
 //! tenth. As a control, the same is done with a comparison that stops at the first difference. If
 //! that one is not detected, the machine is too noisy.
 //!
 //! ```sh
 //! cargo run --release -p courser-crypto --example timing
+//! cargo run --release -p courser-crypto --example timing --features fused
 //! ```
 //!
 //! Exits with 0 if no comparison reveals anything, with 1 if one does, and with 77 if the machine
@@ -22,9 +24,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use courser_base::Side;
+use courser_crypto::header_protection::SAMPLE_LEN;
 use courser_crypto::initial::initial_keys;
 use courser_crypto::token_seal::{NONCE_LEN, TokenKey};
-use courser_crypto::{PacketKey, Rng, TAG_LEN, reset_token};
+use courser_crypto::{KeyPair, PacketKey, Rng, TAG_LEN, reset_token};
 use courser_wire::{ConnectionId, VERSION_1};
 
 fn main() -> ExitCode {
@@ -39,7 +42,14 @@ fn main() -> ExitCode {
         ("stateless reset token", reset_tokens(&secret)),
         ("tag of an address token", address_tokens()),
         ("tag of a packet", packets()),
+        ("sealing of a packet", sealing()),
+        ("opening of a packet", opening()),
+        ("mask of a header", masks()),
     ];
+    println!(
+        "packets: {}",
+        courser_crypto::CipherSuite::Aes128Gcm.implementation()
+    );
     let mut code = ExitCode::SUCCESS;
     for (name, t) in found {
         let verdict = if t.abs() < LIMIT {
@@ -72,11 +82,9 @@ fn address_tokens() -> f64 {
 }
 
 fn packets() -> f64 {
-    let id = ConnectionId::new(&[1; 8]).expect("eight bytes fit");
-    let keys = |side| initial_keys(VERSION_1, &id, side);
     let mut sealed = vec![3; 64];
     sealed.resize(sealed.len() + TAG_LEN, 0);
-    let (client, server) = (keys(Side::Client), keys(Side::Server));
+    let (client, server) = initial_pair();
     client.local.packet.seal_packet(1, &mut sealed, 0);
     let key: &PacketKey = &server.peer.packet;
     let mut opened = sealed.clone();
@@ -86,6 +94,64 @@ fn packets() -> f64 {
         opened.copy_from_slice(sealed);
         key.open(1, &[], &mut opened).is_ok()
     })
+}
+
+/// Measures whether sealing depends on the plaintext. The ciphertext is thrown away.
+fn sealing() -> f64 {
+    let (key, _) = initial_pair();
+    let mut packet = vec![0; PACKET + TAG_LEN];
+    measure(contents(PACKET), &mut |plaintext| {
+        let (text, tag) = packet
+            .split_last_chunk_mut::<TAG_LEN>()
+            .expect("room for the tag");
+        key.local
+            .packet
+            .seal_from(1, &[0x40; 13], plaintext, text, tag);
+        false
+    })
+}
+
+/// Measures whether opening depends on the plaintext of authentic packets.
+fn opening() -> f64 {
+    let (sender, receiver) = initial_pair();
+    let classes = contents(PACKET).map(|mut packet| {
+        packet.resize(PACKET + TAG_LEN, 0);
+        sender.local.packet.seal_packet(1, &mut packet, 0);
+        packet
+    });
+    let mut opened = vec![0; PACKET + TAG_LEN];
+    measure(classes, &mut |sealed| {
+        opened.copy_from_slice(sealed);
+        receiver.peer.packet.open(1, &[], &mut opened).is_err()
+    })
+}
+
+/// Measures whether a mask depends on the sample.
+fn masks() -> f64 {
+    let (key, _) = initial_pair();
+    measure(contents(SAMPLE_LEN), &mut |sample| {
+        black_box(
+            key.local
+                .header
+                .mask(sample.first_chunk().expect("16 bytes")),
+        );
+        false
+    })
+}
+
+/// Returns the keys of both ends of one connection.
+fn initial_pair() -> (KeyPair, KeyPair) {
+    let id = ConnectionId::new(&[1; 8]).expect("eight bytes fit");
+    let keys = |side| initial_keys(VERSION_1, &id, side);
+    (keys(Side::Client), keys(Side::Server))
+}
+
+/// Returns zeros, and random bytes.
+fn contents(len: usize) -> [Vec<u8>; 2] {
+    let mut random = vec![0; len];
+    let mut rng = Rng::new([3; 32]);
+    random.fill_with(|| rng.array::<1>()[0]);
+    [vec![0; len], random]
 }
 
 /// Returns two inputs that differ from `secret`, one in the first byte and one in the last.
@@ -118,7 +184,10 @@ fn measure(classes: [Vec<u8>; 2], compare: &mut dyn FnMut(&[u8]) -> bool) -> f64
         input.copy_from_slice(&classes[class]);
         let began = Instant::now();
         for _ in 0..REPEATS {
-            assert!(!black_box(compare(black_box(&input))), "they differ");
+            assert!(
+                !black_box(compare(black_box(&input))),
+                "the result is the same"
+            );
         }
         let time = began.elapsed();
         if round >= WARM_UP {
@@ -159,6 +228,8 @@ fn welch(samples: &[(usize, f64)]) -> f64 {
 const SAMPLES: usize = 400_000;
 /// Number of samples discarded while caches and clocks settle.
 const WARM_UP: usize = 10_000;
+/// Length of a packet that is sealed and opened, in bytes.
+const PACKET: usize = 200;
 /// Number of comparisons per sample, because the clock is coarse.
 const REPEATS: usize = 16;
 /// The t from which on a difference counts. Chance alone exceeds 5 once in a million runs; dudect

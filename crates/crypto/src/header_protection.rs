@@ -7,21 +7,52 @@ use aws_lc_rs::aead::quic::HeaderProtectionKey;
 use crate::CipherSuite;
 
 /// The key that masks packet numbers and the low bits of first bytes.
-pub struct HeaderKey(HeaderProtectionKey);
+pub struct HeaderKey(Cipher);
+
+/// A key of one implementation. Both compute the same masks.
+enum Cipher {
+    Library(LibraryKey),
+    #[cfg(feature = "fused")]
+    Fused(courser_fused::HeaderKey),
+}
+
+/// A key of AWS-LC takes 504 bytes, and a fused one 16: the enum is no larger than it has to be.
+#[cfg(feature = "fused")]
+type LibraryKey = Box<HeaderProtectionKey>;
+#[cfg(not(feature = "fused"))]
+type LibraryKey = HeaderProtectionKey;
 
 impl HeaderKey {
     pub(crate) fn new(suite: CipherSuite, key: &[u8]) -> Self {
+        #[cfg(feature = "fused")]
+        if let Some(kernel) = suite.kernel()
+            && let Some(key) = courser_fused::HeaderKey::with_kernel(kernel, key)
+        {
+            return Self(Cipher::Fused(key));
+        }
+        Self::of_library(suite, key)
+    }
+
+    /// Creates a key of AWS-LC.
+    fn of_library(suite: CipherSuite, key: &[u8]) -> Self {
         let key = HeaderProtectionKey::new(suite.header_protection(), key);
-        Self(key.expect("the key length matches the suite"))
+        let key = key.expect("the key length matches the suite");
+        #[cfg(feature = "fused")]
+        let key = Box::new(key);
+        Self(Cipher::Library(key))
     }
 
     /// Returns the mask for a sample of ciphertext: one byte for the first byte of the packet, four
     /// for the packet number.
     #[inline]
     pub fn mask(&self, sample: &[u8; SAMPLE_LEN]) -> [u8; 5] {
-        self.0
-            .new_mask(sample)
-            .expect("the sample has the required length")
+        match &self.0 {
+            Cipher::Library(key) => key
+                .new_mask(sample)
+                .expect("the sample has the required length"),
+            #[cfg(feature = "fused")]
+            Cipher::Fused(key) => key.mask(sample),
+        }
     }
 }
 

@@ -13,21 +13,43 @@ pub const TAG_LEN: usize = 16;
 /// The AEAD key and IV of one direction and one key phase.
 ///
 /// Every operation is a single call into AWS-LC, which selects the cipher internally. No trait
-/// object is involved, nothing is allocated and no byte is copied.
+/// object is involved, nothing is allocated and no byte is copied. With the feature `fused`, AES-GCM is
+/// a single call into courser-fused instead, where it has a kernel for the processor.
 pub struct PacketKey {
-    key: LessSafeKey,
-    iv: Iv,
+    cipher: Cipher,
     suite: CipherSuite,
+}
+
+/// A key of one implementation. Both compute the same bytes.
+enum Cipher {
+    Library {
+        key: LessSafeKey,
+        iv: Iv,
+    },
+    #[cfg(feature = "fused")]
+    Fused(courser_fused::PacketKey),
 }
 
 impl PacketKey {
     pub(crate) fn new(suite: CipherSuite, key: &[u8], iv: &[u8; 12]) -> Self {
+        #[cfg(feature = "fused")]
+        if let Some(kernel) = suite.kernel()
+            && let Some(key) = courser_fused::PacketKey::with_kernel(kernel, key, iv)
+        {
+            let cipher = Cipher::Fused(key);
+            return Self { cipher, suite };
+        }
+        Self::of_library(suite, key, iv)
+    }
+
+    /// Creates a key of AWS-LC.
+    fn of_library(suite: CipherSuite, key: &[u8], iv: &[u8; 12]) -> Self {
         let key = UnboundKey::new(suite.aead(), key).expect("the key length matches the suite");
-        Self {
+        let cipher = Cipher::Library {
             key: LessSafeKey::new(key),
             iv: Iv::new(iv),
-            suite,
-        }
+        };
+        Self { cipher, suite }
     }
 
     /// Encrypts `payload` in place and writes the authentication tag. `header` is the unprotected
@@ -42,15 +64,19 @@ impl PacketKey {
         payload: &mut [u8],
         tag: &mut [u8; TAG_LEN],
     ) {
-        self.key
-            .seal_in_place_scatter(
-                self.iv.nonce(packet_number),
-                Aad::from(header),
-                payload,
-                &[],
-                tag,
-            )
-            .expect("a packet is shorter than any limit of the AEAD");
+        match &self.cipher {
+            Cipher::Library { key, iv } => key
+                .seal_in_place_scatter(
+                    iv.nonce(packet_number),
+                    Aad::from(header),
+                    payload,
+                    &[],
+                    tag,
+                )
+                .expect("a packet is shorter than any limit of the AEAD"),
+            #[cfg(feature = "fused")]
+            Cipher::Fused(key) => key.seal(packet_number, header, payload, tag),
+        }
     }
 
     /// Encrypts a whole packet in place. `packet` holds the header, the plaintext and [`TAG_LEN`]
@@ -83,17 +109,28 @@ impl PacketKey {
         ciphertext: &mut [u8],
         tag: &mut [u8; TAG_LEN],
     ) {
-        let nonce = self.iv.nonce(packet_number);
-        self.key
-            .seal_out_of_place_scatter(nonce, Aad::from(header), plaintext, ciphertext, &[], tag)
-            .expect("input and output have the same length");
+        match &self.cipher {
+            Cipher::Library { key, iv } => key
+                .seal_out_of_place_scatter(
+                    iv.nonce(packet_number),
+                    Aad::from(header),
+                    plaintext,
+                    ciphertext,
+                    &[],
+                    tag,
+                )
+                .expect("input and output have the same length"),
+            #[cfg(feature = "fused")]
+            Cipher::Fused(key) => key.seal_from(packet_number, header, plaintext, ciphertext, tag),
+        }
     }
 
     /// Decrypts `payload`, which is ciphertext and tag, in place and returns the length of the
     /// plaintext.
     ///
     /// # Errors
-    /// Returns [`OpenError`] if the payload is not authentic. Its bytes are then unspecified.
+    /// Returns [`OpenError`] if the payload is not authentic. Its bytes are then unspecified, but nothing of
+    /// the plaintext.
     #[inline]
     pub fn open(
         &self,
@@ -102,14 +139,19 @@ impl PacketKey {
         payload: &mut [u8],
     ) -> Result<usize, OpenError> {
         let (ciphertext, tag) = payload.split_last_chunk_mut::<TAG_LEN>().ok_or(OpenError)?;
-        let nonce = self.iv.nonce(packet_number);
-        match self
-            .key
-            .open_in_place_separate_tag(nonce, Aad::from(header), tag, ciphertext)
-        {
-            Ok(plaintext) => Ok(plaintext.len()),
-            Err(_) => Err(OpenError),
-        }
+        let is_authentic = match &self.cipher {
+            Cipher::Library { key, iv } => key
+                .open_in_place_separate_tag(
+                    iv.nonce(packet_number),
+                    Aad::from(header),
+                    tag,
+                    ciphertext,
+                )
+                .is_ok(),
+            #[cfg(feature = "fused")]
+            Cipher::Fused(key) => key.open(packet_number, header, ciphertext, tag).is_ok(),
+        };
+        is_authentic.then_some(ciphertext.len()).ok_or(OpenError)
     }
 
     /// Returns the cipher suite of the key.

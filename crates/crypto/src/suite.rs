@@ -61,6 +61,28 @@ impl CipherSuite {
         }
     }
 
+    /// Returns the name of what protects the packets of this suite on this machine: `AWS-LC`, or a kernel
+    /// of courser-fused with its instructions.
+    pub fn implementation(self) -> &'static str {
+        #[cfg(feature = "fused")]
+        if let Some(kernel) = self.kernel() {
+            return kernel.name();
+        }
+        "AWS-LC"
+    }
+
+    /// Returns the kernel of courser-fused for packets of this suite. There is none for
+    /// ChaCha20-Poly1305, none without the instructions, and none in FIPS builds: their cipher is that of
+    /// the validated module.
+    #[cfg(feature = "fused")]
+    pub(crate) fn kernel(self) -> Option<courser_fused::Kernel> {
+        match self {
+            Self::ChaCha20Poly1305 => None,
+            Self::Aes128Gcm | Self::Aes256Gcm if cfg!(feature = "fips") => None,
+            Self::Aes128Gcm | Self::Aes256Gcm => courser_fused::Kernel::best(),
+        }
+    }
+
     pub(crate) fn aead(self) -> &'static aead::Algorithm {
         match self {
             Self::Aes128Gcm => &aead::AES_128_GCM,

@@ -131,13 +131,14 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "zeroize",
-        folders: &["crypto", "tls"],
+        folders: &["crypto", "fused", "tls"],
         reason: "erases secrets",
     },
 ];
 
 /// The packages that tests of these crates may use.
 const TESTS: &[&str] = &[
+    "aws-lc-rs",
     "lzma-rust2",
     "proptest",
     "qlog",

@@ -2,7 +2,7 @@
 
 /// The folders below `crates/` by floor. A crate depends on lower floors only.
 const FLOORS: &[(u8, &[&str])] = &[
-    (0, &["base"]),
+    (0, &["base", "fused"]),
     (1, &["link", "wire", "telemetry", "units"]),
     (
         2,

@@ -239,9 +239,9 @@ fn check_size(file: &File) -> Option<String> {
 fn check_code(file: &File) -> Problems {
     let mut problems = Problems::new();
     let folder = file.crate_folder();
-    if folder != Some("udp") && file.path != COUNTING_ALLOCATOR && !file.path.starts_with(MSQUIC) {
+    if !may_be_unsafe(&file.path) {
         for line in code::lines_with(file.code(), "unsafe") {
-            problems.push(format!("{}:{line}: only udp may be unsafe", file.path));
+            problems.push(format!("{}:{line}: {UNSAFE_RULE}", file.path));
         }
     }
     let Some(folder) = folder.filter(|_| !file.is_test()) else {
@@ -253,6 +253,14 @@ fn check_code(file: &File) -> Problems {
         }
     }
     problems
+}
+
+/// Returns true for code that calls the system or instructions of the processor.
+fn may_be_unsafe(path: &str) -> bool {
+    path.starts_with("crates/udp/")
+        || path.starts_with("crates/fused/src/")
+        || path == COUNTING_ALLOCATOR
+        || path.starts_with(MSQUIC)
 }
 
 fn check_machine_paths(file: &File, root: &str) -> Problems {
@@ -346,6 +354,8 @@ const GUARDED: &[Guarded] = &[
 fn is_at_least(folder: &str, floor: u8) -> bool {
     floors::floor_of(folder).is_some_and(|own| own >= floor)
 }
+
+const UNSAFE_RULE: &str = "only udp and the kernels of fused may be unsafe";
 
 /// The allocator of the test that measures memory. It cannot be written without `unsafe`.
 const COUNTING_ALLOCATOR: &str = "crates/courser/tests/memory/counting.rs";

@@ -26,6 +26,22 @@ fn protecting_and_unprotecting_gives_the_packet_back() {
     }
 }
 
+/// With the feature `fused` the two are different code.
+#[test]
+fn masks_are_those_of_aws_lc() {
+    for suite in SUITES {
+        let key = vec![6; suite.key_len()];
+        let (usual, library) = (
+            HeaderKey::new(suite, &key),
+            HeaderKey::of_library(suite, &key),
+        );
+        for fill in 0..=255 {
+            let sample = [fill; SAMPLE_LEN];
+            assert_eq!(usual.mask(&sample), library.mask(&sample), "{suite} {fill}");
+        }
+    }
+}
+
 #[test]
 fn only_the_low_bits_of_the_first_byte_are_masked() {
     let key = secret(CipherSuite::Aes128Gcm, 9).header_key();

@@ -65,6 +65,52 @@ fn sealing_out_of_place_gives_the_same_bytes() {
     }
 }
 
+/// With the feature `fused` the two are different code.
+#[test]
+fn a_key_interoperates_with_one_of_aws_lc() {
+    for suite in SUITES {
+        let (key, iv) = (vec![6; suite.key_len()], [8; 12]);
+        let usual = PacketKey::new(suite, &key, &iv);
+        let library = PacketKey::of_library(suite, &key, &iv);
+        for len in [0, 1, 16, 31, 33, 1350, 9000] {
+            let plain = vec![3; len];
+            let mut payload = sealed(&usual, 1 << 60, HEADER, &plain);
+            assert_eq!(payload, sealed(&library, 1 << 60, HEADER, &plain));
+            assert_eq!(library.open(1 << 60, HEADER, &mut payload), Ok(len));
+            assert_eq!(payload[..len], plain[..], "{suite} {len}");
+        }
+    }
+}
+
+#[test]
+fn forged_packet_leaves_no_plaintext() {
+    for suite in SUITES {
+        let key = secret(suite, 3).packet_key();
+        let plain = [0x77; 600];
+        let mut payload = sealed(&key, 5, HEADER, &plain);
+        payload[plain.len()] ^= 1;
+        assert_eq!(key.open(5, HEADER, &mut payload), Err(OpenError));
+        let found = payload.windows(4).any(|bytes| bytes == [0x77; 4]);
+        assert!(!found, "{suite}");
+    }
+}
+
+#[test]
+fn packets_are_protected_by_the_implementation_of_the_build() {
+    let is_fused = |suite: CipherSuite| suite.implementation() != "AWS-LC";
+    let wanted = cfg!(feature = "fused") && !cfg!(feature = "fips");
+    #[cfg(feature = "fused")]
+    let wanted = wanted && courser_fused::Kernel::best().is_some();
+    assert_eq!(is_fused(CipherSuite::Aes128Gcm), wanted);
+    assert_eq!(is_fused(CipherSuite::Aes256Gcm), wanted);
+    assert!(!is_fused(CipherSuite::ChaCha20Poly1305));
+    for suite in SUITES {
+        let key = secret(suite, 3).packet_key();
+        let is_library = matches!(key.cipher, Cipher::Library { .. });
+        assert_eq!(is_library, !is_fused(suite), "{suite}");
+    }
+}
+
 #[test]
 fn packet_number_reaches_into_all_eight_low_bytes_of_the_nonce() {
     let iv = Iv::new(&[0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);

@@ -116,21 +116,20 @@ fn guarded_names_in_code_are_found() {
 }
 
 #[test]
-fn unsafe_belongs_to_udp() {
+fn unsafe_belongs_to_udp_and_fused() {
     let source = "fn f() {}\nunsafe fn g() {}";
-    assert_eq!(
-        check_code(&file("crates/udp/src/gso.rs", source)),
-        Problems::new()
-    );
-    assert_eq!(
-        check_code(&file(COUNTING_ALLOCATOR, source)),
-        Problems::new()
-    );
-    assert_eq!(
-        check_code(&file("interop/peers/msquic/src/main.rs", source)),
-        Problems::new()
-    );
     for path in [
+        "crates/udp/src/gso.rs",
+        "crates/fused/src/x86/block.rs",
+        COUNTING_ALLOCATOR,
+        "interop/peers/msquic/src/main.rs",
+    ] {
+        assert_eq!(check_code(&file(path, source)), Problems::new(), "{path}");
+    }
+    for path in [
+        "crates/crypto/src/lib.rs",
+        "crates/fused/tests/it/main.rs",
+        "crates/fused/examples/packets.rs",
         "crates/wire/src/lib.rs",
         "crates/wire/src/lib/tests.rs",
         "crates/courser/tests/memory/main.rs",
@@ -139,7 +138,7 @@ fn unsafe_belongs_to_udp() {
     ] {
         assert_eq!(
             check_code(&file(path, source)),
-            [format!("{path}:2: only udp may be unsafe")],
+            [format!("{path}:2: {UNSAFE_RULE}")],
             "{path}"
         );
     }

@@ -1,0 +1,61 @@
+//! The implementations, and which of them the processor can run.
+
+use std::fmt;
+
+/// An implementation of AES-GCM for a set of instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Kernel {
+    /// x86-64 with AVX-512, VAES and VPCLMULQDQ: four blocks in each instruction. Intel since Ice Lake,
+    /// AMD since Zen 4.
+    Avx512,
+    /// x86-64 with AVX, AES-NI and PCLMULQDQ: one block in each instruction.
+    AesNi,
+}
+
+impl Kernel {
+    /// All kernels, the fastest first.
+    pub const ALL: [Self; 2] = [Self::Avx512, Self::AesNi];
+
+    /// Returns the fastest kernel that the processor can run.
+    pub fn best() -> Option<Self> {
+        Self::ALL.into_iter().find(|kernel| kernel.is_available())
+    }
+
+    /// Returns true if the processor and the operating system support the instructions.
+    pub fn is_available(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let has_aes = is_x86_feature_detected!("avx")
+                && is_x86_feature_detected!("aes")
+                && is_x86_feature_detected!("pclmulqdq");
+            match self {
+                Self::AesNi => has_aes,
+                Self::Avx512 => {
+                    has_aes
+                        && is_x86_feature_detected!("avx512f")
+                        && is_x86_feature_detected!("avx512bw")
+                        && is_x86_feature_detected!("avx512vl")
+                        && is_x86_feature_detected!("vaes")
+                        && is_x86_feature_detected!("vpclmulqdq")
+                }
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+
+    /// Returns the names of the instruction sets, as people write them.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Avx512 => "VAES with AVX-512",
+            Self::AesNi => "AES-NI",
+        }
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,36 @@
+//! AES-GCM in one pass for packets of QUIC, on the instructions of the processor.
+//!
+//! A general AES-GCM pays a fixed cost for each message that a packet of 1452 bytes repeats with every
+//! send: the library prepares counters, hashes the header, encrypts, hashes the rest and finishes the
+//! tag in separate steps. This crate seals or opens a packet in one pass over its bytes, with the powers
+//! of the hash key and the round keys at hand (`docs/design/0035`).
+//!
+//! [`PacketKey`] protects payloads (RFC 9001 §5.3) and [`HeaderKey`] computes the masks of headers
+//! (RFC 9001 §5.4). Both exist only where the processor has the instructions: [`Kernel::best`] returns
+//! what it found, and the caller uses another implementation if there is nothing.
+//!
+//! The time of every function depends on lengths only. No branch and no address depends on a key, a
+//! plaintext or a tag: AES and carry-less multiplication are instructions of constant time, and tags
+//! are compared as one vector. Keys are erased when they are dropped.
+//!
+//! `unsafe` is confined to the modules that are named for a processor. The crate holds the second half
+//! of all `unsafe` code; the first half is that of system calls in `courser-udp`.
+
+#![deny(unsafe_code)]
+
+mod kernel;
+mod key;
+#[cfg(not(target_arch = "x86_64"))]
+mod none;
+mod schedule;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(not(target_arch = "x86_64"))]
+use none as processor;
+#[cfg(target_arch = "x86_64")]
+use x86 as processor;
+
+pub use kernel::Kernel;
+pub use key::{Forged, HeaderKey, PacketKey};
+pub use schedule::{IV_LEN, MASK_LEN, SAMPLE_LEN, TAG_LEN};

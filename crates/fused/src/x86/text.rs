@@ -1,0 +1,39 @@
+//! The text of a packet as kernels see it.
+
+use std::marker::PhantomData;
+
+/// The bytes that a kernel reads and those that it writes: the same, or as many elsewhere.
+pub(super) struct Text<'a> {
+    /// Valid for reads of `len` bytes.
+    pub(super) from: *const u8,
+    /// Valid for writes of `len` bytes. Either equal to `from`, or the two areas do not overlap.
+    pub(super) to: *mut u8,
+    pub(super) len: usize,
+    lifetime: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Text<'a> {
+    #[inline]
+    pub(super) fn in_place(text: &'a mut [u8]) -> Self {
+        let to = text.as_mut_ptr();
+        Self {
+            from: to,
+            to,
+            len: text.len(),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// # Panics
+    /// Panics if the lengths differ.
+    #[inline]
+    pub(super) fn between(from: &'a [u8], to: &'a mut [u8]) -> Self {
+        assert_eq!(from.len(), to.len(), "both have one length");
+        Self {
+            from: from.as_ptr(),
+            to: to.as_mut_ptr(),
+            len: to.len(),
+            lifetime: PhantomData,
+        }
+    }
+}
