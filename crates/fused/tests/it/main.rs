@@ -2,6 +2,7 @@
 
 mod differential;
 mod generator;
+mod vectors;
 
 use courser_fused::Kernel;
 
