@@ -9,13 +9,16 @@ pub enum Kernel {
     /// x86-64 with AVX-512, VAES and VPCLMULQDQ: four blocks in each instruction. Intel since Ice Lake,
     /// AMD since Zen 4.
     Avx512,
+    /// x86-64 with AVX2, VAES and VPCLMULQDQ: two blocks in each instruction. AMD since Zen 3, Intel since
+    /// Alder Lake.
+    Vaes,
     /// x86-64 with AVX, AES-NI and PCLMULQDQ: one block in each instruction.
     AesNi,
 }
 
 impl Kernel {
     /// All kernels, the fastest first.
-    pub const ALL: [Self; 2] = [Self::Avx512, Self::AesNi];
+    pub const ALL: [Self; 3] = [Self::Avx512, Self::Vaes, Self::AesNi];
 
     /// Returns the fastest kernel that the processor can run.
     pub fn best() -> Option<Self> {
@@ -29,15 +32,17 @@ impl Kernel {
             let has_aes = is_x86_feature_detected!("avx")
                 && is_x86_feature_detected!("aes")
                 && is_x86_feature_detected!("pclmulqdq");
+            let has_wide_aes = has_aes
+                && is_x86_feature_detected!("vaes")
+                && is_x86_feature_detected!("vpclmulqdq");
             match self {
                 Self::AesNi => has_aes,
+                Self::Vaes => has_wide_aes && is_x86_feature_detected!("avx2"),
                 Self::Avx512 => {
-                    has_aes
+                    has_wide_aes
                         && is_x86_feature_detected!("avx512f")
                         && is_x86_feature_detected!("avx512bw")
                         && is_x86_feature_detected!("avx512vl")
-                        && is_x86_feature_detected!("vaes")
-                        && is_x86_feature_detected!("vpclmulqdq")
                 }
             }
         }
@@ -49,6 +54,7 @@ impl Kernel {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Avx512 => "VAES with AVX-512",
+            Self::Vaes => "VAES with AVX2",
             Self::AesNi => "AES-NI",
         }
     }

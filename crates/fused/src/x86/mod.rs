@@ -7,7 +7,9 @@
 mod aes_ni;
 mod avx512;
 mod block;
+mod blocks;
 mod text;
+mod vaes;
 
 use std::arch::x86_64::{__m128i, _mm_storeu_si128, _mm_testz_si128, _mm_xor_si128};
 
@@ -37,7 +39,7 @@ pub(crate) fn raise(kernel: Kernel, schedule: &mut Schedule) {
         };
         match kernel {
             Kernel::Avx512 => avx512::raise(hash_key, &mut schedule.powers),
-            Kernel::AesNi => block::raise(hash_key, &mut schedule.powers),
+            Kernel::Vaes | Kernel::AesNi => block::raise(hash_key, &mut schedule.powers),
         }
     }
 }
@@ -111,6 +113,8 @@ fn run<const OPEN: bool>(
         match (kernel, schedule.rounds.is_long) {
             (Kernel::Avx512, false) => avx512::run::<10, OPEN>(schedule, number, header, &text),
             (Kernel::Avx512, true) => avx512::run::<14, OPEN>(schedule, number, header, &text),
+            (Kernel::Vaes, false) => vaes::run::<10, OPEN>(schedule, number, header, &text),
+            (Kernel::Vaes, true) => vaes::run::<14, OPEN>(schedule, number, header, &text),
             (Kernel::AesNi, false) => aes_ni::run::<10, OPEN>(schedule, number, header, &text),
             (Kernel::AesNi, true) => aes_ni::run::<14, OPEN>(schedule, number, header, &text),
         }

@@ -2,6 +2,8 @@
 
 use std::marker::PhantomData;
 
+use crate::schedule::Block;
+
 /// The bytes that a kernel reads and those that it writes: the same, or as many elsewhere.
 pub(super) struct Text<'a> {
     /// Valid for reads of `len` bytes.
@@ -35,5 +37,26 @@ impl<'a> Text<'a> {
             len: to.len(),
             lifetime: PhantomData,
         }
+    }
+
+    /// Returns blocks of what is read.
+    ///
+    /// # Safety
+    /// The text has `N` blocks from `offset` on. Nothing is written while the result is in use.
+    #[inline]
+    pub(super) unsafe fn input<const N: usize>(&self, offset: usize) -> &[Block; N] {
+        // SAFETY: `from` is valid for reads of these bytes, and arrays of bytes need no alignment.
+        unsafe { &*self.from.add(offset).cast() }
+    }
+
+    /// Returns blocks of what was written.
+    ///
+    /// # Safety
+    /// The text has `N` blocks from `offset` on, and all of them were written. Nothing is written while the
+    /// result is in use.
+    #[inline]
+    pub(super) unsafe fn output<const N: usize>(&self, offset: usize) -> &[Block; N] {
+        // SAFETY: `to` points to these bytes, and arrays of bytes need no alignment.
+        unsafe { &*self.to.add(offset).cast() }
     }
 }

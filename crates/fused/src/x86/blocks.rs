@@ -1,0 +1,244 @@
+//! Blocks one by one: what kernels do with the header, and with text that fills no group.
+
+use std::arch::x86_64::*;
+
+use super::block::{self, Product};
+use super::text::Text;
+use crate::schedule::{BLOCK_LEN, Block, PADDING, POWERS, Rounds, Schedule};
+
+/// The round keys and the nonce of one packet.
+pub(super) struct Cipher<'a, const ROUNDS: usize> {
+    pub(super) rounds: &'a Rounds,
+    pub(super) nonce: __m128i,
+}
+
+impl<'a, const ROUNDS: usize> Cipher<'a, ROUNDS> {
+    #[inline]
+    #[target_feature(enable = "avx")]
+    pub(super) fn new(schedule: &'a Schedule, number: u64) -> Self {
+        Self {
+            rounds: &schedule.rounds,
+            nonce: block::nonce(&schedule.iv, number),
+        }
+    }
+
+    /// Encrypts or decrypts the block at an offset of the text, and returns its ciphertext.
+    ///
+    /// # Safety
+    /// The text has a block from there on.
+    #[inline]
+    #[target_feature(enable = "avx,aes")]
+    pub(super) unsafe fn single<const OPEN: bool>(
+        &self,
+        text: &Text<'_>,
+        offset: usize,
+    ) -> __m128i {
+        // SAFETY: the caller guarantees that the text has these bytes.
+        let input = unsafe { _mm_loadu_si128(text.from.add(offset).cast()) };
+        let output = _mm_xor_si128(self.key_stream(counter_at(offset)), input);
+        // SAFETY: as above.
+        unsafe { _mm_storeu_si128(text.to.add(offset).cast(), output) };
+        if OPEN { input } else { output }
+    }
+
+    /// Encrypts or decrypts the end of the text, which is less than a block.
+    #[inline]
+    #[target_feature(enable = "avx,aes")]
+    pub(super) fn part<const OPEN: bool>(&self, text: &Text<'_>, offset: usize) -> __m128i {
+        let len = text.len - offset;
+        let [mut input, mut output] = [[0; BLOCK_LEN]; 2];
+        // SAFETY: the text has `len` bytes from `offset` on, which are fewer than a block.
+        unsafe {
+            text.from
+                .add(offset)
+                .copy_to_nonoverlapping(input.as_mut_ptr(), len)
+        };
+        let encrypted = _mm_xor_si128(self.key_stream(counter_at(offset)), block::load(&input));
+        block::store(&mut output, encrypted);
+        // SAFETY: as above.
+        unsafe {
+            text.to
+                .add(offset)
+                .copy_from_nonoverlapping(output.as_ptr(), len)
+        };
+        if OPEN {
+            return block::load(&input);
+        }
+        output[len..].fill(0);
+        block::load(&output)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx,aes")]
+    pub(super) fn key_stream(&self, counter: usize) -> __m128i {
+        block::encrypt::<ROUNDS>(self.rounds, self.counter(counter))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx")]
+    pub(super) fn counter(&self, counter: usize) -> __m128i {
+        _mm_insert_epi32(self.nonce, (counter as u32).swap_bytes() as i32, 3)
+    }
+}
+
+/// The hash of a sequence of blocks: a sum of products with descending powers.
+pub(super) struct Hash<'a> {
+    powers: &'a [Block; POWERS + PADDING],
+    /// Number of blocks until the end or the next reduction.
+    left: usize,
+    /// Number of blocks after that reduction.
+    later: usize,
+    /// The reduced hash of what came before. It is added to the next block.
+    carry: __m128i,
+    sum: Product,
+}
+
+impl<'a> Hash<'a> {
+    /// Starts the hash of a packet with its header. `len` is the length of the text.
+    #[inline]
+    #[target_feature(enable = "avx,pclmulqdq")]
+    pub(super) fn start(powers: &'a [Block; POWERS + PADDING], header: &[u8], len: usize) -> Self {
+        let blocks = header.len().div_ceil(BLOCK_LEN) + len.div_ceil(BLOCK_LEN) + 1;
+        let left = blocks.min(POWERS);
+        let mut hash = Self {
+            powers,
+            left,
+            later: blocks - left,
+            carry: _mm_setzero_si128(),
+            sum: Product::zero(),
+        };
+        let (full, rest) = header.as_chunks::<BLOCK_LEN>();
+        for block in full {
+            hash.absorb(block::load(block));
+        }
+        if !rest.is_empty() {
+            hash.absorb(block::load_part(rest));
+        }
+        hash
+    }
+
+    /// Adds a group. `multiply` adds up the products of its blocks with as many powers.
+    #[inline]
+    #[target_feature(enable = "avx,pclmulqdq")]
+    pub(super) fn absorb_group<const N: usize>(
+        &mut self,
+        blocks: &[Block; N],
+        multiply: impl FnOnce(&[Block; N], __m128i, &[Block; N]) -> Product,
+    ) {
+        match self.powers[POWERS - self.left..POWERS].first_chunk() {
+            Some(powers) => {
+                let carry = std::mem::replace(&mut self.carry, _mm_setzero_si128());
+                self.sum = self.sum.plus(multiply(blocks, carry, powers));
+                self.count(N);
+            }
+            // The powers are used up before the end of the group.
+            None => {
+                for block in blocks {
+                    self.absorb(block::load(block));
+                }
+            }
+        }
+    }
+
+    /// Adds one block.
+    #[inline]
+    #[target_feature(enable = "avx,pclmulqdq")]
+    pub(super) fn absorb(&mut self, block: __m128i) {
+        let block = self.take_carry(block::reverse(block));
+        let power = block::load(&self.powers[POWERS - self.left]);
+        self.sum = self.sum.plus(Product::new(block, power));
+        self.count(1);
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx")]
+    fn take_carry(&mut self, block: __m128i) -> __m128i {
+        let carry = std::mem::replace(&mut self.carry, _mm_setzero_si128());
+        _mm_xor_si128(block, carry)
+    }
+
+    /// Counts blocks, and reduces the sum when the powers are used up.
+    #[inline]
+    #[target_feature(enable = "avx,pclmulqdq")]
+    fn count(&mut self, blocks: usize) {
+        self.left -= blocks;
+        if self.left == 0 && self.later > 0 {
+            self.carry = self.sum.reduce();
+            self.sum = Product::zero();
+            self.left = self.later.min(POWERS);
+            self.later -= self.left;
+        }
+    }
+
+    /// Adds the block of the lengths and returns the hash.
+    #[inline]
+    #[target_feature(enable = "avx,pclmulqdq")]
+    pub(super) fn finish(mut self, lengths: __m128i) -> __m128i {
+        let hash_key = block::load(&self.powers[POWERS - 1]);
+        let lengths = self.take_carry(lengths);
+        self.sum.plus(Product::new(lengths, hash_key)).reduce()
+    }
+}
+
+/// Returns the counter of the block at an offset of the text. Counter 1 belongs to the tag.
+#[inline]
+pub(super) fn counter_at(offset: usize) -> usize {
+    offset / BLOCK_LEN + 2
+}
+
+/// Returns true if the counters of `blocks` blocks differ in their last byte only.
+#[inline]
+pub(super) fn is_without_carry(first: usize, blocks: usize) -> bool {
+    first % 256 + blocks <= 256
+}
+
+/// Defines `run`, which seals and opens packets with the functions `group` and `multiply` of a kernel, for
+/// groups of `GROUP` blocks.
+macro_rules! kernel {
+    ($features:literal) => {
+        /// Encrypts or decrypts a text and returns the tag of its ciphertext.
+        #[target_feature(enable = $features)]
+        pub(super) fn run<const ROUNDS: usize, const OPEN: bool>(
+            schedule: &Schedule,
+            number: u64,
+            header: &[u8],
+            text: &Text<'_>,
+        ) -> __m128i {
+            let cipher = Cipher::<ROUNDS>::new(schedule, number);
+            let mut hash = Hash::start(&schedule.powers, header, text.len);
+            let tag_mask = cipher.key_stream(1);
+            let mut offset = 0;
+            // The last group that was sealed. It is hashed while the next one is encrypted: the processor
+            // need not look as far ahead as it would have to for the hash of a group that is not there yet.
+            let mut sealed = None;
+            while offset + GROUP * BLOCK_LEN <= text.len {
+                if OPEN {
+                    // SAFETY: the text has a group at this offset.
+                    hash.absorb_group(unsafe { text.input(offset) }, |a, b, c| multiply(a, b, c));
+                }
+                // SAFETY: as above.
+                unsafe { group(&cipher, text, offset) };
+                if !OPEN && let Some(before) = sealed.replace(offset) {
+                    // SAFETY: as above, and the group was written before.
+                    hash.absorb_group(unsafe { text.output(before) }, |a, b, c| multiply(a, b, c));
+                }
+                offset += GROUP * BLOCK_LEN;
+            }
+            if let Some(before) = sealed {
+                // SAFETY: as above.
+                hash.absorb_group(unsafe { text.output(before) }, |a, b, c| multiply(a, b, c));
+            }
+            while offset + BLOCK_LEN <= text.len {
+                // SAFETY: the text has a block at this offset.
+                hash.absorb(unsafe { cipher.single::<OPEN>(text, offset) });
+                offset += BLOCK_LEN;
+            }
+            if offset < text.len {
+                hash.absorb(cipher.part::<OPEN>(text, offset));
+            }
+            let lengths = block::lengths(header.len(), text.len);
+            _mm_xor_si128(block::reverse(hash.finish(lengths)), tag_mask)
+        }
+    };
+}
+pub(super) use kernel;
