@@ -40,6 +40,7 @@ pub struct ServerConfig {
     /// The parts that `tls` was built of; `None` if the user has built it.
     pub(crate) parts: Option<ServerParts>,
     early_data: Option<EarlyDataOptions>,
+    pub(crate) alpn_optional: bool,
     settings: courser_transport::ServerConfig,
     pub(crate) reset_key: Option<ResetKey>,
     pub(crate) connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
@@ -141,6 +142,7 @@ impl ServerConfig {
             tls,
             parts: None,
             early_data: None,
+            alpn_optional: false,
             settings: courser_transport::ServerConfig::new(Arc::new(Unfinished)),
             reset_key: None,
             connection_ids: None,
@@ -360,6 +362,9 @@ impl ServerConfig {
     pub(crate) fn build(self) -> Result<Arc<courser_transport::ServerConfig>, ConfigError> {
         self.settings.validate()?;
         let tls = Arc::new(match self.early_data {
+            early_data if self.alpn_optional => {
+                TlsServer::with_optional_alpn(self.tls, early_data)?
+            }
             Some(options) => TlsServer::with_early_data(self.tls, options)?,
             None => TlsServer::new(self.tls)?,
         });
@@ -417,6 +422,7 @@ pub struct ClientConfig {
     /// Learns when a server rejects it.
     pub(crate) ech: Option<Ech>,
     early_data: bool,
+    pub(crate) alpn_optional: bool,
     settings: courser_transport::ClientConfig,
     /// Tickets of connections that may have several versions of QUIC.
     tickets: ClientTickets,
@@ -493,6 +499,7 @@ impl ClientConfig {
             parts: None,
             ech: None,
             early_data: false,
+            alpn_optional: false,
             settings: courser_transport::ClientConfig::new(Arc::new(Unfinished)),
             tickets: ClientTickets::default(),
         }
@@ -633,6 +640,9 @@ impl ClientConfig {
     pub(crate) fn build(self) -> Result<Arc<courser_transport::ClientConfig>, ConfigError> {
         self.settings.validate()?;
         let tls = match self.early_data {
+            early_data if self.alpn_optional => {
+                TlsClient::with_optional_alpn(self.tls, early_data)?
+            }
             true => TlsClient::with_early_data(self.tls)?,
             false => TlsClient::new(self.tls)?,
         };
@@ -657,44 +667,4 @@ impl From<TlsConfigError> for ConfigError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn missing_protocol_is_named_with_the_remedy() {
-        let config = ServerConfig::dev().expect("random numbers");
-        let error = config.build().expect_err("no protocol");
-        assert!(error.to_string().contains("call .alpn("), "{error}");
-    }
-
-    #[test]
-    fn transport_setting_out_of_range_is_named() {
-        let transport = TransportConfig {
-            mtu: 100,
-            ..TransportConfig::default()
-        };
-        let config = ClientConfig::dangerous_insecure()
-            .expect("TLS")
-            .alpn(["test"])
-            .transport_config(transport);
-        let error = config.build().expect_err("mtu is too small");
-        assert!(error.to_string().contains("mtu"), "{error}");
-    }
-
-    #[test]
-    fn key_of_another_certificate_is_refused_at_once() {
-        let (one, other) = (
-            Identity::dev().expect("one"),
-            Identity::dev().expect("other"),
-        );
-        let mixed = ServerConfig::with_single_cert(vec![one.certificate()], other.into_tls().key);
-        assert!(mixed.is_err());
-    }
-
-    #[test]
-    fn own_rustls_configuration_keeps_its_protocols() {
-        let mut tls = ServerConfig::dev().expect("random numbers").tls;
-        Arc::make_mut(&mut tls).alpn_protocols = vec![b"mine".to_vec()];
-        assert!(ServerConfig::with_rustls(tls).build().is_ok());
-    }
-}
+mod tests;

@@ -119,6 +119,35 @@ impl Connecting {
         Ok(Connection(connection))
     }
 
+    /// Returns the connection at once if streams can be used already, and this handshake otherwise.
+    ///
+    /// That is like [`Connecting::early`] for programs that do not wait. A client gets the connection if it
+    /// resumes a session that permits early data. A server always gets it: calls that need the messages of
+    /// the client, such as opening a stream, wait for them.
+    ///
+    /// # Errors
+    /// Returns this value on a client without a session that permits early data.
+    ///
+    /// # Panics
+    /// After the future has resolved.
+    pub fn early_now(mut self) -> Result<Connection, Self> {
+        let connection = self.connection();
+        let is_usable = match connection.side {
+            Side::Server => true,
+            Side::Client => {
+                let mut locked = connection.lock();
+                let early_data = locked
+                    .connection(connection.handle)
+                    .map(|connection| connection.stats().early_data);
+                early_data == Some(EarlyData::Offered)
+            }
+        };
+        match self.connection.take_if(|_| is_usable) {
+            Some(connection) => Ok(Connection(connection)),
+            None => Err(self),
+        }
+    }
+
     /// The peer's address.
     ///
     /// # Panics

@@ -21,6 +21,7 @@ mod handshake_failure;
 pub mod hooks;
 mod identity;
 mod incoming;
+mod limits;
 mod migrate;
 mod offload;
 mod opening;
@@ -41,7 +42,6 @@ mod stream;
 mod timing;
 mod tls_choices;
 mod unfinished;
-mod var_int;
 mod wait;
 mod wakers;
 mod weak;
@@ -66,8 +66,8 @@ pub use courser_transport::{
 };
 pub use courser_udp::{Capabilities, Counters, default_memory_budget};
 pub use courser_wire::{
-    ApplicationErrorCode, ConnectionId, DatagramProtocol, Direction, StreamId, TransportErrorCode,
-    Version as QuicVersion,
+    ApplicationErrorCode, ConnectionId, DatagramProtocol, Direction, StreamId, TooLarge,
+    TransportErrorCode, VarInt, Version as QuicVersion,
 };
 
 pub use builder::EndpointBuilder;
@@ -86,6 +86,5 @@ pub use identity::Identity;
 pub use incoming::{Incoming, IncomingFuture, RetryError};
 pub use receive_stream::RecvStream;
 pub use send_stream::SendStream;
-pub use var_int::{TooLarge, VarInt};
 pub use weak::WeakConnection;
 pub use write::Written;

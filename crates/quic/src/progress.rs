@@ -8,7 +8,7 @@ use std::time::Duration;
 use courser_transport::{BlockedBy, ClosedStream, RecvStreamStats, SendStreamStats};
 use courser_wire::StreamId;
 
-use crate::error::WriteError;
+use crate::error::{ReadError, WriteError};
 use crate::handles::ConnectionRef;
 use crate::send_stream::closed_error;
 use crate::shard::Locked;
@@ -152,6 +152,50 @@ impl SendStream {
 }
 
 impl RecvStream {
+    /// Waits until the peer resets the stream, and returns its code, without reading. `None` means that no
+    /// reset can follow: all bytes up to the end have arrived, the end was read, or the stream was
+    /// stopped.
+    ///
+    /// Bytes that have arrived stay to be read, unless the stream was reset.
+    ///
+    /// # Errors
+    /// Returns [`ReadError::ConnectionLost`] when the connection is over before that is known, and
+    /// [`ReadError::EarlyDataRejected`].
+    ///
+    /// # Cancel safety
+    /// Safe; can be asked again.
+    pub async fn received_reset(&mut self) -> Result<Option<VarInt>, ReadError> {
+        std::future::poll_fn(|cx| self.poll_received_reset(cx)).await
+    }
+
+    /// As [`RecvStream::received_reset`], or arranges to be woken when something has arrived.
+    ///
+    /// # Errors
+    /// As [`RecvStream::received_reset`].
+    pub fn poll_received_reset(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<VarInt>, ReadError>> {
+        if let Some(code) = self.end_code() {
+            return Poll::Ready(Ok(code));
+        }
+        match self.poll_reset(cx) {
+            Poll::Ready(ReadError::Reset(code)) => return Poll::Ready(Ok(Some(code))),
+            Poll::Ready(error) => return Poll::Ready(Err(error)),
+            Poll::Pending => {}
+        }
+        let handle = self.connection.handle;
+        let mut locked = self.connection.lock();
+        let streams = locked.streams(handle);
+        if streams.is_none_or(|streams| streams.has_everything(self.stream.id)) {
+            return Poll::Ready(Ok(None));
+        }
+        match locked.end_of(handle) {
+            Some(error) => Poll::Ready(Err(error.clone().into())),
+            None => Poll::Pending,
+        }
+    }
+
     /// Returns the numbers of bytes that were received and read so far.
     ///
     /// # Errors

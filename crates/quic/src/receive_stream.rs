@@ -341,6 +341,14 @@ impl RecvStream {
         })
     }
 
+    /// Returns what is known once nothing more can be read: the code of a reset, or `None` for any other end.
+    pub(crate) fn end_code(&self) -> Option<Option<VarInt>> {
+        self.end.map(|end| match end {
+            End::Reset(code) => Some(code),
+            End::Finished | End::Stopped => None,
+        })
+    }
+
     /// True when the end was read.
     pub(crate) fn has_ended(&self) -> bool {
         self.end == Some(End::Finished)

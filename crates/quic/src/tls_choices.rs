@@ -71,6 +71,16 @@ impl ServerConfig {
         })
     }
 
+    /// Accepts a configuration without application protocols (ALPN): both ends agree on the protocol by
+    /// another mechanism, such as a port of its own (RFC 9001 §8.1). A server without protocols refuses
+    /// clients that offer some. By default a protocol is required, because without one each end may take the
+    /// bytes of the other for those of a different protocol.
+    #[must_use]
+    pub fn alpn_optional(mut self, is_optional: bool) -> Self {
+        self.alpn_optional = is_optional;
+        self
+    }
+
     /// Changes a part of the TLS configuration, and builds it again.
     fn rebuild(
         mut self,
@@ -168,6 +178,15 @@ impl ClientConfig {
     /// Reports rejections of ECH to `ech`, which is part of a custom TLS configuration.
     pub(crate) fn reporting_ech(mut self, ech: Option<Ech>) -> Self {
         self.ech = ech;
+        self
+    }
+
+    /// Accepts a configuration without application protocols (ALPN): both ends agree on the protocol by
+    /// another mechanism, such as a port of its own (RFC 9001 §8.1). By default a protocol is required,
+    /// because without one each end may take the bytes of the other for those of a different protocol.
+    #[must_use]
+    pub fn alpn_optional(mut self, is_optional: bool) -> Self {
+        self.alpn_optional = is_optional;
         self
     }
 

@@ -10,7 +10,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, Version};
 
-use crate::config::check_alpn;
+use crate::config::{check_alpn, check_names};
 use crate::ech::Ech;
 use crate::error::TlsConfigError;
 use crate::secrets::{Secrets, Tap};
@@ -37,6 +37,7 @@ impl TlsClient {
     /// Returns [`TlsConfigError`] if the configuration names no application protocol or does not
     /// support TLS 1.3.
     pub fn new(config: Arc<ClientConfig>) -> Result<Self, TlsConfigError> {
+        check_alpn(&config.alpn_protocols)?;
         Self::build(&config, false)
     }
 
@@ -46,7 +47,22 @@ impl TlsClient {
     /// # Errors
     /// As [`TlsClient::new`].
     pub fn with_early_data(config: Arc<ClientConfig>) -> Result<Self, TlsConfigError> {
+        check_alpn(&config.alpn_protocols)?;
         Self::build(&config, true)
+    }
+
+    /// Wraps a configuration like [`TlsClient::new`], but accepts one without application protocols: both
+    /// ends must agree on the protocol by another mechanism (RFC 9001 §8.1).
+    ///
+    /// # Errors
+    /// Returns [`TlsConfigError`] if a protocol has an invalid name, or the configuration does not support
+    /// TLS 1.3.
+    pub fn with_optional_alpn(
+        config: Arc<ClientConfig>,
+        early_data: bool,
+    ) -> Result<Self, TlsConfigError> {
+        check_names(&config.alpn_protocols)?;
+        Self::build(&config, early_data)
     }
 
     /// Reports rejections of ECH to `ech`, which is part of the configuration.
@@ -65,7 +81,6 @@ impl TlsClient {
     }
 
     fn build(config: &ClientConfig, early_data: bool) -> Result<Self, TlsConfigError> {
-        check_alpn(&config.alpn_protocols)?;
         let mut config = config.clone();
         config.enable_early_data = early_data;
         config.check_selected_alpn = true;

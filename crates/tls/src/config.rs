@@ -208,6 +208,11 @@ pub(crate) fn check_alpn(protocols: &[Vec<u8>]) -> Result<(), TlsConfigError> {
     if protocols.is_empty() {
         return Err(TlsConfigError::NoApplicationProtocol);
     }
+    check_names(protocols)
+}
+
+/// Checks that application protocols have valid names.
+pub(crate) fn check_names(protocols: &[Vec<u8>]) -> Result<(), TlsConfigError> {
     if protocols
         .iter()
         .any(|name| name.is_empty() || name.len() > 255)

@@ -8,7 +8,7 @@ use courser_wire::Version as QuicVersion;
 use rustls::ServerConfig;
 use rustls::quic::{Connection, ServerConnection, Version};
 
-use crate::config::check_alpn;
+use crate::config::{check_alpn, check_names};
 use crate::deferred::Deferred;
 use crate::early_data::{EarlyDataOptions, EarlyLimits};
 use crate::error::TlsConfigError;
@@ -32,6 +32,7 @@ impl TlsServer {
     /// Returns [`TlsConfigError`] if the configuration names no application protocol or does not
     /// support TLS 1.3.
     pub fn new(config: Arc<ServerConfig>) -> Result<Self, TlsConfigError> {
+        check_alpn(&config.alpn_protocols)?;
         Self::build(ServerConfig::clone(&config), false)
     }
 
@@ -49,13 +50,31 @@ impl TlsServer {
         config: Arc<ServerConfig>,
         early_data: EarlyDataOptions,
     ) -> Result<Self, TlsConfigError> {
+        check_alpn(&config.alpn_protocols)?;
+        Self::with_optional_alpn(config, Some(early_data))
+    }
+
+    /// Wraps a configuration like [`TlsServer::new`], or [`TlsServer::with_early_data`] if there are
+    /// options for it, but accepts one without application protocols: both ends must agree on the protocol
+    /// by another mechanism (RFC 9001 §8.1). Clients that offer protocols are refused then.
+    ///
+    /// # Errors
+    /// Returns [`TlsConfigError`] if a protocol has an invalid name, or the configuration does not support
+    /// TLS 1.3.
+    pub fn with_optional_alpn(
+        config: Arc<ServerConfig>,
+        early_data: Option<EarlyDataOptions>,
+    ) -> Result<Self, TlsConfigError> {
+        check_names(&config.alpn_protocols)?;
         let mut config = ServerConfig::clone(&config);
-        early_data.apply(&mut config);
-        Self::build(config, true)
+        let has_early_data = early_data.is_some();
+        if let Some(early_data) = early_data {
+            early_data.apply(&mut config);
+        }
+        Self::build(config, has_early_data)
     }
 
     fn build(mut config: ServerConfig, early_data: bool) -> Result<Self, TlsConfigError> {
-        check_alpn(&config.alpn_protocols)?;
         // RFC 9001 §4.6.1: the only value that permits early data.
         config.max_early_data_size = if early_data { u32::MAX } else { 0 };
         config.key_log = Tap::new(config.key_log);

@@ -18,6 +18,7 @@ mod error_code;
 mod multiplex;
 mod reader;
 mod stream_id;
+mod var_int;
 mod writer;
 
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub use stream_id::{Direction, MAX_STREAMS, StreamId};
 pub use transport_parameters::{
     ParameterError, PreferredAddress, TransportParameters, VersionInformation,
 };
+pub use var_int::{TooLarge, VarInt};
 pub use varint::{MAX_VARINT, varint_len};
 pub use version::{VERSION_1, VERSION_2, Version, Versions};
 pub use writer::Writer;

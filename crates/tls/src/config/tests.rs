@@ -39,6 +39,24 @@ fn users_configuration_without_protocols_is_refused() {
 }
 
 #[test]
+fn configurations_without_protocols_connect_where_alpn_is_optional() {
+    let (client, server) = options();
+    let mut client = ClientConfig::clone(&client_config(client).unwrap());
+    let mut server = ServerConfig::clone(&server_config(server).unwrap());
+    client.alpn_protocols = vec![vec![]];
+    let invalid = TlsClient::with_optional_alpn(Arc::new(client.clone()), false);
+    let expected = TlsConfigError::InvalidApplicationProtocol;
+    assert_eq!(invalid.unwrap_err(), expected);
+    client.alpn_protocols.clear();
+    server.alpn_protocols.clear();
+    let client = TlsClient::with_optional_alpn(Arc::new(client), false).unwrap();
+    let server = TlsServer::with_optional_alpn(Arc::new(server), None).unwrap();
+    let (client, server) = connect(&client, &server);
+    assert_eq!(client.session.handshake_data().protocol, None);
+    assert_eq!(server.session.handshake_data().protocol, None);
+}
+
+#[test]
 fn invalid_protocol_names_are_refused() {
     for name in [vec![], vec![b'x'; 256]] {
         let (mut client, _) = options();

@@ -59,6 +59,11 @@ impl Autotune {
         self.draw = Some(Draw::new(budget));
     }
 
+    /// Sets the size, which does not grow from there.
+    pub(super) fn set_window(&mut self, window: u64) {
+        (self.window, self.max) = (window, window);
+    }
+
     /// Returns the present size.
     #[inline]
     pub(super) const fn window(&self) -> u64 {

@@ -55,6 +55,11 @@ impl ReceiveWindow {
         self.autotune.draw_from(budget);
     }
 
+    /// Fixes the size of the window. Credit that was announced stays (RFC 9000 §4.1).
+    pub(crate) fn set_size(&mut self, window: u64) {
+        self.autotune.set_window(window.min(MAX_VARINT));
+    }
+
     /// Returns the present size of the window in bytes.
     #[inline]
     pub(crate) const fn size(&self) -> u64 {

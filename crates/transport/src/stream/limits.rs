@@ -169,6 +169,11 @@ impl PeerStreams {
         }
     }
 
+    /// Changes how many streams the peer may have open. What was announced stays allowed.
+    pub(super) fn set_window(&mut self, window: u64) {
+        self.window = window.min(MAX_STREAMS);
+    }
+
     /// Opens the stream with this index, which a frame named, and all below it, if they are not
     /// open yet.
     ///
@@ -251,7 +256,7 @@ impl PeerStreams {
     /// Returns true if a larger limit is worth a frame: an eighth of the window is free again, or
     /// the peer has nearly used up the announced limit. It need not ask (RFC 9000 §4.6).
     pub(super) fn wants_update(&self) -> bool {
-        let gain = self.target() - self.announced;
+        let gain = self.target().saturating_sub(self.announced);
         let eighth = (self.window / 8).max(1);
         gain >= eighth || (gain > 0 && self.announced - self.opened <= eighth)
     }
@@ -259,7 +264,7 @@ impl PeerStreams {
     /// Returns the limit to announce now; it never falls.
     pub(super) fn announce(&mut self, now: Time) -> u64 {
         self.told = now;
-        self.announced = self.target();
+        self.announced = self.announced.max(self.target());
         self.announced
     }
 

@@ -20,6 +20,7 @@ mod rate_caps;
 mod reassembler;
 mod receive;
 mod reset_at;
+mod resize;
 mod schedule;
 mod send;
 mod send_buffer;

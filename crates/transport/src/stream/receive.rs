@@ -547,6 +547,14 @@ impl ReceivePart {
         matches!(self.state, State::ResetRecvd(..))
     }
 
+    /// Returns true if all bytes up to the end have arrived, or the stream is over: no reset can follow.
+    pub(super) const fn has_everything(&self) -> bool {
+        matches!(
+            self.state,
+            State::DataRecvd(_) | State::DataRead(_) | State::ResetRead(..)
+        )
+    }
+
     /// Keeps bytes that were read charged to the peer.
     pub(super) fn hold_credit(&mut self, len: u64) {
         self.window.hold(len);

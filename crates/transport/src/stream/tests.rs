@@ -6,6 +6,7 @@ mod exhaustive;
 mod many;
 mod rates;
 mod reset_at;
+mod resize;
 mod rules;
 mod sending;
 mod transfer;

@@ -41,6 +41,12 @@ impl Streams {
             .ok_or(ClosedStream)
     }
 
+    /// Returns true if the peer can no longer reset the stream: all of its bytes have arrived, or it is over.
+    pub fn has_everything(&self, id: StreamId) -> bool {
+        let state = self.table.get(id).filter(|state| state.receives);
+        state.is_none_or(|state| state.receive.has_everything())
+    }
+
     /// Returns true if the peer has acknowledged the first `len` bytes of a stream. Otherwise
     /// [`StreamEvent::Acknowledged`] follows once for the smallest `len` of such calls, and then
     /// they have to be repeated; [`StreamEvent::Finished`] instead ends all waiting.

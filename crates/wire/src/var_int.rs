@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use courser_wire::{ApplicationErrorCode, MAX_VARINT};
+use crate::error_code::ApplicationErrorCode;
+use crate::varint::MAX_VARINT;
 
 /// An integer below 2^62, such as an application's error code. RFC 9000 §16.
 ///
@@ -36,17 +37,28 @@ impl VarInt {
         self.0
     }
 
-    /// Creates one from a decoded number, which always fits.
-    pub(crate) fn from_wire(value: u64) -> Self {
+    /// Creates one from a decoded number, which always fits. The two upper bits are ignored.
+    pub fn from_wire(value: u64) -> Self {
         debug_assert!(value <= MAX_VARINT);
         Self(value & MAX_VARINT)
     }
 }
 
 /// An error for a number that does not fit into a variable-length integer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0} exceeds the largest variable-length integer, 2^62 - 1")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooLarge(u64);
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0;
+        write!(
+            f,
+            "{value} exceeds the largest variable-length integer, 2^62 - 1"
+        )
+    }
+}
+
+impl std::error::Error for TooLarge {}
 
 impl From<u8> for VarInt {
     fn from(value: u8) -> Self {
