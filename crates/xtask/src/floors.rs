@@ -25,6 +25,7 @@ const FLOORS: &[(u8, &[&str])] = &[
             "load",
             "measure",
             "perf",
+            "quinn",
             "report",
             "services",
             "sim",

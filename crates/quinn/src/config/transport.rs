@@ -1,0 +1,269 @@
+//! Settings of connections.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser_quic as quic;
+
+use super::{AckFrequencyConfig, MtuDiscoveryConfig};
+use crate::congestion::{self, ControllerFactory};
+use crate::unsupported::note;
+use crate::{VarInt, VarIntBoundsExceeded};
+
+/// Settings of connections, with courser's defaults: windows grow automatically until they are set.
+#[derive(Clone)]
+pub struct TransportConfig {
+    inner: quic::TransportConfig,
+    segmentation_offload: bool,
+}
+
+/// Datagrams that wait to be read or to be sent (limit K231). quinn limits their bytes only; so do these
+/// queues, unless datagrams are smaller than 80 bytes.
+const DATAGRAM_QUEUE: usize = 16_384;
+
+/// The largest window that is granted at once (limit K232). Larger ones are reached by growth, within the
+/// budget of the endpoint.
+const WINDOW_AT_ONCE: u64 = 128 << 20;
+
+/// The largest queue of datagrams in bytes that courser accepts.
+const MAX_DATAGRAM_BYTES: usize = 128 << 20;
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        let inner = quic::TransportConfig {
+            datagram_receive_buffer_size: Some(1_250_000),
+            datagram_receive_queue: DATAGRAM_QUEUE,
+            datagram_send_buffer_size: 1 << 20,
+            datagram_send_queue: DATAGRAM_QUEUE,
+            ..quic::TransportConfig::default()
+        };
+        Self {
+            inner,
+            segmentation_offload: true,
+        }
+    }
+}
+
+impl TransportConfig {
+    /// Sets how many bidirectional streams the peer may have open. Default 100.
+    pub fn max_concurrent_bidi_streams(&mut self, value: VarInt) -> &mut Self {
+        self.inner.max_bidi_streams = value.into_inner().min(1 << 60);
+        self
+    }
+
+    /// Sets how many unidirectional streams the peer may have open. Default 100.
+    pub fn max_concurrent_uni_streams(&mut self, value: VarInt) -> &mut Self {
+        self.inner.max_uni_streams = value.into_inner().min(1 << 60);
+        self
+    }
+
+    /// Sets the time without packets after which a connection ends; `None` sets no limit. Default 30 s.
+    pub fn max_idle_timeout(&mut self, value: Option<IdleTimeout>) -> &mut Self {
+        let timeout = value.map(|timeout| Duration::from_millis(timeout.0.into_inner()));
+        self.inner.max_idle_timeout = timeout.filter(|timeout| !timeout.is_zero());
+        self
+    }
+
+    /// Fixes the window of each stream in bytes. By default it begins with 256 KiB and grows up to 128 MiB.
+    pub fn stream_receive_window(&mut self, value: VarInt) -> &mut Self {
+        let (window, max) = window(value);
+        (
+            self.inner.stream_receive_window,
+            self.inner.stream_receive_window_max,
+        ) = (window, max);
+        self
+    }
+
+    /// Fixes the window of the connection in bytes. By default it begins with 1 MiB and grows up to 128 MiB.
+    pub fn receive_window(&mut self, value: VarInt) -> &mut Self {
+        (self.inner.receive_window, self.inner.receive_window_max) = window(value);
+        self
+    }
+
+    /// Sets the maximum of bytes kept for sending, over all streams; at least 4096. By default it follows the
+    /// congestion window, up to 256 MiB.
+    pub fn send_window(&mut self, value: u64) -> &mut Self {
+        let bytes = value.clamp(4096, VarInt::MAX.into_inner());
+        self.inner.send_buffer_max = bytes;
+        self.inner.unsent_limit = self.inner.unsent_limit.min(bytes);
+        self
+    }
+
+    /// `false` has no effect: streams of the same priority take turns.
+    pub fn send_fairness(&mut self, value: bool) -> &mut Self {
+        if !value {
+            note("TransportConfig::send_fairness(false)");
+        }
+        self
+    }
+
+    /// Has no effect: courser adapts the threshold to the reordering of the path.
+    pub fn packet_threshold(&mut self, _value: u32) -> &mut Self {
+        note("TransportConfig::packet_threshold");
+        self
+    }
+
+    /// Has no effect: courser adapts the threshold to the reordering of the path.
+    pub fn time_threshold(&mut self, _value: f32) -> &mut Self {
+        note("TransportConfig::time_threshold");
+        self
+    }
+
+    /// Sets the round-trip time assumed before the first sample, up to 60 s. Default 333 ms.
+    pub fn initial_rtt(&mut self, value: Duration) -> &mut Self {
+        let (least, most) = (Duration::from_micros(1), Duration::from_secs(60));
+        self.inner.initial_rtt = value.clamp(least, most);
+        self
+    }
+
+    /// Sets the payload of datagrams before the search for the path MTU, at least 1200 bytes, the default.
+    pub fn initial_mtu(&mut self, value: u16) -> &mut Self {
+        self.inner.mtu = value.clamp(1200, MAX_MTU);
+        self
+    }
+
+    /// Has no effect above 1200: courser returns to 1200 bytes if the path no longer carries more.
+    pub fn min_mtu(&mut self, value: u16) -> &mut Self {
+        if value > 1200 {
+            note("TransportConfig::min_mtu");
+        }
+        self
+    }
+
+    /// Sets the search for the path MTU; `None` disables it. By default it has no upper bound but the
+    /// interface and the peer.
+    pub fn mtu_discovery_config(&mut self, value: Option<MtuDiscoveryConfig>) -> &mut Self {
+        self.inner.mtu_discovery = value.is_some();
+        if let Some(config) = value {
+            self.inner.mtu_max = config.upper_bound.clamp(1200, MAX_MTU);
+        }
+        self
+    }
+
+    /// `true` has no effect.
+    pub fn pad_to_mtu(&mut self, value: bool) -> &mut Self {
+        if value {
+            note("TransportConfig::pad_to_mtu");
+        }
+        self
+    }
+
+    /// Enables or disables requests to the peer to acknowledge less often. Default on.
+    pub fn ack_frequency_config(&mut self, value: Option<AckFrequencyConfig>) -> &mut Self {
+        self.inner.ack_frequency = value.is_some();
+        self
+    }
+
+    /// Has no effect: the threshold is that of RFC 9002 §7.6.
+    pub fn persistent_congestion_threshold(&mut self, _value: u32) -> &mut Self {
+        note("TransportConfig::persistent_congestion_threshold");
+        self
+    }
+
+    /// Sends a PING after this much time without packets. Default off.
+    pub fn keep_alive_interval(&mut self, value: Option<Duration>) -> &mut Self {
+        self.inner.keep_alive_interval = value;
+        self
+    }
+
+    /// Has no effect: courser has limits of its own for handshake data.
+    pub fn crypto_buffer_size(&mut self, _value: usize) -> &mut Self {
+        note("TransportConfig::crypto_buffer_size");
+        self
+    }
+
+    /// Shows the round-trip time to the network by the spin bit. Default off.
+    pub fn allow_spin(&mut self, value: bool) -> &mut Self {
+        self.inner.spin_bit = value;
+        self
+    }
+
+    /// Sets the bytes of datagrams that wait to be read; `None` accepts no datagrams. Default 1.25 MB.
+    pub fn datagram_receive_buffer_size(&mut self, value: Option<usize>) -> &mut Self {
+        let bytes = value.map(|bytes| bytes.clamp(2, MAX_DATAGRAM_BYTES));
+        self.inner.datagram_receive_buffer_size = bytes;
+        self
+    }
+
+    /// Sets the bytes of datagrams that wait to be sent; 0 disables sending. Default 1 MiB.
+    pub fn datagram_send_buffer_size(&mut self, value: usize) -> &mut Self {
+        self.inner.datagram_send_buffer_size = value.min(MAX_DATAGRAM_BYTES);
+        self
+    }
+
+    /// Sets the congestion controller. Default [`congestion::CubicConfig`].
+    pub fn congestion_controller_factory(
+        &mut self,
+        factory: Arc<dyn ControllerFactory + Send + Sync + 'static>,
+    ) -> &mut Self {
+        match factory.algorithm() {
+            Some(algorithm) => {
+                self.inner.congestion = algorithm;
+                self.inner.controller_factory = None;
+            }
+            None => self.inner.controller_factory = Some(congestion::custom(factory)),
+        }
+        self
+    }
+
+    /// `false` sends each datagram with a system call of its own, on all connections of an endpoint whose
+    /// configuration this is.
+    pub fn enable_segmentation_offload(&mut self, enabled: bool) -> &mut Self {
+        self.segmentation_offload = enabled;
+        self
+    }
+
+    /// Returns true if batches may be split by the system.
+    pub(crate) fn has_segmentation_offload(&self) -> bool {
+        self.segmentation_offload
+    }
+
+    /// Returns the settings for courser, which are valid together.
+    pub(crate) fn build(&self) -> quic::TransportConfig {
+        let mut config = self.inner.clone();
+        config.mtu_max = config.mtu_max.max(config.mtu);
+        config
+    }
+}
+
+/// The largest payload of UDP over IPv4.
+const MAX_MTU: u16 = 65_507;
+
+/// Returns the size of a window at first, and the largest one, for a fixed size.
+fn window(value: VarInt) -> (u64, u64) {
+    let size = value.into_inner().max(1);
+    (size.min(WINDOW_AT_ONCE), size)
+}
+
+impl fmt::Debug for TransportConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TransportConfig").field(&self.inner).finish()
+    }
+}
+
+/// A time without packets, in whole milliseconds below 2^62. 0 sets no limit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct IdleTimeout(VarInt);
+
+impl From<VarInt> for IdleTimeout {
+    fn from(milliseconds: VarInt) -> Self {
+        Self(milliseconds)
+    }
+}
+
+impl TryFrom<Duration> for IdleTimeout {
+    type Error = VarIntBoundsExceeded;
+    fn try_from(timeout: Duration) -> Result<Self, VarIntBoundsExceeded> {
+        timeout.as_millis().try_into().map(Self)
+    }
+}
+
+impl fmt::Debug for IdleTimeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests;

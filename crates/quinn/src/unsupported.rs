@@ -1,0 +1,37 @@
+//! Settings that are accepted and have no effect.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static USED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+/// Returns the settings without effect that the program has changed so far, in alphabetical order, such as
+/// `TransportConfig::packet_threshold`.
+///
+/// courser has no counterpart of them. Each is also written to the log once, as a warning with the target
+/// `quinn`, by the feature `log`.
+pub fn settings_without_effect() -> Vec<&'static str> {
+    lock().iter().copied().collect()
+}
+
+/// Notes that the program has changed a setting that has no effect.
+pub(crate) fn note(setting: &'static str) {
+    if lock().insert(setting) {
+        warn(&format!(
+            "{setting} has no effect: courser has no such setting"
+        ));
+    }
+}
+
+/// Writes a warning to the log.
+pub(crate) fn warn(message: &str) {
+    #[cfg(feature = "log")]
+    log::warn!(target: "quinn", "{message}");
+    #[cfg(not(feature = "log"))]
+    let _ = message;
+}
+
+fn lock() -> MutexGuard<'static, BTreeSet<&'static str>> {
+    // A set is whole between calls.
+    USED.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,198 @@
+//! Settings: those that work, and those without an effect.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use quinn::congestion::{self, Controller, ControllerFactory, RttEstimator};
+use quinn::{
+    ConnectionIdGenerator, Endpoint, EndpointConfig, HashedConnectionIdGenerator, IdleTimeout,
+    MtuDiscoveryConfig, RandomConnectionIdGenerator, TokenMemoryCache, TokenStore, TokioRuntime,
+    TransportConfig, VarInt, settings_without_effect,
+};
+use tokio::time::timeout;
+
+use crate::{LOOPBACK, Pair, configs};
+
+#[test]
+fn settings_without_effect_are_named() {
+    let mut transport = TransportConfig::default();
+    transport
+        .packet_threshold(5)
+        .send_fairness(true)
+        .min_mtu(1300);
+    let mut mtu = MtuDiscoveryConfig::default();
+    mtu.upper_bound(1400).minimum_change(3);
+    let named = settings_without_effect();
+    for name in [
+        "MtuDiscoveryConfig::minimum_change",
+        "TransportConfig::min_mtu",
+        "TransportConfig::packet_threshold",
+    ] {
+        let count = named.iter().filter(|&&it| it == name).count();
+        assert_eq!(count, 1, "{name} in {named:?}");
+    }
+    assert!(!named.iter().any(|name| name.contains("fairness")));
+}
+
+#[test]
+fn numbers_are_checked() {
+    assert!(VarInt::from_u64(1 << 62).is_err());
+    assert_eq!(VarInt::try_from(u128::MAX).ok(), None);
+    assert_eq!(VarInt::try_from(9usize), Ok(9u32.into()));
+    assert!(IdleTimeout::try_from(Duration::MAX).is_err());
+    let mut config = EndpointConfig::default();
+    assert!(config.max_udp_payload_size(1199).is_err());
+    assert_eq!(config.get_max_udp_payload_size(), 65_527);
+}
+
+#[test]
+fn hashed_connection_ids_are_recognized_by_their_key_only() {
+    let mut generator = HashedConnectionIdGenerator::from_key(1);
+    let id = generator.generate_cid();
+    assert!(
+        HashedConnectionIdGenerator::from_key(1)
+            .validate(&id)
+            .is_ok()
+    );
+    assert!(
+        HashedConnectionIdGenerator::from_key(2)
+            .validate(&id)
+            .is_err()
+    );
+}
+
+#[test]
+fn token_store_keeps_the_most_recent_servers() {
+    let store = TokenMemoryCache::new(2, 1);
+    let token = |text: &'static str| Bytes::from_static(text.as_bytes());
+    store.insert("a", token("1"));
+    store.insert("a", token("2"));
+    store.insert("b", token("3"));
+    store.insert("c", token("4"));
+    assert_eq!(store.take("a"), None, "forgotten for c");
+    assert_eq!(store.take("b"), Some(token("3")));
+    assert_eq!(store.take("b"), None, "taken");
+    store.insert("c", token("5"));
+    assert_eq!(store.take("c"), Some(token("5")), "the newer one");
+}
+
+#[tokio::test]
+async fn endpoints_use_connection_ids_and_limits_of_the_program() {
+    let (server, client) = configs();
+    let mut config = EndpointConfig::default();
+    config
+        .cid_generator(|| Box::new(RandomConnectionIdGenerator::new(5)))
+        .grease_quic_bit(false)
+        .rng_seed(Some([3; 32]))
+        .min_reset_interval(Duration::from_millis(50));
+    let socket = std::net::UdpSocket::bind(LOOPBACK).unwrap();
+    let runtime = Arc::new(TokioRuntime);
+    let server = Endpoint::new(config, Some(server), socket, runtime).unwrap();
+    let mut endpoint = Endpoint::client(LOOPBACK).unwrap();
+    endpoint.set_default_client_config(client);
+    let pair = Pair::of(endpoint, server).await;
+    pair.client.close(0u32.into(), b"");
+    pair.server.closed().await;
+}
+
+#[tokio::test]
+async fn limits_change_during_a_connection() {
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_uni_streams(1u32.into())
+        .receive_window(VarInt::from_u32(4000))
+        .send_window(100_000);
+    let pair = Pair::with(&transport).await;
+    let mut first = pair.client.open_uni().await.unwrap();
+    let second = timeout(Duration::from_millis(50), pair.client.open_uni()).await;
+    assert!(second.is_err(), "one stream is allowed");
+    pair.server.set_max_concurrent_uni_streams(2u32.into());
+    pair.client.open_uni().await.unwrap();
+    first.write_all(&[1; 4000]).await.unwrap();
+    let more = timeout(Duration::from_millis(50), first.write_all(&[1; 50_000])).await;
+    assert!(more.is_err(), "the window is used up");
+    pair.server.set_receive_window(VarInt::from_u32(100_000));
+    pair.client.set_send_window(200_000);
+    first.write_all(&[1; 40_000]).await.unwrap();
+    assert_eq!(pair.client.stats().path.current_mtu.min(1200), 1200);
+}
+
+#[tokio::test]
+async fn controllers_of_courser_are_chosen_and_shown() {
+    let mut transport = TransportConfig::default();
+    transport.congestion_controller_factory(Arc::new(congestion::BbrConfig::default()));
+    let pair = Pair::with(&transport).await;
+    let name = pair.client.as_courser().stats().path.controller;
+    assert_eq!(name, "bbr");
+    let state = pair.client.congestion_state();
+    assert_eq!(state.window(), pair.client.stats().path.cwnd);
+    assert!(state.initial_window() >= 12_000);
+}
+
+#[tokio::test]
+async fn controller_of_the_program_sees_packets_and_sets_the_window() {
+    let seen = Arc::new(Seen::default());
+    let mut transport = TransportConfig::default();
+    transport.congestion_controller_factory(Arc::new(Fixed(seen.clone())));
+    let pair = Pair::with(&transport).await;
+    let mut send = pair.client.open_uni().await.unwrap();
+    send.write_all(&[0; 100_000]).await.unwrap();
+    send.finish().unwrap();
+    let mut receive = pair.server.accept_uni().await.unwrap();
+    receive.read_to_end(100_000).await.unwrap();
+    send.stopped().await.unwrap();
+    assert_eq!(pair.client.stats().path.cwnd, 54_321);
+    assert!(seen.sent.load(Relaxed) > 100_000);
+    assert!(seen.acked.load(Relaxed) > 100_000);
+}
+
+#[derive(Default)]
+struct Seen {
+    sent: AtomicU64,
+    acked: AtomicU64,
+}
+
+struct Fixed(Arc<Seen>);
+
+impl ControllerFactory for Fixed {
+    fn build(self: Arc<Self>, _: Instant, _: u16) -> Box<dyn Controller> {
+        Box::new(FixedWindow(self.0.clone()))
+    }
+}
+
+/// A controller with a constant window.
+struct FixedWindow(Arc<Seen>);
+
+impl Controller for FixedWindow {
+    fn on_sent(&mut self, _: Instant, bytes: u64, _: u64) {
+        self.0.sent.fetch_add(bytes, Relaxed);
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, _: bool, rtt: &RttEstimator) {
+        assert!(sent <= now && rtt.min() <= rtt.conservative());
+        self.0.acked.fetch_add(bytes, Relaxed);
+    }
+
+    fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, _: u64) {}
+
+    fn on_mtu_update(&mut self, _: u16) {}
+
+    fn window(&self) -> u64 {
+        54_321
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self(self.0.clone()))
+    }
+
+    fn initial_window(&self) -> u64 {
+        54_321
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

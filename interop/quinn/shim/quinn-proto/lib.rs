@@ -1,0 +1,2 @@
+//! The settings and names of quinn-proto, by courser.
+pub use ::quinn::*;
