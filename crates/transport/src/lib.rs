@@ -4,9 +4,36 @@
 //! It has no clock, no socket and no task: a driver provides them. The `courser` crate has a driver
 //! for tokio; a simulator may provide a virtual network.
 //!
-//! A driver needs six methods: [`Endpoint::handle_datagrams`], [`Endpoint::handle_timeout`],
-//! [`Endpoint::poll_transmit`], [`Connection::poll_event`], [`Endpoint::next_timeout`] and
-//! [`Connection::close`].
+//! # A driver
+//!
+//! In this order, again and again:
+//!
+//! 1. [`Endpoint::handle_datagrams`] with each buffer of datagrams that a socket returned, and
+//!    [`Endpoint::handle_timeout`] when the time of [`Endpoint::next_timeout`] has come. Calling it earlier does no harm.
+//! 2. [`Endpoint::poll_incoming`], and for each client [`Endpoint::accept`], [`Endpoint::retry`],
+//!    [`Endpoint::refuse`] or [`Endpoint::ignore`].
+//! 3. For each connection that [`Endpoint::next_touched`] returns: [`Connection::poll_event`] until it returns
+//!    `None`, the calls of the application, and then [`Endpoint::poll_transmit`] until it returns `None`, which also
+//!    sets the timers of the connection. When [`Connection::is_drained`] is true, [`Endpoint::release`].
+//! 4. [`Endpoint::poll_stateless_transmit`] until it returns `None`.
+//! 5. Wait for a datagram, for the time of [`Endpoint::next_timeout`], or for the application. After a call on a
+//!    connection at another time, such as [`Streams::write`], [`Endpoint::touched`] brings it back in step 3.
+//!
+//! `examples/sans_io_loop.rs` is such a driver of sixty lines, with a blocking socket.
+//!
+//! # Time
+//!
+//! [`Time`](courser_base::Time) is nanoseconds since a beginning that the driver chooses, and must not run backwards.
+//! One reading of the clock suffices for a turn of the loop. Datagrams that arrived together should have the same time.
+//!
+//! # Kinds of methods
+//!
+//! - of the driver: the ones above, and [`Endpoint::on_packet_too_big`] for messages of ICMP;
+//! - of the application: [`Endpoint::connect`], [`Connection::close`], and the parts of a connection, which own their state:
+//!   [`Connection::streams`], [`Connection::datagrams`], [`Connection::pings`], [`Connection::migrations`];
+//! - questions: [`Connection::stats`], [`Connection::rtt`], [`Connection::path`], [`Connection::handshake_data`].
+//!
+//! Nothing blocks, and nothing is sent before the driver asks for it.
 
 mod acknowledger;
 mod build;
