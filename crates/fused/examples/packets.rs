@@ -32,7 +32,8 @@ fn main() {
             drop(black_box(Library::new(&key)));
         });
         for kernel in Kernel::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|kernel| kernel.is_available())
         {
             let new = || Fused::new(kernel, &key);

@@ -14,15 +14,29 @@ pub enum Kernel {
     Vaes,
     /// x86-64 with AVX, AES-NI and PCLMULQDQ: one block in each instruction.
     AesNi,
+    /// aarch64 with the AES and PMULL instructions of Armv8: one block in each instruction.
+    ArmAes,
 }
 
 impl Kernel {
-    /// All kernels, the fastest first.
-    pub const ALL: [Self; 3] = [Self::Avx512, Self::Vaes, Self::AesNi];
+    /// The kernels for the architecture of this build, the fastest first.
+    pub const ALL: &'static [Self] = if cfg!(target_arch = "x86_64") {
+        &[Self::Avx512, Self::Vaes, Self::AesNi]
+    } else if cfg!(target_arch = "aarch64") {
+        &[Self::ArmAes]
+    } else {
+        &[]
+    };
 
-    /// Returns the fastest kernel that the processor can run.
+    /// Returns the fastest kernel that the processor can run, of those whose speed was measured.
     pub fn best() -> Option<Self> {
-        Self::ALL.into_iter().find(|kernel| kernel.is_available())
+        let mut kernels = Self::ALL.iter().copied();
+        kernels.find(|kernel| kernel.is_measured() && kernel.is_available())
+    }
+
+    /// Returns true if the kernel was measured to be faster than AWS-LC on the processors that it is for.
+    fn is_measured(self) -> bool {
+        !matches!(self, Self::ArmAes)
     }
 
     /// Returns true if the processor and the operating system support the instructions.
@@ -44,9 +58,16 @@ impl Kernel {
                         && is_x86_feature_detected!("avx512bw")
                         && is_x86_feature_detected!("avx512vl")
                 }
+                Self::ArmAes => false,
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        {
+            cfg!(target_endian = "little")
+                && self == Self::ArmAes
+                && std::arch::is_aarch64_feature_detected!("aes")
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         false
     }
 
@@ -56,6 +77,7 @@ impl Kernel {
             Self::Avx512 => "VAES with AVX-512",
             Self::Vaes => "VAES with AVX2",
             Self::AesNi => "AES-NI",
+            Self::ArmAes => "AES of Armv8",
         }
     }
 }

@@ -18,15 +18,23 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(target_arch = "aarch64")]
+mod arm;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod blocks;
 mod kernel;
 mod key;
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod none;
 mod schedule;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod text;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+use arm as processor;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 use none as processor;
 #[cfg(target_arch = "x86_64")]
 use x86 as processor;

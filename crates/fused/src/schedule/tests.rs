@@ -39,7 +39,8 @@ fn dropped_keys_leave_zeros() {
 fn every_kernel_computes_the_same_powers_and_round_keys() {
     for key in [&[0x5a; 16][..], &[0x5a; 32]] {
         let schedules: Vec<Schedule> = Kernel::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|kernel| kernel.is_available())
             .map(|kernel| {
                 let mut schedule = Schedule::new(key);

@@ -3,9 +3,9 @@
 use std::arch::x86_64::*;
 
 use super::block::{self, Product};
-use super::blocks::{Cipher, Hash, counter_at, is_without_carry, kernel};
-use super::text::Text;
+use crate::blocks::{Cipher, Hash, counter_at, is_without_carry, kernel};
 use crate::schedule::{BLOCK_LEN, Block, Schedule};
+use crate::text::Text;
 
 kernel!("avx,aes,pclmulqdq");
 
@@ -14,7 +14,7 @@ kernel!("avx,aes,pclmulqdq");
 /// # Safety
 /// The text has `GROUP` blocks from there on.
 #[inline]
-#[target_feature(enable = "avx,aes")]
+#[target_feature(enable = "avx,aes,pclmulqdq")]
 unsafe fn group<const ROUNDS: usize>(cipher: &Cipher<'_, ROUNDS>, text: &Text<'_>, offset: usize) {
     let keys = &cipher.rounds.keys;
     let first = counter_at(offset);

@@ -14,8 +14,8 @@
 use std::arch::x86_64::*;
 
 use super::block;
-use super::text::Text;
 use crate::schedule::{BLOCK_LEN, Block, PADDING, POWERS, Schedule};
+use crate::text::Text;
 
 /// Encrypts or decrypts a text and returns the tag of its ciphertext.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,vpclmulqdq,aes,pclmulqdq")]

@@ -1,24 +1,51 @@
 //! Single blocks: key expansion, AES, and products in the field of GHASH.
 
+pub(crate) use std::arch::x86_64::__m128i as Vector;
 use std::arch::x86_64::*;
 
 use crate::schedule::{BLOCK_LEN, Block, PADDING, POWERS, Rounds, SAMPLE_LEN};
 
 #[inline]
-pub(super) fn load(block: &Block) -> __m128i {
+pub(crate) fn load(block: &Block) -> __m128i {
     // SAFETY: a block has the 16 bytes that are read.
     unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
 }
 
 #[inline]
-pub(super) fn store(block: &mut Block, value: __m128i) {
+pub(crate) fn store(block: &mut Block, value: __m128i) {
     // SAFETY: a block has the 16 bytes that are written.
     unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
 }
 
+#[inline]
+pub(crate) fn bytes(value: __m128i) -> Block {
+    let mut bytes = [0; BLOCK_LEN];
+    store(&mut bytes, value);
+    bytes
+}
+
+#[inline]
+#[target_feature(enable = "avx")]
+pub(crate) fn zero() -> __m128i {
+    _mm_setzero_si128()
+}
+
+#[inline]
+#[target_feature(enable = "avx")]
+pub(crate) fn xor(one: __m128i, other: __m128i) -> __m128i {
+    _mm_xor_si128(one, other)
+}
+
+/// Replaces the last word of a nonce by a counter.
+#[inline]
+#[target_feature(enable = "avx")]
+pub(crate) fn with_counter(nonce: __m128i, counter: u32) -> __m128i {
+    _mm_insert_epi32(nonce, counter.swap_bytes() as i32, 3)
+}
+
 /// Loads less than a block, and zeros behind it.
 #[inline]
-pub(super) fn load_part(bytes: &[u8]) -> __m128i {
+pub(crate) fn load_part(bytes: &[u8]) -> __m128i {
     let mut block = [0; BLOCK_LEN];
     block[..bytes.len()].copy_from_slice(bytes);
     load(&block)
@@ -26,7 +53,7 @@ pub(super) fn load_part(bytes: &[u8]) -> __m128i {
 
 /// Expands a key of AES-128. FIPS 197 §5.2.
 #[target_feature(enable = "avx,aes")]
-pub(super) fn expand_128(key: &[u8; 16], rounds: &mut Rounds) {
+pub(crate) fn expand_128(key: &[u8; 16], rounds: &mut Rounds) {
     let mut last = load(key);
     store(&mut rounds.keys[0], last);
     macro_rules! round {
@@ -50,7 +77,7 @@ pub(super) fn expand_128(key: &[u8; 16], rounds: &mut Rounds) {
 
 /// Expands a key of AES-256. FIPS 197 §5.2.
 #[target_feature(enable = "avx,aes")]
-pub(super) fn expand_256(key: &[u8; 32], rounds: &mut Rounds) {
+pub(crate) fn expand_256(key: &[u8; 32], rounds: &mut Rounds) {
     let mut even = load(key.first_chunk().expect("32 bytes"));
     let mut odd = load(key.last_chunk().expect("32 bytes"));
     store(&mut rounds.keys[0], even);
@@ -95,7 +122,7 @@ fn spread(key: __m128i) -> __m128i {
 /// Encrypts one block.
 #[inline]
 #[target_feature(enable = "avx,aes")]
-pub(super) fn encrypt<const ROUNDS: usize>(rounds: &Rounds, block: __m128i) -> __m128i {
+pub(crate) fn encrypt<const ROUNDS: usize>(rounds: &Rounds, block: __m128i) -> __m128i {
     let mut block = _mm_xor_si128(block, load(&rounds.keys[0]));
     for key in &rounds.keys[1..ROUNDS] {
         block = _mm_aesenc_si128(block, load(key));
@@ -104,7 +131,7 @@ pub(super) fn encrypt<const ROUNDS: usize>(rounds: &Rounds, block: __m128i) -> _
 }
 
 #[target_feature(enable = "avx,aes")]
-pub(super) fn encrypt_bytes<const ROUNDS: usize>(
+pub(crate) fn encrypt_bytes<const ROUNDS: usize>(
     rounds: &Rounds,
     block: &[u8; SAMPLE_LEN],
 ) -> __m128i {
@@ -113,13 +140,13 @@ pub(super) fn encrypt_bytes<const ROUNDS: usize>(
 
 /// Returns the hash key H, twisted.
 #[target_feature(enable = "avx,aes")]
-pub(super) fn hash_key<const ROUNDS: usize>(rounds: &Rounds) -> __m128i {
+pub(crate) fn hash_key<const ROUNDS: usize>(rounds: &Rounds) -> __m128i {
     twist(reverse(encrypt::<ROUNDS>(rounds, _mm_setzero_si128())))
 }
 
 /// Writes the powers of a twisted hash key in descending order, and zeros behind them.
 #[target_feature(enable = "avx,pclmulqdq")]
-pub(super) fn raise(hash_key: __m128i, powers: &mut [Block; POWERS + PADDING]) {
+pub(crate) fn raise(hash_key: __m128i, powers: &mut [Block; POWERS + PADDING]) {
     let mut last = first_powers(hash_key);
     let fourth = last[0];
     for four in powers[..POWERS].rchunks_exact_mut(4) {
@@ -133,7 +160,7 @@ pub(super) fn raise(hash_key: __m128i, powers: &mut [Block; POWERS + PADDING]) {
 /// Returns the fourth power of a twisted hash key down to the first.
 #[inline]
 #[target_feature(enable = "avx,pclmulqdq")]
-pub(super) fn first_powers(hash_key: __m128i) -> [__m128i; 4] {
+pub(crate) fn first_powers(hash_key: __m128i) -> [__m128i; 4] {
     let second = multiply(hash_key, hash_key);
     let third = multiply(second, hash_key);
     [multiply(second, second), third, second, hash_key]
@@ -142,21 +169,21 @@ pub(super) fn first_powers(hash_key: __m128i) -> [__m128i; 4] {
 /// Reverses the bytes of a block: GHASH numbers bits from the other end.
 #[inline]
 #[target_feature(enable = "avx")]
-pub(super) fn reverse(block: __m128i) -> __m128i {
+pub(crate) fn reverse(block: __m128i) -> __m128i {
     _mm_shuffle_epi8(block, reversed_order())
 }
 
 /// Returns the order of bytes that reverses a block when it is shuffled.
 #[inline]
 #[target_feature(enable = "avx")]
-pub(super) fn reversed_order() -> __m128i {
+pub(crate) fn reversed_order() -> __m128i {
     _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f)
 }
 
 /// Returns the polynomial of GHASH, reversed: x^128 + x^127 + x^126 + x^121 + 1.
 #[inline]
 #[target_feature(enable = "avx")]
-pub(super) fn polynomial() -> __m128i {
+pub(crate) fn polynomial() -> __m128i {
     _mm_set_epi64x(0xc200_0000_0000_0000_u64 as i64, 1)
 }
 
@@ -175,16 +202,16 @@ fn twist(block: __m128i) -> __m128i {
 
 /// A sum of products before its reduction.
 #[derive(Clone, Copy)]
-pub(super) struct Product {
-    pub(super) low: __m128i,
-    pub(super) middle: __m128i,
-    pub(super) high: __m128i,
+pub(crate) struct Product {
+    pub(crate) low: __m128i,
+    pub(crate) middle: __m128i,
+    pub(crate) high: __m128i,
 }
 
 impl Product {
     #[inline]
     #[target_feature(enable = "avx")]
-    pub(super) fn zero() -> Self {
+    pub(crate) fn zero() -> Self {
         let zero = _mm_setzero_si128();
         Self {
             low: zero,
@@ -195,7 +222,7 @@ impl Product {
 
     #[inline]
     #[target_feature(enable = "avx,pclmulqdq")]
-    pub(super) fn new(block: __m128i, power: __m128i) -> Self {
+    pub(crate) fn new(block: __m128i, power: __m128i) -> Self {
         Self {
             low: _mm_clmulepi64_si128(block, power, 0x00),
             middle: _mm_xor_si128(
@@ -208,7 +235,7 @@ impl Product {
 
     #[inline]
     #[target_feature(enable = "avx")]
-    pub(super) fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             low: _mm_xor_si128(self.low, other.low),
             middle: _mm_xor_si128(self.middle, other.middle),
@@ -219,7 +246,7 @@ impl Product {
     /// Reduces the sum to a block.
     #[inline]
     #[target_feature(enable = "avx,pclmulqdq")]
-    pub(super) fn reduce(self) -> __m128i {
+    pub(crate) fn reduce(self) -> __m128i {
         let low = _mm_xor_si128(self.low, _mm_slli_si128(self.middle, 8));
         let high = _mm_xor_si128(self.high, _mm_srli_si128(self.middle, 8));
         let fold = |low: __m128i| {
@@ -233,14 +260,14 @@ impl Product {
 /// Multiplies a block by a twisted block.
 #[inline]
 #[target_feature(enable = "avx,pclmulqdq")]
-pub(super) fn multiply(block: __m128i, power: __m128i) -> __m128i {
+pub(crate) fn multiply(block: __m128i, power: __m128i) -> __m128i {
     Product::new(block, power).reduce()
 }
 
 /// Hashes full blocks one after the other, for headers that are longer than those of 1-RTT packets.
 #[cold]
 #[target_feature(enable = "avx,pclmulqdq")]
-pub(super) fn hash(blocks: &[Block], hash_key: __m128i) -> __m128i {
+pub(crate) fn hash(blocks: &[Block], hash_key: __m128i) -> __m128i {
     let mut hash = _mm_setzero_si128();
     for block in blocks {
         hash = multiply(_mm_xor_si128(hash, reverse(load(block))), hash_key);
@@ -251,7 +278,7 @@ pub(super) fn hash(blocks: &[Block], hash_key: __m128i) -> __m128i {
 /// Returns the nonce of a packet with a counter of zero. RFC 9001 §5.3.
 #[inline]
 #[target_feature(enable = "avx")]
-pub(super) fn nonce(iv: &Block, number: u64) -> __m128i {
+pub(crate) fn nonce(iv: &Block, number: u64) -> __m128i {
     let number = _mm_cvtsi64_si128(number.swap_bytes() as i64);
     _mm_xor_si128(load(iv), _mm_slli_si128(number, 4))
 }
@@ -259,6 +286,6 @@ pub(super) fn nonce(iv: &Block, number: u64) -> __m128i {
 /// Returns the block with the lengths of header and text, reversed.
 #[inline]
 #[target_feature(enable = "avx")]
-pub(super) fn lengths(header: usize, text: usize) -> __m128i {
+pub(crate) fn lengths(header: usize, text: usize) -> __m128i {
     _mm_set_epi64x(header as i64 * 8, text as i64 * 8)
 }

@@ -6,17 +6,14 @@
 
 mod aes_ni;
 mod avx512;
-mod block;
-mod blocks;
-mod text;
+pub(crate) mod block;
 mod vaes;
 
-use std::arch::x86_64::{__m128i, _mm_storeu_si128, _mm_testz_si128, _mm_xor_si128};
-
-use text::Text;
+use std::arch::x86_64::{__m128i, _mm_testz_si128, _mm_xor_si128};
 
 use crate::kernel::Kernel;
-use crate::schedule::{Block, MASK_LEN, Rounds, SAMPLE_LEN, Schedule, TAG_LEN};
+use crate::schedule::{MASK_LEN, Rounds, SAMPLE_LEN, Schedule, TAG_LEN};
+use crate::text::Text;
 
 /// Expands an AES key into its round keys.
 pub(crate) fn expand(_: Kernel, key: &[u8], rounds: &mut Rounds) {
@@ -39,7 +36,9 @@ pub(crate) fn raise(kernel: Kernel, schedule: &mut Schedule) {
         };
         match kernel {
             Kernel::Avx512 => avx512::raise(hash_key, &mut schedule.powers),
-            Kernel::Vaes | Kernel::AesNi => block::raise(hash_key, &mut schedule.powers),
+            Kernel::Vaes | Kernel::AesNi | Kernel::ArmAes => {
+                block::raise(hash_key, &mut schedule.powers);
+            }
         }
     }
 }
@@ -54,7 +53,7 @@ pub(crate) fn seal(
     payload: &mut [u8],
 ) -> [u8; TAG_LEN] {
     let text = Text::in_place(payload);
-    bytes(run::<false>(kernel, schedule, number, header, text))
+    block::bytes(run::<false>(kernel, schedule, number, header, text))
 }
 
 /// Encrypts from the first text into the second, which has the same length, and returns the tag.
@@ -67,7 +66,7 @@ pub(crate) fn seal_from(
     (from, to): (&[u8], &mut [u8]),
 ) -> [u8; TAG_LEN] {
     let text = Text::between(from, to);
-    bytes(run::<false>(kernel, schedule, number, header, text))
+    block::bytes(run::<false>(kernel, schedule, number, header, text))
 }
 
 /// Decrypts in place. Returns true if the tag is the right one; the caller erases the text otherwise.
@@ -95,7 +94,7 @@ pub(crate) fn mask(_: Kernel, rounds: &Rounds, sample: &[u8; SAMPLE_LEN]) -> [u8
             true => block::encrypt_bytes::<14>(rounds, sample),
         }
     };
-    let [mask @ .., _, _, _, _, _, _, _, _, _, _, _] = bytes(encrypted);
+    let [mask @ .., _, _, _, _, _, _, _, _, _, _, _] = block::bytes(encrypted);
     mask
 }
 
@@ -117,6 +116,7 @@ fn run<const OPEN: bool>(
             (Kernel::Vaes, true) => vaes::run::<14, OPEN>(schedule, number, header, &text),
             (Kernel::AesNi, false) => aes_ni::run::<10, OPEN>(schedule, number, header, &text),
             (Kernel::AesNi, true) => aes_ni::run::<14, OPEN>(schedule, number, header, &text),
+            (Kernel::ArmAes, _) => unreachable!("no key exists without an available kernel"),
         }
     }
 }
@@ -127,12 +127,4 @@ fn run<const OPEN: bool>(
 fn are_equal(one: __m128i, other: __m128i) -> bool {
     let difference = _mm_xor_si128(one, other);
     _mm_testz_si128(difference, difference) == 1
-}
-
-#[inline]
-fn bytes(block: __m128i) -> Block {
-    let mut bytes = [0; 16];
-    // SAFETY: 16 bytes may be written to `bytes`.
-    unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), block) };
-    bytes
 }

@@ -9,7 +9,8 @@ use courser_fused::Kernel;
 /// Returns the kernels that this processor can run, and reports each that it cannot.
 fn kernels() -> Vec<Kernel> {
     let (available, missing): (Vec<_>, Vec<_>) = Kernel::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .partition(|kernel| kernel.is_available());
     for kernel in missing {
         // Past the capture of output, so that CI counts it.

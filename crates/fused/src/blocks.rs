@@ -1,21 +1,22 @@
 //! Blocks one by one: what kernels do with the header, and with text that fills no group.
 
-use std::arch::x86_64::*;
+#![allow(unsafe_code)]
 
-use super::block::{self, Product};
-use super::text::Text;
+use crate::processor::block::{self, Product, Vector};
 use crate::schedule::{BLOCK_LEN, Block, PADDING, POWERS, Rounds, Schedule};
+use crate::text::Text;
 
 /// The round keys and the nonce of one packet.
-pub(super) struct Cipher<'a, const ROUNDS: usize> {
-    pub(super) rounds: &'a Rounds,
-    pub(super) nonce: __m128i,
+pub(crate) struct Cipher<'a, const ROUNDS: usize> {
+    pub(crate) rounds: &'a Rounds,
+    pub(crate) nonce: Vector,
 }
 
 impl<'a, const ROUNDS: usize> Cipher<'a, ROUNDS> {
     #[inline]
-    #[target_feature(enable = "avx")]
-    pub(super) fn new(schedule: &'a Schedule, number: u64) -> Self {
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    pub(crate) fn new(schedule: &'a Schedule, number: u64) -> Self {
         Self {
             rounds: &schedule.rounds,
             nonce: block::nonce(&schedule.iv, number),
@@ -27,24 +28,22 @@ impl<'a, const ROUNDS: usize> Cipher<'a, ROUNDS> {
     /// # Safety
     /// The text has a block from there on.
     #[inline]
-    #[target_feature(enable = "avx,aes")]
-    pub(super) unsafe fn single<const OPEN: bool>(
-        &self,
-        text: &Text<'_>,
-        offset: usize,
-    ) -> __m128i {
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    pub(crate) unsafe fn single<const OPEN: bool>(&self, text: &Text<'_>, offset: usize) -> Vector {
         // SAFETY: the caller guarantees that the text has these bytes.
-        let input = unsafe { _mm_loadu_si128(text.from.add(offset).cast()) };
-        let output = _mm_xor_si128(self.key_stream(counter_at(offset)), input);
-        // SAFETY: as above.
-        unsafe { _mm_storeu_si128(text.to.add(offset).cast(), output) };
+        let input = block::load(unsafe { text.block(offset) });
+        let output = block::xor(self.key_stream(counter_at(offset)), input);
+        // SAFETY: as above, and `input` was loaded.
+        unsafe { text.write(offset, block::bytes(output)) };
         if OPEN { input } else { output }
     }
 
     /// Encrypts or decrypts the end of the text, which is less than a block.
     #[inline]
-    #[target_feature(enable = "avx,aes")]
-    pub(super) fn part<const OPEN: bool>(&self, text: &Text<'_>, offset: usize) -> __m128i {
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    pub(crate) fn part<const OPEN: bool>(&self, text: &Text<'_>, offset: usize) -> Vector {
         let len = text.len - offset;
         let [mut input, mut output] = [[0; BLOCK_LEN]; 2];
         // SAFETY: the text has `len` bytes from `offset` on, which are fewer than a block.
@@ -53,7 +52,7 @@ impl<'a, const ROUNDS: usize> Cipher<'a, ROUNDS> {
                 .add(offset)
                 .copy_to_nonoverlapping(input.as_mut_ptr(), len)
         };
-        let encrypted = _mm_xor_si128(self.key_stream(counter_at(offset)), block::load(&input));
+        let encrypted = block::xor(self.key_stream(counter_at(offset)), block::load(&input));
         block::store(&mut output, encrypted);
         // SAFETY: as above.
         unsafe {
@@ -69,42 +68,45 @@ impl<'a, const ROUNDS: usize> Cipher<'a, ROUNDS> {
     }
 
     #[inline]
-    #[target_feature(enable = "avx,aes")]
-    pub(super) fn key_stream(&self, counter: usize) -> __m128i {
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    pub(crate) fn key_stream(&self, counter: usize) -> Vector {
         block::encrypt::<ROUNDS>(self.rounds, self.counter(counter))
     }
 
     #[inline]
-    #[target_feature(enable = "avx")]
-    pub(super) fn counter(&self, counter: usize) -> __m128i {
-        _mm_insert_epi32(self.nonce, (counter as u32).swap_bytes() as i32, 3)
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    pub(crate) fn counter(&self, counter: usize) -> Vector {
+        block::with_counter(self.nonce, counter as u32)
     }
 }
 
 /// The hash of a sequence of blocks: a sum of products with descending powers.
-pub(super) struct Hash<'a> {
+pub(crate) struct Hash<'a> {
     powers: &'a [Block; POWERS + PADDING],
     /// Number of blocks until the end or the next reduction.
     left: usize,
     /// Number of blocks after that reduction.
     later: usize,
     /// The reduced hash of what came before. It is added to the next block.
-    carry: __m128i,
+    carry: Vector,
     sum: Product,
 }
 
 impl<'a> Hash<'a> {
     /// Starts the hash of a packet with its header. `len` is the length of the text.
     #[inline]
-    #[target_feature(enable = "avx,pclmulqdq")]
-    pub(super) fn start(powers: &'a [Block; POWERS + PADDING], header: &[u8], len: usize) -> Self {
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    pub(crate) fn start(powers: &'a [Block; POWERS + PADDING], header: &[u8], len: usize) -> Self {
         let blocks = header.len().div_ceil(BLOCK_LEN) + len.div_ceil(BLOCK_LEN) + 1;
         let left = blocks.min(POWERS);
         let mut hash = Self {
             powers,
             left,
             later: blocks - left,
-            carry: _mm_setzero_si128(),
+            carry: block::zero(),
             sum: Product::zero(),
         };
         let (full, rest) = header.as_chunks::<BLOCK_LEN>();
@@ -119,15 +121,16 @@ impl<'a> Hash<'a> {
 
     /// Adds a group. `multiply` adds up the products of its blocks with as many powers.
     #[inline]
-    #[target_feature(enable = "avx,pclmulqdq")]
-    pub(super) fn absorb_group<const N: usize>(
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    pub(crate) fn absorb_group<const N: usize>(
         &mut self,
         blocks: &[Block; N],
-        multiply: impl FnOnce(&[Block; N], __m128i, &[Block; N]) -> Product,
+        multiply: impl FnOnce(&[Block; N], Vector, &[Block; N]) -> Product,
     ) {
         match self.powers[POWERS - self.left..POWERS].first_chunk() {
             Some(powers) => {
-                let carry = std::mem::replace(&mut self.carry, _mm_setzero_si128());
+                let carry = std::mem::replace(&mut self.carry, block::zero());
                 self.sum = self.sum.plus(multiply(blocks, carry, powers));
                 self.count(N);
             }
@@ -142,8 +145,9 @@ impl<'a> Hash<'a> {
 
     /// Adds one block.
     #[inline]
-    #[target_feature(enable = "avx,pclmulqdq")]
-    pub(super) fn absorb(&mut self, block: __m128i) {
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    pub(crate) fn absorb(&mut self, block: Vector) {
         let block = self.take_carry(block::reverse(block));
         let power = block::load(&self.powers[POWERS - self.left]);
         self.sum = self.sum.plus(Product::new(block, power));
@@ -151,15 +155,17 @@ impl<'a> Hash<'a> {
     }
 
     #[inline]
-    #[target_feature(enable = "avx")]
-    fn take_carry(&mut self, block: __m128i) -> __m128i {
-        let carry = std::mem::replace(&mut self.carry, _mm_setzero_si128());
-        _mm_xor_si128(block, carry)
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    fn take_carry(&mut self, block: Vector) -> Vector {
+        let carry = std::mem::replace(&mut self.carry, block::zero());
+        block::xor(block, carry)
     }
 
     /// Counts blocks, and reduces the sum when the powers are used up.
     #[inline]
-    #[target_feature(enable = "avx,pclmulqdq")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
     fn count(&mut self, blocks: usize) {
         self.left -= blocks;
         if self.left == 0 && self.later > 0 {
@@ -172,8 +178,9 @@ impl<'a> Hash<'a> {
 
     /// Adds the block of the lengths and returns the hash.
     #[inline]
-    #[target_feature(enable = "avx,pclmulqdq")]
-    pub(super) fn finish(mut self, lengths: __m128i) -> __m128i {
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx,aes,pclmulqdq"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    pub(crate) fn finish(mut self, lengths: Vector) -> Vector {
         let hash_key = block::load(&self.powers[POWERS - 1]);
         let lengths = self.take_carry(lengths);
         self.sum.plus(Product::new(lengths, hash_key)).reduce()
@@ -182,13 +189,14 @@ impl<'a> Hash<'a> {
 
 /// Returns the counter of the block at an offset of the text. Counter 1 belongs to the tag.
 #[inline]
-pub(super) fn counter_at(offset: usize) -> usize {
+pub(crate) fn counter_at(offset: usize) -> usize {
     offset / BLOCK_LEN + 2
 }
 
 /// Returns true if the counters of `blocks` blocks differ in their last byte only.
+#[cfg(target_arch = "x86_64")]
 #[inline]
-pub(super) fn is_without_carry(first: usize, blocks: usize) -> bool {
+pub(crate) fn is_without_carry(first: usize, blocks: usize) -> bool {
     first % 256 + blocks <= 256
 }
 
@@ -198,12 +206,12 @@ macro_rules! kernel {
     ($features:literal) => {
         /// Encrypts or decrypts a text and returns the tag of its ciphertext.
         #[target_feature(enable = $features)]
-        pub(super) fn run<const ROUNDS: usize, const OPEN: bool>(
+        pub(crate) fn run<const ROUNDS: usize, const OPEN: bool>(
             schedule: &Schedule,
             number: u64,
             header: &[u8],
             text: &Text<'_>,
-        ) -> __m128i {
+        ) -> block::Vector {
             let cipher = Cipher::<ROUNDS>::new(schedule, number);
             let mut hash = Hash::start(&schedule.powers, header, text.len);
             let tag_mask = cipher.key_stream(1);
@@ -237,8 +245,8 @@ macro_rules! kernel {
                 hash.absorb(cipher.part::<OPEN>(text, offset));
             }
             let lengths = block::lengths(header.len(), text.len);
-            _mm_xor_si128(block::reverse(hash.finish(lengths)), tag_mask)
+            block::xor(block::reverse(hash.finish(lengths)), tag_mask)
         }
     };
 }
-pub(super) use kernel;
+pub(crate) use kernel;
