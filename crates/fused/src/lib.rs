@@ -1,8 +1,7 @@
 //! AES-GCM in one pass for packets of QUIC, on the instructions of the processor.
 //!
-//! A general AES-GCM pays a fixed cost for each message that a packet of 1452 bytes repeats with every
-//! send: the library prepares counters, hashes the header, encrypts, hashes the rest and finishes the
-//! tag in separate steps. This crate seals or opens a packet in one pass over its bytes, with the powers
+//! A general AES-GCM prepares counters, hashes the header, encrypts, hashes the rest and finishes the tag
+//! in separate steps. Each packet of 1452 bytes pays for all of them. This crate seals or opens a packet in one pass over its bytes, with the powers
 //! of the hash key and the round keys at hand (`docs/design/0035`).
 //!
 //! [`PacketKey`] protects payloads (RFC 9001 §5.3) and [`HeaderKey`] computes the masks of headers
@@ -13,8 +12,8 @@
 //! plaintext or a tag: AES and carry-less multiplication are instructions of constant time, and tags
 //! are compared as one vector. Keys are erased when they are dropped.
 //!
-//! `unsafe` is confined to the modules that are named for a processor. The crate holds the second half
-//! of all `unsafe` code; the first half is that of system calls in `courser-udp`.
+//! `unsafe` is confined to the modules that are named for a processor, and to the two that their kernels share:
+//! `blocks` and `text`. The only other crate with `unsafe` is `courser-udp`.
 
 #![deny(unsafe_code)]
 

@@ -13,7 +13,7 @@
 //! - [`default_memory_budget`] is a share of this machine's memory for an endpoint.
 //! - [`classify`] classifies errors by the reaction they call for.
 //!
-//! This is the only crate with `unsafe`, and only in the modules named for a system call.
+//! This is the only crate with `unsafe` for system calls, and only in the modules named for one.
 
 #![deny(unsafe_code)]
 
