@@ -71,9 +71,14 @@ fn config(plan: &ServerPlan) -> Result<ServerConfig, Failure> {
         Test::Retry => RetryPolicy::Always,
         _ => RetryPolicy::Never,
     };
+    let transport = TransportConfig {
+        // A server gives up a client that is silent for half of the time.
+        handshake_timeout: 2 * PATIENCE,
+        ..transport()
+    };
     let config = ServerConfig::with_rustls(tls)
         .alpn([ALPN, h3::ALPN])
-        .transport_config(transport())
+        .transport_config(transport)
         .retry(retry);
     let config = match plan.test {
         Test::ZeroRtt => config.early_data(EarlyDataOptions::default()),
