@@ -53,6 +53,7 @@ mod stats;
 mod stream_error;
 mod token;
 mod unsupported;
+mod unwind;
 mod var_int;
 
 pub use rustls;
@@ -68,6 +69,8 @@ pub use self::config::{
     AckFrequencyConfig, ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig,
     ServerConfig, StdSystemTime, TimeSource, TransportConfig, ValidationTokenConfig,
 };
+#[cfg(feature = "qlog")]
+pub use self::config::{QlogConfig, QlogStream};
 pub use self::congestion::RttEstimator;
 pub use self::connecting::{Connecting, ZeroRttAccepted};
 pub use self::connection::Connection;

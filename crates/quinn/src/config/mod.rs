@@ -3,6 +3,8 @@
 mod client;
 mod endpoint;
 mod mtu;
+#[cfg(feature = "qlog")]
+mod qlog;
 mod server;
 mod transport;
 
@@ -11,6 +13,8 @@ use std::time::SystemTime;
 pub use self::client::ClientConfig;
 pub use self::endpoint::EndpointConfig;
 pub use self::mtu::{AckFrequencyConfig, MtuDiscoveryConfig};
+#[cfg(feature = "qlog")]
+pub use self::qlog::{QlogConfig, QlogStream};
 pub use self::server::{ServerConfig, ValidationTokenConfig};
 pub use self::transport::{IdleTimeout, TransportConfig};
 

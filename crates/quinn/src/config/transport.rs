@@ -214,6 +214,13 @@ impl TransportConfig {
         self
     }
 
+    /// Records the first connection that begins with these settings; `None` records none.
+    #[cfg(feature = "qlog")]
+    pub fn qlog_stream(&mut self, stream: Option<super::QlogStream>) -> &mut Self {
+        self.inner.sinks = stream.map(|stream| stream.sinks());
+        self
+    }
+
     /// Returns true if batches may be split by the system.
     pub(crate) fn has_segmentation_offload(&self) -> bool {
         self.segmentation_offload
@@ -238,7 +245,11 @@ fn window(value: VarInt) -> (u64, u64) {
 
 impl fmt::Debug for TransportConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TransportConfig").field(&self.inner).finish()
+        f.debug_struct("TransportConfig")
+            .field("settings", &self.inner)
+            .field("segmentation_offload", &self.segmentation_offload)
+            .field("qlog_stream", &self.inner.sinks.is_some())
+            .finish()
     }
 }
 

@@ -12,6 +12,8 @@ use courser_quic::EarlyDataOptions;
 pub use self::keys::{AeadKey, HandshakeTokenKey};
 
 mod keys;
+#[cfg(feature = "rustls-ring")]
+mod ring;
 
 /// The settings of TLS of a client: [`rustls::QuicClientConfig`].
 ///

@@ -149,6 +149,41 @@ async fn controller_of_the_program_sees_packets_and_sets_the_window() {
     assert!(seen.acked.load(Relaxed) > 100_000);
 }
 
+#[tokio::test]
+async fn trace_records_the_first_connection() {
+    let output = Output::default();
+    let mut trace = quinn::QlogConfig::default();
+    trace.title(Some("a title".to_owned()));
+    assert!(quinn::QlogConfig::default().into_stream().is_none());
+    trace.writer(Box::new(output.clone()));
+    let mut transport = TransportConfig::default();
+    transport.qlog_stream(trace.into_stream());
+    let pair = Pair::with(&transport).await;
+    pair.client.close(0u32.into(), b"");
+    pair.client_endpoint.wait_idle().await;
+    let text = || String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
+    while !text().contains("packet_sent") {
+        // A thread of its own writes.
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(text().matches("a title").count(), 1, "of two connections");
+}
+
+/// Bytes that a test reads while they are written.
+#[derive(Clone, Default)]
+struct Output(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 #[derive(Default)]
 struct Seen {
     sent: AtomicU64,
