@@ -39,7 +39,7 @@ impl HandshakeData {
 
 /// The settings of TLS of a client.
 ///
-/// Made of a [`rustls::ClientConfig`](tls::ClientConfig) with TLS 1.3. Early data (0-RTT) is offered if its
+/// Made of a [`rustls::ClientConfig`] with TLS 1.3. Early data (0-RTT) is offered if its
 /// `enable_early_data` is set.
 #[derive(Clone)]
 pub struct QuicClientConfig(Arc<tls::ClientConfig>);
@@ -98,7 +98,7 @@ impl TryFrom<Arc<tls::ClientConfig>> for QuicClientConfig {
 
 /// The settings of TLS of a server.
 ///
-/// Made of a [`rustls::ServerConfig`](tls::ServerConfig) with TLS 1.3. Early data (0-RTT) is accepted if its
+/// Made of a [`rustls::ServerConfig`] with TLS 1.3. Early data (0-RTT) is accepted if its
 /// `max_early_data_size` is `u32::MAX`. Tickets are then references to sessions that the server stores, so that
 /// each is used once and early data cannot be replayed.
 #[derive(Clone)]
