@@ -163,6 +163,7 @@ mod tests {
             package: package.to_owned(),
             dependencies: dependencies.collect(),
             features: Vec::new(),
+            aliases: Vec::new(),
         }
     }
 

@@ -11,6 +11,8 @@ pub(crate) struct Manifest {
     pub(crate) dependencies: Vec<Dependency>,
     /// The names of the features, without `default`.
     pub(crate) features: Vec<String>,
+    /// Those that select nothing but other features of the package.
+    pub(crate) aliases: Vec<String>,
 }
 
 /// A dependency by the name of its package, which the crate may rename.
@@ -63,12 +65,21 @@ pub(crate) fn parse(text: &str, renames: &Renames) -> Result<Manifest, String> {
     dependencies.sort();
     dependencies.dedup();
     let features = table(&root, "features").into_iter().flatten();
-    let features = features.map(|(name, _)| name.clone());
+    let features: Vec<_> = features.filter(|(name, _)| *name != "default").collect();
+    let aliases = features.iter().filter(|(_, value)| is_alias(value));
     Ok(Manifest {
         package,
         dependencies,
-        features: features.filter(|name| name != "default").collect(),
+        aliases: aliases.map(|(name, _)| (*name).clone()).collect(),
+        features: features.iter().map(|(name, _)| (*name).clone()).collect(),
     })
+}
+
+/// Returns true for a feature that selects no dependency and no feature of one.
+fn is_alias(value: &Value) -> bool {
+    let selected = value.as_array().into_iter().flatten();
+    let mut selected = selected.filter_map(Value::as_str);
+    selected.all(|name| !name.contains([':', '/']))
 }
 
 fn collect(section: &Table, renames: &Renames, dependencies: &mut Vec<Dependency>) {

@@ -63,9 +63,10 @@ fn a_rename_in_the_workspace_is_followed() {
 
 #[test]
 fn features_are_read_without_the_default() {
-    let text = "[package]\nname = \"a\"\n[features]\ndefault = [\"b\"]\nb = []\nc = [\"b\"]";
+    let text = "[package]\nname = \"a\"\n[features]\ndefault = [\"b\"]\nb = []\nc = [\"b\"]\nd = [\"dep:e\"]\nf = [\"g/h\"]";
     let manifest = parse(text, &Renames::new()).unwrap();
-    assert_eq!(manifest.features, ["b", "c"]);
+    assert_eq!(manifest.features, ["b", "c", "d", "f"]);
+    assert_eq!(manifest.aliases, ["b", "c"]);
 }
 
 #[test]
