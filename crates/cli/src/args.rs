@@ -167,7 +167,7 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "COMMAND")]
     pub(crate) b: String,
 
-    /// Number of pairs; the order of both commands changes from pair to pair
+    /// Number of pairs, at least 6 for a verdict; the order of both commands changes from pair to pair
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pairs: u32,
 

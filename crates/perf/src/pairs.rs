@@ -180,12 +180,32 @@ async fn output(command: &str) -> std::io::Result<Output> {
     } else {
         ("sh", "-c")
     };
-    tokio::process::Command::new(shell)
-        .args([flag, command])
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output()
-        .await
+    let mut shell = tokio::process::Command::new(shell);
+    shell.args([flag, command]).stdin(Stdio::null());
+    shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // What the shell starts is in its group, and ends with it.
+    #[cfg(unix)]
+    shell.process_group(0);
+    let child = shell.kill_on_drop(true).spawn()?;
+    let mut group = Group(child.id());
+    let output = child.wait_with_output().await;
+    group.0 = None;
+    output
+}
+
+/// The group of a shell, which is ended when this is dropped.
+struct Group(Option<u32>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(id) = self.0.take().and_then(|id| i32::try_from(id).ok())
+            && let Some(id) = rustix::process::Pid::from_raw(id)
+        {
+            // It may have ended by now.
+            let _ = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
+        }
+    }
 }
 
 /// Returns the CPU time of all children that have ended, and of those that they waited for.

@@ -139,7 +139,7 @@ impl Connecting {
                 let early_data = locked
                     .connection(connection.handle)
                     .map(|connection| connection.stats().early_data);
-                early_data == Some(EarlyData::Offered)
+                matches!(early_data, Some(EarlyData::Offered | EarlyData::Accepted))
             }
         };
         match self.connection.take_if(|_| is_usable) {

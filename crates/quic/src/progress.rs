@@ -187,12 +187,14 @@ impl RecvStream {
         let handle = self.connection.handle;
         let mut locked = self.connection.lock();
         let streams = locked.streams(handle);
-        if streams.is_none_or(|streams| streams.has_everything(self.stream.id)) {
-            return Poll::Ready(Ok(None));
-        }
-        match locked.end_of(handle) {
-            Some(error) => Poll::Ready(Err(error.clone().into())),
-            None => Poll::Pending,
+        let has_everything = streams.and_then(|streams| streams.has_everything(self.stream.id));
+        match (has_everything, locked.end_of(handle)) {
+            (Some(true), _) => Poll::Ready(Ok(None)),
+            // The rest of the stream will not come.
+            (_, Some(error)) => Poll::Ready(Err(error.clone().into())),
+            (Some(false), None) => Poll::Pending,
+            // It was stopped.
+            (None, None) => Poll::Ready(Ok(None)),
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_quic::{self as quic, Direction};
 
+use crate::config::WINDOW_AT_ONCE;
 use crate::congestion::{Controller, Snapshot};
 use crate::crypto::ExportKeyingMaterialError;
 use crate::crypto::rustls::HandshakeData;
@@ -195,9 +196,10 @@ impl Connection {
             .set_max_concurrent_streams(Direction::Bidirectional, count.into_inner());
     }
 
-    /// Fixes the window of the connection at so many bytes.
+    /// Fixes the window of the connection at so many bytes, at most 128 MiB.
     pub fn set_receive_window(&self, receive_window: VarInt) {
-        self.0.set_receive_window(receive_window.into_inner());
+        let bytes = receive_window.into_inner().min(WINDOW_AT_ONCE);
+        self.0.set_receive_window(bytes);
     }
 
     /// Changes the maximum of bytes kept for sending, over all streams; at least 4096.

@@ -302,3 +302,15 @@ async fn key_updates_lose_nothing() {
     }
     assert!(client.stats().key_updates > 0);
 }
+
+#[tokio::test]
+async fn reset_that_cannot_come_any_more_is_an_error_and_not_the_end() {
+    let (_pair, _client, server, mut send, mut receive) = stream().await;
+    send.write_all(b"part").await.expect("written");
+    server.close(0u32.into(), b"");
+    let error = within(10, receive.received_reset()).await;
+    assert!(
+        matches!(error, Err(ReadError::ConnectionLost(_))),
+        "{error:?}"
+    );
+}

@@ -6,7 +6,7 @@ fn pairs(a: &str, b: &str) -> Pairs {
     Pairs {
         a: a.to_owned(),
         b: b.to_owned(),
-        pairs: 5,
+        pairs: 6,
         figure: Figure::Auto,
         timeout: Duration::from_secs(20),
     }
@@ -25,10 +25,10 @@ async fn figures_of_both_commands_are_compared_in_pairs() {
     let report = pairs.run(on_pair, pending()).await.expect("a report");
     assert_eq!(report.figure, "/end/per_second");
     assert!(!report.less_is_better);
-    assert_eq!(report.pairs.len(), 5);
+    assert_eq!(report.pairs.len(), 6);
     assert!((report.ratio.median - 1.25).abs() < 1e-9, "{report:?}");
-    assert_eq!(seen.len(), 5);
-    assert!(seen[4].1.contains("ratio 1.250"), "{seen:?}");
+    assert_eq!(seen.len(), 6);
+    assert!(seen[5].1.contains("ratio 1.250"), "{seen:?}");
     let text = report.to_string();
     assert!(text.contains("b is better"), "{text}");
     assert!(text.contains("25.0 % above"), "{text}");
@@ -46,7 +46,7 @@ async fn order_changes_from_pair_to_pair() {
     );
     let order = std::fs::read_to_string(&file).expect("written");
     std::fs::remove_file(&file).expect("ours");
-    assert_eq!(order.replace('\n', ""), "abbaabbaab");
+    assert_eq!(order.replace('\n', ""), "abbaabbaabba");
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn failures_name_the_command_and_what_it_said() {
     for (b, part) in [
         ("echo wrong flag >&2; exit 3", "wrong flag"),
         ("echo nothing", "does it need --json?"),
-        ("sleep 20", "took longer than 1s"),
+        ("sleep 20; true", "took longer than 1s"),
     ] {
         let mut pairs = pairs(&prints("200"), b);
         pairs.timeout = Duration::from_secs(1);
@@ -83,7 +83,30 @@ async fn stopped_comparisons_report_the_pairs_so_far() {
         let _ = receiver.await;
     };
     let report = all.run(on_pair, stop).await.expect("two pairs");
-    assert!((2..5).contains(&report.pairs.len()), "{report:?}");
+    assert!((2..6).contains(&report.pairs.len()), "{report:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn too_few_pairs_give_no_verdict_and_what_takes_too_long_leaves_nothing_behind() {
+    let mut all = pairs(&prints("200"), &prints("250"));
+    all.pairs = 5;
+    let report = all.run(|_, _| {}, pending()).await.expect("a report");
+    assert!(report.to_string().ends_with("at least 6 are needed"));
+    let file = std::env::temp_dir().join(format!("courser-left-{}", std::process::id()));
+    let lasting = format!("sh -c 'echo $$ > {}; sleep 20; true'; true", file.display());
+    let mut all = pairs(&lasting, "true");
+    all.timeout = Duration::from_secs(1);
+    all.run(|_, _| {}, pending()).await.expect_err("too long");
+    let id = std::fs::read_to_string(&file).expect("it ran");
+    std::fs::remove_file(&file).expect("ours");
+    let process = format!("/proc/{}/stat", id.trim());
+    let begun = Instant::now();
+    // It may be a zombie that was not waited for yet.
+    while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "it goes on");
+        tokio::task::yield_now().await;
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -44,6 +44,9 @@ impl PairsReport {
 
     /// Says which is better, or that the pairs do not tell.
     fn verdict(&self) -> String {
+        if self.pairs.len() < ENOUGH {
+            return format!("too few pairs to tell: at least {ENOUGH} are needed");
+        }
         if !self.ratio.excludes(1.0) {
             return "no difference is shown: the interval contains 1".to_owned();
         }
@@ -58,6 +61,9 @@ impl PairsReport {
         format!("{better} is better: the figure of b is {percent:.1} % {direction} that of a")
     }
 }
+
+/// With fewer pairs, all of them have the same sign by chance in more than 5 % of comparisons.
+const ENOUGH: usize = 6;
 
 impl fmt::Display for PairsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

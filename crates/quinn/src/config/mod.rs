@@ -16,6 +16,7 @@ pub use self::mtu::{AckFrequencyConfig, MtuDiscoveryConfig};
 #[cfg(feature = "qlog")]
 pub use self::qlog::{QlogConfig, QlogStream};
 pub use self::server::{ServerConfig, ValidationTokenConfig};
+pub(crate) use self::transport::WINDOW_AT_ONCE;
 pub use self::transport::{IdleTimeout, TransportConfig};
 
 /// A source of the time of day.

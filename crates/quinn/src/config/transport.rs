@@ -24,7 +24,7 @@ const DATAGRAM_QUEUE: usize = 16_384;
 
 /// The largest window that is granted at once (limit K232). Larger ones are reached by growth, within the
 /// budget of the endpoint.
-const WINDOW_AT_ONCE: u64 = 128 << 20;
+pub(crate) const WINDOW_AT_ONCE: u64 = 128 << 20;
 
 /// The largest queue of datagrams in bytes that courser accepts.
 const MAX_DATAGRAM_BYTES: usize = 128 << 20;
@@ -65,7 +65,7 @@ impl TransportConfig {
         self
     }
 
-    /// Fixes the window of each stream in bytes. By default it begins with 256 KiB and grows up to 128 MiB.
+    /// Fixes the window of each stream in bytes. Above 128 MiB it begins with that and grows. By default it begins with 256 KiB and grows up to 128 MiB.
     pub fn stream_receive_window(&mut self, value: VarInt) -> &mut Self {
         let (window, max) = window(value);
         (
@@ -75,7 +75,7 @@ impl TransportConfig {
         self
     }
 
-    /// Fixes the window of the connection in bytes. By default it begins with 1 MiB and grows up to 128 MiB.
+    /// Fixes the window of the connection in bytes. Above 128 MiB it begins with that and grows. By default it begins with 1 MiB and grows up to 128 MiB.
     pub fn receive_window(&mut self, value: VarInt) -> &mut Self {
         (self.inner.receive_window, self.inner.receive_window_max) = window(value);
         self
@@ -86,7 +86,9 @@ impl TransportConfig {
     pub fn send_window(&mut self, value: u64) -> &mut Self {
         let bytes = value.clamp(4096, VarInt::MAX.into_inner());
         self.inner.send_buffer_max = bytes;
-        self.inner.unsent_limit = self.inner.unsent_limit.min(bytes);
+        self.inner.unsent_limit = courser_quic::TransportConfig::default()
+            .unsent_limit
+            .min(bytes);
         self
     }
 

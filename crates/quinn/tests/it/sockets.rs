@@ -163,3 +163,87 @@ impl Runtime for Wrapped {
         TokioRuntime.wrap_udp_socket(socket)
     }
 }
+
+/// A device that turns out not to segment: the first batch is lost, and the socket reports it afterwards.
+#[derive(Debug)]
+struct Fading {
+    inner: Arc<dyn AsyncUdpSocket>,
+    segments: AtomicUsize,
+    lost: AtomicUsize,
+}
+
+impl AsyncUdpSocket for Fading {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        self.inner.clone().create_io_poller()
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        if transmit
+            .segment_size
+            .is_some_and(|size| size < transmit.contents.len())
+        {
+            self.segments.store(1, Relaxed);
+            self.lost.fetch_add(1, Relaxed);
+            return Ok(());
+        }
+        self.inner.try_send(transmit)
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        self.inner.poll_recv(cx, bufs, meta)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.segments.load(Relaxed)
+    }
+
+    fn may_fragment(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn batches_end_when_the_device_does_not_segment_and_fragments_are_avoided() {
+    const LEN: usize = 1_000_000;
+    let (server, client) = configs();
+    let runtime = default_runtime().unwrap();
+    // It reaches IPv4 by mapped addresses.
+    let socket = UdpSocket::bind("[::]:0").unwrap();
+    let socket = Arc::new(Fading {
+        inner: runtime.wrap_udp_socket(socket).unwrap(),
+        segments: AtomicUsize::new(10),
+        lost: AtomicUsize::new(0),
+    });
+    let mut endpoint = Endpoint::new_with_abstract_socket(
+        EndpointConfig::default(),
+        None,
+        socket.clone(),
+        runtime,
+    )
+    .unwrap();
+    endpoint.set_default_client_config(client);
+    let pair = Pair::of(endpoint, Endpoint::server(server, LOOPBACK).unwrap()).await;
+    let sending = async {
+        let mut send = pair.client.open_uni().await.unwrap();
+        send.write_all(&vec![7; LEN]).await.unwrap();
+        send.finish().unwrap();
+    };
+    let receiving = async {
+        let mut receive = pair.server.accept_uni().await.unwrap();
+        receive.read_to_end(LEN).await.unwrap().len()
+    };
+    let ((), received) = tokio::join!(sending, receiving);
+    assert_eq!(received, LEN);
+    assert_eq!(socket.lost.load(Relaxed), 1);
+    let mtu = pair.client.stats().path.current_mtu;
+    assert!(mtu <= 1280, "{mtu} may be fragments");
+}

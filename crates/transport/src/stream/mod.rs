@@ -117,6 +117,8 @@ struct Totals {
     unsent: u64,
     /// Limit on the unsent bytes of one stream.
     unsent_limit: u64,
+    /// The congestion window that the limits follow.
+    congestion_window: u64,
     /// Free memory of the endpoint.
     memory_left: u64,
     /// The last stream that brought content and is not complete.
@@ -556,10 +558,11 @@ impl Streams {
     /// retransmission is lost too, and so on.
     #[inline]
     pub fn on_congestion_window(&mut self, window: u64) {
+        self.totals.congestion_window = window;
         let max = self.config.send_buffer_max;
         let buffer = window.saturating_mul(4).max(SEND_BUFFER_MIN).min(max);
         let unsent_limit = window.saturating_mul(2).max(UNSENT_MIN);
-        self.totals.unsent_limit = unsent_limit.min(self.config.unsent_limit);
+        self.totals.unsent_limit = unsent_limit.min(self.config.unsent_limit).min(max);
         if buffer != self.totals.send_buffer {
             self.totals.send_buffer = buffer;
             self.wake_writers();

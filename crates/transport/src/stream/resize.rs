@@ -34,11 +34,7 @@ impl Streams {
 
     /// Changes the maximum of bytes kept for sending and retransmission, over all streams; at least 4096.
     pub fn set_send_buffer_max(&mut self, bytes: u64) {
-        let max = bytes.max(SEND_BUFFER_LEAST);
-        self.config.send_buffer_max = max;
-        self.config.unsent_limit = self.config.unsent_limit.min(max);
-        self.totals.unsent_limit = self.totals.unsent_limit.min(max);
-        self.totals.send_buffer = self.totals.send_buffer.min(max);
-        self.wake_writers();
+        self.config.send_buffer_max = bytes.max(SEND_BUFFER_LEAST);
+        self.on_congestion_window(self.totals.congestion_window);
     }
 }

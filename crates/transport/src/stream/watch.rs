@@ -41,10 +41,11 @@ impl Streams {
             .ok_or(ClosedStream)
     }
 
-    /// Returns true if the peer can no longer reset the stream: all of its bytes have arrived, or it is over.
-    pub fn has_everything(&self, id: StreamId) -> bool {
+    /// Returns true if all bytes of a stream have arrived, so that the peer can no longer reset it; `None` if the stream is
+    /// over, or the connection is.
+    pub fn has_everything(&self, id: StreamId) -> Option<bool> {
         let state = self.table.get(id).filter(|state| state.receives);
-        state.is_none_or(|state| state.receive.has_everything())
+        state.map(|state| state.receive.has_everything())
     }
 
     /// Returns true if the peer has acknowledged the first `len` bytes of a stream. Otherwise
