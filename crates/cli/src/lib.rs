@@ -29,6 +29,14 @@ use error::Failure;
 use handshake::Tool;
 use qlog::args::QlogCommand;
 
+/// Returns the definition of the command line, for manual pages and completions.
+#[doc(hidden)]
+pub fn command() -> clap::Command {
+    // `load` reads its flags only when it knows their style.
+    let load = load::args::command(load::args::Style::H2load).name("load");
+    <Arguments as clap::CommandFactory>::command().mut_subcommand("load", |_| load)
+}
+
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
     let arguments = match args::parse() {

@@ -338,7 +338,7 @@ const LETTERS: [(&str, Option<char>, Option<char>); 19] = [
 ];
 
 /// Returns the command of one style, for the arguments of `courser load`.
-fn command(style: Style) -> Command {
+pub(crate) fn command(style: Style) -> Command {
     let command = Command::new("courser load")
         .about("Load-test an HTTP server and measure its responses")
         .after_help(notes(style))

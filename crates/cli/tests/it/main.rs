@@ -5,6 +5,7 @@ mod common;
 mod get;
 mod interop;
 mod load;
+mod manual;
 mod mistakes;
 mod perf;
 #[cfg(unix)]
