@@ -121,7 +121,7 @@ impl Connecting {
 
     /// Returns the connection at once if streams can be used already, and this handshake otherwise.
     ///
-    /// That is like [`Connecting::early`] for programs that do not wait. A client gets the connection if it
+    /// It is [`Connecting::early`] for programs that do not wait. A client gets the connection if it
     /// resumes a session that permits early data. A server always gets it: calls that need the messages of
     /// the client, such as opening a stream, wait for them.
     ///

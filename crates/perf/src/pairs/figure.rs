@@ -63,7 +63,7 @@ impl Figure {
     /// Reads the figure of a run that took so many seconds.
     ///
     /// # Errors
-    /// What is wrong with the output, as the end of a sentence about the command.
+    /// A description of the fault in the output, as the end of a sentence about the command.
     pub(super) fn read(&self, said: &str, seconds: f64) -> Result<f64, String> {
         let Self::Json { pointer, .. } = self else {
             return Ok(seconds);
