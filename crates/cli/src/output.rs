@@ -4,9 +4,7 @@ use std::io::Write;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-pub(crate) use courser_units::{
-    binary_size, bits, per_second, rate, seconds, size, three_digits, to_f64,
-};
+pub(crate) use courser_units::{binary_size, per_second, rate, size, three_digits, to_f64};
 
 /// Writes a line to standard output. A closed pipe is not an error.
 pub(crate) fn line(text: impl AsRef<str>) {

@@ -80,6 +80,7 @@ mod scenario_rr;
 mod server;
 mod session;
 mod tcp;
+pub mod text;
 mod transfer;
 mod wire;
 

@@ -10,9 +10,11 @@ use courser::telemetry::SinkFactory;
 use courser_measure::target::{resolve, split_target};
 use courser_measure::tls::{self, Trust};
 use courser_measure::{CpuClock, sockets};
-use courser_perf::{Outcome, Over, PROTOCOL, Remote, Report, Side, Watch, measure, reachable};
+use courser_perf::{
+    Outcome, Over, PROTOCOL, Remote, Report, Side, Watch, measure, reachable, text,
+};
 
-use super::{flags, report_text};
+use super::flags;
 use crate::args::ClientArguments;
 use crate::error::Failure;
 use crate::output::{self, Progress};
@@ -54,7 +56,7 @@ async fn run(arguments: &ClientArguments, is_stopped: &AtomicBool) -> Result<Exi
     let mut remote = reachable(remotes).await?;
     remote.clock = CpuClock::Process;
     if !json {
-        output::line(report_text::headline(&remote, &plan));
+        output::line(text::headline(&remote, &plan));
         if remote.over == Over::Quic {
             let machine = sockets::capabilities();
             machine.warnings.iter().for_each(output::note);
@@ -67,7 +69,7 @@ async fn run(arguments: &ClientArguments, is_stopped: &AtomicBool) -> Result<Exi
         interval: plan.interval,
         on_interval: &|interval| {
             if !json {
-                progress.line(report_text::interval(interval));
+                progress.line(text::interval(interval));
             }
         },
         is_stopped: &|| is_stopped.load(Relaxed),
@@ -83,7 +85,7 @@ async fn run(arguments: &ClientArguments, is_stopped: &AtomicBool) -> Result<Exi
             .map_err(|error| Failure::new(format!("cannot write JSON: {error}")))?;
         output::line(text);
     } else {
-        report_text::lines(&report).iter().for_each(output::line);
+        text::lines(&report).iter().for_each(output::line);
         if report.interrupted {
             output::line("interrupted: the figures cover the time until then");
         }

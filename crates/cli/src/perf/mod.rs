@@ -3,7 +3,6 @@
 mod client;
 mod flags;
 mod log;
-mod report_text;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
@@ -12,7 +11,7 @@ use std::sync::Arc;
 use courser::TransportConfig;
 use courser::telemetry::SinkFactory;
 
-pub(crate) use self::report_text::{agreed as describe_agreed, micros};
+pub(crate) use courser_perf::text::{agreed as describe_agreed, micros};
 
 use self::log::Log;
 use crate::args::{ClientArguments, CompareArguments, ServerArguments};

@@ -1,14 +1,12 @@
-//! The report of a client, for humans.
+//! The report of a client, for humans: lines of text without colours.
 
-use courser_perf::{
+use crate::{
     Agreed, DatagramFlow, End, Handshake, Interval, Latency, Network, Over, Plan, Remote, Report,
     Scenario, Side, Sum,
 };
 
-use crate::output;
-
 /// Returns a description of the measurement.
-pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
+pub fn headline(remote: &Remote, plan: &Plan) -> String {
     let load = load(remote.over, &plan.scenario);
     let packets = match remote.over {
         Over::Quic => match remote.mtu {
@@ -81,7 +79,7 @@ fn load(over: Over, scenario: &Scenario) -> String {
             rate,
         } => {
             let rate = match rate {
-                Some(rate) => output::rate(rate / 8, 1.0),
+                Some(rate) => courser_units::rate(rate / 8, 1.0),
                 None => "any rate".to_owned(),
             };
             format!("{}, {size}-byte datagrams, {rate}", direction.name())
@@ -91,32 +89,36 @@ fn load(over: Over, scenario: &Scenario) -> String {
 }
 
 /// Returns the line of an interval.
-pub(crate) fn interval(interval: &Interval) -> String {
+pub fn interval(interval: &Interval) -> String {
     let bytes = interval.sent_bytes + interval.received_bytes;
     let mut line = format!(
         "{:6.2}-{:<6.2} s  {:>9}  {:>12}",
         interval.start,
         interval.end,
-        output::size(bytes),
-        output::rate(bytes, interval.end - interval.start),
+        courser_units::size(bytes),
+        courser_units::rate(bytes, interval.end - interval.start),
     );
     if interval.count > 0 {
-        let rate = output::to_f64(interval.count) / (interval.end - interval.start).max(1e-9);
-        line += &format!("  {:>10}", output::per_second(rate));
+        let rate =
+            courser_units::to_f64(interval.count) / (interval.end - interval.start).max(1e-9);
+        line += &format!("  {:>10}", courser_units::per_second(rate));
     }
     if let (Some(lost), Some(rtt), Some(window)) = (
         interval.packets_lost,
         interval.rtt_us,
         interval.congestion_window,
     ) {
-        let rtt = output::seconds(rtt / 1e6);
-        line += &format!("  {lost} lost  rtt {rtt}  window {}", output::size(window));
+        let rtt = courser_units::seconds(rtt / 1e6);
+        line += &format!(
+            "  {lost} lost  rtt {rtt}  window {}",
+            courser_units::size(window)
+        );
     }
     line
 }
 
 /// Returns the lines of the report.
-pub(crate) fn lines(report: &Report) -> Vec<String> {
+pub fn lines(report: &Report) -> Vec<String> {
     let mut lines = vec![handshake(&report.handshake)];
     lines.extend(report.network.as_ref().map(network));
     lines.extend(results(&report.end, report.settings.scenario));
@@ -136,7 +138,7 @@ fn handshake(handshake: &Handshake) -> String {
     } else {
         "full"
     };
-    let time = output::seconds(handshake.seconds);
+    let time = courser_units::seconds(handshake.seconds);
     format!("handshake   {time} ({kind}, {})", agreed(&handshake.agreed))
 }
 
@@ -153,7 +155,7 @@ fn network(network: &Network) -> String {
 }
 
 /// Returns the negotiated algorithms: `X25519MLKEM768, AES-128-GCM`.
-pub(crate) fn agreed(agreed: &Agreed) -> String {
+pub fn agreed(agreed: &Agreed) -> String {
     let words = [agreed.key_exchange.as_deref(), agreed.suite.as_deref()];
     words.map(|word| word.unwrap_or("?")).join(", ")
 }
@@ -162,9 +164,9 @@ fn results(end: &End, scenario: Scenario) -> Vec<String> {
     let one = |what: &str, sum: Sum| {
         format!(
             "{what:<12}{} in {}, {}",
-            output::size(sum.bytes),
-            output::seconds(sum.seconds),
-            output::rate(sum.bytes, sum.seconds),
+            courser_units::size(sum.bytes),
+            courser_units::seconds(sum.seconds),
+            courser_units::rate(sum.bytes, sum.seconds),
         )
     };
     if let Some(datagrams) = end.datagrams {
@@ -189,8 +191,8 @@ fn results(end: &End, scenario: Scenario) -> Vec<String> {
                     "{:<12}{} in {}, {}{}",
                     scenario.unit(),
                     end.count.unwrap_or(0),
-                    output::seconds(end.seconds),
-                    output::per_second(end.per_second.unwrap_or(0.0)),
+                    courser_units::seconds(end.seconds),
+                    courser_units::per_second(end.per_second.unwrap_or(0.0)),
                     resumed
                         .map(|count| format!(", {count} resumed"))
                         .unwrap_or_default(),
@@ -211,8 +213,8 @@ fn datagram_flow(name: &str, flow: &DatagramFlow) -> [String; 2] {
         format!(
             "{name:<12}{} sent in {}, {}{unsent}",
             flow.sent,
-            output::seconds(flow.seconds),
-            output::bits(flow.sent_bits_per_second),
+            courser_units::seconds(flow.seconds),
+            courser_units::bits(flow.sent_bits_per_second),
         ),
         format!(
             "{:<12}{} received, {} lost ({:.2} %), {} reordered, {} duplicated, jitter {}, {}",
@@ -222,8 +224,8 @@ fn datagram_flow(name: &str, flow: &DatagramFlow) -> [String; 2] {
             flow.lost_percent,
             flow.reordered,
             flow.duplicated,
-            output::seconds(flow.jitter_ms / 1e3),
-            output::bits(flow.bits_per_second),
+            courser_units::seconds(flow.jitter_ms / 1e3),
+            courser_units::bits(flow.bits_per_second),
         ),
     ]
 }
@@ -243,8 +245,8 @@ fn latency(latency: &Latency) -> String {
 }
 
 /// Returns a time in a unit that suits it.
-pub(crate) fn micros(micros: f64) -> String {
-    output::seconds(micros / 1e6)
+pub fn micros(micros: f64) -> String {
+    courser_units::seconds(micros / 1e6)
 }
 
 /// Returns the costs of both ends, with a header.
@@ -287,13 +289,12 @@ fn table(client: &Side, server: Option<&Side>) -> Vec<String> {
 }
 
 fn row(name: &str, side: &Side) -> Vec<String> {
-    let number = |value: Option<f64>| value.map_or(NOTHING.to_owned(), output::three_digits);
+    let number = |value: Option<f64>| value.map_or(NOTHING.to_owned(), courser_units::three_digits);
     let of = side.connection;
-    let from =
-        |read: fn(courser_perf::ConnectionCounters) -> String| of.map_or(NOTHING.to_owned(), read);
+    let from = |read: fn(crate::ConnectionCounters) -> String| of.map_or(NOTHING.to_owned(), read);
     vec![
         name.to_owned(),
-        output::seconds(side.cpu_seconds),
+        courser_units::seconds(side.cpu_seconds),
         // The cost of a request is more useful than that of its bytes.
         number(
             side.cpu_seconds_per_gb
@@ -313,17 +314,17 @@ fn row(name: &str, side: &Side) -> Vec<String> {
         side.acks_per_data_packet
             .map_or(NOTHING.to_owned(), |acks| format!("{acks:.3}")),
         from(|of| of.packets_lost.to_string()),
-        from(|of| output::size(of.bytes_retransmitted)),
+        from(|of| courser_units::size(of.bytes_retransmitted)),
         from(|of| micros(of.rtt_us)),
-        from(|of| output::size(of.congestion_window)),
+        from(|of| courser_units::size(of.congestion_window)),
     ]
 }
 
 /// Returns datagrams per call, or bytes per call where the kernel makes the packets.
 fn per_call(datagrams: Option<f64>, bytes: u64, calls: u64) -> String {
     match (datagrams, bytes.checked_div(calls)) {
-        (Some(datagrams), _) => output::three_digits(datagrams),
-        (None, Some(bytes)) => output::size(bytes),
+        (Some(datagrams), _) => courser_units::three_digits(datagrams),
+        (None, Some(bytes)) => courser_units::size(bytes),
         (None, None) => NOTHING.to_owned(),
     }
 }
@@ -338,7 +339,7 @@ const NOTHING: &str = "-";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use courser_perf::ConnectionCounters;
+    use crate::ConnectionCounters;
 
     #[test]
     fn table_has_a_line_for_each_end_and_no_empty_columns() {
