@@ -91,11 +91,14 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+pub mod congestion;
 #[cfg(feature = "http3")]
 pub mod h3;
 #[cfg(feature = "server")]
 pub mod server;
 
+#[doc(no_inline)]
+pub use congestion::{Controller, ControllerFactory};
 pub use courser_base::{EcnCounts, Rate, Side};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 #[cfg(feature = "files")]
