@@ -18,6 +18,18 @@ impl Endpoint {
     /// It can also connect, once it has a
     /// [client configuration](Endpoint::set_default_client_config).
     ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::{Endpoint, Identity, ServerConfig};
+    ///
+    /// let config = ServerConfig::with_identity(&Identity::dev()?)?.alpn(["example"]);
+    /// let server = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
+    /// println!("listening on {}", server.local_addr()?);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// When the address cannot be bound, the configuration does not work, or there is no
     /// runtime.
@@ -27,6 +39,17 @@ impl Endpoint {
     }
 
     /// An endpoint that connects from `addr`; port 0 lets the system choose one.
+    ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::{ClientConfig, Endpoint};
+    ///
+    /// let mut client = Endpoint::client("0.0.0.0:0".parse()?)?;
+    /// client.set_default_client_config(ClientConfig::with_platform_verifier()?.alpn(["example"]));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When the address cannot be bound, or there is no runtime.
@@ -95,12 +118,37 @@ impl EndpointBuilder {
     ///
     /// Shards need Linux, tokio and [`EndpointBuilder::bind`]. Otherwise there is one, and a warning in
     /// [`Endpoint::capabilities`]; [`Endpoint::shard_count`] tells the number. No privilege is needed.
+    ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::{Endpoint, ServerConfig};
+    ///
+    /// let config = ServerConfig::dev()?.alpn(["example"]);
+    /// let server = Endpoint::builder().server(config).shards(2).bind("127.0.0.1:0".parse()?)?;
+    /// assert!(server.shard_count() <= 2);
+    /// # Ok(()) }
+    /// ```
     pub fn shards(mut self, count: usize) -> Self {
         self.shards = Some(count);
         self
     }
 
     /// Binds a socket of the current runtime. `[::]` takes IPv4 too; port 0 lets the system choose.
+    ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::{Endpoint, EndpointConfig};
+    ///
+    /// // The keys of tokens and resets are derived from this secret.
+    /// let config = EndpointConfig::from_seed([7; 32]);
+    /// let client = Endpoint::builder().config(config).bind("127.0.0.1:0".parse()?)?;
+    /// assert_ne!(client.local_addr()?.port(), 0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When the address cannot be bound, the configuration does not work, or there is no runtime.
@@ -113,6 +161,17 @@ impl EndpointBuilder {
     }
 
     /// Adopts a bound socket of the operating system.
+    ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// let address = socket.local_addr()?;
+    /// let client = courser::Endpoint::builder().socket(socket)?;
+    /// assert_eq!(client.local_addr()?, address);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When the socket or the configuration cannot be used, there is no runtime, or it cannot adopt

@@ -281,6 +281,15 @@ impl ServerConfig {
     /// [`Connecting::early`](crate::Connecting::early), and with the end of the handshake otherwise.
     /// Early data of a client whose session was issued with higher limits is refused. Tickets are
     /// references to stored sessions: another process resumes no session unless it shares them.
+    ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let options = courser::EarlyDataOptions::default();
+    /// let config = courser::ServerConfig::dev()?.alpn(["example"]).early_data(options);
+    /// # let _ = config;
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn early_data(mut self, options: EarlyDataOptions) -> Self {
         self.early_data = Some(options);
@@ -445,6 +454,15 @@ impl ClientConfig {
     }
 
     /// Creates a configuration that trusts servers with certificates that chain to, or are, these.
+    ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = courser::Identity::dev()?;
+    /// let config = courser::ClientConfig::with_roots([server.certificate()])?.alpn(["example"]);
+    /// # let _ = config;
+    /// # Ok(()) }
+    /// ```
     pub fn with_roots(
         roots: impl IntoIterator<Item = CertificateDer<'static>>,
     ) -> Result<Self, ConfigError> {

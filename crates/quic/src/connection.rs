@@ -35,6 +35,18 @@ impl Connection {
     /// Costs nothing on the wire: the peer learns of the stream when something is sent on it.
     /// Waits while the peer allows no further stream.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// let mut stream = client.open_uni().await?;
+    /// stream.write_all(b"one way").await?;
+    /// stream.finish()?;
+    /// # assert_eq!(server.accept_uni().await?.read_to_end(100).await?, b"one way");
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// When the connection is over.
     ///
@@ -49,6 +61,27 @@ impl Connection {
     ///
     /// As with [`Connection::open_uni`], the peer learns of it when something is sent. A task that
     /// waits for an answer before it writes waits until the connection is over.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # tokio::spawn(async move {
+    /// #     let (mut send, mut receive) = server.accept_bi().await?;
+    /// #     let question = receive.read_to_end(100).await?;
+    /// #     send.write_all(&question).await?;
+    /// #     send.finish()?;
+    /// #     server.closed().await;
+    /// #     Result::Ok(())
+    /// # });
+    /// let (mut send, mut receive) = client.open_bi().await?;
+    /// send.write_all(b"a question").await?;
+    /// send.finish()?;
+    /// let answer = receive.read_to_end(1000).await?;
+    /// # assert_eq!(answer, b"a question");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When the connection is over.
@@ -65,6 +98,23 @@ impl Connection {
 
     /// Accepts the next stream that the peer sends on, in the order of their opening.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    /// # stream.write_all(b"news").await?;
+    /// # stream.finish()?;
+    /// # let closer = server.clone();
+    /// while let Ok(mut stream) = server.accept_uni().await {
+    ///     let message = stream.read_to_end(1000).await?;
+    ///     println!("{} bytes", message.len());
+    ///     # closer.close(0u32.into(), b"");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// When the connection is over, and all streams that came before that are accepted.
     ///
@@ -76,6 +126,23 @@ impl Connection {
     }
 
     /// Accepts the next stream for both directions, in the order of their opening.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let (mut send, mut receive) = client.open_bi().await?;
+    /// # send.write_all(b"echo").await?;
+    /// # send.finish()?;
+    /// let (mut send_back, mut question) = server.accept_bi().await?;
+    /// while let Some(chunk) = question.read_chunk(usize::MAX).await? {
+    ///     send_back.write_chunk(chunk).await?;
+    /// }
+    /// send_back.finish()?;
+    /// # assert_eq!(receive.read_to_end(100).await?, b"echo");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When the connection is over, and all streams that came before that are accepted.
@@ -168,6 +235,21 @@ impl Connection {
     /// The reason need not be a failure: see [`ConnectionError::LocallyClosed`] and
     /// [`ConnectionError::ApplicationClosed`].
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// use courser::ConnectionError;
+    ///
+    /// client.close(3u32.into(), b"done");
+    /// match server.closed().await {
+    ///     ConnectionError::ApplicationClosed { .. } => println!("the client has closed"),
+    ///     error => panic!("{error}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Cancel safety
     /// Safe; the reason can be asked for again.
     pub async fn closed(&self) -> ConnectionError {
@@ -194,6 +276,16 @@ impl Connection {
     ///
     /// The peer's application gets `code` and the first 512 bytes of `reason`.
     /// [`Endpoint::wait_idle`](crate::Endpoint::wait_idle) waits until the peer knows.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// client.close(0u32.into(), b"thank you");
+    /// assert!(client.open_uni().await.is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn close(&self, code: VarInt, reason: &[u8]) {
         let mut locked = self.0.lock();
         if locked.end_of(self.0.handle).is_none() {
@@ -221,16 +313,46 @@ impl Connection {
     }
 
     /// The smoothed round-trip time.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// println!("the peer is {:?} away", client.rtt());
+    /// # Ok(()) }
+    /// ```
     pub fn rtt(&self) -> Duration {
         self.read(transport::Connection::rtt).unwrap_or_default()
     }
 
     /// Counters and the state of the path. They stay after the end of the connection.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// let stats = client.stats();
+    /// println!("{} of {} packets lost", stats.packets_lost, stats.packets_sent);
+    /// println!("{} bytes may be in flight", stats.path.congestion_window);
+    /// # Ok(()) }
+    /// ```
     pub fn stats(&self) -> ConnectionStats {
         self.read(transport::Connection::stats).unwrap_or_default()
     }
 
     /// Returns the results of the handshake: protocol, server name, cipher suite.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// let data = client.handshake_data().expect("the handshake is complete");
+    /// assert_eq!(data.protocol.as_deref(), Some(b"example".as_slice()));
+    /// # Ok(()) }
+    /// ```
     pub fn handshake_data(&self) -> Option<HandshakeData> {
         self.read(transport::Connection::handshake_data)?
     }
@@ -266,6 +388,17 @@ impl Connection {
     }
 
     /// The peer's certificate chain, its own certificate first; `None` if it sent none.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// let chain = client.peer_identity().expect("servers have a certificate");
+    /// assert_eq!(chain.len(), 1);
+    /// assert_eq!(server.peer_identity(), None);
+    /// # Ok(()) }
+    /// ```
     pub fn peer_identity(&self) -> Option<Vec<CertificateDer<'static>>> {
         let chain = self.read(transport::Connection::peer_certificates)??;
         Some(chain.into_iter().map(CertificateDer::from).collect())
@@ -279,6 +412,18 @@ impl Connection {
 
     /// Fills `output` with keying material that both ends derive alike from the same `label` and
     /// `context` (RFC 8446 §7.5).
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// let (mut ours, mut theirs) = ([0; 32], [0; 32]);
+    /// client.export_keying_material(&mut ours, b"EXPORTER-example", b"")?;
+    /// server.export_keying_material(&mut theirs, b"EXPORTER-example", b"")?;
+    /// assert_eq!(ours, theirs);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When the connection is over, or label or output are too long.
@@ -352,6 +497,22 @@ impl Connection {
     /// Records are typed; see [`crate::telemetry`]. The sink is called under the endpoint's lock
     /// while packets move: it must not block, and must not use the endpoint. Without a sink
     /// recording costs a branch.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// use courser::telemetry::Record;
+    ///
+    /// let (records, received) = std::sync::mpsc::channel();
+    /// client.set_sink(Some(Box::new(move |_, record: &Record| {
+    ///     let _ = records.send(format!("{record:?}")); // another thread writes it
+    /// })));
+    /// client.ping().await?;
+    /// assert!(received.try_recv().is_ok());
+    /// # Ok(()) }
+    /// ```
     pub fn set_sink(&self, sink: Option<Box<dyn crate::telemetry::Sink>>) {
         let mut locked = self.0.lock();
         if let Ok(connection) = locked.open_connection(self.0.handle) {

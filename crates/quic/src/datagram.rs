@@ -94,6 +94,16 @@ impl Connection {
     /// dropped, and counted in [`DatagramStats::unsent_dropped`]; see
     /// [`Connection::send_datagram_wait`] for another way.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// client.send_datagram(bytes::Bytes::from_static(b"at most once"))?;
+    /// # assert_eq!(server.read_datagram().await?, b"at most once"[..]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`SendDatagramError`]: the peer takes no datagrams, or none of this size, or the connection is
     /// over.
@@ -131,6 +141,21 @@ impl Connection {
     /// As [`Connection::send_datagram_with`], and tells what became of it.
     ///
     /// Costs a few words of memory until that is known, for which it takes a round trip or more.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// use courser::{DatagramFate, DatagramOptions};
+    ///
+    /// let data = bytes::Bytes::from_static(b"position");
+    /// let fate = client.send_datagram_tracked(data, DatagramOptions::new())?;
+    /// if fate.await? != DatagramFate::Acked {
+    ///     println!("it was lost, or had no time to leave");
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Connection::send_datagram`].
@@ -177,6 +202,20 @@ impl Connection {
     /// [`TransportConfig::datagram_receive_queue`] datagrams wait to be read. When there are more,
     /// the oldest are dropped and counted in [`DatagramStats::unread_dropped`].
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # client.send_datagram(bytes::Bytes::from_static(b"tick"))?;
+    /// # let closer = server.clone();
+    /// while let Ok(datagram) = server.read_datagram().await {
+    ///     println!("{} bytes", datagram.len());
+    ///     # closer.close(0u32.into(), b"");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// When the connection is over, and what came before that is read.
     ///
@@ -205,6 +244,16 @@ impl Connection {
     /// Changes with the datagram size of the path, mostly upwards in the first round trips; what was
     /// allowed when it was sent and does not fit when its turn comes is dropped. At least 1158
     /// while the path works, if neither the peer nor our own queue allows less.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// let size = client.max_datagram_size().expect("the peer accepts datagrams by default");
+    /// assert!(size >= 1158);
+    /// # Ok(()) }
+    /// ```
     pub fn max_datagram_size(&self) -> Option<usize> {
         let mut locked = self.0.lock();
         let connection = locked.open_connection(self.0.handle).ok()?;

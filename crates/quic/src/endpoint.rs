@@ -92,6 +92,18 @@ impl Endpoint {
 
     /// Changes how later connections are accepted; `None` refuses them.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// // No more clients from now on.
+    /// server.set_server_config(None)?;
+    /// let refused = client.connect(server.local_addr()?, "localhost")?.await;
+    /// assert!(refused.is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// When the configuration does not work; nothing changes then.
     pub fn set_server_config(&self, config: Option<ServerConfig>) -> Result<(), ConfigError> {
@@ -121,6 +133,19 @@ impl Endpoint {
     ///
     /// Holds for all connections of the endpoint, those that it has started included. The default
     /// blocks no address. [`EndpointStats::datagrams_blocked`] counts what is dropped.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// use courser::{AddressFilter, AddressPrefix};
+    ///
+    /// let blocked = AddressPrefix::parse_list("192.0.2.0/24\n2001:db8::/32")?;
+    /// let filter = AddressFilter::new(&blocked, &[]);
+    /// server.set_address_filter(filter);
+    /// # Ok(()) }
+    /// ```
     pub fn set_address_filter(&self, filter: impl Into<Arc<AddressFilter>>) {
         let filter = filter.into();
         self.shards().each(|locked| {
@@ -147,6 +172,18 @@ impl Endpoint {
     ///
     /// Awaiting the result completes the handshake.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// # let address = server.local_addr()?;
+    /// # tokio::spawn(async move { server.accept().await.expect("open").await });
+    /// let connection = client.connect(address, "localhost")?.await?;
+    /// assert_eq!(connection.remote_address(), address);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// When there is no client configuration, or as [`Endpoint::connect_with`].
     pub fn connect(&self, addr: SocketAddr, server_name: &str) -> Result<Connecting, ConnectError> {
@@ -158,6 +195,19 @@ impl Endpoint {
     }
 
     /// Connects with a configuration of its own; otherwise like [`Endpoint::connect`].
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::{ClientConfig, Endpoint};
+    ///
+    /// let client = Endpoint::client("0.0.0.0:0".parse()?)?;
+    /// let config = ClientConfig::with_platform_verifier()?.alpn(["example"]);
+    /// let connection = client.connect_with(config, "192.0.2.1:4433".parse()?, "example.org")?.await?;
+    /// println!("connected after {:?}", connection.stats().handshake_time);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When the endpoint is closed, the address cannot be reached from this socket, the name is
@@ -209,6 +259,26 @@ impl Endpoint {
 
     /// Waits for the next client. Returns `None` once the endpoint is closed.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// # let connecting = client.connect(server.local_addr()?, "localhost")?;
+    /// # tokio::spawn(async move { connecting.await?.closed().await; Result::Ok(()) });
+    /// # let closing = server.clone();
+    /// while let Some(incoming) = server.accept().await {
+    ///     # let closing = closing.clone();
+    ///     tokio::spawn(async move {
+    ///         let connection = incoming.await?;
+    ///         println!("a client at {}", connection.remote_address());
+    ///         # closing.close(0u32.into(), b"");
+    ///         Ok::<(), courser::ConnectionError>(())
+    ///     });
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Cancel safety
     /// Safe: dropped before it is ready, it has accepted no client.
     pub async fn accept(&self) -> Option<Incoming> {
@@ -250,6 +320,16 @@ impl Endpoint {
     /// This method closes nothing. A process that exits without it may leave peers waiting for
     /// their idle timeout. Takes a round trip after [`Endpoint::close`], or three probe timeouts
     /// where peers do not answer.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// client.close(0u32.into(), b"done");
+    /// client.wait_idle().await; // now the process may exit
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Cancel safety
     /// Safe; can be asked again.
@@ -305,6 +385,16 @@ impl Endpoint {
 
     /// Counters of the endpoint. Costs a system call for each socket, see
     /// [`Endpoint::receive_overflow`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// let before = server.stats();
+    /// println!("{} connections, {:?}", server.open_connections(), before);
+    /// # Ok(()) }
+    /// ```
     pub fn stats(&self) -> EndpointStats {
         self.shards().sum(stats_of, |sum, more| *sum += more)
     }
@@ -332,6 +422,17 @@ impl Endpoint {
 
     /// Returns the capabilities of the socket on this machine, with warnings about costly settings and about
     /// shards that could not be had.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// for warning in server.capabilities().warnings {
+    ///     eprintln!("{warning}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn capabilities(&self) -> Capabilities {
         let shards = self.shards();
         let mut capabilities = shards.first().socket().capabilities();

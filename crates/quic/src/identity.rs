@@ -73,6 +73,18 @@ impl Identity {
     /// In a repeatable [runtime](crate::runtime) the key is derived from its seed, and is an
     /// Ed25519 key: P-256 signatures vary in length, so runs would differ.
     ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::{ClientConfig, Identity, ServerConfig};
+    ///
+    /// let identity = Identity::dev()?;
+    /// let server = ServerConfig::with_identity(&identity)?.alpn(["example"]);
+    /// let client = ClientConfig::with_roots([identity.certificate()])?.alpn(["example"]);
+    /// # let _ = (server, client);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Returns an error if the system has no random numbers.
     pub fn dev() -> Result<Self, ConfigError> {
@@ -80,6 +92,14 @@ impl Identity {
     }
 
     /// Creates a self-signed certificate for these DNS names and IP addresses.
+    ///
+    /// ```
+    /// # extern crate courser_quic as courser;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let identity = courser::Identity::self_signed(["example.org", "192.0.2.1"])?;
+    /// # let _ = identity;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Returns an error if a name is not allowed in a certificate.
@@ -112,6 +132,15 @@ impl Identity {
     }
 
     /// Reads PEM files: the certificates of the chain, and the key.
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let identity = courser::Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let config = courser::ServerConfig::with_identity(&identity)?.alpn(["example"]);
+    /// # let _ = config;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Returns an error that names the files if one cannot be read, and the errors of

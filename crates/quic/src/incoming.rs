@@ -54,6 +54,20 @@ impl Incoming {
 
     /// Begins the handshake.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// # let connecting = client.connect(server.local_addr()?, "localhost")?;
+    /// # let connecting = tokio::spawn(async move { connecting.await });
+    /// let incoming = server.accept().await.expect("the endpoint is open");
+    ///
+    /// let connection = incoming.accept()?.await?;
+    /// # drop(connecting);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Returns an error if the client's first packet is invalid, or the endpoint is closed.
     pub fn accept(self) -> Result<Connecting, ConnectionError> {
@@ -127,11 +141,44 @@ impl Incoming {
     }
 
     /// Refuses the connection with a CONNECTION_CLOSE to the client.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// # let connecting = client.connect(server.local_addr()?, "localhost")?;
+    /// # let connecting = tokio::spawn(async move { connecting.await });
+    /// let incoming = server.accept().await.expect("the endpoint is open");
+    ///
+    /// incoming.refuse();
+    /// assert!(connecting.await?.is_err());
+    /// # Ok(()) }
+    /// ```
     pub fn refuse(mut self) {
         self.give_back();
     }
 
     /// Sends a Retry, so that the client proves its address and returns as another [`Incoming`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// # let connecting = client.connect(server.local_addr()?, "localhost")?;
+    /// # let connecting = tokio::spawn(async move { connecting.await });
+    /// let incoming = server.accept().await.expect("the endpoint is open");
+    ///
+    /// if incoming.may_retry() {
+    ///     incoming.retry()?;
+    /// }
+    /// // The client comes back with a token that proves its address.
+    /// let incoming = server.accept().await.expect("the endpoint is open");
+    /// assert!(incoming.remote_address_validated());
+    /// # let _connection = incoming.await?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Returns an error that contains this value if the client has already proved its address.

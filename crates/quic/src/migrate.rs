@@ -42,6 +42,19 @@ impl Endpoint {
     /// Binds a socket to `addr` and moves to it, like [`Endpoint::rebind`]. Port 0 lets the system
     /// choose.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// # let connecting = client.connect(server.local_addr()?, "localhost")?;
+    /// # let (incoming, connection) = tokio::join!(async { server.accept().await.expect("open").await }, connecting);
+    /// # let (connection, accepted) = (connection?, incoming?);
+    /// client.rebind_to("127.0.0.1:0".parse()?)?;
+    /// connection.ping().await?; // from the new socket
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// When the address cannot be bound, or there is no runtime. Nothing changes then.
     pub fn rebind_to(&self, addr: SocketAddr) -> Result<(), BindError> {
@@ -110,6 +123,17 @@ impl Connection {
     /// with a fresh connection ID, whether the path works, and data stays on the path in use
     /// meanwhile (RFC 9000 §9.1, §9.5). Round-trip time, congestion window and datagram size start
     /// anew. An earlier move that is not finished is given up.
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # use courser::Connection;
+    /// # async fn on_wifi(connection: Connection, address: std::net::IpAddr) {
+    /// match connection.migrate(address).await {
+    ///     Ok(()) => println!("the server sends to {address} now"),
+    ///     Err(error) => println!("still on the earlier path: {error}"),
+    /// }
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`MigrateError`]; the connection stays on its path.

@@ -69,6 +69,23 @@ impl RecvStream {
     ///
     /// Waits while nothing is there.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut sending = client.open_uni().await?;
+    /// # sending.write_all(b"0123456789").await?;
+    /// # sending.finish()?;
+    /// # let mut stream = server.accept_uni().await?;
+    ///
+    /// let mut buffer = [0; 4];
+    /// while let Some(length) = stream.read(&mut buffer).await? {
+    ///     println!("{:?}", &buffer[..length]);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`ReadError`]: the peer reset the stream, the connection is over, or the stream was
     /// stopped.
@@ -80,6 +97,22 @@ impl RecvStream {
     }
 
     /// Fills `buf`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut sending = client.open_uni().await?;
+    /// # sending.write_all(b"0123456789").await?;
+    /// # sending.finish()?;
+    /// # let mut stream = server.accept_uni().await?;
+    ///
+    /// let mut header = [0; 4];
+    /// stream.read_exact(&mut header).await?;
+    /// assert_eq!(&header, b"0123");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`ReadExactError::FinishedEarly`] if the stream ends before; otherwise as
@@ -102,6 +135,24 @@ impl RecvStream {
     ///
     /// Chunks come in order. Where one ends means nothing. A chunk keeps the buffer that it
     /// arrived in from being used again: copy what is kept for long.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut sending = client.open_uni().await?;
+    /// # sending.write_all(b"0123456789").await?;
+    /// # sending.finish()?;
+    /// # let mut stream = server.accept_uni().await?;
+    ///
+    /// let mut length = 0;
+    /// while let Some(chunk) = stream.read_chunk(usize::MAX).await? {
+    ///     length += chunk.len();
+    /// }
+    /// assert_eq!(length, 10);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`RecvStream::read`].
@@ -171,6 +222,21 @@ impl RecvStream {
 
     /// Reads the rest of the stream.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut sending = client.open_uni().await?;
+    /// # sending.write_all(b"0123456789").await?;
+    /// # sending.finish()?;
+    /// # let mut stream = server.accept_uni().await?;
+    ///
+    /// let message = stream.read_to_end(1 << 20).await?; // an error if it is longer
+    /// assert_eq!(message, b"0123456789");
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`ReadToEndError::TooLong`] once it is longer than `limit`; otherwise as
     /// [`RecvStream::read`]. What was read is lost.
@@ -189,6 +255,20 @@ impl RecvStream {
     }
 
     /// Asks the peer to send no more, for the reason `code`, and discards what comes.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut sending = client.open_uni().await?;
+    /// # sending.write_all(b"0123456789").await?;
+    /// # sending.finish()?;
+    /// # let mut stream = server.accept_uni().await?;
+    ///
+    /// stream.stop(4u32.into())?; // the peer's writes fail with this code
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`ClosedStream`] when it was stopped or read to its end before. Harmless.

@@ -70,6 +70,21 @@ impl SendStream {
     ///
     /// Waits while there is no room at all.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// let data = b"as much as there is room for";
+    /// let mut written = 0;
+    /// while written < data.len() {
+    ///     written += stream.write(&data[written..]).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`WriteError`]: the peer stopped reading, the connection is over, or the stream was
     /// finished.
@@ -81,6 +96,19 @@ impl SendStream {
     }
 
     /// Writes all of `buf`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// stream.write_all(b"everything").await?;
+    /// stream.finish()?;
+    /// # assert_eq!(server.accept_uni().await?.read_to_end(100).await?, b"everything");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`SendStream::write`].
@@ -96,6 +124,18 @@ impl SendStream {
     }
 
     /// Writes all of a chunk without copying it.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// let chunk = bytes::Bytes::from(vec![0; 64 * 1024]);
+    /// stream.write_chunk(chunk.clone()).await?; // the bytes are shared
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`SendStream::write`].
@@ -121,6 +161,22 @@ impl SendStream {
     }
 
     /// Writes all of the chunks without copying; they are empty afterwards.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// use bytes::Bytes;
+    ///
+    /// let mut chunks = [Bytes::from_static(b"header"), Bytes::from_static(b"content")];
+    /// stream.write_all_chunks(&mut chunks).await?;
+    /// stream.finish()?;
+    /// # assert_eq!(server.accept_uni().await?.read_to_end(100).await?, b"headercontent");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`SendStream::write`].
@@ -214,6 +270,19 @@ impl SendStream {
     /// Returns at once; [`stopped`](SendStream::stopped) waits until the peer has it all. No
     /// error if the peer has stopped reading meanwhile.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// stream.write_all(b"the end follows").await?;
+    /// stream.finish()?;
+    /// assert!(stream.finish().is_err()); // harmless
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`ClosedStream`] when it was finished or reset before. Harmless.
     pub fn finish(&mut self) -> Result<(), ClosedStream> {
@@ -245,6 +314,25 @@ impl SendStream {
 
     /// Gives the stream up: what the peer has not received is not sent any more, and it learns
     /// `code` instead.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// use courser::ReadError;
+    ///
+    /// stream.write_all(b"never mind").await?;
+    /// # stream.flush();
+    /// # let mut received = server.accept_uni().await?;
+    /// stream.reset(9u32.into())?;
+    /// // The peer's reads fail with the code.
+    /// while let Ok(Some(_)) = received.read_chunk(100).await {}
+    /// assert!(matches!(received.read_chunk(100).await, Err(ReadError::Reset(_))));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`ClosedStream`] when it was reset before or is delivered already. Harmless.
@@ -314,6 +402,17 @@ impl SendStream {
     /// Sets the priority; the default is 0. Data of a higher priority leaves first; streams of
     /// the same priority take turns.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// let (urgent, bulk) = (client.open_uni().await?, client.open_uni().await?);
+    /// urgent.set_priority(1)?;
+    /// bulk.set_priority(-1)?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`ClosedStream`] when the stream is over.
     pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
@@ -335,6 +434,21 @@ impl SendStream {
     /// Counts content that is sent for the first time; repairs of losses come on top. About 10 ms of
     /// content leave at once, but at least a packet, and up to 110 ms after a pause of the writer. Other streams use the time in which this one pauses. `None` removes the
     /// limit, and a rate of zero counts as a byte per second.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// use courser::Rate;
+    /// use std::time::Duration;
+    ///
+    /// let rate = Rate::from_bytes_in(125_000, Duration::from_secs(1)); // 1 Mbit/s
+    /// stream.set_max_send_rate(Some(rate))?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`ClosedStream`] when the stream is over.
@@ -373,6 +487,27 @@ impl SendStream {
     /// of streams that were finished before they were stopped, the last 64. `None` means that the
     /// stream was finished and everything was acknowledged, or that it was reset; the peer's
     /// application may still have to read it. Acknowledgements may be delayed: an answer of the application is faster.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = pair().await?;
+    /// # let mut stream = client.open_uni().await?;
+    ///
+    /// # tokio::spawn(async move {
+    /// #     server.accept_uni().await?.read_to_end(100).await?;
+    /// #     server.closed().await;
+    /// #     Result::Ok(())
+    /// # });
+    /// stream.write_all(b"important").await?;
+    /// stream.finish()?;
+    /// match stream.stopped().await? {
+    ///     None => println!("the peer has acknowledged everything"),
+    ///     Some(code) => println!("the peer has stopped reading: {code}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// When the connection is lost before that is known.

@@ -48,6 +48,22 @@ pub(crate) fn comments(source: &str) -> Vec<Comment> {
     found
 }
 
+/// Returns the number of lines of code in the doc comments of a source, with the fences around it. Each such
+/// block is a test, which rustdoc runs.
+pub(crate) fn example_lines(source: &str) -> usize {
+    let is_doc = |comment: &Comment| comment.kind != Kind::Plain;
+    let mut count = 0;
+    for comment in comments(source).iter().filter(|it| is_doc(it)) {
+        let mut is_open = false;
+        for line in &comment.lines {
+            let is_fence = line.starts_with("```");
+            count += usize::from(is_open || is_fence);
+            is_open ^= is_fence;
+        }
+    }
+    count
+}
+
 /// Appends a comment, or extends the last one if it continues on this line.
 fn add(found: &mut Vec<Comment>, text: &str, line: usize, is_adjacent: bool) {
     let (kind, body) = split(text);

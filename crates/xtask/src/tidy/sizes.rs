@@ -2,9 +2,10 @@
 
 use super::ratchet::Count;
 use crate::code;
+use crate::code::comments;
 use crate::tree::File;
 
-/// Counts the lines of each crate in `folders` without tests, rounded up to the next [`STEP`].
+/// Counts the lines of each crate in `folders` without tests and without code in doc comments, rounded up to the next [`STEP`].
 pub(super) fn count<'a>(files: &[File], folders: impl Iterator<Item = &'a str>) -> Vec<Count> {
     let limited = folders.filter(|folder| !WITHOUT_AIM.contains(folder));
     let counts = limited.map(|folder| {
@@ -30,7 +31,8 @@ pub(super) fn count<'a>(files: &[File], folders: impl Iterator<Item = &'a str>) 
 
 fn lines(file: &File) -> usize {
     let all = file.text.lines().count();
-    all.saturating_sub(code::test_lines(file.code()))
+    let tests = code::test_lines(file.code()) + comments::example_lines(&file.text);
+    all.saturating_sub(tests)
 }
 
 fn aim(folder: &str) -> usize {
@@ -84,6 +86,10 @@ mod tests {
             file("crates/wire/tests/it/main.rs", 900),
             file("crates/wire/examples/a.rs", 900),
             file("crates/wires/src/lib.rs", 900),
+            File::new(
+                "crates/wire/src/b.rs".to_owned(),
+                "/// ```\n/// f();\n/// ```\n".repeat(300),
+            ),
         ];
         assert_eq!(counted(&files, "wire"), [(200, 10_000)]);
     }
