@@ -23,6 +23,7 @@ use courser_wire::{Direction, StreamId};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
+// ANCHOR: driver
 /// A socket, a clock and an endpoint.
 struct Driver {
     socket: UdpSocket,
@@ -110,6 +111,7 @@ impl Driver {
     }
 }
 
+// ANCHOR_END: driver
 /// Reads what has arrived on a stream. Returns the bytes, and true at the end of the stream.
 fn read(
     connection: &mut Connection,

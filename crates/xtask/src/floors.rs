@@ -34,7 +34,15 @@ const FLOORS: &[(u8, &[&str])] = &[
     ),
     (
         TOOLS,
-        &["cli", "adversary", "bench", "fuzzing", "peers", "xtask"],
+        &[
+            "cli",
+            "adversary",
+            "bench",
+            "fuzzing",
+            "guide",
+            "peers",
+            "xtask",
+        ],
     ),
 ];
 

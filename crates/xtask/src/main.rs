@@ -1,7 +1,7 @@
 //! `cargo xtask`: checks the repository itself, and attacks the server.
 //!
-//! `tidy`, `features`, `conformance` and `rfc-map` are checks. `attack`, `robustness` and `soak`
-//! run attacks.
+//! `tidy`, `features`, `conformance`, `rfc-map` and `guide` are checks. `attack`, `robustness` and
+//! `soak` run attacks.
 
 mod attack;
 mod catalogue;
@@ -10,6 +10,7 @@ mod conformance;
 mod dependencies;
 mod features;
 mod floors;
+mod guide;
 mod manifest;
 mod modules;
 mod report;
@@ -51,6 +52,7 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
         ("rfc-map", []) => rfc_map::run(&tree::root()?, rfc_map::Output::Write),
         ("rfc-map", ["--check"]) => rfc_map::run(&tree::root()?, rfc_map::Output::Check),
         ("rfc-map", ["--print"]) => rfc_map::run(&tree::root()?, rfc_map::Output::Print),
+        ("guide", options) => guide::run(&tree::root()?, &guide_options(options)?),
         ("attack", options) => attack::run(&tree::root()?, options),
         ("robustness", options) => attack::robustness(&tree::root()?, options),
         ("soak", options) => attack::soak(&tree::root()?, options),
@@ -93,6 +95,25 @@ fn conformance_options(options: &[&str]) -> Result<conformance::Options, Problem
     Ok(read)
 }
 
+fn guide_options(options: &[&str]) -> Result<guide::Options, Problems> {
+    let mut read = guide::Options::default();
+    let mut rest = options.iter();
+    while let Some(option) = rest.next() {
+        match *option {
+            "--check" => read.check = true,
+            "--programs" => match rest.next() {
+                Some(folder) => read.programs = Some(PathBuf::from(folder)),
+                None => return Err(vec!["--programs needs a folder".to_owned()]),
+            },
+            option if option.starts_with('-') => {
+                return Err(vec![format!("unknown option `{option}`"), USAGE.to_owned()]);
+            }
+            page => read.pages.push(page.to_owned()),
+        }
+    }
+    Ok(read)
+}
+
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
@@ -107,6 +128,9 @@ usage: cargo xtask <command>
   rfc-map               write docs/rfc-map.md, which maps sections of RFCs to files
       --check           fail if it is out of date instead
       --print           print it instead
+  guide [PAGE...]       run the commands of docs/guide and write their output into its pages
+      --check           fail if an output has another form instead
+      --programs FOLDER folder with `courser` and `examples` [default: target/debug]
   attack NAME|all       run attacks against a real server that also has honest clients
       --seconds N       duration of each attack [default: 6]
       --json FILE       write the report to this file as well

@@ -19,6 +19,7 @@ use crate::code;
 use crate::code::comments;
 use crate::dependencies;
 use crate::floors;
+use crate::guide;
 use crate::manifest::{self, Manifest, Purpose};
 use crate::report::{Problems, print};
 use crate::tree::{self, File};
@@ -68,6 +69,7 @@ fn check(
     problems.extend(check_named_dependencies(manifests));
     problems.extend(dependencies::check(manifests));
     problems.extend(catalogue::check(files));
+    problems.extend(guide::check(files));
     problems.extend(walls::check(files));
     problems.extend(clocks::check(files, folders(manifests)));
     problems.extend(ratchet::check(table(files), counts));

@@ -1,0 +1,330 @@
+//! Runs the commands of a page and compares their output with it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::form;
+use super::markdown::{Fence, Page};
+use super::ports::Ports;
+use crate::report::Problems;
+
+/// The programs that pages may name.
+#[derive(Clone, Debug)]
+pub(super) struct Programs {
+    folder: PathBuf,
+    repository: PathBuf,
+}
+
+impl Programs {
+    /// Takes the programs in a folder of cargo, such as `target/debug`.
+    pub(super) fn new(folder: PathBuf, repository: PathBuf) -> Result<Self, Problems> {
+        let folder = std::path::absolute(&folder).map_err(|error| vec![error.to_string()])?;
+        if !folder.join("courser").is_file() {
+            return Err(vec![format!(
+                "{}: there is no `courser`; build it, or name its folder with --programs",
+                folder.display()
+            )]);
+        }
+        Ok(Self { folder, repository })
+    }
+
+    /// Returns a command with these programs in its path.
+    pub(super) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.folder.display()));
+        command
+            .env("COLUMNS", "100")
+            .env("NO_COLOR", "1")
+            .env("LC_ALL", "C");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Replaces `cargo run … --bin NAME` and `--example NAME` by the program that cargo has built.
+    fn with_built(&self, command: &str) -> String {
+        let Some(rest) = command.strip_prefix("cargo run ") else {
+            return command.to_owned();
+        };
+        let mut words = rest
+            .split(' ')
+            .skip_while(|word| !matches!(*word, "--bin" | "--example"));
+        words.next();
+        let name = words.next().unwrap_or_default();
+        let arguments = words
+            .filter(|word| *word != "--")
+            .collect::<Vec<_>>()
+            .join(" ");
+        let program = self.folder.join("examples").join(name);
+        format!("{} {arguments}", program.display())
+    }
+}
+
+/// The result of running a page.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) commands: usize,
+    /// The page with its new outputs, if one of them has another form.
+    pub(super) text: Option<String>,
+    /// The outputs that have another form.
+    pub(super) differences: Problems,
+    /// Commands that could not be run.
+    pub(super) problems: Problems,
+}
+
+/// Runs each block of a page whose language is `console`, in an empty folder of its own.
+pub(super) fn run(page: &Page<'_>, programs: &Programs) -> Result<Outcome, Problems> {
+    let mut outcome = Outcome::default();
+    let blocks = page
+        .fences
+        .iter()
+        .filter(|fence| fence.language() == "console");
+    let mut blocks = blocks.peekable();
+    if blocks.peek().is_none() {
+        return Ok(outcome);
+    }
+    let mut lines: Vec<String> = page.text.lines().map(str::to_owned).collect();
+    let mut is_changed = false;
+    let mut replaced = Vec::new();
+    for fence in blocks {
+        let mut session = Session::new(programs).map_err(|error| vec![error.to_string()])?;
+        let mut block = Vec::new();
+        for step in steps(fence) {
+            outcome.commands += 1;
+            let output = session.run(&step.command).map_err(|error| {
+                vec![format!(
+                    "{}:{}: `{}`: {error}",
+                    page.path, step.line, step.command
+                )]
+            })?;
+            let output: Vec<&str> = output.lines().map(str::trim_end).collect();
+            block.extend(step.written.iter().map(|&line| line.to_owned()));
+            if form::agree(&step.output, &output) {
+                block.extend(step.output.iter().map(|&line| line.to_owned()));
+                continue;
+            }
+            is_changed = true;
+            outcome.differences.push(format!(
+                "{}:{}: `{}` has another output now; `cargo xtask guide` writes it:\n{}",
+                page.path,
+                step.line,
+                step.command,
+                output.join("\n")
+            ));
+            block.extend(output.iter().map(|&line| line.to_owned()));
+        }
+        replaced.push((fence.line, fence.lines.len(), block));
+    }
+    // From the last block on, so that the numbers of lines before it stay.
+    for (line, length, block) in replaced.into_iter().rev() {
+        lines.splice(line..line + length, block);
+    }
+    outcome.text = is_changed.then(|| lines.join("\n") + "\n");
+    Ok(outcome)
+}
+
+/// One command of a block, and the output on the page.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Step<'a> {
+    pub(super) line: usize,
+    /// The lines of the command as written.
+    pub(super) written: Vec<&'a str>,
+    pub(super) command: String,
+    pub(super) output: Vec<&'a str>,
+}
+
+/// Returns the commands of a block. Each begins with `$ ` and goes on after a line that ends with `\`.
+pub(super) fn steps<'a>(fence: &Fence<'a>) -> Vec<Step<'a>> {
+    let mut steps: Vec<Step<'a>> = Vec::new();
+    for (index, &line) in fence.lines.iter().enumerate() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            steps.push(Step {
+                line: fence.line + index + 1,
+                written: vec![line],
+                command: command.to_owned(),
+                output: Vec::new(),
+            });
+        } else if let Some(step) = steps.last_mut() {
+            match step.command.strip_suffix('\\') {
+                Some(begun) if step.output.is_empty() => {
+                    step.command = format!("{begun}{}", line.trim());
+                    step.written.push(line);
+                }
+                _ => step.output.push(line),
+            }
+        }
+    }
+    steps
+}
+
+/// An empty folder, and the commands that run in it.
+struct Session<'a> {
+    programs: &'a Programs,
+    folder: PathBuf,
+    ports: Ports,
+    background: Vec<Background>,
+}
+
+/// A command that goes on while others run.
+struct Background {
+    child: Child,
+    log: PathBuf,
+    shown: usize,
+}
+
+impl<'a> Session<'a> {
+    fn new(programs: &'a Programs) -> io::Result<Self> {
+        let name = format!("courser-guide-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("home"))?;
+        let work = folder.join("work");
+        fs::create_dir_all(&work)?;
+        // Pages find the repository in the folder `courser`.
+        std::os::unix::fs::symlink(&programs.repository, work.join("courser"))?;
+        Ok(Self {
+            programs,
+            folder,
+            ports: Ports::default(),
+            background: Vec::new(),
+        })
+    }
+
+    /// Runs one command and returns its output, with the ports and the folder of the page.
+    fn run(&mut self, command: &str) -> Result<String, String> {
+        let (command, is_background) = match command.strip_suffix('&') {
+            Some(command) => (command.trim_end(), true),
+            None => (command, false),
+        };
+        let mut command = self.programs.with_built(command);
+        for (index, background) in self.background.iter().enumerate() {
+            command = command.replace(
+                &format!("%{}", index + 1),
+                &background.child.id().to_string(),
+            );
+        }
+        let command = self.ports.replace(&command)?;
+        let output = if is_background {
+            self.start(&command)
+        } else {
+            self.complete(&command)
+        };
+        let output = output.map_err(|error| error.to_string())?;
+        let output = output.replace(&self.folder.join("work").display().to_string(), FOLDER);
+        Ok(self.ports.restore(&output))
+    }
+
+    fn spawn(&self, command: &str, log: &Path) -> io::Result<Child> {
+        let output = File::create(log)?;
+        self.programs
+            .command("bash")
+            .args(["-c", command])
+            .env("HOME", self.folder.join("home"))
+            .current_dir(self.folder.join("work"))
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+    }
+
+    fn start(&mut self, command: &str) -> io::Result<String> {
+        let log = self
+            .folder
+            .join(format!("background-{}", self.background.len()));
+        let child = self.spawn(&format!("exec {command}"), &log)?;
+        self.background.push(Background {
+            child,
+            log,
+            shown: 0,
+        });
+        let last = self.background.last_mut().expect("it was pushed");
+        last.settle(START)?;
+        last.news()
+    }
+
+    fn complete(&mut self, command: &str) -> io::Result<String> {
+        let log = self.folder.join("foreground");
+        let mut child = self.spawn(command, &log)?;
+        if !wait(&mut child, LONGEST)? {
+            child.kill()?;
+            child.wait()?;
+            return Err(io::Error::other(format!("takes more than {LONGEST:?}")));
+        }
+        let mut output = fs::read_to_string(&log)?;
+        if command.starts_with("kill ") {
+            for background in &mut self.background {
+                background.settle(SIGNAL)?;
+                output.push_str(&background.news()?);
+            }
+        }
+        Ok(output)
+    }
+}
+
+impl Background {
+    /// Waits until the command has ended, or has written something and nothing more for a while.
+    fn settle(&mut self, quiet: Duration) -> io::Result<()> {
+        let begun = Instant::now();
+        let (mut length, mut since) = (0, Instant::now());
+        while begun.elapsed() < LONGEST_START && self.child.try_wait()?.is_none() {
+            let now = fs::metadata(&self.log)?.len();
+            if now != length {
+                (length, since) = (now, Instant::now());
+            }
+            if now > 0 && since.elapsed() > quiet {
+                break;
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// Returns the output since the last call.
+    fn news(&mut self) -> io::Result<String> {
+        let all = fs::read_to_string(&self.log)?;
+        let news = all[self.shown.min(all.len())..].to_owned();
+        self.shown = all.len();
+        Ok(news)
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        for background in &mut self.background {
+            let _ = background.child.kill();
+            let _ = background.child.wait();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Waits for the end of a process. Returns false if it takes longer than `longest`.
+fn wait(child: &mut Child, longest: Duration) -> io::Result<bool> {
+    let begun = Instant::now();
+    while begun.elapsed() < longest {
+        if child.try_wait()?.is_some() {
+            return Ok(true);
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(false)
+}
+
+/// The folder that outputs name instead of the temporary one.
+const FOLDER: &str = "/tmp/guide";
+
+/// The longest time of a command.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The longest time until a command in the background has started.
+const LONGEST_START: Duration = Duration::from_secs(10);
+
+/// The time without output after which a command has started.
+const START: Duration = Duration::from_millis(400);
+
+/// The time without output after which a command has answered a signal.
+const SIGNAL: Duration = Duration::from_millis(700);
+
+const POLL: Duration = Duration::from_millis(10);

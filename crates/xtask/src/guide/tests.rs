@@ -1,0 +1,161 @@
+use super::markdown::{DOC_TESTS, SUMMARY};
+use super::*;
+
+fn file(path: &str, text: &str) -> File {
+    File::new(path.to_owned(), text.to_owned())
+}
+
+/// A guide of two pages, the second of which has `text`.
+fn guide(text: &str) -> Vec<File> {
+    vec![
+        file(SUMMARY, "# Summary\n\n- [One](one.md)\n- [Two](two.md)\n"),
+        file(
+            "docs/guide/src/one.md",
+            "# A first page\n\n## Of `two` parts\n",
+        ),
+        file("docs/guide/src/two.md", text),
+        file(DOC_TESTS, "one.md two.md"),
+        file("examples/a.rs", "// ANCHOR: part\n// ANCHOR_END: part\n"),
+    ]
+}
+
+fn problems(text: &str) -> Problems {
+    check(&guide(text))
+}
+
+#[test]
+fn a_guide_in_order_has_no_problems() {
+    let text = "[one](one.md), [part](one.md#of-two-parts), [here](#two), [web](https://x.org)\n\n\
+                # Two\n\n`examples/a.rs` and `code](nowhere)`\n\n\
+                ```rust,ignore\n{{#include ../../../examples/a.rs:part}}\n```\n\n\
+                ```text\n[no](link)\n```\n";
+    assert_eq!(problems(text), Problems::new());
+}
+
+#[test]
+fn broken_links_are_found() {
+    for (text, expected) in [
+        ("[a](three.md)", "three.md does not exist"),
+        ("[a](one.md#none)", "has no heading #none"),
+        ("[a](#none)", "has no heading #none"),
+        ("[a](../../ARCHITECTURE.md)", "leaves the guide"),
+        ("`examples/none.rs`", "`examples/none.rs` does not exist"),
+    ] {
+        let found = problems(text);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        assert!(
+            found[0].starts_with("docs/guide/src/two.md:1: "),
+            "{found:?}"
+        );
+        assert!(found[0].contains(expected), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn code_needs_a_language_and_a_compiler() {
+    for (text, expected) in [
+        ("```\na\n```", "code without a language"),
+        ("```rust,ignore\nlet a;\n```", "Rust that is not compiled"),
+        (
+            "```rust,ignore\n{{#include no.rs}}\n```",
+            "docs/guide/src/no.rs, which does not exist",
+        ),
+        (
+            "```rust,ignore\n{{#include ../../../examples/a.rs:other}}\n```",
+            "has no ANCHOR: other",
+        ),
+    ] {
+        let found = problems(text);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        assert!(found[0].contains(expected), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn a_page_outside_of_the_lists_is_found() {
+    let mut files = guide("");
+    files.push(file("docs/guide/src/three.md", ""));
+    let found = check(&files);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].contains("does not list docs/guide/src/three.md"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].contains("does not compile the code of"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn outputs_that_differ_in_figures_agree() {
+    for (page, output) in [
+        ("done in 12.3 ms", "done in 4 s"),
+        ("1.2 Gbit/s, 0.3", "800 Mbit/s, 12.25"),
+        ("id 00aa11bb22cc", "id deadbeef0000ff"),
+        ("a    5 |  6", "a 15 | 600"),
+        ("(12.3 ms)", "(1 us)"),
+        ("──────", "───"),
+        ("HTTP  ██ 0.5 ms", "HTTP █▌ 1.5 s"),
+        ("16.7 k/s", "950 /s"),
+        (
+            "at Thu, 26 Nov 2026 [26/Nov/2026]",
+            "at Fri, 1 Jan 2027 [01/Jan/2027]",
+        ),
+        ("etag: \"6b07e485.1a-f\"", "etag: \"a.b\""),
+        (
+            "U/IUEd5e/eT8oAoMWSnvzX154n9oJlC3d03i/GfSRW8= x",
+            "0JXbvIr0ES7b4uQ3kQhYrLrvfrWIFEwWKOP8FAgOouU= x",
+        ),
+        ("took 12ms.", "took 1.5s."),
+    ] {
+        assert!(form::agree(&[page], &[output]), "{page} and {output}");
+    }
+}
+
+#[test]
+fn outputs_of_another_form_differ() {
+    for (page, output) in [
+        ("done in 12.3 ms", "completed in 12.3 ms"),
+        ("HTTP/3 200", "HTTP/2 error"),
+        ("a 5", "a"),
+        ("", "a"),
+    ] {
+        assert!(!form::agree(&[page], &[output]), "{page} and {output}");
+    }
+    assert!(!form::agree(&["a"], &["a", "b"]));
+}
+
+#[test]
+fn three_points_stand_for_any_lines() {
+    assert!(form::agree(&["a", "...", "c"], &["a", "b", "b", "c"]));
+    assert!(form::agree(&["...", "c"], &["c"]));
+    assert!(!form::agree(&["a", "...", "c"], &["a", "b"]));
+}
+
+#[test]
+fn commands_and_outputs_of_a_block_are_separated() {
+    let text = "```console\n$ a \\\n    b\nout\n$ c\n```\n";
+    let file = file("docs/guide/src/two.md", text);
+    let page = Page::parse(&file);
+    let steps = run::steps(&page.fences[0]);
+    assert_eq!(steps.len(), 2);
+    assert_eq!((steps[0].line, steps[0].command.as_str()), (2, "a b"));
+    assert_eq!(steps[0].output, ["out"]);
+    assert_eq!((steps[1].line, steps[1].output.len()), (5, 0));
+}
+
+#[test]
+fn ports_are_replaced_and_restored() {
+    let mut ports = ports::Ports::default();
+    let command = ports
+        .replace("serve --listen [::]:4433 http://127.0.0.1:80 1:4433")
+        .unwrap();
+    assert!(!command.contains("4433"), "{command}");
+    assert!(command.contains("http://127.0.0.1:80 "), "{command}");
+    let restored = ports.restore(&command);
+    assert_eq!(
+        restored,
+        "serve --listen [::]:4433 http://127.0.0.1:80 1:4433"
+    );
+}
