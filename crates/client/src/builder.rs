@@ -34,6 +34,23 @@ impl Client {
     }
 
     /// Returns a builder for a client with custom settings.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    ///
+    /// use courser::Client;
+    /// use courser::client::HttpVersion;
+    ///
+    /// let client = Client::builder()
+    ///     .version(HttpVersion::Http3) // HTTP/3 first with every server
+    ///     .timeout(Duration::from_secs(30))
+    ///     .redirects(3)
+    ///     .build()?;
+    /// # drop(client);
+    /// # Ok(()) }
+    /// ```
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
@@ -167,6 +184,15 @@ impl ClientBuilder {
     }
 
     /// Trusts servers whose certificates chain to this certificate, or are this certificate.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = courser::Identity::dev()?;
+    /// let client = courser::Client::builder().root(server.certificate()).build()?;
+    /// # drop(client);
+    /// # Ok(()) }
+    /// ```
     pub fn root(mut self, certificate: CertificateDer<'static>) -> Self {
         self.tls.trust = match self.tls.trust {
             Trust::PlatformAnd(mut roots) => {
@@ -212,6 +238,18 @@ impl ClientBuilder {
     }
 
     /// Sets the transport settings of QUIC connections.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let transport = courser::TransportConfig {
+    ///     congestion: courser::Algorithm::Bbr,
+    ///     ..Default::default()
+    /// };
+    /// let client = courser::Client::builder().transport_config(transport).build()?;
+    /// # drop(client);
+    /// # Ok(()) }
+    /// ```
     pub fn transport_config(mut self, transport: TransportConfig) -> Self {
         self.transport = transport;
         self

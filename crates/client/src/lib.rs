@@ -97,6 +97,18 @@ pub struct Client(Arc<Core>);
 impl Client {
     /// Sends a GET request.
     ///
+    /// ```no_run
+    /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+    /// # async fn example(client: courser::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use http_body_util::BodyExt;
+    ///
+    /// let response = client.get("https://example.org/").await?;
+    /// println!("{:?} {}", response.version(), response.status());
+    /// let body = response.into_body().collect().await?.to_bytes();
+    /// # drop(body);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The errors of [`Client::send`], and [`ErrorKind::Url`] if `url` is invalid.
     pub async fn get(&self, url: &str) -> Result<Response<Body>, Error> {
@@ -115,6 +127,21 @@ impl Client {
     /// The URI must be absolute. A `content-length` is added if the body reports its exact size.
     /// The extensions of the request may contain [`OnInterim`](h3::OnInterim) and
     /// [`Priority`](h3::Priority).
+    ///
+    /// ```no_run
+    /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+    /// # async fn example(client: courser::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use bytes::Bytes;
+    /// use http::Request;
+    /// use http_body_util::Full;
+    ///
+    /// let request = Request::post("https://example.org/form")
+    ///     .header("content-type", "application/json")
+    ///     .body(Full::new(Bytes::from_static(b"{}")))?;
+    /// let response = client.send(request).await?;
+    /// # drop(response);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// See [`ErrorKind`]. A response with status 404 or 500 is not an error.
@@ -175,6 +202,17 @@ impl Client {
     /// Returns false if early data cannot follow: it is [off](ClientBuilder::early_data), or the server
     /// sends no HTTP/3 settings. Returns true for servers that issue no tickets for early data too;
     /// [`Timing::early_data`] has the result.
+    ///
+    /// ```no_run
+    /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+    /// # async fn example(client: courser::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let uri = "https://example.org/".parse()?;
+    /// client.prepare_early_data(&uri).await?;
+    /// // The next request to this server can leave in the first packets.
+    /// let response = client.get("https://example.org/search").await?;
+    /// # drop(response);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// The errors of connecting, and [`ErrorKind::Url`] if `uri` has no host.

@@ -22,6 +22,16 @@ pub type FolderHandler = Arc<
 pub(crate) type TroubleListener = Arc<dyn Fn(&io::Error) + Send + Sync>;
 
 /// Settings of a [`Files`](crate::Files) service.
+///
+/// ```
+/// use courser_files::Files;
+///
+/// # fn main() -> std::io::Result<()> {
+/// # let folder = std::env::temp_dir();
+/// let files = Files::builder().precompressed(true).memory(16 << 20).open(folder)?;
+/// println!("serving {}", files.root().display());
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Builder {
     pub(crate) dotfiles: bool,

@@ -20,6 +20,27 @@ use super::slot::Slot;
 /// request before its end asks the client to stop sending it. Dropping the body of a response
 /// cancels the request.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result {
+/// # let (near, far) = pair().await?;
+/// # let app = axum::Router::new().fallback(|| async { "hello" });
+/// # tokio::spawn(h3::serve(far, app).into_future());
+/// # let client = h3::Client::new(near);
+/// # let request = http::Request::get("https://localhost/").body(h3::Empty)?;
+/// # let response = client.send(request).await?;
+/// use http_body_util::BodyExt;
+///
+/// let mut body = response.into_body();
+/// while let Some(frame) = body.frame().await {
+///     if let Ok(data) = frame?.into_data() {
+///         println!("{} bytes", data.len()); // the next ones may still be on the way
+///     }
+/// }
+/// # Ok(()) }
+/// ```
+///
 /// # Cancel safety
 /// Safe: a frame that was not returned is returned by the next poll.
 #[derive(Debug)]

@@ -27,6 +27,22 @@ pub struct Client(Arc<Guard>);
 
 impl Client {
     /// Starts HTTP/3 on a connection with the default settings of a client.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (near, far) = pair().await?;
+    /// # let app = axum::Router::new().fallback(|| async { "hello" });
+    /// # tokio::spawn(h3::serve(far, app).into_future());
+    ///
+    /// # let connection = near;
+    /// let client = h3::Client::new(connection);
+    /// let request = http::Request::get("https://localhost/").body(h3::Empty)?;
+    /// let response = client.send(request).await?;
+    /// assert_eq!(response.status(), 200);
+    /// # Ok(()) }
+    /// ```
     pub fn new(connection: Connection) -> Self {
         Self::with_config(connection, http3::Config::new(Side::Client))
     }
@@ -69,6 +85,25 @@ impl Client {
     /// The URI must be absolute. Adds a `content-length` if the body reports its exact size. Waits
     /// while the server allows no further request. Complete content of less than 64 KiB is held
     /// back for a millisecond or two, until the end of its body is known.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (near, far) = pair().await?;
+    /// # let app = axum::Router::new().fallback(|| async { "hello" });
+    /// # tokio::spawn(h3::serve(far, app).into_future());
+    /// # let client = h3::Client::new(near);
+    /// use bytes::Bytes;
+    /// use http_body_util::{BodyExt, Full};
+    ///
+    /// let body = Full::new(Bytes::from_static(b"name=value"));
+    /// let request = http::Request::post("https://localhost/form").body(body)?;
+    /// let response = client.send(request).await?;
+    /// let content = response.into_body().collect().await?.to_bytes();
+    /// assert_eq!(content, "hello");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::is_unprocessed`] is true if the request can be sent again.
@@ -314,6 +349,20 @@ impl Client {
     }
 
     /// Returns the server's settings, or `None` if the connection is over before they arrive.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (near, far) = pair().await?;
+    /// # let app = axum::Router::new().fallback(|| async { "hello" });
+    /// # tokio::spawn(h3::serve(far, app).into_future());
+    /// # let client = h3::Client::new(near);
+    /// if let Some(settings) = client.settings().await {
+    ///     println!("{settings:?}");
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn settings(&self) -> Option<http3::Settings> {
         self.0.peer_settings().await
     }
@@ -339,6 +388,18 @@ impl Client {
     }
 
     /// Returns the QUIC connection, for its address and statistics.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (near, far) = pair().await?;
+    /// # let app = axum::Router::new().fallback(|| async { "hello" });
+    /// # tokio::spawn(h3::serve(far, app).into_future());
+    /// # let client = h3::Client::new(near);
+    /// println!("round trip {:?}", client.quic().rtt());
+    /// # Ok(()) }
+    /// ```
     pub fn quic(&self) -> &Connection {
         &self.0.quic
     }

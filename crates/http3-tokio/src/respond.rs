@@ -49,6 +49,29 @@ impl Respond {
 
     /// Sends an interim response, without `content-length`, which it must not have.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (near, far) = pair().await?;
+    /// # let server = h3::ServerConnection::new(far, h3::Config::new(courser::Side::Server));
+    /// # let asking = tokio::spawn(async move {
+    /// #     let client = h3::Client::new(near);
+    /// #     let request = http::Request::get("https://localhost/page").body(h3::Empty)?;
+    /// #     Result::Ok(client.send(request).await?.status())
+    /// # });
+    /// # let unresolved = server.accept().await?;
+    /// # let (request, mut respond) = unresolved.resolve().await?;
+    /// let hints = http::Response::builder()
+    ///     .status(http::StatusCode::EARLY_HINTS)
+    ///     .header("link", "</style.css>; rel=preload; as=style")
+    ///     .body(())?;
+    /// respond.interim(hints).await?;
+    /// respond.send(http::Response::new(h3::Empty)).await?;
+    /// # assert_eq!(asking.await??, 200);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Returns an error if the client has cancelled the request or the connection is over.
     ///
@@ -97,6 +120,28 @@ impl Respond {
     /// Returns when everything is written. Delivery may take longer. Complete content of less than
     /// 64 KiB is held back for a millisecond or two until the end of its body is known, so that
     /// both are sent in one packet.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (near, far) = pair().await?;
+    /// # let server = h3::ServerConnection::new(far, h3::Config::new(courser::Side::Server));
+    /// # let asking = tokio::spawn(async move {
+    /// #     let client = h3::Client::new(near);
+    /// #     let request = http::Request::get("https://localhost/page").body(h3::Empty)?;
+    /// #     Result::Ok(client.send(request).await?.status())
+    /// # });
+    /// # let unresolved = server.accept().await?;
+    /// # let (request, respond) = unresolved.resolve().await?;
+    /// use bytes::Bytes;
+    /// use http_body_util::Full;
+    ///
+    /// let response = http::Response::new(Full::new(Bytes::from_static(b"content")));
+    /// respond.send(response).await?;
+    /// # assert_eq!(asking.await??, 200);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Returns an error if the body fails, which resets the stream, if the client has cancelled the

@@ -30,6 +30,22 @@ use super::{Empty, Protocol};
 ///
 /// A request whose service fails is reset with `H3_INTERNAL_ERROR`. The service of a request that
 /// the client cancels is dropped.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result {
+/// # let (near, far) = pair().await?;
+/// use axum::{Router, routing::get};
+///
+/// # let connection = far;
+/// let app = Router::new().route("/", get(|| async { "hello" }));
+/// tokio::spawn(h3::serve(connection, app).into_future());
+/// # let client = h3::Client::new(near);
+/// # let request = http::Request::get("https://localhost/").body(h3::Empty)?;
+/// # assert_eq!(client.send(request).await?.status(), 200);
+/// # Ok(()) }
+/// ```
 pub fn serve<S: HttpService<Body>>(connection: Connection, service: S) -> Serve<S> {
     Serve {
         connection,
@@ -107,6 +123,22 @@ impl<S> Serve<S> {
 
     /// Drains the connection when `signal` is ready: announces it, accepts requests for one more
     /// round trip, refuses later ones, finishes those accepted, and closes.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (near, far) = pair().await?;
+    /// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    /// let app = axum::Router::new();
+    /// let serve = h3::serve(far, app).drain(async { drop(stopped.await) });
+    /// let serving = tokio::spawn(serve.into_future());
+    /// # let client = h3::Client::new(near);
+    /// stop.send(()).expect("the server waits for it");
+    /// serving.await??; // the client has been told, and its requests are answered
+    /// # drop(client);
+    /// # Ok(()) }
+    /// ```
     pub fn drain(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
         self.drain = Some(Box::pin(signal));
         self

@@ -40,6 +40,32 @@ impl ServerConnection {
 
     /// Waits for the next request and returns it unread. Rejects requests that our GOAWAY excludes.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (near, far) = pair().await?;
+    /// use courser::Side;
+    ///
+    /// # let connection = far;
+    /// # tokio::spawn(async move {
+    /// #     let client = h3::Client::new(near);
+    /// #     let request = http::Request::get("https://localhost/").body(h3::Empty)?;
+    /// #     client.send(request).await?;
+    /// #     client.close();
+    /// #     Result::Ok(())
+    /// # });
+    /// let server = h3::ServerConnection::new(connection, h3::Config::new(Side::Server));
+    /// while let Ok(unresolved) = server.accept().await {
+    ///     tokio::spawn(async move {
+    ///         let (request, respond) = unresolved.resolve().await?;
+    ///         println!("{} {}", request.method(), request.uri());
+    ///         respond.send(http::Response::new(h3::Empty)).await
+    ///     });
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Returns an error when the connection is over; see [`Error::is_clean_close`].
     ///

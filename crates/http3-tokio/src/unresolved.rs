@@ -48,6 +48,26 @@ impl Unresolved {
     /// Reads the header section of the request. Answers requests with too many fields with 431 and
     /// returns an error for them.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (near, far) = pair().await?;
+    /// # let server = h3::ServerConnection::new(far, h3::Config::new(courser::Side::Server));
+    /// # let asking = tokio::spawn(async move {
+    /// #     let client = h3::Client::new(near);
+    /// #     let request = http::Request::get("https://localhost/page").body(h3::Empty)?;
+    /// #     Result::Ok(client.send(request).await?.status())
+    /// # });
+    /// # let unresolved = server.accept().await?;
+    ///
+    /// let (request, respond) = unresolved.resolve().await?;
+    /// assert_eq!(request.uri().path(), "/page");
+    /// # respond.send(http::Response::new(h3::Empty)).await?;
+    /// # assert_eq!(asking.await??, 200);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Returns an error if the request is malformed, was cancelled by the client or does not arrive
     /// in time, or if the connection is over. [`Error::Claimed`] means that there is no request: the

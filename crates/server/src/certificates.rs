@@ -73,6 +73,17 @@ impl Certificates {
     /// that is back after a crash resets former connections at once; see
     /// [`Server::reset_secret`](super::Server::reset_secret).
     ///
+    /// ```no_run
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::server::Certificates;
+    ///
+    /// let certificates = Certificates::pem_files("cert.pem", "key.pem")?;
+    /// let server = courser::serve("[::]:443", certificates);
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Returns an error if a file cannot be read, or certificate and key do not match.
     pub fn pem_files(chain: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, ConfigError> {

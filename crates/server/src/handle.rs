@@ -52,6 +52,19 @@ impl ServerHandle {
     }
 
     /// Returns counters, and whether the server is ready. Examines each QUIC connection.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = courser::serve("127.0.0.1:0", courser::Identity::dev()?).bind()?;
+    /// # let handle = server.handle();
+    /// let stats = handle.stats();
+    /// for listener in &stats.listeners {
+    ///     println!("{}: {:?} datagrams dropped by the kernel", listener.address, listener.udp_overflow);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn stats(&self) -> ServerStats {
         let phase = self.0.conductor.phase();
         let listener = |(address, endpoint): &(SocketAddr, Option<Endpoint>)| ListenerStats {
@@ -102,6 +115,18 @@ impl ServerHandle {
     ///
     /// Open connections continue, and their requests are answered. Meanwhile [`ServerStats::ready`]
     /// is false. Unlike [`ServerHandle::drain`] this can be undone.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = courser::serve("127.0.0.1:0", courser::Identity::dev()?).bind()?;
+    /// # let handle = server.handle();
+    /// handle.set_busy(true); // new clients are refused
+    /// assert!(!handle.is_ready());
+    /// handle.set_busy(false);
+    /// # Ok(()) }
+    /// ```
     pub fn set_busy(&self, is_busy: bool) {
         self.0.gate.set_busy(is_busy);
         // A draining server refuses new clients in any case.
@@ -159,6 +184,18 @@ impl ServerHandle {
     }
 
     /// Drains the server like the signal of [`Server::drain`](super::Server::drain). Does not wait.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = courser::serve("127.0.0.1:0", courser::Identity::dev()?).bind()?;
+    /// let handle = server.handle();
+    /// let serving = tokio::spawn(server.service(axum::Router::new()).into_future());
+    /// handle.drain();
+    /// println!("{}", serving.await??);
+    /// # Ok(()) }
+    /// ```
     pub fn drain(&self) {
         self.0.conductor.enter(Phase::NotReady);
     }

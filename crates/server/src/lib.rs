@@ -120,6 +120,21 @@ use self::reset::ResetSecret;
 /// chooses a port that is free for UDP and TCP.
 ///
 /// The certificate is an [`Identity`](courser_quic::Identity) or [`Certificates`].
+///
+/// ```
+/// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use axum::{Router, routing::get};
+/// use courser::Identity;
+///
+/// let app = Router::new().route("/", get(|| async { "hello\n" }));
+/// let server = courser::serve("127.0.0.1:0", Identity::dev()?).bind()?;
+/// println!("https://{}/", server.local_addr());
+/// let serving = server.service(app); // await it
+/// # drop(serving);
+/// # Ok(()) }
+/// ```
 pub fn serve<C>(address: impl ToSocketAddrs, certificates: C) -> Server
 where
     C: TryInto<Certificates>,
@@ -221,6 +236,18 @@ impl Server {
     }
 
     /// Sets limits on the resources of clients.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::server::Limits;
+    ///
+    /// let mut limits = Limits::default();
+    /// limits.max_connections = 1000;
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?).limits(limits);
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
@@ -259,6 +286,21 @@ impl Server {
     }
 
     /// Sets the QUIC settings. Default: those of [`TransportConfig`], with 256 concurrent requests.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    ///
+    /// let transport = courser::TransportConfig {
+    ///     max_idle_timeout: Some(Duration::from_secs(10)),
+    ///     congestion: courser::Algorithm::Bbr,
+    ///     ..Default::default()
+    /// };
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?).transport(transport);
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.transport = Some(transport);
         self
@@ -434,6 +476,19 @@ impl Server {
     }
 
     /// Drains the server when `signal` is ready, such as [`shutdown_signal`].
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    ///
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?)
+    ///     .drain(courser::server::shutdown_signal())
+    ///     .deadline(Duration::from_secs(20));
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
     pub fn drain(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
         self.drain = Some(Box::pin(signal));
         self
@@ -453,6 +508,15 @@ impl Server {
     }
 
     /// Calls `listener` for each event that belongs to no request. It should not take long.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?)
+    ///     .on_event(|event| eprintln!("{event:?}"));
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
     pub fn on_event(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.events = Events::to(listener);
         self

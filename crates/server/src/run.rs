@@ -35,6 +35,17 @@ use super::{Server, quic, tcp, tls};
 impl Server {
     /// Opens the sockets. Clients wait until there is a service.
     ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = courser::serve("127.0.0.1:0", courser::Identity::dev()?).bind()?;
+    /// let handle = server.handle();
+    /// tokio::spawn(server.service(axum::Router::new()).into_future());
+    /// assert!(handle.is_ready());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Returns an error if an address cannot be bound, or a configuration is invalid.
     ///

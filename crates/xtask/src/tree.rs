@@ -81,13 +81,13 @@ impl File {
             .map(|(folder, _)| folder)
     }
 
-    /// Returns true for sources that only tests, benches or examples compile.
+    /// Returns true for sources that only tests, benches, examples or doc tests compile.
     pub(crate) fn is_test(&self) -> bool {
         self.is_in_test_module
             || self
                 .path
                 .split('/')
-                .any(|part| matches!(part, "tests" | "tests.rs" | "benches" | "examples"))
+                .any(|part| matches!(part, "tests" | "tests.rs" | "benches" | "examples" | "doc"))
     }
 }
 

@@ -10,6 +10,49 @@ use crate::rtt::RttEstimator;
 /// A congestion controller of one path.
 ///
 /// Methods are called once per batch, acknowledgement or loss event, never per packet.
+///
+/// ```
+/// use courser_base::{Rate, Time};
+/// use courser_recovery::{AckSample, Controller, LossSample, RttEstimator, minimum_window};
+///
+/// /// Doubles nothing and halves on loss: slow, but safe.
+/// #[derive(Debug)]
+/// struct Careful {
+///     window: u64,
+///     mtu: u16,
+/// }
+///
+/// impl Controller for Careful {
+///     fn on_sent(&mut self, _: Time, _: u64, _: u64, _: u64) {}
+///     fn on_ack(&mut self, sample: &AckSample<'_>) {
+///         if !sample.app_limited {
+///             // One datagram for each window (RFC 9002 §7.3.3).
+///             self.window += u64::from(self.mtu) * sample.acked_bytes / self.window;
+///         }
+///     }
+///     fn on_congestion(&mut self, _: &LossSample<'_>) {
+///         self.window = (self.window / 2).max(minimum_window(self.mtu));
+///     }
+///     fn on_mtu_update(&mut self, mtu: u16) {
+///         self.mtu = mtu;
+///     }
+///     fn window(&self) -> u64 {
+///         self.window
+///     }
+///     fn ssthresh(&self) -> Option<u64> {
+///         None
+///     }
+///     fn pacing_rate(&self, _: &RttEstimator) -> Option<Rate> {
+///         None
+///     }
+///     fn in_slow_start(&self) -> bool {
+///         false
+///     }
+///     fn name(&self) -> &'static str {
+///         "careful"
+///     }
+/// }
+/// ```
 pub trait Controller: Send + fmt::Debug {
     /// Notes that `bytes` were sent, up to packet number `last_pn`. They are included in
     /// `bytes_in_flight`.

@@ -20,6 +20,17 @@ impl Connection {
     /// The peer sees `code` and `reason` (at most 512 bytes of it) once the handshake is done,
     /// and APPLICATION_ERROR before. A code past 2^62-1, which no frame can carry, becomes that.
     /// Does nothing when the connection is over already.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::connected()?;
+    /// let now = pair.now;
+    /// pair.near().close(now, 7, b"done");
+    /// pair.run();
+    /// assert!(pair.far().is_closed());
+    /// # Ok(()) }
+    /// ```
     pub fn close(&mut self, now: Time, code: u64, reason: &[u8]) {
         let code = ApplicationErrorCode(code.min(MAX_VARINT));
         let reason = Bytes::copy_from_slice(cut(reason));

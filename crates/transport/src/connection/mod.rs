@@ -187,6 +187,22 @@ impl Connection {
 
     /// Returns the streams, to open, accept, read and write them. When the connection is over, those
     /// remain that can still be accepted or read, and none if our end closed.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::connected()?;
+    /// # use courser_wire::Direction;
+    /// # let connection = pair.near();
+    /// let streams = connection.streams();
+    /// let id = streams.open(Direction::Unidirectional).expect("peers allow 100 by default");
+    /// streams.write(id, b"hello")?;
+    /// streams.finish(id)?;
+    /// # pair.run();
+    /// # let id = pair.far().streams().accept(Direction::Unidirectional).expect("it has arrived");
+    /// # assert_eq!(pair.far().streams().read_chunk(id, 100)?.as_deref(), Some(&b"hello"[..]));
+    /// # Ok(()) }
+    /// ```
     pub fn streams(&mut self) -> &mut Streams {
         &mut self.streams
     }
@@ -197,6 +213,23 @@ impl Connection {
     }
 
     /// Returns the next event for the application.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::connected()?;
+    /// # let connected = pair.events.iter().any(|event| matches!(event, Event::Connected));
+    /// # assert!(connected);
+    /// # let connection = pair.near();
+    /// while let Some(event) = connection.poll_event() {
+    ///     match event {
+    ///         Event::Connected => println!("streams can be opened"),
+    ///         Event::Lost(error) => println!("over: {error}"),
+    ///         other => println!("{other:?}"),
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -235,6 +268,16 @@ impl Connection {
     }
 
     /// Returns counters, and the state of the path.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::connected()?;
+    /// let stats = pair.near().stats();
+    /// assert_eq!(stats.packets_lost, 0);
+    /// println!("a window of {} bytes", stats.path.congestion_window);
+    /// # Ok(()) }
+    /// ```
     pub fn stats(&self) -> ConnectionStats {
         let streams = self.streams.counters();
         let recovery = self.recovery.stats();

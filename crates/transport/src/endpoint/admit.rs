@@ -52,6 +52,22 @@ const NO_FREE_ID: &str = "no free connection id";
 
 impl Endpoint {
     /// Returns the next client that wants to connect. Networks take turns (limit K101).
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::new()?;
+    /// # pair.client.connect(pair.now, &pair.config, SERVER, "localhost")?;
+    /// # carry(pair.now, (&mut pair.client, CLIENT), (&mut pair.server, SERVER), &mut pair.events);
+    /// # let (server, now) = (&mut pair.server, pair.now);
+    /// while let Some(incoming) = server.poll_incoming() {
+    ///     println!("a client at {}", incoming.peer());
+    ///     let handle = server.accept(now, incoming, None)?;
+    ///     # let _ = handle;
+    /// }
+    /// # assert_eq!(server.connections(), 1);
+    /// # Ok(()) }
+    /// ```
     pub fn poll_incoming(&mut self) -> Option<Incoming> {
         loop {
             let incoming = self.incoming.pop()?;

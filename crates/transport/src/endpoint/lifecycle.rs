@@ -64,6 +64,18 @@ const SPARE_DEADLINES: usize = 64;
 impl Endpoint {
     /// Starts a connection to `peer`, whose certificate must be valid for `server_name`.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::new()?;
+    /// # let (client, config) = (&mut pair.client, &pair.config);
+    /// let now = Time::ZERO;
+    /// let handle = client.connect(now, config, "192.0.2.2:4433".parse()?, "localhost")?;
+    /// // Its first datagrams can be polled now.
+    /// assert_eq!(client.next_touched(), Some(handle));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// See [`ConnectError`]; nothing was sent in that case.

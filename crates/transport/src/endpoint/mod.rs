@@ -185,6 +185,16 @@ const KEPT_CHUNKS: usize = 128;
 impl Endpoint {
     /// Creates an endpoint. `server` is needed to accept connections, and `seed` must come from a
     /// cryptographic random source: all IDs, keys and challenges are derived from it.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// // In production both seeds are random numbers of the system.
+    /// let config = EndpointConfig::from_seed([1; 32]);
+    /// let client = Endpoint::new(config, None, [2; 32]);
+    /// assert_eq!(client.connections(), 0);
+    /// # Ok(()) }
+    /// ```
     pub fn new(config: EndpointConfig, server: Option<Arc<ServerConfig>>, seed: [u8; 32]) -> Self {
         let mut rng = Rng::new(seed);
         // A separate generator, so that connections draw the same numbers whatever tables there
@@ -299,6 +309,28 @@ impl Endpoint {
     /// Returns the next connection that may have events and datagrams. Read its events, then call
     /// [`Endpoint::poll_transmit`] until it returns `None`, or [`Endpoint::queue_sender`] to do that
     /// later.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::new()?;
+    /// # let now = pair.now;
+    /// # pair.client.connect(now, &pair.config, SERVER, "localhost")?;
+    /// # let endpoint = &mut pair.client;
+    /// let mut buffer = TransmitBuffer::new(1);
+    /// while let Some(handle) = endpoint.next_touched() {
+    ///     let Some(connection) = endpoint.connection_mut(handle) else {
+    ///         continue;
+    ///     };
+    ///     while let Some(event) = connection.poll_event() {
+    ///         println!("{event:?}");
+    ///     }
+    ///     while let Some(transmit) = endpoint.poll_transmit(now, handle, &mut buffer) {
+    ///         println!("{} bytes to {}", buffer.bytes().len(), transmit.destination);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn next_touched(&mut self) -> Option<ConnectionHandle> {
         while let Some(handle) = self.touched.fresh.pop_front() {
             if let Some(slot) = self.slot_mut(handle) {
@@ -340,6 +372,21 @@ impl Endpoint {
 
     /// Builds the next batch of a connection. When it returns `None`, the connection's timers are
     /// set. When the connection is drained, all routes to it are removed.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::new()?;
+    /// # let now = pair.now;
+    /// # let handle = pair.client.connect(now, &pair.config, SERVER, "localhost")?;
+    /// # let endpoint = &mut pair.client;
+    /// // Up to ten datagrams of equal size in a call, for a socket with segmentation offload.
+    /// let mut buffer = TransmitBuffer::new(10);
+    /// let transmit = endpoint.poll_transmit(now, handle, &mut buffer).expect("a first flight");
+    /// assert_eq!(transmit.destination, SERVER);
+    /// assert!(buffer.bytes().len() >= 1200); // RFC 9000 §14.1
+    /// # Ok(()) }
+    /// ```
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -392,6 +439,22 @@ impl Endpoint {
     }
 
     /// Returns the time for the next call of [`Endpoint::handle_timeout`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::new()?;
+    /// # let now = pair.now;
+    /// # let handle = pair.client.connect(now, &pair.config, SERVER, "localhost")?;
+    /// # let mut buffer = TransmitBuffer::new(1);
+    /// # while pair.client.poll_transmit(now, handle, &mut buffer).is_some() {}
+    /// # let endpoint = &mut pair.client;
+    /// // The first flight has been sent and is not answered.
+    /// let at = endpoint.next_timeout().expect("a probe timeout");
+    /// endpoint.handle_timeout(at);
+    /// assert_eq!(endpoint.next_touched(), Some(handle)); // it has a probe to send
+    /// # Ok(()) }
+    /// ```
     pub fn next_timeout(&self) -> Option<Time> {
         self.timers.peek().map(|Reverse((at, _))| *at)
     }

@@ -28,6 +28,27 @@ impl Endpoint {
     ///
     /// The address filter is checked first, once for the buffer: nothing from a blocked address is
     /// read.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::new()?;
+    /// # let now = pair.now;
+    /// # let handle = pair.client.connect(now, &pair.config, SERVER, "localhost")?;
+    /// # let mut buffer = TransmitBuffer::new(1);
+    /// # pair.client.poll_transmit(now, handle, &mut buffer).expect("a first flight");
+    /// # let mut received = buffer.bytes().to_vec();
+    /// # let server = &mut pair.server;
+    /// let meta = ReceiveMeta {
+    ///     path: FourTuple::to("192.0.2.1:5000".parse()?),
+    ///     ecn: Ecn::NotEct,
+    ///     segment_size: received.len(), // one datagram
+    /// };
+    /// server.handle_datagrams(now, &mut received, &meta);
+    /// // The ClientHello may need another datagram.
+    /// println!("a client waits: {}", server.has_incoming());
+    /// # Ok(()) }
+    /// ```
     pub fn handle_datagrams(&mut self, now: Time, buffer: &mut [u8], meta: &ReceiveMeta) {
         self.handle_datagrams_at(now, self.socket, buffer, meta);
     }

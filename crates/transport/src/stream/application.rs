@@ -28,6 +28,24 @@ impl Streams {
 
     /// Returns the next stream that the peer opened, in the order of their numbers. Returns `None`
     /// if there is none; then [`StreamEvent::Opened`] follows.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::connected()?;
+    /// # use courser_wire::Direction;
+    /// # let near = pair.near().streams();
+    /// # let opened = near.open(Direction::Unidirectional).expect("allowed");
+    /// # near.write(opened, b"hello")?;
+    /// # pair.run();
+    /// # let streams = pair.far().streams();
+    /// while let Some(id) = streams.accept(Direction::Unidirectional) {
+    ///     let chunk = streams.read_chunk(id, usize::MAX)?;
+    ///     println!("{chunk:?} on {id:?}");
+    ///     # assert_eq!(id, opened);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
         let (number, usage) = self.peer[index(direction)].accept()?;
         let id = StreamId::new(self.side.peer(), direction, number);
@@ -38,6 +56,19 @@ impl Streams {
     }
 
     /// Copies bytes to the end of a stream and returns how many there was room for.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::connected()?;
+    /// # use courser_wire::Direction;
+    /// # let streams = pair.near().streams();
+    /// # let id = streams.open(Direction::Unidirectional).expect("allowed");
+    /// let data = vec![0; 10_000_000];
+    /// let written = streams.write(id, &data)?;
+    /// assert!(written < data.len()); // the rest follows at StreamEvent::Writable
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -325,6 +356,25 @@ impl Streams {
     /// Removes and returns up to `max` received bytes without copying them; `None` at the end of
     /// the stream. A piece that fills little of its buffer is copied instead, so that the memory
     /// held is at most twice the bytes read.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # fn main() -> Result {
+    /// # let mut pair = Pair::connected()?;
+    /// # use courser_wire::Direction;
+    /// # let near = pair.near().streams();
+    /// # let id = near.open(Direction::Unidirectional).expect("allowed");
+    /// # near.write(id, b"hello")?;
+    /// # pair.run();
+    /// # let streams = pair.far().streams();
+    /// # streams.accept(Direction::Unidirectional);
+    /// use courser_transport::ReadError;
+    ///
+    /// assert_eq!(streams.read_chunk(id, 100)?.as_deref(), Some(&b"hello"[..]));
+    /// // Nothing more has arrived. StreamEvent::Readable announces it.
+    /// assert_eq!(streams.read_chunk(id, 100), Err(ReadError::Blocked));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///

@@ -157,6 +157,92 @@ const CALLS: &[(&str, &str, &[&str])] = &[
     ),
     ("crates/quic/src/config.rs", "ServerConfig", &["early_data"]),
     ("crates/quic/src/config.rs", "ClientConfig", &["with_roots"]),
+    ("crates/http3-tokio/src/serve.rs", "", &["serve"]),
+    ("crates/http3-tokio/src/serve.rs", "Serve", &["drain"]),
+    (
+        "crates/http3-tokio/src/client.rs",
+        "Client",
+        &["new", "send", "connect"],
+    ),
+    (
+        "crates/http3-tokio/src/server.rs",
+        "ServerConnection",
+        &["accept"],
+    ),
+    (
+        "crates/http3-tokio/src/unresolved.rs",
+        "Unresolved",
+        &["resolve"],
+    ),
+    (
+        "crates/http3-tokio/src/respond.rs",
+        "Respond",
+        &["send", "interim"],
+    ),
+    ("crates/http3-tokio/src/upgrade.rs", "", &["upgrade"]),
+    ("crates/server/src/lib.rs", "", &["serve"]),
+    (
+        "crates/server/src/lib.rs",
+        "Server",
+        &["limits", "transport", "drain", "on_event"],
+    ),
+    ("crates/server/src/run.rs", "Server", &["bind"]),
+    (
+        "crates/server/src/handle.rs",
+        "ServerHandle",
+        &["stats", "drain", "set_busy"],
+    ),
+    (
+        "crates/server/src/certificates.rs",
+        "Certificates",
+        &["pem_files", "with_pem_files"],
+    ),
+    ("crates/client/src/builder.rs", "Client", &["builder"]),
+    (
+        "crates/client/src/builder.rs",
+        "ClientBuilder",
+        &["root", "transport_config"],
+    ),
+    (
+        "crates/client/src/lib.rs",
+        "Client",
+        &["get", "send", "prepare_early_data"],
+    ),
+    (
+        "crates/transport/src/endpoint/mod.rs",
+        "Endpoint",
+        &["new", "next_touched", "poll_transmit", "next_timeout"],
+    ),
+    (
+        "crates/transport/src/endpoint/lifecycle.rs",
+        "Endpoint",
+        &["connect"],
+    ),
+    (
+        "crates/transport/src/endpoint/receive.rs",
+        "Endpoint",
+        &["handle_datagrams"],
+    ),
+    (
+        "crates/transport/src/endpoint/admit.rs",
+        "Endpoint",
+        &["poll_incoming"],
+    ),
+    (
+        "crates/transport/src/connection/mod.rs",
+        "Connection",
+        &["poll_event", "streams", "stats"],
+    ),
+    (
+        "crates/transport/src/connection/close.rs",
+        "Connection",
+        &["close"],
+    ),
+    (
+        "crates/transport/src/stream/application.rs",
+        "Streams",
+        &["accept", "write", "read_chunk"],
+    ),
 ];
 
 #[cfg(test)]
