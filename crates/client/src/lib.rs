@@ -25,6 +25,9 @@
 //! The client repeats a request automatically only if that is safe: if the server reported that it
 //! was not processed, or if an idle connection was closed and the method is idempotent.
 
+// Shows the feature that each item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod alt_svc;
 mod body;
 mod builder;

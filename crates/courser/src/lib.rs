@@ -89,6 +89,9 @@
 //!   [`Connection::migrate`] moves one connection to another local address.
 //! - 0-RTT begins with [`Connecting::early`] instead of `into_0rtt`.
 
+// Shows the feature that each item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "client")]
 pub mod client;
 pub mod congestion;

@@ -49,6 +49,9 @@
 //! - Pipes, sockets and devices: 404.
 //! - Files to which the operating system denies access: 403. If it is out of file descriptors: 503.
 
+// Shows the feature that each item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod age;
 mod answer;
 mod asked;

@@ -35,6 +35,9 @@
 //!
 //! Dropping the future aborts everything at once.
 
+// Shows the feature that each item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod body;
 mod certificates;
 mod credit;
