@@ -75,9 +75,30 @@
 //! `AWS_LC_SYS_NO_JITTER_ENTROPY=1` in the environment; the operating system's seed and the
 //! processor's random numbers remain.
 //!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `http3` | yes | `h3`: HTTP/3 on a connection, as server and as client |
+//! | `server` | yes | `serve`: any tower service over HTTP/3, HTTP/2 and HTTP/1.1 |
+//! | `client` | no | `Client`: an HTTP client with a connection pool |
+//! | `acme` | no | certificates from Let's Encrypt and other ACME servers, for `server` |
+//! | `files` | no | `files`: a directory as a tower service |
+//! | `dns` | no | HTTPS records and custom name servers, for `client` |
+//! | `brotli`, `zstd` | no | these codings for `client` and `files`; gzip and deflate are included |
+//! | `certificate-compression`, `certificate-brotli` | no | certificate compression (RFC 8879) with zlib, and with brotli |
+//! | `fused` | no | faster AES-GCM for packets on x86-64, AWS-LC elsewhere |
+//! | `fips` | no | the FIPS module of AWS-LC and its algorithms only; needs CMake and Go |
+//!
+//! # Further reading
+//!
+//! `docs/guide` in the repository is a guide from ten minutes to operation. [`congestion`] is for controllers of
+//! programs, [`runtime`] for other runtimes and transports, [`telemetry`] for records of connections.
+//!
 //! # Coming from quinn
 //!
-//! Names and meanings are the same where the thing is the same. Different are:
+//! The crate `courser-quinn` has the API of quinn 0.11 on courser, for programs that stay as they are. In this crate
+//! names and meanings are the same where the thing is the same. Different are:
 //! - [`RecvStream::read_chunk`] takes no `ordered` flag and gives [`Bytes`](https://docs.rs/bytes/latest/bytes/struct.Bytes.html).
 //! - [`ServerConfig`] and [`ClientConfig`] want [`alpn`](ServerConfig::alpn), or a rustls
 //!   configuration that names protocols.

@@ -181,10 +181,7 @@ impl<'a> Session<'a> {
         let folder = std::env::temp_dir().join(name);
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(folder.join("home"))?;
-        let work = folder.join("work");
-        fs::create_dir_all(&work)?;
-        // Pages find the repository in the folder `courser`.
-        std::os::unix::fs::symlink(&programs.repository, work.join("courser"))?;
+        fs::create_dir_all(folder.join("work"))?;
         Ok(Self {
             programs,
             folder,
@@ -206,6 +203,9 @@ impl<'a> Session<'a> {
                 &background.child.id().to_string(),
             );
         }
+        // Pages find the repository in the folder `courser`.
+        let repository = format!(" {}/", self.programs.repository.display());
+        let command = command.replace(" courser/", &repository);
         let command = self.ports.replace(&command)?;
         let output = if is_background {
             self.start(&command)
@@ -214,6 +214,7 @@ impl<'a> Session<'a> {
         };
         let output = output.map_err(|error| error.to_string())?;
         let output = output.replace(&self.folder.join("work").display().to_string(), FOLDER);
+        let output = output.replace(repository.trim_start(), "courser/");
         Ok(self.ports.restore(&output))
     }
 
