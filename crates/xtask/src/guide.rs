@@ -12,11 +12,13 @@ mod shell;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::report::Problems;
 use crate::tree::{self, File};
 use markdown::{Page, is_page};
-use run::Programs;
+use run::{Outcome, Programs};
 
 /// The options of one run.
 #[derive(Clone, Debug, Default)]
@@ -38,25 +40,34 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
         None => root.join("target/debug"),
     };
     let programs = Programs::new(folder, root.to_owned())?;
+    let is_wanted = |page: &Page<'_>| {
+        options.pages.is_empty() || options.pages.iter().any(|name| page.name() == name)
+    };
+    let pages: Vec<Page<'_>> = files
+        .iter()
+        .filter(|file| is_page(file))
+        .map(Page::parse)
+        .collect();
+    let pages: Vec<Page<'_>> = pages.into_iter().filter(is_wanted).collect();
     let (mut commands, mut stale) = (0, 0);
-    for file in files.iter().filter(|file| is_page(file)) {
-        let page = Page::parse(file);
-        let is_wanted = |name: &String| page.name() == name;
-        if !options.pages.is_empty() && !options.pages.iter().any(is_wanted) {
-            continue;
-        }
-        problems.extend(shell::check(&page, &programs));
-        let outcome = run::run(&page, &programs)?;
+    for (page, outcome) in run_all(&pages, &programs) {
+        problems.extend(shell::check(page, &programs));
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(failed) => {
+                problems.extend(failed);
+                continue;
+            }
+        };
         commands += outcome.commands;
-        problems.extend(outcome.problems);
         let Some(text) = outcome.text else { continue };
         stale += 1;
         if options.check {
             problems.extend(outcome.differences);
         } else {
-            fs::write(root.join(&file.path), text)
-                .map_err(|error| vec![format!("{}: {error}", file.path)])?;
-            println!("{}: outputs written", file.path);
+            fs::write(root.join(page.path), text)
+                .map_err(|error| vec![format!("{}: {error}", page.path)])?;
+            println!("{}: outputs written", page.path);
         }
     }
     if !problems.is_empty() {
@@ -64,6 +75,30 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
     }
     println!("guide: {commands} commands, {stale} pages with new output");
     Ok(())
+}
+
+/// Runs several pages at a time, because their commands mostly wait. Returns the outcomes in the order of the
+/// pages.
+fn run_all<'a>(
+    pages: &'a [Page<'a>],
+    programs: &Programs,
+) -> Vec<(&'a Page<'a>, Result<Outcome, Problems>)> {
+    let next = AtomicUsize::new(0);
+    let finished = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = run::run(page, programs);
+            finished.lock().expect("no panic").push((page, outcome));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(work);
+        }
+    });
+    let mut finished = finished.into_inner().expect("no panic");
+    finished.sort_by_key(|(page, _)| page.path);
+    finished
 }
 
 /// Checks everything that needs no program: the list of pages, links, languages of code, included files and
@@ -81,6 +116,9 @@ pub(crate) fn check(files: &[File]) -> Problems {
     }
     problems
 }
+
+/// The pages that run at a time.
+const WORKERS: usize = 4;
 
 #[cfg(test)]
 mod tests;

@@ -71,8 +71,6 @@ pub(super) struct Outcome {
     pub(super) text: Option<String>,
     /// The outputs that have another form.
     pub(super) differences: Problems,
-    /// Commands that could not be run.
-    pub(super) problems: Problems,
 }
 
 /// Runs each block of a page whose language is `console`, in an empty folder of its own.
@@ -90,7 +88,8 @@ pub(super) fn run(page: &Page<'_>, programs: &Programs) -> Result<Outcome, Probl
     let mut is_changed = false;
     let mut replaced = Vec::new();
     for fence in blocks {
-        let mut session = Session::new(programs).map_err(|error| vec![error.to_string()])?;
+        let mut session =
+            Session::new(programs, page.name()).map_err(|error| vec![error.to_string()])?;
         let mut block = Vec::new();
         for step in steps(fence) {
             outcome.commands += 1;
@@ -176,8 +175,8 @@ struct Background {
 }
 
 impl<'a> Session<'a> {
-    fn new(programs: &'a Programs) -> io::Result<Self> {
-        let name = format!("courser-guide-{}", std::process::id());
+    fn new(programs: &'a Programs, page: &str) -> io::Result<Self> {
+        let name = format!("courser-guide-{}-{page}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(folder.join("home"))?;
