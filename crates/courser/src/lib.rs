@@ -127,6 +127,8 @@ pub use courser_base::{EcnCounts, Rate, Side};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 #[cfg(feature = "files")]
 pub use courser_files as files;
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+pub use courser_observe as observe;
 #[doc(inline)]
 pub use courser_quic::{
     BindError, CertificateRequests, ClientConfig, ClosedStream, ConfigError, ConnectError,

@@ -46,8 +46,13 @@ struct ProtocolLabel {
 }
 
 impl Metrics {
-    /// Makes metrics of a server, of its access log, and of the files that it serves.
-    pub fn new(handle: ServerHandle, log: Option<AccessLog>, files: Option<Files>) -> Arc<Self> {
+    /// Makes metrics of a server, of its QUIC connections, of its access log, and of the files that it serves.
+    pub fn new(
+        handle: ServerHandle,
+        connections: &courser::observe::Metrics,
+        log: Option<AccessLog>,
+        files: Option<Files>,
+    ) -> Arc<Self> {
         let durations: fn() -> Histogram = || Histogram::new(BOUNDS);
         let mut metrics = Self {
             registry: Registry::with_prefix("courser"),
@@ -80,6 +85,7 @@ impl Metrics {
             metrics.incomplete.clone(),
         );
         registry.register_collector(Box::new(Server { handle, log, files }));
+        registry.register_collector(connections.collector());
         Arc::new(metrics)
     }
 

@@ -27,7 +27,7 @@ pub use recovery::{
     RecoveryParametersSet, SendLimit, SendLimited, SpuriousLoss, Timer, TimerExpired,
 };
 pub use security::{KeyDiscarded, KeyInstalled, KeyUpdated};
-pub use sink::{NoSink, Sink, SinkFactory, Tap, Tee};
+pub use sink::{Detail, NoSink, Sink, SinkFactory, Tap, Tee};
 pub use transport::{
     PacketBuffered, PacketDropped, PacketReceived, PacketSent, ProtocolChosen, Reason,
     TransportParametersSet, VersionChosen,

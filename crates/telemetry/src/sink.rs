@@ -1,6 +1,7 @@
 //! Sinks: receivers of records.
 
 use std::fmt;
+use std::sync::Arc;
 
 use courser_base::{Side, Time};
 use courser_wire::ConnectionId;
@@ -17,6 +18,25 @@ use crate::Record;
 pub trait Sink: Send {
     /// Receives an event that happened at `now`. Must not block.
     fn record(&mut self, now: Time, record: &Record);
+
+    /// Returns the detail that this sink needs, by default all of it. It is asked when the sink is attached,
+    /// and not again. Records of a higher detail are not built, so they cost one branch each.
+    fn detail(&self) -> Detail {
+        Detail::Packets
+    }
+}
+
+/// The records that a sink receives. Each value includes those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// All records but those of the other values: a few for each connection, and one for each loss, each
+    /// expired timer and each time that a limit stops the connection from sending.
+    #[default]
+    Events,
+    /// [`Record::MetricsUpdated`] also: up to one for each batch of datagrams that is sent or received.
+    Metrics,
+    /// [`Record::PacketSent`] and [`Record::PacketReceived`] also, with the frames of each packet.
+    Packets,
 }
 
 /// Creates the sinks of connections, early enough to record their first packets.
@@ -37,9 +57,15 @@ pub struct NoSink;
 
 impl Sink for NoSink {
     fn record(&mut self, _now: Time, _record: &Record) {}
+
+    fn detail(&self) -> Detail {
+        Detail::Events
+    }
 }
 
-/// A sink that passes each record to two sinks.
+/// Passes each record to two sinks, or makes sinks with two factories.
+///
+/// Each sink receives the records of the higher of the two details.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tee<A, B>(pub A, pub B);
 
@@ -47,6 +73,37 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
     fn record(&mut self, now: Time, record: &Record) {
         self.0.record(now, record);
         self.1.record(now, record);
+    }
+
+    fn detail(&self) -> Detail {
+        self.0.detail().max(self.1.detail())
+    }
+}
+
+impl Sink for Box<dyn Sink> {
+    fn record(&mut self, now: Time, record: &Record) {
+        (**self).record(now, record);
+    }
+
+    fn detail(&self) -> Detail {
+        (**self).detail()
+    }
+}
+
+impl<A: SinkFactory, B: SinkFactory> SinkFactory for Tee<A, B> {
+    fn sink(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
+        let first = self.0.sink(original_destination, side);
+        let second = self.1.sink(original_destination, side);
+        match (first, second) {
+            (Some(first), Some(second)) => Some(Box::new(Tee(first, second))),
+            (first, second) => first.or(second),
+        }
+    }
+}
+
+impl<F: SinkFactory + ?Sized> SinkFactory for Arc<F> {
+    fn sink(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
+        (**self).sink(original_destination, side)
     }
 }
 
@@ -58,32 +115,51 @@ impl<F: FnMut(Time, &Record) + Send> Sink for F {
 
 /// The point in a connection where a sink can be attached.
 #[derive(Default)]
-pub struct Tap(Option<Box<dyn Sink>>);
+pub struct Tap {
+    sink: Option<Box<dyn Sink>>,
+    detail: Detail,
+}
 
 impl Tap {
     /// Attaches a sink, or detaches it with `None`.
     pub fn set(&mut self, sink: Option<Box<dyn Sink>>) {
-        self.0 = sink;
+        self.detail = sink.as_ref().map_or(Detail::Events, |sink| sink.detail());
+        self.sink = sink;
     }
 
     /// Returns true while a sink is attached.
     #[inline]
     pub fn is_plugged(&self) -> bool {
-        self.0.is_some()
+        self.sink.is_some()
+    }
+
+    /// Returns true while a sink is attached that receives records of `detail`.
+    #[inline]
+    pub fn wants(&self, detail: Detail) -> bool {
+        self.is_plugged() && detail <= self.detail
     }
 
     /// Records the event that `make` builds. Without a sink, `make` never runs.
     #[inline]
     pub fn record(&mut self, now: Time, make: impl FnOnce() -> Record) {
-        if let Some(sink) = &mut self.0 {
+        if let Some(sink) = &mut self.sink {
             sink.record(now, &make());
+        }
+    }
+
+    /// Records the event that `make` builds, if the sink receives records of `detail`.
+    #[inline]
+    pub fn record_at(&mut self, detail: Detail, now: Time, make: impl FnOnce() -> Record) {
+        if detail <= self.detail {
+            self.record(now, make);
         }
     }
 }
 
 impl fmt::Debug for Tap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Tap").field(&self.0.is_some()).finish()
+        let plugged = self.is_plugged().then_some(self.detail);
+        f.debug_tuple("Tap").field(&plugged).finish()
     }
 }
 
@@ -125,5 +201,81 @@ mod tests {
             ),
             (1, 1)
         );
+    }
+
+    /// Counts records and asks for `detail`.
+    struct Counting(Arc<AtomicUsize>, Detail);
+
+    impl Sink for Counting {
+        fn record(&mut self, _now: Time, _record: &Record) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn detail(&self) -> Detail {
+            self.1
+        }
+    }
+
+    #[test]
+    fn records_above_the_detail_of_the_sink_are_not_built() {
+        let count = Arc::default();
+        let mut tap = Tap::default();
+        tap.set(Some(Box::new(Counting(
+            Arc::clone(&count),
+            Detail::Metrics,
+        ))));
+        tap.record_at(Detail::Packets, Time::ZERO, || {
+            unreachable!("the sink wants no packets")
+        });
+        assert!(!tap.wants(Detail::Packets));
+        tap.record_at(Detail::Metrics, Time::ZERO, state);
+        tap.record(Time::ZERO, state);
+        assert_eq!(count.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn tee_has_the_higher_detail() {
+        let events = Counting(Arc::default(), Detail::Events);
+        let packets = Counting(Arc::default(), Detail::Packets);
+        assert_eq!(Tee(events, packets).detail(), Detail::Packets);
+        assert_eq!(Tee(NoSink, NoSink).detail(), Detail::Events);
+    }
+
+    /// Records one end of connections only.
+    #[derive(Debug)]
+    struct Only(Side, Arc<AtomicUsize>);
+
+    impl SinkFactory for Only {
+        fn sink(&self, _id: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
+            let wanted = side == self.0;
+            wanted.then(|| Box::new(counting(&self.1)) as Box<dyn Sink>)
+        }
+    }
+
+    #[test]
+    fn tee_of_factories_leaves_out_connections_that_neither_records() {
+        let (first, second) = (Arc::default(), Arc::default());
+        let id = ConnectionId::new(&[1; 8]).unwrap();
+        let factory = Tee(
+            Only(Side::Client, Arc::clone(&first)),
+            Arc::new(Only(Side::Client, Arc::clone(&second))) as Arc<dyn SinkFactory>,
+        );
+        assert!(factory.sink(&id, Side::Server).is_none());
+        let mut sink = factory.sink(&id, Side::Client).unwrap();
+        sink.record(Time::ZERO, &state());
+        let counts = [&first, &second].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(counts, [1, 1]);
+        let one = Tee(
+            Only(Side::Server, Arc::default()),
+            Only(Side::Client, first),
+        );
+        assert!(one.sink(&id, Side::Server).is_some());
+    }
+
+    fn state() -> Record {
+        Record::StateChanged(StateChanged {
+            old: None,
+            state: "closing",
+        })
     }
 }

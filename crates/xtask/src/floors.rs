@@ -13,7 +13,7 @@ const FLOORS: &[(u8, &[&str])] = &[
     (3, &["transport", "http3", "webtransport"]),
     (WORLDS, &["files", "udp"]),
     (QUIC, &["quic"]),
-    (6, &["http3-tokio"]),
+    (6, &["http3-tokio", "observe"]),
     (7, &["client", "server"]),
     (8, &["courser"]),
     (

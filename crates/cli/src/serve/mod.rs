@@ -13,7 +13,8 @@ use std::time::Instant;
 use courser::server::{
     BodyRate, Bound, Event, Limits, ReadRate, Server, ServerHandle, shutdown_signal,
 };
-use courser::{EarlyDataOptions, QueuedKeyLog, ReplyLimits, TransportConfig};
+use courser::telemetry::{SinkFactory, Tee};
+use courser::{EarlyDataOptions, QueuedKeyLog, ReplyLimits, TransportConfig, observe};
 use courser_measure::{Watch, choices};
 use courser_services::admin::{self, Admin, Advice, Guard};
 use courser_services::{
@@ -60,26 +61,27 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let lists = &arguments.limits;
     let lists = AddressLists::load(lists.block.as_deref(), lists.allow.as_deref())
         .map_err(|error| unusable(&error))?;
-    let bound = bind(arguments, &lists)?;
+    // Sinks cost a little. Only the admin endpoints report what they count.
+    let connections = observe::Metrics::new();
+    let counted = arguments.admin.map(|_| &connections);
+    let bound = bind(arguments, &lists, counted)?;
     let handle = bound.handle();
     let (log, writer) = open_log(arguments)?.unzip();
-    let mut metrics = None;
-    let mut admin_address = None;
-    if let Some(address) = arguments.admin {
-        let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|error| cannot_listen("--admin", address, &error))?;
-        admin_address = Some(listener.local_addr()?);
-        let counted = Metrics::new(handle.clone(), log.clone(), site.files());
-        metrics = Some(counted.clone());
-        let admin = Admin {
-            handle: handle.clone(),
-            metrics: counted,
-            what: what.clone(),
-            began: Instant::now(),
-            guard: guard(arguments)?,
-        };
-        tokio::spawn(admin::serve(listener, Arc::new(admin)));
-    }
+    let counters = || Metrics::new(handle.clone(), &connections, log.clone(), site.files());
+    let metrics = arguments.admin.map(|_| counters());
+    let admin_address = match (arguments.admin, &metrics) {
+        (Some(address), Some(metrics)) => {
+            let admin = Admin {
+                handle: handle.clone(),
+                metrics: metrics.clone(),
+                what: what.clone(),
+                began: Instant::now(),
+                guard: guard(arguments)?,
+            };
+            Some(open_admin(address, admin).await?)
+        }
+        _ => None,
+    };
     // Handle signals before the announcement: programs that read it may send them.
     let (lists, watch) = ListWatch::begin(lists, handle.clone(), say_lists(arguments.json));
     let hangups = tokio::spawn(on_hangup(
@@ -171,8 +173,21 @@ fn site(arguments: &Arguments) -> Result<Site, Failure> {
     Ok(Site::Files(files))
 }
 
+/// Serves the admin endpoints from now on. Returns their address.
+async fn open_admin(address: SocketAddr, admin: Admin) -> Result<SocketAddr, Failure> {
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|error| cannot_listen("--admin", address, &error))?;
+    let bound = listener.local_addr()?;
+    tokio::spawn(admin::serve(listener, Arc::new(admin)));
+    Ok(bound)
+}
+
 /// Opens the sockets.
-fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
+fn bind(
+    arguments: &Arguments,
+    lists: &AddressLists,
+    connections: Option<&observe::Metrics>,
+) -> Result<Bound, Failure> {
     let (first, others) = addresses(arguments);
     let certificates = certificates::open(&arguments.certificate, &arguments.domain)?;
     let as_json = arguments.json;
@@ -193,7 +208,7 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
         .only_names(arguments.only_names)
         .client_authentication(clients?)
         .cryptography(algorithms?)
-        .transport(transport(arguments)?)
+        .transport(transport(arguments, connections)?)
         .shards(arguments.shards.map_or_else(cores, usize::from))
         .limits(limits(arguments))
         .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))
@@ -300,7 +315,10 @@ fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
     }
 }
 
-fn transport(arguments: &Arguments) -> Result<TransportConfig, Failure> {
+fn transport(
+    arguments: &Arguments,
+    metrics: Option<&observe::Metrics>,
+) -> Result<TransportConfig, Failure> {
     let mut transport = TransportConfig {
         congestion: arguments.cc,
         max_bidi_streams: REQUESTS_AT_A_TIME,
@@ -309,9 +327,17 @@ fn transport(arguments: &Arguments) -> Result<TransportConfig, Failure> {
     if arguments.remember_paths {
         transport.path_memory = Some(Arc::default());
     }
-    if let Some(folder) = &arguments.qlog {
-        transport.sinks = Some(RECORDS.traces(folder, None)?);
-    }
+    let counts = metrics.map(|metrics| metrics.sinks() as Arc<dyn SinkFactory>);
+    transport.sinks = match &arguments.qlog {
+        Some(folder) => {
+            let traces = RECORDS.traces(folder, None)?;
+            Some(match counts {
+                Some(counts) => Arc::new(Tee(traces, counts)),
+                None => traces,
+            })
+        }
+        None => counts,
+    };
     Ok(transport)
 }
 

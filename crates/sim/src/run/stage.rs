@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use courser_base::{Mutex, Side, Time};
-use courser_telemetry::{Record, Sink, SinkFactory};
+use courser_telemetry::{Detail, Record, Sink, SinkFactory, Tee};
 use courser_transport::{ConnectionStats, TransportConfig};
 use courser_wire::ConnectionId;
 
@@ -227,24 +227,23 @@ impl SinkFactory for Recorder {
         if side != self.sender {
             return other;
         }
-        Some(Box::new(Losses {
+        let losses = Losses {
             points: Arc::clone(&self.losses),
-            other,
-        }))
+        };
+        Some(match other {
+            Some(other) => Box::new(Tee(losses, other)),
+            None => Box::new(losses),
+        })
     }
 }
 
 /// Records the time and number of each lost packet.
 struct Losses {
     points: Arc<Mutex<Vec<Point>>>,
-    other: Option<Box<dyn Sink>>,
 }
 
 impl Sink for Losses {
     fn record(&mut self, now: Time, record: &Record) {
-        if let Some(other) = &mut self.other {
-            other.record(now, record);
-        }
         let Record::PacketLost(lost) = record else {
             return;
         };
@@ -255,5 +254,9 @@ impl Sink for Losses {
                 value: lost.packet_number,
             });
         }
+    }
+
+    fn detail(&self) -> Detail {
+        Detail::Events
     }
 }

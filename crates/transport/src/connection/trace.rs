@@ -9,9 +9,9 @@ use courser_crypto::KeyChange;
 use courser_recovery as recovery;
 use courser_telemetry::{
     CloseCause, CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
-    EcnState, EcnStateUpdated, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated, MtuUpdated,
-    PacketDropped, PacketReceived, PacketSent, PathState, PathUpdated, ProtocolChosen, Reason,
-    Record, RecoveryParametersSet, SendLimit, SendLimited, Sink, StateChanged, Tap,
+    Detail, EcnState, EcnStateUpdated, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated,
+    MtuUpdated, PacketDropped, PacketReceived, PacketSent, PathState, PathUpdated, ProtocolChosen,
+    Reason, Record, RecoveryParametersSet, SendLimit, SendLimited, Sink, StateChanged, Tap,
     TransportParametersSet, VersionChosen, frames_of,
 };
 use courser_wire::ConnectionId;
@@ -167,7 +167,7 @@ impl Trace {
     /// A packet leaves; `payload` are its frames in the clear.
     #[inline]
     pub(super) fn packet_sent(&mut self, now: Time, packet: Outgoing, payload: &[u8]) {
-        self.record(now, || {
+        self.tap.record_at(Detail::Packets, now, || {
             Record::PacketSent(PacketSent {
                 kind: packet.kind,
                 packet_number: packet.number,
@@ -194,7 +194,7 @@ impl Trace {
         payload: &[u8],
         peer: Option<&TransportParameters>,
     ) {
-        self.record(now, || {
+        self.tap.record_at(Detail::Packets, now, || {
             let is_one_rtt = packet.kind == PacketKind::OneRtt;
             let exponent = peer
                 .filter(|_| is_one_rtt)
@@ -322,8 +322,14 @@ impl Trace {
             congestion: recovery.congestion_state(),
             metrics: recovery.metrics(),
         };
-        let old = self.recorded.replace(Box::new(new));
-        let old = old.as_deref();
+        let old = match &mut self.recorded {
+            Some(recorded) => Some(std::mem::replace(&mut **recorded, new)),
+            None => {
+                self.recorded = Some(Box::new(new));
+                None
+            }
+        };
+        let old = old.as_ref();
         if let Some(old) = old.filter(|old| old.mtu != new.mtu) {
             let (old, new) = (old.mtu, new.mtu);
             self.tap.record(now, || {
@@ -347,7 +353,8 @@ impl Trace {
             });
         }
         if old.is_none_or(|old| old.metrics != new.metrics) {
-            self.tap.record(now, || Record::MetricsUpdated(new.metrics));
+            self.tap
+                .record_at(Detail::Metrics, now, || Record::MetricsUpdated(new.metrics));
         }
     }
 }

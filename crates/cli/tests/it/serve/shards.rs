@@ -1,5 +1,7 @@
 //! QUIC from several sockets and tasks.
 
+use std::time::{Duration, Instant};
+
 use super::running::{admin, start};
 use super::serving::Serving;
 use crate::common::{Folder, run};
@@ -53,6 +55,33 @@ fn each_core_has_a_shard_by_default() {
     assert_eq!(shards.count(), cores, "{metrics}");
 }
 
+#[test]
+fn metrics_count_connections_by_the_cause_of_their_end() {
+    let folder = Folder::new();
+    folder.file("page", "counted");
+    let serving = start(&folder, &["--admin", "127.0.0.1:0"]);
+    let url = format!("https://{}/page", serving.address);
+    let output = run(&["get", "--http3-only", "-k", "-s", &url]);
+    assert!(output.status.success(), "{output:?}");
+    let closed = r#"courser_connections_closed_total{side="server",by="peer",cause="application error 0x100"} 1"#;
+    let mut metrics = admin(&serving, "/metrics").1;
+    let begun = Instant::now();
+    while !metrics.contains(closed) {
+        assert!(begun.elapsed() < PATIENCE, "no {closed} in\n{metrics}");
+        metrics = admin(&serving, "/metrics").1;
+    }
+    for series in [
+        r#"courser_connections_established_total{side="server"} 1"#,
+        r#"courser_handshake_duration_seconds_count{side="server"} 1"#,
+        r#"courser_send_limited_seconds_total{by="application"}"#,
+        r#"courser_packets_lost_total{trigger="time_threshold"}"#,
+    ] {
+        assert!(metrics.contains(series), "no {series} in\n{metrics}");
+    }
+    let ends = metrics.lines().filter(|line| *line == "# EOF").count();
+    assert_eq!(ends, 1, "{metrics}");
+}
+
 /// Returns a number of a shard from the metrics.
 fn of_shard(serving: &Serving, name: &str, shard: usize) -> u64 {
     let metrics = admin(serving, "/metrics").1;
@@ -64,3 +93,6 @@ fn of_shard(serving: &Serving, name: &str, shard: usize) -> u64 {
     let value = value.unwrap_or_else(|| panic!("{start} in {metrics}"));
     value.parse().expect("a number")
 }
+
+/// Time for a connection to drain, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,0 +1,69 @@
+//! Histograms with fixed bounds.
+
+use courser_base::Mutex;
+
+use super::family::Distribution;
+
+/// A histogram. A lock is enough: there is one observation for each connection.
+#[derive(Debug)]
+pub(super) struct Histogram {
+    bounds: &'static [f64],
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sum: f64,
+    /// The values in each bucket. The last one is above all bounds.
+    counts: Vec<u64>,
+}
+
+impl Histogram {
+    /// Makes a histogram with these upper bounds, which rise.
+    pub(super) const fn new(bounds: &'static [f64]) -> Self {
+        let state = State {
+            sum: 0.0,
+            counts: Vec::new(),
+        };
+        Self {
+            bounds,
+            state: Mutex::new(state),
+        }
+    }
+
+    pub(super) fn observe(&self, value: f64) {
+        let bucket = self.bounds.partition_point(|bound| *bound < value);
+        let mut state = self.state.lock();
+        state.counts.resize(self.bounds.len() + 1, 0);
+        state.sum += value;
+        state.counts[bucket] += 1;
+    }
+
+    pub(super) fn distribution(&self) -> Distribution {
+        let state = self.state.lock();
+        let bounds = self.bounds.iter().copied().chain([f64::MAX]);
+        let counts = state.counts.iter().copied().chain(std::iter::repeat(0));
+        Distribution {
+            sum: state.sum,
+            count: state.counts.iter().sum(),
+            buckets: bounds.zip(counts).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn value_on_a_bound_belongs_to_the_bucket_below_it() {
+        let histogram = Histogram::new(&[1.0, 2.0]);
+        assert_eq!(histogram.distribution().buckets.len(), 3);
+        for value in [0.5, 1.0, 1.5, 9.0] {
+            histogram.observe(value);
+        }
+        let distribution = histogram.distribution();
+        assert_eq!(distribution.buckets, [(1.0, 2), (2.0, 1), (f64::MAX, 1)]);
+        assert_eq!((distribution.count, distribution.sum), (4, 12.0));
+    }
+}

@@ -1,0 +1,82 @@
+//! Names of values in events, those of qlog and the RFCs.
+
+use courser_base::Side;
+use courser_telemetry::{EcnState, LossTrigger, PathState, Reason, SendLimit, Timer};
+#[cfg(feature = "tracing")]
+use courser_wire::packet::PacketKind;
+
+pub(crate) const fn side(side: Side) -> &'static str {
+    match side {
+        Side::Client => "client",
+        Side::Server => "server",
+    }
+}
+
+#[cfg(feature = "tracing")]
+pub(crate) const fn kind(kind: PacketKind) -> &'static str {
+    match kind {
+        PacketKind::Initial => "initial",
+        PacketKind::ZeroRtt => "0rtt",
+        PacketKind::Handshake => "handshake",
+        PacketKind::OneRtt => "1rtt",
+        PacketKind::Retry => "retry",
+        PacketKind::VersionNegotiation => "version_negotiation",
+    }
+}
+
+pub(crate) const fn drop_reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::KeysUnavailable => "keys_unavailable",
+        Reason::NotAuthentic => "not_authentic",
+        Reason::Duplicate => "duplicate",
+        Reason::Header => "header",
+        Reason::UnknownPath => "unknown_path",
+    }
+}
+
+pub(crate) const fn loss_trigger(trigger: Option<LossTrigger>) -> &'static str {
+    match trigger {
+        Some(LossTrigger::ReorderingThreshold) => "reordering_threshold",
+        Some(LossTrigger::TimeThreshold) => "time_threshold",
+        Some(LossTrigger::ProbeTimeout) => "probe_timeout",
+        None => "unknown",
+    }
+}
+
+pub(crate) const fn timer(timer: Timer) -> &'static str {
+    match timer {
+        Timer::LossDetection => "loss_detection",
+        Timer::Probe => "probe",
+    }
+}
+
+pub(crate) const fn limit(limit: SendLimit) -> &'static str {
+    match limit {
+        SendLimit::Application => "application",
+        SendLimit::CongestionWindow => "congestion_window",
+        SendLimit::Pacer => "pacing",
+        SendLimit::FlowControl => "flow_control",
+        SendLimit::StreamFlowControl => "stream_flow_control",
+        SendLimit::Amplification => "amplification",
+    }
+}
+
+pub(crate) const fn ecn(state: EcnState) -> &'static str {
+    match state {
+        EcnState::Testing => "testing",
+        EcnState::Unknown => "unknown",
+        EcnState::Capable => "capable",
+        EcnState::Failed => "failed",
+    }
+}
+
+pub(crate) const fn path(state: PathState) -> &'static str {
+    match state {
+        PathState::ProbingStarted => "probing_started",
+        PathState::ProbingSuccessful => "probing_successful",
+        PathState::ProbingAbandoned => "probing_abandoned",
+        PathState::MigrationStarted => "migration_started",
+        PathState::MigrationComplete => "migration_complete",
+        PathState::MigrationAbandoned => "migration_abandoned",
+    }
+}

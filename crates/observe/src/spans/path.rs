@@ -1,0 +1,123 @@
+//! The spans of paths.
+
+use std::collections::VecDeque;
+
+use courser_base::FourTuple;
+use courser_telemetry::{PathState, Record};
+use tracing::field::{Empty, display};
+use tracing::{Span, debug, debug_span};
+
+use super::targets::PATH;
+use crate::names;
+
+/// The spans of a connection's paths, the newest last.
+#[derive(Debug, Default)]
+pub(super) struct PathSpans {
+    spans: VecDeque<(FourTuple, Span)>,
+    active: Option<FourTuple>,
+}
+
+impl PathSpans {
+    /// The connection begins on a path.
+    pub(super) fn begin(&mut self, connection: &Span, path: FourTuple) {
+        self.active = Some(path);
+        self.span(connection, path);
+    }
+
+    /// Returns the span of the active path, or that of its connection.
+    pub(super) fn active_or<'a>(&'a self, connection: &'a Span) -> &'a Span {
+        let active = self.active.and_then(|path| self.find(path));
+        // Without the level debug paths have no spans.
+        active
+            .filter(|span| !span.is_disabled())
+            .unwrap_or(connection)
+    }
+
+    pub(super) fn record(&mut self, connection: &Span, record: &Record) {
+        match record {
+            Record::PathUpdated(update) => {
+                let span = self.span(connection, update.path).clone();
+                let state = names::path(update.state);
+                debug!(target: PATH, parent: &span, state, "path changed");
+                match update.state {
+                    PathState::MigrationStarted => self.active = Some(update.path),
+                    PathState::ProbingAbandoned | PathState::MigrationAbandoned => {
+                        self.spans.retain(|(path, _)| *path != update.path);
+                    }
+                    _ => {}
+                }
+            }
+            Record::MtuUpdated(update) => {
+                let (old, new) = (update.old, update.new);
+                let span = self.active_or(connection);
+                debug!(target: PATH, parent: span, old, new, "datagram size changed");
+            }
+            Record::EcnStateUpdated(update) => {
+                let (old, new) = (names::ecn(update.old), names::ecn(update.new));
+                let span = self.active_or(connection);
+                debug!(target: PATH, parent: span, old, new, "ECN state changed");
+            }
+            _ => {}
+        }
+    }
+
+    fn find(&self, path: FourTuple) -> Option<&Span> {
+        let found = self.spans.iter().find(|(known, _)| *known == path);
+        found.map(|(_, span)| span)
+    }
+
+    /// Returns the span of a path, which is opened if there is none. The oldest one closes to make room, because
+    /// a peer may come from any number of addresses.
+    fn span(&mut self, connection: &Span, path: FourTuple) -> &Span {
+        if self.find(path).is_none() {
+            if self.spans.len() == MAX_PATHS {
+                self.spans.pop_front();
+            }
+            let span = debug_span!(
+                target: PATH,
+                parent: connection,
+                "path",
+                peer = %path.peer,
+                local = Empty,
+            );
+            if let Some(local) = path.local {
+                span.record("local", display(local));
+            }
+            self.spans.push_back((path, span));
+        }
+        self.find(path).unwrap_or(const { &Span::none() })
+    }
+}
+
+/// Paths of a connection that have open spans at the same time.
+const MAX_PATHS: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use courser_telemetry::PathUpdated;
+
+    use super::*;
+
+    #[test]
+    fn spans_of_paths_are_bounded() {
+        let mut paths = PathSpans::default();
+        let path = |port| FourTuple::to(SocketAddr::from(([192, 0, 2, 1], port)));
+        for port in 1..=1000 {
+            let state = PathState::ProbingStarted;
+            let path = path(port);
+            paths.record(
+                &Span::none(),
+                &Record::PathUpdated(PathUpdated { state, path }),
+            );
+        }
+        assert_eq!(paths.spans.len(), MAX_PATHS);
+        assert!(paths.find(path(1000)).is_some());
+        let state = PathState::ProbingAbandoned;
+        let path = path(1000);
+        let abandoned = Record::PathUpdated(PathUpdated { state, path });
+        paths.record(&Span::none(), &abandoned);
+        assert_eq!(paths.spans.len(), MAX_PATHS - 1);
+    }
+}
