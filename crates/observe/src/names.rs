@@ -1,9 +1,27 @@
 //! Names of values in events, those of qlog and the RFCs.
 
 use courser_base::Side;
-use courser_telemetry::{EcnState, LossTrigger, PathState, Reason, SendLimit, Timer};
+use courser_http3::Code;
+use courser_telemetry::{CloseCause, EcnState, LossTrigger, PathState, Reason, SendLimit, Timer};
 #[cfg(feature = "tracing")]
 use courser_wire::packet::PacketKind;
+
+/// Returns the cause of the end of a connection, whose application protocol is known.
+///
+/// The codes of HTTP/3 have names (RFC 9114 §8.1, RFC 9204 §6), those of other applications are numbers.
+pub(crate) fn cause(cause: &CloseCause, protocol: &[u8]) -> String {
+    match *cause {
+        CloseCause::Transport { code } => code.to_string(),
+        CloseCause::Application { code } if protocol == b"h3" => {
+            Code::from_value(code.0).to_string()
+        }
+        CloseCause::Application { code } => code.to_string(),
+        CloseCause::IdleTimeout => "idle timeout".to_owned(),
+        CloseCause::HandshakeTimeout => "handshake timeout".to_owned(),
+        CloseCause::StatelessReset => "stateless reset".to_owned(),
+        CloseCause::VersionMismatch => "no common version".to_owned(),
+    }
+}
 
 pub(crate) const fn side(side: Side) -> &'static str {
     match side {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use courser_base::{Mutex, Side};
 use courser_telemetry::{
-    CloseCause, ConnectionClosed, EcnState, LossTrigger, PathState, Reason, SendLimit, Timer,
+    ConnectionClosed, EcnState, LossTrigger, PathState, Reason, SendLimit, Timer,
 };
 
 use super::family::{Family, Value};
@@ -88,19 +88,11 @@ impl Counts {
         }
     }
 
-    pub(super) fn on_closed(&self, side: Side, closed: &ConnectionClosed) {
-        let cause = match closed.cause {
-            CloseCause::Transport { code } => code.to_string(),
-            CloseCause::Application { code } => code.to_string(),
-            CloseCause::IdleTimeout => "idle timeout".to_owned(),
-            CloseCause::HandshakeTimeout => "handshake timeout".to_owned(),
-            CloseCause::StatelessReset => "stateless reset".to_owned(),
-            CloseCause::VersionMismatch => "no common version".to_owned(),
-        };
+    pub(super) fn on_closed(&self, side: Side, closed: &ConnectionClosed, protocol: &[u8]) {
         let mut labels = Closed {
             side: names::side(side),
             by: if closed.by_peer { "peer" } else { "local" },
-            cause,
+            cause: names::cause(&closed.cause, protocol),
         };
         let mut counts = self.closed.lock();
         if counts.len() >= MAX_CAUSES && !counts.contains_key(&labels) {
@@ -347,6 +339,7 @@ const DATAGRAM_SIZES: [f64; 6] = [1200.0, 1350.0, 1452.0, 1472.0, 8972.0, 65_527
 
 #[cfg(test)]
 mod tests {
+    use courser_telemetry::CloseCause;
     use courser_wire::ApplicationErrorCode;
 
     use super::*;
@@ -361,7 +354,7 @@ mod tests {
                 cause: CloseCause::Application { code },
                 reason: String::new(),
             };
-            counts.on_closed(Side::Server, &closed);
+            counts.on_closed(Side::Server, &closed, b"test");
         }
         let family = counts.closed();
         assert_eq!(family.series.len(), MAX_CAUSES + 1);
@@ -376,6 +369,22 @@ mod tests {
         assert_eq!(total, 10_000);
         let other = family.series.iter().any(|it| it.labels[2].1 == "other");
         assert!(other);
+    }
+
+    #[test]
+    fn codes_of_http3_have_names() {
+        let cause = |code| CloseCause::Application {
+            code: ApplicationErrorCode(code),
+        };
+        assert_eq!(names::cause(&cause(0x100), b"h3"), "H3_NO_ERROR");
+        assert_eq!(
+            names::cause(&cause(0x202), b"h3"),
+            "QPACK_DECODER_STREAM_ERROR"
+        );
+        assert_eq!(
+            names::cause(&cause(0x100), b"doq"),
+            "application error 0x100"
+        );
     }
 
     #[test]

@@ -33,6 +33,7 @@ impl SinkFactory for MetricsSinks {
             initial_rtt: Duration::ZERO,
             smoothed_rtt: None,
             datagram_size: 0,
+            protocol: Vec::new(),
         }))
     }
 }
@@ -49,6 +50,8 @@ struct Counter {
     /// The last one, if the connection has a sample.
     smoothed_rtt: Option<Duration>,
     datagram_size: u16,
+    /// The application protocol, which alone gives error codes a meaning.
+    protocol: Vec<u8>,
 }
 
 impl Counter {
@@ -90,11 +93,12 @@ impl Sink for Counter {
                 self.initial_rtt = set.initial_rtt;
             }
             Record::MtuUpdated(update) => self.datagram_size = update.new,
+            Record::ProtocolChosen(chosen) => self.protocol.clone_from(&chosen.protocol),
             Record::ConnectionStarted(_) => self.started_at = Some(now),
             Record::StateChanged(change) if change.state == "complete" => self.on_complete(now),
             Record::ConnectionClosed(closed) => {
                 self.limit(now, None);
-                self.counts.on_closed(self.side, closed);
+                self.counts.on_closed(self.side, closed, &self.protocol);
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! The span of a connection, and events that concern all of it.
 
 use courser_base::{Side, Time};
-use courser_telemetry::{CloseCause, ConnectionClosed, ConnectionStarted, Record};
+use courser_telemetry::{ConnectionClosed, ConnectionStarted, Record};
 use courser_wire::ConnectionId;
 use courser_wire::transport_parameters::TransportParameters;
 use tracing::field::{Empty, debug, display};
@@ -14,6 +14,8 @@ use crate::names;
 pub(super) struct ConnectionSpan {
     span: Span,
     started_at: Option<Time>,
+    /// The application protocol, which alone gives error codes a meaning.
+    protocol: Vec<u8>,
 }
 
 impl ConnectionSpan {
@@ -30,6 +32,7 @@ impl ConnectionSpan {
         Self {
             span,
             started_at: None,
+            protocol: Vec::new(),
         }
     }
 
@@ -49,7 +52,7 @@ impl ConnectionSpan {
         );
     }
 
-    pub(super) fn record(&self, now: Time, record: &Record) {
+    pub(super) fn record(&mut self, now: Time, record: &Record) {
         let span = &self.span;
         match record {
             Record::ConnectionClosed(closed) => self.on_close(closed),
@@ -69,6 +72,7 @@ impl ConnectionSpan {
             Record::ProtocolChosen(chosen) => {
                 let protocol = String::from_utf8_lossy(&chosen.protocol);
                 span.record("alpn", debug(protocol));
+                self.protocol.clone_from(&chosen.protocol);
             }
             Record::TransportParametersSet(set) => self.on_parameters(set.by_peer, &set.parameters),
             Record::KeyInstalled(keys) => {
@@ -95,7 +99,8 @@ impl ConnectionSpan {
     /// The phrase of the peer is escaped: it is text of anybody, in the logs of the program.
     fn on_close(&self, closed: &ConnectionClosed) {
         let by = if closed.by_peer { "peer" } else { "local" };
-        let (cause, reason) = (cause(&closed.cause), closed.reason.as_str());
+        let cause = names::cause(&closed.cause, &self.protocol);
+        let reason = closed.reason.as_str();
         info!(target: CONNECTION, parent: &self.span, by, %cause, ?reason, "closed");
     }
 
@@ -115,16 +120,5 @@ impl ConnectionSpan {
             max_datagram_frame_size = parameters.max_datagram_frame_size,
             "transport parameters"
         );
-    }
-}
-
-fn cause(cause: &CloseCause) -> String {
-    match cause {
-        CloseCause::Transport { code } => code.to_string(),
-        CloseCause::Application { code } => code.to_string(),
-        CloseCause::IdleTimeout => "idle timeout".to_owned(),
-        CloseCause::HandshakeTimeout => "handshake timeout".to_owned(),
-        CloseCause::StatelessReset => "stateless reset".to_owned(),
-        CloseCause::VersionMismatch => "no common version".to_owned(),
     }
 }

@@ -11,6 +11,7 @@ mod limits;
 mod malformed;
 #[cfg(target_os = "linux")]
 mod memory;
+mod monitoring;
 mod names;
 mod proxy;
 #[cfg(unix)]

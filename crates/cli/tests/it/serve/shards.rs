@@ -63,7 +63,8 @@ fn metrics_count_connections_by_the_cause_of_their_end() {
     let url = format!("https://{}/page", serving.address);
     let output = run(&["get", "--http3-only", "-k", "-s", &url]);
     assert!(output.status.success(), "{output:?}");
-    let closed = r#"courser_connections_closed_total{side="server",by="peer",cause="application error 0x100"} 1"#;
+    let closed =
+        r#"courser_connections_closed_total{side="server",by="peer",cause="H3_NO_ERROR"} 1"#;
     let mut metrics = admin(&serving, "/metrics").1;
     let begun = Instant::now();
     while !metrics.contains(closed) {
