@@ -10,10 +10,10 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use courser::{Algorithm, CipherSuite, QuicVersion};
 use courser_perf::Figure;
+use courser_trace::QlogCommand;
 use courser_units::{parse_duration, parse_positive, parse_quantity};
 
 use crate::interop::InteropCommand;
-use crate::qlog::args::QlogCommand;
 use crate::sim::SimCommand;
 use crate::values::{parse_controller, parse_figure, parse_listen, parse_mtu, parse_shards};
 

@@ -79,5 +79,5 @@ pub fn figures(text: &str) -> Result<(), String> {
 /// # Errors
 /// The message for the user.
 pub fn trace(bytes: &[u8]) -> Result<String, String> {
-    crate::qlog::render(bytes).map_err(|failure| failure.to_string())
+    courser_trace::render(bytes).map_err(|failure| failure.to_string())
 }

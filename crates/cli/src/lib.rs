@@ -17,7 +17,6 @@ mod machine;
 mod output;
 mod perf;
 mod process;
-mod qlog;
 mod serve;
 mod sim;
 mod values;
@@ -27,7 +26,6 @@ use std::process::ExitCode;
 use args::{Arguments, Command, PerfCommand};
 use error::Failure;
 use handshake::Tool;
-use qlog::args::QlogCommand;
 
 /// Returns the definition of the command line, for manual pages and completions.
 #[doc(hidden)]
@@ -79,8 +77,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         // It has the exit codes of the interop runner.
         Some(Command::Interop(command)) => return interop::main(&command),
         Some(Command::Sim(command)) => sim::main(&command),
-        Some(Command::Qlog(QlogCommand::Summary(arguments))) => qlog::summary(&arguments),
-        Some(Command::Qlog(QlogCommand::Plot(arguments))) => qlog::plot(&arguments),
+        Some(Command::Qlog(command)) => courser_trace::run(&command, &mut output::Terminal)
+            .map_err(|error| Failure::new(error.to_string())),
     };
     done.map(|()| ExitCode::SUCCESS)
         .map_err(|failure| error::explain(failure, tool))

@@ -16,6 +16,20 @@ pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "courser: {}", text.as_ref());
 }
 
+/// The terminal of `courser qlog`.
+#[derive(Debug)]
+pub(crate) struct Terminal;
+
+impl courser_trace::Console for Terminal {
+    fn line(&mut self, text: &str) {
+        line(text);
+    }
+
+    fn note(&mut self, text: &str) {
+        note(text);
+    }
+}
+
 /// A progress bar, which is drawn on a terminal only.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);

@@ -5,7 +5,6 @@
 //! - [`pages`] makes the HTML pages: tables of measures, and charts of the median and the worst run.
 //! - [`figures`] measures long lists of scenarios row by row and writes a Markdown document of them, such as
 //!   `docs/CONGESTION.md`.
-//! - [`trace`] shows a trace of any QUIC implementation (qlog) as text, as an SVG image, or as a page.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -39,6 +38,5 @@ mod error;
 pub mod figures;
 pub mod pages;
 pub mod scenarios;
-pub mod trace;
 
 pub use self::error::Error;

@@ -29,6 +29,7 @@ const FLOORS: &[(u8, &[&str])] = &[
             "report",
             "services",
             "sim",
+            "trace",
             "transfer",
         ],
     ),
@@ -57,6 +58,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("load", "measure"),
     ("perf", "measure"),
     ("report", "sim"),
+    ("trace", "sim"),
     ("fuzzing", "adversary"),
     ("fuzzing", "cli"),
 ];

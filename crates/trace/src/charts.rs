@@ -7,7 +7,7 @@ use courser_plot::{Axis, Chart, Colour, Grid, Marker, Marks, Series as Line, Uni
 use courser_qlog::{About, Point, Reader, Samples, Series, Summary};
 use courser_units::seconds;
 
-use super::text;
+use crate::text;
 
 /// A chart of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

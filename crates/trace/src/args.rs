@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use crate::TraceChart;
 use clap::{Args, Subcommand, ValueEnum};
-use courser_report::trace::TraceChart;
 
+/// The subcommands of `courser qlog`.
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) enum QlogCommand {
+pub enum QlogCommand {
     /// Summarize connections: packets, losses, round-trip times, errors
     Summary(SummaryArguments),
     /// Plot a connection as an SVG image or an HTML page
@@ -23,9 +24,10 @@ Examples:
   courser qlog plot traces/NAME.sqlog -o trace.html
       Draw charts";
 
+/// The flags of `courser qlog summary`.
 #[derive(Args, Debug)]
 #[command(after_help = SUMMARY_EXAMPLES)]
-pub(crate) struct SummaryArguments {
+pub struct SummaryArguments {
     /// Traces of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON)
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
@@ -42,9 +44,10 @@ Examples:
   courser qlog summary --json trace.qlog
       Print it as JSON";
 
+/// The flags of `courser qlog plot`.
 #[derive(Args, Debug)]
 #[command(after_help = PLOT_EXAMPLES)]
-pub(crate) struct PlotArguments {
+pub struct PlotArguments {
     /// Trace of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON)
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,

@@ -20,7 +20,11 @@ struct FileSummary<'a> {
 ///
 /// # Errors
 /// When a number in the summary cannot be written as JSON.
-pub fn document(file: &Path, about: &About, summary: &Summary) -> serde_json::Result<String> {
+pub(crate) fn document(
+    file: &Path,
+    about: &About,
+    summary: &Summary,
+) -> serde_json::Result<String> {
     serde_json::to_string(&FileSummary {
         file: file.display().to_string(),
         format: about.format,

@@ -4,7 +4,7 @@ use courser_qlog::{About, Summary, Traffic};
 use courser_units::{bits, seconds, size, three_digits};
 
 /// Returns the origin of a trace: `client, JSON-SEQ, quic-13`.
-pub fn origin(about: &About) -> String {
+pub(crate) fn origin(about: &About) -> String {
     let schema = about.schema.as_deref().map(|schema| {
         let short = schema.strip_prefix("urn:ietf:params:qlog:events:");
         short.map_or_else(|| format!("version {schema}"), str::to_owned)
@@ -23,7 +23,7 @@ pub fn origin(about: &About) -> String {
 }
 
 /// Returns the names and values of a summary, as far as the trace contains them.
-pub fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
+pub(crate) fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
     let mut rows = vec![(
         "duration",
         format!("{}, {} events", seconds(summary.duration), summary.events),
@@ -61,7 +61,7 @@ pub fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
 }
 
 /// Returns what is missing in the summary of a trace.
-pub fn warnings(about: &About, summary: &Summary) -> Vec<String> {
+pub(crate) fn warnings(about: &About, summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
     if summary.unreadable_lines > 0 {
         let (count, first) = (summary.unreadable_lines, summary.unreadable.first());

@@ -1,0 +1,108 @@
+//! Runs `courser qlog`.
+
+use std::path::Path;
+
+use courser_qlog::{About, Reader, Summary};
+
+use crate::args::{PlotArguments, QlogCommand, SummaryArguments};
+use crate::charts::Trace;
+use crate::{Error, document, file, text};
+
+/// The output of a command: results as lines, and remarks beside them.
+pub trait Console {
+    /// Writes a line of the result.
+    fn line(&mut self, text: &str);
+    /// Writes a remark: what was written, or what is missing in the result.
+    fn note(&mut self, text: &str);
+}
+
+/// Runs a subcommand.
+///
+/// # Errors
+/// Returns the reason in one line if a trace cannot be read or a result cannot be written. The
+/// results of other traces have been written.
+pub fn run(command: &QlogCommand, console: &mut dyn Console) -> Result<(), Error> {
+    match command {
+        QlogCommand::Summary(arguments) => summary(arguments, console),
+        QlogCommand::Plot(arguments) => plot(arguments, console),
+    }
+}
+
+/// Runs `courser qlog summary`. Files that cannot be read are reported after the others.
+fn summary(arguments: &SummaryArguments, console: &mut dyn Console) -> Result<(), Error> {
+    let mut failed = Vec::new();
+    for (index, path) in arguments.files.iter().enumerate() {
+        let reader = match file::open(path) {
+            Ok(reader) => reader,
+            Err(error) => {
+                failed.push(error.to_string());
+                continue;
+            }
+        };
+        let about = reader.about().clone();
+        let summary = Summary::of(reader);
+        if arguments.json {
+            console.line(&document::document(path, &about, &summary)?);
+            continue;
+        }
+        if index > 0 {
+            console.line("");
+        }
+        console.line(&format!("{} ({})", path.display(), text::origin(&about)));
+        for (name, value) in text::rows(&summary) {
+            console.line(&format!("  {name:<14} {value}"));
+        }
+        warn(path, &about, &summary, console);
+    }
+    match failed.len() {
+        0 => Ok(()),
+        _ => Err(Error::new(failed.join("; "))),
+    }
+}
+
+/// Runs `courser qlog plot`.
+fn plot(arguments: &PlotArguments, console: &mut dyn Console) -> Result<(), Error> {
+    let path = &arguments.file;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let trace = Trace::read(name.into_owned(), || file::open(path))?;
+    if trace.summary.events == 0 {
+        let unreadable = trace.summary.unreadable.first();
+        let why = unreadable.map_or_else(String::new, |line| format!(": {line}"));
+        let name = path.display();
+        return Err(Error::new(format!("{name} has no events to draw{why}")));
+    }
+    let is_page = arguments.output.extension().is_some_and(|it| it == "html");
+    let drawn = if is_page {
+        trace.page(arguments.what.chart())
+    } else {
+        trace.image(arguments.what.chart())
+    };
+    file::write(&arguments.output, &drawn)?;
+    warn(path, &trace.about, &trace.summary, console);
+    console.note(&format!("wrote {}", arguments.output.display()));
+    Ok(())
+}
+
+/// Returns the texts and the page of a trace in memory. For the fuzz targets.
+///
+/// # Errors
+/// Fails if the bytes are not a trace.
+pub fn render(bytes: &[u8]) -> Result<String, Error> {
+    let open = || Reader::new(bytes).map_err(|error| Error::new(error.to_string()));
+    let trace = Trace::read("trace".to_owned(), open)?;
+    let (about, summary) = (&trace.about, &trace.summary);
+    let mut text = document::document(Path::new("trace"), about, summary)?;
+    for (name, value) in text::rows(summary) {
+        text.push_str(name);
+        text.push_str(&value);
+    }
+    text.push_str(&text::origin(about));
+    text.push_str(&trace.page(None));
+    Ok(text)
+}
+
+fn warn(path: &Path, about: &About, summary: &Summary, console: &mut dyn Console) {
+    for warning in text::warnings(about, summary) {
+        console.note(&format!("{}: {warning}", path.display()));
+    }
+}
