@@ -2,14 +2,23 @@
 
 mod decode;
 mod fields;
+mod frame;
+mod frames;
+mod raw;
+mod values;
 
 use std::ops::RangeInclusive;
 
 pub(crate) use self::decode::Clock;
+pub use self::frame::{Frame, Span};
+pub(crate) use self::raw::Columns;
+pub use self::raw::RawEvent;
 
 /// An event of a trace.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
+    /// The line where the event begins, counted from 1. In a plain file, the number of the event.
+    pub line: u64,
     /// Seconds since the first event of the trace.
     pub time: f64,
     /// The kind of event, with its data.
@@ -29,6 +38,8 @@ pub enum EventKind {
     PacketDropped {
         /// The reason, spelled as in the trace.
         trigger: Option<String>,
+        /// The size in bytes, if the trace records it.
+        len: Option<u64>,
     },
     /// A packet was declared lost: `packet_lost`.
     PacketLost(Lost),
@@ -66,6 +77,24 @@ pub enum EventKind {
         /// The number of records missing.
         records: u64,
     },
+    /// The transport parameters of one end became known: `parameters_set`.
+    Parameters(Parameters),
+    /// Recovery was configured: `recovery_parameters_set`, or `parameters_set` of the category
+    /// `recovery` before quic-events-08.
+    RecoveryParameters {
+        /// The congestion controller, if the trace names it.
+        controller: Option<String>,
+    },
+    /// The state of ECN validation changed: `ecn_state_updated`.
+    EcnState {
+        /// The new state: `testing`, `unknown`, `failed` or `capable`.
+        new: String,
+    },
+    /// A path changed its state: `migration_state_updated`.
+    PathState {
+        /// The new state: `probing_started`, `migration_complete`...
+        new: String,
+    },
     /// Any other event.
     Other {
         /// The name of the event, without its category.
@@ -97,6 +126,8 @@ pub struct Packet {
     pub streams: Vec<Span>,
     /// Packet numbers acknowledged by its ACK frames.
     pub acked: Vec<RangeInclusive<u64>>,
+    /// Its frames in order.
+    pub frames: Vec<Frame>,
     /// True if the packet holds a frame other than ACK, PADDING and CONNECTION_CLOSE, so that it
     /// must be acknowledged.
     pub ack_eliciting: bool,
@@ -115,17 +146,6 @@ fn space_of(packet_type: &str) -> Space {
         "handshake" => Space::Handshake,
         _ => Space::Application,
     }
-}
-
-/// A span of a stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Span {
-    /// The stream ID.
-    pub stream: u64,
-    /// The offset of the first byte.
-    pub offset: u64,
-    /// The length in bytes.
-    pub len: u64,
 }
 
 /// A packet declared lost.
@@ -163,6 +183,32 @@ pub struct Metrics {
     /// Packets lost since the connection began. Only traces that count losses here instead of
     /// having an event for each record it (quiche).
     pub lost_packets: Option<u64>,
+}
+
+/// Transport parameters of one end. Times are seconds. A field is `None` if the event does not name
+/// it.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Parameters {
+    /// True if they are the peer's.
+    pub is_peers: bool,
+    /// Idle timeout.
+    pub max_idle_timeout: Option<f64>,
+    /// Longest delay of an acknowledgement.
+    pub max_ack_delay: Option<f64>,
+    /// Largest UDP payload in bytes.
+    pub max_udp_payload_size: Option<u64>,
+    /// Initial limit on the bytes of all streams.
+    pub initial_max_data: Option<u64>,
+    /// Initial limit on bidirectional streams that this end opens.
+    pub initial_max_stream_data_bidi_local: Option<u64>,
+    /// Initial limit on bidirectional streams that the other end opens.
+    pub initial_max_stream_data_bidi_remote: Option<u64>,
+    /// Initial limit on unidirectional streams.
+    pub initial_max_stream_data_uni: Option<u64>,
+    /// Initial limit on the number of bidirectional streams.
+    pub initial_max_streams_bidi: Option<u64>,
+    /// Initial limit on the number of unidirectional streams.
+    pub initial_max_streams_uni: Option<u64>,
 }
 
 /// The end of a connection.

@@ -21,9 +21,11 @@ mod sink;
 mod summary;
 
 pub use directory::QlogDirectory;
-pub use event::{Closed, Event, EventKind, Lost, Metrics, Packet, Space, Span};
+pub use event::{
+    Closed, Event, EventKind, Frame, Lost, Metrics, Packet, Parameters, RawEvent, Space, Span,
+};
 pub use outcome::{Dropped, Outcome};
-pub use reader::{About, MAX_PLAIN, MAX_RECORD, ReadError, Reader};
+pub use reader::{About, MAX_RECORD, ReadError, Reader};
 pub use samples::{MAX_SAMPLES, Samples};
 pub use schema::{Dialect, EXTENSION, FILE_SCHEMA, OWN_EVENTS, SERIALIZATION};
 pub use series::{Point, Series};

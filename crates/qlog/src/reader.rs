@@ -1,26 +1,31 @@
 //! Reads traces of any stack, event by event.
 
 mod error;
+mod plain;
 mod records;
+mod scanner;
 
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 
 use serde_json::Value;
 
+use self::error::NOT_QLOG;
+use self::plain::{Head, Plain};
 use self::records::{Delimiter, Records};
-use crate::event::{Clock, Event};
+use self::scanner::Scanner;
+use crate::event::{Clock, Columns, Event, RawEvent};
 
 pub use self::error::ReadError;
-pub use self::records::{MAX_PLAIN, MAX_RECORD};
+pub use self::records::MAX_RECORD;
 
 /// Reads a qlog trace, of the current drafts or of older ones.
 ///
-/// The input is JSON-SEQ (`.sqlog`), one JSON object per line, or one JSON file (`.qlog`) of at
-/// most [`MAX_PLAIN`] bytes. Event names and fields are those of main-schema-02 (version 0.3) up
-/// to main-schema-14.
+/// The input is JSON-SEQ (`.sqlog`), one JSON object per line, or one JSON file (`.qlog`). Event
+/// names and fields are those of qlog 0.1, whose events are arrays, up to main-schema-14.
 ///
-/// JSON-SEQ takes memory for one record at a time, however long the file is. Records longer than
-/// [`MAX_RECORD`] are reported and skipped, as are lines that are not JSON or not events.
+/// Reading takes memory for one event at a time, however long the file is. Events longer than
+/// [`MAX_RECORD`] are reported and skipped, as are lines that are not JSON or not events. A file
+/// that ends too early is read up to there; its end is reported.
 ///
 /// ```
 /// use courser_qlog::{EventKind, Reader};
@@ -39,16 +44,16 @@ pub use self::records::{MAX_PLAIN, MAX_RECORD};
 pub struct Reader<R> {
     about: About,
     clock: Clock,
+    columns: Columns,
     source: Source<R>,
 }
 
 #[derive(Debug)]
 enum Source<R> {
     Records(Records<R>),
-    /// The events of a plain file, and the number of those read.
-    Loaded(std::vec::IntoIter<Value>, u64),
-    /// The input failed: no more events follow.
-    Broken,
+    Plain(Box<Plain<R>>),
+    /// The input has ended, or failed: no more events follow.
+    Over,
 }
 
 /// The header of a trace.
@@ -76,102 +81,98 @@ impl<R: BufRead> Reader<R> {
     pub fn new(mut input: R) -> Result<Self, ReadError> {
         let start = input.fill_buf().map_err(|error| ReadError::io(1, &error))?;
         refuse_compressed(start)?;
-        let first = start.iter().find(|byte| !byte.is_ascii_whitespace());
-        let delimiter = match first {
+        let mut scanner = Scanner::new(input);
+        let delimiter = match scanner.peek()? {
             None => return Err(ReadError::new(1, "the file is empty")),
-            Some(&records::RECORD_SEPARATOR) => Delimiter::RecordSeparator,
+            Some(records::RECORD_SEPARATOR) => {
+                scanner.expect(records::RECORD_SEPARATOR)?;
+                Delimiter::RecordSeparator
+            }
             Some(b'{') => Delimiter::LineFeed,
             Some(_) => return Err(ReadError::new(1, NOT_QLOG)),
         };
-        let mut records = Records::new(input, delimiter);
-        let Some(head) = records.next() else {
+        if scanner.peek()? != Some(b'{') {
             return Err(ReadError::new(1, NOT_QLOG));
-        };
-        let head = head?;
-        match serde_json::from_slice::<Value>(&head.bytes) {
-            Ok(value) if value.get("traces").is_some() => Self::plain(value),
-            Ok(value) if value.get("trace").is_some() => Ok(Self::streaming(&value, records)),
-            Ok(_) => Err(ReadError::new(head.line, NOT_QLOG)),
-            Err(error) if error.is_eof() && delimiter == Delimiter::LineFeed => {
-                Self::load(head.bytes, records)
+        }
+        Ok(match plain::head(scanner)? {
+            Head::Sequence(file, scanner) => {
+                let line = scanner.line();
+                let records = Records::new(scanner.into_inner(), delimiter, line);
+                let trace = file.get("trace");
+                let mut about = about(&file, trace);
+                about.format = records.format();
+                Self {
+                    about,
+                    clock: Clock::new(trace),
+                    columns: Columns::new(trace),
+                    source: Source::Records(records),
+                }
             }
-            Err(error) => {
-                let message = format!("the header of the trace is not JSON: {error}");
-                Err(ReadError::new(head.line, message))
+            Head::Plain(plain) => {
+                let (_, trace) = plain.about();
+                let mut reader = Self {
+                    about: About::default(),
+                    clock: Clock::new(Some(&trace)),
+                    columns: Columns::new(Some(&trace)),
+                    source: Source::Plain(plain),
+                };
+                reader.describe();
+                reader
             }
-        }
-    }
-
-    fn streaming(head: &Value, records: Records<R>) -> Self {
-        let mut about = about(head, head.get("trace"));
-        about.format = records.format();
-        Self {
-            about,
-            clock: Clock::new(head.get("trace")),
-            source: Source::Records(records.expect_events()),
-        }
-    }
-
-    /// Loads a file that holds one object over many lines.
-    fn load(mut bytes: Vec<u8>, records: Records<R>) -> Result<Self, ReadError> {
-        bytes.push(b'\n');
-        let room = MAX_PLAIN + 1 - MAX_PLAIN.min(bytes.len() as u64);
-        let mut rest = records.into_inner().take(room);
-        rest.read_to_end(&mut bytes)
-            .map_err(|error| ReadError::io(2, &error))?;
-        if bytes.len() as u64 > MAX_PLAIN {
-            let message = format!(
-                "a plain JSON trace of more than {} MiB: convert it to JSON-SEQ, which is read \
-                 without loading it whole",
-                MAX_PLAIN >> 20
-            );
-            return Err(ReadError::new(1, message));
-        }
-        let value = serde_json::from_slice(&bytes).map_err(|error| {
-            let line = u64::try_from(error.line()).unwrap_or(0);
-            let hint = if error.is_eof() {
-                " (was the writer interrupted?)"
-            } else {
-                ""
-            };
-            ReadError::new(line, format!("not JSON: {error}{hint}"))
-        })?;
-        Self::plain(value)
-    }
-
-    fn plain(mut file: Value) -> Result<Self, ReadError> {
-        let Some(Value::Array(mut traces)) = file.get_mut("traces").map(Value::take) else {
-            return Err(ReadError::new(1, NOT_QLOG));
-        };
-        let at = traces
-            .iter()
-            .position(|trace| trace.get("events").is_some_and(Value::is_array));
-        let Some(at) = at else {
-            return Err(ReadError::new(1, "the file has no trace with events"));
-        };
-        let mut trace = traces.swap_remove(at);
-        let events = match trace.get_mut("events").map(Value::take) {
-            Some(Value::Array(events)) => events,
-            _ => Vec::new(),
-        };
-        if events.first().is_some_and(Value::is_array) {
-            let message =
-                "events are arrays: a trace of qlog 0.2 or older, while 0.3 and newer can be read";
-            return Err(ReadError::new(1, message));
-        }
-        let mut about = about(&file, Some(&trace));
-        about.format = "JSON";
-        about.other_traces = traces.len();
-        Ok(Self {
-            about,
-            clock: Clock::new(Some(&trace)),
-            source: Source::Loaded(events.into_iter(), 0),
         })
     }
 
-    /// Returns the header of the trace.
+    /// Returns the header of the trace. Parts of a plain file that follow its events are known
+    /// after the last event only.
     pub fn about(&self) -> &About {
         &self.about
+    }
+
+    /// Takes over what a plain file has said about itself so far.
+    fn describe(&mut self) {
+        if let Source::Plain(plain) = &self.source {
+            let (file, trace) = plain.about();
+            self.about = about(&file, Some(&trace));
+            self.about.format = "JSON";
+            self.about.other_traces = plain.other_traces();
+        }
+    }
+
+    /// Returns the next event, whose data is not decoded.
+    pub fn next_raw(&mut self) -> Option<Result<RawEvent, ReadError>> {
+        let next = match &mut self.source {
+            Source::Over => return None,
+            Source::Plain(plain) => plain.next(),
+            Source::Records(records) => {
+                let next = records.next();
+                if records.is_broken() {
+                    self.source = Source::Over;
+                }
+                next.map(|next| next.map(|record| (record.line, record.bytes)))
+            }
+        };
+        if next.is_none() {
+            self.describe();
+            self.source = Source::Over;
+        }
+        let (line, text) = match next? {
+            Ok(found) => found,
+            Err(error) => return Some(Err(error)),
+        };
+        let value = match serde_json::from_slice(&text) {
+            // Sequences of records are younger than events that are arrays.
+            Ok(value) if matches!(self.source, Source::Records(_)) => value,
+            Ok(value) => self.columns.object(value),
+            Err(error) => {
+                // The line in its text counts from the start of the record.
+                let text = error.to_string();
+                let cause = text.split(" at line ").next().unwrap_or_default();
+                let message = format!("not JSON: {cause}");
+                return Some(Err(ReadError::new(line, message)));
+            }
+        };
+        let event = RawEvent::from_json(line, value, &mut self.clock);
+        Some(event.map_err(|message| ReadError::new(line, message)))
     }
 }
 
@@ -179,36 +180,8 @@ impl<R: BufRead> Iterator for Reader<R> {
     type Item = Result<Event, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (line, value) = match &mut self.source {
-            Source::Broken => return None,
-            Source::Loaded(events, read) => {
-                *read += 1;
-                (*read, events.next()?)
-            }
-            Source::Records(records) => {
-                let record = match records.next()? {
-                    Ok(record) => record,
-                    Err(error) => {
-                        if records.is_broken() {
-                            self.source = Source::Broken;
-                        }
-                        return Some(Err(error));
-                    }
-                };
-                match serde_json::from_slice(&record.bytes) {
-                    Ok(value) => (record.line, value),
-                    Err(error) => {
-                        // The line in its text counts from the start of the record.
-                        let text = error.to_string();
-                        let cause = text.split(" at line ").next().unwrap_or_default();
-                        let message = format!("not JSON: {cause}");
-                        return Some(Err(ReadError::new(record.line, message)));
-                    }
-                }
-            }
-        };
-        let event = Event::from_json(&value, &mut self.clock);
-        Some(event.map_err(|message| ReadError::new(line, message)))
+        let event = self.next_raw()?;
+        Some(event.map(|event| Event::from(&event)))
     }
 }
 
@@ -237,8 +210,6 @@ fn refuse_compressed(start: &[u8]) -> Result<(), ReadError> {
     let message = format!("the file is compressed: run {program} on it first");
     Err(ReadError::new(1, message))
 }
-
-const NOT_QLOG: &str = "not a qlog trace: neither JSON-SEQ nor JSON with a trace in it";
 
 #[cfg(test)]
 mod tests;

@@ -55,17 +55,17 @@ impl Series {
     ///
     /// # Panics
     /// Panics if `rate_width` is not above zero.
-    pub fn of<R: BufRead>(reader: Reader<R>, rate_width: f64) -> (Self, Summary) {
+    pub fn of<R: BufRead>(mut reader: Reader<R>, rate_width: f64) -> (Self, Summary) {
         assert!(rate_width > 0.0, "the width of a rate is above zero");
         let mut collector = Collector::new(rate_width);
-        let mut summarizer = Summarizer::new(reader.about());
-        for line in reader {
+        let mut summarizer = Summarizer::default();
+        for line in &mut reader {
             if let Ok(event) = &line {
                 collector.on_event(event);
             }
-            summarizer.on_line(line);
+            summarizer.on_line(line.as_ref());
         }
-        (collector.finish(), summarizer.finish())
+        (collector.finish(), summarizer.finish(reader.about()))
     }
 }
 

@@ -127,12 +127,12 @@ pub struct Close {
 
 impl Summary {
     /// Reads a trace to its end. Unreadable lines are counted and skipped.
-    pub fn of<R: BufRead>(reader: Reader<R>) -> Self {
-        let mut summarizer = Summarizer::new(reader.about());
-        for event in reader {
-            summarizer.on_line(event);
+    pub fn of<R: BufRead>(mut reader: Reader<R>) -> Self {
+        let mut summarizer = Summarizer::default();
+        for line in &mut reader {
+            summarizer.on_line(line.as_ref());
         }
-        summarizer.finish()
+        summarizer.finish(reader.about())
     }
 
     /// Returns the share of sent packets declared lost, 0 to 1; `None` if none were sent.
@@ -152,8 +152,8 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// Builds a summary event by event.
-#[derive(Debug)]
-pub(crate) struct Summarizer {
+#[derive(Debug, Default)]
+pub struct Summarizer {
     summary: Summary,
     sent: Direction,
     received: Direction,
@@ -183,8 +183,8 @@ struct Direction {
     first_application: Option<f64>,
 }
 
-impl Direction {
-    fn new() -> Self {
+impl Default for Direction {
+    fn default() -> Self {
         Self {
             traffic: Traffic::default(),
             meter: RateMeter::new(PEAK_WIDTH),
@@ -193,7 +193,9 @@ impl Direction {
             first_application: None,
         }
     }
+}
 
+impl Direction {
     fn on_packet(&mut self, time: f64, packet: &Packet) {
         self.traffic.packets += 1;
         self.traffic.bytes = self.traffic.bytes.saturating_add(packet.len);
@@ -224,31 +226,8 @@ impl Direction {
 }
 
 impl Summarizer {
-    pub(crate) fn new(about: &About) -> Self {
-        Self {
-            summary: Summary {
-                schema: about.schema.clone(),
-                title: about.title.clone(),
-                vantage_point: about.vantage_point.clone(),
-                group_id: about.group_id.clone(),
-                ..Summary::default()
-            },
-            sent: Direction::new(),
-            received: Direction::new(),
-            sent_until: HashMap::new(),
-            rtt: Samples::default(),
-            rtt_range: None,
-            pto_count: 0,
-            expired_probes: 0,
-            lost: LostNumbers::default(),
-            reported_spurious: 0,
-            counted_lost: 0,
-            limit: None,
-            last: 0.0,
-        }
-    }
-
-    pub(crate) fn on_line(&mut self, line: Result<Event, ReadError>) {
+    /// Adds the next line of the trace.
+    pub fn on_line(&mut self, line: Result<&Event, &ReadError>) {
         match line {
             Ok(event) => self.on_event(event),
             Err(error) => {
@@ -260,26 +239,26 @@ impl Summarizer {
         }
     }
 
-    fn on_event(&mut self, event: Event) {
+    fn on_event(&mut self, event: &Event) {
         let time = event.time;
         self.last = self.last.max(time);
         self.summary.events += 1;
-        match event.kind {
-            EventKind::PacketSent(packet) => self.on_sent(time, &packet),
-            EventKind::PacketReceived(packet) => self.on_received(time, &packet),
-            EventKind::PacketDropped { trigger } => {
+        match &event.kind {
+            EventKind::PacketSent(packet) => self.on_sent(time, packet),
+            EventKind::PacketReceived(packet) => self.on_received(time, packet),
+            EventKind::PacketDropped { trigger, .. } => {
                 let reasons = &mut self.summary.dropped;
-                let reason = trigger.unwrap_or_else(|| "untold".to_owned());
+                let reason = trigger.clone().unwrap_or_else(|| "untold".to_owned());
                 if reasons.len() < MAX_KINDS || reasons.contains_key(&reason) {
                     *reasons.entry(reason).or_default() += 1;
                 }
             }
-            EventKind::PacketLost(lost) => self.on_lost(&lost),
+            EventKind::PacketLost(lost) => self.on_lost(lost),
             EventKind::SpuriousLoss => self.reported_spurious += 1,
-            EventKind::Metrics(metrics) => self.on_metrics(&metrics),
+            EventKind::Metrics(metrics) => self.on_metrics(metrics),
             EventKind::CongestionState { new } => {
                 self.summary.congestion_state_changes += 1;
-                push(&mut self.summary.congestion_states, time, new);
+                push(&mut self.summary.congestion_states, time, new.clone());
             }
             EventKind::ConnectionState { new } => {
                 if new == "handshake_complete" {
@@ -287,19 +266,21 @@ impl Summarizer {
                         .handshake
                         .get_or_insert(time - self.first_packet());
                 }
-                push(&mut self.summary.states, time, new);
+                push(&mut self.summary.states, time, new.clone());
             }
-            EventKind::Limited { reason } => self.on_limit(time, reason),
+            EventKind::Limited { reason } => self.on_limit(time, reason.clone()),
             EventKind::ProbeTimeout => self.expired_probes += 1,
-            EventKind::Mtu { new } => self.summary.mtu = Some(new),
+            EventKind::Mtu { new } => self.summary.mtu = Some(*new),
             EventKind::Closed(closed) => {
-                self.summary.close.get_or_insert_with(|| closed.into());
+                self.summary
+                    .close
+                    .get_or_insert_with(|| closed.clone().into());
             }
             EventKind::RecordsDropped { records } => {
                 let dropped = &mut self.summary.records_dropped;
-                *dropped = dropped.saturating_add(records);
+                *dropped = dropped.saturating_add(*records);
             }
-            EventKind::Other { .. } => self.summary.other_events += 1,
+            _ => self.summary.other_events += 1,
         }
     }
 
@@ -375,7 +356,12 @@ impl Summarizer {
         }
     }
 
-    pub(crate) fn finish(mut self) -> Summary {
+    /// Returns the summary, once all lines were added.
+    pub fn finish(mut self, about: &About) -> Summary {
+        self.summary.schema.clone_from(&about.schema);
+        self.summary.title.clone_from(&about.title);
+        self.summary.vantage_point.clone_from(&about.vantage_point);
+        self.summary.group_id.clone_from(&about.group_id);
         self.on_limit(self.last, None);
         let is_server = self.summary.vantage_point.as_deref() == Some("server");
         // Without states of the connection, the first 1-RTT packet marks the end of the handshake:

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Event, fields};
+use super::{Event, RawEvent, fields};
 
 /// Converts the times of a trace to seconds since its first event.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Clock {
-    units_per_second: f64,
+    /// The number of time units in a second: a thousand, or a million.
+    per_second: f64,
     is_delta: bool,
     now: f64,
     first: Option<f64>,
@@ -23,7 +24,7 @@ impl Clock {
         // Up to main-schema-02 a trace could be configured to use microseconds.
         let is_micros = of("configuration", "time_units") == Some("us");
         Self {
-            units_per_second: if is_micros { 1e6 } else { 1e3 },
+            per_second: if is_micros { 1e6 } else { 1e3 },
             is_delta: format.is_some_and(is_delta),
             now: 0.0,
             first: None,
@@ -48,7 +49,7 @@ impl Clock {
             self.now = time;
         }
         let first = *self.first.get_or_insert(self.now);
-        Ok((self.now - first).max(0.0) / self.units_per_second)
+        Ok((self.now - first).max(0.0) / self.per_second)
     }
 }
 
@@ -58,19 +59,36 @@ fn is_delta(format: &str) -> bool {
     matches!(format, "relative_to_previous_event" | "delta")
 }
 
-impl Event {
-    /// Reads one event. The error names the missing or malformed part.
-    pub(crate) fn from_json(event: &Value, clock: &mut Clock) -> Result<Self, String> {
+impl RawEvent {
+    /// Reads the frame of an event. The error names the missing or malformed part.
+    pub(crate) fn from_json(
+        line: u64,
+        mut event: Value,
+        clock: &mut Clock,
+    ) -> Result<Self, String> {
         if !event.is_object() {
             return Err("not an event: an object was expected".to_owned());
         }
-        let name = event.get("name").and_then(Value::as_str);
-        let time = clock.read(event)?;
-        let Some(name) = name else {
+        let time = clock.read(&event)?;
+        let Some(name) = event.get("name").and_then(Value::as_str) else {
             return Err("an event without a name".to_owned());
         };
-        let data = event.get("data").unwrap_or(&Value::Null);
-        let kind = fields::kind(name, data);
-        Ok(Self { time, kind })
+        Ok(Self {
+            line,
+            time,
+            per_second: clock.per_second,
+            name: name.to_owned(),
+            data: event.get_mut("data").map(Value::take).unwrap_or_default(),
+        })
+    }
+}
+
+impl From<&RawEvent> for Event {
+    fn from(event: &RawEvent) -> Self {
+        Self {
+            line: event.line,
+            time: event.time,
+            kind: fields::kind(&event.name, &event.data, event.per_second),
+        }
     }
 }

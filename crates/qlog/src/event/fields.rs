@@ -1,14 +1,14 @@
 //! Reads the fields of events. A field that moved between drafts is looked up in its newest place
 //! first.
 
-use std::ops::RangeInclusive;
-
 use serde_json::Value;
 
-use super::{Closed, EventKind, Lost, Metrics, Packet, Span, space_of};
+use super::values::{number, text, uint};
+use super::{Closed, EventKind, Lost, Metrics, Packet, Parameters, frames, space_of};
 
-/// Reads an event by its name. quic-events-08 merged all categories into one, `quic`.
-pub(super) fn kind(name: &str, data: &Value) -> EventKind {
+/// Reads an event by its name. quic-events-08 merged all categories into one, `quic`. `per_second` is
+/// the number of time units in a second.
+pub(super) fn kind(name: &str, data: &Value, per_second: f64) -> EventKind {
     let (category, bare) = name.split_once(':').unwrap_or(("", name));
     let is_of_quic = matches!(
         category,
@@ -21,17 +21,20 @@ pub(super) fn kind(name: &str, data: &Value) -> EventKind {
         return other();
     }
     match bare {
-        "packet_sent" => EventKind::PacketSent(packet(data)),
-        "packet_received" => EventKind::PacketReceived(packet(data)),
+        "packet_sent" => EventKind::PacketSent(packet(data, per_second)),
+        "packet_received" => EventKind::PacketReceived(packet(data, per_second)),
         "packet_dropped" => EventKind::PacketDropped {
             trigger: text(data, "trigger"),
+            len: data.get("raw").and_then(|raw| uint(raw, "length")),
         },
         "packet_lost" => EventKind::PacketLost(lost(data)),
         "spurious_loss" => EventKind::SpuriousLoss,
         "records_dropped" if category == "courser" => EventKind::RecordsDropped {
             records: uint(data, "records").unwrap_or(1),
         },
-        "recovery_metrics_updated" | "metrics_updated" => EventKind::Metrics(metrics(data)),
+        "recovery_metrics_updated" | "metrics_updated" => {
+            EventKind::Metrics(metrics(data, per_second))
+        }
         "congestion_state_updated" => {
             text(data, "new").map_or_else(other, |new| EventKind::CongestionState { new })
         }
@@ -52,6 +55,15 @@ pub(super) fn kind(name: &str, data: &Value) -> EventKind {
                 other()
             }
         }
+        "recovery_parameters_set" => recovery_parameters(data),
+        "parameters_set" if category == "recovery" => recovery_parameters(data),
+        "parameters_set" => EventKind::Parameters(parameters(data)),
+        "ecn_state_updated" => {
+            text(data, "new").map_or_else(other, |new| EventKind::EcnState { new })
+        }
+        "migration_state_updated" => {
+            text(data, "new").map_or_else(other, |new| EventKind::PathState { new })
+        }
         "mtu_updated" => match uint(data, "new").or_else(|| uint(data, "mtu")) {
             Some(new) => EventKind::Mtu { new },
             None => other(),
@@ -68,7 +80,7 @@ fn state(name: String) -> String {
     }
 }
 
-fn packet(data: &Value) -> Packet {
+fn packet(data: &Value, per_second: f64) -> Packet {
     let header = data.get("header").unwrap_or(&Value::Null);
     let raw = data.get("raw").unwrap_or(&Value::Null);
     // Before main-schema-02 the type stood beside the header, and the size inside it.
@@ -80,61 +92,18 @@ fn packet(data: &Value) -> Packet {
         len: len.unwrap_or(0),
         streams: Vec::new(),
         acked: Vec::new(),
+        frames: Vec::new(),
         ack_eliciting: false,
     };
-    let frames = data.get("frames").and_then(Value::as_array);
-    for frame in frames.into_iter().flatten() {
-        read_frame(frame, &mut packet);
+    let list = data.get("frames").and_then(Value::as_array);
+    for frame in list.into_iter().flatten() {
+        frames::read(frame, per_second, &mut packet);
     }
     packet
 }
 
-fn read_frame(frame: &Value, packet: &mut Packet) {
-    let frame_type = frame.get("frame_type").and_then(Value::as_str);
-    match frame_type {
-        Some("ack") => {
-            let ranges = frame.get("acked_ranges").and_then(Value::as_array);
-            packet
-                .acked
-                .extend(ranges.into_iter().flatten().filter_map(range));
-        }
-        Some("padding" | "connection_close") => {}
-        Some("stream") => {
-            packet.ack_eliciting = true;
-            if let Some(stream) = uint(frame, "stream_id") {
-                packet.streams.push(Span {
-                    stream,
-                    offset: uint(frame, "offset").unwrap_or(0),
-                    len: frame_len(frame),
-                });
-            }
-        }
-        _ => packet.ack_eliciting = true,
-    }
-}
-
-/// Returns the length of a frame: `length` up to quic-events-11, `raw.length` since.
-fn frame_len(frame: &Value) -> u64 {
-    let raw = frame.get("raw").unwrap_or(&Value::Null);
-    uint(frame, "length")
-        .or_else(|| uint(raw, "payload_length"))
-        .or_else(|| uint(raw, "length"))
-        .unwrap_or(0)
-}
-
-/// Reads a range of packet numbers: `[3]` or `[3,5]`, in old traces also `3` or `"3"`.
-fn range(value: &Value) -> Option<RangeInclusive<u64>> {
-    let Value::Array(ends) = value else {
-        let only = number(value)?;
-        return Some(only..=only);
-    };
-    let first = number(ends.first()?)?;
-    let last = ends.get(1).map_or(Some(first), number)?;
-    (first <= last).then_some(first..=last)
-}
-
 fn lost(data: &Value) -> Lost {
-    let packet = packet(data);
+    let packet = packet(data, 1e3);
     Lost {
         space: space_of(&packet.packet_type),
         number: packet.number,
@@ -143,14 +112,39 @@ fn lost(data: &Value) -> Lost {
     }
 }
 
-fn metrics(data: &Value) -> Metrics {
-    // The trace has milliseconds. Negative and infinite values are errors of the writer.
-    let seconds = |key| {
-        let millis = data.get(key).and_then(Value::as_f64);
-        millis
-            .filter(|millis| millis.is_finite() && *millis >= 0.0)
-            .map(|millis| millis / 1e3)
-    };
+/// Reads a time. Negative and infinite ones are errors of the writer.
+fn seconds(data: &Value, key: &str, per_second: f64) -> Option<f64> {
+    let time = data.get(key).and_then(Value::as_f64);
+    time.filter(|time| time.is_finite() && *time >= 0.0)
+        .map(|time| time / per_second)
+}
+
+fn recovery_parameters(data: &Value) -> EventKind {
+    EventKind::RecoveryParameters {
+        controller: text(data, "congestion_controller"),
+    }
+}
+
+/// Reads transport parameters. Their end was named `owner` up to quic-events-08. Their times are
+/// milliseconds whatever the unit of the trace is, because they are those of the wire.
+fn parameters(data: &Value) -> Parameters {
+    let end = text(data, "initiator").or_else(|| text(data, "owner"));
+    Parameters {
+        is_peers: end.as_deref() == Some("remote"),
+        max_idle_timeout: seconds(data, "max_idle_timeout", 1e3),
+        max_ack_delay: seconds(data, "max_ack_delay", 1e3),
+        max_udp_payload_size: uint(data, "max_udp_payload_size"),
+        initial_max_data: uint(data, "initial_max_data"),
+        initial_max_stream_data_bidi_local: uint(data, "initial_max_stream_data_bidi_local"),
+        initial_max_stream_data_bidi_remote: uint(data, "initial_max_stream_data_bidi_remote"),
+        initial_max_stream_data_uni: uint(data, "initial_max_stream_data_uni"),
+        initial_max_streams_bidi: uint(data, "initial_max_streams_bidi"),
+        initial_max_streams_uni: uint(data, "initial_max_streams_uni"),
+    }
+}
+
+fn metrics(data: &Value, per_second: f64) -> Metrics {
+    let seconds = |key| seconds(data, key, per_second);
     Metrics {
         min_rtt: seconds("min_rtt"),
         smoothed_rtt: seconds("smoothed_rtt"),
@@ -185,28 +179,6 @@ fn closed(data: &Value) -> Closed {
         error,
         reason: text(data, "reason").filter(|reason| !reason.is_empty()),
         trigger: text(data, "trigger"),
-    }
-}
-
-fn text(value: &Value, key: &str) -> Option<String> {
-    value.get(key)?.as_str().map(str::to_owned)
-}
-
-fn uint(value: &Value, key: &str) -> Option<u64> {
-    number(value.get(key)?)
-}
-
-/// Reads a whole number. JavaScript has no 64-bit integers, so some writers use strings
-/// (main-schema §11.3), and some add a fraction.
-fn number(value: &Value) -> Option<u64> {
-    match value {
-        Value::Number(number) => number.as_u64().or_else(|| {
-            let float = number.as_f64()?;
-            // The cast truncates fractions and saturates.
-            (float >= 0.0).then_some(float as u64)
-        }),
-        Value::String(text) => text.parse().ok(),
-        _ => None,
     }
 }
 

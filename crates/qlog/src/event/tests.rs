@@ -4,9 +4,8 @@ use super::*;
 
 fn kind(name: &str, data: &Value) -> EventKind {
     let event = json!({"time": 0, "name": name, "data": data});
-    Event::from_json(&event, &mut Clock::new(None))
-        .expect("well-formed")
-        .kind
+    let event = RawEvent::from_json(1, event, &mut Clock::new(None)).expect("well-formed");
+    Event::from(&event).kind
 }
 
 fn times(trace: &Value, times: &[Value]) -> Vec<f64> {
@@ -15,9 +14,8 @@ fn times(trace: &Value, times: &[Value]) -> Vec<f64> {
         .iter()
         .map(|time| {
             let event = json!({"time": time, "name": "a"});
-            Event::from_json(&event, &mut clock)
-                .expect("well-formed")
-                .time
+            let event = RawEvent::from_json(1, event, &mut clock);
+            event.expect("well-formed").time
         })
         .collect()
 }
@@ -91,16 +89,22 @@ fn sizes_and_ranges_are_found_in_every_draft() {
             {"frame_type": "ack", "acked_ranges": [[1, 3], [5], [9, 9]]},
         ],
     });
+    let span = Span {
+        stream: 4,
+        offset: 10,
+        len: 50,
+    };
+    let ack = Frame::Ack {
+        delay: None,
+        ecn: None,
+    };
     let expected = EventKind::PacketSent(Packet {
         packet_type: "1RTT".to_owned(),
         number: Some(7),
         len: 100,
-        streams: vec![Span {
-            stream: 4,
-            offset: 10,
-            len: 50,
-        }],
+        streams: vec![span],
         acked: vec![1..=3, 5..=5, 9..=9],
+        frames: vec![Frame::Stream { span, fin: false }, ack],
         ack_eliciting: true,
     });
     assert_eq!(kind("transport:packet_sent", &old), expected);

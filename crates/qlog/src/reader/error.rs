@@ -30,3 +30,6 @@ impl ReadError {
         Self::new(line, format!("cannot be read: {error}"))
     }
 }
+
+/// The message for files that are something else.
+pub(super) const NOT_QLOG: &str = "not a qlog trace: neither JSON-SEQ nor JSON with a trace in it";

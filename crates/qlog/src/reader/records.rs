@@ -4,10 +4,8 @@ use std::io::BufRead;
 
 use super::error::ReadError;
 
-/// The longest record in bytes. The record of a packet with hundreds of frames has 100 kB.
-pub const MAX_RECORD: usize = 8 << 20;
-/// The longest file of plain JSON in bytes. Such a file must be loaded whole.
-pub const MAX_PLAIN: u64 = 128 << 20;
+/// The longest record in bytes. The record of a packet with hundreds of frames has 100 kB. K76.
+pub const MAX_RECORD: usize = 2 << 20;
 
 /// The byte before each record (RFC 7464 §2.2).
 pub(super) const RECORD_SEPARATOR: u8 = 0x1e;
@@ -35,27 +33,18 @@ pub(super) struct Records<R> {
     delimiter: Delimiter,
     /// The line of the next byte, counted from 1.
     line: u64,
-    /// The longest record in bytes.
-    limit: u64,
     is_broken: bool,
 }
 
 impl<R: BufRead> Records<R> {
-    pub(super) fn new(input: R, delimiter: Delimiter) -> Self {
+    /// Cuts an input whose next byte is in this line.
+    pub(super) fn new(input: R, delimiter: Delimiter, line: u64) -> Self {
         Self {
             input,
             delimiter,
-            line: 1,
-            // The first record may be a whole plain file without line feeds.
-            limit: MAX_PLAIN,
+            line,
             is_broken: false,
         }
-    }
-
-    /// Lowers the limit to that of events, once the header was read.
-    pub(super) fn expect_events(mut self) -> Self {
-        self.limit = MAX_RECORD as u64;
-        self
     }
 
     pub(super) fn format(&self) -> &'static str {
@@ -68,10 +57,6 @@ impl<R: BufRead> Records<R> {
     /// Returns true after an error of the input itself.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken
-    }
-
-    pub(super) fn into_inner(self) -> R {
-        self.input
     }
 
     /// Returns the next record that is not blank.
@@ -95,6 +80,7 @@ impl<R: BufRead> Records<R> {
         };
         let line = self.line;
         let (mut bytes, mut len) = (Vec::new(), 0);
+        let limit = MAX_RECORD as u64;
         loop {
             let available = match self.input.fill_buf() {
                 Ok(available) => available,
@@ -113,7 +99,7 @@ impl<R: BufRead> Records<R> {
             let end = available.iter().position(|&byte| byte == delimiter);
             let piece = &available[..end.unwrap_or(available.len())];
             len += piece.len() as u64;
-            if len <= self.limit {
+            if len <= limit {
                 bytes.extend_from_slice(piece);
             }
             let used = piece.len() + usize::from(end.is_some());
@@ -124,8 +110,7 @@ impl<R: BufRead> Records<R> {
                 break;
             }
         }
-        if len > self.limit {
-            let limit = self.limit;
+        if len > limit {
             let message = format!("a record of {len} bytes is longer than the limit of {limit}");
             return Err(ReadError::new(line, message));
         }

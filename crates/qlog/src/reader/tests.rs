@@ -1,4 +1,4 @@
-use std::io;
+use std::io::{self, Read};
 
 use super::*;
 use crate::event::EventKind;
@@ -99,9 +99,60 @@ fn unreadable_files_are_refused_with_a_remedy() {
     assert!(refusal(b"{\"a\":1}\n").contains("not a qlog trace"));
     assert!(refusal(&[0x1f, 0x8b, 8]).contains("run gunzip"));
     assert!(refusal(&[0x28, 0xb5, 0x2f, 0xfd]).contains("run unzstd"));
-    assert!(refusal(b"{\"traces\":[\n{\"events\":[\n").contains("interrupted"));
-    assert!(refusal(b"{\"traces\":[{\"events\":[[0,\"transport\"]]}]}").contains("0.2 or older"));
+    assert!(refusal(b"{\"traces\":[\n{\"title\":\"a\n").contains("interrupted"));
     assert!(refusal(b"{\"traces\":[]}").contains("no trace with events"));
+}
+
+#[test]
+fn events_that_are_arrays_are_read_by_their_columns() {
+    let text = r#"{"qlog_version":"draft-01","traces":[{
+        "vantage_point":{"type":"server"},
+        "configuration":{"time_units":"us"},
+        "event_fields":["relative_time","path_id","CATEGORY","EVENT_TYPE","DATA"],
+        "events":[
+            [5000,0,"transport","packet_sent",
+                {"packet_type":"1RTT","header":{"packet_number":"3","packet_size":1200},"frames":[]}],
+            [7500,0,"RECOVERY","METRICS_UPDATE",{}],
+            [8000,0,"recovery","metrics_updated",{"cwnd":14720,"min_rtt":20000}],
+        ]}],}"#;
+    let events: Vec<_> = read(text)
+        .into_iter()
+        .map(|event| event.expect("well-formed"))
+        .collect();
+    assert!(matches!(
+        &events[0].kind,
+        EventKind::PacketSent(packet) if packet.number == Some(3) && packet.len == 1200
+    ));
+    assert_eq!((events[1].line, events[1].time), (2, 0.0025));
+    assert!(matches!(
+        &events[2].kind,
+        EventKind::Metrics(metrics)
+            if metrics.congestion_window == Some(14_720) && metrics.min_rtt == Some(0.02)
+    ));
+}
+
+#[test]
+fn plain_file_that_ends_too_early_is_read_up_to_there() {
+    let whole = r#"{"traces":[{"events":[{"time":1,"name":"a"},{"time":2,"name":"b"}]}]}"#;
+    let cut = &whole[..whole.len() - 12];
+    let mut reader = Reader::new(cut.as_bytes()).expect("a header");
+    assert!(reader.next().expect("an event").is_ok());
+    let error = reader.next().expect("the end").expect_err("cut off");
+    assert!(error.to_string().contains("interrupted"), "{error}");
+    assert!(reader.next().is_none());
+}
+
+#[test]
+fn plain_file_may_describe_itself_behind_its_events() {
+    let text = r#"{"traces":[{"events":[{"time":1,"name":"a"}],
+        "vantage_point":{"type":"client"}},{"events":[]}],"qlog_version":"0.3"}"#;
+    let mut reader = Reader::new(text.as_bytes()).expect("a header");
+    assert_eq!(reader.about().vantage_point, None);
+    assert_eq!(reader.by_ref().count(), 1);
+    let about = reader.about();
+    assert_eq!(about.vantage_point.as_deref(), Some("client"));
+    assert_eq!(about.schema.as_deref(), Some("0.3"));
+    assert_eq!((about.format, about.other_traces), ("JSON", 1));
 }
 
 /// A very long record of spaces.
