@@ -159,6 +159,8 @@ pub struct Lost {
     pub len: Option<u64>,
     /// The reason: `reordering_threshold`, `time_threshold` or `pto_expired`.
     pub trigger: Option<String>,
+    /// True if the packet probed the path MTU, so that its loss is no sign of congestion.
+    pub is_mtu_probe: bool,
 }
 
 /// Recovery metrics. A field is `None` if the event does not name it.

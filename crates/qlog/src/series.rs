@@ -55,11 +55,11 @@ impl Series {
     ///
     /// # Panics
     /// Panics if `rate_width` is not above zero.
-    pub fn of<R: BufRead>(mut reader: Reader<R>, rate_width: f64) -> (Self, Summary) {
+    pub fn of<R: BufRead>(reader: &mut Reader<R>, rate_width: f64) -> (Self, Summary) {
         assert!(rate_width > 0.0, "the width of a rate is above zero");
         let mut collector = Collector::new(rate_width);
         let mut summarizer = Summarizer::default();
-        for line in &mut reader {
+        for line in reader.by_ref() {
             if let Ok(event) = &line {
                 collector.on_event(event);
             }

@@ -127,9 +127,9 @@ pub struct Close {
 
 impl Summary {
     /// Reads a trace to its end. Unreadable lines are counted and skipped.
-    pub fn of<R: BufRead>(mut reader: Reader<R>) -> Self {
+    pub fn of<R: BufRead>(reader: &mut Reader<R>) -> Self {
         let mut summarizer = Summarizer::default();
-        for line in &mut reader {
+        for line in reader.by_ref() {
             summarizer.on_line(line.as_ref());
         }
         summarizer.finish(reader.about())

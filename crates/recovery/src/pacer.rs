@@ -67,6 +67,11 @@ impl Pacer {
         self.cap = cap;
     }
 
+    /// Returns the limit of the rate.
+    pub fn cap(&self) -> Option<Rate> {
+        self.cap
+    }
+
     /// Sets the quantum, the bytes sent in one go, which the controller may determine
     /// ([`Controller::send_quantum`](crate::Controller::send_quantum)). Call it together with
     /// [`set_rate`](Self::set_rate). A quantum is at least a datagram and at most 64 KiB. With

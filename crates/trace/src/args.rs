@@ -9,6 +9,8 @@ use clap::{Args, Subcommand, ValueEnum};
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub enum QlogCommand {
+    /// Explain in sentences what limited a transfer, for how long, and what to do about it
+    Explain(ExplainArguments),
     /// Summarize connections: packets, losses, round-trip times, errors
     Summary(SummaryArguments),
     /// Plot a connection as an SVG image or an HTML page
@@ -19,10 +21,34 @@ const EXAMPLES: &str = "\
 Examples:
   courser get --qlog traces --http3-only https://example.org/
       Transfer a URL and write a trace
-  courser qlog summary traces/*.sqlog
-      Print a summary
+  courser qlog explain traces/*.sqlog
+      Say what limited each connection
   courser qlog plot traces/NAME.sqlog -o trace.html
       Draw charts";
+
+/// The flags of `courser qlog explain`.
+#[derive(Args, Debug)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub struct ExplainArguments {
+    /// Traces of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON)
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Print JSON, one object per file and line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  courser get -so /dev/null --qlog traces --http3-only https://example.org/big
+  courser qlog explain traces/*.sqlog
+      Say what limited a download
+  courser qlog explain --json trace.qlog
+      Print causes, shares of the time and lines of the trace as JSON
+
+The trace of the end that sends shows more than that of the end that receives: its congestion
+window, its losses and its round-trip times.";
 
 /// The flags of `courser qlog summary`.
 #[derive(Args, Debug)]

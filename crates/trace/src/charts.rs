@@ -55,10 +55,10 @@ impl Trace {
         name: String,
         open: impl Fn() -> Result<Reader<R>, E>,
     ) -> Result<Self, E> {
-        let rate_width = rate_width(Summary::of(open()?).duration);
-        let reader = open()?;
+        let rate_width = rate_width(Summary::of(&mut open()?).duration);
+        let mut reader = open()?;
+        let (series, summary) = Series::of(&mut reader, rate_width);
         let about = reader.about().clone();
-        let (series, summary) = Series::of(reader, rate_width);
         Ok(Self {
             name,
             about,

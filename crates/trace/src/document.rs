@@ -5,6 +5,8 @@ use std::path::Path;
 use courser_qlog::{About, Summary};
 use serde::Serialize;
 
+use crate::explain::Explanation;
+
 /// The summary of one file.
 #[derive(Serialize)]
 struct FileSummary<'a> {
@@ -31,5 +33,24 @@ pub(crate) fn document(
         loss_share: summary.loss_share(),
         repeated_share: summary.repeated_share(),
         summary,
+    })
+}
+
+/// The explanation of one file.
+#[derive(Serialize)]
+struct FileExplanation<'a> {
+    file: String,
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+}
+
+/// Returns the explanation of a file as a JSON object.
+///
+/// # Errors
+/// When a number in it cannot be written as JSON.
+pub(crate) fn explanation(path: &Path, explanation: &Explanation) -> serde_json::Result<String> {
+    serde_json::to_string(&FileExplanation {
+        file: path.display().to_string(),
+        explanation,
     })
 }

@@ -1,4 +1,21 @@
-//! Traces of QUIC connections (qlog) as text, as JSON and as charts.
+//! Traces of QUIC connections (qlog) as text, as JSON, as charts and as explanations.
+//!
+//! [`explain`] finds what limited a transfer. [`Trace`] draws charts.
+//!
+//! ```
+//! use courser_qlog::Reader;
+//! use courser_trace::explain::{Cause, Explanation, sentences};
+//!
+//! let trace = concat!(
+//!     "\u{1e}{\"qlog_version\":\"0.3\",\"trace\":{\"vantage_point\":{\"type\":\"client\"}}}\n",
+//!     "\u{1e}{\"time\":0,\"name\":\"transport:packet_sent\",\"data\":{\"header\":{\"packet_type\":\"initial\"}}}\n",
+//!     "\u{1e}{\"time\":50,\"name\":\"transport:packet_sent\",\"data\":{\"header\":{\"packet_type\":\"1RTT\"}}}\n",
+//! );
+//! let explanation = Explanation::of(Reader::new(trace.as_bytes())?);
+//! assert_eq!(explanation.first_cause(), Some(Cause::Handshake));
+//! assert!(sentences(&explanation).join("\n").contains("the handshake took 50.0 ms"));
+//! # Ok::<(), courser_qlog::ReadError>(())
+//! ```
 //!
 //! This crate is `courser qlog`: [`QlogCommand`] has its flags and [`run`] runs it.
 
@@ -6,6 +23,7 @@ mod args;
 mod charts;
 mod document;
 mod error;
+pub mod explain;
 mod file;
 mod run;
 mod text;

@@ -1,11 +1,12 @@
 //! Runs `courser qlog`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use courser_qlog::{About, Reader, Summary};
 
-use crate::args::{PlotArguments, QlogCommand, SummaryArguments};
+use crate::args::{ExplainArguments, PlotArguments, QlogCommand, SummaryArguments};
 use crate::charts::Trace;
+use crate::explain::{Explanation, sentences};
 use crate::{Error, document, file, text};
 
 /// The output of a command: results as lines, and remarks beside them.
@@ -23,27 +24,66 @@ pub trait Console {
 /// results of other traces have been written.
 pub fn run(command: &QlogCommand, console: &mut dyn Console) -> Result<(), Error> {
     match command {
+        QlogCommand::Explain(arguments) => explain(arguments, console),
         QlogCommand::Summary(arguments) => summary(arguments, console),
         QlogCommand::Plot(arguments) => plot(arguments, console),
     }
 }
 
+/// Runs `courser qlog explain`. Files that cannot be read are reported after the others.
+fn explain(arguments: &ExplainArguments, console: &mut dyn Console) -> Result<(), Error> {
+    for_each(&arguments.files, |index, path| {
+        let reader = file::open(path)?;
+        let about = reader.about().clone();
+        let explanation = Explanation::of(reader);
+        if arguments.json {
+            console.line(&document::explanation(path, &explanation)?);
+            return Ok(());
+        }
+        if index > 0 {
+            console.line("");
+        }
+        console.line(&format!("{} ({})", path.display(), text::origin(&about)));
+        for line in sentences(&explanation) {
+            console.line(&format!("  {line}"));
+        }
+        if let Some(first) = &explanation.unreadable {
+            let count = explanation.unreadable_lines;
+            let path = path.display();
+            console.note(&format!(
+                "{path}: skipped {count} unreadable lines, the first: {first}"
+            ));
+        }
+        Ok(())
+    })
+}
+
+/// Processes files. Those that fail are reported after the others.
+fn for_each(
+    files: &[PathBuf],
+    mut each: impl FnMut(usize, &Path) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut failed = Vec::new();
+    for (index, path) in files.iter().enumerate() {
+        if let Err(error) = each(index, path) {
+            failed.push(error.to_string());
+        }
+    }
+    match failed.len() {
+        0 => Ok(()),
+        _ => Err(Error::new(failed.join("; "))),
+    }
+}
+
 /// Runs `courser qlog summary`. Files that cannot be read are reported after the others.
 fn summary(arguments: &SummaryArguments, console: &mut dyn Console) -> Result<(), Error> {
-    let mut failed = Vec::new();
-    for (index, path) in arguments.files.iter().enumerate() {
-        let reader = match file::open(path) {
-            Ok(reader) => reader,
-            Err(error) => {
-                failed.push(error.to_string());
-                continue;
-            }
-        };
+    for_each(&arguments.files, |index, path| {
+        let mut reader = file::open(path)?;
+        let summary = Summary::of(&mut reader);
         let about = reader.about().clone();
-        let summary = Summary::of(reader);
         if arguments.json {
             console.line(&document::document(path, &about, &summary)?);
-            continue;
+            return Ok(());
         }
         if index > 0 {
             console.line("");
@@ -53,11 +93,8 @@ fn summary(arguments: &SummaryArguments, console: &mut dyn Console) -> Result<()
             console.line(&format!("  {name:<14} {value}"));
         }
         warn(path, &about, &summary, console);
-    }
-    match failed.len() {
-        0 => Ok(()),
-        _ => Err(Error::new(failed.join("; "))),
-    }
+        Ok(())
+    })
 }
 
 /// Runs `courser qlog plot`.

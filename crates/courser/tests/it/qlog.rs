@@ -86,7 +86,7 @@ async fn both_ends_write_a_trace_that_agrees_with_what_happened() {
     let traces = scratch.traces();
     let read = |side: &str| {
         let file = File::open(&traces[side]).expect("the trace");
-        Summary::of(Reader::new(BufReader::new(file)).expect("a head"))
+        Summary::of(&mut Reader::new(BufReader::new(file)).expect("a head"))
     };
     let (client, server) = (read("client"), read("server"));
     for (side, summary) in [("client", &client), ("server", &server)] {

@@ -109,6 +109,10 @@ fn lost(data: &Value) -> Lost {
         number: packet.number,
         len: Some(packet.len).filter(|&len| len > 0),
         trigger: text(data, "trigger"),
+        is_mtu_probe: data
+            .get("is_mtu_probe_packet")
+            .and_then(Value::as_bool)
+            .unwrap_or(false),
     }
 }
 

@@ -17,7 +17,7 @@ const TRACE: &str = concat!(
 
 #[test]
 fn packets_are_plotted_at_the_bytes_sent_so_far() {
-    let (series, summary) = Series::of(Reader::new(TRACE.as_bytes()).expect("a header"), 0.01);
+    let (series, summary) = Series::of(&mut Reader::new(TRACE.as_bytes()).expect("a header"), 0.01);
     assert_eq!(series.sent.as_slice(), [(0.0, 100.0), (0.005, 300.0)]);
     assert_eq!(series.acked.as_slice(), [(0.02, 300.0)]);
     assert_eq!(series.lost.as_slice(), [(0.02, 100.0)]);

@@ -153,8 +153,8 @@ fn through_queue(refuses: std::ops::Range<usize>, buffers: usize) -> (Dropped, S
     drop(sink);
     assert!(outcome.take_error().is_none(), "a gap is not an error");
     let written = written.lock().clone();
-    let reader = Reader::new(&written[..]).expect("the header is there");
-    (outcome.dropped(), Summary::of(reader), recorded)
+    let mut reader = Reader::new(&written[..]).expect("the header is there");
+    (outcome.dropped(), Summary::of(&mut reader), recorded)
 }
 
 #[test]

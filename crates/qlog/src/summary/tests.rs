@@ -7,7 +7,7 @@ fn summary(events: &[serde_json::Value]) -> Summary {
     for event in events {
         text += &format!("\u{1e}{event}\n");
     }
-    Summary::of(Reader::new(text.as_bytes()).expect("a header"))
+    Summary::of(&mut Reader::new(text.as_bytes()).expect("a header"))
 }
 
 fn sent(time: f64, number: u64, offset: u64) -> serde_json::Value {

@@ -19,7 +19,7 @@ fn reader(name: &str) -> Reader<BufReader<File>> {
 /// Reads a trace, and checks the values that all of them have in common.
 fn read(name: &str) -> (About, Summary) {
     let about = reader(name).about().clone();
-    let summary = Summary::of(reader(name));
+    let summary = Summary::of(&mut reader(name));
     assert_eq!(summary.unreadable_lines, 0, "{:?}", summary.unreadable);
     assert_eq!(about.format, "JSON-SEQ");
     assert_eq!(about.vantage_point.as_deref(), Some("client"));
@@ -132,14 +132,14 @@ fn quiche_0_30_counts_losses_in_its_metrics() {
     assert_eq!(summary.stream_bytes_repeated, 3500);
     assert!(near(summary.handshake.expect("done"), 0.036_055));
     assert_eq!(summary.congestion_state_changes, 7);
-    let (series, _) = Series::of(reader("quiche-0.30-client.sqlog"), 0.1);
+    let (series, _) = Series::of(&mut reader("quiche-0.30-client.sqlog"), 0.1);
     assert_eq!(series.losses.as_slice().len(), 3);
 }
 
 #[test]
 fn series_agree_with_the_summary() {
     for name in ["quic-go-0.48-client.sqlog", "quic-go-0.65-client.sqlog"] {
-        let (series, summary) = Series::of(reader(name), 0.1);
+        let (series, summary) = Series::of(&mut reader(name), 0.1);
         assert_eq!(
             series.lost.as_slice().len() as u64,
             summary.lost.packets,

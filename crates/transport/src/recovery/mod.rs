@@ -344,7 +344,7 @@ impl LossRecovery {
             bytes_in_flight: route.bytes_in_flight,
             packets_in_flight: spaces.map(|space| space.sent.len() as u64).sum(),
             ssthresh: route.congestion.ssthresh(),
-            pacing_rate: route.congestion.pacing_rate(&route.rtt),
+            pacing_rate: route.pacing_rate(),
             pto_count: self.pto.count(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use courser_base::{Ecn, Time};
+use courser_base::{Ecn, Rate, Time};
 use courser_recovery::{
     AckSample, Algorithm, CongestionController, Controller, DeliveryRate, LossSample, LostPacket,
     MtuSearch, Pacer, PersistentCongestion, RttEstimator, Sent, SpuriousLoss,
@@ -91,6 +91,12 @@ impl Route {
     /// The UDP payload of full datagrams in bytes.
     pub(crate) fn mtu(&self) -> u16 {
         self.mtu
+    }
+
+    /// The rate at which packets leave at most, if the controller or the configuration sets one.
+    pub(super) fn pacing_rate(&self) -> Option<Rate> {
+        let rates = [self.congestion.pacing_rate(&self.rtt), self.pacer.cap()];
+        rates.into_iter().flatten().min()
     }
 
     /// The round-trip time.

@@ -1,0 +1,189 @@
+//! Flow control as a trace shows it: limits and how far data has come (RFC 9000 §4).
+
+use std::collections::HashMap;
+
+use courser_qlog::{Frame, Parameters, Span};
+
+/// The credit of one direction: what the receiver allows, and what was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Credit {
+    /// The side that sends in this direction opened the streams with this lowest bit.
+    sender_bit: u64,
+    max_data: Option<u64>,
+    initial_max_data: Option<u64>,
+    /// Initial limits of streams that the sender opens, that the receiver opens, and that have one
+    /// direction.
+    initial: [Option<u64>; 3],
+    streams: HashMap<u64, Stream>,
+    /// Stream bytes sent, each counted once.
+    pub(super) bytes: u64,
+    /// Limits given up to now, newest last: MAX_DATA and all MAX_STREAM_DATA.
+    previous_max_data: [u64; PREVIOUS],
+}
+
+/// A stream in one direction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    /// The end of the data.
+    end: u64,
+    maximum: Option<u64>,
+    /// The limit before the last update.
+    previous: Option<u64>,
+    is_over: bool,
+}
+
+/// A limit that is reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reached {
+    /// The limit of the connection.
+    Connection,
+    /// The limit of every stream with unsent data, as far as the trace shows.
+    Stream,
+}
+
+impl Credit {
+    /// Makes the credit of a direction. `sender_is_server` is the side that sends.
+    pub(super) fn new(sender_is_server: bool) -> Self {
+        Self {
+            sender_bit: u64::from(sender_is_server),
+            max_data: None,
+            initial_max_data: None,
+            initial: [None; 3],
+            streams: HashMap::new(),
+            bytes: 0,
+            previous_max_data: [0; PREVIOUS],
+        }
+    }
+
+    /// Takes over the parameters of the receiver.
+    pub(super) fn on_parameters(&mut self, of_receiver: &Parameters) {
+        self.max_data = self.max_data.max(of_receiver.initial_max_data);
+        self.initial_max_data = of_receiver.initial_max_data;
+        self.initial = [
+            of_receiver.initial_max_stream_data_bidi_remote,
+            of_receiver.initial_max_stream_data_bidi_local,
+            of_receiver.initial_max_stream_data_uni,
+        ];
+    }
+
+    fn initial_of(&self, id: u64) -> Option<u64> {
+        let is_unidirectional = id & 2 != 0;
+        let is_senders = id & 1 == self.sender_bit;
+        match (is_unidirectional, is_senders) {
+            (true, _) => self.initial[2],
+            (false, true) => self.initial[0],
+            (false, false) => self.initial[1],
+        }
+    }
+
+    /// Takes over a frame that the receiver sent. Returns true if it gives credit.
+    pub(super) fn on_receivers_frame(&mut self, frame: &Frame) -> bool {
+        match *frame {
+            Frame::MaxData { maximum } => {
+                if let Some(before) = self.max_data {
+                    self.previous_max_data.rotate_left(1);
+                    self.previous_max_data[PREVIOUS - 1] = before;
+                }
+                self.max_data = self.max_data.max(Some(maximum));
+                true
+            }
+            Frame::MaxStreamData { stream, maximum } => {
+                let initial = self.initial_of(stream);
+                if let Some(state) = self.stream(stream) {
+                    state.previous = state.maximum.or(initial);
+                    state.maximum = state.maximum.max(Some(maximum));
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn stream(&mut self, id: u64) -> Option<&mut Stream> {
+        if self.streams.len() >= MAX_STREAMS && !self.streams.contains_key(&id) {
+            self.streams.retain(|_, stream| !stream.is_over);
+            if self.streams.len() >= MAX_STREAMS {
+                return None;
+            }
+        }
+        Some(self.streams.entry(id).or_default())
+    }
+
+    /// Takes over data that the sender sent. Returns the number of bytes that were new.
+    pub(super) fn on_data(&mut self, span: Span, fin: bool) -> u64 {
+        let id = span.stream;
+        let end = span.offset.saturating_add(span.len);
+        let Some(stream) = self.stream(id) else {
+            return span.len;
+        };
+        let new = end.saturating_sub(stream.end);
+        stream.end = stream.end.max(end);
+        stream.is_over |= fin;
+        self.bytes = self.bytes.saturating_add(new);
+        new
+    }
+
+    /// Returns true if data before this part of a stream has not come.
+    pub(super) fn is_behind_a_gap(&self, span: Span) -> bool {
+        let stream = self.streams.get(&span.stream);
+        span.offset > stream.map_or(0, |stream| stream.end)
+    }
+
+    /// A stream was reset.
+    pub(super) fn on_reset(&mut self, id: u64) {
+        if let Some(stream) = self.stream(id) {
+            stream.is_over = true;
+        }
+    }
+
+    /// Returns true if a stream has begun and has not ended.
+    pub(super) fn has_open_streams(&self) -> bool {
+        self.streams.values().any(|stream| !stream.is_over)
+    }
+
+    /// Returns the limit that the sender has reached.
+    pub(super) fn reached(&self) -> Option<Reached> {
+        if self.max_data.is_some_and(|limit| limit <= self.bytes) && self.bytes > 0 {
+            return Some(Reached::Connection);
+        }
+        self.blocked_stream(false).then_some(Reached::Stream)
+    }
+
+    /// Returns the limit at which the data of the sender has ended, although the receiver may have
+    /// raised it since.
+    pub(super) fn reached_earlier(&self) -> Option<Reached> {
+        let bytes = self.bytes;
+        if bytes > 0 && self.previous_max_data.contains(&bytes) {
+            return Some(Reached::Connection);
+        }
+        self.blocked_stream(true).then_some(Reached::Stream)
+    }
+
+    fn blocked_stream(&self, is_earlier: bool) -> bool {
+        self.streams.iter().any(|(&id, stream)| {
+            let limit = match is_earlier {
+                true => stream.previous,
+                false => stream.maximum.or(self.initial_of(id)),
+            };
+            let is_at = match (is_earlier, limit) {
+                (_, None) => false,
+                (true, Some(limit)) => stream.end == limit,
+                (false, Some(limit)) => stream.end >= limit,
+            };
+            !stream.is_over && stream.end > 0 && is_at
+        })
+    }
+
+    /// Returns the window with which the connection, or a stream, began.
+    pub(super) fn initial_window(&self, is_connection: bool) -> Option<u64> {
+        match is_connection {
+            true => self.initial_max_data,
+            false => self.initial.iter().flatten().max().copied(),
+        }
+    }
+}
+
+/// Limits of the connection that are remembered.
+const PREVIOUS: usize = 4;
+/// The largest number of streams whose limits are remembered. K207.
+const MAX_STREAMS: usize = 1024;

@@ -1,0 +1,142 @@
+//! Explains a trace line by line.
+
+use std::io::BufRead;
+
+use courser_qlog::{About, Event, EventKind, ReadError, Reader};
+
+use super::cause::Cause;
+use super::explanation::Explanation;
+use super::facts::Facts;
+use super::ledger::Mark;
+use super::rank::rank;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::way::Way;
+use super::words::Case;
+
+impl Explanation {
+    /// Reads a trace to its end and explains it.
+    pub fn of<R: BufRead>(mut reader: Reader<R>) -> Self {
+        let mut explainer = Explainer::new(reader.about());
+        for line in reader.by_ref() {
+            explainer.on_line(line.as_ref());
+        }
+        explainer.finish(reader.about())
+    }
+}
+
+/// Explains a trace line by line.
+#[derive(Debug)]
+pub struct Explainer {
+    facts: Facts,
+    /// The two directions, once it is known which end wrote the trace.
+    ways: Option<(Sender, Receiver)>,
+    unreadable_lines: u64,
+    unreadable: Option<String>,
+}
+
+impl Explainer {
+    /// Begins an explanation. `about` is the header of the trace.
+    pub fn new(about: &About) -> Self {
+        let is_server = match about.vantage_point.as_deref() {
+            Some("server") => Some(true),
+            Some("client") => Some(false),
+            _ => None,
+        };
+        Self {
+            facts: Facts::new(is_server),
+            ways: None,
+            unreadable_lines: 0,
+            unreadable: None,
+        }
+    }
+
+    /// Takes over the next line.
+    pub fn on_line(&mut self, line: Result<&Event, &ReadError>) {
+        match line {
+            Ok(event) => self.on_event(event),
+            Err(error) => {
+                self.unreadable_lines += 1;
+                self.unreadable.get_or_insert_with(|| error.to_string());
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        // A trace without a vantage point: the first Initial packet is the client's.
+        if self.facts.is_server.is_none() {
+            self.facts.is_server = match event.kind {
+                EventKind::PacketSent(_) => Some(false),
+                EventKind::PacketReceived(_) => Some(true),
+                _ => None,
+            };
+        }
+        let is_server = self.facts.is_server.unwrap_or(false);
+        let (sender, receiver) = self
+            .ways
+            .get_or_insert_with(|| (Sender::new(is_server), Receiver::new(is_server)));
+        let (from, to) = (
+            self.facts.last,
+            Mark {
+                time: event.time.max(self.facts.last.time),
+                line: event.line,
+            },
+        );
+        sender.on_time(from, to, &self.facts);
+        receiver.on_time(from, to, &self.facts, sender.handshake(&self.facts));
+        let changes = self.facts.on_event(event);
+        self.facts.last.time = to.time;
+        sender.on_event(event, &self.facts, &changes);
+        receiver.on_event(event, &self.facts, changes.moved);
+    }
+
+    /// Returns the explanation, once all lines were read.
+    pub fn finish(self, about: &About) -> Explanation {
+        let is_server = about.vantage_point.as_deref() == Some("server");
+        let (mut sender, mut receiver) = self
+            .ways
+            .unwrap_or_else(|| (Sender::new(is_server), Receiver::new(is_server)));
+        let mut facts = self.facts;
+        sender.finish(&facts);
+        receiver.finish(&facts);
+        facts.counts.missing = receiver.lost;
+        let bytes_sent = sender.credit.bytes + sender.datagram_bytes;
+        let bytes_received = receiver.credit.bytes + receiver.datagram_bytes;
+        let way = match bytes_received > bytes_sent {
+            true => Way::Received,
+            false => Way::Sent,
+        };
+        let (ledger, bytes) = match way {
+            Way::Sent => (&sender.ledger, bytes_sent),
+            Way::Received => (&receiver.ledger, bytes_received),
+        };
+        let duration = ledger.total();
+        let active = duration - ledger.entry(Cause::Idle).total;
+        let rate = match active > 0.0 {
+            true => bytes as f64 * 8.0 / active,
+            false => 0.0,
+        };
+        let case = Case {
+            way,
+            facts: &facts,
+            sender: &sender,
+            receiver: &receiver,
+            rate,
+        };
+        Explanation {
+            vantage_point: about.vantage_point.clone(),
+            way,
+            bytes_sent,
+            bytes_received,
+            duration,
+            active,
+            rate,
+            min_rtt: facts.min_rtt,
+            counts: facts.counts,
+            findings: rank(ledger, &case),
+            notes: case.notes(),
+            unreadable_lines: self.unreadable_lines,
+            unreadable: self.unreadable,
+        }
+    }
+}

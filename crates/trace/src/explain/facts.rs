@@ -1,0 +1,281 @@
+//! Facts that a trace states, as of the event that was read last.
+
+use courser_qlog::{Event, EventKind, Frame, Metrics, Packet};
+use serde::Serialize;
+
+use super::ledger::Mark;
+
+/// Counters of a trace.
+#[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
+pub struct Counts {
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Packets declared lost, without probes of the path MTU.
+    pub lost: u64,
+    /// Packets declared lost that arrived after all.
+    pub spurious: u64,
+    /// Reductions of the congestion window.
+    pub reductions: u64,
+    /// Probe timeouts.
+    pub probe_timeouts: u64,
+    /// Packets that arrived with a CE mark, as the peer counts them.
+    pub ce_marks: u64,
+    /// Retry packets received.
+    pub retries: u64,
+    /// Version Negotiation packets received.
+    pub version_negotiations: u64,
+    /// Packets that were received and dropped.
+    pub dropped: u64,
+    /// Packets of the peer that are missing: gaps in its packet numbers that did not close.
+    pub missing: u64,
+    /// Records missing in the trace.
+    pub records_dropped: u64,
+    /// Moves to another path.
+    pub path_changes: u64,
+    /// Packets that blocked flow control frames of either end were in.
+    pub blocked_frames: u64,
+}
+
+/// Metrics and states as of the last event.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) counts: Counts,
+    pub(super) is_server: Option<bool>,
+    pub(super) first: Option<Mark>,
+    pub(super) last: Mark,
+    pub(super) handshake_done: Option<Mark>,
+    pub(super) closed: Option<Mark>,
+    pub(super) close_trigger: Option<String>,
+    pub(super) controller: Option<String>,
+    pub(super) congestion_state: Option<String>,
+    pub(super) window: Option<u64>,
+    pub(super) in_flight: Option<u64>,
+    pub(super) pacing_rate: Option<u64>,
+    pub(super) min_rtt: Option<f64>,
+    pub(super) smoothed_rtt: Option<f64>,
+    pub(super) latest_rtt: Option<f64>,
+    pto_count: u64,
+    /// True if the trace records timers that expire.
+    has_timers: bool,
+    /// The size of full datagrams.
+    pub(super) mtu: u64,
+    pub(super) mtu_min: Option<u64>,
+    /// Sum and number of the delays of acknowledgements that the peer reported.
+    ack_delays: (f64, u64),
+    pub(super) ecn_failed: Option<Mark>,
+    pub(super) idle_timeout: Option<f64>,
+}
+
+/// The changes that the last event made.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct Changes {
+    /// The congestion window before, if it was reduced.
+    pub(super) reduced_from: Option<u64>,
+    pub(super) has_ptos: bool,
+    /// The datagram size before, if it was reduced.
+    pub(super) mtu_fell_from: Option<u64>,
+    pub(super) moved: bool,
+    pub(super) ce_marks: u64,
+    pub(super) lost: bool,
+}
+
+impl Facts {
+    pub(super) fn new(is_server: Option<bool>) -> Self {
+        Self {
+            is_server,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn on_event(&mut self, event: &Event) -> Changes {
+        let mark = Mark {
+            time: event.time,
+            line: event.line,
+        };
+        let mut changes = Changes::default();
+        let counts = &mut self.counts;
+        match &event.kind {
+            EventKind::PacketSent(packet) => {
+                self.first.get_or_insert(mark);
+                counts.packets_sent += 1;
+                // Probes of the path MTU are larger, and carry no data.
+                if !packet.streams.is_empty() {
+                    self.mtu = self.mtu.max(packet.len.min(MAX_DATAGRAM));
+                }
+                self.on_one_rtt(packet, mark, true);
+            }
+            EventKind::PacketReceived(packet) => {
+                self.first.get_or_insert(mark);
+                counts.packets_received += 1;
+                match packet.packet_type.as_str() {
+                    "retry" => counts.retries += 1,
+                    "version_negotiation" => counts.version_negotiations += 1,
+                    _ => {}
+                }
+                changes.ce_marks = self.on_acks(packet);
+                self.on_one_rtt(packet, mark, false);
+            }
+            EventKind::PacketDropped { .. } => counts.dropped += 1,
+            EventKind::PacketLost(lost) if !lost.is_mtu_probe => {
+                counts.lost += 1;
+                changes.lost = true;
+            }
+            EventKind::SpuriousLoss => counts.spurious += 1,
+            EventKind::Metrics(metrics) => self.on_metrics(metrics, &mut changes),
+            other => self.on_state(other, mark, &mut changes),
+        }
+        self.last = mark;
+        changes
+    }
+
+    /// Takes over a change of state.
+    fn on_state(&mut self, kind: &EventKind, mark: Mark, changes: &mut Changes) {
+        let counts = &mut self.counts;
+        match kind {
+            EventKind::CongestionState { new } => self.congestion_state = Some(new.clone()),
+            EventKind::ConnectionState { new }
+                if matches!(new.as_str(), "handshake_complete" | "handshake_confirmed") =>
+            {
+                self.handshake_done.get_or_insert(mark);
+            }
+            EventKind::Closed(closed) => {
+                self.closed.get_or_insert(mark);
+                if self.close_trigger.is_none() {
+                    self.close_trigger.clone_from(&closed.trigger);
+                }
+            }
+            EventKind::ProbeTimeout => {
+                counts.probe_timeouts += 1;
+                changes.has_ptos = true;
+                self.has_timers = true;
+            }
+            EventKind::Mtu { new } => {
+                if *new < self.mtu {
+                    changes.mtu_fell_from = Some(self.mtu);
+                }
+                self.mtu = *new;
+                self.mtu_min = Some(self.mtu_min.map_or(*new, |least| least.min(*new)));
+            }
+            EventKind::RecordsDropped { records } => {
+                counts.records_dropped = counts.records_dropped.saturating_add(*records);
+            }
+            EventKind::RecoveryParameters { controller } => {
+                self.controller.clone_from(controller);
+            }
+            EventKind::Parameters(parameters) => {
+                let idle = [self.idle_timeout, parameters.max_idle_timeout];
+                let idle = idle.into_iter().flatten().filter(|&time| time > 0.0);
+                self.idle_timeout = idle.reduce(f64::min);
+            }
+            EventKind::EcnState { new } if new == "failed" => {
+                self.ecn_failed.get_or_insert(mark);
+            }
+            EventKind::PathState { new } if new == "migration_started" => {
+                counts.path_changes += 1;
+                changes.moved = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// Without states of the connection, the first 1-RTT packet marks the end of the handshake: a
+    /// client can send one only after the server's Finished, and a server can open one only after
+    /// the client's.
+    fn on_one_rtt(&mut self, packet: &Packet, mark: Mark, is_ours: bool) {
+        let ends = self.is_server != Some(is_ours);
+        if packet.packet_type == "1RTT" && ends {
+            self.handshake_done.get_or_insert(mark);
+        }
+    }
+
+    /// Takes over the ACK frames of a packet. Returns the number of new CE marks.
+    fn on_acks(&mut self, packet: &Packet) -> u64 {
+        let mut marks = 0;
+        for frame in &packet.frames {
+            let Frame::Ack { delay, ecn } = frame else {
+                continue;
+            };
+            if let Some(delay) = delay
+                && packet.packet_type == "1RTT"
+            {
+                self.ack_delays.0 += delay;
+                self.ack_delays.1 += 1;
+            }
+            if let Some([_, _, ce]) = ecn
+                && packet.packet_type == "1RTT"
+            {
+                marks += ce.saturating_sub(self.counts.ce_marks);
+                self.counts.ce_marks = self.counts.ce_marks.max(*ce);
+            }
+        }
+        marks
+    }
+
+    fn on_metrics(&mut self, metrics: &Metrics, changes: &mut Changes) {
+        if let Some(new) = metrics.congestion_window {
+            let old = self.window.replace(new);
+            changes.reduced_from = old.filter(|&old| new as f64 <= old as f64 * REDUCED);
+            self.counts.reductions += u64::from(changes.reduced_from.is_some());
+        }
+        self.in_flight = metrics.bytes_in_flight.or(self.in_flight);
+        self.pacing_rate = metrics.pacing_rate.or(self.pacing_rate);
+        let known = |new: Option<f64>, old| new.filter(|&rtt| rtt > 0.0).or(old);
+        self.min_rtt = known(metrics.min_rtt, self.min_rtt);
+        self.smoothed_rtt = known(metrics.smoothed_rtt, self.smoothed_rtt);
+        self.latest_rtt = known(metrics.latest_rtt, self.latest_rtt);
+        if let Some(count) = metrics.pto_count {
+            // A trace that records expired timers counts them already.
+            if count > self.pto_count && !self.has_timers {
+                changes.has_ptos = true;
+                self.counts.probe_timeouts += count - self.pto_count;
+            }
+            self.pto_count = count;
+        }
+    }
+
+    /// Returns the round-trip time without a queue, as far as it is known.
+    pub(super) fn base_rtt(&self) -> f64 {
+        self.min_rtt.or(self.smoothed_rtt).unwrap_or(DEFAULT_RTT)
+    }
+
+    /// Returns true if a queue stands in the path.
+    pub(super) fn has_queue(&self) -> bool {
+        let (Some(min), Some(latest)) = (self.min_rtt, self.latest_rtt) else {
+            return false;
+        };
+        let smoothed = self.smoothed_rtt.unwrap_or(latest);
+        latest.max(smoothed) >= min * QUEUE_FACTOR + QUEUE_TIME
+    }
+
+    /// Returns the mean delay of acknowledgements that the peer reported.
+    pub(super) fn ack_delay(&self) -> f64 {
+        let (sum, count) = self.ack_delays;
+        if count == 0 { 0.0 } else { sum / count as f64 }
+    }
+
+    pub(super) fn is_bbr(&self) -> bool {
+        let named = |name: &Option<String>, word| {
+            let name = name.as_deref().unwrap_or_default().to_ascii_lowercase();
+            name.contains(word)
+        };
+        named(&self.controller, "bbr") || named(&self.congestion_state, "probe_bw")
+    }
+
+    /// Returns the rate in bits per second at which the window alone lets data leave.
+    pub(super) fn window_rate(&self) -> Option<f64> {
+        let rtt = self.smoothed_rtt?;
+        Some(self.window? as f64 * 8.0 / rtt)
+    }
+}
+
+/// Larger packets are batches that a trace counts as one.
+const MAX_DATAGRAM: u64 = 65_527;
+/// A window that falls to this share or less was reduced; BBR and rounding cause smaller changes.
+const REDUCED: f64 = 0.9;
+/// Round trips that are longer by this factor and time wait in a queue.
+const QUEUE_FACTOR: f64 = 1.25;
+const QUEUE_TIME: f64 = 0.002;
+/// RFC 9002 §6.2.2.
+const DEFAULT_RTT: f64 = 0.333;

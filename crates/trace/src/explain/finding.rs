@@ -1,0 +1,25 @@
+//! Findings: causes with their time.
+
+use serde::Serialize;
+
+use super::cause::Cause;
+use super::ledger::Stretch;
+
+/// A cause that limited a transfer, with its evidence.
+#[derive(Serialize, Clone, PartialEq, Debug)]
+pub struct Finding {
+    /// The cause.
+    pub cause: Cause,
+    /// Seconds for which it limited the transfer.
+    pub seconds: f64,
+    /// Its share of the active time, or of the whole time for [`Cause::Idle`], 0 to 1.
+    pub share: f64,
+    /// A sentence that states the fact.
+    pub text: String,
+    /// The remedy as a sentence; empty if nothing needs to be done.
+    pub advice: String,
+    /// The number of stretches of time.
+    pub stretches: u64,
+    /// The longest stretches, in the order of time.
+    pub evidence: Vec<Stretch>,
+}

@@ -1,0 +1,25 @@
+//! Explains what limited a transfer.
+
+mod cause;
+mod credit;
+mod explainer;
+mod explanation;
+mod facts;
+mod finding;
+mod ledger;
+mod paragraph;
+mod rank;
+mod rates;
+mod receiver;
+mod sender;
+mod way;
+mod words;
+
+pub use self::cause::Cause;
+pub use self::explainer::Explainer;
+pub use self::explanation::Explanation;
+pub use self::facts::Counts;
+pub use self::finding::Finding;
+pub use self::ledger::{Mark, Stretch};
+pub use self::paragraph::sentences;
+pub use self::way::Way;

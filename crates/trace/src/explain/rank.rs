@@ -1,0 +1,40 @@
+//! Findings in the order of importance.
+
+use super::cause::Cause;
+use super::finding::Finding;
+use super::ledger::Ledger;
+use super::words::Case;
+
+/// Returns the causes of a ledger, the longest time first.
+pub(super) fn rank(ledger: &Ledger, case: &Case<'_>) -> Vec<Finding> {
+    let whole = ledger.total();
+    let active = whole - ledger.entry(Cause::Idle).total;
+    let mut findings: Vec<Finding> = Cause::ALL
+        .into_iter()
+        .filter_map(|cause| {
+            let entry = ledger.entry(cause);
+            let of = match cause {
+                Cause::Idle => whole,
+                _ => active,
+            };
+            let share = entry.total / of;
+            if entry.total <= 0.0 || !share.is_finite() || share < LEAST_SHARE {
+                return None;
+            }
+            Some(Finding {
+                cause,
+                seconds: entry.total,
+                share,
+                text: case.text(cause, entry.total),
+                advice: case.advice(cause),
+                stretches: entry.count,
+                evidence: entry.stretches(),
+            })
+        })
+        .collect();
+    findings.sort_by(|left, right| right.seconds.total_cmp(&left.seconds));
+    findings
+}
+
+/// Causes with a smaller share are not worth a line.
+const LEAST_SHARE: f64 = 0.01;

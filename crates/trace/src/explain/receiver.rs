@@ -1,0 +1,331 @@
+//! Time by cause for the data that the end which wrote the trace receives.
+
+use std::collections::BTreeSet;
+
+use courser_qlog::{Event, EventKind, Frame, Packet, Space};
+
+use super::cause::Cause;
+use super::credit::{Credit, Reached};
+use super::facts::Facts;
+use super::ledger::{Ledger, Mark, Snapshot};
+use super::rates::Rates;
+
+/// Attributes the time of a receiver. The windows of the peer are not in the trace, so that its
+/// packets have to show what kept it from sending.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    pub(super) ledger: Ledger,
+    pub(super) credit: Credit,
+    /// The moment of the last data received, from which a pause counts.
+    data: Option<Snapshot>,
+    /// The moment of the last data sent, for which the peer may have waited.
+    asked: Option<Snapshot>,
+    /// True until data follows.
+    is_asking: bool,
+    /// True after STREAMS_BLOCKED, until the peer allows more streams.
+    is_out_of_streams: bool,
+    /// The number of packets that are missing before the last one, whatever they carried.
+    jump: u64,
+    /// The next packet number expected, and the numbers below that did not arrive.
+    next: u64,
+    missing: BTreeSet<u64>,
+    /// The number of packets of the peer that had been missing and arrived late.
+    pub(super) late: u64,
+    /// The number of packets of the peer that did not arrive, or too late.
+    pub(super) lost: u64,
+    received: u64,
+    /// Data packets since the last pause, and their bytes.
+    has_loss: bool,
+    was_blocked: Option<Cause>,
+    pub(super) datagram_bytes: u64,
+    moved: bool,
+    shrinking: u64,
+    rates: Rates,
+}
+
+impl Receiver {
+    pub(super) fn new(is_server: bool) -> Self {
+        Self {
+            ledger: Ledger::default(),
+            credit: Credit::new(!is_server),
+            data: None,
+            asked: None,
+            is_asking: false,
+            is_out_of_streams: false,
+            jump: 0,
+            next: 0,
+            missing: BTreeSet::new(),
+            late: 0,
+            lost: 0,
+            received: 0,
+            has_loss: false,
+            was_blocked: None,
+            datagram_bytes: 0,
+            moved: false,
+            shrinking: 0,
+            rates: Rates::default(),
+        }
+    }
+
+    /// Attributes the time from the event before to this one. `facts` are those before it.
+    /// `handshake` is the cause until the handshake is complete.
+    pub(super) fn on_time(
+        &mut self,
+        from: Mark,
+        to: Mark,
+        facts: &Facts,
+        handshake: Option<Cause>,
+    ) {
+        self.ledger.set_pause(facts.base_rtt());
+        if facts.first.is_none() || facts.closed.is_some() {
+            return;
+        }
+        let cause = handshake.unwrap_or_else(|| self.cause(from));
+        self.ledger.add(cause, from, to);
+    }
+
+    fn cause(&self, now: Mark) -> Cause {
+        match self.credit.reached() {
+            // The credit that the peer needs has not left: the application here reads slowly, or
+            // data before a gap is missing.
+            Some(_) if self.missing.is_empty() => return Cause::SlowReader,
+            _ => {}
+        }
+        if let Some(cause) = self.was_blocked {
+            return cause;
+        }
+        let has_begun = self.data.is_some();
+        if !has_begun || !self.credit.has_open_streams() && self.datagram_bytes == 0 {
+            // Nothing is under way: either this end has not asked, or the peer has not answered.
+            return match self.asked {
+                _ if self.is_out_of_streams => Cause::StreamLimit,
+                Some(asked) if now.time >= asked.at.time => Cause::PeerApplication,
+                _ => Cause::Application,
+            };
+        }
+        if self.has_loss {
+            return Cause::Loss;
+        }
+        Cause::Bottleneck
+    }
+
+    /// Takes over an event. `facts` are those after it.
+    pub(super) fn on_event(&mut self, event: &Event, facts: &Facts, moved: bool) {
+        let mark = facts.last;
+        self.moved |= moved;
+        match &event.kind {
+            EventKind::PacketReceived(packet) => self.on_received(packet, mark, facts),
+            EventKind::PacketSent(packet) => self.on_sent(packet, mark),
+            EventKind::Parameters(parameters) if !parameters.is_peers => {
+                self.credit.on_parameters(parameters);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_sent(&mut self, packet: &Packet, mark: Mark) {
+        for frame in &packet.frames {
+            self.credit.on_receivers_frame(frame);
+            match frame {
+                Frame::Stream { .. } | Frame::Datagram { .. } => {
+                    self.asked = Some(self.ledger.snapshot(mark));
+                    self.is_asking = true;
+                }
+                Frame::StreamsBlocked { .. } => self.is_out_of_streams = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn on_received(&mut self, packet: &Packet, mark: Mark, facts: &Facts) {
+        if packet.space() == Space::Application
+            && let Some(number) = packet.number
+        {
+            let mut spans = packet.streams.iter();
+            let has_gap = spans.any(|&span| self.credit.is_behind_a_gap(span));
+            self.on_number(number, has_gap);
+        }
+        let earlier = self.credit.reached_earlier();
+        let mut new = 0;
+        let mut has_datagrams = false;
+        for frame in &packet.frames {
+            match *frame {
+                Frame::Stream { span, fin } => new += self.credit.on_data(span, fin),
+                Frame::ResetStream { stream } => self.credit.on_reset(stream),
+                Frame::Datagram { len } => {
+                    has_datagrams = true;
+                    self.datagram_bytes += len;
+                }
+                Frame::MaxStreams { .. } => self.is_out_of_streams = false,
+                Frame::DataBlocked { .. } => {
+                    self.was_blocked = Some(Cause::ConnectionFlowControl);
+                }
+                Frame::StreamDataBlocked { .. } => {
+                    self.was_blocked = Some(Cause::StreamFlowControl);
+                }
+                _ => {}
+            }
+        }
+        if new == 0 && !has_datagrams && packet.streams.is_empty() {
+            return;
+        }
+        self.end_pause(mark, facts, earlier);
+        if std::mem::take(&mut self.is_asking)
+            && let Some(asked) = self.asked
+        {
+            // A question and its answer take a round trip, whatever the peer does.
+            let (from, to) = (Cause::PeerApplication, Cause::Application);
+            self.ledger.shift(&asked, from, to, facts.base_rtt());
+        }
+        if new > 0 {
+            self.was_blocked = None;
+        }
+        self.rates.on_data(mark.time, packet.len, facts.base_rtt());
+        self.data = Some(self.ledger.snapshot(mark));
+    }
+
+    /// A packet arrives, with data behind a gap or not. Missing numbers without a gap in the data
+    /// were skipped by the peer, as a defence against acknowledgements of packets that were not
+    /// received (RFC 9000 §21.4).
+    fn on_number(&mut self, number: u64, has_gap: bool) {
+        self.received += 1;
+        self.jump = number.saturating_sub(self.next);
+        if number >= self.next {
+            let from = self.next.max(number.saturating_sub(MOST_MISSING));
+            if has_gap && self.received > 1 {
+                self.missing.extend(from..number);
+            }
+            self.next = number + 1;
+        } else if self.missing.remove(&number) {
+            self.late += 1;
+        }
+        while let Some(&oldest) = self.missing.first() {
+            if oldest + PATIENCE > self.next && self.missing.len() <= MAX_MISSING {
+                break;
+            }
+            self.missing.pop_first();
+            self.lost += 1;
+            self.shrinking = LOSS_LASTS;
+        }
+        self.shrinking = self.shrinking.saturating_sub(1);
+        self.has_loss = self.shrinking > 0;
+    }
+
+    /// Data arrives after a pause, and with its place shows what the peer waited for.
+    fn end_pause(&mut self, until: Mark, facts: &Facts, earlier: Option<Reached>) {
+        let Some(data) = self.data else {
+            return;
+        };
+        let pause = until.time - data.at.time;
+        // Pauses on very short paths are those of processors.
+        let rtt = facts.base_rtt().max(LEAST_RTT);
+        let moved = std::mem::take(&mut self.moved);
+        let is_flowing = |cause| matches!(cause, Cause::Bottleneck | Cause::Loss);
+        let is_any = |cause| {
+            !matches!(
+                cause,
+                Cause::SlowReader | Cause::Application | Cause::Handshake | Cause::Amplification
+            )
+        };
+        if moved && pause > rtt {
+            return self
+                .ledger
+                .reassign(&data, until, Cause::PathChange, is_any);
+        }
+        if let Some(reached) = earlier
+            && pause >= rtt * SHORT_PAUSE
+        {
+            let cause = match reached {
+                Reached::Connection => Cause::ConnectionFlowControl,
+                Reached::Stream => Cause::StreamFlowControl,
+            };
+            return self.ledger.reassign(&data, until, cause, is_flowing);
+        }
+        let waits = self
+            .asked
+            .is_some_and(|asked| asked.at.time >= data.at.time);
+        match pause {
+            pause if pause >= IDLE.max(rtt * 3.0) && !waits => {
+                let is_free = |cause| {
+                    is_flowing(cause)
+                        || matches!(cause, Cause::PeerApplication | Cause::Application)
+                };
+                let cause = match self.jump >= OUTAGE || !self.missing.is_empty() {
+                    true => Cause::Blackout,
+                    false => Cause::Idle,
+                };
+                self.ledger.reassign(&data, until, cause, is_free);
+            }
+            pause if pause >= rtt * LONG_PAUSE => {
+                let cause = match self.jump >= OUTAGE || !self.missing.is_empty() {
+                    true => Cause::ProbeTimeout,
+                    false => Cause::PeerApplication,
+                };
+                self.ledger.reassign(&data, until, cause, is_flowing);
+            }
+            pause if pause >= rtt * SHORT_PAUSE && !self.has_loss => {
+                self.ledger
+                    .reassign(&data, until, Cause::Window, |it| it == Cause::Bottleneck);
+            }
+            _ => {}
+        }
+    }
+
+    /// The trace ends.
+    pub(super) fn finish(&mut self, facts: &Facts) {
+        let until = facts.closed.unwrap_or(facts.last);
+        if let Some(data) = self.data
+            && until.time - data.at.time >= IDLE
+        {
+            self.ledger.reassign(&data, until, Cause::Idle, |cause| {
+                matches!(
+                    cause,
+                    Cause::Bottleneck | Cause::Loss | Cause::PeerApplication | Cause::Application
+                )
+            });
+        }
+        self.lost += self.missing.len() as u64;
+        // The windows of the peer are unknown. A steady rate is that of the path. Otherwise its
+        // window was small: because of losses, or because it was still growing.
+        let cause = match () {
+            () if self.rates.is_steady() => Cause::Bottleneck,
+            () if self.lost * 1000 >= self.received => Cause::Loss,
+            () if self.rates.is_growing() => Cause::SlowStart,
+            () => Cause::Window,
+        };
+        for other in [Cause::Loss, Cause::Bottleneck, Cause::Window] {
+            if other != cause {
+                self.ledger.give(other, cause, 1.0);
+            }
+        }
+    }
+
+    /// Returns the share of the peer's packets that did not arrive, 0 to 1.
+    pub(super) fn loss_share(&self) -> f64 {
+        let all = self.received + self.lost;
+        if all == 0 {
+            return 0.0;
+        }
+        self.lost as f64 / all as f64
+    }
+}
+
+/// A pause of data that shows a window of the sender, in round trips.
+const SHORT_PAUSE: f64 = 0.4;
+/// The shortest round-trip time, in seconds, that pauses are compared with.
+const LEAST_RTT: f64 = 0.005;
+/// A pause of data that is longer than a window of the sender explains, in round trips.
+const LONG_PAUSE: f64 = 1.5;
+/// A pause of so many seconds is idleness.
+const IDLE: f64 = 1.0;
+/// The number of packets before one that arrives, from which on they count as lost. A peer skips
+/// single numbers.
+const OUTAGE: u64 = 2;
+/// Packets that are missing when so many later ones have arrived count as lost.
+const PATIENCE: u64 = 64;
+/// The number of packets for which a loss keeps the peer's window small.
+const LOSS_LASTS: u64 = 500;
+/// The largest number of packets that count as missing at once.
+const MOST_MISSING: u64 = 1000;
+/// The largest number of missing packets that are remembered. K207.
+const MAX_MISSING: usize = 4096;

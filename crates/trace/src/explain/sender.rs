@@ -1,0 +1,480 @@
+//! Time by cause for the data that the end which wrote the trace sends.
+
+use courser_qlog::{Event, EventKind, Frame, Packet};
+
+use super::cause::Cause;
+use super::credit::{Credit, Reached};
+use super::facts::{Changes, Facts};
+use super::ledger::{Ledger, Mark, Snapshot};
+
+/// Attributes the time of a sender.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub(super) ledger: Ledger,
+    pub(super) credit: Credit,
+    /// The limit that the trace names, if it names limits.
+    limit: Option<Cause>,
+    has_limits: bool,
+    regime: Regime,
+    /// Losses since the last reduction of the window: all, and those while a queue stood.
+    losses: (u64, u64),
+    /// The moment of the last packet received, from which a silence counts.
+    heard: Option<Snapshot>,
+    /// Probe timeouts since then.
+    silent_ptos: u64,
+    moved_in_silence: bool,
+    moved_at: Option<f64>,
+    /// The moment of the last full datagram acknowledged, from which a fallen MTU counts.
+    carried: Option<Snapshot>,
+    /// The same moment, once the datagram size was reduced, and the time at which it was.
+    fell: Option<(Snapshot, f64)>,
+    /// The moment of the last data sent, from which idleness counts.
+    sent: Option<Snapshot>,
+    /// The bytes sent at that moment.
+    burst: u64,
+    /// True after STREAMS_BLOCKED, until the peer allows more streams.
+    is_out_of_streams: bool,
+    sent_bytes: u64,
+    has_lost: bool,
+    /// The congestion windows at which losses without a queue reduced it, but the first.
+    reduced_at: Spread,
+    received_bytes: u64,
+    /// Full datagrams in flight: the first numbers that are not yet acknowledged.
+    full: std::collections::VecDeque<u64>,
+    pub(super) datagram_bytes: u64,
+    pub(super) largest_window: u64,
+}
+
+/// The mean and spread of values.
+#[derive(Debug, Default)]
+struct Spread {
+    count: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Spread {
+    /// Adds a value (Welford's method).
+    fn add(&mut self, value: f64) {
+        self.count += 1.0;
+        let before = value - self.mean;
+        self.mean += before / self.count;
+        self.squares += before * (value - self.mean);
+    }
+
+    /// Returns true if the values are about the same. Random losses come at any window, but those
+    /// of a policer come when the window asks for more than it lets through.
+    fn is_narrow(&self) -> bool {
+        let deviation = (self.squares / self.count.max(1.0)).sqrt();
+        self.count >= LEAST_REDUCTIONS && deviation <= self.mean * NARROW
+    }
+}
+
+/// The reason for the present size of the congestion window.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Regime {
+    /// It was never reduced.
+    SlowStart,
+    /// It left slow start without a loss, because the round-trip time rose.
+    Full,
+    /// Losses while a queue stood.
+    Congestion,
+    /// Losses without a queue.
+    Loss,
+    /// Marks.
+    Ecn,
+    /// An outage; ends at this window.
+    Persistent(u64),
+    /// A new path; ends at this window.
+    Moved(u64),
+}
+
+impl Sender {
+    pub(super) fn new(is_server: bool) -> Self {
+        Self {
+            ledger: Ledger::default(),
+            credit: Credit::new(is_server),
+            limit: None,
+            has_limits: false,
+            regime: Regime::SlowStart,
+            losses: (0, 0),
+            heard: None,
+            silent_ptos: 0,
+            moved_in_silence: false,
+            moved_at: None,
+            carried: None,
+            fell: None,
+            sent: None,
+            burst: 0,
+            is_out_of_streams: false,
+            sent_bytes: 0,
+            has_lost: false,
+            reduced_at: Spread::default(),
+            received_bytes: 0,
+            full: std::collections::VecDeque::new(),
+            datagram_bytes: 0,
+            largest_window: 0,
+        }
+    }
+
+    /// Attributes the time from the event before to this one. `facts` are those before it.
+    pub(super) fn on_time(&mut self, from: Mark, to: Mark, facts: &Facts) {
+        self.ledger.set_pause(facts.base_rtt());
+        if facts.first.is_none() || facts.closed.is_some() {
+            return;
+        }
+        self.ledger.add(self.cause(facts), from, to);
+    }
+
+    /// Returns the cause that holds until the handshake is complete.
+    pub(super) fn handshake(&self, facts: &Facts) -> Option<Cause> {
+        match facts.handshake_done {
+            Some(_) => None,
+            None if self.is_amplified(facts) => Some(Cause::Amplification),
+            None => Some(Cause::Handshake),
+        }
+    }
+
+    fn cause(&self, facts: &Facts) -> Cause {
+        if let Some(cause) = self.handshake(facts) {
+            return cause;
+        }
+        let limit = match self.has_limits {
+            true => self.limit.unwrap_or(Cause::Application),
+            false => self.inferred(facts),
+        };
+        match limit {
+            Cause::Window => self.window(facts),
+            Cause::Pacing => self.pacing(facts),
+            Cause::StreamFlowControl | Cause::ConnectionFlowControl
+                if facts.in_flight == Some(0) =>
+            {
+                // The receiver has everything, and still gives no credit.
+                Cause::SlowReader
+            }
+            Cause::Application if self.is_out_of_streams => Cause::StreamLimit,
+            // The address of the peer on another path is not validated yet.
+            Cause::Amplification if facts.counts.path_changes > 0 => Cause::PathChange,
+            other => other,
+        }
+    }
+
+    /// Returns true if a server may not send another datagram before the client does.
+    fn is_amplified(&self, facts: &Facts) -> bool {
+        let limit = self.received_bytes * 3;
+        facts.is_server == Some(true) && limit > 0 && self.sent_bytes + LEAST_DATAGRAM > limit
+    }
+
+    /// Finds the limit of a trace that does not name it.
+    fn inferred(&self, facts: &Facts) -> Cause {
+        match self.credit.reached() {
+            Some(Reached::Connection) => return Cause::ConnectionFlowControl,
+            Some(Reached::Stream) => return Cause::StreamFlowControl,
+            None => {}
+        }
+        if let (Some(window), Some(in_flight)) = (facts.window, facts.in_flight)
+            && in_flight + facts.mtu > window
+        {
+            return Cause::Window;
+        }
+        Cause::Application
+    }
+
+    /// Finds the reason for a full congestion window.
+    fn window(&self, facts: &Facts) -> Cause {
+        match self.regime {
+            Regime::Persistent(_) => Cause::PersistentCongestion,
+            Regime::Moved(_) => Cause::PathChange,
+            Regime::Ecn => Cause::Ecn,
+            _ if facts.has_queue() => Cause::Bottleneck,
+            Regime::SlowStart => Cause::SlowStart,
+            Regime::Full | Regime::Congestion => Cause::Bottleneck,
+            Regime::Loss => Cause::Loss,
+        }
+    }
+
+    /// Finds the reason for a pacer that holds packets back. A pacer whose rate follows from the
+    /// window only spreads what the window allows.
+    fn pacing(&self, facts: &Facts) -> Cause {
+        let follows_window = match (facts.pacing_rate, facts.window_rate()) {
+            (Some(rate), Some(window)) => rate as f64 >= window * 0.9,
+            _ => false,
+        };
+        let is_starting = facts.congestion_state.as_deref() == Some("startup");
+        match () {
+            () if follows_window => self.window(facts),
+            () if facts.is_bbr() && is_starting => Cause::SlowStart,
+            () if facts.is_bbr() => match self.window(facts) {
+                Cause::SlowStart | Cause::Loss => Cause::Bottleneck,
+                other => other,
+            },
+            () => Cause::Pacing,
+        }
+    }
+
+    /// Takes over an event. `facts` are those after it, and `changes` what it changed.
+    pub(super) fn on_event(&mut self, event: &Event, facts: &Facts, changes: &Changes) {
+        let mark = facts.last;
+        match &event.kind {
+            EventKind::PacketSent(packet) => self.on_sent(packet, mark, facts),
+            EventKind::PacketReceived(packet) => self.on_received(packet, mark, facts),
+            EventKind::PacketDropped { len, .. } => {
+                self.received_bytes += len.unwrap_or(0);
+            }
+            EventKind::Limited { reason } => {
+                self.has_limits = true;
+                self.limit = reason.as_deref().and_then(limit);
+            }
+            EventKind::Parameters(parameters) if parameters.is_peers => {
+                self.credit.on_parameters(parameters);
+            }
+            EventKind::PacketLost(lost) if !lost.is_mtu_probe => {
+                let is_congestive = u64::from(facts.has_queue());
+                self.losses.0 += 1;
+                self.losses.1 += is_congestive;
+            }
+            _ => {}
+        }
+        self.largest_window = self.largest_window.max(facts.window.unwrap_or(0));
+        if changes.has_ptos {
+            self.silent_ptos += 1;
+        }
+        if changes.moved {
+            self.moved_in_silence = true;
+            self.moved_at = Some(mark.time);
+            self.regime = Regime::Moved(u64::MAX);
+        }
+        if let Some(old) = changes.reduced_from {
+            self.on_reduced(old, facts, changes);
+        }
+        self.on_growth(facts);
+        if changes.mtu_fell_from.is_some() {
+            self.full.clear();
+            self.fell = self.carried.take().map(|carried| (carried, mark.time));
+        }
+    }
+
+    fn on_reduced(&mut self, old: u64, facts: &Facts, changes: &Changes) {
+        let new = facts.window.unwrap_or(0);
+        let (lost, congestive) = std::mem::take(&mut self.losses);
+        let is_reset = new <= 2 * facts.mtu.max(1200) + 1 && old >= 5 * new / 2;
+        self.regime = match self.regime {
+            // Losses soon after a move are those of packets to the old address.
+            Regime::Moved(until) if lost == 0 || self.has_just_moved(facts) => {
+                Regime::Moved(until.min(old / 2))
+            }
+            _ if is_reset && self.silent_ptos > 0 => Regime::Persistent(old / 2),
+            Regime::Persistent(until) if lost == 0 => Regime::Persistent(until),
+            _ if lost == 0 && changes.ce_marks + facts.counts.ce_marks > 0 => Regime::Ecn,
+            // BBR and others also reduce the window without a loss.
+            other if lost == 0 => other,
+            _ if congestive * 2 >= lost => Regime::Congestion,
+            _ => Regime::Loss,
+        };
+        if self.regime == Regime::Loss {
+            // The first reduction ends slow start, whose window is too large in any case.
+            match self.has_lost {
+                true => self.reduced_at.add(old as f64),
+                false => self.has_lost = true,
+            }
+        }
+    }
+
+    fn has_just_moved(&self, facts: &Facts) -> bool {
+        let round_trips = facts.base_rtt() * 5.0;
+        self.moved_at
+            .is_some_and(|at| facts.last.time - at <= round_trips)
+    }
+
+    fn on_growth(&mut self, facts: &Facts) {
+        let window = facts.window.unwrap_or(0);
+        match self.regime {
+            Regime::Persistent(until) | Regime::Moved(until) if window >= until => {
+                self.regime = Regime::Full;
+            }
+            // The new path has kept the window.
+            Regime::Moved(u64::MAX) if !self.has_just_moved(facts) => {
+                self.regime = Regime::Full;
+            }
+            Regime::SlowStart
+                if matches!(
+                    facts.congestion_state.as_deref(),
+                    Some("congestion_avoidance")
+                ) =>
+            {
+                self.regime = Regime::Full;
+            }
+            _ => {}
+        }
+    }
+
+    fn on_sent(&mut self, packet: &Packet, mark: Mark, facts: &Facts) {
+        self.sent_bytes += packet.len;
+        let mut has_data = false;
+        for frame in &packet.frames {
+            match *frame {
+                Frame::Stream { span, fin } => {
+                    has_data |= span.len > 0 || fin;
+                    self.credit.on_data(span, fin);
+                }
+                Frame::ResetStream { stream } => self.credit.on_reset(stream),
+                Frame::Datagram { len } => {
+                    has_data = true;
+                    self.datagram_bytes += len;
+                }
+                Frame::StreamsBlocked { .. } => self.is_out_of_streams = true,
+                _ => {}
+            }
+        }
+        if packet.len >= facts.mtu && facts.mtu > 1200 {
+            if self.full.len() >= MAX_FULL {
+                self.full.pop_front();
+            }
+            self.full.extend(packet.number);
+        }
+        if has_data {
+            self.end_idleness(mark);
+            if !self.has_limits {
+                self.on_gap(mark, facts);
+            }
+            if self.sent.is_none_or(|sent| sent.at.time < mark.time) {
+                self.burst = 0;
+            }
+            self.burst += packet.len;
+            self.sent = Some(self.ledger.snapshot(mark));
+        }
+    }
+
+    /// Data follows after a gap: that gap was idle if it was long.
+    fn end_idleness(&mut self, until: Mark) {
+        let Some(sent) = self.sent else {
+            return;
+        };
+        if until.time - sent.at.time >= IDLE {
+            let is_free = |cause| matches!(cause, Cause::Application | Cause::PeerApplication);
+            self.ledger.reassign(&sent, until, Cause::Idle, is_free);
+        }
+    }
+
+    /// In a trace without limits, a gap that no packet of the peer ended was made by the pacer, if
+    /// it is about as long as the pacing rate asks for.
+    fn on_gap(&mut self, mark: Mark, facts: &Facts) {
+        let (Some(sent), Some(rate)) = (self.sent, facts.pacing_rate) else {
+            return;
+        };
+        let paced = self.burst as f64 * 8.0 / (rate.max(1)) as f64;
+        let gap = mark.time - sent.at.time;
+        let is_ended_by_peer = self.heard.is_some_and(|heard| heard.at.time > sent.at.time);
+        if gap > 0.0 && gap <= paced * 2.0 + TIMER && !is_ended_by_peer {
+            let cause = self.pacing(facts);
+            self.ledger
+                .reassign(&sent, mark, cause, |cause| cause == Cause::Application);
+        }
+    }
+
+    fn on_received(&mut self, packet: &Packet, mark: Mark, facts: &Facts) {
+        self.received_bytes += packet.len;
+        // Smaller datagrams arrive at once if only larger ones did not. After an outage they do not.
+        if let Some((carried, at)) = self.fell.take()
+            && mark.time - at <= facts.base_rtt() * 2.0 + TIMER * 25.0
+        {
+            self.ledger
+                .reassign(&carried, mark, Cause::PathMtu, |cause| cause != Cause::Idle);
+        }
+        self.end_silence(mark, facts);
+        self.heard = Some(self.ledger.snapshot(mark));
+        for frame in &packet.frames {
+            self.credit.on_receivers_frame(frame);
+            if matches!(frame, Frame::MaxStreams { .. }) {
+                self.is_out_of_streams = false;
+            }
+        }
+        let is_carried = packet.acked.iter().any(|range| {
+            let before = self.full.len();
+            self.full.retain(|number| !range.contains(number));
+            self.full.len() < before
+        });
+        if is_carried || self.carried.is_none() || self.full.is_empty() {
+            self.carried = Some(self.ledger.snapshot(mark));
+        }
+    }
+
+    /// A silence ends. If probe timeouts expired in it, they were the cause of the delay.
+    fn end_silence(&mut self, until: Mark, facts: &Facts) {
+        let ptos = std::mem::take(&mut self.silent_ptos);
+        let moved = std::mem::take(&mut self.moved_in_silence);
+        let Some(heard) = self.heard.take() else {
+            return;
+        };
+        let length = until.time - heard.at.time;
+        if ptos == 0 || facts.handshake_done.is_none() || length < facts.base_rtt() {
+            return;
+        }
+        let cause = match ptos {
+            _ if moved => Cause::PathChange,
+            1 => Cause::ProbeTimeout,
+            _ => Cause::Blackout,
+        };
+        let is_working = |cause| !matches!(cause, Cause::Idle | Cause::PathMtu);
+        self.ledger.reassign(&heard, until, cause, is_working);
+    }
+
+    /// The trace ends.
+    pub(super) fn finish(&mut self, facts: &Facts) {
+        let until = facts.closed.unwrap_or(facts.last);
+        self.end_idleness(until);
+        if self.silent_ptos > 1 {
+            self.end_silence(until, facts);
+        }
+        let counts = &facts.counts;
+        if counts.lost > 0 && counts.spurious as f64 >= counts.lost as f64 * SPURIOUS {
+            self.ledger.give(Cause::Loss, Cause::Reordering, 1.0);
+            self.ledger.give(Cause::Bottleneck, Cause::Reordering, 1.0);
+        }
+        let (delay, rtt) = (facts.ack_delay(), facts.base_rtt());
+        if delay >= rtt * LATE_ACK && delay >= LEAST_LATE_ACK {
+            let share = delay / (delay + rtt);
+            for cause in [Cause::SlowStart, Cause::Bottleneck, Cause::Window] {
+                self.ledger.give(cause, Cause::AckDelay, share);
+            }
+        }
+        let per_reduction = counts.lost as f64 / counts.reductions.max(1) as f64;
+        if per_reduction >= POLICED || self.reduced_at.is_narrow() {
+            self.ledger.give(Cause::Loss, Cause::Policer, 1.0);
+        }
+    }
+}
+
+/// Reads the name of a limit (quic-events §7.7).
+fn limit(name: &str) -> Option<Cause> {
+    Some(match name {
+        "application" | "scheduling" => Cause::Application,
+        "congestion_control" => Cause::Window,
+        "pacing" => Cause::Pacing,
+        "connection_flow_control" => Cause::ConnectionFlowControl,
+        "stream_flow_control" => Cause::StreamFlowControl,
+        "stream_id" => Cause::StreamLimit,
+        "amplification_protection" => Cause::Amplification,
+        _ => return None,
+    })
+}
+
+/// The precision of timers in seconds.
+const TIMER: f64 = 0.001;
+/// The size of datagrams with Initial packets (RFC 9000 §14.1).
+const LEAST_DATAGRAM: u64 = 1200;
+/// A sender without data for this many seconds is idle.
+const IDLE: f64 = 1.0;
+/// The share of losses above which all of them count as reordering.
+const SPURIOUS: f64 = 0.3;
+/// Acknowledgements are late if they are delayed by this part of a round trip, and this time.
+const LATE_ACK: f64 = 0.5;
+const LEAST_LATE_ACK: f64 = 0.005;
+/// Losses for each reduction of the window, from which on they come in bulk.
+const POLICED: f64 = 12.0;
+/// Fewer reductions of the window do not show a policer.
+const LEAST_REDUCTIONS: f64 = 5.0;
+/// The spread of windows at a policer, as a share of their mean.
+const NARROW: f64 = 0.25;
+/// The largest number of full datagrams that are remembered. K207.
+const MAX_FULL: usize = 4096;

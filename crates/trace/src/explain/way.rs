@@ -1,0 +1,13 @@
+//! Directions of data.
+
+use serde::Serialize;
+
+/// The direction of the data that an explanation is about.
+#[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// The end that wrote the trace sent it.
+    Sent,
+    /// The end that wrote the trace received it.
+    Received,
+}

@@ -1,0 +1,5 @@
+//! Tests of the crate.
+
+mod known_causes;
+mod lab;
+mod small_traces;

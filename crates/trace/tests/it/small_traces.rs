@@ -1,0 +1,151 @@
+//! Explanations of small traces that are written by hand, as other stacks write them.
+
+use courser_qlog::Reader;
+use courser_trace::explain::{Cause, Explanation, sentences};
+use serde_json::{Value, json};
+
+/// Makes a sequence of events as qlog 0.3 has them.
+fn trace(side: &str, events: &[(f64, &str, Value)]) -> String {
+    let head = json!({"qlog_version": "0.3", "trace": {"vantage_point": {"type": side}}});
+    let mut text = format!("\u{1e}{head}\n");
+    for (time, name, data) in events {
+        let event = json!({"time": time, "name": name, "data": data});
+        text += &format!("\u{1e}{event}\n");
+    }
+    text
+}
+
+fn explain(text: &str) -> Explanation {
+    Explanation::of(Reader::new(text.as_bytes()).expect("a trace"))
+}
+
+fn packet(number: u64, frames: &Value) -> Value {
+    json!({
+        "header": {"packet_type": "1RTT", "packet_number": number},
+        "raw": {"length": 1250},
+        "frames": frames,
+    })
+}
+
+fn stream(offset: u64, len: u64) -> Value {
+    json!([{"frame_type": "stream", "stream_id": 0, "offset": offset, "length": len}])
+}
+
+fn ack(last: u64, delay: f64) -> Value {
+    json!([{"frame_type": "ack", "ack_delay": delay, "acked_ranges": [[0, last]]}])
+}
+
+#[test]
+fn late_acknowledgements_are_told_from_a_long_path() {
+    let mut events = Vec::new();
+    for round in 0..20 {
+        let start = f64::from(round) * 100.0;
+        let number = u64::from(round as u32);
+        events.push((
+            start,
+            "transport:packet_sent",
+            packet(number, &stream(number * 1200, 1200)),
+        ));
+        let full = json!({"congestion_window": 2400, "bytes_in_flight": 2400, "min_rtt": 20, "latest_rtt": 100});
+        events.push((start, "recovery:metrics_updated", full));
+        events.push((
+            start + 99.0,
+            "transport:packet_received",
+            packet(number, &ack(number, 79.0)),
+        ));
+        let empty = json!({"bytes_in_flight": 0, "latest_rtt": 20.5, "smoothed_rtt": 20.5});
+        events.push((start + 99.0, "recovery:metrics_updated", empty));
+    }
+    let explanation = explain(&trace("client", &events));
+    assert_eq!(
+        explanation.first_cause(),
+        Some(Cause::AckDelay),
+        "{explanation:#?}"
+    );
+    let text = sentences(&explanation).join("\n");
+    assert!(
+        text.contains("delayed its acknowledgements by 79.0 ms"),
+        "{text}"
+    );
+}
+
+#[test]
+fn flow_control_is_found_in_a_trace_without_limits() {
+    let limits = json!({
+        "owner": "remote",
+        "initial_max_data": 2400,
+        "initial_max_stream_data_bidi_remote": 100_000,
+    });
+    let mut events = vec![(0.0, "transport:parameters_set", limits)];
+    let metrics = json!({"congestion_window": 100_000, "bytes_in_flight": 1200, "min_rtt": 50});
+    for round in 0..10 {
+        let start = f64::from(round) * 50.0;
+        let (number, offset) = (u64::from(round as u32), u64::from(round as u32) * 2400);
+        events.push((
+            start,
+            "transport:packet_sent",
+            packet(number * 2, &stream(offset, 1200)),
+        ));
+        events.push((
+            start,
+            "transport:packet_sent",
+            packet(number * 2 + 1, &stream(offset + 1200, 1200)),
+        ));
+        events.push((start, "recovery:metrics_updated", metrics.clone()));
+        let more = json!([
+            {"frame_type": "ack", "acked_ranges": [[0, number * 2 + 1]]},
+            {"frame_type": "max_data", "maximum": offset + 4800},
+        ]);
+        events.push((
+            start + 50.0,
+            "transport:packet_received",
+            packet(number, &more),
+        ));
+    }
+    let explanation = explain(&trace("client", &events));
+    assert_eq!(
+        explanation.first_cause(),
+        Some(Cause::ConnectionFlowControl),
+        "{explanation:#?}"
+    );
+    let finding = &explanation.findings[0];
+    assert!(finding.share > 0.9, "{finding:#?}");
+    assert!(
+        finding.text.contains("began with 2.40 kB"),
+        "{}",
+        finding.text
+    );
+    assert!(
+        finding.advice.contains("receive_window"),
+        "{}",
+        finding.advice
+    );
+}
+
+#[test]
+fn empty_and_cut_traces_are_explained_as_far_as_they_go() {
+    let nothing = explain(&trace("client", &[]));
+    assert_eq!(nothing.first_cause(), None);
+    assert!(
+        sentences(&nothing)
+            .join("\n")
+            .contains("nothing to explain")
+    );
+    let whole = trace(
+        "client",
+        &[
+            (
+                0.0,
+                "transport:packet_sent",
+                json!({"header": {"packet_type": "initial"}}),
+            ),
+            (30.0, "transport:packet_sent", packet(0, &stream(0, 100))),
+        ],
+    );
+    let cut = explain(&whole[..whole.len() - 10]);
+    assert_eq!(cut.unreadable_lines, 1);
+    assert!(
+        cut.unreadable
+            .is_some_and(|error| error.starts_with("line 3: not JSON"))
+    );
+}
