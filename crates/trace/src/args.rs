@@ -13,6 +13,10 @@ pub enum QlogCommand {
     Explain(ExplainArguments),
     /// Summarize connections: packets, losses, round-trip times, errors
     Summary(SummaryArguments),
+    /// Count events, packets, frames, sizes, ECN marks, losses and round-trip times
+    Stats(StatsArguments),
+    /// Explain and draw a connection on an HTML page that opens alone
+    Html(HtmlArguments),
     /// Plot a connection as an SVG image or an HTML page
     Plot(PlotArguments),
 }
@@ -30,7 +34,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub struct ExplainArguments {
-    /// Traces of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON)
+    /// Traces of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON), compressed or not
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
@@ -54,7 +58,7 @@ window, its losses and its round-trip times.";
 #[derive(Args, Debug)]
 #[command(after_help = SUMMARY_EXAMPLES)]
 pub struct SummaryArguments {
-    /// Traces of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON)
+    /// Traces of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON), compressed or not
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
@@ -70,11 +74,49 @@ Examples:
   courser qlog summary --json trace.qlog
       Print it as JSON";
 
+/// The flags of `courser qlog stats`.
+#[derive(Args, Debug)]
+#[command(after_help = STATS_EXAMPLES)]
+pub struct StatsArguments {
+    /// Traces of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON), compressed or not
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Print JSON, one object per file and line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const STATS_EXAMPLES: &str = "\
+Examples:
+  courser qlog stats trace.sqlog.gz
+      Print counts and percentiles
+  courser qlog stats --json trace.sqlog
+      Print them as JSON";
+
+/// The flags of `courser qlog html`.
+#[derive(Args, Debug)]
+#[command(after_help = HTML_EXAMPLES)]
+pub struct HtmlArguments {
+    /// Trace of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON), compressed or not
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Output file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+const HTML_EXAMPLES: &str = "\
+Examples:
+  courser qlog html trace.sqlog -o trace.html
+      Write the explanation, the charts and the figures of a connection";
+
 /// The flags of `courser qlog plot`.
 #[derive(Args, Debug)]
 #[command(after_help = PLOT_EXAMPLES)]
 pub struct PlotArguments {
-    /// Trace of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON)
+    /// Trace of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON), compressed or not
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 

@@ -7,6 +7,7 @@ use courser_plot::{Axis, Chart, Colour, Grid, Marker, Marks, Series as Line, Uni
 use courser_qlog::{About, Point, Reader, Samples, Series, Summary};
 use courser_units::seconds;
 
+use crate::explain::{Explanation, sentences};
 use crate::text;
 
 /// A chart of a trace.
@@ -80,6 +81,48 @@ impl Trace {
 
     /// Draws one chart, or all of them, and the summary below, as an HTML page.
     pub fn page(&self, which: Option<TraceChart>) -> String {
+        let page = Page::new(self.title()).line(text::origin(&self.about));
+        self.with_charts(page, which).to_html()
+    }
+
+    /// Draws all charts below an explanation as an HTML page, which needs no other file.
+    pub fn report(&self, explanation: &Explanation) -> String {
+        let lines = sentences(explanation);
+        let headings = [
+            "share",
+            "time",
+            "cause",
+            "fact",
+            "remedy",
+            "lines of the trace",
+        ];
+        let table = Table::new("Causes, each moment counted once", headings);
+        let all = explanation.findings.iter().chain(&explanation.notes);
+        let table = all.fold(table, |table, finding| {
+            let (share, time) = match finding.seconds {
+                0.0 => (String::new(), String::new()),
+                time => (text::percent(finding.share), seconds(time)),
+            };
+            let lines = finding.evidence.iter().map(|it| {
+                let (from, to) = (it.from.line, it.to.line);
+                format!("{from} to {to}")
+            });
+            table.row([
+                Cell::number(share),
+                Cell::number(time),
+                Cell::text(finding.cause.name()),
+                Cell::text(&finding.text),
+                Cell::text(&finding.advice),
+                Cell::text(lines.collect::<Vec<_>>().join(", ")),
+            ])
+        });
+        let section = Section::new("What limited the transfer").table(table);
+        let page = Page::new(self.title()).line(text::origin(&self.about));
+        let page = page.line(lines.first().cloned().unwrap_or_default());
+        self.with_charts(page.section(section), None).to_html()
+    }
+
+    fn with_charts(&self, page: Page, which: Option<TraceChart>) -> Page {
         let rows = text::rows(&self.summary);
         let table = rows.into_iter().fold(
             Table::new("Connection", ["measure", "value"]),
@@ -87,11 +130,8 @@ impl Trace {
         );
         let section = Section::new("Charts");
         let section = self.charts(which).into_iter().fold(section, Section::chart);
-        Page::new(self.title())
-            .line(text::origin(&self.about))
-            .section(section)
+        page.section(section)
             .section(Section::new("Summary").table(table))
-            .to_html()
     }
 
     fn title(&self) -> String {

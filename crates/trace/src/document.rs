@@ -6,6 +6,7 @@ use courser_qlog::{About, Summary};
 use serde::Serialize;
 
 use crate::explain::Explanation;
+use crate::stats::Stats;
 
 /// The summary of one file.
 #[derive(Serialize)]
@@ -52,5 +53,24 @@ pub(crate) fn explanation(path: &Path, explanation: &Explanation) -> serde_json:
     serde_json::to_string(&FileExplanation {
         file: path.display().to_string(),
         explanation,
+    })
+}
+
+/// The counts of one file.
+#[derive(Serialize)]
+struct FileStats<'a> {
+    file: String,
+    #[serde(flatten)]
+    stats: &'a Stats,
+}
+
+/// Returns the counts of a file as a JSON object.
+///
+/// # Errors
+/// When a number in them cannot be written as JSON.
+pub(crate) fn stats(path: &Path, stats: &Stats) -> serde_json::Result<String> {
+    serde_json::to_string(&FileStats {
+        file: path.display().to_string(),
+        stats,
     })
 }

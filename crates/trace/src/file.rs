@@ -1,20 +1,57 @@
-//! Opens traces and writes pages.
+//! Opens traces, compressed or not, and writes files.
 
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use courser_qlog::Reader;
+use flate2::bufread::MultiGzDecoder;
 
 use crate::Error;
 
+/// A trace in a file.
+pub(crate) type TraceFile = Reader<Box<dyn BufRead>>;
+
 /// Opens a trace and reads its header.
-pub(crate) fn open(path: &Path) -> Result<Reader<BufReader<File>>, Error> {
+pub(crate) fn open(path: &Path) -> Result<TraceFile, Error> {
     let name = path.display();
-    let file =
-        File::open(path).map_err(|error| Error::new(format!("cannot read {name}: {error}")))?;
-    Reader::new(BufReader::with_capacity(READ_BUFFER, file))
-        .map_err(|error| Error::new(format!("{name}: {error}")))
+    let failed = |error| Error::new(format!("cannot read {name}: {error}"));
+    if path.is_dir() {
+        return Err(Error::new(format!("{name} is a directory: name its files")));
+    }
+    let file = File::open(path).map_err(failed)?;
+    let content = decompressed(BufReader::with_capacity(READ_BUFFER, file)).map_err(failed)?;
+    Reader::new(content).map_err(|error| Error::new(format!("{name}: {error}")))
+}
+
+/// Returns the content of a file that may be compressed with gzip or zstd. Its first bytes show it.
+pub(crate) fn decompressed<R: BufRead + 'static>(mut file: R) -> std::io::Result<Box<dyn BufRead>> {
+    let start = file.fill_buf()?;
+    if start.starts_with(&GZIP) {
+        return Ok(Box::new(buffered(MultiGzDecoder::new(file))));
+    }
+    if start.starts_with(&ZSTD) {
+        return zstd(file);
+    }
+    Ok(Box::new(file))
+}
+
+fn buffered<R: Read>(content: R) -> BufReader<R> {
+    BufReader::with_capacity(READ_BUFFER, content)
+}
+
+#[cfg(feature = "zstd")]
+fn zstd<R: BufRead + 'static>(file: R) -> std::io::Result<Box<dyn BufRead>> {
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(file)?;
+    decoder.window_log_max(WINDOW_LOG_MAX)?;
+    Ok(Box::new(buffered(decoder)))
+}
+
+#[cfg(not(feature = "zstd"))]
+fn zstd<R: BufRead + 'static>(_file: R) -> std::io::Result<Box<dyn BufRead>> {
+    Err(std::io::Error::other(
+        "it is compressed with zstd, which this build does not read: run unzstd on it first",
+    ))
 }
 
 /// Writes a file that did not exist or replaces one.
@@ -24,3 +61,58 @@ pub(crate) fn write(path: &Path, content: &str) -> Result<(), Error> {
 }
 
 const READ_BUFFER: usize = 256 * 1024;
+/// The first bytes of compressed files (RFC 1952 §2.3.1, RFC 8878 §3.1.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The largest window of zstd: 64 MiB, as a power of two. K208.
+#[cfg(feature = "zstd")]
+const WINDOW_LOG_MAX: u32 = 26;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const TRACE: &[u8] = b"\x1e{\"trace\":{}}\n\x1e{\"time\":1,\"name\":\"quic:a\"}\n";
+
+    fn events(compressed: Vec<u8>) -> usize {
+        let content = decompressed(std::io::Cursor::new(compressed)).expect("known");
+        Reader::new(content).expect("a header").count()
+    }
+
+    #[test]
+    fn traces_compressed_with_gzip_are_read() {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(TRACE).expect("memory");
+        let mut compressed = encoder.finish().expect("memory");
+        assert_eq!(events(compressed.clone()), 1);
+        // A file that ends too early is read up to there.
+        compressed.truncate(compressed.len() - 12);
+        let content = decompressed(std::io::Cursor::new(compressed)).expect("gzip");
+        let lines: Vec<_> = Reader::new(content).expect("a header").collect();
+        assert!(lines.last().is_some_and(Result::is_err), "{lines:?}");
+    }
+
+    #[cfg(feature = "zstd")]
+    #[test]
+    fn traces_compressed_with_zstd_are_read_with_a_bounded_window() {
+        let compressed = zstd::stream::encode_all(TRACE, 3).expect("memory");
+        assert_eq!(events(compressed), 1);
+        let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).expect("memory");
+        encoder.window_log(WINDOW_LOG_MAX + 1).expect("allowed");
+        encoder.include_contentsize(false).expect("allowed");
+        encoder.write_all(TRACE).expect("memory");
+        let compressed = encoder.finish().expect("memory");
+        let content = decompressed(std::io::Cursor::new(compressed)).expect("zstd");
+        assert!(Reader::new(content).is_err(), "the window is too large");
+    }
+
+    #[cfg(not(feature = "zstd"))]
+    #[test]
+    fn zstd_is_named_where_it_is_not_built_in() {
+        let file = std::io::Cursor::new(ZSTD.to_vec());
+        let error = decompressed(file).err().expect("refused");
+        assert!(error.to_string().contains("unzstd"), "{error}");
+    }
+}

@@ -26,9 +26,11 @@ mod error;
 pub mod explain;
 mod file;
 mod run;
+mod stats;
 mod text;
 
 pub use self::args::QlogCommand;
 pub use self::charts::{Trace, TraceChart};
 pub use self::error::Error;
 pub use self::run::{Console, render, run};
+pub use self::stats::{Distribution, Stats, Way};

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 
 use courser_qlog::{About, Reader, Summary};
 
-use crate::args::{ExplainArguments, PlotArguments, QlogCommand, SummaryArguments};
+use crate::args::{
+    ExplainArguments, HtmlArguments, PlotArguments, QlogCommand, StatsArguments, SummaryArguments,
+};
 use crate::charts::Trace;
 use crate::explain::{Explanation, sentences};
+use crate::stats::Stats;
 use crate::{Error, document, file, text};
 
 /// The output of a command: results as lines, and remarks beside them.
@@ -26,6 +29,8 @@ pub fn run(command: &QlogCommand, console: &mut dyn Console) -> Result<(), Error
     match command {
         QlogCommand::Explain(arguments) => explain(arguments, console),
         QlogCommand::Summary(arguments) => summary(arguments, console),
+        QlogCommand::Stats(arguments) => stats(arguments, console),
+        QlogCommand::Html(arguments) => html(arguments, console),
         QlogCommand::Plot(arguments) => plot(arguments, console),
     }
 }
@@ -45,7 +50,7 @@ fn explain(arguments: &ExplainArguments, console: &mut dyn Console) -> Result<()
         }
         console.line(&format!("{} ({})", path.display(), text::origin(&about)));
         for line in sentences(&explanation) {
-            console.line(&format!("  {line}"));
+            console.line(format!("  {line}").trim_end());
         }
         if let Some(first) = &explanation.unreadable {
             let count = explanation.unreadable_lines;
@@ -97,9 +102,47 @@ fn summary(arguments: &SummaryArguments, console: &mut dyn Console) -> Result<()
     })
 }
 
-/// Runs `courser qlog plot`.
-fn plot(arguments: &PlotArguments, console: &mut dyn Console) -> Result<(), Error> {
+/// Runs `courser qlog stats`. Files that cannot be read are reported after the others.
+fn stats(arguments: &StatsArguments, console: &mut dyn Console) -> Result<(), Error> {
+    for_each(&arguments.files, |index, path| {
+        let mut reader = file::open(path)?;
+        let stats = Stats::of(&mut reader);
+        if arguments.json {
+            console.line(&document::stats(path, &stats)?);
+            return Ok(());
+        }
+        if index > 0 {
+            console.line("");
+        }
+        console.line(&format!(
+            "{} ({})",
+            path.display(),
+            text::origin(reader.about())
+        ));
+        for (name, value) in stats.rows() {
+            console.line(&format!("  {name:<18} {value}"));
+        }
+        if stats.unreadable_lines > 0 {
+            let (path, count) = (path.display(), stats.unreadable_lines);
+            console.note(&format!("{path}: skipped {count} unreadable lines"));
+        }
+        Ok(())
+    })
+}
+
+/// Runs `courser qlog html`.
+fn html(arguments: &HtmlArguments, console: &mut dyn Console) -> Result<(), Error> {
     let path = &arguments.file;
+    let trace = read(path)?;
+    let explanation = Explanation::of(file::open(path)?);
+    file::write(&arguments.output, &trace.report(&explanation))?;
+    warn(path, &trace.about, &trace.summary, console);
+    console.note(&format!("wrote {}", arguments.output.display()));
+    Ok(())
+}
+
+/// Reads a trace for charts. One without events is an error.
+fn read(path: &Path) -> Result<Trace, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let trace = Trace::read(name.into_owned(), || file::open(path))?;
     if trace.summary.events == 0 {
@@ -108,6 +151,13 @@ fn plot(arguments: &PlotArguments, console: &mut dyn Console) -> Result<(), Erro
         let name = path.display();
         return Err(Error::new(format!("{name} has no events to draw{why}")));
     }
+    Ok(trace)
+}
+
+/// Runs `courser qlog plot`.
+fn plot(arguments: &PlotArguments, console: &mut dyn Console) -> Result<(), Error> {
+    let path = &arguments.file;
+    let trace = read(path)?;
     let is_page = arguments.output.extension().is_some_and(|it| it == "html");
     let drawn = if is_page {
         trace.page(arguments.what.chart())

@@ -187,13 +187,13 @@ fn sequence(states: &[(f64, String)]) -> String {
     text
 }
 
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{} %", three_digits(share * 100.0))
 }
 
 /// Makes text of a trace harmless: no control characters, which would steer the terminal, and not too
 /// long.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let shown: String = text.chars().take(LONGEST_WORD).collect();
     shown.escape_debug().to_string().replace("\\'", "'")
 }

@@ -1,5 +1,6 @@
 //! Tests of the crate.
 
+mod commands;
 mod known_causes;
 mod lab;
 mod small_traces;

@@ -1,0 +1,321 @@
+//! Counts of a trace: events, packets, frames, sizes, marks, losses and round-trip times.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use courser_qlog::{Event, EventKind, Frame, Packet, Reader, Samples};
+use courser_units::{seconds, size};
+use serde::Serialize;
+
+/// Counts of a trace. Times are seconds, sizes bytes.
+#[derive(Serialize, Clone, PartialEq, Debug, Default)]
+pub struct Stats {
+    /// Events by name.
+    pub events: BTreeMap<String, u64>,
+    /// Packets sent.
+    pub sent: Way,
+    /// Packets received.
+    pub received: Way,
+    /// Packets declared lost, by trigger.
+    pub lost: BTreeMap<String, u64>,
+    /// Packets that were received and dropped, by trigger.
+    pub dropped: BTreeMap<String, u64>,
+    /// Packets marked ECT(0), ECT(1) and CE, as the peer counts them.
+    pub ecn_of_sent: [u64; 3],
+    /// Packets marked ECT(0), ECT(1) and CE, as this end counts them.
+    pub ecn_of_received: [u64; 3],
+    /// Distribution of the samples of the round-trip time.
+    pub rtt: Option<Distribution>,
+    /// Distribution of the delays of acknowledgements that the peer reports.
+    pub ack_delay: Option<Distribution>,
+    /// Number of lines that could not be read.
+    pub unreadable_lines: u64,
+}
+
+/// The packets of one direction.
+#[derive(Serialize, Clone, PartialEq, Debug, Default)]
+pub struct Way {
+    /// Packets by type: their number and their bytes.
+    pub packets: BTreeMap<String, (u64, u64)>,
+    /// Frames by type.
+    pub frames: BTreeMap<String, u64>,
+    /// Distribution of the sizes of 1-RTT packets.
+    pub sizes: Option<Distribution>,
+    /// Packets that hold nothing but ACK frames and padding.
+    pub ack_only: u64,
+}
+
+/// A distribution of values.
+#[derive(Serialize, Clone, Copy, PartialEq, Debug)]
+pub struct Distribution {
+    /// The smallest value.
+    pub min: f64,
+    /// The median.
+    pub p50: f64,
+    /// The 90th percentile.
+    pub p90: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The largest value.
+    pub max: f64,
+    /// The number of values.
+    pub count: u64,
+}
+
+/// Values whose distribution is wanted.
+#[derive(Debug, Default)]
+struct Values {
+    samples: Samples<f64>,
+    range: Option<(f64, f64)>,
+    count: u64,
+}
+
+impl Values {
+    fn add(&mut self, value: f64) {
+        self.samples.push(value);
+        let (least, most) = self.range.unwrap_or((value, value));
+        self.range = Some((least.min(value), most.max(value)));
+        self.count += 1;
+    }
+
+    fn distribution(&self) -> Option<Distribution> {
+        let (min, max) = self.range?;
+        let mut sorted = self.samples.as_slice().to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |percent: usize| {
+            let index = (sorted.len() * percent).div_ceil(100).max(1) - 1;
+            sorted.get(index).copied().unwrap_or(max)
+        };
+        Some(Distribution {
+            min,
+            p50: at(50),
+            p90: at(90),
+            p99: at(99),
+            max,
+            count: self.count,
+        })
+    }
+}
+
+/// Counts while a trace is read.
+#[derive(Debug, Default)]
+struct Counter {
+    stats: Stats,
+    sizes: [Values; 2],
+    rtt: Values,
+    ack_delay: Values,
+}
+
+impl Stats {
+    /// Reads a trace to its end. Unreadable lines are counted and skipped.
+    pub fn of<R: BufRead>(reader: &mut Reader<R>) -> Self {
+        let mut counter = Counter::default();
+        while let Some(line) = reader.next_raw() {
+            match line {
+                Ok(raw) => {
+                    let event = Event::from(&raw);
+                    count(&mut counter.stats.events, raw.name);
+                    counter.on_event(&event);
+                }
+                Err(_) => counter.stats.unreadable_lines += 1,
+            }
+        }
+        let mut stats = counter.stats;
+        stats.sent.sizes = counter.sizes[0].distribution();
+        stats.received.sizes = counter.sizes[1].distribution();
+        stats.rtt = counter.rtt.distribution();
+        stats.ack_delay = counter.ack_delay.distribution();
+        stats
+    }
+
+    /// Returns names and values as text, as far as the trace contains them.
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let mut rows = vec![("events", list(&self.events))];
+        for (names, way) in [(SENT, &self.sent), (RECEIVED, &self.received)] {
+            let packets = way.packets.iter().map(|(name, (packets, bytes))| {
+                let name = crate::text::clean(name);
+                format!("{name} {packets} ({})", size(*bytes))
+            });
+            rows.push((names[0], packets.collect::<Vec<_>>().join(", ")));
+            rows.push((names[1], list(&way.frames)));
+            if let Some(sizes) = way.sizes {
+                rows.push((names[2], of_sizes(&sizes)));
+            }
+            if way.ack_only > 0 {
+                rows.push((names[3], way.ack_only.to_string()));
+            }
+        }
+        for (name, counts) in [("lost", &self.lost), ("dropped", &self.dropped)] {
+            if !counts.is_empty() {
+                rows.push((name, list(counts)));
+            }
+        }
+        let marks = [
+            ("ECN of sent", self.ecn_of_sent),
+            ("ECN of received", self.ecn_of_received),
+        ];
+        for (name, [ect0, ect1, ce]) in marks {
+            if ect0 + ect1 + ce > 0 {
+                rows.push((name, format!("ECT(0) {ect0}, ECT(1) {ect1}, CE {ce}")));
+            }
+        }
+        for (name, times) in [("rtt", self.rtt), ("ack delay", self.ack_delay)] {
+            if let Some(times) = times {
+                rows.push((name, of_times(&times)));
+            }
+        }
+        rows.retain(|(_, value)| !value.is_empty());
+        rows
+    }
+}
+
+impl Counter {
+    fn on_event(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::PacketSent(packet) => self.on_packet(packet, false),
+            EventKind::PacketReceived(packet) => self.on_packet(packet, true),
+            EventKind::PacketLost(lost) => {
+                let trigger = lost.trigger.clone();
+                let trigger = trigger.unwrap_or_else(|| "unknown".to_owned());
+                count(&mut self.stats.lost, trigger);
+            }
+            EventKind::PacketDropped { trigger, .. } => {
+                let trigger = trigger.clone();
+                let trigger = trigger.unwrap_or_else(|| "unknown".to_owned());
+                count(&mut self.stats.dropped, trigger);
+            }
+            EventKind::Metrics(metrics) => {
+                if let Some(rtt) = metrics.latest_rtt.filter(|&rtt| rtt > 0.0) {
+                    self.rtt.add(rtt);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_packet(&mut self, packet: &Packet, is_received: bool) {
+        let is_application = packet.packet_type == "1RTT";
+        if is_application {
+            self.sizes[usize::from(is_received)].add(packet.len as f64);
+        }
+        let way = match is_received {
+            true => &mut self.stats.received,
+            false => &mut self.stats.sent,
+        };
+        if way.packets.len() < MAX_NAMES || way.packets.contains_key(&packet.packet_type) {
+            let (packets, bytes) = way.packets.entry(packet.packet_type.clone()).or_default();
+            *packets += 1;
+            *bytes = bytes.saturating_add(packet.len);
+        }
+        for frame in &packet.frames {
+            count(&mut way.frames, frame.name().to_owned());
+            let Frame::Ack { delay, ecn } = frame else {
+                continue;
+            };
+            if is_received && is_application {
+                delay.iter().for_each(|&delay| self.ack_delay.add(delay));
+            }
+            // The counts of a frame include those of the frames before.
+            let marks = match is_received {
+                true => &mut self.stats.ecn_of_sent,
+                false => &mut self.stats.ecn_of_received,
+            };
+            if let Some(ecn) = ecn.filter(|_| is_application) {
+                *marks = std::array::from_fn(|index| marks[index].max(ecn[index]));
+            }
+        }
+        if !packet.ack_eliciting && !packet.frames.is_empty() {
+            way.ack_only += 1;
+        }
+    }
+}
+
+fn count(counts: &mut BTreeMap<String, u64>, name: String) {
+    if counts.len() < MAX_NAMES || counts.contains_key(&name) {
+        *counts.entry(name).or_default() += 1;
+    }
+}
+
+/// Returns counts as text, the largest first.
+fn list(counts: &BTreeMap<String, u64>) -> String {
+    let mut sorted: Vec<_> = counts.iter().collect();
+    sorted.sort_by(|left, right| right.1.cmp(left.1));
+    let shown = sorted
+        .into_iter()
+        .map(|(name, count)| format!("{} {count}", crate::text::clean(name)));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn of_times(values: &Distribution) -> String {
+    let Distribution {
+        min,
+        p50,
+        p90,
+        p99,
+        max,
+        count,
+    } = *values;
+    let [min, p50, p90, p99, max] = [min, p50, p90, p99, max].map(seconds);
+    format!("min {min}, p50 {p50}, p90 {p90}, p99 {p99}, max {max} ({count} samples)")
+}
+
+fn of_sizes(values: &Distribution) -> String {
+    let Distribution {
+        min, p50, p90, max, ..
+    } = values;
+    format!("min {min}, p50 {p50}, p90 {p90}, max {max} bytes")
+}
+
+/// The largest number of different names in a list. The drafts define some sixty events. K208.
+const MAX_NAMES: usize = 128;
+/// The names of rows.
+const SENT: [&str; 4] = ["sent", "frames sent", "sizes sent", "only ACK sent"];
+const RECEIVED: [&str; 4] = [
+    "received",
+    "frames received",
+    "sizes received",
+    "only ACK received",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_counted_up_to_a_limit() {
+        let mut counts = BTreeMap::new();
+        for index in 0..1000 {
+            count(&mut counts, format!("name {index}"));
+        }
+        count(&mut counts, "name 0".to_owned());
+        assert_eq!((counts.len(), counts["name 0"]), (MAX_NAMES, 2));
+    }
+
+    #[test]
+    fn packets_frames_and_marks_are_counted_by_direction() {
+        let trace = concat!(
+            "\u{1e}{\"trace\":{}}\n",
+            "\u{1e}{\"time\":0,\"name\":\"quic:packet_sent\",\"data\":{\"header\":{\"packet_type\":\"1RTT\"},\
+             \"raw\":{\"length\":1200},\"frames\":[{\"frame_type\":\"stream\",\"stream_id\":0},{\"frame_type\":\"ping\"}]}}\n",
+            "\u{1e}{\"time\":1,\"name\":\"quic:packet_received\",\"data\":{\"header\":{\"packet_type\":\"1RTT\"},\
+             \"raw\":{\"length\":40},\"frames\":[{\"frame_type\":\"ack\",\"ack_delay\":2,\"ect0\":3,\"ect1\":0,\"ce\":1}]}}\n",
+            "\u{1e}{\"time\":1,\"name\":\"quic:recovery_metrics_updated\",\"data\":{\"latest_rtt\":30}}\n",
+            "\u{1e}{\"time\":1,\"name\":\"quic:packet_lost\",\"data\":{\"trigger\":\"time_threshold\"}}\n",
+        );
+        let stats = Stats::of(&mut Reader::new(trace.as_bytes()).expect("a trace"));
+        assert_eq!(stats.sent.packets["1RTT"], (1, 1200));
+        assert_eq!(stats.sent.frames["ping"], 1);
+        assert_eq!(stats.received.ack_only, 1);
+        assert_eq!(
+            (stats.ecn_of_sent, stats.ecn_of_received),
+            ([3, 0, 1], [0; 3])
+        );
+        assert_eq!(stats.lost["time_threshold"], 1);
+        assert_eq!(stats.ack_delay.map(|it| it.p50), Some(0.002));
+        assert_eq!(stats.rtt.map(|it| (it.min, it.count)), Some((0.03, 1)));
+        let rows = stats.rows();
+        let row = |name| rows.iter().find(|row| row.0 == name).map(|row| &*row.1);
+        assert_eq!(row("sent"), Some("1RTT 1 (1.20 kB)"));
+        assert_eq!(row("ECN of sent"), Some("ECT(0) 3, ECT(1) 0, CE 1"));
+    }
+}

@@ -1,0 +1,184 @@
+//! The commands of `courser qlog` on files, as a person types them.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use courser_trace::{Console, Error, QlogCommand, run};
+
+use crate::lab::scenarios::SCENARIOS;
+
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: QlogCommand,
+}
+
+/// The output of a command.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub lines: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+impl Console for Seen {
+    fn line(&mut self, text: &str) {
+        self.lines.push(text.to_owned());
+    }
+
+    fn note(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
+    }
+}
+
+/// Runs a command.
+pub fn courser_qlog(words: &[&str]) -> (Seen, Result<(), Error>) {
+    let words = ["qlog"].iter().chain(words);
+    let arguments = Arguments::try_parse_from(words).expect("valid flags");
+    let mut seen = Seen::default();
+    let result = run(&arguments.command, &mut seen);
+    (seen, result)
+}
+
+/// A directory that is removed again.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("courser-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a directory");
+        Self(folder)
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+
+    pub fn write(&self, name: &str, content: &[u8]) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, content).expect("written");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Returns the trace of the first end of a scenario, by its description.
+pub fn trace(about: &str, side: courser_base::Side) -> Vec<u8> {
+    let scenario = SCENARIOS.iter().find(|it| it.about == about);
+    (scenario.expect("a scenario").run)(1).bytes(side)
+}
+
+const PACED: &str = "2 kB every 20 ms on 20 Mbit/s";
+
+#[test]
+fn explanation_names_cause_evidence_and_remedy() {
+    let folder = Folder::new("explain");
+    let file = folder.write("a.sqlog", &trace(PACED, courser_base::Side::Client));
+    let (seen, result) = courser_qlog(&["explain", &file]);
+    result.expect("explained");
+    let text = seen.lines.join("\n");
+    for part in [
+        "a.sqlog (client, JSON-SEQ, quic-13)",
+        "  sent 296 kB in 3.00 s",
+        "application: this end had nothing to send",
+        "(lines ",
+        "-> write earlier",
+    ] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    let (seen, result) = courser_qlog(&["explain", "--json", &file, &file]);
+    result.expect("explained");
+    assert_eq!(seen.lines.len(), 2);
+    let value: serde_json::Value = serde_json::from_str(&seen.lines[0]).expect("JSON");
+    let first = &value["findings"][0];
+    assert_eq!(first["cause"], "application");
+    assert!(first["share"].as_f64().is_some_and(|share| share > 0.9));
+    assert!(first["evidence"][0]["from"]["line"].is_u64(), "{first}");
+}
+
+#[test]
+fn compressed_traces_are_read_and_counted() {
+    let folder = Folder::new("stats");
+    let bytes = trace(PACED, courser_base::Side::Client);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&bytes).expect("memory");
+    let plain = folder.write("a.sqlog", &bytes);
+    let packed = folder.write("a.sqlog.gz", &encoder.finish().expect("memory"));
+    let counted = |file| {
+        let (seen, result) = courser_qlog(&["stats", file]);
+        result.expect("counted");
+        seen.lines[1..].to_vec()
+    };
+    assert_eq!(counted(&plain), counted(&packed));
+    let text = counted(&plain).join("\n");
+    assert!(
+        text.contains("quic:packet_sent") && text.contains("1RTT"),
+        "{text}"
+    );
+    let (seen, _) = courser_qlog(&["stats", "--json", &plain]);
+    let value: serde_json::Value = serde_json::from_str(&seen.lines[0]).expect("JSON");
+    assert!(
+        value["sent"]["frames"]["stream"]
+            .as_u64()
+            .is_some_and(|it| it >= 150),
+        "{value}"
+    );
+}
+
+#[test]
+fn page_has_the_explanation_and_charts_and_no_links() {
+    let folder = Folder::new("html");
+    let file = folder.write("a.sqlog", &trace(PACED, courser_base::Side::Client));
+    let page = folder.path("a.html");
+    let (seen, result) = courser_qlog(&["html", &file, "-o", &page]);
+    result.expect("written");
+    assert!(seen.notes[0].starts_with("wrote "), "{:?}", seen.notes);
+    let text = std::fs::read_to_string(page).expect("written");
+    assert!(text.contains("What limited the transfer") && text.contains("<svg"));
+    assert!(text.contains("this end had nothing to send"));
+    assert!(
+        !text.contains("<script src") && !text.contains("<link"),
+        "it opens alone"
+    );
+}
+
+#[test]
+fn bad_files_are_told_in_one_line_and_the_others_are_read() {
+    let folder = Folder::new("bad");
+    let bytes = trace(PACED, courser_base::Side::Client);
+    let good = folder.write("good.sqlog", &bytes);
+    let cut = folder.write("cut.sqlog", &bytes[..bytes.len() - 20]);
+    let text = folder.write("text", b"hello");
+    let empty = folder.write("empty.qlog", b"");
+    let missing = folder.path("missing");
+    let here = Path::new(&good)
+        .parent()
+        .expect("a directory")
+        .to_string_lossy();
+    let files = ["explain", &good, &text, &empty, &missing, &here, &cut];
+    let (seen, result) = courser_qlog(&files);
+    let error = result.expect_err("four are bad").to_string();
+    assert_eq!(error.lines().count(), 1);
+    for part in [
+        "text: line 1: not a qlog trace",
+        "empty.qlog: line 1: the file is empty",
+        "cannot read",
+        "is a directory",
+    ] {
+        assert!(error.contains(part), "no {part:?} in {error}");
+    }
+    let read = seen.lines.iter().filter(|line| line.contains("JSON-SEQ"));
+    assert_eq!(read.count(), 2, "the good and the cut one");
+    assert!(
+        seen.notes
+            .iter()
+            .any(|note| note.contains("skipped 1 unreadable lines")),
+        "{:?}",
+        seen.notes
+    );
+}
