@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::TraceChart;
+use crate::convert::Form;
 use clap::{Args, Subcommand, ValueEnum};
 
 /// The subcommands of `courser qlog`.
@@ -17,6 +18,8 @@ pub enum QlogCommand {
     Stats(StatsArguments),
     /// Explain and draw a connection on an HTML page that opens alone
     Html(HtmlArguments),
+    /// Convert a trace to the current names, as a sequence (.sqlog) or as JSON (.qlog)
+    Convert(ConvertArguments),
     /// Plot a connection as an SVG image or an HTML page
     Plot(PlotArguments),
 }
@@ -112,6 +115,26 @@ Examples:
   courser qlog html trace.sqlog -o trace.html
       Write the explanation, the charts and the figures of a connection";
 
+/// The flags of `courser qlog convert`.
+#[derive(Args, Debug)]
+#[command(after_help = CONVERT_EXAMPLES)]
+pub struct ConvertArguments {
+    /// Trace of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON), compressed or not
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Output file: .sqlog for a sequence, .qlog for JSON
+    #[arg(long, short, value_name = "FILE", value_parser = parse_trace)]
+    pub(crate) output: PathBuf,
+}
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  courser qlog convert old.qlog -o new.sqlog
+      Write a sequence, with the names of quic-events-13
+  courser qlog convert trace.sqlog.gz -o trace.qlog
+      Write one JSON object, for tools that read no sequences";
+
 /// The flags of `courser qlog plot`.
 #[derive(Args, Debug)]
 #[command(after_help = PLOT_EXAMPLES)]
@@ -161,6 +184,15 @@ impl ChartName {
             Self::Throughput => Some(TraceChart::Throughput),
             Self::All => None,
         }
+    }
+}
+
+fn parse_trace(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    match extension.and_then(Form::of_extension) {
+        Some(_) => Ok(path),
+        None => Err(format!("'{text}' ends neither in .sqlog nor in .qlog")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Opens traces, compressed or not, and writes files.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, BufWriter, Read};
 use std::path::Path;
 
 use courser_qlog::Reader;
@@ -52,6 +52,21 @@ fn zstd<R: BufRead + 'static>(_file: R) -> std::io::Result<Box<dyn BufRead>> {
     Err(std::io::Error::other(
         "it is compressed with zstd, which this build does not read: run unzstd on it first",
     ))
+}
+
+/// Creates a file, or replaces one that is none of the inputs.
+pub(crate) fn create(path: &Path, inputs: &[&Path]) -> Result<BufWriter<File>, Error> {
+    let name = path.display();
+    let own = fs::canonicalize(path).ok();
+    let is_input = |input: &&Path| own.is_some() && fs::canonicalize(input).ok() == own;
+    if inputs.iter().any(is_input) {
+        return Err(Error::new(format!(
+            "{name} is also an input: choose another output"
+        )));
+    }
+    let file = File::create(path);
+    let file = file.map_err(|error| Error::new(format!("cannot write {name}: {error}")))?;
+    Ok(BufWriter::with_capacity(READ_BUFFER, file))
 }
 
 /// Writes a file that did not exist or replaces one.

@@ -21,6 +21,7 @@
 
 mod args;
 mod charts;
+mod convert;
 mod document;
 mod error;
 pub mod explain;

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use courser_qlog::{About, Reader, Summary};
 
 use crate::args::{
-    ExplainArguments, HtmlArguments, PlotArguments, QlogCommand, StatsArguments, SummaryArguments,
+    ConvertArguments, ExplainArguments, HtmlArguments, PlotArguments, QlogCommand, StatsArguments,
+    SummaryArguments,
 };
 use crate::charts::Trace;
+use crate::convert::{Form, convert};
 use crate::explain::{Explanation, sentences};
 use crate::stats::Stats;
 use crate::{Error, document, file, text};
@@ -31,6 +33,7 @@ pub fn run(command: &QlogCommand, console: &mut dyn Console) -> Result<(), Error
         QlogCommand::Summary(arguments) => summary(arguments, console),
         QlogCommand::Stats(arguments) => stats(arguments, console),
         QlogCommand::Html(arguments) => html(arguments, console),
+        QlogCommand::Convert(arguments) => converted(arguments, console),
         QlogCommand::Plot(arguments) => plot(arguments, console),
     }
 }
@@ -139,6 +142,26 @@ fn html(arguments: &HtmlArguments, console: &mut dyn Console) -> Result<(), Erro
     warn(path, &trace.about, &trace.summary, console);
     console.note(&format!("wrote {}", arguments.output.display()));
     Ok(())
+}
+
+/// Runs `courser qlog convert`.
+fn converted(arguments: &ConvertArguments, console: &mut dyn Console) -> Result<(), Error> {
+    let mut reader = file::open(&arguments.file)?;
+    let output = file::create(&arguments.output, &[arguments.file.as_path()])?;
+    let done = convert(&mut reader, output, form_of(&arguments.output))?;
+    if done.unreadable > 0 {
+        let (path, count) = (arguments.file.display(), done.unreadable);
+        console.note(&format!("{path}: skipped {count} unreadable lines"));
+    }
+    let path = arguments.output.display();
+    console.note(&format!("wrote {} events to {path}", done.events));
+    Ok(())
+}
+
+fn form_of(path: &Path) -> Form {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let form = extension.and_then(Form::of_extension);
+    form.unwrap_or(Form::Sequence)
 }
 
 /// Reads a trace for charts. One without events is an error.

@@ -290,7 +290,7 @@ impl Receiver {
         let cause = match () {
             () if self.rates.is_steady() => Cause::Bottleneck,
             () if self.lost * 1000 >= self.received => Cause::Loss,
-            () if self.rates.is_growing() => Cause::SlowStart,
+            () if self.rates.is_growing() && self.is_short(facts) => Cause::SlowStart,
             () => Cause::Window,
         };
         for other in [Cause::Loss, Cause::Bottleneck, Cause::Window] {
@@ -298,6 +298,13 @@ impl Receiver {
                 self.ledger.give(other, cause, 1.0);
             }
         }
+    }
+
+    /// Returns true if data flowed for so few round trips that the window may have grown all the time.
+    fn is_short(&self, facts: &Facts) -> bool {
+        let causes = [Cause::Loss, Cause::Bottleneck, Cause::Window];
+        let flowing: f64 = causes.map(|it| self.ledger.entry(it).total).iter().sum();
+        flowing <= facts.base_rtt() * SLOW_START
     }
 
     /// Returns the share of the peer's packets that did not arrive, 0 to 1.
@@ -321,6 +328,8 @@ const IDLE: f64 = 1.0;
 /// The number of packets before one that arrives, from which on they count as lost. A peer skips
 /// single numbers.
 const OUTAGE: u64 = 2;
+/// A window doubles in each round trip of slow start: 2^20 times the first one is more than any path holds.
+const SLOW_START: f64 = 20.0;
 /// Packets that are missing when so many later ones have arrived count as lost.
 const PATIENCE: u64 = 64;
 /// The number of packets for which a loss keeps the peer's window small.

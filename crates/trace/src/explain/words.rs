@@ -85,7 +85,6 @@ impl Case<'_> {
         let counts = &facts.counts;
         let rtt = seconds(facts.base_rtt());
         let is_sent = self.way == Way::Sent;
-        let sender = if is_sent { "this end" } else { "the peer" };
         match cause {
             Cause::Loss => format!(
                 "losses kept the congestion window small, although no queue stood in the path: {}",
@@ -118,7 +117,10 @@ impl Case<'_> {
                 "the peer delayed its acknowledgements by {} on average, at a round trip of {rtt}",
                 seconds(facts.ack_delay())
             ),
-            Cause::Window => format!("the congestion window of {sender} was full"),
+            Cause::Window if is_sent => "the congestion window was full".to_owned(),
+            Cause::Window => "data arrived unevenly: the window, the application or the processor \
+                              of the peer set the pace"
+                .to_owned(),
             Cause::ProbeTimeout => match is_sent {
                 true => format!(
                     "the last packets of a flight were lost, which only a probe timeout repaired \

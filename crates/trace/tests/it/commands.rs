@@ -182,3 +182,21 @@ fn bad_files_are_told_in_one_line_and_the_others_are_read() {
         seen.notes
     );
 }
+
+#[test]
+fn converted_traces_say_the_same() {
+    let folder = Folder::new("convert");
+    let file = folder.write("a.sqlog", &trace(PACED, courser_base::Side::Client));
+    let (plain, again) = (folder.path("b.qlog"), folder.path("c.sqlog"));
+    for (from, to) in [(&file, &plain), (&plain, &again)] {
+        let (seen, result) = courser_qlog(&["convert", from, "-o", to]);
+        result.expect("converted");
+        assert!(seen.notes[0].starts_with("wrote "), "{:?}", seen.notes);
+    }
+    let told = |file: &str| courser_qlog(&["stats", file]).0.lines[1..].to_vec();
+    assert_eq!(told(&file), told(&plain));
+    assert_eq!(told(&file), told(&again));
+    let (_, result) = courser_qlog(&["convert", &file, "-o", &file]);
+    let error = result.expect_err("its own input").to_string();
+    assert!(error.contains("is also an input"), "{error}");
+}

@@ -1,0 +1,353 @@
+//! Converts traces to the current names, as a sequence or as one JSON file.
+
+use std::io::{BufRead, Write};
+
+use courser_qlog::{EXTENSION, RawEvent, Reader, SERIALIZATION};
+use serde_json::{Map, Value, json};
+
+use crate::Error;
+
+/// The form of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// JSON text sequences (RFC 7464), with the extension `sqlog`.
+    Sequence,
+    /// One JSON object, with the extension `qlog`.
+    Plain,
+}
+
+impl Form {
+    /// Returns the form of files with this extension.
+    pub(crate) fn of_extension(extension: &str) -> Option<Self> {
+        match extension {
+            EXTENSION => Some(Self::Sequence),
+            "qlog" => Some(Self::Plain),
+            _ => None,
+        }
+    }
+}
+
+/// Writes a trace event by event.
+pub(crate) struct Writer<W> {
+    output: W,
+    form: Form,
+    written: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the header. `trace` describes the trace.
+    pub(crate) fn new(
+        mut output: W,
+        form: Form,
+        title: Option<&str>,
+        trace: &Value,
+    ) -> Result<Self, Error> {
+        let mut file = Map::new();
+        let schema = match form {
+            Form::Sequence => "urn:ietf:params:qlog:file:sequential",
+            Form::Plain => "urn:ietf:params:qlog:file:contained",
+        };
+        let serialization = match form {
+            Form::Sequence => SERIALIZATION,
+            Form::Plain => "application/qlog+json",
+        };
+        file.insert("file_schema".to_owned(), schema.into());
+        file.insert("serialization_format".to_owned(), serialization.into());
+        if let Some(title) = title {
+            file.insert("title".to_owned(), title.into());
+        }
+        let written = match form {
+            Form::Sequence => {
+                file.insert("trace".to_owned(), trace.clone());
+                writeln!(output, "\u{1e}{}", Value::Object(file))
+            }
+            Form::Plain => {
+                let (file, trace) = (Value::Object(file).to_string(), trace.to_string());
+                let (file, trace) = (without_end(&file), without_end(&trace));
+                write!(output, "{file},\"traces\":[{trace},\"events\":[")
+            }
+        };
+        written.map_err(cannot_write)?;
+        Ok(Self {
+            output,
+            form,
+            written: 0,
+        })
+    }
+
+    /// Writes an event.
+    pub(crate) fn event(&mut self, event: &Value) -> Result<(), Error> {
+        let separator = if self.written == 0 { "" } else { "," };
+        self.written += 1;
+        let written = match self.form {
+            Form::Sequence => writeln!(self.output, "\u{1e}{event}"),
+            Form::Plain => write!(self.output, "{separator}\n{event}"),
+        };
+        written.map_err(cannot_write)
+    }
+
+    /// Writes the end of the file. Returns the number of events.
+    pub(crate) fn finish(mut self) -> Result<u64, Error> {
+        if self.form == Form::Plain {
+            self.output.write_all(b"\n]}]}\n").map_err(cannot_write)?;
+        }
+        self.output.flush().map_err(cannot_write)?;
+        Ok(self.written)
+    }
+}
+
+fn without_end(object: &str) -> &str {
+    object.strip_suffix('}').unwrap_or(object)
+}
+
+fn cannot_write(error: std::io::Error) -> Error {
+    Error::new(format!("cannot write: {error}"))
+}
+
+/// The number of events written, and of lines that could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Converted {
+    pub(crate) events: u64,
+    pub(crate) unreadable: u64,
+}
+
+/// Copies a trace with the current names.
+pub(crate) fn convert<R: BufRead, W: Write>(
+    reader: &mut Reader<R>,
+    output: W,
+    form: Form,
+) -> Result<Converted, Error> {
+    let about = reader.about().clone();
+    let header = header(about.vantage_point.as_deref(), about.group_id.as_deref());
+    let mut writer = Writer::new(output, form, about.title.as_deref(), &header)?;
+    let mut unreadable = 0;
+    while let Some(line) = reader.next_raw() {
+        match line {
+            Ok(event) => writer.event(&renamed(event))?,
+            Err(_) => unreadable += 1,
+        }
+    }
+    let events = writer.finish()?;
+    Ok(Converted { events, unreadable })
+}
+
+/// Returns the header of a trace.
+pub(crate) fn header(vantage_point: Option<&str>, group_id: Option<&str>) -> Value {
+    let mut common = json!({
+        "time_format": "relative_to_epoch",
+        "reference_time": {"clock_type": "monotonic", "epoch": "unknown"},
+    });
+    if let Some(group) = group_id {
+        common["group_id"] = group.into();
+    }
+    json!({
+        "common_fields": common,
+        "vantage_point": {"type": vantage_point.unwrap_or("unknown")},
+        "event_schemas": [
+            "urn:ietf:params:qlog:events:quic-13",
+            "urn:ietf:params:qlog:events:http3-13",
+            courser_qlog::OWN_EVENTS,
+        ],
+    })
+}
+
+/// Returns an event with its current name and fields, and its time in milliseconds.
+pub(crate) fn renamed(event: RawEvent) -> Value {
+    let name = current_name(&event.name);
+    let mut data = event.data;
+    if event.per_second > 1e3 {
+        scale(&mut data, event.per_second / 1e3);
+    }
+    rename(&mut data, &name);
+    // Microseconds are exact in a trace, and shorter than what a division leaves.
+    let time = (event.time * 1e9).round() / 1e6;
+    json!({"time": time, "name": name, "data": data})
+}
+
+/// Returns the name of an event in quic-events-13 or h3-events-13. Unknown names are unchanged.
+fn current_name(name: &str) -> String {
+    let (category, bare) = name.split_once(':').unwrap_or(("", name));
+    let quic = matches!(
+        category,
+        "transport" | "recovery" | "connectivity" | "security" | "quic"
+    );
+    let bare = match (category, bare) {
+        ("recovery", "metrics_updated" | "metric_update" | "metrics_update") => {
+            "recovery_metrics_updated"
+        }
+        ("recovery", "parameters_set") => "recovery_parameters_set",
+        ("recovery" | "quic", "loss_timer_updated") => "timer_updated",
+        ("transport" | "quic", "data_moved") => "stream_data_moved",
+        ("security" | "quic", "key_retired") => "key_discarded",
+        (_, other) => other,
+    };
+    match category {
+        _ if quic => format!("quic:{bare}"),
+        "http" | "h3" => format!("http3:{bare}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// Moves fields to their current places.
+fn rename(data: &mut Value, name: &str) {
+    let Some(fields) = data.as_object_mut() else {
+        return;
+    };
+    let mut moved = |old: &str, new: &str| {
+        if let Some(value) = fields.remove(old) {
+            fields.entry(new).or_insert(value);
+        }
+    };
+    match name {
+        "quic:recovery_metrics_updated" => moved("cwnd", "congestion_window"),
+        "quic:parameters_set" => moved("owner", "initiator"),
+        "quic:connection_closed" => moved("owner", "initiator"),
+        "quic:packet_sent"
+        | "quic:packet_received"
+        | "quic:packet_lost"
+        | "quic:packet_dropped" => {
+            packet(fields);
+        }
+        _ => {}
+    }
+    if name == "quic:recovery_metrics_updated"
+        && fields.get("ssthresh").and_then(Value::as_u64) == Some(u64::MAX)
+    {
+        fields.remove("ssthresh");
+    }
+}
+
+/// Moves the fields of a packet: its type into the header, sizes into `raw`.
+fn packet(fields: &mut Map<String, Value>) {
+    for key in ["packet_type", "packet_number"] {
+        if let Some(value) = fields.remove(key) {
+            let header = fields.entry("header").or_insert_with(|| json!({}));
+            if let Some(header) = header.as_object_mut() {
+                header.entry(key).or_insert(value);
+            }
+        }
+    }
+    let size = fields
+        .get_mut("header")
+        .and_then(Value::as_object_mut)
+        .and_then(|header| header.remove("packet_size"));
+    if let Some(size) = size {
+        let raw = fields.entry("raw").or_insert_with(|| json!({}));
+        if let Some(raw) = raw.as_object_mut() {
+            raw.entry("length").or_insert(size);
+        }
+    }
+    let frames = fields.get_mut("frames").and_then(Value::as_array_mut);
+    for frame in frames
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
+        let kind = frame.get("frame_type").and_then(Value::as_str);
+        if matches!(kind, Some("stream" | "crypto" | "datagram"))
+            && let Some(length) = frame.remove("length")
+        {
+            frame
+                .entry("raw")
+                .or_insert_with(|| json!({"length": length}));
+        }
+    }
+}
+
+/// Divides the times in the data of an event.
+fn scale(data: &mut Value, divisor: f64) {
+    match data {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let is_time = TIMES.contains(&key.as_str());
+                match value.as_f64().filter(|_| is_time) {
+                    Some(time) => *value = json!(time / divisor),
+                    None => scale(value, divisor),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| scale(value, divisor)),
+        _ => {}
+    }
+}
+
+/// Fields that are in the unit of the trace.
+const TIMES: &[&str] = &[
+    "min_rtt",
+    "smoothed_rtt",
+    "latest_rtt",
+    "rtt_variance",
+    "ack_delay",
+    "initial_rtt",
+    "delta",
+];
+
+#[cfg(test)]
+mod tests {
+    use courser_qlog::{Event, Summary};
+
+    use super::*;
+
+    const OLD: &str = r#"{"qlog_version":"draft-01","traces":[{
+        "vantage_point":{"type":"server"},"configuration":{"time_units":"us"},
+        "event_fields":["relative_time","category","event","data"],
+        "common_fields":{"group_id":"abcd"},
+        "events":[
+            [1000,"transport","packet_sent",{"packet_type":"1RTT","header":{"packet_number":"3","packet_size":1200},
+                "frames":[{"frame_type":"stream","stream_id":"0","offset":"0","length":"900"},
+                          {"frame_type":"ack","ack_delay":5000,"acked_ranges":[["1","2"]]}]}],
+            [2500,"recovery","metrics_updated",{"cwnd":14720,"min_rtt":20000}],
+            [4000,"http","frame_created",{"stream_id":0}]
+        ]}]}"#;
+
+    fn converted(text: &str, form: Form) -> String {
+        let mut output = Vec::new();
+        let mut reader = Reader::new(text.as_bytes()).expect("a trace");
+        let converted = convert(&mut reader, &mut output, form).expect("memory");
+        assert_eq!((converted.events, converted.unreadable), (3, 0));
+        String::from_utf8(output).expect("text")
+    }
+
+    #[test]
+    fn names_fields_and_units_become_the_current_ones() {
+        let text = converted(OLD, Form::Sequence);
+        assert!(
+            text.starts_with("\u{1e}{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\"")
+        );
+        for part in [
+            "\"group_id\":\"abcd\"",
+            "\"type\":\"server\"",
+            "\"name\":\"quic:packet_sent\"",
+            "\"header\":{\"packet_number\":\"3\",\"packet_type\":\"1RTT\"}",
+            "\"raw\":{\"length\":1200}",
+            "\"raw\":{\"length\":\"900\"}",
+            "\"ack_delay\":5.0",
+            "\"congestion_window\":14720,\"min_rtt\":20.0",
+            "\"name\":\"quic:recovery_metrics_updated\",\"time\":1.5",
+            "\"name\":\"http3:frame_created\"",
+        ] {
+            assert!(text.contains(part), "no {part} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn forms_have_the_same_events() {
+        let events = |text: &str| -> Vec<Event> {
+            let reader = Reader::new(text.as_bytes()).expect("a trace");
+            reader
+                .map(|event| Event {
+                    line: 0,
+                    ..event.expect("an event")
+                })
+                .collect()
+        };
+        let sequence = converted(OLD, Form::Sequence);
+        let plain = converted(OLD, Form::Plain);
+        let again = converted(&plain, Form::Sequence);
+        assert_eq!(sequence, again);
+        assert_eq!(events(OLD), events(&sequence));
+        assert_eq!(events(&plain), events(&sequence));
+        let summary = |text: &str| Summary::of(&mut Reader::new(text.as_bytes()).expect("a trace"));
+        assert_eq!(summary(OLD).sent, summary(&plain).sent);
+    }
+}
