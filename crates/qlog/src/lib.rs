@@ -30,4 +30,4 @@ pub use samples::{MAX_SAMPLES, Samples};
 pub use schema::{Dialect, EXTENSION, FILE_SCHEMA, OWN_EVENTS, SERIALIZATION};
 pub use series::{Point, Series};
 pub use sink::{QlogSink, TraceHeader};
-pub use summary::{Close, Losses, RoundTrips, Summary, Traffic};
+pub use summary::{Close, Losses, RoundTrips, Summarizer, Summary, Traffic};

@@ -18,6 +18,10 @@ pub enum QlogCommand {
     Stats(StatsArguments),
     /// Explain and draw a connection on an HTML page that opens alone
     Html(HtmlArguments),
+    /// Compare two traces: figures, causes, and the point at which they diverge
+    Diff(DiffArguments),
+    /// Merge the traces of both ends of a connection into one, with their clocks aligned
+    Merge(MergeArguments),
     /// Convert a trace to the current names, as a sequence (.sqlog) or as JSON (.qlog)
     Convert(ConvertArguments),
     /// Plot a connection as an SVG image or an HTML page
@@ -114,6 +118,50 @@ const HTML_EXAMPLES: &str = "\
 Examples:
   courser qlog html trace.sqlog -o trace.html
       Write the explanation, the charts and the figures of a connection";
+
+/// The flags of `courser qlog diff`.
+#[derive(Args, Debug)]
+#[command(after_help = DIFF_EXAMPLES)]
+pub struct DiffArguments {
+    /// First trace, of any QUIC implementation, compressed or not
+    #[arg(value_name = "A")]
+    pub(crate) first: PathBuf,
+
+    /// Second trace
+    #[arg(value_name = "B")]
+    pub(crate) second: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  courser qlog diff fast.sqlog slow.sqlog
+      Print what differs between two transfers of the same data";
+
+/// The flags of `courser qlog merge`.
+#[derive(Args, Debug)]
+#[command(after_help = MERGE_EXAMPLES)]
+pub struct MergeArguments {
+    /// Trace of one end, compressed or not
+    #[arg(value_name = "FILE")]
+    pub(crate) first: PathBuf,
+
+    /// Trace of the other end
+    #[arg(value_name = "FILE")]
+    pub(crate) second: PathBuf,
+
+    /// Output file: .sqlog for a sequence, .qlog for JSON
+    #[arg(long, short, value_name = "FILE", value_parser = parse_trace)]
+    pub(crate) output: PathBuf,
+}
+
+const MERGE_EXAMPLES: &str = "\
+Examples:
+  courser qlog merge ID_client.sqlog ID_server.sqlog -o both.sqlog
+      Write the events of both ends in the order of time";
 
 /// The flags of `courser qlog convert`.
 #[derive(Args, Debug)]

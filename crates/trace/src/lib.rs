@@ -21,17 +21,20 @@
 
 mod args;
 mod charts;
+mod compare;
 mod convert;
 mod document;
 mod error;
 pub mod explain;
 mod file;
+mod merge;
 mod run;
 mod stats;
 mod text;
 
 pub use self::args::QlogCommand;
 pub use self::charts::{Trace, TraceChart};
+pub use self::compare::{Comparison, Divergence, Figure, Side};
 pub use self::error::Error;
 pub use self::run::{Console, render, run};
 pub use self::stats::{Distribution, Stats, Way};

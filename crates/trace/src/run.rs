@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use courser_qlog::{About, Reader, Summary};
 
 use crate::args::{
-    ConvertArguments, ExplainArguments, HtmlArguments, PlotArguments, QlogCommand, StatsArguments,
-    SummaryArguments,
+    ConvertArguments, DiffArguments, ExplainArguments, HtmlArguments, MergeArguments,
+    PlotArguments, QlogCommand, StatsArguments, SummaryArguments,
 };
 use crate::charts::Trace;
+use crate::compare::{Comparison, Side};
 use crate::convert::{Form, convert};
 use crate::explain::{Explanation, sentences};
+use crate::merge::{Alignment, merge};
 use crate::stats::Stats;
 use crate::{Error, document, file, text};
 
@@ -33,6 +35,8 @@ pub fn run(command: &QlogCommand, console: &mut dyn Console) -> Result<(), Error
         QlogCommand::Summary(arguments) => summary(arguments, console),
         QlogCommand::Stats(arguments) => stats(arguments, console),
         QlogCommand::Html(arguments) => html(arguments, console),
+        QlogCommand::Diff(arguments) => diff(arguments, console),
+        QlogCommand::Merge(arguments) => merged(arguments, console),
         QlogCommand::Convert(arguments) => converted(arguments, console),
         QlogCommand::Plot(arguments) => plot(arguments, console),
     }
@@ -141,6 +145,64 @@ fn html(arguments: &HtmlArguments, console: &mut dyn Console) -> Result<(), Erro
     file::write(&arguments.output, &trace.report(&explanation))?;
     warn(path, &trace.about, &trace.summary, console);
     console.note(&format!("wrote {}", arguments.output.display()));
+    Ok(())
+}
+
+/// Runs `courser qlog diff`.
+fn diff(arguments: &DiffArguments, console: &mut dyn Console) -> Result<(), Error> {
+    let mut sides = Vec::new();
+    for path in [&arguments.first, &arguments.second] {
+        let mut reader = file::open(path)?;
+        let side = Side::of(&mut reader);
+        warn(path, reader.about(), &side.summary, console);
+        sides.push((path, text::origin(reader.about()), side));
+    }
+    let comparison = Comparison::of(&sides[0].2, &sides[1].2);
+    if arguments.json {
+        console.line(&serde_json::to_string(&comparison)?);
+        return Ok(());
+    }
+    for ((path, origin, _), letter) in sides.iter().zip(["A", "B"]) {
+        console.line(&format!("{letter}: {} ({origin})", path.display()));
+    }
+    console.line("");
+    for line in comparison.lines() {
+        console.line(line.trim_end());
+    }
+    Ok(())
+}
+
+/// Runs `courser qlog merge`.
+fn merged(arguments: &MergeArguments, console: &mut dyn Console) -> Result<(), Error> {
+    let (first, second) = (&arguments.first, &arguments.second);
+    let alignment = Alignment::of(&mut file::open(first)?, &mut file::open(second)?)?;
+    let output = file::create(&arguments.output, &[first.as_path(), second.as_path()])?;
+    let (mut one, mut other) = (file::open(first)?, file::open(second)?);
+    let form = form_of(&arguments.output);
+    let (events, unreadable) = merge((&mut one, &mut other), &alignment, output, form)?;
+    if unreadable > 0 {
+        console.note(&format!("skipped {unreadable} unreadable lines"));
+    }
+    for (from, to, (lost, all)) in [
+        (&one, &other, alignment.lost_forward),
+        (&other, &one, alignment.lost_back),
+    ] {
+        let name = |end: &file::TraceFile| {
+            let point = end.about().vantage_point.as_deref();
+            text::clean(point.unwrap_or("other end"))
+        };
+        console.line(&format!(
+            "{lost} of {all} packets from the {} did not reach the {}",
+            name(from),
+            name(to)
+        ));
+    }
+    console.line(&format!(
+        "shortest round trip {}; halves of it are assumed in each direction",
+        courser_units::seconds(alignment.round_trip)
+    ));
+    let path = arguments.output.display();
+    console.note(&format!("wrote {events} events to {path}"));
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::io::{BufReader, Read};
 
 use courser_qlog::{Reader, Series, Summary};
 use courser_trace::explain::Explanation;
+use courser_trace::{Comparison, Side};
 
 /// A trace that is made while it is read: packets of many streams, losses, gaps and metrics.
 struct Endless {
@@ -124,6 +125,8 @@ fn memory_does_not_grow_with_the_trace() {
         assert!(explanation.counts.lost > 1000 && !explanation.findings.is_empty());
         let summary = Summary::of(&mut open());
         assert!(summary.sent.packets > bytes / 2000);
+        let side = Side::of(&mut open());
+        assert!(!Comparison::of(&side, &side).lines().is_empty());
         let (series, _) = Series::of(&mut open(), 0.1);
         assert!(!series.sent.as_slice().is_empty());
     }

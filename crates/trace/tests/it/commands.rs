@@ -200,3 +200,70 @@ fn converted_traces_say_the_same() {
     let error = result.expect_err("its own input").to_string();
     assert!(error.contains("is also an input"), "{error}");
 }
+
+#[test]
+fn comparison_finds_the_point_of_divergence_and_its_cause() {
+    use courser_sim::apps::{Amount, Bulk, Serve, Way};
+
+    use crate::lab::{SERVER, Setup};
+
+    let folder = Folder::new("diff");
+    let up = Bulk::new(SERVER, Way::Up, Amount::Bytes(4_000_000));
+    let whole = Setup::on(1, "20mbit,rtt=40ms").run(up, Serve::new());
+    let whole = folder.write("a.sqlog", &whole.bytes(courser_base::Side::Client));
+    let broken = trace("outage of 4 s", courser_base::Side::Client);
+    let broken = folder.write("b.sqlog", &broken);
+    let (seen, result) = courser_qlog(&["diff", &whole, &broken]);
+    result.expect("compared");
+    let text = seen.lines.join("\n");
+    for part in [
+        "rtt min",
+        "limited by",
+        "blackout",
+        "B falls behind",
+        "limited by: blackout",
+    ] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    let (seen, _) = courser_qlog(&["diff", "--json", &whole, &broken]);
+    let value: serde_json::Value = serde_json::from_str(&seen.lines[0]).expect("JSON");
+    let time = value["divergence"]["time"].as_f64().expect("a time");
+    assert!(
+        (0.5..1.0).contains(&time),
+        "the outage begins after 0.5 s: {time}"
+    );
+    let (seen, _) = courser_qlog(&["diff", &whole, &whole]);
+    assert!(seen.lines.iter().any(|line| line.contains("advance alike")));
+}
+
+#[test]
+fn traces_of_both_ends_are_merged_in_the_order_of_time() {
+    let folder = Folder::new("merge");
+    let about = "CUBIC, 2 % random loss";
+    let client = folder.write("c.sqlog", &trace(about, courser_base::Side::Client));
+    let server = folder.write("s.sqlog", &trace(about, courser_base::Side::Server));
+    let both = folder.path("both.sqlog");
+    let (seen, result) = courser_qlog(&["merge", &client, &server, "-o", &both]);
+    result.expect("merged");
+    let text = seen.lines.join("\n");
+    assert!(text.contains("shortest round trip 40."), "{text}");
+    assert!(
+        text.contains("packets from the client did not reach the server"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n0 of "),
+        "the way back has no losses: {text}"
+    );
+    let file = std::io::BufReader::new(std::fs::File::open(&both).expect("written"));
+    let mut reader = courser_qlog::Reader::new(file).expect("a trace");
+    assert_eq!(reader.about().vantage_point.as_deref(), Some("network"));
+    let times: Vec<f64> = reader
+        .by_ref()
+        .map(|event| event.expect("an event").time)
+        .collect();
+    assert!(times.is_sorted() && times.len() > 1000);
+    let (_, result) = courser_qlog(&["merge", &client, &client, "-o", &both]);
+    let error = result.expect_err("the same end").to_string();
+    assert!(error.contains("same end"), "{error}");
+}
