@@ -255,7 +255,7 @@ fn plot(arguments: &PlotArguments, console: &mut dyn Console) -> Result<(), Erro
     Ok(())
 }
 
-/// Returns the texts and the page of a trace in memory. For the fuzz targets.
+/// Returns everything that can be said about a trace in memory. For the fuzz targets.
 ///
 /// # Errors
 /// Fails if the bytes are not a trace.
@@ -270,6 +270,20 @@ pub fn render(bytes: &[u8]) -> Result<String, Error> {
     }
     text.push_str(&text::origin(about));
     text.push_str(&trace.page(None));
+    let explanation = Explanation::of(open()?);
+    text.push_str(&document::explanation(Path::new("trace"), &explanation)?);
+    text.push_str(&trace.report(&explanation));
+    text.push_str(&document::stats(
+        Path::new("trace"),
+        &Stats::of(&mut open()?),
+    )?);
+    let side = Side::of(&mut open()?);
+    text.push_str(&Comparison::of(&side, &side).lines().join("\n"));
+    let mut converted = Vec::new();
+    convert(&mut open()?, &mut converted, Form::Plain)?;
+    // What was written can be read.
+    let again = Reader::new(&converted[..]).map_err(|error| Error::new(error.to_string()))?;
+    text.push_str(&again.count().to_string());
     Ok(text)
 }
 
