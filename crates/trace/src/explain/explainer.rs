@@ -116,12 +116,19 @@ impl Explainer {
             true => bytes as f64 * 8.0 / active,
             false => 0.0,
         };
+        let stalls = [
+            Cause::Handshake,
+            Cause::Blackout,
+            Cause::ProbeTimeout,
+            Cause::PathMtu,
+        ];
+        let stalled: f64 = stalls.map(|it| ledger.entry(it).total).iter().sum();
         let case = Case {
             way,
             facts: &facts,
             sender: &sender,
             receiver: &receiver,
-            rate,
+            rate: rate * active / (active - stalled).max(f64::MIN_POSITIVE),
         };
         Explanation {
             vantage_point: about.vantage_point.clone(),

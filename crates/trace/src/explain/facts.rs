@@ -56,6 +56,8 @@ pub(super) struct Facts {
     pub(super) min_rtt: Option<f64>,
     pub(super) smoothed_rtt: Option<f64>,
     pub(super) latest_rtt: Option<f64>,
+    /// The longest smoothed round-trip time while a queue stood.
+    pub(super) queued_rtt: Option<f64>,
     pto_count: u64,
     /// True if the trace records timers that expire.
     has_timers: bool,
@@ -225,6 +227,10 @@ impl Facts {
         self.min_rtt = known(metrics.min_rtt, self.min_rtt);
         self.smoothed_rtt = known(metrics.smoothed_rtt, self.smoothed_rtt);
         self.latest_rtt = known(metrics.latest_rtt, self.latest_rtt);
+        if self.min_rtt.is_some() && self.has_queue() {
+            let smoothed = self.smoothed_rtt.unwrap_or(0.0);
+            self.queued_rtt = Some(self.queued_rtt.map_or(smoothed, |most| most.max(smoothed)));
+        }
         if let Some(count) = metrics.pto_count {
             // A trace that records expired timers counts them already.
             if count > self.pto_count && !self.has_timers {

@@ -289,7 +289,7 @@ impl Receiver {
         // window was small: because of losses, or because it was still growing.
         let cause = match () {
             () if self.rates.is_steady() => Cause::Bottleneck,
-            () if self.lost * 1000 >= self.received => Cause::Loss,
+            () if self.lost >= FEW && self.lost * 200 >= self.received => Cause::Loss,
             () if self.rates.is_growing() && self.is_short(facts) => Cause::SlowStart,
             () => Cause::Window,
         };
@@ -330,6 +330,8 @@ const IDLE: f64 = 1.0;
 const OUTAGE: u64 = 2;
 /// A window doubles in each round trip of slow start: 2^20 times the first one is more than any path holds.
 const SLOW_START: f64 = 20.0;
+/// Fewer packets that did not arrive say nothing about a path.
+const FEW: u64 = 3;
 /// Packets that are missing when so many later ones have arrived count as lost.
 const PATIENCE: u64 = 64;
 /// The number of packets for which a loss keeps the peer's window small.

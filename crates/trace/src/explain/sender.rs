@@ -439,7 +439,7 @@ impl Sender {
             }
         }
         let per_reduction = counts.lost as f64 / counts.reductions.max(1) as f64;
-        if per_reduction >= POLICED || self.reduced_at.is_narrow() {
+        if per_reduction >= POLICED || per_reduction >= SEVERAL && self.reduced_at.is_narrow() {
             self.ledger.give(Cause::Loss, Cause::Policer, 1.0);
         }
     }
@@ -472,6 +472,8 @@ const LATE_ACK: f64 = 0.5;
 const LEAST_LATE_ACK: f64 = 0.005;
 /// Losses for each reduction of the window, from which on they come in bulk.
 const POLICED: f64 = 12.0;
+/// Losses for each reduction of the window, from which on it is not a single packet that was lost.
+const SEVERAL: f64 = 1.5;
 /// Fewer reductions of the window do not show a policer.
 const LEAST_REDUCTIONS: f64 = 5.0;
 /// The spread of windows at a policer, as a share of their mean.

@@ -16,7 +16,7 @@ pub(super) struct Case<'a> {
     pub(super) facts: &'a Facts,
     pub(super) sender: &'a Sender,
     pub(super) receiver: &'a Receiver,
-    /// The mean rate in bits per second.
+    /// The mean rate in bits per second, without handshakes and outages.
     pub(super) rate: f64,
 }
 
@@ -184,10 +184,10 @@ impl Case<'_> {
                 "data arrived without a pause at {rate}: the path, or the peer's sender, was at its limit"
             );
         }
-        let queue = facts.smoothed_rtt.zip(facts.min_rtt);
+        let queue = facts.queued_rtt.zip(facts.min_rtt);
         let queue = queue.map(|(now, least)| {
             let (now, least) = (seconds(now), seconds(least));
-            format!(" (round trips of {now}, {least} without a queue)")
+            format!(" (round trips of up to {now}, {least} without a queue)")
         });
         format!(
             "the path was full at {rate}: packets waited in a queue{}",
