@@ -1,10 +1,13 @@
 //! The command line of `courser qlog`.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use courser_units::parse_duration;
 
 use crate::TraceChart;
 use crate::convert::Form;
-use clap::{Args, Subcommand, ValueEnum};
 
 /// The subcommands of `courser qlog`.
 #[derive(Subcommand, Debug)]
@@ -22,6 +25,8 @@ pub enum QlogCommand {
     Diff(DiffArguments),
     /// Merge the traces of both ends of a connection into one, with their clocks aligned
     Merge(MergeArguments),
+    /// Follow a trace while it is written, with a line for each second
+    Tail(TailArguments),
     /// Convert a trace to the current names, as a sequence (.sqlog) or as JSON (.qlog)
     Convert(ConvertArguments),
     /// Plot a connection as an SVG image or an HTML page
@@ -162,6 +167,31 @@ const MERGE_EXAMPLES: &str = "\
 Examples:
   courser qlog merge ID_client.sqlog ID_server.sqlog -o both.sqlog
       Write the events of both ends in the order of time";
+
+/// The flags of `courser qlog tail`.
+#[derive(Args, Debug)]
+#[command(after_help = TAIL_EXAMPLES)]
+pub struct TailArguments {
+    /// Trace (.sqlog), or a directory, whose newest trace is followed
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+
+    /// Print a line at this interval
+    #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = parse_duration)]
+    pub(crate) interval: Duration,
+
+    /// Stop when nothing is added for this long
+    #[arg(long, short, value_name = "SECONDS", default_value = "30", value_parser = parse_duration)]
+    pub(crate) wait: Duration,
+}
+
+const TAIL_EXAMPLES: &str = "\
+Examples:
+  courser serve --qlog traces
+  courser qlog tail traces
+      Follow the newest connection of a running server until it closes
+
+courser writes a trace in pieces of 32 KiB, which are some two hundred packets.";
 
 /// The flags of `courser qlog convert`.
 #[derive(Args, Debug)]

@@ -30,6 +30,7 @@ mod file;
 mod merge;
 mod run;
 mod stats;
+mod tail;
 mod text;
 
 pub use self::args::QlogCommand;

@@ -6,7 +6,7 @@ use courser_qlog::{About, Reader, Summary};
 
 use crate::args::{
     ConvertArguments, DiffArguments, ExplainArguments, HtmlArguments, MergeArguments,
-    PlotArguments, QlogCommand, StatsArguments, SummaryArguments,
+    PlotArguments, QlogCommand, StatsArguments, SummaryArguments, TailArguments,
 };
 use crate::charts::Trace;
 use crate::compare::{Comparison, Side};
@@ -14,6 +14,7 @@ use crate::convert::{Form, convert};
 use crate::explain::{Explanation, sentences};
 use crate::merge::{Alignment, merge};
 use crate::stats::Stats;
+use crate::tail::tail;
 use crate::{Error, document, file, text};
 
 /// The output of a command: results as lines, and remarks beside them.
@@ -37,6 +38,7 @@ pub fn run(command: &QlogCommand, console: &mut dyn Console) -> Result<(), Error
         QlogCommand::Html(arguments) => html(arguments, console),
         QlogCommand::Diff(arguments) => diff(arguments, console),
         QlogCommand::Merge(arguments) => merged(arguments, console),
+        QlogCommand::Tail(arguments) => follow(arguments, console),
         QlogCommand::Convert(arguments) => converted(arguments, console),
         QlogCommand::Plot(arguments) => plot(arguments, console),
     }
@@ -203,6 +205,22 @@ fn merged(arguments: &MergeArguments, console: &mut dyn Console) -> Result<(), E
     ));
     let path = arguments.output.display();
     console.note(&format!("wrote {events} events to {path}"));
+    Ok(())
+}
+
+/// Runs `courser qlog tail`.
+fn follow(arguments: &TailArguments, console: &mut dyn Console) -> Result<(), Error> {
+    if arguments.interval.is_zero() {
+        return Err(Error::new(
+            "an interval of 0 s has no end: choose a longer one",
+        ));
+    }
+    let (interval, wait) = (arguments.interval, arguments.wait);
+    let (path, events) = tail(&arguments.path, interval, wait, |line| console.line(line))?;
+    let path = path.display();
+    console.note(&format!(
+        "read {events} events; courser qlog explain {path} says what limited it"
+    ));
     Ok(())
 }
 

@@ -1,0 +1,234 @@
+//! Follows a trace while it is written.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use courser_qlog::{Event, EventKind, Reader};
+use courser_units::{bits, seconds, size};
+
+use crate::{Error, text};
+
+/// A file that grows. It ends when nothing was added for a time, sooner if its connection has closed.
+struct Growing {
+    file: File,
+    patience: Duration,
+    /// The last bytes read, in which the end of a connection is looked for.
+    last: VecDeque<u8>,
+    is_closed: bool,
+}
+
+impl Read for Growing {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let since = Instant::now();
+        loop {
+            let len = self.file.read(out)?;
+            if len > 0 {
+                self.look_at(&out[..len]);
+                return Ok(len);
+            }
+            let patience = match self.is_closed {
+                true => self.patience.min(AFTER_CLOSE),
+                false => self.patience,
+            };
+            if since.elapsed() >= patience {
+                return Ok(0);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+impl Growing {
+    fn look_at(&mut self, bytes: &[u8]) {
+        self.last.extend(bytes);
+        let text: &[u8] = self.last.make_contiguous();
+        self.is_closed |= text.windows(CLOSED.len()).any(|window| window == CLOSED);
+        let excess = self.last.len().saturating_sub(CLOSED.len());
+        self.last.drain(..excess);
+    }
+}
+
+/// Returns the trace itself, or the newest trace in a directory.
+fn newest(path: &Path) -> Result<PathBuf, Error> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let name = path.display();
+    let failed = |error| Error::new(format!("cannot read {name}: {error}"));
+    let mut found = None;
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let is_trace = entry
+            .path()
+            .extension()
+            .is_some_and(|it| it == courser_qlog::EXTENSION);
+        let modified = entry.metadata().and_then(|it| it.modified());
+        if let Ok(modified) = modified
+            && is_trace
+        {
+            found = found.max(Some((modified, entry.path())));
+        }
+    }
+    let newest = found.ok_or_else(|| Error::new(format!("{name} has no traces yet")))?;
+    Ok(newest.1)
+}
+
+/// Figures of one interval.
+#[derive(Debug, Default)]
+struct Interval {
+    index: u64,
+    sent: u64,
+    received: u64,
+    lost: u64,
+    window: Option<u64>,
+    rtt: Option<f64>,
+    limit: Option<String>,
+}
+
+impl Interval {
+    fn on_event(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::PacketSent(packet) => self.sent += packet.len,
+            EventKind::PacketReceived(packet) => self.received += packet.len,
+            EventKind::PacketLost(_) => self.lost += 1,
+            EventKind::Metrics(metrics) => {
+                self.window = metrics.congestion_window.or(self.window);
+                self.rtt = metrics.smoothed_rtt.or(self.rtt);
+            }
+            EventKind::Limited { reason } => self.limit.clone_from(reason),
+            _ => {}
+        }
+    }
+
+    /// Returns a line, and begins another interval.
+    fn line(&mut self, width: f64, next: u64) -> String {
+        let end = (self.index + 1) as f64 * width;
+        let [sent, received] = [self.sent, self.received].map(|it| bits(it as f64 * 8.0 / width));
+        let mut line = format!(
+            "{:>9}  sent {sent:>11}  received {received:>11}",
+            seconds(end)
+        );
+        if let Some(window) = self.window {
+            line += &format!("  window {:>8}", size(window));
+        }
+        if let Some(rtt) = self.rtt {
+            line += &format!("  rtt {:>8}", seconds(rtt));
+        }
+        line += &format!("  lost {}", self.lost);
+        if let Some(limit) = &self.limit {
+            line += &format!("  limited by {}", text::clean(limit));
+        }
+        (self.sent, self.received, self.lost, self.index) = (0, 0, 0, next);
+        line
+    }
+}
+
+/// Follows a trace, and passes a line for each interval. Returns the trace and the number of events.
+pub(crate) fn tail(
+    path: &Path,
+    interval: Duration,
+    patience: Duration,
+    mut line: impl FnMut(&str),
+) -> Result<(PathBuf, u64), Error> {
+    let path = newest(path)?;
+    let name = path.display().to_string();
+    let file = File::open(&path);
+    let file = file.map_err(|error| Error::new(format!("cannot read {name}: {error}")))?;
+    let growing = Growing {
+        file,
+        patience,
+        last: VecDeque::new(),
+        is_closed: false,
+    };
+    let reader = Reader::new(BufReader::new(growing));
+    let reader = reader.map_err(|error| Error::new(format!("{name}: {error}")))?;
+    line(&format!("{name} ({})", text::origin(reader.about())));
+    let width = interval.as_secs_f64();
+    let mut current = Interval::default();
+    let mut events = 0;
+    for event in reader.flatten() {
+        events += 1;
+        // The cast saturates.
+        let index = (event.time / width) as u64;
+        if index > current.index {
+            line(&current.line(width, index));
+        }
+        current.on_event(&event);
+        if let EventKind::Closed(closed) = &event.kind {
+            let reason = closed.reason.as_deref().or(closed.trigger.as_deref());
+            let reason = text::clean(reason.unwrap_or("no reason"));
+            line(&current.line(width, index));
+            line(&format!("{:>9}  closed: {reason}", seconds(event.time)));
+        }
+    }
+    Ok((path, events))
+}
+
+/// The time between two looks at a file.
+const POLL: Duration = Duration::from_millis(50);
+/// The time for which records may follow the end of a connection.
+const AFTER_CLOSE: Duration = Duration::from_millis(500);
+/// The name of the event at the end of a connection.
+const CLOSED: &[u8] = b":connection_closed\"";
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn growing_trace_is_followed_until_its_connection_closes() {
+        let folder = std::env::temp_dir().join(format!("courser-tail-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a directory");
+        let path = folder.join("a.sqlog");
+        let packet = |time| {
+            format!(
+                "\u{1e}{{\"time\":{time},\"name\":\"quic:packet_sent\",\"data\":{{\"raw\":{{\"length\":125000}}}}}}\n"
+            )
+        };
+        let head = "\u{1e}{\"trace\":{\"vantage_point\":{\"type\":\"server\"}}}\n";
+        fs::write(&path, head.to_owned() + &packet(0)).expect("written");
+        let mut file = fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .expect("there");
+        let mut rest = vec![
+            packet(500),
+            packet(1500),
+            "\u{1e}{\"time\":1600,\"name\":\"quic:connection_closed\",\"data\":{\"reason\":\"done\"}}\n".to_owned(),
+        ]
+        .into_iter();
+        let mut lines = Vec::new();
+        let interval = Duration::from_secs(1);
+        // The rest is written once the beginning has been read.
+        let (found, events) = tail(&folder, interval, Duration::from_secs(20), |text| {
+            lines.push(text.to_owned());
+            for record in rest.by_ref() {
+                file.write_all(record.as_bytes()).expect("written");
+            }
+        })
+        .expect("followed");
+        assert_eq!((found, events), (path, 4));
+        assert!(
+            lines[0].ends_with("a.sqlog (server, JSON-SEQ)"),
+            "{lines:?}"
+        );
+        assert!(lines[1].contains("1.00 s  sent 2.00 Mbit/s"), "{lines:?}");
+        assert!(lines[2].contains("2.00 s  sent 1.00 Mbit/s"), "{lines:?}");
+        assert!(lines[3].contains("1.60 s  closed: done"), "{lines:?}");
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn directory_without_traces_is_told() {
+        let folder = std::env::temp_dir().join(format!("courser-no-tail-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a directory");
+        let error = newest(&folder).expect_err("nothing there").to_string();
+        assert!(error.ends_with("has no traces yet"), "{error}");
+        fs::remove_dir_all(folder).expect("removed");
+    }
+}
