@@ -139,9 +139,12 @@ impl Sender {
         if let Some(cause) = self.handshake(facts) {
             return cause;
         }
-        let limit = match self.has_limits {
-            true => self.limit.unwrap_or(Cause::Application),
-            false => self.inferred(facts),
+        let limit = match self.limit.filter(|_| self.has_limits) {
+            // An application that may write no more than the credit has nothing to send without it.
+            Some(Cause::Application) => self.flow_control().unwrap_or(Cause::Application),
+            Some(limit) => limit,
+            None if self.has_limits => Cause::Application,
+            None => self.inferred(facts),
         };
         match limit {
             Cause::Window => self.window(facts),
@@ -165,12 +168,17 @@ impl Sender {
         facts.is_server == Some(true) && limit > 0 && self.sent_bytes + LEAST_DATAGRAM > limit
     }
 
+    fn flow_control(&self) -> Option<Cause> {
+        Some(match self.credit.reached()? {
+            Reached::Connection => Cause::ConnectionFlowControl,
+            Reached::Stream => Cause::StreamFlowControl,
+        })
+    }
+
     /// Finds the limit of a trace that does not name it.
     fn inferred(&self, facts: &Facts) -> Cause {
-        match self.credit.reached() {
-            Some(Reached::Connection) => return Cause::ConnectionFlowControl,
-            Some(Reached::Stream) => return Cause::StreamFlowControl,
-            None => {}
+        if let Some(cause) = self.flow_control() {
+            return cause;
         }
         if let (Some(window), Some(in_flight)) = (facts.window, facts.in_flight)
             && in_flight + facts.mtu > window
