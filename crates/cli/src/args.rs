@@ -48,6 +48,8 @@ pub(crate) enum Command {
     /// Summarize and plot traces of QUIC connections (qlog)
     #[command(subcommand)]
     Qlog(QlogCommand),
+    /// Check this machine for QUIC, with the command that mends what is wrong
+    Doctor(courser_doctor::Arguments),
 }
 
 const EXAMPLES: &str = "\

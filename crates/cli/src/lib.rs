@@ -5,6 +5,7 @@
 
 mod args;
 mod demo;
+mod diagnosis;
 mod error;
 mod features;
 #[doc(hidden)]
@@ -79,6 +80,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Sim(command)) => sim::main(&command),
         Some(Command::Qlog(command)) => courser_trace::run(&command, &mut output::Terminal)
             .map_err(|error| Failure::new(error.to_string())),
+        Some(Command::Doctor(arguments)) => return diagnosis::doctor(&arguments),
     };
     done.map(|()| ExitCode::SUCCESS)
         .map_err(|failure| error::explain(failure, tool))

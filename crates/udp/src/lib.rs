@@ -10,6 +10,7 @@
 //! - [`Transmit`] and [`Received`] are one outgoing and one received batch.
 //! - [`Capabilities`] lists the abilities of this machine, with advice for its administrator.
 //! - [`PacketTooBig`] is an ICMP message about a datagram that did not fit.
+//! - [`clock_state`] reports whether the clock of the machine is synchronized.
 //! - [`default_memory_budget`] is a share of this machine's memory for an endpoint.
 //! - [`classify`] classifies errors by the reaction they call for.
 //!
@@ -19,6 +20,7 @@
 
 mod batch;
 mod capabilities;
+mod clock;
 mod counters;
 mod error;
 mod group;
@@ -31,11 +33,13 @@ mod too_big;
 
 pub use batch::{Received, Transmit};
 pub use capabilities::Capabilities;
+pub use clock::ClockState;
 pub use counters::{Counters, Tally};
 pub use error::{ErrorClass, classify, is_too_large, is_transient};
 pub use group::{MAX_GROUP, SocketGroup};
 pub use icmp::{Refused, TooBigSender};
 pub use memory::default_memory_budget;
+pub use portable::clock_state;
 pub use socket::UdpSocket;
 pub use steering::Steering;
 pub use too_big::{MAX_QUOTE, PacketTooBig};

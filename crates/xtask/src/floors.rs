@@ -19,6 +19,7 @@ const FLOORS: &[(u8, &[&str])] = &[
     (
         9,
         &[
+            "doctor",
             "emulator",
             "hyperium-h3",
             "interop",
@@ -52,6 +53,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("telemetry", "wire"),
     ("tls", "crypto"),
     ("webtransport", "http3"),
+    ("doctor", "measure"),
     ("emulator", "measure"),
     ("interop", "emulator"),
     ("interop", "measure"),

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod doctor;
 mod get;
 mod interop;
 mod load;

@@ -14,6 +14,7 @@ fn each_command_has_a_page_with_its_flags() {
         ("courser-sim-proxy", "listen"),
         ("courser-qlog-plot", "output"),
         ("courser-interop-matrix", "peers"),
+        ("courser-doctor", "listen"),
     ] {
         let page = folder.path().join(format!("{page}.1"));
         let text = std::fs::read_to_string(&page);

@@ -13,7 +13,13 @@ use super::offload::{Offload, uninterrupted};
 use crate::Capabilities;
 use crate::batch::{Received, Transmit};
 use crate::capabilities::BUFFER_WANTED;
+use crate::clock::ClockState;
 use crate::counters::Tally;
+
+/// Returns the state of the clock, or `None` if the system does not report it. Linux only so far.
+pub fn clock_state() -> Option<ClockState> {
+    None
+}
 
 /// A socket that uses the batches of the system, if it has any.
 #[derive(Debug)]

@@ -27,8 +27,10 @@ use cmsg::{Control, ControlBuffer};
 use errqueue::ErrorQueue;
 use options::Supported;
 
+pub use adjtimex::clock_state;
 pub(crate) use group::{share_port, steer};
 
+mod adjtimex;
 mod cmsg;
 mod errqueue;
 mod group;

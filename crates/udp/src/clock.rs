@@ -1,0 +1,12 @@
+//! The state of the kernel's clock, for diagnoses: tickets and certificates depend on it.
+
+use std::time::Duration;
+
+/// The state of the clock, as the kernel's time discipline reports it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClockState {
+    /// True if a program keeps the clock in step with others (NTP, PTP).
+    pub is_synchronized: bool,
+    /// The largest error of the clock that this program assumes.
+    pub max_error: Duration,
+}
