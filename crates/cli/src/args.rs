@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Qlog(QlogCommand),
     /// Check this machine for QUIC, with the command that mends what is wrong
     Doctor(courser_doctor::Arguments),
+    /// Examine a QUIC server in a handful of handshakes, and grade it
+    Probe(Box<courser_probe::Arguments>),
 }
 
 const EXAMPLES: &str = "\

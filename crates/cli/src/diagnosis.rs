@@ -1,11 +1,12 @@
-//! `courser doctor`, whose flags, checks and text are in a crate of its own.
+//! `courser doctor` and `courser probe`, whose flags and texts are in crates of their own.
 
 use std::process::ExitCode;
 
 use courser_doctor::Machine;
 
 use crate::error::Failure;
-use crate::output;
+use crate::output::{self, Progress};
+use crate::process::runtime;
 
 /// Runs `courser doctor`. The exit code follows the worst finding.
 pub(crate) fn doctor(arguments: &courser_doctor::Arguments) -> Result<ExitCode, Failure> {
@@ -13,6 +14,25 @@ pub(crate) fn doctor(arguments: &courser_doctor::Arguments) -> Result<ExitCode, 
     match arguments.json {
         true => output::line(report.to_json()),
         false => output::line(report.to_string()),
+    }
+    Ok(ExitCode::from(report.exit_code()))
+}
+
+/// Runs `courser probe`. The exit code follows the grade.
+pub(crate) fn probe(arguments: &courser_probe::Arguments) -> Result<ExitCode, Failure> {
+    let progress = Progress::new();
+    let run = courser_probe::run(arguments, |step| progress.begin(step));
+    let report = runtime()?.block_on(run)?;
+    drop(progress);
+    if let Some(path) = &arguments.html {
+        std::fs::write(path, report.to_html())
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+        output::note(format!("wrote {}", path.display()));
+    }
+    match (arguments.json, &report.facts.first) {
+        (true, _) => output::line(report.to_json()),
+        (false, Ok(_)) => output::line(report.to_string()),
+        (false, Err(_)) => output::note(report.to_string()),
     }
     Ok(ExitCode::from(report.exit_code()))
 }

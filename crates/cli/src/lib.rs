@@ -81,6 +81,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Qlog(command)) => courser_trace::run(&command, &mut output::Terminal)
             .map_err(|error| Failure::new(error.to_string())),
         Some(Command::Doctor(arguments)) => return diagnosis::doctor(&arguments),
+        Some(Command::Probe(arguments)) => return diagnosis::probe(&arguments),
     };
     done.map(|()| ExitCode::SUCCESS)
         .map_err(|failure| error::explain(failure, tool))

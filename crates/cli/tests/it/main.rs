@@ -9,6 +9,7 @@ mod load;
 mod manual;
 mod mistakes;
 mod perf;
+mod probe;
 #[cfg(unix)]
 mod proxy;
 mod qlog;

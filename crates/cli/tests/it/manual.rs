@@ -15,6 +15,7 @@ fn each_command_has_a_page_with_its_flags() {
         ("courser-qlog-plot", "output"),
         ("courser-interop-matrix", "peers"),
         ("courser-doctor", "listen"),
+        ("courser-probe", "html"),
     ] {
         let page = folder.path().join(format!("{page}.1"));
         let text = std::fs::read_to_string(&page);
