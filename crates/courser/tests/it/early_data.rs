@@ -1,9 +1,13 @@
 //! Early data (0-RTT), answers to it (0.5-RTT), and its refusal. RFC 9001 §4.6.
 
-use crate::common::{loopback, within};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::common::relay::Relay;
+use crate::common::{loopback, pattern, until, within};
 use courser::{
-    ClientConfig, Connection, EarlyData, EarlyDataOptions, Endpoint, Identity, ReadError,
-    ReadToEndError, ServerConfig, StoppedError, WriteError,
+    ClientConfig, Connecting, Connection, EarlyData, EarlyDataOptions, Endpoint, Identity,
+    Incoming, ReadError, ReadToEndError, ServerConfig, StoppedError, WriteError,
 };
 
 /// A client and a server that support early data.
@@ -70,9 +74,20 @@ impl Pair {
         (client.expect("usable"), server.expect("usable"))
     }
 
+    /// Returns a relay in front of the server that holds back all that completes a handshake there.
+    fn hold_finished(&self) -> Relay {
+        let relay = Relay::new(self.server.local_addr().expect("bound"));
+        relay.hold_finished();
+        relay
+    }
+
     /// Returns a client's connection that has not waited for anything.
     async fn early_client(&self) -> Connection {
         let address = self.server.local_addr().expect("bound");
+        self.early_client_to(address).await
+    }
+
+    async fn early_client_to(&self, address: SocketAddr) -> Connection {
         let connecting = self.client.connect(address, "localhost");
         let connection = connecting
             .expect("configured")
@@ -87,7 +102,8 @@ impl Pair {
 #[tokio::test]
 async fn a_request_in_early_data_is_answered_before_the_handshake_is_complete() {
     let pair = Pair::met().await;
-    let client = pair.early_client().await;
+    let relay = pair.hold_finished();
+    let client = pair.early_client_to(relay.address).await;
     let (mut send, mut receive) = client.open_bi().await.expect("remembered limits");
     assert!(send.is_early() && receive.is_early());
     send.write_all(b"question").await.expect("room");
@@ -105,6 +121,9 @@ async fn a_request_in_early_data_is_answered_before_the_handshake_is_complete() 
     answer.finish().expect("first time");
     let answered = within(10, receive.read_to_end(100)).await.expect("read");
     assert_eq!(answered, b"answer");
+    until(|| relay.held_finished() > 0).await;
+    assert_eq!(server.peer_identity(), None, "0.5-RTT");
+    relay.release().await;
     for end in [&client, &server] {
         let fate = within(10, end.authenticated()).await;
         assert_eq!(fate, Ok(EarlyData::Accepted));
@@ -168,28 +187,74 @@ async fn without_a_session_an_early_connection_waits_for_the_handshake() {
     );
 }
 
-#[tokio::test]
-async fn a_server_writes_before_the_handshake_is_complete() {
-    let pair = Pair::new();
-    let address = pair.server.local_addr().expect("bound");
-    let connecting = pair
-        .client
-        .connect(address, "localhost")
-        .expect("configured");
-    let incoming = within(10, pair.server.accept()).await.expect("open");
+/// Returns both ends, the server's first, while the client's Finished is held back. The server has
+/// written a greeting.
+async fn greet(
+    connecting: Connecting,
+    incoming: Incoming,
+    text: &[u8],
+) -> (Connection, Connection) {
     let server = within(10, incoming.accept().expect("valid").early()).await;
     let server = server.expect("usable");
     let mut send = server
         .open_uni()
         .await
         .expect("the client's limits are known");
-    send.write_all(b"greeting").await.expect("written");
+    send.write_all(text).await.expect("written");
     send.finish().expect("first time");
     assert!(!send.is_early());
     let client = within(10, connecting).await.expect("handshake");
+    (server, client)
+}
+
+async fn read_greeting(client: &Connection) -> Vec<u8> {
     let mut receive = within(10, client.accept_uni()).await.expect("opened");
-    let read = within(10, receive.read_to_end(100)).await.expect("read");
-    assert_eq!(read, b"greeting");
+    within(10, receive.read_to_end(10_000)).await.expect("read")
+}
+
+/// Fails if the handshake of a server is complete.
+async fn assert_incomplete(server: &Connection) {
+    let waits = tokio::time::timeout(Duration::ZERO, server.authenticated()).await;
+    assert!(waits.is_err(), "the handshake is complete: {waits:?}");
+}
+
+/// Its stream to an address that is not validated waits for the client's Finished.
+#[tokio::test]
+async fn a_server_writes_before_the_handshake_is_complete() {
+    let pair = Pair::new();
+    let relay = pair.hold_finished();
+    let connecting = pair.client.connect(relay.address, "localhost");
+    let connecting = connecting.expect("configured");
+    let incoming = within(10, pair.server.accept()).await.expect("open");
+    assert!(!incoming.remote_address_validated());
+    let (server, client) = greet(connecting, incoming, b"greeting").await;
+    until(|| relay.held_finished() > 0).await;
+    assert_incomplete(&server).await;
+    relay.release().await;
+    assert_eq!(read_greeting(&client).await, b"greeting");
+}
+
+/// The client reads more than three times what it has sent, and less than a first congestion window,
+/// while the server waits for its Finished (0.5-RTT, RFC 9001 §5.7).
+#[tokio::test]
+async fn a_client_with_a_validated_address_reads_before_the_handshake_is_complete() {
+    let pair = Pair::new();
+    let relay = pair.hold_finished();
+    let connecting = pair.client.connect(relay.address, "localhost");
+    let connecting = connecting.expect("configured");
+    let first = within(10, pair.server.accept()).await.expect("open");
+    assert!(!first.remote_address_validated());
+    first.retry().expect("it has no token");
+    let incoming = within(10, pair.server.accept()).await.expect("open");
+    assert!(incoming.remote_address_validated());
+    let text = pattern(8, 9_000);
+    let (server, client) = greet(connecting, incoming, &text).await;
+    assert!(read_greeting(&client).await == text, "the greeting differs");
+    until(|| relay.held_finished() > 0).await;
+    assert_incomplete(&server).await;
+    relay.release().await;
+    let fate = within(10, server.authenticated()).await;
+    assert_eq!(fate, Ok(EarlyData::None));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! A relay between a client and a server: a NAT whose mappings change, and a link.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,8 +32,12 @@ struct Shared {
     links: Mutex<[Link; 2]>,
     /// The datagrams of the server that wait, if they do.
     held: Mutex<Option<Vec<Bytes>>>,
+    /// The datagrams of the client after its first flight that wait, if they do.
+    held_up: Mutex<Option<Vec<Bytes>>>,
     /// Datagrams of the client with a 0-RTT packet.
     early: AtomicU64,
+    /// The first bytes of the connection IDs in the client's 1-RTT packets.
+    connection_ids: Mutex<HashSet<[u8; 8]>>,
 }
 
 #[derive(Clone, Copy)]
@@ -65,7 +70,9 @@ impl Relay {
             client: Mutex::new(None),
             links: Mutex::new(link.links(SEED).into()),
             held: Mutex::new(None),
+            held_up: Mutex::new(None),
             early: AtomicU64::new(0),
+            connection_ids: Mutex::default(),
         });
         let tasks = vec![
             crate::common::spawn(shared.clone().up()),
@@ -98,8 +105,24 @@ impl Relay {
         *lock(&self.shared.held) = Some(Vec::new());
     }
 
+    /// Holds back the datagrams of the client with Handshake or 1-RTT packets until [`Relay::release`]:
+    /// no server completes a handshake that begins meanwhile, or validates an address by it.
+    pub fn hold_finished(&self) {
+        *lock(&self.shared.held_up) = Some(Vec::new());
+    }
+
+    /// Returns the number of datagrams of the client that are held back.
+    pub fn held_finished(&self) -> usize {
+        lock(&self.shared.held_up).as_ref().map_or(0, Vec::len)
+    }
+
     /// Forwards the held datagrams, and later ones at once.
     pub async fn release(&self) {
+        let held = lock(&self.shared.held_up).take();
+        let outside = lock(&self.shared.outside).clone();
+        for payload in held.into_iter().flatten() {
+            let _ = outside.send_to(&payload, self.shared.server).await;
+        }
         let held = lock(&self.shared.held).take();
         let client = *lock(&self.shared.client);
         for payload in held.into_iter().flatten() {
@@ -111,6 +134,11 @@ impl Relay {
     /// Returns the number of datagrams with a 0-RTT packet that the client has sent.
     pub fn early_datagrams(&self) -> u64 {
         self.shared.early.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of connection IDs that the client has used in 1-RTT packets.
+    pub fn connection_ids(&self) -> usize {
+        lock(&self.shared.connection_ids).len()
     }
 
     /// Returns the datagrams that the link dropped, those to the server first.
@@ -135,10 +163,22 @@ impl Shared {
                 continue;
             };
             *lock(&self.client) = Some(from);
-            let has_early = has_zero_rtt(&buffer[..len]);
+            let has_early = has(&buffer[..len], |kind| kind == PacketKind::ZeroRtt);
             self.early
                 .fetch_add(u64::from(has_early), Ordering::Relaxed);
+            // The ID stands behind the first byte of a short header (RFC 9000 §17.3.1).
+            if let [0..0x80, id @ ..] = &buffer[..len]
+                && let Some(id) = id.first_chunk()
+            {
+                lock(&self.connection_ids).insert(*id);
+            }
             for payload in self.pass(Direction::Up, &buffer[..len]) {
+                if let Some(held) = &mut *lock(&self.held_up)
+                    && has(&payload, is_after_first_flight)
+                {
+                    held.push(payload);
+                    continue;
+                }
                 let outside = lock(&self.outside).clone();
                 let _ = outside.send_to(&payload, self.server).await;
             }
@@ -178,16 +218,21 @@ impl Shared {
     }
 }
 
-/// Returns true if a datagram has a 0-RTT packet of version 1, alone or coalesced (RFC 9000 §12.2).
-fn has_zero_rtt(datagram: &[u8]) -> bool {
+/// Returns true if a datagram has a packet of such a kind of version 1, alone or coalesced
+/// (RFC 9000 §12.2).
+fn has(datagram: &[u8], is_wanted: impl Fn(PacketKind) -> bool) -> bool {
     let mut start = 0;
     while let Ok(packet) = packet::decode(datagram, start, 0) {
-        if packet.kind == PacketKind::ZeroRtt {
+        if is_wanted(packet.kind) {
             return true;
         }
         start = packet.end;
     }
     false
+}
+
+fn is_after_first_flight(kind: PacketKind) -> bool {
+    matches!(kind, PacketKind::Handshake | PacketKind::OneRtt)
 }
 
 fn tokio_socket() -> UdpSocket {
