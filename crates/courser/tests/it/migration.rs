@@ -158,8 +158,17 @@ async fn a_changed_network_costs_a_new_path_and_no_data() {
     let pair = pair(true);
     let (client, server) = pair.connect().await;
     echo(&server);
+    ask(&client, async || {}).await;
+    let challenges = || server.stats().frames_received.path_challenge;
+    assert_eq!(challenges(), 0);
     ask(&client, async || pair.client.network_changed()).await;
+    until(|| challenges() > 0).await;
+    let first = challenges();
+    // The last move is over, and spare connection IDs have arrived.
+    until(|| client.stats().frames_received.path_response > 0).await;
+    ask(&client, async || {}).await;
     ask(&client, async || client.network_changed()).await;
+    until(|| challenges() > first).await;
     server.network_changed();
     ask(&client, async || {}).await;
     assert!(client.close_reason().is_none() && server.close_reason().is_none());

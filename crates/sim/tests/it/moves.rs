@@ -38,8 +38,10 @@ fn pattern() -> Vec<u8> {
 }
 
 /// Echoes each stream.
-async fn serve() -> Result<(), Failure> {
-    let config = ServerConfig::with_identity(&identity())?.alpn(["echo"]);
+async fn serve(migration: bool) -> Result<(), Failure> {
+    let config = ServerConfig::with_identity(&identity())?
+        .alpn(["echo"])
+        .migration(migration);
     let endpoint = Endpoint::server(config, (SERVER, 4433).into())?;
     while let Some(incoming) = endpoint.accept().await {
         let connection = incoming.await?;
@@ -105,7 +107,7 @@ fn run(seed: u64, link: &str, change: Change, pause: Duration, times: usize) -> 
     let near = world.machine("client", CLIENT);
     let far = world.machine("server", SERVER);
     world.join_machines(&near, &far, &link.parse().expect("a link"));
-    far.spawn(serve());
+    far.spawn(serve(true));
     match world.run_until_done(near.spawn(client(change, pause, times))) {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => panic!("seed {seed}: {error}"),
@@ -154,4 +156,66 @@ fn hints_without_a_change_are_harmless() {
     let hinted = run(1, link, Change::Network, millis(300), 20);
     let limit = alone.took + Duration::from_secs(2);
     assert!(hinted.took < limit, "{hinted:?}, alone {alone:?}");
+}
+
+/// The calls that hint at another network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Hint {
+    Endpoint,
+    Connection,
+    Nothing,
+}
+
+/// PATH_CHALLENGE and PING frames that a client sends in the first millisecond after a hint. It has
+/// been silent before.
+async fn hinted_client(hint: Hint) -> Result<(u64, u64), Failure> {
+    let config = ClientConfig::with_roots([identity().certificate()])?.alpn(["echo"]);
+    let endpoint = Endpoint::client((CLIENT, 0).into())?;
+    let address = (SERVER, 4433).into();
+    let connection = endpoint.connect_with(config, address, SERVER_NAME)?.await?;
+    ask(&connection).await?;
+    // All acknowledgements have arrived, and the search for the datagram size is over.
+    runtime::sleep(Duration::from_secs(10)).await;
+    let before = connection.stats().frames_sent;
+    match hint {
+        Hint::Endpoint => endpoint.network_changed(),
+        Hint::Connection => connection.network_changed(),
+        Hint::Nothing => {}
+    }
+    runtime::sleep(millis(1)).await;
+    let after = connection.stats().frames_sent;
+    ask(&connection).await?;
+    connection.close(0u32.into(), b"");
+    endpoint.wait_idle().await;
+    let challenges = after.path_challenge - before.path_challenge;
+    Ok((challenges, after.ping - before.ping))
+}
+
+/// Without the hint, the client would find out with what it sends next.
+#[test]
+fn a_hint_is_followed_by_a_probe_at_once() {
+    for (migration, hint) in [
+        (true, Hint::Endpoint),
+        (true, Hint::Connection),
+        (true, Hint::Nothing),
+        (false, Hint::Endpoint),
+        (false, Hint::Connection),
+        (false, Hint::Nothing),
+    ] {
+        let mut world = World::new(1);
+        let near = world.machine("client", CLIENT);
+        let far = world.machine("server", SERVER);
+        let link = "20mbit,rtt=40ms".parse().expect("a link");
+        world.join_machines(&near, &far, &link);
+        far.spawn(serve(migration));
+        let sent = world.run_until_done(near.spawn(hinted_client(hint)));
+        let (challenges, pings) = sent.expect("it ends").expect("it works");
+        let context = format!("migration {migration}, {hint:?}: {challenges} and {pings}");
+        match (hint, migration) {
+            (Hint::Nothing, _) => assert_eq!((challenges, pings), (0, 0), "{context}"),
+            // A server that forbids migration learns of a change from a PING.
+            (_, false) => assert!(challenges == 0 && pings > 0, "{context}"),
+            (_, true) => assert!(challenges > 0, "{context}"),
+        }
+    }
 }

@@ -10,9 +10,11 @@ use tokio::sync::Notify;
 use super::server::{Server, Speaks, echo, full, service};
 use super::{builder, client, text, within};
 use crate::common::relay::Relay;
+use crate::common::until;
 
 /// The client waits for a response and sends nothing when a NAT forgets its mapping, so the server answers
-/// to a port that leads nowhere. Without the hint the client would send a PING after ten seconds.
+/// to a port that leads nowhere. With the hint the client moves at once, which needs a fresh connection ID
+/// (RFC 9000 §9.5). Without it the client would send a PING to the old ID, some time later (K230).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn response_follows_a_client_that_learns_of_another_network() {
     let (arrived, answers) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -41,7 +43,9 @@ async fn response_follows_a_client_that_learns_of_another_network() {
         };
         within(arrived.notified()).await;
         relay.rebind();
+        let ids = relay.connection_ids();
         client.network_changed();
+        until(|| relay.connection_ids() > ids).await;
         answers.notify_one();
         let answer = tokio::time::timeout(Duration::from_secs(8), request).await;
         let answer = answer.unwrap_or_else(|_| panic!("round {round}: no response"));
