@@ -268,8 +268,12 @@ impl ClientBuilder {
     ///
     /// An attacker can have the server receive an early request twice (RFC 8470 §4), unless the
     /// server prevents it. Requests are repeated if the server refuses early data or answers with
-    /// `425 Too Early`. Has an effect with [`HttpVersion::Http3Only`] alone: a race between QUIC and
-    /// TCP cannot be decided before a handshake is complete.
+    /// `425 Too Early`.
+    ///
+    /// A request in early data leaves without a race between QUIC and TCP, because QUIC has worked with
+    /// the server before. If the server does not answer for four [attempt
+    /// delays](Self::attempt_delay), the request is sent again, with a race. Has no effect with versions
+    /// of HTTP over TCP alone.
     pub fn early_data(mut self, sends: bool) -> Self {
         self.settings.early_data = sends;
         self

@@ -290,6 +290,8 @@ impl<'a> Contest<'a> {
         };
         let origin = &self.key.origin;
         match transport {
+            // No answer has arrived yet.
+            Transport::Quic if established.facts.is_early() => {}
             Transport::Quic => self.core.udp_memory().on_worked(local, origin),
             Transport::Tcp if self.quic_attempts == 0 => {}
             Transport::Tcp if self.quic_failures == self.quic_attempts => {

@@ -161,8 +161,7 @@ impl Core {
         };
         Ok(Self {
             pool: Pool::new(settings.limits),
-            // A race against TCP needs a handshake that is complete.
-            early_data: (settings.early_data && !settings.version.may_use_tcp())
+            early_data: (settings.early_data && settings.version.may_use_quic())
                 .then(Remembered::default),
             settings,
             tls,

@@ -3,13 +3,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use courser_base::Mutex;
 use courser_http3_tokio as h3;
 use courser_quic::{Connection, EarlyData};
 use http::Method;
 
-use super::error::Error;
+use super::error::{Error, ErrorKind};
+use super::race::within_limits;
 
 /// The settings that servers have sent, which early data relies on (RFC 9114 §7.2.4.2).
 #[derive(Clone, Debug, Default)]
@@ -68,6 +70,43 @@ pub(super) async fn wait_if_unsafe(quic: &Connection, method: &Method) -> Result
         Err(error) => Err(Error::of_h3(error.into())),
     }
 }
+
+/// Returns true if the server has not answered a connection that was used before its handshake is
+/// complete.
+pub(super) fn is_unanswered(quic: &Connection) -> bool {
+    quic.early_data() == EarlyData::Offered
+}
+
+/// Waits for the result of an early request that had no race against TCP, because QUIC worked with the
+/// server before.
+///
+/// # Errors
+/// Returns the error of the request, and another one if the server answers nothing for several
+/// delays between the attempts of a race. The request should be repeated with a race.
+pub(super) async fn unless_silent<T>(
+    quic: &Connection,
+    delay: Duration,
+    sent: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let patience = within_limits(delay) * DELAYS;
+    let silence = async {
+        let answer = tokio::time::timeout(patience, quic.authenticated()).await;
+        if answer.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        sent = sent => sent,
+        () = silence => {
+            let text = format!("the server has not answered early data within {patience:?}");
+            Err(Error::new(ErrorKind::ConnectQuic, text))
+        }
+    }
+}
+
+/// Attempt delays before an early request is repeated. With the default delay this is one second, as
+/// long as the first probe timeout (RFC 9002 §6.2.2): a shorter time would repeat requests over slow paths.
+const DELAYS: u32 = 4;
 
 /// Servers whose settings are remembered (limit K154): as many as rustls stores tickets of.
 const MOST_SERVERS: usize = 256;

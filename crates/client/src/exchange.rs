@@ -13,7 +13,7 @@ use super::body::{Body, Home};
 use super::coalescing;
 use super::connect::connect;
 use super::core::Core;
-use super::early_data::wait_if_unsafe;
+use super::early_data::{is_unanswered, unless_silent, wait_if_unsafe};
 use super::error::{Error, ErrorKind};
 use super::link::{Established, Facts, Link, Proxied};
 use super::origin::Origin;
@@ -40,8 +40,18 @@ pub(super) async fn exchange(
         let request = Request::from_parts(head, body);
         // Requests with other methods wait for the handshake.
         let early = established.link.early();
+        let sent = send(core, &key, established, request, &mut timing);
+        let racing = early
+            .as_ref()
+            .filter(|_| core.settings.version.may_use_tcp());
+        let sent = match racing {
+            Some(quic) => unless_silent(quic, core.settings.attempt_delay, sent).await,
+            None => sent.await,
+        };
+        // Requests with other methods have not been sent then.
+        let falls_back = sent.is_err() && racing.is_some_and(is_unanswered);
         let early = early.filter(|_| parts.method.is_safe());
-        let error = match send(core, &key, established, request, &mut timing).await {
+        let error = match sent {
             Ok(response) => {
                 core.on_response(&origin, response.headers());
                 // RFC 8470 §5.2: the server wants the request after the handshake.
@@ -62,20 +72,25 @@ pub(super) async fn exchange(
                 }
             }
             Err(error) => {
-                if early.is_some_and(|quic| quic.early_data() == EarlyData::Rejected) {
+                let is_rejected =
+                    early.is_some_and(|quic| quic.early_data() == EarlyData::Rejected);
+                if is_rejected {
                     timing.early_data = Some(EarlyRequest::Rejected);
-                    if let Some(remembered) = &core.early_data {
-                        // Other tickets of this server may be as useless.
-                        remembered.forget(origin.host(), facts.remote.port());
-                    }
+                }
+                if (is_rejected || falls_back)
+                    && let Some(remembered) = &core.early_data
+                {
+                    // Other tickets of this server may be as useless, and without them there is a race.
+                    remembered.forget(origin.host(), facts.remote.port());
                 }
                 error
             }
         };
-        if error.is_stale() || error.is_unprocessed() {
+        if error.is_stale() || error.is_unprocessed() || falls_back {
             core.pool.remove(&key, &facts);
         }
-        let is_again = timing.retries < MAX_RETRIES && may_retry(&error, is_reused, &parts.method);
+        let may_retry = falls_back || may_retry(&error, is_reused, &parts.method);
+        let is_again = timing.retries < MAX_RETRIES && may_retry;
         match replay.restart().filter(|_| is_again) {
             Some(again) => body = again,
             None => return Err(error.with_timing(timing)),

@@ -77,6 +77,7 @@ pub use self::builder::ClientBuilder;
 pub use self::error::{Error, ErrorKind};
 pub use self::family::Family;
 pub use self::origin::Origin;
+pub use self::preparation::Prepared;
 pub use self::proxy::Proxy;
 pub use self::race::Transport;
 pub use self::redirect::Redirect;
@@ -202,8 +203,7 @@ impl Client {
     /// sent in early data. Takes two round trips. Tickets of earlier connections of this client serve
     /// the same purpose.
     ///
-    /// Returns false if early data cannot follow: it is [off](ClientBuilder::early_data), or the server
-    /// sends no HTTP/3 settings. Returns true for servers that issue no tickets for early data too;
+    /// Returns [`Prepared::Ready`] for servers that issue no tickets for early data too;
     /// [`Timing::early_data`] has the result.
     ///
     /// ```no_run
@@ -222,7 +222,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future abandons the connection.
-    pub async fn prepare_early_data(&self, uri: &Uri) -> Result<bool, Error> {
+    pub async fn prepare_early_data(&self, uri: &Uri) -> Result<Prepared, Error> {
         preparation::prepare(&self.0, &Origin::of(uri)?).await
     }
 

@@ -12,16 +12,30 @@ use super::link::Link;
 use super::origin::Origin;
 use super::timing::Timing;
 
-/// Connects to a server and closes the connection, so that the next one can be early. Returns false
-/// if that cannot be expected.
-pub(super) async fn prepare(core: &Arc<Core>, origin: &Origin) -> Result<bool, Error> {
+/// The result of a connection that was made for its ticket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Prepared {
+    /// The next request to the server can be sent in early data, if the server has issued a ticket for it.
+    Ready,
+    /// The client does not [send early data](super::ClientBuilder::early_data), or not with its versions
+    /// of HTTP.
+    Off,
+    /// The connection is not one of HTTP/3: TCP has won the race, or the server does not announce HTTP/3.
+    NotHttp3,
+    /// The HTTP/3 settings of the server have not arrived.
+    NoSettings,
+}
+
+/// Connects to a server and closes the connection, so that the next one can be early.
+pub(super) async fn prepare(core: &Arc<Core>, origin: &Origin) -> Result<Prepared, Error> {
     let Some(remembered) = &core.early_data else {
-        return Ok(false);
+        return Ok(Prepared::Off);
     };
     let limit = core.settings.connect_timeout;
     let established = connect(core, &core.key(origin), &mut Timing::new()).await?;
     let Link::Http3(client) = established.link else {
-        return Ok(false);
+        return Ok(Prepared::NotHttp3);
     };
     let learn = async {
         client.quic().authenticated().await.ok()?;
@@ -37,5 +51,8 @@ pub(super) async fn prepare(core: &Arc<Core>, origin: &Origin) -> Result<bool, E
     }
     let no_error = VarInt::from_u64(Code::NO_ERROR.value()).unwrap_or(VarInt::MAX);
     client.quic().close(no_error, b"");
-    Ok(settings.is_some())
+    Ok(match settings {
+        Some(_) => Prepared::Ready,
+        None => Prepared::NoSettings,
+    })
 }

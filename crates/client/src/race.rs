@@ -55,7 +55,7 @@ impl Race {
         Self {
             quic: Lane::default(),
             tcp: Lane::default(),
-            delay: delay.clamp(MIN_DELAY, MAX_DELAY),
+            delay: within_limits(delay),
         }
     }
 
@@ -149,6 +149,11 @@ impl Lane {
     fn is_over(&self) -> bool {
         self.waiting.is_empty() && self.running == 0
     }
+}
+
+/// Returns the delay that a race uses if `delay` is asked for.
+pub(super) fn within_limits(delay: Duration) -> Duration {
+    delay.clamp(MIN_DELAY, MAX_DELAY)
 }
 
 /// Alternates between address families, beginning with that of the first address, which the

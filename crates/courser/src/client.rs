@@ -36,6 +36,6 @@ pub use courser_client::fuzzing;
 #[doc(inline)]
 pub use courser_client::{
     Attempt, Body, Client, ClientBuilder, EarlyRequest, Error, ErrorKind, Family, HttpVersion,
-    Origin, Outcome, Proxy, Redirect, Resolve, Resolving, ServiceRecord, SystemResolver, Timing,
-    TlsSummary, Transport,
+    Origin, Outcome, Prepared, Proxy, Redirect, Resolve, Resolving, ServiceRecord, SystemResolver,
+    Timing, TlsSummary, Transport,
 };

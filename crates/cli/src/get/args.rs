@@ -245,10 +245,12 @@ pub(crate) struct ConnectionArguments {
     /// Saves a round trip. GET, HEAD, OPTIONS and TRACE only: an attacker who records the request can
     /// send it again. Sessions are kept in memory, so that without a value only later connections of this
     /// command are early, for example after a server has closed one. With --early-data=first, the command
-    /// connects to each server once before, to get a session. -v and the variable early_data of
-    /// --write-out show whether the server has accepted the request early.
+    /// connects to each server once before, to get a session. Only HTTP/3 has early data here: use --http3
+    /// or --http3-only with servers that do not announce it. -v and the variable early_data of --write-out
+    /// show whether the server has accepted the request early.
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true,
-          default_missing_value = "later", requires = "http3_only", hide_possible_values = true)]
+          default_missing_value = "later", conflicts_with_all = ["http2", "http1"],
+          hide_possible_values = true)]
     pub(crate) early_data: Option<EarlyDataUse>,
     /// Read and update this Alt-Svc cache file, in curl's format
     #[arg(long, value_name = "FILE")]

@@ -7,11 +7,12 @@ use axum::Router;
 use axum::extract::Request;
 use axum::routing::any;
 use bytes::Bytes;
-use courser::client::{EarlyRequest, ErrorKind, HttpVersion, Proxy};
+use courser::client::{ClientBuilder, EarlyRequest, ErrorKind, HttpVersion, Prepared, Proxy};
 use courser::server::{EarlyData, ServerHandle, TooEarly};
 use courser::{Client, EarlyDataOptions, Identity, serve};
 use http::{Method, StatusCode};
 use http_body_util::Full;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::{text, timing, within};
 use crate::common::relay::Relay;
@@ -39,6 +40,26 @@ impl Pair {
     }
 
     async fn with(policy: TooEarly, options: EarlyDataOptions) -> Self {
+        Self::configured(policy, options, |client| {
+            client.version(HttpVersion::Http3Only)
+        })
+        .await
+    }
+
+    /// Creates a pair whose client races HTTP/3 against TCP. Nothing listens on TCP yet.
+    async fn racing(delay: Duration) -> Self {
+        let (policy, options) = (TooEarly::unless_safe(), EarlyDataOptions::default());
+        Self::configured(policy, options, |client| {
+            client.version(HttpVersion::Http3).attempt_delay(delay)
+        })
+        .await
+    }
+
+    async fn configured(
+        policy: TooEarly,
+        options: EarlyDataOptions,
+        change: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Self {
         let tell = |request: Request| async move {
             match request.extensions().get::<EarlyData>() {
                 Some(EarlyData) => "early",
@@ -57,12 +78,11 @@ impl Pair {
             .service(Router::new().fallback(any(tell)))
             .into_future();
         crate::common::spawn(async move { serving.await.map(drop) });
-        let client = Client::builder()
+        let client = change(Client::builder())
             .platform_roots(false)
             .root(identity.certificate())
             .proxy(Proxy::Direct)
             .resolve("localhost", 0, [address.ip()])
-            .version(HttpVersion::Http3Only)
             .early_data(true)
             // Each request of these tests opens another connection. A repetition must not find its own
             // closed because the machine is busy.
@@ -78,6 +98,21 @@ impl Pair {
         };
         assert_eq!(pair.ask(Method::GET).await, answer("late", 0, None));
         pair
+    }
+
+    /// Lets the client reach the server over TCP.
+    async fn open_tcp(&self) {
+        let to = self.server.local_addr();
+        let listener = TcpListener::bind(self.relay.address).await;
+        let listener = listener.expect("a port that only UDP uses");
+        crate::common::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                crate::common::spawn(async move {
+                    let mut far = TcpStream::connect(to).await?;
+                    tokio::io::copy_bidirectional(&mut near, &mut far).await
+                });
+            }
+        });
     }
 
     /// Sends a request whose handshake is complete once `arrived` returns true.
@@ -160,10 +195,10 @@ async fn a_connection_before_the_first_request_makes_it_early() {
         .version(HttpVersion::Http3Only);
     let off = other.build().expect("a client");
     let prepared = within(off.prepare_early_data(&uri)).await;
-    assert!(!prepared.expect("nothing to do"), "early data is off");
+    assert_eq!(prepared.expect("nothing to do"), Prepared::Off);
     let before = pair.server.stats().http3.connections;
     let prepared = within(pair.client.prepare_early_data(&uri)).await;
-    assert!(prepared.expect("it connects"));
+    assert_eq!(prepared.expect("it connects"), Prepared::Ready);
     assert_eq!(pair.server.stats().http3.connections, before + 1);
     let asked = pair.ask_early(Method::GET, |pair| pair.server.stats().early_requests == 1);
     assert_eq!(asked.await, answer("early", 0, EarlyRequest::Accepted));
@@ -171,4 +206,54 @@ async fn a_connection_before_the_first_request_makes_it_early() {
     let error = within(pair.client.prepare_early_data(&nowhere)).await;
     let error = error.expect_err("no host");
     assert_eq!(error.kind(), ErrorKind::Url);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_may_use_tcp_sends_early_requests_too() {
+    let pair = Pair::racing(Duration::from_secs(2)).await;
+    let asked = pair.ask_early(Method::GET, |pair| pair.server.stats().early_requests == 1);
+    let early = answer("early", 0, EarlyRequest::Accepted);
+    assert_eq!(asked.await, early);
+    assert_eq!(pair.ask(Method::POST).await, answer("late", 0, None));
+}
+
+/// The datagrams of the server are lost. Requests with unsafe methods have not been sent by then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_without_an_answer_to_early_data_falls_back_to_tcp() {
+    for method in [Method::GET, Method::POST] {
+        let pair = Pair::racing(Duration::from_millis(50)).await;
+        pair.open_tcp().await;
+        pair.relay.hold_answers();
+        let request = http::Request::builder()
+            .method(method.clone())
+            .uri(&pair.url)
+            .body(Full::<Bytes>::default());
+        let request = request.expect("a valid request");
+        let response = within(pair.client.send(request)).await.expect("answered");
+        assert_eq!(response.version(), http::Version::HTTP_2, "{method}");
+        let timing = timing(&response);
+        assert_eq!((timing.retries, timing.early_data), (1, None), "{method}");
+        assert_eq!(text(response).await, "late", "{method}");
+        let early = u64::from(method == Method::GET);
+        assert_eq!(pair.server.stats().early_requests, early, "{method}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_preparation_that_ends_on_tcp_is_reported() {
+    let pair = Pair::racing(Duration::from_millis(50)).await;
+    pair.open_tcp().await;
+    pair.relay.hold_answers();
+    let uri: http::Uri = pair.url.parse().expect("a URL");
+    // A client that has met no server yet.
+    let other = Client::builder()
+        .platform_roots(false)
+        .dangerous_insecure()
+        .proxy(Proxy::Direct)
+        .version(HttpVersion::Http3)
+        .attempt_delay(Duration::from_millis(50))
+        .early_data(true);
+    let other = other.build().expect("a client");
+    let prepared = within(other.prepare_early_data(&uri)).await;
+    assert_eq!(prepared.expect("it connects"), Prepared::NotHttp3);
 }
