@@ -136,3 +136,12 @@ fn oversize_frames_are_excessive_load_and_unfinished_ones_are_bounded() {
         .assert_closed_with(EXCESSIVE_LOAD)
         .assert_peak_below(8 * 1024);
 }
+
+/// Half of the streams wait for bytes that never arrive. They use up the limits of the connection (K14), which
+/// is all that they get.
+#[test]
+fn resets_that_promise_bytes_take_streams_and_no_memory() {
+    let outcome = attack("reset-at", 2 * SECOND);
+    assert!(outcome.sent > 50, "{outcome:?}");
+    outcome.assert_borne().assert_peak_below(2 * 1024);
+}
