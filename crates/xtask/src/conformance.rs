@@ -1,6 +1,7 @@
 //! `cargo xtask conformance`: maps the rules of the RFCs to the tests that cover them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -39,8 +40,8 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
     }
     let (state, problems) = check(&mapping, &requirements, &tests);
     let mut text = report(&state, &requirements);
-    for (rule, reason) in &state.excluded {
-        text.push_str(&format!("{rule}  does not apply: {reason}\n"));
+    for (rule, exclusion) in &state.excluded {
+        text.push_str(&format!("{rule}  {exclusion}\n"));
     }
     if options.missing {
         text.extend(missing(&state, &requirements).map(missing_line));
@@ -66,8 +67,42 @@ struct Row {
 enum Proof {
     /// The test fails when the rule is broken.
     Test { package: String, test: String },
-    /// courser has nothing that the rule binds, for this reason.
+    /// The rule has no test and needs none.
+    Excluded(Exclusion),
+}
+
+/// The statement that a rule needs no test, with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Exclusion {
+    /// courser has nothing that the rule binds.
     NotApplicable(String),
+    /// The rule binds what courser does not have yet.
+    NotBuilt(String),
+}
+
+impl Exclusion {
+    /// Reads the column of the package and the one behind it.
+    fn of(package: &str, reason: &str) -> Option<Self> {
+        match package {
+            NOT_APPLICABLE => Some(Self::NotApplicable(reason.to_owned())),
+            NOT_BUILT => Some(Self::NotBuilt(reason.to_owned())),
+            _ => None,
+        }
+    }
+
+    fn words(&self) -> &'static str {
+        match self {
+            Self::NotApplicable(_) => "does not apply",
+            Self::NotBuilt(_) => "is not built",
+        }
+    }
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::NotApplicable(reason) | Self::NotBuilt(reason)) = self;
+        write!(f, "{}: {reason}", self.words())
+    }
 }
 
 impl Row {
@@ -75,7 +110,7 @@ impl Row {
     fn package(&self) -> Option<&str> {
         match &self.proof {
             Proof::Test { package, .. } => Some(package),
-            Proof::NotApplicable(_) => None,
+            Proof::Excluded(_) => None,
         }
     }
 }
@@ -83,8 +118,8 @@ impl Row {
 /// The paths of the tests of each package, as the test harness prints them.
 type Tests = BTreeMap<String, BTreeSet<String>>;
 
-/// Reads rule, package and test path of each line, or rule, `not-applicable` and the reason. Skips
-/// empty lines and lines that start with `#`.
+/// Reads rule, package and test path of each line, or rule, `not-applicable` or `not-built`, and the
+/// reason. Skips empty lines and lines that start with `#`.
 fn parse_mapping(text: &str) -> Result<Vec<Row>, Problems> {
     let mut problems = Problems::new();
     let mut rows = Vec::new();
@@ -110,9 +145,9 @@ fn parse_mapping(text: &str) -> Result<Vec<Row>, Problems> {
         rows.push(Row {
             line: number,
             rule: rule.to_owned(),
-            proof: match package {
-                NOT_APPLICABLE => Proof::NotApplicable(test.to_owned()),
-                _ => Proof::Test {
+            proof: match Exclusion::of(package, test) {
+                Some(exclusion) => Proof::Excluded(exclusion),
+                None => Proof::Test {
                     package: package.to_owned(),
                     test: test.to_owned(),
                 },
@@ -139,8 +174,8 @@ fn parse_list(text: &str) -> BTreeSet<String> {
 struct State<'a> {
     /// Rules with a test.
     held: BTreeSet<&'a str>,
-    /// Rules that do not apply, with the reason.
-    excluded: BTreeMap<&'a str, &'a str>,
+    /// Rules that need no test.
+    excluded: BTreeMap<&'a str, &'a Exclusion>,
 }
 
 /// Returns the rules that are covered, and a problem for each line that covers none.
@@ -165,15 +200,15 @@ fn check<'a>(
                     state.held.insert(rule);
                 }
             }
-            Proof::NotApplicable(reason) if known => {
-                state.excluded.insert(rule, reason);
+            Proof::Excluded(exclusion) if known => {
+                state.excluded.insert(rule, exclusion);
             }
-            Proof::NotApplicable(_) => {}
+            Proof::Excluded(_) => {}
         }
     }
     for rule in &state.held {
-        if state.excluded.remove(rule).is_some() {
-            problems.push(format!("{rule} has a test and does not apply"));
+        if let Some(exclusion) = state.excluded.remove(rule) {
+            problems.push(format!("{rule} has a test and {}", exclusion.words()));
         }
     }
     (state, problems)
@@ -191,7 +226,9 @@ struct Count {
 struct Coverage {
     sides: [Count; 3],
     /// Rules of any side that do not apply. The counts leave them out.
-    excluded: usize,
+    not_applicable: usize,
+    /// Rules of any side that bind what is not built. The counts leave them out.
+    not_built: usize,
 }
 
 impl Coverage {
@@ -206,6 +243,13 @@ impl Coverage {
         count.all += 1;
     }
 
+    fn exclude(&mut self, exclusion: &Exclusion) {
+        match exclusion {
+            Exclusion::NotApplicable(_) => self.not_applicable += 1,
+            Exclusion::NotBuilt(_) => self.not_built += 1,
+        }
+    }
+
     fn line(&self, name: &str) -> String {
         let mut line = format!("{name:<8}");
         for (side, count) in ["receiver", "sender", "proxy"].iter().zip(self.sides) {
@@ -215,9 +259,10 @@ impl Coverage {
         let held: usize = self.sides.iter().map(|count| count.held).sum();
         let all: usize = self.sides.iter().map(|count| count.all).sum();
         let percent = (held * 100).checked_div(all).unwrap_or(100);
-        let excluded = self.excluded;
+        let (not_applicable, not_built) = (self.not_applicable, self.not_built);
         format!(
-            "{line}  all {held:>3} of {all:>3} rules mapped, {percent:>3} %, {excluded:>2} do not apply\n"
+            "{line}  all {held:>3} of {all:>3} rules mapped, {percent:>3} %, \
+             {not_applicable:>2} do not apply, {not_built:>2} not built\n"
         )
     }
 }
@@ -228,9 +273,9 @@ fn report(state: &State<'_>, requirements: &Requirements) -> String {
     let mut overall = Coverage::default();
     for rule in requirements.values() {
         let of_rfc = rfcs.entry(rule.rfc.as_str()).or_default();
-        if state.excluded.contains_key(rule.id.as_str()) {
-            of_rfc.excluded += 1;
-            overall.excluded += 1;
+        if let Some(exclusion) = state.excluded.get(rule.id.as_str()) {
+            of_rfc.exclude(exclusion);
+            overall.exclude(exclusion);
             continue;
         }
         let is_held = state.held.contains(rule.id.as_str());
@@ -239,10 +284,18 @@ fn report(state: &State<'_>, requirements: &Requirements) -> String {
     }
     let mut text: String = rfcs
         .iter()
-        .map(|(rfc, coverage)| coverage.line(&format!("RFC {rfc}")))
+        .map(|(rfc, coverage)| coverage.line(&document(rfc)))
         .collect();
     text.push_str(&overall.line("overall"));
     text
+}
+
+/// Returns the name of a document from its column: an RFC, or a draft such as `WT-h3`.
+fn document(column: &str) -> String {
+    match column.parse::<u16>() {
+        Ok(_) => format!("RFC {column}"),
+        Err(_) => column.to_owned(),
+    }
 }
 
 /// Returns the rules without a test and without a reason.
@@ -348,6 +401,8 @@ const MAPPING: &str = "docs/conformance.tsv";
 const HEADER: &str = "rule\tpackage\ttest";
 /// Stands in the column of the package before the reason why a rule does not apply.
 const NOT_APPLICABLE: &str = "not-applicable";
+/// Stands there before the reason why there is nothing to test yet.
+const NOT_BUILT: &str = "not-built";
 
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,15 @@ fn excluded(line: usize, rule: &str, reason: &str) -> Row {
     Row {
         line,
         rule: rule.to_owned(),
-        proof: Proof::NotApplicable(reason.to_owned()),
+        proof: Proof::Excluded(Exclusion::NotApplicable(reason.to_owned())),
+    }
+}
+
+fn not_built(line: usize, rule: &str, reason: &str) -> Row {
+    Row {
+        line,
+        rule: rule.to_owned(),
+        proof: Proof::Excluded(Exclusion::NotBuilt(reason.to_owned())),
     }
 }
 
@@ -46,12 +54,13 @@ fn tests() -> Tests {
 #[test]
 fn the_mapping_is_read() {
     let text = "rule\tpackage\ttest\n# why\n\n9000-002\tcourser-wire\ta::b\n\
-                9002-001\tnot-applicable\tno timers: none\n";
+                9002-001\tnot-applicable\tno timers: none\n9002-002\tnot-built\tlater\n";
     assert_eq!(
         parse_mapping(text),
         Ok(vec![
             row(4, "9000-002", "courser-wire", "a::b"),
             excluded(5, "9002-001", "no timers: none"),
+            not_built(6, "9002-002", "later"),
         ])
     );
 }
@@ -131,14 +140,47 @@ fn rules_that_do_not_apply_are_counted_apart() {
     assert_eq!(problems, Problems::new());
     assert_eq!(
         report(&state, &requirements),
-        "RFC 9000  receiver   1 of   2  sender   0 of   1  proxy   0 of   0  all   1 of   3 rules mapped,  33 %,  0 do not apply\n\
-         RFC 9002  receiver   0 of   1  sender   0 of   0  proxy   0 of   0  all   0 of   1 rules mapped,   0 %,  1 do not apply\n\
-         overall   receiver   1 of   3  sender   0 of   1  proxy   0 of   0  all   1 of   4 rules mapped,  25 %,  1 do not apply\n"
+        "RFC 9000  receiver   1 of   2  sender   0 of   1  proxy   0 of   0  all   1 of   3 rules mapped,  33 %,  0 do not apply,  0 not built\n\
+         RFC 9002  receiver   0 of   1  sender   0 of   0  proxy   0 of   0  all   0 of   1 rules mapped,   0 %,  1 do not apply,  0 not built\n\
+         overall   receiver   1 of   3  sender   0 of   1  proxy   0 of   0  all   1 of   4 rules mapped,  25 %,  1 do not apply,  0 not built\n"
     );
     let ids: Vec<&str> = missing(&state, &requirements)
         .map(|rule| rule.id.as_str())
         .collect();
     assert_eq!(ids, ["9000-001", "9000-003", "9002-001"]);
+}
+
+#[test]
+fn rules_of_what_is_not_built_are_counted_apart_from_those_that_do_not_apply() {
+    let text = "id\trfc\tsection\tlevel\tside\trule\terror\n\
+                WT-h3-001\tWT-h3\t3\tMUST\tclient-rx\tone\t-\n\
+                WT-h3-002\tWT-h3\t3\tMUST\tclient-tx\ttwo\t-\n\
+                WT-h3-003\tWT-h3\t3\tMUST\tboth-rx\tthree\t-";
+    let requirements = requirements::parse(text).unwrap();
+    let mapping = [
+        not_built(1, "WT-h3-001", "later"),
+        excluded(2, "WT-h3-002", "never"),
+    ];
+    let (state, problems) = check(&mapping, &requirements, &Tests::new());
+    assert_eq!(problems, Problems::new());
+    let counts = "receiver   0 of   1  sender   0 of   0  proxy   0 of   0  all   0 of   1 rules mapped,   0 %,  1 do not apply,  1 not built\n";
+    let lines = format!("WT-h3     {counts}overall   {counts}");
+    assert_eq!(report(&state, &requirements), lines);
+    let texts: Vec<String> = state.excluded.values().map(ToString::to_string).collect();
+    assert_eq!(texts, ["is not built: later", "does not apply: never"]);
+    assert_eq!(missing(&state, &requirements).count(), 1);
+}
+
+#[test]
+fn rule_with_a_test_is_not_unbuilt() {
+    let test = "stream::tests::low_bits";
+    let mapping = [
+        not_built(1, "9000-002", "later"),
+        row(2, "9000-002", "courser-transport", test),
+    ];
+    let (state, problems) = check(&mapping, &requirements(), &tests());
+    assert_eq!(problems, ["9000-002 has a test and is not built"]);
+    assert_eq!(state, held(["9000-002"]));
 }
 
 #[test]
@@ -168,9 +210,9 @@ fn reason_for_an_unknown_or_tested_rule_is_refused() {
 fn every_side_is_counted() {
     assert_eq!(
         report(&held(["9000-001", "9000-002"]), &requirements()),
-        "RFC 9000  receiver   1 of   2  sender   1 of   1  proxy   0 of   0  all   2 of   3 rules mapped,  66 %,  0 do not apply\n\
-         RFC 9002  receiver   0 of   1  sender   0 of   0  proxy   0 of   1  all   0 of   2 rules mapped,   0 %,  0 do not apply\n\
-         overall   receiver   1 of   3  sender   1 of   1  proxy   0 of   1  all   2 of   5 rules mapped,  40 %,  0 do not apply\n"
+        "RFC 9000  receiver   1 of   2  sender   1 of   1  proxy   0 of   0  all   2 of   3 rules mapped,  66 %,  0 do not apply,  0 not built\n\
+         RFC 9002  receiver   0 of   1  sender   0 of   0  proxy   0 of   1  all   0 of   2 rules mapped,   0 %,  0 do not apply,  0 not built\n\
+         overall   receiver   1 of   3  sender   1 of   1  proxy   0 of   1  all   2 of   5 rules mapped,  40 %,  0 do not apply,  0 not built\n"
     );
 }
 
