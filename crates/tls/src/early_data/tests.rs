@@ -78,6 +78,36 @@ fn both_ends_derive_the_early_secret_before_the_handshake_is_complete() {
     assert!(client.session.handshake_data().resumed);
 }
 
+/// RFC 9001 §8.3: packets of the application space mark the end of early data.
+#[test]
+fn a_client_sends_no_end_of_early_data() {
+    let (client, server) = ends(EarlyDataOptions::default());
+    meet(&client, &server, 7);
+    let (mut client, mut server) = begin(&client, &server, 7);
+    let mut types = Vec::new();
+    loop {
+        let flight = client.flight();
+        for (_, bytes) in &flight {
+            let mut rest = &bytes[..];
+            // Type and length of a message of the handshake (RFC 8446 §4).
+            while let [message_type, a, b, c, ..] = *rest {
+                types.push(message_type);
+                rest = &rest[4 + u32::from_be_bytes([0, a, b, c]) as usize..];
+            }
+        }
+        server.read(&flight).unwrap();
+        let back = server.flight();
+        client.read(&back).unwrap();
+        if flight.is_empty() && back.is_empty() {
+            break;
+        }
+    }
+    assert!(client.session.is_early_data_accepted());
+    const CLIENT_HELLO: u8 = 1;
+    const FINISHED: u8 = 20;
+    assert_eq!(types, [CLIENT_HELLO, FINISHED]);
+}
+
 #[test]
 fn a_client_without_a_ticket_has_no_early_secret() {
     let (client, server) = ends(EarlyDataOptions::default());

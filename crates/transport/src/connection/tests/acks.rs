@@ -218,6 +218,21 @@ fn lone_packet_is_acknowledged_within_the_announced_delay() {
     );
 }
 
+/// RFC 9000 §13.2.5: the delay begins when the packet arrives, not when it was sent.
+#[test]
+fn time_on_the_path_is_no_acknowledgement_delay() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let pings: Vec<_> = (0..2)
+        .map(|_| Forgery::of(&[0x01]).seal(&mut pair.client, SpaceId::Application))
+        .collect();
+    pair.run_for(20 * MAX_ACK_DELAY);
+    let sent = eye.server_sent(&pair).len();
+    pair.send_batch_to_server(&pings);
+    let all = eye.server_sent(&pair);
+    let ack = ack_of(&all[sent]).expect("an ACK");
+    assert_eq!(ack.delay, 0, "it is acknowledged at once");
+}
+
 #[test]
 fn second_packet_is_acknowledged_at_once() {
     let (mut pair, eye) = Pair::watched_and_connected();
