@@ -193,6 +193,10 @@ fn unseen(what: &str, error: &io::Error) -> Unseen {
 fn start(program: &str, arguments: &[&str], line: &str) -> Result<String, Unseen> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Unseen::Absent(format!("the program {program}")),
+        // Also if a folder of programs is closed to this user.
+        io::ErrorKind::PermissionDenied => {
+            Unseen::Failed(format!("this user may not run {program}"))
+        }
         _ => Unseen::Failed(format!("cannot run '{line}': {error}")),
     };
     let mut child = Command::new(program)

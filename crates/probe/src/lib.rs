@@ -106,7 +106,7 @@ pub async fn run(arguments: &Arguments, mut on_step: impl FnMut(&str)) -> Result
         facts.tcp = Some(found);
     }
     #[cfg(feature = "dns")]
-    if is_http3 && name.parse::<std::net::IpAddr>().is_err() {
+    if is_http3 && has_records(name) {
         facts.https_record = Some(outside::https_record(name, port, arguments.timeout).await);
     }
     facts.handshakes = dialler.used;
@@ -165,6 +165,13 @@ fn empty(host: &str, address: SocketAddr) -> Facts {
         tcp: None,
         https_record: None,
     }
+}
+
+/// Returns true for names that may have records: neither addresses nor names of this machine (RFC 6761 §6.3).
+#[cfg(feature = "dns")]
+fn has_records(name: &str) -> bool {
+    let is_local = name == "localhost" || name.ends_with(".localhost");
+    !is_local && name.parse::<std::net::IpAddr>().is_err()
 }
 
 /// Returns the authority of a URL: IPv6 addresses have brackets, and the usual port is left out.

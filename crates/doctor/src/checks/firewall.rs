@@ -44,8 +44,9 @@ fn closed(program: &str, rule: &str, port: u16) -> Finding {
 
 /// Without its programs, the kernel shows only whether tables of iptables exist.
 fn without_programs(machine: &Machine, reasons: &[Unseen]) -> Finding {
-    if let Some(forbidden) = reasons.iter().find(|it| matches!(it, Unseen::Forbidden(_))) {
-        return Finding::unseen(NAME, forbidden);
+    let is_there = |reason: &&Unseen| !matches!(reason, Unseen::Absent(_));
+    if let Some(reason) = reasons.iter().find(is_there) {
+        return Finding::unseen(NAME, reason);
     }
     let tables = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"]
         .map(|path| machine.read(path).unwrap_or_default());

@@ -80,10 +80,11 @@ fn offload(machine: &Machine, interface: &str) -> Finding {
     let name = format!("{interface} offload");
     let text = match machine.run("ethtool", &["-k", interface]) {
         Ok(text) => text,
-        Err(reason) => {
+        Err(reason @ Unseen::Absent(_)) => {
             return Finding::unseen(&name, &reason)
                 .fix("apt install ethtool   # to see the offloads");
         }
+        Err(reason) => return Finding::unseen(&name, &reason),
     };
     let missing: Vec<_> = OFFLOADS
         .into_iter()

@@ -58,6 +58,11 @@ fn programs_that_fail_or_hang_are_reported() {
     assert_eq!(hangs, Unseen::Failed("'sh' took more than 3 s".to_owned()));
     let absent = start("courser-no-such-program", &[], "x").expect_err("absent");
     assert!(matches!(absent, Unseen::Absent(_)));
+    let closed = start("/dev/null", &[], "x").expect_err("no program");
+    assert_eq!(
+        closed,
+        Unseen::Failed("this user may not run /dev/null".to_owned())
+    );
     // A full pipe does not block it.
     let long = run("yes | head -c 3000000").expect("ended");
     assert_eq!(long.len() as u64, MAX_BYTES);

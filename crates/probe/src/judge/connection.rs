@@ -103,9 +103,9 @@ fn ecn(first: &First) -> Aspect {
     let name = "ECN";
     let [marked, plain] = first.marks;
     let theirs = match (marked, plain) {
-        (0, _) => "its own packets carry no mark".to_owned(),
-        (_, 0) => "its own packets are marked".to_owned(),
-        _ => format!("{marked} of its {} packets are marked", marked + plain),
+        (0, _) => "its own datagrams carry no mark".to_owned(),
+        (_, 0) => "its own datagrams are marked".to_owned(),
+        _ => format!("{marked} of its {} datagrams are marked", marked + plain),
     };
     match first.ecn.as_deref() {
         Some("Capable") => Aspect::good(name, format!("reports marks; {theirs}")),

@@ -65,8 +65,8 @@ fn request(exchange: &Exchange) -> Aspect {
 fn http3(exchange: &Exchange, settings: &crate::facts::Settings) -> Vec<Aspect> {
     let fields = settings.max_field_section_size;
     let mut abilities = vec![match fields {
-        Some(bytes) => format!("header sections of up to {bytes} bytes"),
-        None => "header sections of any size".to_owned(),
+        Some(bytes) if bytes < UNLIMITED => format!("header sections of up to {bytes} bytes"),
+        _ => "header sections of any size".to_owned(),
     }];
     if settings.enable_connect_protocol {
         abilities.push("extended CONNECT (RFC 9220)".to_owned());
@@ -155,3 +155,6 @@ fn https_record(facts: &Facts) -> Option<Aspect> {
         Err(error) => Aspect::unknown(name, error.clone()),
     })
 }
+
+/// Larger limits are none: 2^30 bytes and more.
+const UNLIMITED: u64 = 1 << 30;

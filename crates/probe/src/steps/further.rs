@@ -1,12 +1,13 @@
 //! Further handshakes: a resumed session, a small first flight, version 2, an unknown protocol.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use courser::{
     Connection, ConnectionError, Cryptography, EarlyData, KeyExchange, QuicVersion, Side, h3,
 };
 use courser_measure::{Failure, target};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::dial::{Dialler, Dialling, Line, NO_APPLICATION_PROTOCOL, error_code};
 use crate::facts::{Move, Refusal, Resumed, Small};
@@ -117,7 +118,15 @@ fn early_name(state: EarlyData) -> &'static str {
 }
 
 async fn update_keys(line: &Line, talk: &Talk, asker: &Asker) -> Option<bool> {
-    line.connection.force_key_update().ok()?;
+    // The handshake must be confirmed, which a server may do a little later.
+    let mut attempts = 0;
+    while line.connection.force_key_update().is_err() {
+        attempts += 1;
+        if attempts == UPDATE_ATTEMPTS {
+            return None;
+        }
+        sleep(BETWEEN_UPDATES).await;
+    }
     let answer = talk.ask(asker, None).await?;
     Some(answer.is_ok())
 }
@@ -217,3 +226,6 @@ pub(crate) async fn unknown_alpn(dialler: &mut Dialler) -> Result<Option<Refusal
         }),
     })
 }
+
+const UPDATE_ATTEMPTS: u32 = 20;
+const BETWEEN_UPDATES: Duration = Duration::from_millis(25);
