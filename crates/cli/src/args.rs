@@ -45,7 +45,7 @@ pub(crate) enum Command {
     /// Run the tests of the QUIC interop runner
     #[command(subcommand)]
     Interop(InteropCommand),
-    /// Summarize and plot traces of QUIC connections (qlog)
+    /// Explain, compare and plot traces of QUIC connections (qlog)
     #[command(subcommand)]
     Qlog(QlogCommand),
     /// Check this machine for QUIC, with the command that mends what is wrong

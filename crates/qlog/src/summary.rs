@@ -329,7 +329,9 @@ impl Summarizer {
     }
 
     fn on_metrics(&mut self, metrics: &Metrics) {
-        if let Some(rtt) = metrics.latest_rtt.filter(|&rtt| rtt > 0.0) {
+        // Before the first packets there is an assumption, but no sample.
+        let is_sample = self.sent.first.is_some() || self.received.first.is_some();
+        if let Some(rtt) = metrics.latest_rtt.filter(|&rtt| rtt > 0.0 && is_sample) {
             self.rtt.push(rtt);
             let (least, most) = self.rtt_range.unwrap_or((rtt, rtt));
             self.rtt_range = Some((least.min(rtt), most.max(rtt)));

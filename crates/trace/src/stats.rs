@@ -185,7 +185,9 @@ impl Counter {
                 count(&mut self.stats.dropped, trigger);
             }
             EventKind::Metrics(metrics) => {
-                if let Some(rtt) = metrics.latest_rtt.filter(|&rtt| rtt > 0.0) {
+                // Before the first packet of the peer there is an assumption, but no sample.
+                let is_sample = !self.stats.received.packets.is_empty();
+                if let Some(rtt) = metrics.latest_rtt.filter(|&rtt| rtt > 0.0 && is_sample) {
                     self.rtt.add(rtt);
                 }
             }
