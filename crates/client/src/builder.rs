@@ -9,7 +9,7 @@ use courser_quic::hooks::ClientConfigHooks;
 use courser_quic::rustls::client::danger::ServerCertVerifier;
 use courser_quic::rustls::pki_types::CertificateDer;
 use courser_quic::telemetry::SinkFactory;
-use courser_quic::{Cryptography, Ech, Identity, QuicVersion, TransportConfig};
+use courser_quic::{Cryptography, Ech, Identity, QuicVersion, TokenStore, TransportConfig};
 use http::HeaderValue;
 
 use super::Client;
@@ -63,6 +63,7 @@ pub struct ClientBuilder {
     tls: TlsSettings,
     transport: TransportConfig,
     quic_versions: Option<Vec<QuicVersion>>,
+    tokens: Option<Arc<dyn TokenStore>>,
     sinks: Option<Arc<dyn SinkFactory>>,
     resolver: Option<Arc<dyn Resolve>>,
 }
@@ -94,6 +95,7 @@ impl Default for ClientBuilder {
             tls: TlsSettings::default(),
             transport: TransportConfig::default(),
             quic_versions: None,
+            tokens: None,
             sinks: None,
             resolver: None,
         }
@@ -279,6 +281,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Replaces the store of tokens of address validation, which is in memory by default. See
+    /// [`FileTokenStore`](super::FileTokenStore).
+    pub fn token_store(mut self, tokens: Arc<dyn TokenStore>) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
     /// Records all QUIC connections, like [`ClientConfig::sinks`](courser_quic::ClientConfig::sinks).
     pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
         self.sinks = Some(sinks);
@@ -388,6 +397,9 @@ impl ClientBuilder {
             let mut config = config.early_data(early_data);
             if let Some(versions) = self.quic_versions {
                 config = config.versions(versions);
+            }
+            if let Some(tokens) = self.tokens {
+                config = config.token_store(Some(tokens));
             }
             match self.sinks {
                 Some(sinks) => config.sinks(sinks),

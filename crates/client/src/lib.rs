@@ -51,6 +51,7 @@ mod resolve;
 mod serves;
 mod timing;
 mod tls;
+mod token_file;
 mod udp_memory;
 mod version;
 
@@ -85,6 +86,7 @@ pub use self::redirect::Redirect;
 pub use self::resolve::DnsResolver;
 pub use self::resolve::{Resolve, Resolving, ServiceRecord, SystemResolver};
 pub use self::timing::{Attempt, EarlyRequest, Outcome, Timing, TlsSummary};
+pub use self::token_file::{FileTokenStore, TokenFileError, TokenFileReason};
 pub use self::version::HttpVersion;
 
 use self::core::Core;

@@ -35,7 +35,7 @@ pub use courser_client::DnsResolver;
 pub use courser_client::fuzzing;
 #[doc(inline)]
 pub use courser_client::{
-    Attempt, Body, Client, ClientBuilder, EarlyRequest, Error, ErrorKind, Family, HttpVersion,
-    Origin, Outcome, Prepared, Proxy, Redirect, Resolve, Resolving, ServiceRecord, SystemResolver,
-    Timing, TlsSummary, Transport,
+    Attempt, Body, Client, ClientBuilder, EarlyRequest, Error, ErrorKind, Family, FileTokenStore,
+    HttpVersion, Origin, Outcome, Prepared, Proxy, Redirect, Resolve, Resolving, ServiceRecord,
+    SystemResolver, Timing, TlsSummary, TokenFileError, TokenFileReason, Transport,
 };

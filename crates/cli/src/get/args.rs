@@ -255,6 +255,11 @@ pub(crate) struct ConnectionArguments {
     /// Read and update this Alt-Svc cache file, in curl's format
     #[arg(long, value_name = "FILE")]
     pub(crate) alt_svc: Option<PathBuf>,
+    /// Keep tokens of QUIC servers in this file, which save a round trip of address validation
+    ///
+    /// A new file can only be read by its owner. A file of another user or format is reported and not used.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Do not verify the server's certificate
     ///
     /// Anyone on the network path can then read and modify the traffic.

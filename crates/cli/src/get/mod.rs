@@ -66,7 +66,8 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
         .map_err(|failure| Failed::new(exit::FAILED_INIT, failure.to_string()))?;
     let code = runtime.block_on(async {
         let began = Instant::now();
-        let client = setup::client(arguments)?;
+        let tokens = setup::tokens(arguments);
+        let client = setup::client(arguments, tokens.as_ref())?;
         let pause = arguments.connection.rebind_every;
         let moves = pause.map(|_| Moves::new(MovesTotal::new(began)));
         let mover = pause.zip(moves.clone()).map(|(pause, moves)| {
@@ -93,6 +94,9 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
             .client
             .save_alt_svc()
             .map_err(|error| Failed::of(&error))?;
+        if let Some(Err(error)) = tokens.map(|tokens| tokens.save()) {
+            crate::output::note(format!("cannot write the tokens: {error}"));
+        }
         Ok(code)
     });
     // A name lookup of the system cannot be cancelled, and need not be awaited.

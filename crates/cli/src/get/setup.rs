@@ -1,9 +1,10 @@
 //! The client, from the flags.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use courser::client::{ClientBuilder, ErrorKind, Family, Proxy};
+use courser::client::{ClientBuilder, ErrorKind, Family, FileTokenStore, Proxy};
 use courser::{Client, Identity};
 use courser_measure::{choices, ech, tls};
 
@@ -13,8 +14,18 @@ use super::exit::{
     chosen_version,
 };
 
+/// Opens the file of tokens. The transfers go on without one that cannot be used.
+pub(crate) fn tokens(arguments: &Arguments) -> Option<Arc<FileTokenStore>> {
+    let opened = FileTokenStore::open(arguments.connection.token_file.as_ref()?);
+    let opened = opened.inspect_err(|error| crate::output::note(error.to_string()));
+    opened.ok().map(Arc::new)
+}
+
 /// Makes the client for all transfers.
-pub(crate) fn client(arguments: &Arguments) -> Result<Client, Failed> {
+pub(crate) fn client(
+    arguments: &Arguments,
+    tokens: Option<&Arc<FileTokenStore>>,
+) -> Result<Client, Failed> {
     let connection = &arguments.connection;
     let flags = [
         connection.http3,
@@ -38,6 +49,9 @@ pub(crate) fn client(arguments: &Arguments) -> Result<Client, Failed> {
     builder = places(builder, connection)?;
     if let Some(proxy) = proxy(connection) {
         builder = builder.proxy(proxy);
+    }
+    if let Some(tokens) = tokens {
+        builder = builder.token_store(tokens.clone());
     }
     if let Some(path) = &connection.alt_svc {
         builder = builder.alt_svc_file(path);

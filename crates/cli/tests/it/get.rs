@@ -4,6 +4,7 @@ mod cookies;
 mod moves;
 mod server;
 mod socks;
+mod tokens;
 #[cfg(target_os = "linux")]
 mod warnings;
 

@@ -19,6 +19,7 @@ mod redirects;
 mod server;
 mod socks;
 mod tickets;
+mod token_file;
 
 use std::future::Future;
 use std::time::Duration;
