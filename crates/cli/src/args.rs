@@ -43,8 +43,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Sim(SimCommand),
     /// Run the tests of the QUIC interop runner
-    #[command(subcommand)]
-    Interop(InteropCommand),
+    Interop {
+        #[command(subcommand)]
+        command: Option<InteropCommand>,
+    },
     /// Explain, compare and plot traces of QUIC connections (qlog)
     #[command(subcommand)]
     Qlog(QlogCommand),

@@ -1,5 +1,6 @@
 //! `courser interop`: the ends and the cases of the QUIC interop runner.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -64,6 +65,7 @@ pub(crate) struct MatrixArguments {
 
 const EXAMPLES: &str = "\
 Environment of server and client:
+  ROLE           server or client, for courser interop without a command
   TESTCASE       name of the test; the exit code is 127 if it is not supported
   REQUESTS       URLs to download, separated by spaces (client)
   SSLKEYLOGFILE  file for TLS secrets
@@ -79,9 +81,14 @@ Examples:
   courser interop matrix --cases H,DC,S --repeat 3
       Run three cases between two processes, three times each";
 
-pub(crate) fn main(command: &InteropCommand) -> Result<ExitCode, Failure> {
+/// Runs a command, or the end that the variable `ROLE` names.
+pub(crate) fn main(command: Option<InteropCommand>) -> Result<ExitCode, Failure> {
     let variables = |name: &str| std::env::var_os(name);
-    match command {
+    let command = match command {
+        Some(command) => command,
+        None => role(variables("ROLE").as_deref())?,
+    };
+    match &command {
         InteropCommand::Server => match courser_interop::server_plan(&variables)? {
             Some(mut plan) => {
                 plan.sinks = traces()?;
@@ -99,6 +106,16 @@ pub(crate) fn main(command: &InteropCommand) -> Result<ExitCode, Failure> {
         InteropCommand::Matrix(arguments) => return matrix(arguments),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn role(name: Option<&OsStr>) -> Result<InteropCommand, Failure> {
+    match name.and_then(OsStr::to_str) {
+        Some("server") => Ok(InteropCommand::Server),
+        Some("client") => Ok(InteropCommand::Client),
+        _ => Err(Failure::new(
+            "name a command (server, client or matrix), or set ROLE to server or client",
+        )),
+    }
 }
 
 fn unsupported() -> ExitCode {

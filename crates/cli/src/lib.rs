@@ -76,7 +76,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
             return perf::client_main(&arguments).map_err(|failure| error::explain(failure, tool));
         }
         // It has the exit codes of the interop runner.
-        Some(Command::Interop(command)) => return interop::main(&command),
+        Some(Command::Interop { command }) => return interop::main(command),
         Some(Command::Sim(command)) => sim::main(&command),
         Some(Command::Qlog(command)) => courser_trace::run(&command, &mut output::Terminal)
             .map_err(|error| Failure::new(error.to_string())),

@@ -63,6 +63,8 @@ pub enum Check {
     Ipv6,
     /// A handshake that changes to QUIC version 2.
     Version2,
+    /// One handshake after a Version Negotiation packet, which has the IDs of the client's first flight.
+    VersionNegotiation,
     /// One handshake, and a validated path for each port of the client.
     Ports,
     /// One handshake, and a validated path for each address of the client.
@@ -203,6 +205,8 @@ pub const CASES: &[Case] = &[
             .files(&[(1, 5 * KIB), (1, 10 * KIB)])
     },
     Case::new("V2", "v2", Check::Version2),
+    // The runner has this case, and does not run it.
+    Case::new("V", "versionnegotiation", Check::VersionNegotiation),
     Case::new("BP", "rebind-port", Check::Ports)
         .tests("transfer", "transfer")
         .files(&[(1, 10 * MIB)])

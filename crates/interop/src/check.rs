@@ -52,6 +52,7 @@ impl Evidence {
             Check::Ecn => self.check_ecn(),
             Check::Amplification => self.check_amplification(),
             Check::Ipv6 => self.check_ipv6(),
+            Check::VersionNegotiation => self.check_version_negotiation(),
             Check::Ports => self.check_paths(),
             Check::Addresses => self.check_addresses().and_then(|()| self.check_paths()),
             Check::Migration => self.check_migration(),
@@ -315,6 +316,25 @@ impl Evidence {
             })?;
         }
         Ok(())
+    }
+
+    /// Compares the IDs of the first Version Negotiation packet with those of the client's first flight
+    /// (RFC 9000 §17.2.1).
+    fn check_version_negotiation(&self) -> Result<(), Failed> {
+        let mut answers = self
+            .trace
+            .of_kind(Side::Server, PacketKind::VersionNegotiation);
+        let answer = answers.next();
+        let answer = answer.ok_or("the server sent no Version Negotiation packet")?;
+        let mut initials = self.trace.of_kind(Side::Client, PacketKind::Initial);
+        let first = initials.next().ok_or("the client sent no Initial packet")?;
+        expect(first.version != VERSION_1, || {
+            "the client began with version 1".to_owned()
+        })?;
+        let ids = (answer.source, answer.destination);
+        expect(ids == (first.destination, first.source), || {
+            format!("the Version Negotiation packet has the IDs {ids:?}")
+        })
     }
 
     /// Returns the packets of the server with the path on which each was sent.

@@ -88,6 +88,8 @@ fn config(plan: &ClientPlan) -> Result<ClientConfig, Failure> {
         Test::Version2 => config
             .versions([QuicVersion::V2, QuicVersion::V1])
             .first_version(QuicVersion::V1),
+        // The server does not support the version of the first flight.
+        Test::VersionNegotiation => config.versions([QuicVersion::V2, QuicVersion::V1]),
         _ => config.versions([QuicVersion::V1]),
     };
     Ok(match &plan.sinks {

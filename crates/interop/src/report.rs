@@ -115,6 +115,8 @@ impl Matrix {
                 let _ = write!(text, " {:>3}", symbol(cell));
             }
         }
+        let letters = WEBTRANSPORT.map(|(letter, _)| letter).join(", ");
+        let _ = write!(text, "\nWebTransport ({letters}): {NOT_THERE}");
         text
     }
 
@@ -127,9 +129,20 @@ impl Matrix {
             ReportFormat::Text => self.to_text(),
             ReportFormat::Markdown => self.to_markdown(notes),
             ReportFormat::Html => self.to_html(notes),
-            ReportFormat::Json => serde_json::to_string_pretty(self)
+            ReportFormat::Json => self
+                .to_json()
                 .map_err(|error| Failure::new(error.to_string()))?,
         })
+    }
+
+    /// Returns the matrix as JSON, with the cases that are not there yet.
+    fn to_json(&self) -> serde_json::Result<String> {
+        let mut matrix = serde_json::to_value(self)?;
+        let cases = WEBTRANSPORT.map(|(letter, case)| {
+            serde_json::json!({"letter": letter, "case": case, "verdict": NOT_THERE})
+        });
+        matrix["webtransport"] = serde_json::json!(cases);
+        serde_json::to_string_pretty(&matrix)
     }
 
     /// Describes the run.
@@ -146,8 +159,7 @@ impl Matrix {
             text,
             "Each cell is the result of {} run(s) of a case of the [QUIC interop \
              runner](https://interop.seemann.io) between two\nprocesses and an emulated link: ✓ all \
-             runs passed, ✕ a run failed, – one end does not support the test.\nWebTransport \
-             (H, UR, US, BR, BS, DR, DS) is not there yet.\n",
+             runs passed, ✕ a run failed, – one end does not support the test.\n",
             self.repeat
         );
         text.push_str("| implementation | version |\n|---|---|\n");
@@ -163,6 +175,10 @@ impl Matrix {
         self.push_rates(&mut text);
         self.push_failures(&mut text, notes);
         self.push_cases(&mut text);
+        text.push_str("\n## WebTransport\n\n| letter | case | result |\n|---|---|---|\n");
+        for (letter, case) in WEBTRANSPORT {
+            let _ = writeln!(text, "| {letter} | {case} | {NOT_THERE} |");
+        }
         text
     }
 
@@ -277,9 +293,14 @@ impl Matrix {
         if self.failed().next().is_some() {
             section = section.table(failures);
         }
+        let mut webtransport = Table::new("Cases", ["letter", "case", "result"]);
+        for (letter, case) in WEBTRANSPORT {
+            webtransport = webtransport.row([letter, case, NOT_THERE].map(PageCell::text));
+        }
         Page::new("Interoperability")
             .line(self.about())
             .section(section)
+            .section(Section::new("WebTransport").table(webtransport))
             .to_html()
     }
 
@@ -288,6 +309,20 @@ impl Matrix {
         cells.any(|cell| cell.letter == letter)
     }
 }
+
+/// The runner's cases of WebTransport: letters and names.
+const WEBTRANSPORT: [(&str, &str); 7] = [
+    ("H", "handshake"),
+    ("UR", "unidirectional receive"),
+    ("US", "unidirectional send"),
+    ("BR", "bidirectional receive"),
+    ("BS", "bidirectional send"),
+    ("DR", "datagram receive"),
+    ("DS", "datagram send"),
+];
+
+/// The result of a case that courser does not run.
+const NOT_THERE: &str = "not there yet";
 
 fn symbol(cell: &Cell) -> &'static str {
     match cell.verdict {
@@ -356,6 +391,27 @@ mod tests {
                 "{line:?} in:\n{text}"
             );
         }
+    }
+
+    #[test]
+    fn webtransport_is_not_there_yet_in_any_format() {
+        let (matrix, notes) = (matrix(), Notes::default());
+        let report = |format| matrix.report(format, &notes).expect("a report");
+        let text = report(ReportFormat::Text);
+        let last = "WebTransport (H, UR, US, BR, BS, DR, DS): not there yet";
+        assert_eq!(text.lines().last(), Some(last));
+        let rows = report(ReportFormat::Markdown);
+        assert!(
+            rows.contains("| DS | datagram send | not there yet |\n"),
+            "{rows}"
+        );
+        let html = report(ReportFormat::Html);
+        assert_eq!(html.matches("not there yet").count(), 7, "{html}");
+        let json: serde_json::Value =
+            serde_json::from_str(&report(ReportFormat::Json)).expect("JSON");
+        assert_eq!(json["webtransport"][1]["letter"], "UR");
+        assert_eq!(json["webtransport"][6]["verdict"], "not there yet");
+        assert_eq!(json["pairs"][0]["server"], "courser");
     }
 
     #[test]

@@ -82,6 +82,7 @@ fn config(plan: &ServerPlan) -> Result<ServerConfig, Failure> {
         .retry(retry);
     let config = match plan.test {
         Test::ZeroRtt => config.early_data(EarlyDataOptions::default()),
+        Test::VersionNegotiation => config.versions([QuicVersion::V1]),
         Test::Version2 => config.versions([QuicVersion::V2, QuicVersion::V1]),
         _ => config,
     };

@@ -18,6 +18,25 @@ fn unsupported_test_has_the_exit_code_of_the_runner() {
 }
 
 #[test]
+fn role_is_read_from_the_environment() {
+    for (role, test, expected) in [
+        ("client", "teleport", "this test is not supported"),
+        ("server", "teleport", "this test is not supported"),
+        ("client", "handshake", "REQUESTS is empty"),
+        ("proxy", "handshake", "name a command"),
+        ("", "handshake", "name a command"),
+    ] {
+        let mut command = courser(&["interop"]);
+        let command = command.env("ROLE", role).env("TESTCASE", test);
+        let output = command.env_remove("REQUESTS").output();
+        let output = output.expect("the binary starts");
+        let error = String::from_utf8(output.stderr).expect("UTF-8");
+        assert!(error.contains(expected), "{role}: {error}");
+        assert!(!output.status.success(), "{role}");
+    }
+}
+
+#[test]
 fn mistakes_are_named() {
     for (arguments, told) in [
         (&["interop", "client"][..], "TESTCASE is not set"),
@@ -86,9 +105,9 @@ fn report(peers: &str, cases: &str) -> Value {
 
 #[test]
 fn short_cases_pass_with_itself() {
-    let report = report("courser", "H,C20,M,S,R,3,U,E,A,6");
+    let report = report("courser", "H,C20,M,S,R,3,U,E,A,6,V2,V");
     let cells = report["pairs"][0]["cells"].as_array().expect("cells");
-    assert_eq!(cells.len(), 10);
+    assert_eq!(cells.len(), 12);
     for cell in cells {
         assert_eq!(cell["verdict"], "succeeded", "{cell:#}");
     }

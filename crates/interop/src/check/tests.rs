@@ -82,6 +82,34 @@ fn marks_and_counts_of_both_ends_are_required() {
 }
 
 #[test]
+fn version_negotiation_has_the_ids_of_the_first_flight() {
+    let id = |byte| ConnectionId::new(&[byte; 8]).expect("short");
+    let of = |version, source, destination| {
+        let none = Contents::default();
+        let mut evidence = evidence(&[
+            (Side::Client, PacketKind::Initial, none.clone()),
+            (Side::Server, PacketKind::VersionNegotiation, none.clone()),
+            (Side::Client, PacketKind::Initial, none),
+        ]);
+        let [first, answer, _] = &mut evidence.trace.packets[..] else {
+            panic!("three packets");
+        };
+        (first.version, first.source, first.destination) = (version, id(1), id(2));
+        (answer.version, answer.source, answer.destination) = (0, source, destination);
+        evidence.check_version_negotiation()
+    };
+    assert_eq!(of(VERSION_2, id(2), id(1)), Ok(()));
+    told(of(VERSION_1, id(2), id(1)), "began with version 1");
+    told(of(VERSION_2, id(3), id(1)), "has the IDs");
+    told(of(VERSION_2, id(2), id(3)), "has the IDs");
+    let without = evidence(&[(Side::Client, PacketKind::Initial, Contents::default())]);
+    told(
+        without.check_version_negotiation(),
+        "no Version Negotiation",
+    );
+}
+
+#[test]
 fn server_may_send_three_times_the_bytes_that_reached_it() {
     let handshake = (Side::Client, PacketKind::Handshake, Contents::default());
     let of = |sent: usize| {
