@@ -167,5 +167,5 @@ pub use server::{Server, serve};
 
 /// Compiles and runs the code of the README.
 #[cfg(all(doctest, feature = "client", feature = "server"))]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,6 +1,6 @@
 //! `cargo xtask`: checks the repository itself, and attacks the server.
 //!
-//! `tidy`, `features`, `conformance`, `rfc-map` and `guide` are checks. `attack`, `robustness` and
+//! `tidy`, `features`, `conformance`, `rfc-map`, `guide` and `package` are checks. `attack`, `robustness` and
 //! `soak` run attacks.
 
 mod attack;
@@ -12,7 +12,9 @@ mod features;
 mod floors;
 mod guide;
 mod manifest;
+mod metadata;
 mod modules;
+mod package;
 mod report;
 mod requirements;
 mod rfc_map;
@@ -53,6 +55,8 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
         ("rfc-map", ["--check"]) => rfc_map::run(&tree::root()?, rfc_map::Output::Check),
         ("rfc-map", ["--print"]) => rfc_map::run(&tree::root()?, rfc_map::Output::Print),
         ("guide", options) => guide::run(&tree::root()?, &guide_options(options)?),
+        ("package", []) => package::run(&tree::root()?, package::Verify::Skip),
+        ("package", ["--verify"]) => package::run(&tree::root()?, package::Verify::Compile),
         ("attack", options) => attack::run(&tree::root()?, options),
         ("robustness", options) => attack::robustness(&tree::root()?, options),
         ("soak", options) => attack::soak(&tree::root()?, options),
@@ -131,6 +135,8 @@ usage: cargo xtask <command>
   guide [PAGE...]       run the commands of docs/guide and write their output into its pages
       --check           fail if an output has another form instead
       --programs FOLDER folder with `courser` and `examples` [default: target/debug]
+  package               pack each published crate as `cargo publish` does, in its order
+      --verify          compile each from its archive too
   attack NAME|all       run attacks against a real server that also has honest clients
       --seconds N       duration of each attack [default: 6]
       --json FILE       write the report to this file as well
