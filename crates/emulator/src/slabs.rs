@@ -35,7 +35,11 @@ impl Slabs {
             return;
         }
         let is_free = |block: &mut BytesMut| block.try_reclaim(BLOCK);
-        let next = self.full.pop_front_if(is_free);
+        let next = if self.full.front_mut().is_some_and(is_free) {
+            self.full.pop_front()
+        } else {
+            None
+        };
         let next = next.unwrap_or_else(|| BytesMut::with_capacity(BLOCK));
         let full = std::mem::replace(&mut self.current, next);
         self.full.push_back(full);

@@ -242,8 +242,10 @@ impl Reader {
 
     /// Returns all remaining content if it was read already.
     pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
-        let is_whole = |chunk: &mut Bytes| chunk.len() as u64 == self.left;
-        let whole = self.ahead.pop_front_if(is_whole)?;
+        self.ahead
+            .front()
+            .filter(|chunk| chunk.len() as u64 == self.left)?;
+        let whole = self.ahead.pop_front()?;
         self.left = 0;
         Some(whole)
     }

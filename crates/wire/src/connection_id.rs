@@ -33,7 +33,7 @@ impl ConnectionId {
         let mut bytes = [0; Self::MAX_LEN];
         // Our connection IDs have eight bytes by default, and every 1-RTT packet is read here. A
         // copy of constant size takes two instructions, any other takes a call.
-        if let Some(eight) = id.as_array::<8>() {
+        if let Ok(eight) = <&[u8; 8]>::try_from(id) {
             bytes[..8].copy_from_slice(eight);
         } else {
             bytes.get_mut(..id.len())?.copy_from_slice(id);

@@ -143,9 +143,8 @@ impl Network {
 
     /// Takes the next packet of the machine to itself that arrives by `now`.
     pub(super) fn take_loopback(&mut self, now: Time) -> Option<Packet> {
-        self.loopback
-            .pop_front_if(|(due, _)| *due <= now)
-            .map(|(_, packet)| packet)
+        self.loopback.front().filter(|(due, _)| *due <= now)?;
+        self.loopback.pop_front().map(|(_, packet)| packet)
     }
 
     pub(super) fn next_loopback(&self) -> Option<Time> {

@@ -179,6 +179,9 @@ pub(super) fn message_of(payload: &(dyn Any + Send)) -> String {
     } else {
         "a panic without a message"
     };
-    let end = message.floor_char_boundary(MAX_MESSAGE);
+    let mut end = message.len().min(MAX_MESSAGE);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
     message[..end].to_owned()
 }

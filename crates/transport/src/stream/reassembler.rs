@@ -179,7 +179,12 @@ impl Reassembler {
     /// Moves the chunks that touch the ordered bytes there, and returns their bytes.
     fn absorb_pending(&mut self, buffers: &mut Buffers) -> usize {
         let before = self.end;
-        while let Some(next) = self.pending.pop_front_if(|next| next.offset == self.end) {
+        while self
+            .pending
+            .front()
+            .is_some_and(|next| next.offset == self.end)
+            && let Some(next) = self.pending.pop_front()
+        {
             self.gaps -= u32::from(self.end == before);
             let offset = self.end;
             self.end = next.end();

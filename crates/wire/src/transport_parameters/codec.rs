@@ -107,8 +107,8 @@ impl TransportParameters {
         {
             *field(self) = Some(ConnectionId::new(value).ok_or("is longer than 20 bytes")?);
         } else if parameter == id::STATELESS_RESET_TOKEN {
-            let token = value.as_array().ok_or("is not 16 bytes long")?;
-            self.stateless_reset_token = Some(*token);
+            let token = value.try_into().map_err(|_| "is not 16 bytes long")?;
+            self.stateless_reset_token = Some(token);
         } else if parameter == id::DISABLE_ACTIVE_MIGRATION {
             if !value.is_empty() {
                 return Err("has a value");

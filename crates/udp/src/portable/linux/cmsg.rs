@@ -102,11 +102,10 @@ impl Control {
                     control.ecn = mark(data);
                 }
                 (libc::SOL_IP, libc::IP_PKTINFO) => {
-                    control.local =
-                        array(data, SPEC_DST).map(|ip| Ipv4Addr::from_octets(ip).into());
+                    control.local = array(data, SPEC_DST).map(|ip| Ipv4Addr::from(ip).into());
                 }
                 (libc::SOL_IPV6, libc::IPV6_PKTINFO) => {
-                    let ip = array(data, 0).map(|ip| IpAddr::V6(Ipv6Addr::from_octets(ip)));
+                    let ip = array(data, 0).map(|ip| IpAddr::V6(Ipv6Addr::from(ip)));
                     control.local = ip.map(|ip| ip.to_canonical());
                 }
                 (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
