@@ -1,7 +1,7 @@
 //! `cargo xtask`: checks the repository itself, and attacks the server.
 //!
-//! `tidy`, `features`, `conformance`, `rfc-map`, `guide` and `package` are checks. `attack`, `robustness` and
-//! `soak` run attacks.
+//! `tidy`, `features`, `conformance`, `rfc-map`, `guide`, `package` and `msrv` are checks. `attack`,
+//! `robustness` and `soak` run attacks. `sbom` and `release-notes` write what a release needs.
 
 mod attack;
 mod catalogue;
@@ -14,14 +14,17 @@ mod guide;
 mod manifest;
 mod metadata;
 mod modules;
+mod msrv;
 mod package;
+mod release_notes;
 mod report;
 mod requirements;
 mod rfc_map;
+mod sbom;
 mod tidy;
 mod tree;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use report::Problems;
@@ -57,6 +60,11 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
         ("guide", options) => guide::run(&tree::root()?, &guide_options(options)?),
         ("package", []) => package::run(&tree::root()?, package::Verify::Skip),
         ("package", ["--verify"]) => package::run(&tree::root()?, package::Verify::Compile),
+        ("msrv", []) => msrv::run(&tree::root()?),
+        ("sbom", []) => sbom::run(&tree::root()?, None),
+        ("sbom", [file]) => sbom::run(&tree::root()?, Some(Path::new(file))),
+        ("release-notes", []) => release_notes::run(&tree::root()?, "Unreleased"),
+        ("release-notes", [version]) => release_notes::run(&tree::root()?, version),
         ("attack", options) => attack::run(&tree::root()?, options),
         ("robustness", options) => attack::robustness(&tree::root()?, options),
         ("soak", options) => attack::soak(&tree::root()?, options),
@@ -137,6 +145,9 @@ usage: cargo xtask <command>
       --programs FOLDER folder with `courser` and `examples` [default: target/debug]
   package               pack each published crate as `cargo publish` does, in its order
       --verify          compile each from its archive too
+  msrv                  check that no dependency needs a newer Rust than Cargo.toml promises
+  sbom [FILE]           write the packages inside the binary as CycloneDX JSON
+  release-notes [VERSION]  print its part of CHANGELOG.md [default: Unreleased]
   attack NAME|all       run attacks against a real server that also has honest clients
       --seconds N       duration of each attack [default: 6]
       --json FILE       write the report to this file as well

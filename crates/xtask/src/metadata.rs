@@ -1,5 +1,6 @@
 //! Reads `cargo metadata`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -121,4 +122,20 @@ fn dependency(value: &Value) -> Dependency {
         is_local: value.get("path").is_some_and(Value::is_string),
         has_version: text(value, "req") != "*",
     }
+}
+
+/// Returns the packages that each package is compiled with, by id. Leaves out those of tests only.
+pub(crate) fn edges(metadata: &Value) -> BTreeMap<String, Vec<String>> {
+    let nodes = metadata.get("resolve").unwrap_or(&Value::Null);
+    let nodes = list(nodes, "nodes").map(|node| {
+        let used = list(node, "deps").filter(|used| {
+            let mut kinds = list(used, "dep_kinds");
+            kinds.any(|kind| text(kind, "kind") != "dev")
+        });
+        (
+            text(node, "id"),
+            used.map(|used| text(used, "pkg")).collect(),
+        )
+    });
+    nodes.collect()
 }
