@@ -9,6 +9,7 @@ mod ratchet;
 mod sizes;
 mod subjects;
 mod walls;
+mod workflows;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -75,6 +76,7 @@ fn check(
     problems.extend(ratchet::check(table(files), counts));
     problems.extend(subjects::check(root));
     problems.extend(examples::check(files));
+    problems.extend(workflows::check(files));
     for file in files {
         problems.extend(check_file(file, &root.display().to_string()));
     }

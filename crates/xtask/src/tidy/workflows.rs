@@ -1,0 +1,105 @@
+//! Checks that the workflows of a forge name what the repository has.
+
+use std::collections::BTreeSet;
+
+use crate::report::Problems;
+use crate::tree::File;
+
+/// Returns the paths in workflows that lead nowhere, and the fuzz targets that no workflow runs.
+pub(super) fn check(files: &[File]) -> Problems {
+    let known: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    let is_folder = |path: &str| {
+        known
+            .iter()
+            .any(|file| file.starts_with(&format!("{path}/")))
+    };
+    let mut problems = Problems::new();
+    for file in files.iter().filter(|file| file.path.starts_with(FOLDER)) {
+        for (number, line) in file.text.lines().enumerate() {
+            let missing = paths(line).find(|path| !known.contains(path) && !is_folder(path));
+            if let Some(path) = missing {
+                problems.push(format!(
+                    "{}:{}: {path} does not exist",
+                    file.path,
+                    number + 1
+                ));
+            }
+        }
+    }
+    let text = |path: &str| {
+        let found = files.iter().find(|file| file.path == path);
+        found.map_or("", |file| file.text.as_str())
+    };
+    let nightly = format!("{FOLDER}nightly.yml");
+    let listed: BTreeSet<&str> = text(&nightly).split([' ', ',', '\n', '[', ']']).collect();
+    for target in targets(text(TARGETS)).filter(|target| !listed.contains(target)) {
+        problems.push(format!("{nightly}: does not run the fuzz target {target}"));
+    }
+    problems
+}
+
+/// Returns the words of a line that are paths of this repository, without those that a matrix completes.
+fn paths(line: &str) -> impl Iterator<Item = &str> {
+    let words = line.split_whitespace();
+    let words = words.map(|word| word.trim_matches(['"', '\'']));
+    words.filter(|word| {
+        let is_ours = FOLDERS.iter().any(|folder| word.starts_with(folder));
+        is_ours && !word.contains(['$', '*'])
+    })
+}
+
+/// Returns the names of fuzz targets, of lines as `target("name", function, KIND),`.
+fn targets(source: &str) -> impl Iterator<Item = &str> {
+    source.lines().filter_map(|line| {
+        let rest = line.trim().strip_prefix("target(\"")?;
+        rest.split('"').next()
+    })
+}
+
+const FOLDER: &str = ".github/workflows/";
+
+/// The list of fuzz targets.
+const TARGETS: &str = "crates/fuzzing/src/lib.rs";
+
+/// The folders with commands.
+const FOLDERS: [&str; 6] = [
+    ".ci/",
+    "docs/",
+    "fuzz/run",
+    "interop/",
+    "packaging/",
+    "peers/",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> File {
+        File::new(path.to_owned(), text.to_owned())
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere_and_forgotten_targets_are_reported() {
+        let files = [
+            file(".ci/run", ""),
+            file("interop/http3/curl", ""),
+            file(
+                ".github/workflows/nightly.yml",
+                "- run: bash .ci/run\n- run: packaging/none && .ci/run\n- run: interop/http3\n\
+                 - run: interop/${{ matrix.peer }}/run\n- target: [header, pair]\n",
+            ),
+            file(
+                TARGETS,
+                "    target(\"header\", header, PARSER),\n    target(\"frames\", frames, PARSER),\n",
+            ),
+        ];
+        assert_eq!(
+            check(&files),
+            [
+                ".github/workflows/nightly.yml:2: packaging/none does not exist",
+                ".github/workflows/nightly.yml: does not run the fuzz target frames",
+            ]
+        );
+    }
+}
