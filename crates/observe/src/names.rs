@@ -23,6 +23,18 @@ pub(crate) fn cause(cause: &CloseCause, protocol: &[u8]) -> String {
     }
 }
 
+/// Returns true if the cause has a name that a peer cannot choose freely.
+#[cfg(feature = "metrics")]
+pub(crate) fn has_name(cause: &CloseCause, protocol: &[u8]) -> bool {
+    match *cause {
+        CloseCause::Transport { code } => code.name().is_some(),
+        CloseCause::Application { code } => {
+            protocol == b"h3" && Code::from_value(code.0).name().is_some()
+        }
+        _ => true,
+    }
+}
+
 pub(crate) const fn side(side: Side) -> &'static str {
     match side {
         Side::Client => "client",

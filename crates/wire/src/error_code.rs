@@ -71,7 +71,8 @@ impl TransportErrorCode {
         }
     }
 
-    const fn name(self) -> Option<&'static str> {
+    /// Returns the registered name, if there is one. Codes of TLS alerts have none.
+    pub const fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::NO_ERROR => "NO_ERROR",
             Self::INTERNAL_ERROR => "INTERNAL_ERROR",

@@ -47,6 +47,8 @@ struct Closed {
     side: &'static str,
     by: &'static str,
     cause: String,
+    /// True for a code without a name, of which there may be any number.
+    is_rare: bool,
 }
 
 impl Default for Counts {
@@ -93,11 +95,18 @@ impl Counts {
             side: names::side(side),
             by: if closed.by_peer { "peer" } else { "local" },
             cause: names::cause(&closed.cause, protocol),
+            is_rare: false,
         };
         let mut counts = self.closed.lock();
-        if counts.len() >= MAX_CAUSES && !counts.contains_key(&labels) {
-            // Peers choose codes. A code of each connection's own must not make a series of its own.
-            "other".clone_into(&mut labels.cause);
+        // Peers choose codes: one of each connection's own must not make a series of its own, and not take the
+        // room of the codes of this end.
+        if !names::has_name(&closed.cause, protocol) {
+            labels.is_rare = true;
+            let of_end = counts.keys().filter(|it| it.is_rare && it.by == labels.by);
+            if !counts.contains_key(&labels) && of_end.count() >= MAX_CAUSES {
+                "other".clone_into(&mut labels.cause);
+                labels.is_rare = false;
+            }
         }
         *counts.entry(labels).or_default() += 1;
     }
@@ -270,7 +279,9 @@ fn add<T: PartialEq + Copy, const N: usize>(
     of: T,
     more: u64,
 ) {
-    if let Some(place) = all.iter().position(|it| *it == of) {
+    let place = all.iter().position(|it| *it == of);
+    debug_assert!(place.is_some(), "a value without a counter");
+    if let Some(place) = place {
         counts[place].fetch_add(more, Relaxed);
     }
 }
@@ -285,7 +296,7 @@ fn named<T: Copy, const N: usize>(
         .collect()
 }
 
-/// Sides, ends and causes of closed connections that are counted apart.
+/// Error codes without a name that are counted apart, of peers and of this end.
 const MAX_CAUSES: usize = 64;
 
 const LIMITS: [SendLimit; 6] = [
@@ -369,6 +380,35 @@ mod tests {
         assert_eq!(total, 10_000);
         let other = family.series.iter().any(|it| it.labels[2].1 == "other");
         assert!(other);
+    }
+
+    #[test]
+    fn codes_of_peers_leave_room_for_causes_with_names() {
+        let counts = Counts::default();
+        let close = |by_peer, cause| ConnectionClosed {
+            by_peer,
+            cause,
+            reason: String::new(),
+        };
+        for code in 0x1_0000..0x1_1000 {
+            let code = ApplicationErrorCode(code);
+            let closed = close(true, CloseCause::Application { code });
+            counts.on_closed(Side::Server, &closed, b"h3");
+        }
+        let code = ApplicationErrorCode(0x100);
+        let closed = close(true, CloseCause::Application { code });
+        counts.on_closed(Side::Server, &closed, b"h3");
+        counts.on_closed(Side::Server, &close(false, CloseCause::IdleTimeout), b"h3");
+        let code = ApplicationErrorCode(7);
+        let closed = close(false, CloseCause::Application { code });
+        counts.on_closed(Side::Server, &closed, b"doq");
+        let family = counts.closed();
+        for cause in ["H3_NO_ERROR", "idle timeout", "application error 0x7"] {
+            assert!(
+                family.series.iter().any(|it| it.labels[2].1 == cause),
+                "{cause}"
+            );
+        }
     }
 
     #[test]

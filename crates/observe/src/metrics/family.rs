@@ -30,7 +30,7 @@ pub(super) enum Value {
 pub(super) struct Distribution {
     pub(super) sum: f64,
     pub(super) count: u64,
-    /// The upper bound of each bucket, and the values in it alone. The last bound is [`f64::MAX`].
+    /// The upper bound of each bucket, and the values in it alone. The last bound is infinity.
     pub(super) buckets: Vec<(f64, u64)>,
 }
 

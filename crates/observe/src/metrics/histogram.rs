@@ -41,7 +41,7 @@ impl Histogram {
 
     pub(super) fn distribution(&self) -> Distribution {
         let state = self.state.lock();
-        let bounds = self.bounds.iter().copied().chain([f64::MAX]);
+        let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
         let counts = state.counts.iter().copied().chain(std::iter::repeat(0));
         Distribution {
             sum: state.sum,
@@ -63,7 +63,10 @@ mod tests {
             histogram.observe(value);
         }
         let distribution = histogram.distribution();
-        assert_eq!(distribution.buckets, [(1.0, 2), (2.0, 1), (f64::MAX, 1)]);
+        assert_eq!(
+            distribution.buckets,
+            [(1.0, 2), (2.0, 1), (f64::INFINITY, 1)]
+        );
         assert_eq!((distribution.count, distribution.sum), (4, 12.0));
     }
 }

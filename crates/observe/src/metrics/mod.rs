@@ -39,7 +39,8 @@ use self::source::Source;
 /// | `courser_endpoint_…` | `endpoint`, `shard` | counters of [`EndpointStats`](courser_quic::EndpointStats), refusals by `reason` |
 /// | `courser_socket_…` | `endpoint` | datagrams, bytes and system calls, receive buffers and what the kernel dropped |
 ///
-/// No label has a value that a peer can choose freely: error codes above a number of 64 count as `other`.
+/// No label has a value that a peer can choose freely: of error codes without a name the first 64 count apart, and
+/// others as `other`.
 ///
 /// ```
 /// use courser_observe::Metrics;

@@ -79,6 +79,8 @@ impl Sink for Counter {
             // Until the first sample it is an assumption.
             Record::MetricsUpdated(metrics) if metrics.latest_rtt != self.initial_rtt => {
                 self.smoothed_rtt = Some(metrics.smoothed_rtt);
+                // A limit that stays counts while it does.
+                self.limit(now, self.limited.map(|(_, by)| by));
             }
             Record::SendLimited(limited) => self.limit(now, Some(limited.by)),
             Record::PacketLost(lost) if !lost.is_mtu_probe => counts.on_lost(lost.trigger),

@@ -102,7 +102,6 @@ impl StreamSpans {
         };
         stream.on_event(event, is_sent);
         if !stream.is_sending && !stream.is_receiving {
-            stream.close();
             self.open.remove(&id);
         }
     }
@@ -174,8 +173,11 @@ impl StreamSpan {
             }
         }
     }
+}
 
-    fn close(&self) {
+/// Also when the connection ends before the stream.
+impl Drop for StreamSpan {
+    fn drop(&mut self) {
         self.span.record("sent", self.sent);
         self.span.record("received", self.received);
     }

@@ -97,6 +97,16 @@ async fn text_counts_connections_and_the_causes_of_their_ends() {
             r#"courser_send_limited_seconds_total{by="application"}"#
         ) > 0.0
     );
+    for histogram in [
+        "handshake_duration_seconds",
+        "smoothed_rtt_seconds",
+        "datagram_size_bytes",
+    ] {
+        let last = text.lines().filter(|line| {
+            line.starts_with(&format!("courser_{histogram}_bucket")) && line.contains("le=\"+Inf\"")
+        });
+        assert!(last.count() >= 1, "{histogram}\n{text}");
+    }
     assert!(text.ends_with("# EOF\n"), "{text}");
 }
 

@@ -23,14 +23,25 @@ fn matches(page: &[String], output: &[String]) -> bool {
 /// Returns a line with `0` for each number, without the unit after it, with `#` for each hash, and with
 /// single spaces. Lines of `─`, `-` and `=` have one of them, and bars are left out.
 ///
-/// Names of days and months become `~`, and so does the value of an `etag`.
+/// Names of days and months become `~`, and so does the value of an `etag`. Versions and status codes of HTTP are not
+/// numbers that vary: they stay, and so does a line that is one number of up to three digits, as exit codes are.
 pub(super) fn form(line: &str) -> String {
     if line.starts_with("etag: ") {
         return "etag: ~".to_owned();
     }
+    let is_code = |word: &str| word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit());
+    if is_code(line) {
+        return line.to_owned();
+    }
+    let mut is_after_version = false;
     let mut words = Vec::new();
     for word in line.split_whitespace() {
-        let word = form_of_word(word);
+        let is_status = is_after_version && is_code(word);
+        is_after_version = word.starts_with("HTTP/");
+        let word = match is_status || is_after_version || names_protocol(word) {
+            true => word.to_owned(),
+            false => form_of_word(word),
+        };
         if word.is_empty() {
             continue;
         }
@@ -47,6 +58,11 @@ pub(super) fn form(line: &str) -> String {
         words.push(word);
     }
     words.join(" ")
+}
+
+/// Returns true for labels of metrics with a protocol or a status code.
+fn names_protocol(word: &str) -> bool {
+    word.contains("protocol=\"") || word.contains("code=\"")
 }
 
 fn form_of_word(word: &str) -> String {

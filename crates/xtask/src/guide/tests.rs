@@ -1,3 +1,4 @@
+use super::form::form;
 use super::markdown::{DOC_TESTS, SUMMARY};
 use super::*;
 
@@ -157,5 +158,26 @@ fn ports_are_replaced_and_restored() {
     assert_eq!(
         restored,
         "serve --listen [::]:4433 http://127.0.0.1:80 1:4433"
+    );
+}
+
+#[test]
+fn versions_and_status_codes_do_not_vary() {
+    for (first, second) in [
+        ("HTTP/3 200", "HTTP/3 500"),
+        ("HTTP/3 200", "HTTP/2 200"),
+        ("22", "0"),
+        (
+            "requests{protocol=\"h3\",code=\"200\"} 100",
+            "requests{protocol=\"h2\",code=\"200\"} 100",
+        ),
+        ("requests{code=\"200\"} 100", "requests{code=\"500\"} 100"),
+    ] {
+        assert_ne!(form(first), form(second));
+    }
+    assert_eq!(form("HTTP/3 200 in 3 ms"), form("HTTP/3 200 in 41 ms"));
+    assert_eq!(
+        form("requests{code=\"200\"} 100"),
+        form("requests{code=\"200\"} 7")
     );
 }
