@@ -342,7 +342,8 @@ impl Summarizer {
         summary.bytes_in_flight_max = summary.bytes_in_flight_max.max(metrics.bytes_in_flight);
         self.counted_lost = self.counted_lost.max(metrics.lost_packets.unwrap_or(0));
         if let Some(count) = metrics.pto_count {
-            summary.probe_timeouts += count.saturating_sub(self.pto_count);
+            let expired = count.saturating_sub(self.pto_count);
+            summary.probe_timeouts = summary.probe_timeouts.saturating_add(expired);
             self.pto_count = count;
         }
     }
@@ -383,8 +384,8 @@ impl Summarizer {
         summary.probe_timeouts = summary.probe_timeouts.max(self.expired_probes);
         summary.lost.spurious = summary.lost.spurious.max(self.reported_spurious);
         let unseen = self.counted_lost.saturating_sub(summary.lost.packets);
-        summary.lost.packets += unseen;
-        summary.lost.untold += unseen;
+        summary.lost.packets = summary.lost.packets.saturating_add(unseen);
+        summary.lost.untold = summary.lost.untold.saturating_add(unseen);
         summary.rtt = self
             .rtt_range
             .map(|(min, max)| distribution(&self.rtt, min, max));

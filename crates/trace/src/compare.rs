@@ -80,7 +80,7 @@ impl Collector {
             }
             let end = ends.entry(span.stream).or_default();
             let new = span.offset.saturating_add(span.len);
-            self.bytes[way] += new.saturating_sub(*end);
+            self.bytes[way] = self.bytes[way].saturating_add(new.saturating_sub(*end));
             *end = new.max(*end);
         }
         if self.bytes[way] > before {

@@ -155,7 +155,7 @@ impl Stats {
             ("ECN of received", self.ecn_of_received),
         ];
         for (name, [ect0, ect1, ce]) in marks {
-            if ect0 + ect1 + ce > 0 {
+            if ect0.max(ect1).max(ce) > 0 {
                 rows.push((name, format!("ECT(0) {ect0}, ECT(1) {ect1}, CE {ce}")));
             }
         }

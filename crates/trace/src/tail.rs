@@ -91,8 +91,12 @@ struct Interval {
 impl Interval {
     fn on_event(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::PacketSent(packet) => self.sent += packet.len,
-            EventKind::PacketReceived(packet) => self.received += packet.len,
+            EventKind::PacketSent(packet) => {
+                self.sent = self.sent.saturating_add(packet.len);
+            }
+            EventKind::PacketReceived(packet) => {
+                self.received = self.received.saturating_add(packet.len);
+            }
             EventKind::PacketLost(_) => self.lost += 1,
             EventKind::Metrics(metrics) => {
                 self.window = metrics.congestion_window.or(self.window);
@@ -105,7 +109,7 @@ impl Interval {
 
     /// Returns a line, and begins another interval.
     fn line(&mut self, width: f64, next: u64) -> String {
-        let end = (self.index + 1) as f64 * width;
+        let end = self.index.saturating_add(1) as f64 * width;
         let [sent, received] = [self.sent, self.received].map(|it| bits(it as f64 * 8.0 / width));
         let mut line = format!(
             "{:>9}  sent {sent:>11}  received {received:>11}",

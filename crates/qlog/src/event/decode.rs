@@ -48,10 +48,14 @@ impl Clock {
         } else {
             self.now = time;
         }
+        self.now = self.now.clamp(-MAX_TIME, MAX_TIME);
         let first = *self.first.get_or_insert(self.now);
         Ok((self.now - first).max(0.0) / self.per_second)
     }
 }
+
+/// The largest time, in the unit of the trace: later ones count as this, so that sums are finite.
+const MAX_TIME: f64 = 1e18;
 
 /// Returns true if times count from the previous event. The format was named `delta` up to
 /// main-schema-08.

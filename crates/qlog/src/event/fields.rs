@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::values::{number, text, uint};
+use super::values::{MAX_NUMBER, number, size, text, uint};
 use super::{Closed, EventKind, Lost, Metrics, Packet, Parameters, frames, space_of};
 
 /// Reads an event by its name. quic-events-08 merged all categories into one, `quic`. `per_second` is
@@ -25,7 +25,7 @@ pub(super) fn kind(name: &str, data: &Value, per_second: f64) -> EventKind {
         "packet_received" => EventKind::PacketReceived(packet(data, per_second)),
         "packet_dropped" => EventKind::PacketDropped {
             trigger: text(data, "trigger"),
-            len: data.get("raw").and_then(|raw| uint(raw, "length")),
+            len: data.get("raw").and_then(|raw| size(raw, "length")),
         },
         "packet_lost" => EventKind::PacketLost(lost(data)),
         "spurious_loss" => EventKind::SpuriousLoss,
@@ -64,7 +64,7 @@ pub(super) fn kind(name: &str, data: &Value, per_second: f64) -> EventKind {
         "migration_state_updated" => {
             text(data, "new").map_or_else(other, |new| EventKind::PathState { new })
         }
-        "mtu_updated" => match uint(data, "new").or_else(|| uint(data, "mtu")) {
+        "mtu_updated" => match size(data, "new").or_else(|| size(data, "mtu")) {
             Some(new) => EventKind::Mtu { new },
             None => other(),
         },
@@ -85,7 +85,7 @@ fn packet(data: &Value, per_second: f64) -> Packet {
     let raw = data.get("raw").unwrap_or(&Value::Null);
     // Before main-schema-02 the type stood beside the header, and the size inside it.
     let packet_type = text(header, "packet_type").or_else(|| text(data, "packet_type"));
-    let len = uint(raw, "length").or_else(|| uint(header, "packet_size"));
+    let len = size(raw, "length").or_else(|| size(header, "packet_size"));
     let mut packet = Packet {
         packet_type: packet_type.unwrap_or_else(|| "unknown".to_owned()),
         number: uint(header, "packet_number").or_else(|| uint(data, "packet_number")),
@@ -137,7 +137,7 @@ fn parameters(data: &Value) -> Parameters {
         is_peers: end.as_deref() == Some("remote"),
         max_idle_timeout: seconds(data, "max_idle_timeout", 1e3),
         max_ack_delay: seconds(data, "max_ack_delay", 1e3),
-        max_udp_payload_size: uint(data, "max_udp_payload_size"),
+        max_udp_payload_size: size(data, "max_udp_payload_size"),
         initial_max_data: uint(data, "initial_max_data"),
         initial_max_stream_data_bidi_local: uint(data, "initial_max_stream_data_bidi_local"),
         initial_max_stream_data_bidi_remote: uint(data, "initial_max_stream_data_bidi_remote"),
@@ -155,8 +155,8 @@ fn metrics(data: &Value, per_second: f64) -> Metrics {
         latest_rtt: seconds("latest_rtt"),
         congestion_window: uint(data, "congestion_window").or_else(|| uint(data, "cwnd")),
         bytes_in_flight: uint(data, "bytes_in_flight"),
-        // quiche writes 2^64 - 1 for "none yet".
-        ssthresh: uint(data, "ssthresh").filter(|&ssthresh| ssthresh < INFINITE),
+        // quiche writes 2^64 - 1 for "none yet": no window is that large.
+        ssthresh: uint(data, "ssthresh").filter(|&ssthresh| ssthresh < MAX_NUMBER),
         pacing_rate: uint(data, "pacing_rate"),
         pto_count: uint(data, "pto_count"),
         lost_packets: data
@@ -185,6 +185,3 @@ fn closed(data: &Value) -> Closed {
         trigger: text(data, "trigger"),
     }
 }
-
-/// Thresholds from here on are infinite: no window is that large.
-const INFINITE: u64 = 1 << 62;

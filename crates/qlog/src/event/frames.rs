@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Packet;
 use super::frame::{Frame, Span};
-use super::values::{number, text, uint};
+use super::values::{number, size, text, uint};
 
 /// Adds a frame to its packet. `per_second` is the number of time units in a second.
 pub(super) fn read(frame: &Value, per_second: f64, packet: &mut Packet) {
@@ -77,9 +77,9 @@ fn delay(frame: &Value) -> Option<f64> {
 /// Returns the length of a frame: `length` up to quic-events-11, `raw.length` since.
 fn len(frame: &Value) -> u64 {
     let raw = frame.get("raw").unwrap_or(&Value::Null);
-    uint(frame, "length")
-        .or_else(|| uint(raw, "payload_length"))
-        .or_else(|| uint(raw, "length"))
+    size(frame, "length")
+        .or_else(|| size(raw, "payload_length"))
+        .or_else(|| size(raw, "length"))
         .unwrap_or(0)
 }
 

@@ -124,3 +124,15 @@ fn fields_of_wrong_types_are_left_out() {
         EventKind::Metrics(Metrics::default())
     );
 }
+
+#[test]
+fn numbers_are_capped() {
+    let huge = json!({"header": {"packet_number": u64::MAX}, "raw": {"length": u64::MAX},
+        "frames": [{"frame_type": "crypto", "length": "18446744073709551615"}]});
+    let EventKind::PacketSent(packet) = kind("quic:packet_sent", &huge) else {
+        panic!("a packet");
+    };
+    assert_eq!((packet.number, packet.len), (Some((1 << 62) - 1), 1 << 32));
+    assert_eq!(packet.frames, [Frame::Crypto { len: 1 << 32 }]);
+    assert_eq!(times(&json!({}), &[json!(0), json!(1e308)]), [0.0, 1e15]);
+}

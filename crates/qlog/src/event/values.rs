@@ -10,10 +10,16 @@ pub(super) fn uint(value: &Value, key: &str) -> Option<u64> {
     number(value.get(key)?)
 }
 
-/// Reads a whole number. JavaScript has no 64-bit integers, so some writers use strings
+/// Reads the size of a packet, frame or datagram in bytes. Larger ones count as [`MAX_SIZE`], so that
+/// sums do not overflow.
+pub(super) fn size(value: &Value, key: &str) -> Option<u64> {
+    uint(value, key).map(|size| size.min(MAX_SIZE))
+}
+
+/// Reads a whole number. Larger ones count as [`MAX_NUMBER`]. JavaScript has no 64-bit integers, so some writers use strings
 /// (main-schema §11.3), and some add a fraction.
 pub(super) fn number(value: &Value) -> Option<u64> {
-    match value {
+    let number = match value {
         Value::Number(number) => number.as_u64().or_else(|| {
             let float = number.as_f64()?;
             // The cast truncates fractions and saturates.
@@ -21,5 +27,11 @@ pub(super) fn number(value: &Value) -> Option<u64> {
         }),
         Value::String(text) => text.parse().ok(),
         _ => None,
-    }
+    };
+    number.map(|number| number.min(MAX_NUMBER))
 }
+
+/// The largest number: that of a variable-length integer (RFC 9000 §16).
+pub(super) const MAX_NUMBER: u64 = (1 << 62) - 1;
+/// The largest size of a packet, frame or datagram. A writer that sends batches has smaller ones.
+const MAX_SIZE: u64 = 1 << 32;

@@ -100,8 +100,11 @@ impl Explainer {
         sender.finish(&facts);
         receiver.finish(&facts);
         facts.counts.missing = receiver.lost;
-        let bytes_sent = sender.credit.bytes + sender.datagram_bytes;
-        let bytes_received = receiver.credit.bytes + receiver.datagram_bytes;
+        let bytes_sent = sender.credit.bytes.saturating_add(sender.datagram_bytes);
+        let bytes_received = receiver
+            .credit
+            .bytes
+            .saturating_add(receiver.datagram_bytes);
         let way = match bytes_received > bytes_sent {
             true => Way::Received,
             false => Way::Sent,

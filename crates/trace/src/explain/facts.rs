@@ -208,7 +208,7 @@ impl Facts {
             if let Some([_, _, ce]) = ecn
                 && packet.packet_type == "1RTT"
             {
-                marks += ce.saturating_sub(self.counts.ce_marks);
+                marks = u64::saturating_add(marks, ce.saturating_sub(self.counts.ce_marks));
                 self.counts.ce_marks = self.counts.ce_marks.max(*ce);
             }
         }
@@ -235,7 +235,8 @@ impl Facts {
             // A trace that records expired timers counts them already.
             if count > self.pto_count && !self.has_timers {
                 changes.has_ptos = true;
-                self.counts.probe_timeouts += count - self.pto_count;
+                let expired = count - self.pto_count;
+                self.counts.probe_timeouts = self.counts.probe_timeouts.saturating_add(expired);
             }
             self.pto_count = count;
         }

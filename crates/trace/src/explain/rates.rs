@@ -22,7 +22,7 @@ impl Rates {
             self.all.push(std::mem::take(&mut self.bytes));
         }
         self.current = index;
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 
     /// Returns true if data flowed at about the same rate most of the time: that of the path.
@@ -35,7 +35,10 @@ impl Rates {
         else {
             return false;
         };
-        let near = all.iter().filter(|&&bytes| bytes * 4 >= most * 3).count();
+        let near = all
+            .iter()
+            .filter(|&&bytes| bytes.saturating_mul(4) >= most.saturating_mul(3))
+            .count();
         near * 10 >= all.len() * 7
     }
 
@@ -43,9 +46,10 @@ impl Rates {
     pub(super) fn is_growing(&self) -> bool {
         let all = self.all.as_slice();
         let third = all.len().div_ceil(3);
-        let first: u64 = all.iter().take(third).sum();
-        let last: u64 = all.iter().rev().take(third).sum();
-        last >= first * 2 || all.len() < 3
+        let sum = |sum: u64, &bytes: &u64| sum.saturating_add(bytes);
+        let first = all.iter().take(third).fold(0, sum);
+        let last = all.iter().rev().take(third).fold(0, sum);
+        last >= first.saturating_mul(2) || all.len() < 3
     }
 }
 

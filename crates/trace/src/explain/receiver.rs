@@ -150,11 +150,13 @@ impl Receiver {
         let mut has_datagrams = false;
         for frame in &packet.frames {
             match *frame {
-                Frame::Stream { span, fin } => new += self.credit.on_data(span, fin),
+                Frame::Stream { span, fin } => {
+                    new = u64::saturating_add(new, self.credit.on_data(span, fin));
+                }
                 Frame::ResetStream { stream } => self.credit.on_reset(stream),
                 Frame::Datagram { len } => {
                     has_datagrams = true;
-                    self.datagram_bytes += len;
+                    self.datagram_bytes = self.datagram_bytes.saturating_add(len);
                 }
                 Frame::MaxStreams { .. } => self.is_out_of_streams = false,
                 Frame::DataBlocked { .. } => {
@@ -195,12 +197,12 @@ impl Receiver {
             if has_gap && self.received > 1 {
                 self.missing.extend(from..number);
             }
-            self.next = number + 1;
+            self.next = number.saturating_add(1);
         } else if self.missing.remove(&number) {
             self.late += 1;
         }
         while let Some(&oldest) = self.missing.first() {
-            if oldest + PATIENCE > self.next && self.missing.len() <= MAX_MISSING {
+            if oldest.saturating_add(PATIENCE) > self.next && self.missing.len() <= MAX_MISSING {
                 break;
             }
             self.missing.pop_first();

@@ -1,5 +1,7 @@
 //! Time by cause for the data that the end which wrote the trace sends.
 
+use std::collections::BTreeSet;
+
 use courser_qlog::{Event, EventKind, Frame, Packet};
 
 use super::cause::Cause;
@@ -40,7 +42,7 @@ pub(super) struct Sender {
     reduced_at: Spread,
     received_bytes: u64,
     /// Full datagrams in flight: the first numbers that are not yet acknowledged.
-    full: std::collections::VecDeque<u64>,
+    full: BTreeSet<u64>,
     pub(super) datagram_bytes: u64,
     pub(super) largest_window: u64,
 }
@@ -111,7 +113,7 @@ impl Sender {
             has_lost: false,
             reduced_at: Spread::default(),
             received_bytes: 0,
-            full: std::collections::VecDeque::new(),
+            full: BTreeSet::new(),
             datagram_bytes: 0,
             largest_window: 0,
         }
@@ -164,8 +166,10 @@ impl Sender {
 
     /// Returns true if a server may not send another datagram before the client does.
     fn is_amplified(&self, facts: &Facts) -> bool {
-        let limit = self.received_bytes * 3;
-        facts.is_server == Some(true) && limit > 0 && self.sent_bytes + LEAST_DATAGRAM > limit
+        let limit = self.received_bytes.saturating_mul(3);
+        facts.is_server == Some(true)
+            && limit > 0
+            && self.sent_bytes.saturating_add(LEAST_DATAGRAM) > limit
     }
 
     fn flow_control(&self) -> Option<Cause> {
@@ -181,7 +185,7 @@ impl Sender {
             return cause;
         }
         if let (Some(window), Some(in_flight)) = (facts.window, facts.in_flight)
-            && in_flight + facts.mtu > window
+            && in_flight.saturating_add(facts.mtu) > window
         {
             return Cause::Window;
         }
@@ -227,7 +231,7 @@ impl Sender {
             EventKind::PacketSent(packet) => self.on_sent(packet, mark, facts),
             EventKind::PacketReceived(packet) => self.on_received(packet, mark, facts),
             EventKind::PacketDropped { len, .. } => {
-                self.received_bytes += len.unwrap_or(0);
+                self.received_bytes = self.received_bytes.saturating_add(len.unwrap_or(0));
             }
             EventKind::Limited { reason } => {
                 self.has_limits = true;
@@ -265,7 +269,7 @@ impl Sender {
     fn on_reduced(&mut self, old: u64, facts: &Facts, changes: &Changes) {
         let new = facts.window.unwrap_or(0);
         let (lost, congestive) = std::mem::take(&mut self.losses);
-        let is_reset = new <= 2 * facts.mtu.max(1200) + 1 && old >= 5 * new / 2;
+        let is_reset = new <= 2 * facts.mtu.max(1200) + 1 && old >= new.saturating_mul(5) / 2;
         self.regime = match self.regime {
             // Losses soon after a move are those of packets to the old address.
             Regime::Moved(until) if lost == 0 || self.has_just_moved(facts) => {
@@ -273,7 +277,7 @@ impl Sender {
             }
             _ if is_reset && self.silent_ptos > 0 => Regime::Persistent(old / 2),
             Regime::Persistent(until) if lost == 0 => Regime::Persistent(until),
-            _ if lost == 0 && changes.ce_marks + facts.counts.ce_marks > 0 => Regime::Ecn,
+            _ if lost == 0 && changes.ce_marks.max(facts.counts.ce_marks) > 0 => Regime::Ecn,
             // BBR and others also reduce the window without a loss.
             other if lost == 0 => other,
             _ if congestive * 2 >= lost => Regime::Congestion,
@@ -317,7 +321,7 @@ impl Sender {
     }
 
     fn on_sent(&mut self, packet: &Packet, mark: Mark, facts: &Facts) {
-        self.sent_bytes += packet.len;
+        self.sent_bytes = self.sent_bytes.saturating_add(packet.len);
         let mut has_data = false;
         for frame in &packet.frames {
             match *frame {
@@ -328,7 +332,7 @@ impl Sender {
                 Frame::ResetStream { stream } => self.credit.on_reset(stream),
                 Frame::Datagram { len } => {
                     has_data = true;
-                    self.datagram_bytes += len;
+                    self.datagram_bytes = self.datagram_bytes.saturating_add(len);
                 }
                 Frame::StreamsBlocked { .. } => self.is_out_of_streams = true,
                 _ => {}
@@ -336,7 +340,7 @@ impl Sender {
         }
         if packet.len >= facts.mtu && facts.mtu > 1200 {
             if self.full.len() >= MAX_FULL {
-                self.full.pop_front();
+                self.full.pop_first();
             }
             self.full.extend(packet.number);
         }
@@ -348,7 +352,7 @@ impl Sender {
             if self.sent.is_none_or(|sent| sent.at.time < mark.time) {
                 self.burst = 0;
             }
-            self.burst += packet.len;
+            self.burst = self.burst.saturating_add(packet.len);
             self.sent = Some(self.ledger.snapshot(mark));
         }
     }
@@ -381,7 +385,7 @@ impl Sender {
     }
 
     fn on_received(&mut self, packet: &Packet, mark: Mark, facts: &Facts) {
-        self.received_bytes += packet.len;
+        self.received_bytes = self.received_bytes.saturating_add(packet.len);
         // Smaller datagrams arrive at once if only larger ones did not. After an outage they do not.
         if let Some((carried, at)) = self.fell.take()
             && mark.time - at <= facts.base_rtt() * 2.0 + TIMER * 25.0
@@ -397,11 +401,14 @@ impl Sender {
                 self.is_out_of_streams = false;
             }
         }
-        let is_carried = packet.acked.iter().any(|range| {
-            let before = self.full.len();
-            self.full.retain(|number| !range.contains(number));
-            self.full.len() < before
-        });
+        let before = self.full.len();
+        for range in &packet.acked {
+            // The work is that for the numbers removed, however many ranges there are.
+            while let Some(&number) = self.full.range(range.clone()).next() {
+                self.full.remove(&number);
+            }
+        }
+        let is_carried = self.full.len() < before;
         if is_carried || self.carried.is_none() || self.full.is_empty() {
             self.carried = Some(self.ledger.snapshot(mark));
         }

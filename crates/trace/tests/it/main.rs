@@ -2,6 +2,7 @@
 
 mod commands;
 mod dialects;
+mod hostile;
 mod known_causes;
 mod lab;
 mod small_traces;
