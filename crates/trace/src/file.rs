@@ -1,7 +1,7 @@
 //! Opens traces, compressed or not, and writes files.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, BufWriter, Read};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use courser_qlog::Reader;
@@ -69,9 +69,11 @@ pub(crate) fn create(path: &Path, inputs: &[&Path]) -> Result<BufWriter<File>, E
     Ok(BufWriter::with_capacity(READ_BUFFER, file))
 }
 
-/// Writes a file that did not exist or replaces one.
-pub(crate) fn write(path: &Path, content: &str) -> Result<(), Error> {
-    fs::write(path, content)
+/// Writes a file that did not exist, or replaces one that is not the input.
+pub(crate) fn write(path: &Path, content: &str, input: &Path) -> Result<(), Error> {
+    let mut file = create(path, &[input])?;
+    file.write_all(content.as_bytes())
+        .and_then(|()| file.flush())
         .map_err(|error| Error::new(format!("cannot write {}: {error}", path.display())))
 }
 
@@ -85,8 +87,6 @@ const WINDOW_LOG_MAX: u32 = 26;
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     const TRACE: &[u8] = b"\x1e{\"trace\":{}}\n\x1e{\"time\":1,\"name\":\"quic:a\"}\n";

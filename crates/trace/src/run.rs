@@ -144,7 +144,7 @@ fn html(arguments: &HtmlArguments, console: &mut dyn Console) -> Result<(), Erro
     let path = &arguments.file;
     let trace = read(path)?;
     let explanation = Explanation::of(file::open(path)?);
-    file::write(&arguments.output, &trace.report(&explanation))?;
+    file::write(&arguments.output, &trace.report(&explanation), path)?;
     warn(path, &trace.about, &trace.summary, console);
     console.note(&format!("wrote {}", arguments.output.display()));
     Ok(())
@@ -267,7 +267,7 @@ fn plot(arguments: &PlotArguments, console: &mut dyn Console) -> Result<(), Erro
     } else {
         trace.image(arguments.what.chart())
     };
-    file::write(&arguments.output, &drawn)?;
+    file::write(&arguments.output, &drawn, path)?;
     warn(path, &trace.about, &trace.summary, console);
     console.note(&format!("wrote {}", arguments.output.display()));
     Ok(())

@@ -73,6 +73,19 @@ pub fn trace(about: &str, side: courser_base::Side) -> Vec<u8> {
     (scenario.expect("a scenario").run)(1).bytes(side)
 }
 
+#[test]
+fn the_trace_that_is_read_is_not_overwritten() {
+    let folder = Folder::new("overwrite");
+    let bytes = trace(PACED, courser_base::Side::Client);
+    let file = folder.write("a.html", &bytes);
+    for command in ["html", "plot"] {
+        let (_, result) = courser_qlog(&[command, &file, "-o", &file]);
+        let error = result.expect_err("refused").to_string();
+        assert!(error.contains("is also an input"), "{error}");
+        assert!(std::fs::read(&file).expect("there") == bytes, "{command}");
+    }
+}
+
 const PACED: &str = "2 kB every 20 ms on 20 Mbit/s";
 
 #[test]
