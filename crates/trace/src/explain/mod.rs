@@ -12,6 +12,7 @@ mod rank;
 mod rates;
 mod receiver;
 mod sender;
+mod spread;
 mod way;
 mod words;
 

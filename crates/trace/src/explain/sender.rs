@@ -8,6 +8,7 @@ use super::cause::Cause;
 use super::credit::{Credit, Reached};
 use super::facts::{Changes, Facts};
 use super::ledger::{Ledger, Mark, Snapshot};
+use super::spread::Spread;
 
 /// Attributes the time of a sender.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Sender {
     regime: Regime,
     /// Losses since the last reduction of the window: all, and those while a queue stood.
     losses: (u64, u64),
+    /// Seconds at the capacity of the path: all, and those after losses had reduced the window.
+    full_for: (f64, f64),
     /// The moment of the last packet received, from which a silence counts.
     heard: Option<Snapshot>,
     /// Probe timeouts since then.
@@ -45,31 +48,6 @@ pub(super) struct Sender {
     full: BTreeSet<u64>,
     pub(super) datagram_bytes: u64,
     pub(super) largest_window: u64,
-}
-
-/// The mean and spread of values.
-#[derive(Debug, Default)]
-struct Spread {
-    count: f64,
-    mean: f64,
-    squares: f64,
-}
-
-impl Spread {
-    /// Adds a value (Welford's method).
-    fn add(&mut self, value: f64) {
-        self.count += 1.0;
-        let before = value - self.mean;
-        self.mean += before / self.count;
-        self.squares += before * (value - self.mean);
-    }
-
-    /// Returns true if the values are about the same. Random losses come at any window, but those
-    /// of a policer come when the window asks for more than it lets through.
-    fn is_narrow(&self) -> bool {
-        let deviation = (self.squares / self.count.max(1.0)).sqrt();
-        self.count >= LEAST_REDUCTIONS && deviation <= self.mean * NARROW
-    }
 }
 
 /// The reason for the present size of the congestion window.
@@ -100,6 +78,7 @@ impl Sender {
             has_limits: false,
             regime: Regime::SlowStart,
             losses: (0, 0),
+            full_for: (0.0, 0.0),
             heard: None,
             silent_ptos: 0,
             moved_in_silence: false,
@@ -125,7 +104,14 @@ impl Sender {
         if facts.first.is_none() || facts.closed.is_some() {
             return;
         }
-        self.ledger.add(self.cause(facts), from, to);
+        let cause = self.cause(facts);
+        if cause == Cause::Bottleneck {
+            let time = to.time - from.time;
+            let has_lost = matches!(self.regime, Regime::Congestion | Regime::Loss);
+            self.full_for.0 += time;
+            self.full_for.1 += if has_lost { time } else { 0.0 };
+        }
+        self.ledger.add(cause, from, to);
     }
 
     /// Returns the cause that holds until the handshake is complete.
@@ -442,9 +428,14 @@ impl Sender {
             self.end_silence(until, facts);
         }
         let counts = &facts.counts;
-        if counts.lost > 0 && counts.spurious as f64 >= counts.lost as f64 * SPURIOUS {
+        let has_mattered = counts.lost >= LEAST_LOSSES && counts.reductions > 0;
+        if has_mattered && counts.spurious as f64 >= counts.lost as f64 * SPURIOUS {
             self.ledger.give(Cause::Loss, Cause::Reordering, 1.0);
-            self.ledger.give(Cause::Bottleneck, Cause::Reordering, 1.0);
+            // A path that is full without losses stays the cause of that time.
+            let (all, after_losses) = self.full_for;
+            let share = after_losses / all.max(f64::MIN_POSITIVE);
+            self.ledger
+                .give(Cause::Bottleneck, Cause::Reordering, share);
         }
         let (delay, rtt) = (facts.ack_delay(), facts.base_rtt());
         if delay >= rtt * LATE_ACK && delay >= LEAST_LATE_ACK {
@@ -482,6 +473,8 @@ const LEAST_DATAGRAM: u64 = 1200;
 const IDLE: f64 = 1.0;
 /// The share of losses above which all of them count as reordering.
 const SPURIOUS: f64 = 0.3;
+/// Fewer losses say nothing about a whole transfer.
+const LEAST_LOSSES: u64 = 5;
 /// Acknowledgements are late if they are delayed by this part of a round trip, and this time.
 const LATE_ACK: f64 = 0.5;
 const LEAST_LATE_ACK: f64 = 0.005;
@@ -489,9 +482,5 @@ const LEAST_LATE_ACK: f64 = 0.005;
 const POLICED: f64 = 12.0;
 /// Losses for each reduction of the window, from which on it is not a single packet that was lost.
 const SEVERAL: f64 = 1.5;
-/// Fewer reductions of the window do not show a policer.
-const LEAST_REDUCTIONS: f64 = 5.0;
-/// The spread of windows at a policer, as a share of their mean.
-const NARROW: f64 = 0.25;
 /// The largest number of full datagrams that are remembered. K207.
 const MAX_FULL: usize = 4096;

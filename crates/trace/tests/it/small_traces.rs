@@ -149,3 +149,33 @@ fn empty_and_cut_traces_are_explained_as_far_as_they_go() {
             .is_some_and(|error| error.starts_with("line 3: not JSON"))
     );
 }
+
+/// Makes a full window for two seconds, with a queue if the latest round trip is long, in which
+/// some packets count as lost and arrive all the same.
+fn spurious_losses(losses: u64, reduces: bool) -> String {
+    let mut events = Vec::new();
+    for round in 0..40_u64 {
+        let start = round as f64 * 50.0;
+        let sent = packet(round, &stream(round * 1200, 1200));
+        events.push((start, "transport:packet_sent", sent));
+        let window = if reduces && round >= 2 { 2400 } else { 4800 };
+        let full = json!({"congestion_window": window, "bytes_in_flight": 4800, "min_rtt": 20,
+            "latest_rtt": 49, "smoothed_rtt": 49});
+        if (1..=losses).contains(&round) {
+            let lost = json!({"header": {"packet_type": "1RTT", "packet_number": round - 1}});
+            events.push((start, "recovery:packet_lost", lost));
+            events.push((start, "recovery:spurious_loss", json!({})));
+        }
+        events.push((start, "recovery:metrics_updated", full));
+    }
+    trace("client", &events)
+}
+
+#[test]
+fn few_spurious_losses_do_not_make_a_transfer_one_of_reordering() {
+    let first = |losses, reduces| explain(&spurious_losses(losses, reduces)).first_cause();
+    assert_eq!(first(1, true), Some(Cause::Bottleneck));
+    // Without a reduction they have cost nothing.
+    assert_eq!(first(8, false), Some(Cause::Bottleneck));
+    assert_eq!(first(8, true), Some(Cause::Reordering));
+}
