@@ -49,6 +49,7 @@ fn explain(arguments: &ExplainArguments, console: &mut dyn Console) -> Result<()
     for_each(&arguments.files, |index, path| {
         let reader = file::open(path)?;
         let about = reader.about().clone();
+        refuse_network(path, &about)?;
         let explanation = Explanation::of(reader);
         if arguments.json {
             console.line(&document::explanation(path, &explanation)?);
@@ -70,6 +71,17 @@ fn explain(arguments: &ExplainArguments, console: &mut dyn Console) -> Result<()
         }
         Ok(())
     })
+}
+
+/// Refuses what `merge` writes: packets of both ends cannot be explained as those of one.
+fn refuse_network(path: &Path, about: &About) -> Result<(), Error> {
+    match about.vantage_point.as_deref() {
+        Some("network") => Err(Error::new(format!(
+            "{} has the events of both ends: explain the trace of one end",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Processes files. Those that fail are reported after the others.
@@ -143,6 +155,7 @@ fn stats(arguments: &StatsArguments, console: &mut dyn Console) -> Result<(), Er
 fn html(arguments: &HtmlArguments, console: &mut dyn Console) -> Result<(), Error> {
     let path = &arguments.file;
     let trace = read(path)?;
+    refuse_network(path, &trace.about)?;
     let explanation = Explanation::of(file::open(path)?);
     file::write(&arguments.output, &trace.report(&explanation), path)?;
     warn(path, &trace.about, &trace.summary, console);
@@ -155,6 +168,7 @@ fn diff(arguments: &DiffArguments, console: &mut dyn Console) -> Result<(), Erro
     let mut sides = Vec::new();
     for path in [&arguments.first, &arguments.second] {
         let mut reader = file::open(path)?;
+        refuse_network(path, reader.about())?;
         let side = Side::of(&mut reader);
         warn(path, reader.about(), &side.summary, console);
         sides.push((path, text::origin(reader.about()), side));

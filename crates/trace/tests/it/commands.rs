@@ -276,6 +276,15 @@ fn traces_of_both_ends_are_merged_in_the_order_of_time() {
         .map(|event| event.expect("an event").time)
         .collect();
     assert!(times.is_sorted() && times.len() > 1000);
+    let page = folder.path("both.html");
+    for words in [
+        vec!["explain", &both],
+        vec!["html", &both, "-o", &page],
+        vec!["diff", &client, &both],
+    ] {
+        let error = courser_qlog(&words).1.expect_err("both ends").to_string();
+        assert!(error.contains("explain the trace of one end"), "{error}");
+    }
     let (_, result) = courser_qlog(&["merge", &client, &client, "-o", &both]);
     let error = result.expect_err("the same end").to_string();
     assert!(error.contains("same end"), "{error}");
