@@ -247,9 +247,11 @@ fn packet(fields: &mut Map<String, Value>) {
         if matches!(kind, Some("stream" | "crypto" | "datagram"))
             && let Some(length) = frame.remove("length")
         {
-            frame
-                .entry("raw")
-                .or_insert_with(|| json!({"length": length}));
+            let raw = frame.entry("raw").or_insert_with(|| json!({}));
+            match raw.as_object_mut() {
+                Some(raw) => raw.entry("length").or_insert(length),
+                None => frame.entry("length").or_insert(length),
+            };
         }
     }
 }
@@ -260,7 +262,12 @@ fn scale(data: &mut Value, divisor: f64) {
         Value::Object(fields) => {
             for (key, value) in fields {
                 let is_time = TIMES.contains(&key.as_str());
-                match value.as_f64().filter(|_| is_time) {
+                // Some writers put numbers into strings.
+                let number = match &*value {
+                    Value::String(text) => text.parse().ok(),
+                    other => other.as_f64(),
+                };
+                match number.filter(|it: &f64| is_time && it.is_finite()) {
                     Some(time) => *value = json!(time / divisor),
                     None => scale(value, divisor),
                 }
@@ -340,6 +347,22 @@ mod tests {
                 "data": {"congestion_window": 14720, "min_rtt": 20.0}})
         );
         assert_eq!(http["name"], "http3:frame_created");
+    }
+
+    #[test]
+    fn times_in_strings_and_lengths_beside_raw_are_kept() {
+        let old = OLD
+            .replace("\"ack_delay\":5000", "\"ack_delay\":\"5000\"")
+            .replace(
+                "\"length\":\"900\"",
+                "\"length\":\"900\",\"raw\":{\"data\":\"00\"}",
+            );
+        let text = converted(&old, Form::Sequence);
+        assert!(text.contains("\"ack_delay\":5.0"), "{text}");
+        let sent = text.split('\u{1e}').nth(2).expect("an event");
+        let sent: Value = serde_json::from_str(sent).expect("JSON");
+        let raw = &sent["data"]["frames"][0]["raw"];
+        assert_eq!(*raw, json!({"data": "00", "length": "900"}));
     }
 
     #[test]
