@@ -18,12 +18,14 @@ struct Growing {
     /// The last bytes read, in which the end of a connection is looked for.
     last: VecDeque<u8>,
     is_closed: bool,
+    /// True once the end was told: a reader may ask for it several times.
+    is_over: bool,
 }
 
 impl Read for Growing {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let since = Instant::now();
-        loop {
+        while !self.is_over {
             let len = self.file.read(out)?;
             if len > 0 {
                 self.look_at(&out[..len]);
@@ -33,11 +35,12 @@ impl Read for Growing {
                 true => self.patience.min(AFTER_CLOSE),
                 false => self.patience,
             };
-            if since.elapsed() >= patience {
-                return Ok(0);
+            self.is_over = since.elapsed() >= patience;
+            if !self.is_over {
+                std::thread::sleep(POLL);
             }
-            std::thread::sleep(POLL);
         }
+        Ok(0)
     }
 }
 
@@ -80,6 +83,10 @@ fn newest(path: &Path) -> Result<PathBuf, Error> {
 #[derive(Debug, Default)]
 struct Interval {
     index: u64,
+    /// The seconds at which it began.
+    start: f64,
+    /// Events since then.
+    events: u64,
     sent: u64,
     received: u64,
     lost: u64,
@@ -90,6 +97,7 @@ struct Interval {
 
 impl Interval {
     fn on_event(&mut self, event: &Event) {
+        self.events += 1;
         match &event.kind {
             EventKind::PacketSent(packet) => {
                 self.sent = self.sent.saturating_add(packet.len);
@@ -107,10 +115,19 @@ impl Interval {
         }
     }
 
-    /// Returns a line, and begins another interval.
-    fn line(&mut self, width: f64, next: u64) -> String {
+    /// Ends the whole interval, and begins that with the index `next`.
+    fn next(&mut self, width: f64, next: u64) -> String {
         let end = self.index.saturating_add(1) as f64 * width;
-        let [sent, received] = [self.sent, self.received].map(|it| bits(it as f64 * 8.0 / width));
+        let line = self.line(width, end);
+        (self.index, self.start) = (next, next as f64 * width);
+        line
+    }
+
+    /// Returns a line about the time up to `end`, from which the next line counts.
+    fn line(&mut self, width: f64, end: f64) -> String {
+        // A few packets at one moment have no rate: that over a part of the interval is shown.
+        let time = (end - self.start).max(width * LEAST_PART);
+        let [sent, received] = [self.sent, self.received].map(|it| bits(it as f64 * 8.0 / time));
         let mut line = format!(
             "{:>9}  sent {sent:>11}  received {received:>11}",
             seconds(end)
@@ -125,7 +142,8 @@ impl Interval {
         if let Some(limit) = &self.limit {
             line += &format!("  limited by {}", text::clean(limit));
         }
-        (self.sent, self.received, self.lost, self.index) = (0, 0, 0, next);
+        (self.sent, self.received, self.lost, self.events) = (0, 0, 0, 0);
+        self.start = end;
         line
     }
 }
@@ -146,6 +164,7 @@ pub(crate) fn tail(
         patience,
         last: VecDeque::new(),
         is_closed: false,
+        is_over: false,
     };
     let reader = Reader::new(BufReader::new(growing));
     let reader = reader.map_err(|error| Error::new(format!("{name}: {error}")))?;
@@ -153,26 +172,35 @@ pub(crate) fn tail(
     let width = interval.as_secs_f64();
     let mut current = Interval::default();
     let mut events = 0;
+    let mut last = 0.0_f64;
+    let mut is_closed = false;
     for event in reader.flatten() {
         events += 1;
         // The cast saturates.
         let index = (event.time / width) as u64;
         if index > current.index {
-            line(&current.line(width, index));
+            line(&current.next(width, index));
         }
+        last = last.max(event.time);
         current.on_event(&event);
         if let EventKind::Closed(closed) = &event.kind {
             let reason = closed.reason.as_deref().or(closed.trigger.as_deref());
             let reason = text::clean(reason.unwrap_or("no reason"));
-            line(&current.line(width, index));
+            line(&current.line(width, last));
+            is_closed = true;
             line(&format!("{:>9}  closed: {reason}", seconds(event.time)));
         }
+    }
+    if current.events > 0 && !is_closed {
+        line(&current.line(width, last));
     }
     Ok((path, events))
 }
 
 /// The time between two looks at a file.
 const POLL: Duration = Duration::from_millis(50);
+/// The least part of an interval over which a rate is measured.
+const LEAST_PART: f64 = 0.01;
 /// The time for which records may follow the end of a connection.
 const AFTER_CLOSE: Duration = Duration::from_millis(500);
 /// The name of the event at the end of a connection.
@@ -222,8 +250,43 @@ mod tests {
             "{lines:?}"
         );
         assert!(lines[1].contains("1.00 s  sent 2.00 Mbit/s"), "{lines:?}");
-        assert!(lines[2].contains("2.00 s  sent 1.00 Mbit/s"), "{lines:?}");
+        assert!(lines[2].contains("1.60 s  sent 1.67 Mbit/s"), "{lines:?}");
         assert!(lines[3].contains("1.60 s  closed: done"), "{lines:?}");
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn last_interval_is_printed_without_a_close_after_one_wait() {
+        let folder = std::env::temp_dir().join(format!("courser-cut-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a directory");
+        let path = folder.join("a.sqlog");
+        let text = "\u{1e}{\"trace\":{}}\n\u{1e}{\"time\":0,\"name\":\"quic:a\"}\n\
+            \u{1e}{\"time\":500,\"name\":\"quic:packet_sent\",\"data\":{\"raw\":{\"length\":62500}}}\n";
+        fs::write(&path, text).expect("written");
+        let mut lines = Vec::new();
+        let wait = Duration::from_millis(400);
+        let since = Instant::now();
+        let found = tail(&path, Duration::from_secs(1), wait, |text| {
+            lines.push(text.to_owned());
+        });
+        assert_eq!(found.expect("followed").1, 2);
+        assert!(since.elapsed() < wait * 2, "{:?}", since.elapsed());
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[1].contains("500 ms  sent 1.00 Mbit/s"), "{lines:?}");
+        // The reader may ask again.
+        let file = File::open(&path).expect("there");
+        let mut growing = Growing {
+            file,
+            patience: wait,
+            last: VecDeque::new(),
+            is_closed: false,
+            is_over: false,
+        };
+        let since = Instant::now();
+        let mut all = Vec::new();
+        growing.read_to_end(&mut all).expect("read");
+        assert_eq!(growing.read(&mut [0; 8]).expect("over"), 0);
+        assert!(since.elapsed() < wait * 2, "{:?}", since.elapsed());
         fs::remove_dir_all(folder).expect("removed");
     }
 
