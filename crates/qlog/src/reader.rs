@@ -138,6 +138,21 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
+    /// Returns an error if a plain file said only after its events how to read them.
+    fn late_header(&self) -> Option<ReadError> {
+        let Source::Plain(plain) = &self.source else {
+            return None;
+        };
+        let (_, trace) = plain.about();
+        let is_late = !Clock::new(Some(&trace)).agrees(&self.clock)
+            || Columns::new(Some(&trace)) != self.columns;
+        is_late.then(|| {
+            let message = "the header that tells the unit of times or the fields of events follows \
+                           the events: they were read without it";
+            ReadError::new(plain.events(), message)
+        })
+    }
+
     /// Returns the next event, whose data is not decoded.
     pub fn next_raw(&mut self) -> Option<Result<RawEvent, ReadError>> {
         let next = match &mut self.source {
@@ -153,7 +168,11 @@ impl<R: BufRead> Reader<R> {
         };
         if next.is_none() {
             self.describe();
+            let late = self.late_header();
             self.source = Source::Over;
+            if let Some(error) = late {
+                return Some(Err(error));
+            }
         }
         let (line, text) = match next? {
             Ok(found) => found,

@@ -31,6 +31,11 @@ impl Clock {
         }
     }
 
+    /// Returns true if the other clock reads times in the same way.
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
+        self.per_second == other.per_second && self.is_delta == other.is_delta
+    }
+
     fn read(&mut self, event: &Value) -> Result<f64, String> {
         let time = event.get("time").or_else(|| event.get("relative_time"));
         let time = match time {

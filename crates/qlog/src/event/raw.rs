@@ -19,7 +19,7 @@ pub struct RawEvent {
 }
 
 /// The columns of events that are arrays, as in qlog 0.2 and older.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Columns(Vec<String>);
 
 impl Columns {

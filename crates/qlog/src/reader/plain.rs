@@ -108,6 +108,11 @@ impl<R: BufRead> Plain<R> {
         )
     }
 
+    /// Returns the number of events read.
+    pub(super) fn events(&self) -> u64 {
+        self.read
+    }
+
     /// Returns the number of other traces, as far as the file was read.
     pub(super) fn other_traces(&self) -> usize {
         self.other_traces

@@ -202,3 +202,26 @@ fn failed_input_ends_with_its_error() {
     assert!(error.to_string().contains("unplugged"), "{error}");
     assert!(reader.next().is_none());
 }
+
+#[test]
+fn header_behind_its_events_is_told_if_it_changes_their_times() {
+    let errors = |late: &str| {
+        let text =
+            format!("{{\"traces\":[{{\"events\":[{{\"time\":1,\"name\":\"quic:a\"}}],{late}}}]}}");
+        let reader = Reader::new(text.as_bytes()).expect("a trace");
+        let errors = reader.filter_map(Result::err).map(|it| it.to_string());
+        errors.collect::<Vec<_>>()
+    };
+    assert_eq!(errors("\"title\":\"a\""), [""; 0]);
+    for late in [
+        "\"configuration\":{\"time_units\":\"us\"}",
+        "\"common_fields\":{\"time_format\":\"delta\"}",
+        "\"event_fields\":[\"name\",\"time\"]",
+    ] {
+        let errors = errors(late);
+        assert!(
+            errors.len() == 1 && errors[0].contains("follows the events"),
+            "{late}: {errors:?}"
+        );
+    }
+}
