@@ -11,7 +11,7 @@ use crate::args::{
 use crate::charts::Trace;
 use crate::compare::{Comparison, Side};
 use crate::convert::{Form, convert};
-use crate::explain::{Explanation, sentences};
+use crate::explain::{Explainer, Explanation, sentences};
 use crate::merge::{Alignment, merge};
 use crate::stats::Stats;
 use crate::tail::tail;
@@ -47,10 +47,14 @@ pub fn run(command: &QlogCommand, console: &mut dyn Console) -> Result<(), Error
 /// Runs `courser qlog explain`. Files that cannot be read are reported after the others.
 fn explain(arguments: &ExplainArguments, console: &mut dyn Console) -> Result<(), Error> {
     for_each(&arguments.files, |index, path| {
-        let reader = file::open(path)?;
+        let mut reader = file::open(path)?;
+        refuse_network(path, reader.about())?;
+        let mut explainer = Explainer::new(reader.about());
+        for line in reader.by_ref() {
+            explainer.on_line(line.as_ref());
+        }
         let about = reader.about().clone();
-        refuse_network(path, &about)?;
-        let explanation = Explanation::of(reader);
+        let explanation = explainer.finish(&about);
         if arguments.json {
             console.line(&document::explanation(path, &explanation)?);
             return Ok(());
@@ -69,6 +73,7 @@ fn explain(arguments: &ExplainArguments, console: &mut dyn Console) -> Result<()
                 "{path}: skipped {count} unreadable lines, the first: {first}"
             ));
         }
+        note_ignored(path, &about, console);
         Ok(())
     })
 }
@@ -147,6 +152,7 @@ fn stats(arguments: &StatsArguments, console: &mut dyn Console) -> Result<(), Er
             let (path, count) = (path.display(), stats.unreadable_lines);
             console.note(&format!("{path}: skipped {count} unreadable lines"));
         }
+        note_ignored(path, reader.about(), console);
         Ok(())
     })
 }
@@ -199,6 +205,8 @@ fn merged(arguments: &MergeArguments, console: &mut dyn Console) -> Result<(), E
     if unreadable > 0 {
         console.note(&format!("skipped {unreadable} unreadable lines"));
     }
+    note_ignored(first, one.about(), console);
+    note_ignored(second, other.about(), console);
     for (from, to, (lost, all)) in [
         (&one, &other, alignment.lost_forward),
         (&other, &one, alignment.lost_back),
@@ -247,6 +255,7 @@ fn converted(arguments: &ConvertArguments, console: &mut dyn Console) -> Result<
         let (path, count) = (arguments.file.display(), done.unreadable);
         console.note(&format!("{path}: skipped {count} unreadable lines"));
     }
+    note_ignored(&arguments.file, reader.about(), console);
     let path = arguments.output.display();
     console.note(&format!("wrote {} events to {path}", done.events));
     Ok(())
@@ -317,6 +326,13 @@ pub fn render(bytes: &[u8]) -> Result<String, Error> {
     let again = Reader::new(&converted[..]).map_err(|error| Error::new(error.to_string()))?;
     text.push_str(&again.count().to_string());
     Ok(text)
+}
+
+/// Tells that a file has more traces than the one that was read.
+fn note_ignored(path: &Path, about: &About, console: &mut dyn Console) {
+    if let Some(warning) = text::ignored(about) {
+        console.note(&format!("{}: {warning}", path.display()));
+    }
 }
 
 fn warn(path: &Path, about: &About, summary: &Summary, console: &mut dyn Console) {

@@ -167,14 +167,14 @@ pub(crate) fn tail(
         is_over: false,
     };
     let reader = Reader::new(BufReader::new(growing));
-    let reader = reader.map_err(|error| Error::new(format!("{name}: {error}")))?;
+    let mut reader = reader.map_err(|error| Error::new(format!("{name}: {error}")))?;
     line(&format!("{name} ({})", text::origin(reader.about())));
     let width = interval.as_secs_f64();
     let mut current = Interval::default();
     let mut events = 0;
     let mut last = 0.0_f64;
     let mut is_closed = false;
-    for event in reader.flatten() {
+    for event in reader.by_ref().flatten() {
         events += 1;
         // The cast saturates.
         let index = (event.time / width) as u64;
@@ -193,6 +193,9 @@ pub(crate) fn tail(
     }
     if current.events > 0 && !is_closed {
         line(&current.line(width, last));
+    }
+    if let Some(warning) = text::ignored(reader.about()) {
+        line(&warning);
     }
     Ok((path, events))
 }

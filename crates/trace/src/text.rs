@@ -76,11 +76,14 @@ pub(crate) fn warnings(about: &About, summary: &Summary) -> Vec<String> {
             "{count} records are missing because its writer was too slow: counts are too low"
         ));
     }
-    if about.other_traces > 0 {
-        let count = about.other_traces;
-        warnings.push(format!("ignored {count} further traces in the file"));
-    }
+    warnings.extend(ignored(about));
     warnings
+}
+
+/// Returns a warning about the traces of a file that were not read.
+pub(crate) fn ignored(about: &About) -> Option<String> {
+    let count = about.other_traces;
+    (count > 0).then(|| format!("ignored {count} further traces in the file"))
 }
 
 fn recovery(summary: &Summary) -> Vec<(&'static str, String)> {

@@ -86,6 +86,37 @@ fn the_trace_that_is_read_is_not_overwritten() {
     }
 }
 
+#[test]
+fn further_traces_of_a_file_are_told_by_every_command() {
+    let folder = Folder::new("further");
+    let packet = |name| {
+        format!(
+            "{{\"time\":0,\"name\":\"{name}\",\"data\":{{\"header\":{{\"packet_number\":1}}}}}}"
+        )
+    };
+    let both = [packet("quic:packet_sent"), packet("quic:packet_received")].join(",");
+    let file = |side: &str| {
+        let one = format!("{{\"vantage_point\":{{\"type\":\"{side}\"}},\"events\":[{both}]}}");
+        let text = format!("{{\"traces\":[{one},{one}]}}");
+        folder.write(&format!("{side}.qlog"), text.as_bytes())
+    };
+    let (client, server) = (file("client"), file("server"));
+    let output = folder.path("out.sqlog");
+    for words in [
+        vec!["explain", &client],
+        vec!["stats", &client],
+        vec!["convert", &client, "-o", &output],
+        vec!["merge", &client, &server, "-o", &output],
+        vec!["tail", "--wait", "0.1", &client],
+    ] {
+        let (seen, result) = courser_qlog(&words);
+        result.expect("read");
+        let mut told = seen.notes.iter().chain(&seen.lines);
+        let is_told = told.any(|it| it.contains("ignored 1 further traces"));
+        assert!(is_told, "{words:?}: {seen:?}");
+    }
+}
+
 const PACED: &str = "2 kB every 20 ms on 20 Mbit/s";
 
 #[test]
