@@ -101,7 +101,7 @@ impl Trace {
         let table = all.fold(table, |table, finding| {
             let (share, time) = match finding.seconds {
                 0.0 => (String::new(), String::new()),
-                time => (text::percent(finding.share), seconds(time)),
+                time => (finding.share_text(), seconds(time)),
             };
             let lines = finding.evidence.iter().map(|it| {
                 let (from, to) = (it.from.line, it.to.line);

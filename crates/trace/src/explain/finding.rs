@@ -14,6 +14,8 @@ pub struct Finding {
     pub seconds: f64,
     /// Its share of the active time, or of the whole time for [`Cause::Idle`], 0 to 1.
     pub share: f64,
+    /// True if the share is one of the whole time.
+    pub of_all: bool,
     /// A sentence that states the fact.
     pub text: String,
     /// The remedy as a sentence; empty if nothing needs to be done.
@@ -22,4 +24,12 @@ pub struct Finding {
     pub stretches: u64,
     /// The longest stretches, in the order of time.
     pub evidence: Vec<Stretch>,
+}
+
+impl Finding {
+    /// Returns the share as text, marked if it is one of the whole time.
+    pub(crate) fn share_text(&self) -> String {
+        let of = if self.of_all { " of all" } else { "" };
+        format!("{}{of}", crate::text::percent(self.share))
+    }
 }

@@ -2,7 +2,6 @@
 
 use courser_units::{bits, seconds, size};
 
-use super::cause::Cause;
 use super::explanation::Explanation;
 use super::finding::Finding;
 use super::ledger::Stretch;
@@ -58,10 +57,7 @@ fn headline(explanation: &Explanation) -> String {
 }
 
 fn sentence(finding: &Finding) -> String {
-    let of = match finding.cause {
-        Cause::Idle => " of all",
-        _ => "",
-    };
+    let of = if finding.of_all { " of all" } else { "" };
     format!(
         "{:>7}{of} ({})  {}: {}",
         percent(finding.share),

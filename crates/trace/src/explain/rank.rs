@@ -25,6 +25,7 @@ pub(super) fn rank(ledger: &Ledger, case: &Case<'_>) -> Vec<Finding> {
                 cause,
                 seconds: entry.total,
                 share,
+                of_all: cause == Cause::Idle,
                 text: case.text(cause, entry.total),
                 advice: case.advice(cause),
                 stretches: entry.count,

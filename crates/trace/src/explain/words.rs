@@ -289,6 +289,7 @@ impl Case<'_> {
                 cause,
                 seconds: 0.0,
                 share: 0.0,
+                of_all: false,
                 text,
                 advice: advice.to_owned(),
                 stretches: u64::from(at.is_some()),

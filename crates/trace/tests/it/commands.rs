@@ -117,6 +117,24 @@ fn further_traces_of_a_file_are_told_by_every_command() {
     }
 }
 
+#[test]
+fn share_of_idle_time_is_marked_as_one_of_all() {
+    let folder = Folder::new("idle");
+    let idle = trace("1 kB every 5 s", courser_base::Side::Client);
+    let file = folder.write("a.sqlog", &idle);
+    let page = folder.path("a.html");
+    courser_qlog(&["html", &file, "-o", &page])
+        .1
+        .expect("drawn");
+    let text = std::fs::read_to_string(page).expect("written");
+    assert!(text.contains("% of all<"), "a cell of the table");
+    let (seen, _) = courser_qlog(&["explain", "--json", &file]);
+    let value: serde_json::Value = serde_json::from_str(&seen.lines[0]).expect("JSON");
+    for finding in value["findings"].as_array().expect("a list") {
+        assert_eq!(finding["of_all"], finding["cause"] == "idle", "{finding}");
+    }
+}
+
 const PACED: &str = "2 kB every 20 ms on 20 Mbit/s";
 
 #[test]
