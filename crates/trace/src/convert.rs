@@ -161,7 +161,11 @@ pub(crate) fn renamed(event: RawEvent) -> Value {
     rename(&mut data, &name);
     // Microseconds are exact in a trace, and shorter than what a division leaves.
     let time = (event.time * 1e9).round() / 1e6;
-    json!({"time": time, "name": name, "data": data})
+    let mut event = event.other;
+    event.insert("time".to_owned(), json!(time));
+    event.insert("name".to_owned(), name.into());
+    event.insert("data".to_owned(), data);
+    Value::Object(event)
 }
 
 /// Returns the name of an event in quic-events-13 or h3-events-13. Unknown names are unchanged.
@@ -363,6 +367,19 @@ mod tests {
         let sent: Value = serde_json::from_str(sent).expect("JSON");
         let raw = &sent["data"]["frames"][0]["raw"];
         assert_eq!(*raw, json!({"data": "00", "length": "900"}));
+    }
+
+    #[test]
+    fn other_fields_of_events_are_kept() {
+        let event = r#"{"time":1,"name":"quic:a","data":{},"group_id":"b","tuple":{"id":1}}"#;
+        let trace = format!("{{\"traces\":[{{\"events\":[{event},{event},{event}]}}]}}");
+        let text = converted(&trace, Form::Sequence);
+        let record = text.split('\u{1e}').nth(2).expect("an event");
+        let record: Value = serde_json::from_str(record).expect("JSON");
+        assert_eq!(
+            record,
+            json!({"time": 0.0, "name": "quic:a", "data": {}, "group_id": "b", "tuple": {"id": 1}})
+        );
     }
 
     #[test]

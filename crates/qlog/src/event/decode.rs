@@ -1,6 +1,6 @@
 //! Reads events from JSON.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Event, RawEvent, fields};
 
@@ -70,11 +70,7 @@ fn is_delta(format: &str) -> bool {
 
 impl RawEvent {
     /// Reads the frame of an event. The error names the missing or malformed part.
-    pub(crate) fn from_json(
-        line: u64,
-        mut event: Value,
-        clock: &mut Clock,
-    ) -> Result<Self, String> {
+    pub(crate) fn from_json(line: u64, event: Value, clock: &mut Clock) -> Result<Self, String> {
         if !event.is_object() {
             return Err("not an event: an object was expected".to_owned());
         }
@@ -82,12 +78,22 @@ impl RawEvent {
         let Some(name) = event.get("name").and_then(Value::as_str) else {
             return Err("an event without a name".to_owned());
         };
+        let name = name.to_owned();
+        let mut other = match event {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        let data = other.remove("data").unwrap_or_default();
+        for known in ["time", "relative_time", "time_format", "name"] {
+            other.remove(known);
+        }
         Ok(Self {
             line,
             time,
             per_second: clock.per_second,
-            name: name.to_owned(),
-            data: event.get_mut("data").map(Value::take).unwrap_or_default(),
+            name,
+            data,
+            other,
         })
     }
 }

@@ -16,6 +16,8 @@ pub struct RawEvent {
     pub name: String,
     /// The data, as JSON.
     pub data: Value,
+    /// Fields beside the time, the name and the data, as JSON.
+    pub other: Map<String, Value>,
 }
 
 /// The columns of events that are arrays, as in qlog 0.2 and older.
