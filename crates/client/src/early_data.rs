@@ -58,11 +58,10 @@ impl Remembered {
 /// # Errors
 /// Returns an error if the server refuses the early data: the connection is over.
 pub(super) async fn wait_if_unsafe(quic: &Connection, method: &Method) -> Result<(), Error> {
-    if quic.early_data() == EarlyData::Rejected {
-        return Err(Error::of_h3(h3::Error::EarlyDataRejected));
-    }
-    if method.is_safe() || quic.early_data() != EarlyData::Offered {
-        return Ok(());
+    match Departure::of(quic.early_data(), quic.is_authenticated(), method) {
+        Departure::Never => return Err(Error::of_h3(h3::Error::EarlyDataRejected)),
+        Departure::Now => return Ok(()),
+        Departure::AfterHandshake => {}
     }
     match quic.authenticated().await {
         Ok(EarlyData::Rejected) => Err(Error::of_h3(h3::Error::EarlyDataRejected)),
@@ -71,23 +70,48 @@ pub(super) async fn wait_if_unsafe(quic: &Connection, method: &Method) -> Result
     }
 }
 
-/// Returns true if the server has not answered a connection that was used before its handshake is
-/// complete.
-pub(super) fn is_unanswered(quic: &Connection) -> bool {
-    quic.early_data() == EarlyData::Offered
+/// When a request may leave on a connection that was used before its handshake is complete.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Departure {
+    Now,
+    AfterHandshake,
+    /// The streams of the connection are over.
+    Never,
 }
 
-/// Waits for the result of an early request that had no race against TCP, because QUIC worked with the
-/// server before.
+impl Departure {
+    /// The server accepts early data before its `Finished` message, and packets that leave between the
+    /// two can be replayed still: only the end of the handshake counts (RFC 8446 §8).
+    fn of(state: EarlyData, is_authenticated: bool, method: &Method) -> Self {
+        match state {
+            EarlyData::Rejected => Self::Never,
+            _ if is_authenticated || method.is_safe() => Self::Now,
+            _ => Self::AfterHandshake,
+        }
+    }
+}
+
+/// Returns true if requests leave on a connection before its handshake is complete, and the server has
+/// not refused early data.
+pub(super) fn is_unfinished(quic: &Connection) -> bool {
+    is_early(quic.early_data(), quic.is_authenticated())
+}
+
+fn is_early(state: EarlyData, is_authenticated: bool) -> bool {
+    !is_authenticated && matches!(state, EarlyData::Offered | EarlyData::Accepted)
+}
+
+/// Waits for the result of an early request that had no race against TCP or other addresses, because QUIC
+/// worked with the server before.
 ///
 /// # Errors
-/// Returns the error of the request, and another one if the server answers nothing for several
-/// delays between the attempts of a race. The request should be repeated with a race.
+/// Returns [`Silence`] if the server completes no handshake for several delays between the attempts of a
+/// race. The request should be repeated with a race. It has not left then if its method is unsafe.
 pub(super) async fn unless_silent<T>(
     quic: &Connection,
     delay: Duration,
-    sent: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
+    sent: impl Future<Output = T>,
+) -> Result<T, Silence> {
     let patience = within_limits(delay) * DELAYS;
     let silence = async {
         let answer = tokio::time::timeout(patience, quic.authenticated()).await;
@@ -96,11 +120,19 @@ pub(super) async fn unless_silent<T>(
         }
     };
     tokio::select! {
-        sent = sent => sent,
-        () = silence => {
-            let text = format!("the server has not answered early data within {patience:?}");
-            Err(Error::new(ErrorKind::ConnectQuic, text))
-        }
+        sent = sent => Ok(sent),
+        () = silence => Err(Silence(patience)),
+    }
+}
+
+/// A server has not completed a handshake within a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Silence(Duration);
+
+impl From<Silence> for Error {
+    fn from(Silence(patience): Silence) -> Self {
+        let text = format!("the server has not answered early data within {patience:?}");
+        Self::new(ErrorKind::ConnectQuic, text)
     }
 }
 
@@ -114,6 +146,26 @@ const MOST_SERVERS: usize = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unsafe_requests_wait_for_the_end_of_the_handshake() {
+        use Departure::{AfterHandshake, Never, Now};
+        for (state, is_authenticated, post, get, leaves_early) in [
+            (EarlyData::Offered, false, AfterHandshake, Now, true),
+            // Between `EncryptedExtensions` and `Finished`.
+            (EarlyData::Accepted, false, AfterHandshake, Now, true),
+            (EarlyData::Accepted, true, Now, Now, false),
+            (EarlyData::Rejected, false, Never, Never, false),
+            (EarlyData::Rejected, true, Never, Never, false),
+            (EarlyData::None, true, Now, Now, false),
+        ] {
+            let of = |method| Departure::of(state, is_authenticated, &method);
+            assert_eq!(of(Method::POST), post, "{state:?} {is_authenticated}");
+            assert_eq!(of(Method::GET), get, "{state:?} {is_authenticated}");
+            let early = is_early(state, is_authenticated);
+            assert_eq!(early, leaves_early, "{state:?} {is_authenticated}");
+        }
+    }
 
     #[test]
     fn settings_of_a_bounded_number_of_servers_are_remembered() {

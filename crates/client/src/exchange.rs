@@ -13,7 +13,7 @@ use super::body::{Body, Home};
 use super::coalescing;
 use super::connect::connect;
 use super::core::Core;
-use super::early_data::{is_unanswered, unless_silent, wait_if_unsafe};
+use super::early_data::{is_unfinished, unless_silent, wait_if_unsafe};
 use super::error::{Error, ErrorKind};
 use super::link::{Established, Facts, Link, Proxied};
 use super::origin::Origin;
@@ -41,15 +41,16 @@ pub(super) async fn exchange(
         // Requests with other methods wait for the handshake.
         let early = established.link.early();
         let sent = send(core, &key, established, request, &mut timing);
-        let racing = early
-            .as_ref()
-            .filter(|_| core.settings.version.may_use_tcp());
-        let sent = match racing {
-            Some(quic) => unless_silent(quic, core.settings.attempt_delay, sent).await,
-            None => sent.await,
+        let (sent, is_silent) = match &early {
+            Some(quic) => match unless_silent(quic, core.settings.attempt_delay, sent).await {
+                Ok(sent) => (sent, false),
+                Err(silence) => (Err(silence.into()), true),
+            },
+            None => (sent.await, false),
         };
         // Requests with other methods have not been sent then.
-        let falls_back = sent.is_err() && racing.is_some_and(is_unanswered);
+        let is_unanswered = sent.is_err() && early.as_ref().is_some_and(is_unfinished);
+        let falls_back = is_silent || is_unanswered;
         let early = early.filter(|_| parts.method.is_safe());
         let error = match sent {
             Ok(response) => {
@@ -262,7 +263,7 @@ async fn send(
             if established.facts.is_early() {
                 wait_if_unsafe(&quic, request.method()).await?;
             }
-            let is_early = quic.early_data() == EarlyData::Offered;
+            let is_early = is_unfinished(&quic);
             let response = client.send(request).await.map_err(Error::of_h3)?;
             head(timing);
             if is_early && response.status() != StatusCode::TOO_EARLY {

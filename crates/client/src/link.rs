@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use courser_http3_tokio as h3;
-use courser_quic::{Connection, EarlyData};
+use courser_quic::Connection;
 use hyper::client::conn::{http1, http2};
 
+use super::early_data::is_unfinished;
 use super::origin::Origin;
 use super::request_body::RequestBody;
 use super::serves::{Serves, names};
@@ -73,9 +74,7 @@ impl Link {
     /// Returns the connection if requests leave on it before its handshake is complete.
     pub(super) fn early(&self) -> Option<Connection> {
         match self {
-            Self::Http3(client) if client.quic().early_data() == EarlyData::Offered => {
-                Some(client.quic().clone())
-            }
+            Self::Http3(client) if is_unfinished(client.quic()) => Some(client.quic().clone()),
             _ => None,
         }
     }

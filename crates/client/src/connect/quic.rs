@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser_http3_tokio as h3;
-use courser_quic::{ConnectError, EarlyData, Endpoint, Side};
+use courser_quic::{ConnectError, Endpoint, Side};
 
 use super::super::core::Core;
+use super::super::early_data::is_unfinished;
 use super::super::error::{Error, ErrorKind};
 use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
@@ -68,7 +69,7 @@ pub(super) async fn attempt(
             return Err(Error::new(ErrorKind::Connect, text));
         }
     };
-    let settings = remembered.filter(|_| connection.early_data() == EarlyData::Offered);
+    let settings = remembered.filter(|_| is_unfinished(&connection));
     let client = match settings {
         Some(settings) => h3::Client::resume(connection, h3::Config::new(Side::Client), settings),
         None => h3::Client::new(connection),
@@ -96,7 +97,7 @@ fn established(
         None => (!bound.ip().is_unspecified()).then_some(bound),
     });
     let handshake = connection.handshake_data();
-    let is_complete = connection.early_data() != EarlyData::Offered;
+    let is_complete = !is_unfinished(connection);
     let facts = Facts {
         version: http::Version::HTTP_3,
         remote,

@@ -239,6 +239,38 @@ async fn a_request_without_an_answer_to_early_data_falls_back_to_tcp() {
     }
 }
 
+/// The server is gone, and its port is closed. Without the fallback the attempt takes ten seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_without_tcp_notices_that_the_server_of_its_session_is_gone() {
+    for method in [Method::GET, Method::POST] {
+        let pair = Pair::configured(
+            TooEarly::unless_safe(),
+            EarlyDataOptions::default(),
+            |client| {
+                let client = client.version(HttpVersion::Http3Only);
+                client.attempt_delay(Duration::from_millis(50))
+            },
+        )
+        .await;
+        let Pair {
+            client, url, relay, ..
+        } = pair;
+        let address = relay.address;
+        drop(relay);
+        until(|| std::net::UdpSocket::bind(address).is_ok()).await;
+        let request = http::Request::builder()
+            .method(method.clone())
+            .uri(&url)
+            .body(Full::<Bytes>::default());
+        let request = request.expect("a valid request");
+        let begun = std::time::Instant::now();
+        let error = within(client.send(request)).await.expect_err("closed");
+        assert_eq!(error.kind(), ErrorKind::Connect, "{method}: {error}");
+        assert!(error.to_string().contains("nothing listens"), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(6), "{method}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_preparation_that_ends_on_tcp_is_reported() {
     let pair = Pair::racing(Duration::from_millis(50)).await;
