@@ -1,5 +1,8 @@
 //! Rules of the firewall for UDP.
 
+mod rule;
+
+use self::rule::Fate;
 use crate::finding::Finding;
 use crate::machine::{Machine, Unseen};
 
@@ -12,17 +15,27 @@ pub(crate) fn check(machine: &Machine, port: u16) -> Finding {
         ("ip6tables", &["-S", "INPUT"], iptables),
     ];
     let mut has_rules = false;
+    let mut unclear = None;
     for (program, arguments, read) in commands {
         match machine.run(program, arguments) {
             Ok(text) => {
                 let verdict = read(&text, port);
                 has_rules |= verdict != Verdict::NoRules;
-                if let Verdict::Closed(rule) = verdict {
-                    return closed(program, &rule, port);
+                match verdict {
+                    Verdict::Closed { rule, chain } => return closed(program, &rule, &chain, port),
+                    Verdict::Unclear(rule) => {
+                        unclear.get_or_insert((program, rule));
+                    }
+                    Verdict::NoRules | Verdict::Open => {}
                 }
             }
             Err(reason) => reasons.push(reason),
         }
+    }
+    if let Some((program, rule)) = unclear {
+        let saw = format!("cannot judge UDP port {port} by this rule of {program}: {rule}");
+        let why = "courser probe from another machine shows whether packets arrive";
+        return Finding::note(NAME, saw, why);
     }
     if reasons.len() == commands.len() {
         return without_programs(machine, &reasons);
@@ -33,11 +46,11 @@ pub(crate) fn check(machine: &Machine, port: u16) -> Finding {
     }
 }
 
-fn closed(program: &str, rule: &str, port: u16) -> Finding {
+fn closed(program: &str, rule: &str, chain: &str, port: u16) -> Finding {
     let why = "clients of other machines get no answer over QUIC, and wait until they use TCP";
     let fix = match program {
-        "nft" => format!("nft insert rule inet filter input udp dport {port} accept"),
-        _ => format!("{program} -I INPUT -p udp --dport {port} -j ACCEPT"),
+        "nft" => format!("nft insert rule {chain} udp dport {port} accept"),
+        _ => format!("{program} -I {chain} -p udp --dport {port} -j ACCEPT"),
     };
     Finding::warning(NAME, format!("UDP port {port} seems closed: {rule}"), why).fix(fix)
 }
@@ -68,37 +81,38 @@ enum Verdict {
     /// There is no rule about incoming packets.
     NoRules,
     Open,
-    /// The rule or policy that drops it.
-    Closed(String),
+    /// The first rule that may decide, and has words that are not known here.
+    Unclear(String),
+    /// The rule or policy that drops it, and its chain.
+    Closed {
+        rule: String,
+        chain: String,
+    },
 }
 
 type Reader = fn(&str, u16) -> Verdict;
 
-/// Reads the output of `nft list ruleset`: the chains of the hook `input`.
+/// Reads the output of `nft list ruleset`: the chains of the hook `input`. A packet must pass all of them.
 fn nft(text: &str, port: u16) -> Verdict {
     let mut verdict = Verdict::NoRules;
-    let (mut is_input, mut is_dropping, mut is_decided) = (false, false, false);
+    let (mut table, mut name) = ("", "");
+    let mut chain: Option<Chain> = None;
     for line in text.lines().map(str::trim) {
-        if line.starts_with("chain ") {
-            (is_input, is_dropping, is_decided) = (false, false, false);
-        } else if line.contains("hook input") {
-            is_input = true;
-            is_dropping = line.contains("policy drop");
-            verdict = worse(verdict, Verdict::Open);
-        } else if is_input && !is_decided {
-            match rule(line, port, &["accept"], &["drop", "reject"]) {
-                Some(true) => is_decided = true,
-                Some(false) => {
-                    is_decided = true;
-                    verdict = worse(verdict, Verdict::Closed(line.to_owned()));
-                }
-                None => {}
+        if let Some(rest) = line.strip_prefix("table ") {
+            table = rest.trim_end_matches('{').trim();
+        } else if let Some(rest) = line.strip_prefix("chain ") {
+            name = rest.trim_end_matches('{').trim();
+        } else if line.contains("hook input") && line.starts_with("type ") {
+            chain = Some(Chain::new(
+                format!("{table} {name}"),
+                line.contains("policy drop"),
+            ));
+        } else if line == "}" {
+            if let Some(chain) = chain.take() {
+                verdict = worse(verdict, chain.end());
             }
-            if line == "}" && is_dropping && !is_decided {
-                let policy = "the policy of the chain is to drop, and no rule accepts it";
-                verdict = worse(verdict, Verdict::Closed(policy.to_owned()));
-                is_input = false;
-            }
+        } else if let Some(chain) = &mut chain {
+            chain.add(line, rule::nft(line, port));
         }
     }
     verdict
@@ -106,75 +120,78 @@ fn nft(text: &str, port: u16) -> Verdict {
 
 /// Reads the output of `iptables -S INPUT`.
 fn iptables(text: &str, port: u16) -> Verdict {
-    let mut is_dropping = false;
-    let mut rules = 0;
-    for line in text.lines().map(str::trim) {
-        if line.starts_with("-P INPUT") {
-            is_dropping = line.ends_with("DROP");
-            continue;
-        }
-        rules += 1;
-        match rule(line, port, &["-j ACCEPT"], &["-j DROP", "-j REJECT"]) {
-            Some(true) => return Verdict::Open,
-            Some(false) => return Verdict::Closed(line.to_owned()),
-            None => {}
-        }
+    let policy = text.lines().find(|line| line.starts_with("-P INPUT"));
+    let is_dropping = policy.is_some_and(|line| line.trim().ends_with("DROP"));
+    let mut chain = Chain::new("INPUT".to_owned(), is_dropping);
+    let rules = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("-A "));
+    for line in rules.clone() {
+        chain.add(line, rule::iptables(line, port));
     }
-    match (is_dropping, rules) {
-        (true, _) => {
-            Verdict::Closed("the policy of INPUT is DROP, and no rule accepts it".to_owned())
-        }
+    match (is_dropping, rules.count()) {
         (false, 0) => Verdict::NoRules,
-        (false, _) => Verdict::Open,
+        _ => chain.end(),
     }
 }
 
-/// Returns true if a rule accepts new clients of the UDP port, false if it drops them, and `None` if it
-/// does not concern them or has conditions that cannot be judged here.
-fn rule(line: &str, port: u16, accepts: &[&str], drops: &[&str]) -> Option<bool> {
-    let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
-    let is_conditional = has(&[
-        " saddr", " -s ", "iif", " -i ", "ct state", "ctstate", "limit", "ether", "mark",
-    ]);
-    let verdict = match (has(accepts), has(drops)) {
-        (true, false) => true,
-        (false, true) => false,
-        _ => return None,
-    };
-    if is_conditional || has(&["tcp", "icmp", "esp", "sctp"]) {
-        return None;
+/// A chain while its rules are read.
+struct Chain {
+    name: String,
+    is_dropping: bool,
+    verdict: Option<Verdict>,
+}
+
+impl Chain {
+    fn new(name: String, is_dropping: bool) -> Self {
+        Self {
+            name,
+            is_dropping,
+            verdict: None,
+        }
     }
-    let mut ports = numbers_after(line, "dport");
-    match ports.next() {
-        // A rule for all ports.
-        None => Some(verdict),
-        Some(first) => std::iter::once(first)
-            .chain(ports)
-            .any(|(low, high)| (low..=high).contains(&port))
-            .then_some(verdict),
+
+    /// Adds the next rule. The first one that decides, or may, is the last that counts.
+    fn add(&mut self, line: &str, fate: Fate) {
+        if self.verdict.is_some() {
+            return;
+        }
+        self.verdict = match fate {
+            Fate::Goes => None,
+            Fate::Accepted => Some(Verdict::Open),
+            Fate::Unclear => Some(Verdict::Unclear(line.to_owned())),
+            Fate::Dropped => Some(Verdict::Closed {
+                rule: line.to_owned(),
+                chain: self.name.clone(),
+            }),
+        };
+    }
+
+    fn end(self) -> Verdict {
+        match self.verdict {
+            Some(verdict) => verdict,
+            None if self.is_dropping => Verdict::Closed {
+                rule: format!(
+                    "the policy of {} is to drop, and no rule accepts it",
+                    self.name
+                ),
+                chain: self.name,
+            },
+            None => Verdict::Open,
+        }
     }
 }
 
-/// Returns the ports and ranges of ports behind a word: `dport { 80, 443 }`, `--dport 400:500`.
-fn numbers_after<'a>(line: &'a str, word: &str) -> impl Iterator<Item = (u16, u16)> + 'a {
-    let rest = line.split_once(word).map_or("", |(_, rest)| rest);
-    let rest = rest.strip_prefix('s').unwrap_or(rest).trim_start();
-    let list = match rest.strip_prefix('{') {
-        Some(set) => set.split('}').next().unwrap_or_default(),
-        None => rest.split_whitespace().next().unwrap_or_default(),
-    };
-    list.split(',').filter_map(|part| {
-        let mut ends = part.trim().split(['-', ':']).map(|end| end.parse().ok());
-        let low = ends.next()??;
-        Some((low, ends.next().flatten().unwrap_or(low)))
-    })
-}
-
+/// Returns the verdict of two chains, which a packet must both pass.
 fn worse(a: Verdict, b: Verdict) -> Verdict {
-    match (&a, &b) {
-        (Verdict::Closed(_), _) | (_, Verdict::NoRules) => a,
-        _ => b,
-    }
+    let rank = |verdict: &Verdict| match verdict {
+        Verdict::NoRules => 0,
+        Verdict::Open => 1,
+        Verdict::Unclear(_) => 2,
+        Verdict::Closed { .. } => 3,
+    };
+    if rank(&b) > rank(&a) { b } else { a }
 }
 
 const NAME: &str = "firewall";
@@ -192,37 +209,78 @@ mod tests {
         )
     }
 
+    fn name(verdict: &Verdict) -> &'static str {
+        match verdict {
+            Verdict::NoRules => "none",
+            Verdict::Open => "open",
+            Verdict::Unclear(_) => "unclear",
+            Verdict::Closed { .. } => "closed",
+        }
+    }
+
     #[test]
     fn rules_of_nft_are_read_in_order() {
-        for (policy, rules, is_closed) in [
-            ("accept", "", false),
-            ("drop", "", true),
-            ("drop", "udp dport 443 accept", false),
-            ("drop", "udp dport { 80, 443 } accept", false),
-            ("drop", "udp dport 400-500 accept", false),
-            ("drop", "udp dport 53 accept", true),
-            ("drop", "tcp dport 443 accept", true),
+        for (policy, rules, expected) in [
+            ("accept", "", "open"),
+            ("drop", "", "closed"),
+            ("drop", "udp dport 443 accept", "open"),
+            ("drop", "udp dport { 80, 443 } accept", "open"),
+            ("drop", "udp dport { 80, 8443 } accept", "closed"),
+            ("drop", "udp dport 400-500 accept", "open"),
+            ("drop", "udp dport 53 accept", "closed"),
+            ("drop", "tcp dport 443 accept", "closed"),
+            ("drop", "tcp dport 443 ct state new accept", "closed"),
             (
                 "drop",
                 "ct state established,related accept\niifname \"lo\" accept",
-                true,
+                "closed",
             ),
-            ("drop", "accept", false),
-            ("accept", "udp dport 443 drop", true),
-            ("accept", "ip saddr 192.0.2.0/24 udp dport 443 drop", false),
+            (
+                "drop",
+                "ct state { established, new } udp dport 443 accept",
+                "open",
+            ),
+            ("drop", "accept", "open"),
+            ("accept", "udp dport 443 drop", "closed"),
             (
                 "accept",
-                "udp dport 443 accept\nreject with icmpx admin-prohibited",
-                false,
+                "udp dport 443 counter packets 5 bytes 77 drop comment \"no jump\"",
+                "closed",
             ),
-            ("accept", "meta l4proto udp reject", true),
+            ("accept", "counter packets 5 bytes 77", "open"),
+            (
+                "accept",
+                "ip saddr 192.0.2.0/24 udp dport 443 drop",
+                "unclear",
+            ),
+            ("accept", "ip daddr 192.0.2.1 udp dport 443 drop", "unclear"),
+            ("drop", "udp sport 443 accept", "unclear"),
+            ("drop", "udp dport != 443 accept", "unclear"),
+            ("drop", "udp dport @open accept", "unclear"),
+            ("drop", "iifname \"eth0\" accept", "unclear"),
+            ("drop", "jump services", "unclear"),
+            ("drop", "ip protocol icmp jump pings", "closed"),
+            ("drop", "udp dport 443 goto quic", "unclear"),
+            (
+                "drop",
+                "ct state vmap { established : accept, invalid : drop }",
+                "unclear",
+            ),
+            (
+                "accept",
+                "udp dport 443 accept\nreject with icmpx type admin-prohibited",
+                "open",
+            ),
+            (
+                "accept",
+                "reject with icmpx type admin-prohibited",
+                "closed",
+            ),
+            ("accept", "meta l4proto udp reject", "closed"),
+            ("accept", "meta l4proto { icmp, ipv6-icmp } drop", "open"),
         ] {
             let verdict = nft(&chain(policy, rules), 443);
-            assert_eq!(
-                matches!(verdict, Verdict::Closed(_)),
-                is_closed,
-                "{policy}: {rules}"
-            );
+            assert_eq!(name(&verdict), expected, "{policy}: {rules}");
         }
         assert_eq!(
             nft("table ip nat {\n\tchain prerouting {\n\t}\n}\n", 443),
@@ -248,19 +306,62 @@ mod tests {
                 "open",
             ),
             ("-P INPUT DROP\n-A INPUT -i lo -j ACCEPT\n", "closed"),
+            ("-P INPUT DROP\n-A INPUT ! -i lo -j ACCEPT\n", "unclear"),
+            ("-P INPUT DROP\n-A INPUT -i eth0 -j ACCEPT\n", "unclear"),
+            (
+                "-P INPUT DROP\n-A INPUT -p udp -m udp --sport 443 -j ACCEPT\n",
+                "unclear",
+            ),
+            (
+                "-P INPUT DROP\n-A INPUT -d 192.0.2.1/32 -p udp -j ACCEPT\n",
+                "unclear",
+            ),
+            (
+                "-P INPUT DROP\n-A INPUT -p udp -m udp ! --dport 443 -j ACCEPT\n",
+                "unclear",
+            ),
+            (
+                "-P INPUT DROP\n-A INPUT -m set --match-set open dst -j ACCEPT\n",
+                "unclear",
+            ),
             ("-P INPUT ACCEPT\n-A INPUT -p udp -j DROP\n", "closed"),
+            (
+                "-P INPUT ACCEPT\n-A INPUT -p udp -m comment --comment \"no -i here\" -j DROP\n",
+                "closed",
+            ),
             (
                 "-P INPUT ACCEPT\n-A INPUT -p tcp -m tcp --dport 22 -j DROP\n",
                 "open",
             ),
         ] {
-            let found = match iptables(rules, 443) {
-                Verdict::NoRules => "none",
-                Verdict::Open => "open",
-                Verdict::Closed(_) => "closed",
-            };
-            assert_eq!(found, expected, "{rules}");
+            assert_eq!(name(&iptables(rules, 443)), expected, "{rules}");
         }
+    }
+
+    #[test]
+    fn a_rejection_at_the_end_closes_the_port() {
+        let rhel = "-P INPUT ACCEPT\n\
+                    -A INPUT -m state --state RELATED,ESTABLISHED -j ACCEPT\n\
+                    -A INPUT -p icmp -j ACCEPT\n\
+                    -A INPUT -i lo -j ACCEPT\n\
+                    -A INPUT -p tcp -m state --state NEW -m tcp --dport 22 -j ACCEPT\n\
+                    -A INPUT -j REJECT --reject-with icmp-host-prohibited\n";
+        let verdict = iptables(rhel, 443);
+        let rule = "-A INPUT -j REJECT --reject-with icmp-host-prohibited".to_owned();
+        let chain = "INPUT".to_owned();
+        assert_eq!(verdict, Verdict::Closed { rule, chain });
+    }
+
+    #[test]
+    fn chains_that_rules_jump_to_are_not_judged() {
+        let ufw = "-P INPUT DROP\n\
+                   -A INPUT -j ufw-before-logging-input\n\
+                   -A INPUT -j ufw-before-input\n\
+                   -A INPUT -j ufw-after-input\n";
+        let tree = Tree::new();
+        let found = check(&tree.machine().with_output("iptables -S INPUT", ufw), 443);
+        assert_eq!((found.severity, found.fix), (Note, None));
+        assert!(found.saw.contains("cannot judge"), "{}", found.saw);
     }
 
     #[test]
@@ -276,6 +377,10 @@ mod tests {
             fix,
             "nft insert rule inet filter input udp dport 8443 accept"
         );
+        let other = chain("drop", "").replace("table inet filter", "table ip mine");
+        let machine = tree.machine().with_output("nft list ruleset", &other);
+        let fix = check(&machine, 443).fix.expect("a command");
+        assert_eq!(fix, "nft insert rule ip mine input udp dport 443 accept");
         let machine = tree
             .machine()
             .with_output("iptables -S INPUT", "-P INPUT DROP\n");
