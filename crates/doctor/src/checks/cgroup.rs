@@ -24,11 +24,16 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
 fn memory(machine: &Machine, groups: &str) -> Finding {
     let machine_memory = machine_memory(machine);
     let files = [
-        ("", "memory.max", "memory.current"),
-        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ("", "memory.max", "memory.current", "inactive_file"),
+        (
+            "memory",
+            "memory.limit_in_bytes",
+            "memory.usage_in_bytes",
+            "total_inactive_file",
+        ),
     ];
     let mut lowest: Option<(u64, Option<u64>)> = None;
-    for (controller, limit, usage) in files {
+    for (controller, limit, usage, cache) in files {
         for folder in folders(groups, controller) {
             let Ok(bytes) = machine.number(&format!("{folder}/{limit}")) else {
                 continue;
@@ -36,7 +41,11 @@ fn memory(machine: &Machine, groups: &str) -> Finding {
             // Version 1 has a huge number for no limit.
             let is_limit = machine_memory.is_none_or(|all| bytes < all);
             if is_limit && lowest.is_none_or(|(least, _)| bytes < least) {
-                lowest = Some((bytes, machine.number(&format!("{folder}/{usage}")).ok()));
+                // The kernel frees the cache of files that are not in use before it ends a process.
+                let stat = machine.read(&format!("{folder}/memory.stat"));
+                let cache = stat.map_or(0, |text| counter(&text, cache));
+                let used = machine.number(&format!("{folder}/{usage}")).ok();
+                lowest = Some((bytes, used.map(|used| used.saturating_sub(cache))));
             }
         }
     }
@@ -217,6 +226,15 @@ mod tests {
             ],
         );
         assert_eq!(found[0].severity, Warning);
+        let found = tree(
+            "0::/\n",
+            &[
+                ("memory.max", "1000000000"),
+                ("memory.current", "950000000"),
+                ("memory.stat", "anon 5\ninactive_file 900000000\n"),
+            ],
+        );
+        assert_eq!(found[0].severity, Ok, "the cache of files");
         let found = tree(
             "0::/\n",
             &[("memory.max", "134217728"), ("memory.current", "1")],

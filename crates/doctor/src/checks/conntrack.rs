@@ -24,11 +24,11 @@ fn table(machine: &Machine, most: u64) -> Finding {
         Err(reason) => return Finding::unseen(TABLE, &reason),
     };
     let saw = format!("{count} of {most} entries in use");
+    if most == 0 {
+        return Finding::ok(TABLE, format!("{count} entries in use, without a limit"));
+    }
     let larger = most.max(LEAST_TABLE / 4).saturating_mul(4);
-    let fix = format!(
-        "sysctl -w net.netfilter.nf_conntrack_max={larger}\n\
-         or do not track QUIC: nft add rule inet raw prerouting udp dport 443 notrack"
-    );
+    let fix = format!("sysctl -w net.netfilter.nf_conntrack_max={larger}");
     let full =
         "each client takes an entry, and packets of new clients are dropped when the table is full";
     // Nine tenths, and a half.
@@ -100,6 +100,9 @@ mod tests {
             ("235930", "262144", Error),
             ("262144", "262144", Error),
             ("0", "8192", Warning),
+            // No limit.
+            ("0", "0", Ok),
+            ("70000", "0", Ok),
         ] {
             let found = check(&tree(count, most, "120").machine());
             assert_eq!(found[0].severity, severity, "{count} of {most}");
@@ -110,7 +113,7 @@ mod tests {
     fn the_command_makes_the_table_larger() {
         let found = check(&tree("262144", "262144", "120").machine());
         let fix = found[0].fix.as_deref().expect("a command");
-        assert!(fix.contains("nf_conntrack_max=1048576"), "{fix}");
+        assert_eq!(fix, "sysctl -w net.netfilter.nf_conntrack_max=1048576");
         let found = check(&tree("0", "8", "120").machine());
         let fix = found[0].fix.as_deref().expect("a command");
         assert!(fix.contains("nf_conntrack_max=16384"), "{fix}");

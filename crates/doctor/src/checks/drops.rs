@@ -9,12 +9,12 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
         Ok(text) => Counts::of(&text, &machine.read("/proc/net/snmp6").unwrap_or_default()),
         Err(reason) => return vec![Finding::unseen(FULL, &reason)],
     };
-    let mut found = vec![full(&counts), damaged(&counts)];
+    let mut found = vec![full(machine, &counts), damaged(&counts)];
     found.extend(backlog(machine));
     found
 }
 
-fn full(counts: &Counts) -> Finding {
+fn full(machine: &Machine, counts: &Counts) -> Finding {
     let Counts { received, full, .. } = *counts;
     let saw = format!(
         "{full} datagrams of {received} received were dropped at a full socket since the start of the machine"
@@ -22,9 +22,11 @@ fn full(counts: &Counts) -> Finding {
     // More than one in ten thousand.
     if full.saturating_mul(10_000) > received {
         let why = "programs did not read in time or had too small a buffer: peers see losses that no link has";
-        return Finding::warning(FULL, saw, why).fix(
-            "ss -ulnm   # the sockets, with their drops (d)\nsysctl -w net.core.rmem_max=7340032   # and start the program again",
-        );
+        let mut fix = "ss -ulnm   # the sockets, with their drops (d)".to_owned();
+        if let Some(command) = raise(machine, "rmem_max", 7_340_032) {
+            fix.push_str(&format!("\n{command}   # and start the program again"));
+        }
+        return Finding::warning(FULL, saw, why).fix(fix);
     }
     Finding::ok(FULL, saw)
 }
@@ -58,10 +60,21 @@ fn backlog(machine: &Machine) -> Option<Finding> {
         true => {
             let why =
                 "packets arrived faster than a core could take them: the queue before UDP was full";
-            Finding::warning(name, saw, why).fix("sysctl -w net.core.netdev_max_backlog=5000")
+            let found = Finding::warning(name, saw, why);
+            match raise(machine, "netdev_max_backlog", 5000) {
+                Some(command) => found.fix(command),
+                None => found,
+            }
         }
         false => Finding::ok(name, saw),
     })
+}
+
+/// Returns the command that raises a setting, unless it is as high already.
+fn raise(machine: &Machine, name: &str, value: u64) -> Option<String> {
+    let now = machine.number(&format!("/proc/sys/net/core/{name}"));
+    let is_high = now.is_ok_and(|now| now >= value);
+    (!is_high).then(|| format!("sysctl -w net.core.{name}={value}"))
 }
 
 /// Counters of UDP over IPv4 and IPv6.
@@ -162,5 +175,25 @@ mod tests {
         let found = check(&tree.machine());
         assert_eq!(found[2].saw, "26 of 512 packets were dropped before UDP");
         assert_eq!(found[2].severity, Warning);
+        let command = "sysctl -w net.core.netdev_max_backlog=5000";
+        assert_eq!(found[2].fix.as_deref(), Some(command));
+    }
+
+    #[test]
+    fn commands_never_lower_a_setting() {
+        let tree = Tree::new();
+        tree.write("/proc/net/snmp", &snmp(1, 1, 0));
+        tree.write("/proc/net/softnet_stat", "00000001 0000000a 0\n");
+        for (now, is_raised) in [("4999", true), ("5000", false), ("30000", false)] {
+            tree.write("/proc/sys/net/core/netdev_max_backlog", now);
+            let found = check(&tree.machine());
+            assert_eq!(found[2].fix.is_some(), is_raised, "{now}");
+        }
+        for (now, is_raised) in [("212992", true), ("7340032", false), ("16777216", false)] {
+            tree.write("/proc/sys/net/core/rmem_max", now);
+            let found = check(&tree.machine());
+            let fix = found[0].fix.as_deref().expect("it drops");
+            assert_eq!(fix.contains("rmem_max=7340032"), is_raised, "{now}");
+        }
     }
 }

@@ -10,11 +10,7 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
         Err(reason) => return vec![Finding::unseen("interfaces", &reason)],
     };
     let mut found = Vec::new();
-    for name in names
-        .iter()
-        .filter(|name| *name != "lo")
-        .take(MAX_INTERFACES)
-    {
+    for name in names.iter().filter(|name| *name != "lo") {
         let state = machine.read(&format!("{FOLDER}/{name}/operstate"));
         // Tunnels and bridges do not know their state.
         if !matches!(state.as_deref().map(str::trim), Ok("up" | "unknown"))
@@ -22,8 +18,13 @@ pub(crate) fn check(machine: &Machine) -> Vec<Finding> {
         {
             continue;
         }
-        found.push(mtu(machine, name));
+        let is_tunnel = state.is_ok_and(|state| state.trim() == "unknown");
+        found.push(mtu(machine, name, is_tunnel));
         found.push(offload(machine, name));
+        // Two findings each.
+        if found.len() >= 2 * MAX_INTERFACES {
+            break;
+        }
     }
     match found.is_empty() {
         true => vec![no_interface()],
@@ -55,14 +56,16 @@ pub(crate) fn route(host: &str, is_ipv6: bool, mtu: Option<u32>) -> Finding {
     }
 }
 
-fn mtu(machine: &Machine, interface: &str) -> Finding {
+fn mtu(machine: &Machine, interface: &str, is_tunnel: bool) -> Finding {
     let name = format!("{interface} MTU");
     let mtu = match machine.number(&format!("{FOLDER}/{interface}/mtu")) {
         Ok(mtu) => mtu,
         Err(reason) => return Finding::unseen(&name, &reason),
     };
     let saw = format!("{mtu} bytes");
-    let fix = format!("ip link set {interface} mtu 1500");
+    // Packets of a tunnel have another header on their way, and 1500 bytes would not fit.
+    let enough = if is_tunnel { LEAST_MTU } else { USUAL_MTU };
+    let fix = format!("ip link set {interface} mtu {enough}");
     if mtu < LEAST_MTU {
         let why = "QUIC needs datagrams of 1200 bytes, and IPv6 packets of 1280 (RFC 9000 §14, RFC 8200 §5)";
         return Finding::error(&name, saw, why).fix(fix);
@@ -86,24 +89,33 @@ fn offload(machine: &Machine, interface: &str) -> Finding {
         }
         Err(reason) => return Finding::unseen(&name, &reason),
     };
+    let value = |feature: &str| {
+        let mut lines = text.lines().map(str::trim);
+        let value = lines.find_map(|line| line.strip_prefix(feature)?.strip_prefix(": "));
+        value.unwrap_or_default()
+    };
     let missing: Vec<_> = OFFLOADS
         .into_iter()
-        .filter(|(feature, _)| {
-            let mut lines = text.lines().map(str::trim);
-            let value = lines.find_map(|line| line.strip_prefix(feature)?.strip_prefix(": "));
-            !value.is_some_and(|value| value.starts_with("on"))
-        })
+        .filter(|(feature, _)| !value(feature).starts_with("on"))
         .collect();
     if missing.is_empty() {
         return Finding::ok(&name, "segmentation, coalescing and checksums of UDP");
     }
     let names: Vec<_> = missing.iter().map(|(feature, _)| *feature).collect();
-    let mut fix = format!("ethtool -K {interface}");
-    for (_, flag) in &missing {
-        fix.push_str(&format!(" {flag} on"));
-    }
+    // A feature that is fixed, or that this kernel does not list, cannot be turned on.
+    let flags: Vec<_> = missing
+        .iter()
+        .filter(|(feature, _)| {
+            value(feature).starts_with("off") && !value(feature).contains("[fixed]")
+        })
+        .map(|(_, flag)| format!(" {flag} on"))
+        .collect();
     let why = "the CPU does this work for each packet; many virtual interfaces cannot do it at all";
-    Finding::note(&name, format!("off: {}", names.join(", ")), why).fix(fix)
+    let made = Finding::note(&name, format!("off: {}", names.join(", ")), why);
+    match flags.is_empty() {
+        true => made,
+        false => made.fix(format!("ethtool -K {interface}{}", flags.concat())),
+    }
 }
 
 /// Returns true for interfaces that have never sent or received anything.
@@ -166,10 +178,29 @@ mod tests {
     }
 
     #[test]
+    fn interfaces_that_are_down_do_not_hide_others() {
+        let tree = Tree::new();
+        for number in 0..20 {
+            interface(&tree, &format!("a{number}"), "down\n", "1500\n");
+        }
+        for number in 0..20 {
+            interface(&tree, &format!("b{number}"), "up\n", "1500\n");
+        }
+        let found = check(&tree.machine());
+        assert_eq!(found.len(), 2 * MAX_INTERFACES);
+        assert_eq!(found[0].check, "b0 MTU");
+    }
+
+    #[test]
     fn packets_that_are_too_small_for_quic_are_an_error() {
         let tree = Tree::new();
         interface(&tree, "tun0", "unknown\n", "1279\n");
-        assert_eq!(check(&tree.machine())[0].severity, Error);
+        let found = check(&tree.machine());
+        assert_eq!(found[0].severity, Error);
+        assert_eq!(found[0].fix.as_deref(), Some("ip link set tun0 mtu 1280"));
+        interface(&tree, "tun0", "up\n", "1279\n");
+        let found = check(&tree.machine());
+        assert_eq!(found[0].fix.as_deref(), Some("ip link set tun0 mtu 1500"));
         interface(&tree, "tun0", "unknown\n", "1280\n");
         assert_eq!(check(&tree.machine())[0].severity, Note);
     }
@@ -187,6 +218,10 @@ mod tests {
         let text = text.replace("offload: off", "offload: on");
         let found = check(&tree.machine().with_output("ethtool -k eth0", &text));
         assert_eq!(found[1].severity, Ok);
+        let text = text.replace("segmentation: on", "segmentation: off");
+        let found = check(&tree.machine().with_output("ethtool -k eth0", &text));
+        assert_eq!(found[1].saw, "off: tx-udp-segmentation");
+        assert_eq!(found[1].fix, None, "it is fixed");
         let found = check(&tree.machine());
         assert!(
             !found[1].visible && found[1].saw.contains("the program ethtool"),
