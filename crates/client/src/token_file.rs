@@ -78,7 +78,7 @@ pub enum TokenFileReason {
 }
 
 impl FileTokenStore {
-    /// Reads a file. A missing file counts as empty.
+    /// Reads a file. A missing one has no tokens, and neither has one of no bytes.
     ///
     /// # Errors
     /// [`TokenFileError`] for a file that must not or cannot be used. It is left as it is.
@@ -171,6 +171,9 @@ fn read(path: &Path) -> Result<VecDeque<(String, Bytes)>, TokenFileReason> {
     if bytes.len() > MAX_FILE {
         return Err(TokenFileReason::TooLong);
     }
+    if bytes.is_empty() {
+        return Ok(VecDeque::new());
+    }
     let text = std::str::from_utf8(&bytes).map_err(|_| TokenFileReason::Format)?;
     parse(text).ok_or(TokenFileReason::Format)
 }
@@ -236,9 +239,21 @@ fn of_digits(text: &str) -> Option<Bytes> {
     (0..text.len()).step_by(2).map(byte).collect()
 }
 
+/// Follows a link, which is not replaced. Its target need not exist.
+fn followed(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(target) = fs::read_link(&path) else {
+            break;
+        };
+        // A relative target counts from the folder of the link.
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    fs::canonicalize(&path).unwrap_or(path)
+}
+
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // A link is followed, not replaced.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let path = followed(path);
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.tmp", std::process::id()));
     let beside = PathBuf::from(beside);
@@ -246,8 +261,18 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&beside)?;
+    let opened = options.open(&beside).or_else(|error| {
+        if error.kind() != io::ErrorKind::AlreadyExists {
+            return Err(error);
+        }
+        // A process with the same number has ended before its end of the work.
+        fs::remove_file(&beside)?;
+        options.open(&beside)
+    });
+    let mut file = opened?;
     let written = file.write_all(text.as_bytes());
+    // After a loss of power, the name must not lead to a file without its content.
+    let written = written.and_then(|()| file.sync_all());
     let result = written.and_then(|()| fs::rename(&beside, &path));
     if result.is_err() {
         let _ = fs::remove_file(&beside);
@@ -296,6 +321,8 @@ const MAX_TOKENS: usize = 256;
 /// Tokens of one server, and the longest name of a server (limit K242).
 const MAX_TOKENS_OF_SERVER: usize = 2;
 const MAX_NAME: usize = 255;
+/// Links that lead to a file, as many as Linux follows.
+const MAX_LINKS: usize = 40;
 /// Bytes of a token (limit K243).
 const MAX_TOKEN: usize = 512;
 

@@ -45,6 +45,41 @@ fn refused(path: &Path) -> TokenFileReason {
 }
 
 #[test]
+fn a_file_that_a_process_has_left_behind_does_not_matter() {
+    let folder = Folder::new();
+    let beside = format!("tokens.{}.tmp", std::process::id());
+    fs::write(folder.0.join(&beside), "half a line").expect("a file");
+    let store = FileTokenStore::open(folder.file()).expect("a missing file is empty");
+    store.put("a.test", token(1));
+    store.save().expect("a file");
+    let store = FileTokenStore::open(folder.file()).expect("own file");
+    assert_eq!(store.take("a.test"), Some(token(1)));
+    assert!(!folder.0.join(&beside).exists());
+}
+
+#[test]
+fn a_file_of_no_bytes_is_empty() {
+    let folder = Folder::new();
+    let path = folder.write("");
+    let store = FileTokenStore::open(&path).expect("no tokens");
+    assert_eq!(store.take("a.test"), None);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_file_that_does_not_exist_yet_is_followed() {
+    let folder = Folder::new();
+    let (link, target) = (folder.file(), folder.0.join("elsewhere"));
+    std::os::unix::fs::symlink("elsewhere", &link).expect("a link");
+    let store = FileTokenStore::open(&link).expect("a missing file is empty");
+    store.put("a.test", token(1));
+    store.save().expect("a file");
+    assert!(fs::read_link(&link).is_ok(), "the link remains");
+    let store = FileTokenStore::open(&target).expect("own file");
+    assert_eq!(store.take("a.test"), Some(token(1)));
+}
+
+#[test]
 fn tokens_are_found_by_another_process_and_used_once() {
     let folder = Folder::new();
     let store = FileTokenStore::open(folder.file()).expect("a missing file is empty");
@@ -113,7 +148,6 @@ fn files_of_others_are_refused() {
 #[test]
 fn other_formats_are_refused_and_left_as_they_are() {
     let texts = [
-        "",
         "courser-tokens 1",
         "courser-tokens 2\n",
         "# Netscape HTTP Cookie File\n",
