@@ -86,18 +86,19 @@ pub async fn run(arguments: &Arguments, mut on_step: impl FnMut(&str)) -> Result
         .is_some_and(|it| !it.disable_active_migration);
     facts.first = Ok(seen);
     on_step("an unknown version");
-    facts.versions =
-        versions::negotiate(dialler.address, arguments.timeout.min(FOR_SILENCE)).await?;
+    let patience = arguments.timeout.min(FOR_SILENCE);
+    let versions = versions::negotiate(dialler.address, patience).await;
+    facts.versions = versions.ok().flatten();
     on_step("resumption and migration");
-    facts.resumed = further::resume(
+    let resumed = further::resume(
         &mut dialler,
         config,
         (&protocol, settings),
         &asker,
         may_migrate,
-    )
-    .await?;
-    more_handshakes(&mut dialler, &arguments.alpn, &mut facts, &mut on_step).await?;
+    );
+    facts.resumed = part(resumed.await);
+    more_handshakes(&mut dialler, &arguments.alpn, &mut facts, &mut on_step).await;
     let is_http3 = protocol == courser::h3::ALPN;
     if is_http3 && !arguments.no_tcp && dialler.take() {
         on_step("TCP");
@@ -119,14 +120,18 @@ async fn more_handshakes(
     protocols: &[String],
     facts: &mut Facts,
     on_step: &mut impl FnMut(&str),
-) -> Result<(), Failure> {
+) {
     on_step("a small first flight");
-    facts.small = further::small(dialler, protocols).await?;
+    facts.small = part(further::small(dialler, protocols).await);
     on_step("version 2");
-    facts.version2 = further::version2(dialler, protocols).await?;
+    facts.version2 = part(further::version2(dialler, protocols).await);
     on_step("an unknown protocol");
-    facts.unknown_alpn = further::unknown_alpn(dialler).await?;
-    Ok(())
+    facts.unknown_alpn = further::unknown_alpn(dialler).await.unwrap_or_default();
+}
+
+/// Returns a part of the report: a step that cannot be made leaves its reason, and the others go on.
+fn part<T>(step: Result<Option<Result<T, String>>, Failure>) -> Option<Result<T, String>> {
+    step.unwrap_or_else(|failure| Some(Err(failure.to_string())))
 }
 
 /// Makes the first handshake, with the first address or with one of the other family: a name may have both,
@@ -190,3 +195,16 @@ fn authority(name: &str, port: u16) -> String {
 const USUAL_PORT: u16 = 443;
 /// A server that does not negotiate versions is silent.
 const FOR_SILENCE: std::time::Duration = std::time::Duration::from_millis(1500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_cannot_be_made_is_a_part_with_its_reason() {
+        let failed = Err(Failure::new("no socket"));
+        assert_eq!(part::<u32>(failed), Some(Err("no socket".to_owned())));
+        assert_eq!(part::<u32>(Ok(None)), None);
+        assert_eq!(part(Ok(Some(Ok(1)))), Some(Ok(1)));
+    }
+}

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser::client::{Client, HttpVersion};
+use courser::client::{Client, HttpVersion, Proxy};
 use courser::h3;
 use http::{HeaderValue, Request, header};
 
@@ -22,6 +22,8 @@ pub(crate) async fn alt_svc(
     let client = Client::builder()
         .version(HttpVersion::Http2)
         .verifier(witness)
+        // Only the host that is named is contacted.
+        .proxy(Proxy::Direct)
         .timeout(limit)
         .redirects(0)
         .decompress(false)

@@ -8,9 +8,13 @@ use courser::runtime::random_seed;
 use courser_measure::target;
 use courser_wire::packet::version_negotiation;
 use tokio::net::UdpSocket;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-/// Returns the versions that the server offers, or `None` if it does not answer.
+/// Returns the versions that the server offers, or `None` if it does not answer. A message of ICMP, which the
+/// socket reports as an error, is no answer.
+///
+/// # Errors
+/// When there is no socket.
 pub(crate) async fn negotiate(
     address: SocketAddr,
     limit: Duration,
@@ -22,12 +26,22 @@ pub(crate) async fn negotiate(
     let datagram = unknown_version(&seed);
     let mut answer = vec![0; 2048];
     for _ in 0..ATTEMPTS {
-        socket.send(&datagram).await?;
-        if let Ok(received) = timeout(limit / ATTEMPTS, socket.recv(&mut answer)).await {
-            let len = received?;
-            if let Some(versions) = read(&answer[..len], &seed) {
-                return Ok(Some(versions));
+        let answered = async {
+            // The error may be that of an earlier datagram.
+            let _ = socket.send(&datagram).await;
+            loop {
+                match socket.recv(&mut answer).await {
+                    Ok(len) => {
+                        if let Some(versions) = read(&answer[..len], &seed) {
+                            return versions;
+                        }
+                    }
+                    Err(_) => sleep(AFTER_ERROR).await,
+                }
             }
+        };
+        if let Ok(versions) = timeout(limit / ATTEMPTS, answered).await {
+            return Ok(Some(versions));
         }
     }
     Ok(None)
@@ -70,6 +84,8 @@ pub(crate) fn version_name(version: u32) -> String {
 
 const RESERVED: u32 = 0x1a2a_3a4a;
 const ATTEMPTS: u32 = 3;
+/// A socket that only fails is not asked all the time.
+const AFTER_ERROR: Duration = Duration::from_millis(10);
 /// Versions of an answer that are kept (K237).
 const MOST_VERSIONS: usize = 32;
 
@@ -90,6 +106,15 @@ mod tests {
             versions,
         );
         bytes
+    }
+
+    #[tokio::test]
+    async fn a_message_of_icmp_is_no_answer_and_no_error() {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+        let address = socket.local_addr().expect("bound");
+        drop(socket);
+        let found = negotiate(address, Duration::from_millis(300)).await;
+        assert_eq!(found.expect("silence"), None);
     }
 
     #[test]
