@@ -1,7 +1,8 @@
 //! Datagrams of one connection as an observer of the network sees them.
 
 use courser::runtime::Ecn;
-use courser_wire::packet::{PacketKind, decode_greased};
+use courser_wire::ConnectionId;
+use courser_wire::packet::{Packet, PacketKind, decode_greased};
 
 /// Notes about the datagrams of one connection.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -26,15 +27,16 @@ pub(crate) struct WireLog {
     /// client.
     pub(crate) spins: [u64; 2],
     is_validated: bool,
+    /// The connection ID that the server has chosen.
+    server_id: Option<ConnectionId>,
     last_spin: [Option<bool>; 2],
 }
 
 impl WireLog {
     pub(crate) fn on_sent(&mut self, datagram: &[u8]) {
         if !self.is_validated {
-            // The server knows the address from a packet that only its reader could have protected, and
-            // from the token of its Retry.
-            if kinds(datagram).any(|kind| kind == PacketKind::Handshake) || self.retry {
+            // The server knows the address from a packet that proves it, and from the token of its Retry.
+            if packets(datagram).any(|packet| self.proves(&packet)) || self.retry {
                 self.is_validated = true;
             } else {
                 self.sent_early += datagram.len() as u64;
@@ -54,13 +56,23 @@ impl WireLog {
         if !self.is_validated {
             self.received_early += datagram.len() as u64;
             self.exceeds_three_times |= self.received_early > 3 * self.sent_early;
-            self.retry |= kinds(datagram).next() == Some(PacketKind::Retry);
+            if let Some(first) = packets(datagram).next() {
+                self.retry |= first.kind == PacketKind::Retry;
+                self.server_id = Some(first.source);
+            }
         }
         if let Some(first) = short_header(datagram) {
             self.short += 1;
             self.greased += u64::from(first & FIXED_BIT == 0);
         }
         self.note_spin(datagram, 0);
+    }
+
+    /// Returns true for a packet that only a reader of the server's packets can have sent: one with its keys,
+    /// or one to a connection ID of 64 bits or more that the server has chosen (RFC 9000 §8.1).
+    fn proves(&self, packet: &Packet) -> bool {
+        let is_chosen = self.server_id == Some(packet.destination);
+        packet.kind == PacketKind::Handshake || (is_chosen && packet.destination.len() >= 8)
     }
 
     fn note_spin(&mut self, datagram: &[u8], end: usize) {
@@ -83,8 +95,8 @@ fn short_header(datagram: &[u8]) -> Option<u8> {
         .filter(|first| first & LONG_FORM == 0)
 }
 
-/// Returns the kinds of the packets in a datagram, up to the first short header.
-fn kinds(datagram: &[u8]) -> impl Iterator<Item = PacketKind> + '_ {
+/// Returns the packets in a datagram, up to the first short header.
+fn packets(datagram: &[u8]) -> impl Iterator<Item = Packet> + '_ {
     let mut start = 0;
     std::iter::from_fn(move || {
         let first = *datagram.get(start)?;
@@ -93,7 +105,7 @@ fn kinds(datagram: &[u8]) -> impl Iterator<Item = PacketKind> + '_ {
         }
         let packet = decode_greased(datagram, start, 0, true).ok()?;
         start = packet.end;
-        Some(packet.kind)
+        Some(packet)
     })
 }
 
@@ -103,18 +115,27 @@ const SPIN_BIT: u8 = 0x20;
 
 #[cfg(test)]
 mod tests {
+    use courser_wire::Writer;
     use courser_wire::packet::LongHeader;
-    use courser_wire::{ConnectionId, Writer};
 
     use super::*;
 
     /// Returns a datagram of `len` bytes with one packet.
     fn long(kind: PacketKind, len: usize) -> Vec<u8> {
+        between(kind, len, ConnectionId::EMPTY, ConnectionId::EMPTY)
+    }
+
+    fn between(
+        kind: PacketKind,
+        len: usize,
+        destination: ConnectionId,
+        source: ConnectionId,
+    ) -> Vec<u8> {
         let header = LongHeader {
             kind,
             version: 1,
-            destination: ConnectionId::EMPTY,
-            source: ConnectionId::EMPTY,
+            destination,
+            source,
             token: &[],
         };
         let mut bytes = vec![0; len];
@@ -139,6 +160,34 @@ mod tests {
         log.on_received(&long(PacketKind::Handshake, 1200), Ecn::NotEct);
         assert!(!log.exceeds_three_times);
         assert_eq!((log.sent_early, log.received_early), (1200, 3600));
+    }
+
+    #[test]
+    fn a_packet_to_a_long_connection_id_of_the_server_proves_the_address() {
+        let id = |len: usize| ConnectionId::new(&[7; 20][..len]).expect("short enough");
+        for (len, is_proof) in [(8, true), (20, true), (7, false)] {
+            let mut log = WireLog::default();
+            log.on_sent(&long(PacketKind::Initial, 1200));
+            let answer = between(PacketKind::Initial, 1200, ConnectionId::EMPTY, id(len));
+            log.on_received(&answer, Ecn::NotEct);
+            log.on_sent(&between(
+                PacketKind::Initial,
+                1200,
+                id(len),
+                ConnectionId::EMPTY,
+            ));
+            assert_eq!(log.sent_early, if is_proof { 1200 } else { 2400 }, "{len}");
+        }
+        let mut log = WireLog::default();
+        let answer = between(PacketKind::Initial, 1200, ConnectionId::EMPTY, id(8));
+        log.on_received(&answer, Ecn::NotEct);
+        log.on_sent(&between(
+            PacketKind::Initial,
+            1200,
+            id(9),
+            ConnectionId::EMPTY,
+        ));
+        assert_eq!(log.sent_early, 1200, "an ID that the server has not chosen");
     }
 
     #[test]

@@ -126,6 +126,13 @@ fn announcement(facts: &Facts) -> Aspect {
         Some(Ok(Some(field))) if field.contains("h3=") || field.contains("h3-") => {
             Aspect::good(name, format!("over TCP: {field}"))
         }
+        Some(Ok(field)) if offers_http3(facts) => {
+            let field = field.as_deref().unwrap_or("none");
+            Aspect::fact(
+                name,
+                format!("over TCP: {field}; the HTTPS record offers h3"),
+            )
+        }
         Some(Ok(field)) => Aspect::weak(
             name,
             5,
@@ -135,6 +142,11 @@ fn announcement(facts: &Facts) -> Aspect {
         Some(Err(error)) => Aspect::unknown(name, format!("no response over TCP: {error}")),
         None => Aspect::unknown(name, "not looked for over TCP"),
     }
+}
+
+fn offers_http3(facts: &Facts) -> bool {
+    let protocols = facts.https_record.as_ref().and_then(|it| it.as_ref().ok());
+    protocols.is_some_and(|it| it.iter().any(|name| name == "h3"))
 }
 
 fn https_record(facts: &Facts) -> Option<Aspect> {

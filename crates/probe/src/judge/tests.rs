@@ -254,7 +254,10 @@ fn faults_of_path_and_requests_have_their_verdicts() {
         ("priorities", Weak, |it| {
             exchange(it).priorities = Priorities::Ignored
         }),
-        ("alt-svc", Weak, |it| it.tcp = Some(Ok(None))),
+        ("alt-svc", Fact, |it| it.tcp = Some(Ok(None))),
+        ("alt-svc", Weak, |it| {
+            (it.tcp, it.https_record) = (Some(Ok(None)), Some(Ok(Vec::new())));
+        }),
     ]);
 }
 
