@@ -99,8 +99,11 @@ fn servers_without_the_flag_accept_nothing_early() {
 
 #[test]
 fn flags_that_exclude_early_data_are_refused() {
-    let get = refusal(&["get", "--early-data", "https://localhost/"]);
-    assert!(get.contains("--http3-only"), "{get}");
+    for other in ["--http2", "--http1.1"] {
+        let get = refusal(&["get", "--early-data", other, "https://localhost/"]);
+        let names_both = get.contains("--early-data") && get.contains(other);
+        assert!(names_both, "{get}");
+    }
     let serve = refusal(&["serve", "--early-data", "--no-quic"]);
     assert!(serve.contains("--no-quic"), "{serve}");
     let when = refusal(&[
