@@ -175,8 +175,24 @@ async fn rebind(line: &Line, talk: &Talk, asker: &Asker) -> Move {
     let answer = talk.ask(asker, None).await;
     Move {
         survived: matches!(answer, Some(Ok(_))),
-        validated: line.records.observed().challenges > before,
+        validated: is_challenged(line, before).await,
     }
+}
+
+/// Waits for a PATH_CHALLENGE of the server after `before` others, which may come behind the answer.
+pub(crate) async fn is_challenged(line: &Line, before: u64) -> bool {
+    let patience = (line.connection.stats().path.min_rtt * 3).min(FOR_CHALLENGE);
+    comes_true(patience, || line.records.observed().challenges > before).await
+}
+
+/// Waits until something is true. Returns false if it is not within a time.
+async fn comes_true(limit: Duration, mut is_true: impl FnMut() -> bool) -> bool {
+    let wait = async {
+        while !is_true() {
+            sleep(BETWEEN_LOOKS).await;
+        }
+    };
+    timeout(limit.max(BETWEEN_LOOKS * 2), wait).await.is_ok()
 }
 
 fn chain(
@@ -242,6 +258,22 @@ const REPEATED: usize = 3;
 /// Bytes of a field that make a request longer than a datagram.
 const PADDING: usize = 1400;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+/// The longest wait for the validation of a new path.
+const FOR_CHALLENGE: Duration = Duration::from_millis(500);
 const FOR_PATH: Duration = Duration::from_millis(1500);
 /// Less fits into a few congestion windows, and the order of its packets says little.
 const LEAST_CONTENT: u64 = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_challenge_may_come_a_little_later() {
+        let begun = std::time::Instant::now();
+        let later = || begun.elapsed() >= Duration::from_millis(60);
+        assert!(comes_true(Duration::from_secs(60), later).await);
+        assert!(comes_true(Duration::ZERO, || true).await);
+        assert!(!comes_true(Duration::from_millis(50), || false).await);
+    }
+}

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::dial::{Dialler, Dialling, Line, NO_APPLICATION_PROTOCOL, error_code};
 use crate::facts::{Move, Refusal, Resumed, Small};
-use crate::steps::first::millis;
+use crate::steps::first::{is_challenged, millis};
 use crate::talk::{Asker, HTTP_09, Talk};
 use crate::tap::Tap;
 
@@ -146,7 +146,7 @@ async fn migrate(line: &Line, talk: &Talk, asker: &Asker) -> Option<Move> {
     let answer = talk.ask(asker, None).await?;
     Some(Move {
         survived: answer.is_ok() && tap.log().received > 0,
-        validated: line.records.observed().challenges > before,
+        validated: is_challenged(line, before).await,
     })
 }
 
