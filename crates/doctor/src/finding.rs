@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use courser_measure::printable;
 use serde::Serialize;
 
 use crate::machine::Unseen;
@@ -96,12 +97,24 @@ impl Finding {
 
     fn new(check: &str, severity: Severity, saw: String) -> Self {
         Self {
-            check: check.to_owned(),
+            check: printable(check),
             severity,
             visible: true,
-            saw,
+            // Files and certificates may contain anything.
+            saw: printable(&saw),
             why: None,
             fix: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_replaced() {
+        let found = Finding::ok("a\u{1b}", "b\u{1b}[2J");
+        assert_eq!((&*found.check, &*found.saw), ("a?", "b?[2J"));
     }
 }

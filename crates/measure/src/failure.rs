@@ -29,13 +29,21 @@ pub enum Cause {
     Listen(io::ErrorKind),
 }
 
+/// Returns a text of a peer as a terminal may show it: `?` stands for each control character, with which a
+/// peer could change what the terminal shows.
+pub fn printable(text: &str) -> String {
+    let visible = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().map(visible).collect()
+}
+
 impl Failure {
     /// Makes a failure of a message, which becomes one line.
     pub fn new(message: impl Into<String>) -> Self {
         // Text of a peer or of a library may have several lines.
         let message: String = message.into();
+        let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
         Self {
-            message: message.split_whitespace().collect::<Vec<_>>().join(" "),
+            message: printable(&line),
             cause: None,
         }
     }
@@ -127,5 +135,12 @@ mod tests {
             Failure::new("one\n  two\r\nthree").to_string(),
             "one two three"
         );
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let text = "a\u{1b}[2Jb\u{7f}c\u{9b}d\0é";
+        assert_eq!(printable(text), "a?[2Jb?c?d?é");
+        assert_eq!(Failure::new(text).to_string(), "a?[2Jb?c?d?é");
     }
 }

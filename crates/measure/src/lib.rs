@@ -12,7 +12,7 @@
 //!   makes such moves. [`Latency`] is a distribution of times.
 //! - [`Records`] keeps traces and key logs, and [`Watch`] warns while a program runs.
 //! - [`Failure`] is the reason why a tool ends without success: one line for humans, and a [`Cause`]
-//!   for the program that knows which flag helps.
+//!   for the program that knows which flag helps. [`printable`] makes text of a peer harmless.
 
 pub mod certificate;
 pub mod choices;
@@ -29,7 +29,7 @@ pub mod tls;
 mod watch;
 
 pub use self::cpu::{CpuClock, allowed_cores, pin_to};
-pub use self::failure::{Cause, Failure};
+pub use self::failure::{Cause, Failure, printable};
 pub use self::latency::{Latency, histogram_of_times};
 pub use self::moves::{Busy, Mover, Moves, MovesReport, MovesTotal, Way};
 pub use self::peer::Peer;

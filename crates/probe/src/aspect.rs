@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use courser_measure::printable;
 use serde::Serialize;
 
 /// The verdict on an aspect.
@@ -89,9 +90,20 @@ impl Aspect {
         Self {
             name,
             verdict,
-            saw,
+            // Names and fields of the server may contain anything.
+            saw: printable(&saw),
             why,
             points,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_replaced() {
+        assert_eq!(Aspect::fact("name", "a\u{1b}[2J").saw, "a?[2J");
     }
 }

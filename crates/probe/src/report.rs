@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use courser_measure::printable;
 use serde::Serialize;
 
 use crate::aspect::{Aspect, Verdict};
@@ -55,7 +56,9 @@ pub struct Report {
 
 impl Report {
     /// Judges observations.
-    pub fn new(facts: Facts) -> Self {
+    pub fn new(mut facts: Facts) -> Self {
+        // It is shown as it is.
+        facts.first = facts.first.map_err(|error| printable(&error));
         let aspects = judge(&facts);
         let lost: u32 = aspects.iter().map(|aspect| aspect.points).sum();
         let points = 100_u32.saturating_sub(lost);
