@@ -24,15 +24,16 @@ pub(crate) fn probe(arguments: &courser_probe::Arguments) -> Result<ExitCode, Fa
     let run = courser_probe::run(arguments, |step| progress.begin(step));
     let report = runtime()?.block_on(run)?;
     drop(progress);
-    if let Some(path) = &arguments.html {
-        std::fs::write(path, report.to_html())
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
-        output::note(format!("wrote {}", path.display()));
-    }
     match (arguments.json, &report.facts.first) {
         (true, _) => output::line(report.to_json()),
         (false, Ok(_)) => output::line(report.to_string()),
         (false, Err(_)) => output::note(report.to_string()),
+    }
+    // A page that cannot be written does not cost the report.
+    if let Some(path) = &arguments.html {
+        std::fs::write(path, report.to_html())
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+        output::note(format!("wrote {}", path.display()));
     }
     Ok(ExitCode::from(report.exit_code()))
 }
