@@ -8,7 +8,7 @@ use http::header::{
     TE, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 
 /// Returns true when the client asks for another protocol on this connection, such as WebSocket.
 pub(super) fn is_upgrade(parts: &Parts) -> bool {
@@ -83,6 +83,7 @@ pub(super) fn prepare_response(parts: &mut http::response::Parts, version: Versi
     let via = via(parts.version);
     remove_hop_by_hop(&mut parts.headers);
     parts.headers.append(VIA, via);
+    remove_useless_length(parts);
     parts.version = version;
     parts.extensions = http::Extensions::new();
 }
@@ -96,6 +97,23 @@ pub(super) fn prepare_upgrade(parts: &mut http::response::Parts) {
         .insert(CONNECTION, HeaderValue::from_static("upgrade"));
     if let Some(upgrade) = upgrade {
         parts.headers.insert(UPGRADE, upgrade);
+    }
+}
+
+/// Removes a Content-Length that the response must not have, or that is no number.
+///
+/// Responses 1xx and 204 have no content and must not have the field (RFC 9110 §8.6). The HTTP/1.1 client does
+/// not read the field of responses without content, so that what it passes on may be anything.
+fn remove_useless_length(parts: &mut http::response::Parts) {
+    let is_number = |value: &HeaderValue| {
+        let digits = value.as_bytes();
+        digits.iter().all(u8::is_ascii_digit)
+            && value.to_str().is_ok_and(|text| text.parse::<u64>().is_ok())
+    };
+    let is_forbidden = parts.status.is_informational() || parts.status == StatusCode::NO_CONTENT;
+    let lengths = parts.headers.get_all(CONTENT_LENGTH);
+    if is_forbidden || lengths.iter().count() > 1 || !lengths.iter().all(is_number) {
+        parts.headers.remove(CONTENT_LENGTH);
     }
 }
 
@@ -241,6 +259,27 @@ mod tests {
         parts.headers.insert(CONNECTION, listed);
         prepare_request(&mut parts, None, false);
         assert!(!parts.headers.contains_key("x-mine"), "{:?}", parts.headers);
+    }
+
+    #[test]
+    fn length_of_a_response_without_content_is_checked() {
+        for (status, length, is_kept) in [
+            (204, ")2", false),
+            (204, "2", false),
+            (304, ")2", false),
+            (304, "+2", false),
+            (304, "99999999999999999999", false),
+            (304, "2", true),
+            (200, "2", true),
+        ] {
+            let response = http::Response::builder()
+                .status(status)
+                .header(CONTENT_LENGTH, length);
+            let mut parts = response.body(()).expect("a response").into_parts().0;
+            prepare_response(&mut parts, Version::HTTP_3);
+            let kept = parts.headers.contains_key(CONTENT_LENGTH);
+            assert_eq!(kept, is_kept, "{status} {length}");
+        }
     }
 
     #[test]
