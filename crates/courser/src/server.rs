@@ -42,5 +42,6 @@ pub use courser_server::{
     AltSvc, Body, BodyError, BodyRate, Bound, CertificateFacts, Certificates, ConnectionSummary,
     Drained, EarlyData, Error, Event, Limits, ListenerStats, Peer, Protocol, ProtocolStats,
     QuicTotals, ReadRate, Refusals, Server, ServerHandle, ServerStats, Serving, ShardStats,
-    TcpStats, Timely, TimelyFuture, TlsFacts, TooEarly, TooSlow, serve, shutdown_signal,
+    TcpStats, Timely, TimelyFuture, TlsFacts, TooEarly, TooSlow, certificate, serve,
+    shutdown_signal,
 };

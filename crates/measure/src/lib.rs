@@ -4,7 +4,7 @@
 //!   core, so that it is not moved while it is measured.
 //! - [`tls`] makes configurations that are the same for QUIC and for TLS over TCP, so that the two can be
 //!   compared.
-//! - [`certificate`] reads names, dates and issuers of certificates.
+//! - `certificate` reads names, dates and issuers of certificates.
 //! - [`choices`] and [`ech`] read values of flags for TLS.
 //! - [`target`] finds a server, and [`Peer`] describes what went wrong when a connection to it fails.
 //! - [`sockets`] reports what makes the UDP sockets of this machine slow.
@@ -14,7 +14,7 @@
 //! - [`Failure`] is the reason why a tool ends without success: one line for humans, and a [`Cause`]
 //!   for the program that knows which flag helps. [`printable`] makes text of a peer harmless.
 
-pub mod certificate;
+pub use courser::server::certificate;
 pub mod choices;
 mod cpu;
 pub mod ech;

@@ -3,6 +3,7 @@
 #[cfg(feature = "acme")]
 mod acme;
 mod facts;
+pub(super) mod fields;
 mod files;
 mod kept;
 mod look;

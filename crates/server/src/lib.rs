@@ -40,6 +40,10 @@
 
 mod body;
 mod certificates;
+/// Fields of certificates (RFC 5280 §4.1), for diagnoses.
+pub mod certificate {
+    pub use crate::certificates::fields::{Certificate, length_in_order};
+}
 mod credit;
 mod drain;
 mod early_data;

@@ -1,13 +1,11 @@
 //! Public facts about a certificate.
 
-use std::net::IpAddr;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use courser_tls::rustls::pki_types::CertificateDer;
 use courser_tls::rustls::sign::CertifiedKey;
-use yasna::models::ObjectIdentifier;
-use yasna::tags::{TAG_GENERALIZEDTIME, TAG_UTCTIME};
-use yasna::{ASN1Error, ASN1ErrorKind, ASN1Result, BERReader, Tag};
+
+use super::fields::Certificate;
 
 /// The public facts about a certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,113 +58,17 @@ impl CertificateFacts {
 
     /// Returns `None` if the certificate cannot be parsed.
     pub(super) fn of_certificate(der: &CertificateDer<'_>) -> Option<Self> {
-        let read = yasna::parse_der(der, read_certificate).ok()?;
+        let read = Certificate::parse(der)?;
         Some(Self {
-            spki_sha256: sha256(&read.spki),
+            spki_sha256: sha256(&read.public_key),
             sha256: sha256(der),
-            not_before: time(read.not_before),
-            not_after: time(read.not_after),
+            not_before: read.not_before,
+            not_after: read.not_after,
             names: read.names,
-            chain_bytes: der.len(),
+            chain_bytes: read.bytes,
             compressed_chain_bytes: None,
         })
     }
-}
-
-/// The fields of a certificate that the facts are derived from (RFC 5280 §4.1).
-struct Fields {
-    not_before: i64,
-    not_after: i64,
-    spki: Vec<u8>,
-    names: Vec<String>,
-}
-
-fn read_certificate(reader: BERReader<'_, '_>) -> ASN1Result<Fields> {
-    reader.read_sequence(|certificate| {
-        let fields = certificate.next().read_sequence(|fields| {
-            // Absent in certificates of version 1.
-            fields.read_optional(|version| skip_tagged(version, 0))?;
-            for _serial_signature_issuer in 0..3 {
-                fields.next().read_der()?;
-            }
-            let (not_before, not_after) = fields
-                .next()
-                .read_sequence(|times| Ok((read_time(times.next())?, read_time(times.next())?)))?;
-            let _subject = fields.next().read_der()?;
-            let spki = fields.next().read_der()?;
-            for unique_id in [1, 2] {
-                fields.read_optional(|id| skip_tagged(id, unique_id))?;
-            }
-            let names = fields.read_optional(read_extensions)?.unwrap_or_default();
-            Ok(Fields {
-                not_before,
-                not_after,
-                spki,
-                names,
-            })
-        })?;
-        for _algorithm_signature in 0..2 {
-            certificate.next().read_der()?;
-        }
-        Ok(fields)
-    })
-}
-
-/// Skips a field with this tag, and leaves any other alone.
-pub(super) fn skip_tagged(reader: BERReader<'_, '_>, number: u64) -> ASN1Result<()> {
-    if reader.lookahead_tag()? != Tag::context(number) {
-        return Err(ASN1Error::new(ASN1ErrorKind::Invalid));
-    }
-    reader.read_der().map(drop)
-}
-
-/// Reads a time as seconds since 1970. Years from 2050 on have another format (RFC 5280 §4.1.2.5).
-fn read_time(reader: BERReader<'_, '_>) -> ASN1Result<i64> {
-    match reader.lookahead_tag()? {
-        TAG_UTCTIME => Ok(reader.read_utctime()?.datetime().unix_timestamp()),
-        TAG_GENERALIZEDTIME => Ok(reader.read_generalized_time()?.datetime().unix_timestamp()),
-        _ => Err(ASN1Error::new(ASN1ErrorKind::Invalid)),
-    }
-}
-
-/// Reads the subject alternative names among the extensions.
-fn read_extensions(reader: BERReader<'_, '_>) -> ASN1Result<Vec<String>> {
-    let alternative_names = ObjectIdentifier::from_slice(SUBJECT_ALTERNATIVE_NAME);
-    reader.read_tagged(Tag::context(3), |extensions| {
-        let mut names = Vec::new();
-        extensions.read_sequence_of(|extension| {
-            extension.read_sequence(|extension| {
-                let id = extension.next().read_oid()?;
-                let _critical = extension.read_default(false, |critical| critical.read_bool())?;
-                let value = extension.next().read_bytes()?;
-                if id == alternative_names {
-                    names = yasna::parse_der(&value, |names| names.collect_sequence_of(read_name))?
-                        .into_iter()
-                        .flatten()
-                        .collect();
-                }
-                Ok(())
-            })
-        })?;
-        Ok(names)
-    })
-}
-
-/// Reads a DNS name or an IP address (RFC 5280 §4.2.1.6). Returns `None` for other kinds of names.
-fn read_name(reader: BERReader<'_, '_>) -> ASN1Result<Option<String>> {
-    let (dns_name, ip_address) = (Tag::context(2), Tag::context(7));
-    let tag = reader.lookahead_tag()?;
-    if tag == dns_name {
-        let name = reader.read_tagged_implicit(dns_name, |name| name.read_ia5_string())?;
-        return Ok(Some(name));
-    }
-    if tag == ip_address {
-        let bytes = reader.read_tagged_implicit(ip_address, |bytes| bytes.read_bytes())?;
-        let v4 = <[u8; 4]>::try_from(&bytes[..]).map(IpAddr::from);
-        let address = v4.or_else(|_| <[u8; 16]>::try_from(&bytes[..]).map(IpAddr::from));
-        return Ok(address.ok().map(|address| address.to_string()));
-    }
-    reader.read_der().map(|_| None)
 }
 
 fn sha256(bytes: &[u8]) -> [u8; 32] {
@@ -176,24 +78,12 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     hash
 }
 
-pub(super) fn time(unix: i64) -> SystemTime {
-    let distance = Duration::from_secs(unix.unsigned_abs());
-    let time = if unix < 0 {
-        SystemTime::UNIX_EPOCH.checked_sub(distance)
-    } else {
-        SystemTime::UNIX_EPOCH.checked_add(distance)
-    };
-    time.unwrap_or(SystemTime::UNIX_EPOCH)
-}
-
-/// id-ce-subjectAltName, RFC 5280 §4.2.1.6.
-const SUBJECT_ALTERNATIVE_NAME: &[u64] = &[2, 5, 29, 17];
-
 #[cfg(test)]
 mod tests {
     use rcgen::{CertificateParams, KeyPair, PublicKeyData as _, SanType, date_time_ymd};
 
     use super::*;
+    use crate::certificates::fields::time;
 
     fn facts(params: &CertificateParams) -> (CertificateFacts, KeyPair) {
         let key = KeyPair::generate().expect("random numbers");

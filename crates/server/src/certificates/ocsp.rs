@@ -12,7 +12,7 @@ use courser_tls::rustls::pki_types::CertificateDer;
 use yasna::models::ObjectIdentifier;
 use yasna::{ASN1Error, ASN1ErrorKind, ASN1Result, BERReader, Tag};
 
-use super::facts::{skip_tagged, time};
+use super::fields::{skip_tagged, time};
 use super::look::Look;
 
 /// The file with the response for a certificate.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-use rustls::pki_types::CertificateDer;
+use courser_tls::rustls::pki_types::CertificateDer;
 use yasna::models::ObjectIdentifier;
 use yasna::tags::{TAG_GENERALIZEDTIME, TAG_UTCTIME};
 use yasna::{ASN1Error, ASN1ErrorKind, ASN1Result, BERReader, Tag};
@@ -26,6 +26,8 @@ pub struct Certificate {
     pub not_after: SystemTime,
     /// The DNS names and IP addresses that the certificate is valid for.
     pub names: Vec<String>,
+    /// The public key in DER (SubjectPublicKeyInfo).
+    pub public_key: Vec<u8>,
     /// The kind of its public key, such as `ECDSA` or `RSA`.
     pub key: &'static str,
     /// The bytes of the certificate in DER.
@@ -83,15 +85,7 @@ fn read_certificate(reader: BERReader<'_, '_>) -> ASN1Result<Certificate> {
                 .next()
                 .read_sequence(|times| Ok((read_time(times.next())?, read_time(times.next())?)))?;
             let subject = fields.next().read_der()?;
-            let key = fields.next().read_sequence(|spki| {
-                let kind = spki.next().read_sequence(|algorithm| {
-                    let id = algorithm.next().read_oid()?;
-                    algorithm.read_optional(|parameters| parameters.read_der())?;
-                    Ok(kind(&id))
-                });
-                spki.next().read_der()?;
-                kind
-            })?;
+            let public_key = fields.next().read_der()?;
             for unique_id in [1, 2] {
                 fields.read_optional(|id| skip_tagged(id, unique_id))?;
             }
@@ -104,7 +98,8 @@ fn read_certificate(reader: BERReader<'_, '_>) -> ASN1Result<Certificate> {
                 not_before: time(not_before),
                 not_after: time(not_after),
                 names,
-                key,
+                key: yasna::parse_der(&public_key, read_kind).unwrap_or(UNKNOWN),
+                public_key,
                 bytes: 0,
             })
         })?;
@@ -115,17 +110,31 @@ fn read_certificate(reader: BERReader<'_, '_>) -> ASN1Result<Certificate> {
     })
 }
 
+/// Reads the kind of a public key.
+fn read_kind(reader: BERReader<'_, '_>) -> ASN1Result<&'static str> {
+    reader.read_sequence(|key| {
+        let kind = key.next().read_sequence(|algorithm| {
+            let id = algorithm.next().read_oid()?;
+            algorithm.read_optional(|parameters| parameters.read_der())?;
+            Ok(kind(&id))
+        });
+        key.next().read_der()?;
+        kind
+    })
+}
+
 fn kind(id: &ObjectIdentifier) -> &'static str {
     match id.components().as_slice() {
         [1, 2, 840, 113_549, 1, 1, ..] => "RSA",
         [1, 2, 840, 10_045, 2, 1] => "ECDSA",
         [1, 3, 101, 112] => "Ed25519",
         [2, 16, 840, 1, 101, 3, 4, 3, ..] => "ML-DSA",
-        _ => "of an unknown kind",
+        _ => UNKNOWN,
     }
 }
 
-fn skip_tagged(reader: BERReader<'_, '_>, number: u64) -> ASN1Result<()> {
+/// Skips a field with this tag, and leaves any other alone.
+pub(super) fn skip_tagged(reader: BERReader<'_, '_>, number: u64) -> ASN1Result<()> {
     if reader.lookahead_tag()? != Tag::context(number) {
         return Err(ASN1Error::new(ASN1ErrorKind::Invalid));
     }
@@ -195,7 +204,7 @@ fn read_name(reader: BERReader<'_, '_>) -> ASN1Result<Option<String>> {
     reader.read_der().map(|_| None)
 }
 
-fn time(unix: i64) -> SystemTime {
+pub(super) fn time(unix: i64) -> SystemTime {
     let distance = Duration::from_secs(unix.unsigned_abs());
     let time = match unix < 0 {
         true => SystemTime::UNIX_EPOCH.checked_sub(distance),
@@ -203,6 +212,9 @@ fn time(unix: i64) -> SystemTime {
     };
     time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
+
+/// The kind of other public keys.
+const UNKNOWN: &str = "of an unknown kind";
 
 /// id-at-commonName, RFC 5280 appendix A.1.
 const COMMON_NAME: &[u64] = &[2, 5, 4, 3];
