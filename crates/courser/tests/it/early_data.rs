@@ -38,7 +38,7 @@ impl Pair {
         }
     }
 
-    /// Creates a pair whose client has tickets of its server.
+    /// Creates a pair whose client has tickets and address tokens of its server.
     async fn met() -> Self {
         let pair = Self::new();
         let (client, server) = pair.connect().await;
@@ -49,6 +49,7 @@ impl Pair {
         send.finish().expect("first time");
         let mut receive = within(10, client.accept_uni()).await.expect("opened");
         within(10, receive.read_to_end(10)).await.expect("read");
+        until(|| client.stats().frames_received.new_token > 0).await;
         client.close(0u32.into(), b"");
         within(10, server.closed()).await;
         pair
@@ -234,10 +235,25 @@ async fn a_server_writes_before_the_handshake_is_complete() {
     assert_eq!(read_greeting(&client).await, b"greeting");
 }
 
-/// The client reads more than three times what it has sent, and less than a first congestion window,
-/// while the server waits for its Finished (0.5-RTT, RFC 9001 §5.7).
+/// Fails unless the client reads more than three times what it has sent, and less than a first
+/// congestion window, while the server waits for its Finished (0.5-RTT, RFC 9001 §5.7).
+async fn reads_before_the_handshake_is_complete(
+    relay: &Relay,
+    connecting: Connecting,
+    incoming: Incoming,
+) -> Connection {
+    assert!(incoming.remote_address_validated());
+    let text = pattern(8, 9_000);
+    let (server, client) = greet(connecting, incoming, &text).await;
+    assert!(read_greeting(&client).await == text, "the greeting differs");
+    until(|| relay.held_finished() > 0).await;
+    assert_incomplete(&server).await;
+    relay.release().await;
+    server
+}
+
 #[tokio::test]
-async fn a_client_with_a_validated_address_reads_before_the_handshake_is_complete() {
+async fn a_client_whose_address_retry_validated_reads_before_the_handshake_is_complete() {
     let pair = Pair::new();
     let relay = pair.hold_finished();
     let connecting = pair.client.connect(relay.address, "localhost");
@@ -246,15 +262,20 @@ async fn a_client_with_a_validated_address_reads_before_the_handshake_is_complet
     assert!(!first.remote_address_validated());
     first.retry().expect("it has no token");
     let incoming = within(10, pair.server.accept()).await.expect("open");
-    assert!(incoming.remote_address_validated());
-    let text = pattern(8, 9_000);
-    let (server, client) = greet(connecting, incoming, &text).await;
-    assert!(read_greeting(&client).await == text, "the greeting differs");
-    until(|| relay.held_finished() > 0).await;
-    assert_incomplete(&server).await;
-    relay.release().await;
+    let server = reads_before_the_handshake_is_complete(&relay, connecting, incoming).await;
     let fate = within(10, server.authenticated()).await;
     assert_eq!(fate, Ok(EarlyData::None));
+}
+
+#[tokio::test]
+async fn a_client_whose_address_a_token_validated_reads_before_the_handshake_is_complete() {
+    let pair = Pair::met().await;
+    let relay = pair.hold_finished();
+    let connecting = pair.client.connect(relay.address, "localhost");
+    let connecting = connecting.expect("configured");
+    let incoming = within(10, pair.server.accept()).await.expect("open");
+    let server = reads_before_the_handshake_is_complete(&relay, connecting, incoming).await;
+    within(10, server.authenticated()).await.expect("complete");
 }
 
 #[tokio::test]
