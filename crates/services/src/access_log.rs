@@ -14,7 +14,7 @@ use std::sync::atomic::{
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use crate::exchange::Exchange;
+use crate::exchange::{Details, Exchange};
 
 /// The format of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,11 +108,11 @@ impl AccessLog {
     }
 
     /// Queues the line of a request.
-    pub(crate) fn note(&self, exchange: &Exchange) {
+    pub(crate) fn note(&self, exchange: &Exchange, details: &Details) {
         let mut line = match self.format {
-            LogFormat::Common => line::common(exchange),
-            LogFormat::Combined => line::combined(exchange),
-            LogFormat::Json => line::as_json(exchange),
+            LogFormat::Common => line::common(exchange, details),
+            LogFormat::Combined => line::combined(exchange, details),
+            LogFormat::Json => line::as_json(exchange, details),
         };
         line.push('\n');
         debug_assert!(line.len() <= line::MOST, "{} bytes", line.len());

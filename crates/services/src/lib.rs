@@ -73,6 +73,6 @@ pub use self::metrics::Metrics;
 #[doc(hidden)]
 pub use self::proxy::fuzzing;
 pub use self::proxy::{Backend, Proxy, ProxyTimes};
-pub use self::record::{Recorded, Recorder};
+pub use self::record::{Recorded, RecordedBody, Recorder};
 pub use self::server_ids::{ServerIdsError, read_server_ids};
 pub use self::site::{Answering, Answers, Site};

@@ -1,7 +1,7 @@
 //! Counters for Prometheus.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::UNIX_EPOCH;
 
 use courser::files::{self, Files};
@@ -30,6 +30,8 @@ pub struct Metrics {
     durations: Family<ProtocolLabel, Histogram, fn() -> Histogram>,
     bytes: Family<ProtocolLabel, Counter<u64, AtomicU64>>,
     incomplete: Family<ProtocolLabel, Counter<u64, AtomicU64>>,
+    /// Those of clients without a protocol, then those of [`Protocol::ALL`].
+    of_protocols: [OnceLock<OfProtocol>; 1 + Protocol::ALL.len()],
 }
 
 /// Labels with few values each: no text of a client makes a series of its own.
@@ -60,6 +62,7 @@ impl Metrics {
             durations: Family::new_with_constructor(durations),
             bytes: Family::default(),
             incomplete: Family::default(),
+            of_protocols: Default::default(),
         };
         let registry = &mut metrics.registry;
         registry.register(
@@ -91,22 +94,16 @@ impl Metrics {
 
     /// Counts a request.
     pub(crate) fn note(&self, exchange: &Exchange) {
-        let protocol = exchange
-            .peer
-            .as_ref()
-            .map_or("none", |peer| peer.protocol().name());
-        let labels = RequestLabels {
-            protocol,
-            method: method(&exchange.method),
-            code: exchange.status.as_u16(),
-        };
-        self.requests.get_or_create(&labels).inc();
-        let label = ProtocolLabel { protocol };
-        let seconds = exchange.took.as_secs_f64();
-        self.durations.get_or_create(&label).observe(seconds);
-        self.bytes.get_or_create(&label).inc_by(exchange.bytes);
+        let protocol = exchange.protocol.map_or("none", Protocol::name);
+        let index = exchange.protocol.map_or(0, |it| 1 + it as usize);
+        let of = self.of_protocols[index].get_or_init(|| OfProtocol::new(self, protocol));
+        of.requests(self, protocol, exchange).inc();
+        of.durations.observe(exchange.took.as_secs_f64());
+        of.bytes.inc_by(exchange.bytes);
         if !exchange.is_complete {
-            self.incomplete.get_or_create(&label).inc();
+            self.incomplete
+                .get_or_create(&ProtocolLabel { protocol })
+                .inc();
         }
     }
 
@@ -119,12 +116,62 @@ impl Metrics {
     }
 }
 
-fn method(method: &Method) -> &'static str {
-    const KNOWN: [&str; 9] = [
-        "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE",
-    ];
-    let known = KNOWN.into_iter().find(|known| *known == method.as_str());
-    known.unwrap_or("other")
+/// The metrics of one protocol, so that a request finds its own without a hash or a lock.
+#[derive(Debug)]
+struct OfProtocol {
+    requests: [OnceLock<OfCodes>; METHODS.len()],
+    durations: Histogram,
+    bytes: Counter<u64, AtomicU64>,
+}
+
+/// Counters of one method, by status codes from 100.
+type OfCodes = Box<[OnceLock<Counter<u64, AtomicU64>>; CODES]>;
+
+impl OfProtocol {
+    fn new(metrics: &Metrics, protocol: &'static str) -> Self {
+        let label = ProtocolLabel { protocol };
+        Self {
+            requests: Default::default(),
+            durations: metrics.durations.get_or_create(&label).clone(),
+            bytes: metrics.bytes.get_or_create(&label).clone(),
+        }
+    }
+
+    fn requests(
+        &self,
+        metrics: &Metrics,
+        protocol: &'static str,
+        exchange: &Exchange,
+    ) -> &Counter<u64, AtomicU64> {
+        let method = method_index(&exchange.method);
+        let codes = self.requests[method].get_or_init(|| Box::new([const { OnceLock::new() }; _]));
+        let code = exchange.status.as_u16();
+        // `http::StatusCode` ranges from 100 to 999.
+        codes[usize::from(code - 100)].get_or_init(|| {
+            let labels = RequestLabels {
+                protocol,
+                method: METHODS[method],
+                code,
+            };
+            metrics.requests.get_or_create(&labels).clone()
+        })
+    }
+}
+
+/// The number of status codes that exist.
+const CODES: usize = 900;
+
+/// The labels of methods. Methods that are not among them have the last one.
+const METHODS: [&str; 10] = [
+    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE", "other",
+];
+
+fn method_index(method: &Method) -> usize {
+    let other = METHODS.len() - 1;
+    let known = METHODS[..other]
+        .iter()
+        .position(|known| *known == method.as_str());
+    known.unwrap_or(other)
 }
 
 /// Collects the counters of the server each time the metrics are read.

@@ -1,20 +1,21 @@
 //! Recording of requests: a line in the access log, and the metrics.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser::server::{self, Peer};
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use tower::{Layer, Service, ServiceExt as _};
 
 use crate::access_log::AccessLog;
-use crate::body::{Body, boxed};
-use crate::exchange::Exchange;
+use crate::body::Body;
+use crate::exchange::{Details, Exchange};
 use crate::metrics::Metrics;
 
 /// Records each request in an access log and in metrics, when its response is over.
@@ -34,62 +35,33 @@ impl Recorder {
         self.log.is_none() && self.metrics.is_none()
     }
 
-    fn note(&self, exchange: &Exchange) {
-        if let Some(metrics) = &self.metrics {
-            metrics.note(exchange);
-        }
-        if let Some(log) = &self.log {
-            log.note(exchange);
-        }
-    }
-
-    /// Answers a request with `service`, and records it when the response is over.
-    pub async fn answer<S>(self, request: Request<server::Body>, service: S) -> Response<Body>
-    where
-        S: Service<Request<server::Body>, Response = Response<Body>, Error = Infallible>,
-    {
+    /// Begins to record a request that has just arrived.
+    pub(crate) fn begin<B>(self: &Arc<Self>, request: &Request<B>) -> Record {
         if self.is_idle() {
-            let Ok(response) = service.oneshot(request).await;
-            return response;
+            return Record(None);
         }
-        let began = Instant::now();
-        let headers = request.headers();
+        let details = self.log.is_some().then(|| Box::new(Details::of(request)));
         let peer = request.extensions().get::<Peer>();
-        let exchange = Exchange {
-            peer: peer.cloned(),
-            client: peer.map(Peer::current_address),
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            version: request.version(),
-            host: headers.get(header::HOST).cloned(),
-            referer: headers.get(header::REFERER).cloned(),
-            user_agent: headers.get(header::USER_AGENT).cloned(),
-            at: SystemTime::now(),
-            status: CLIENT_CLOSED,
-            bytes: 0,
-            took: Duration::ZERO,
-            is_complete: false,
-        };
-        let is_head = exchange.method == Method::HEAD;
-        let mut noted = Noted {
-            recorder: self,
-            exchange,
-            began,
-        };
-        let Ok(response) = service.oneshot(request).await;
-        noted.exchange.status = response.status();
-        response.map(|body| {
-            // A response that ends with its header section is not polled for its end.
-            noted.exchange.is_complete = is_head || http_body::Body::is_end_stream(&body);
-            boxed(Observed { body, noted })
-        })
+        Record(Some(Box::new(Noted {
+            recorder: Arc::clone(self),
+            exchange: Exchange {
+                protocol: peer.map(Peer::protocol),
+                method: request.method().clone(),
+                status: CLIENT_CLOSED,
+                bytes: 0,
+                took: Duration::ZERO,
+                is_complete: false,
+            },
+            details,
+            began: Instant::now(),
+        })))
     }
 }
 
 /// A service whose requests are recorded, made by a [`Recorder`].
 #[derive(Clone, Debug)]
 pub struct Recorded<S> {
-    recorder: Recorder,
+    recorder: Arc<Recorder>,
     service: S,
 }
 
@@ -98,7 +70,7 @@ impl<S> Layer<S> for Recorder {
 
     fn layer(&self, service: S) -> Recorded<S> {
         Recorded {
-            recorder: self.clone(),
+            recorder: Arc::new(self.clone()),
             service,
         }
     }
@@ -110,42 +82,75 @@ where
     S: Clone + Send + 'static,
     S::Future: Send,
 {
-    type Response = Response<Body>;
+    type Response = Response<RecordedBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.service.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<server::Body>) -> Self::Future {
-        let (recorder, service) = (self.recorder.clone(), self.service.clone());
-        Box::pin(async move { Ok(recorder.answer(request, service).await) })
+        let record = self.recorder.begin(&request);
+        let answer = self.service.clone().oneshot(request);
+        Box::pin(async move {
+            let Ok(response) = answer.await;
+            Ok(record.answered(response))
+        })
     }
 }
 
-/// A request that is recorded when this is dropped, whatever ends it.
+/// The record of a request, which is written when this or the body of the response is dropped, whatever
+/// ends it.
+#[derive(Debug, Default)]
+#[must_use = "the request ends when its record is dropped"]
+pub(crate) struct Record(Option<Box<Noted>>);
+
+impl Record {
+    /// Takes the status of the response, and has the record follow its content.
+    pub(crate) fn answered(mut self, response: Response<Body>) -> Response<RecordedBody> {
+        if let Some(noted) = &mut self.0 {
+            let exchange = &mut noted.exchange;
+            exchange.status = response.status();
+            // A response that ends with its header section is not polled for its end.
+            let is_head = exchange.method == Method::HEAD;
+            exchange.is_complete = is_head || http_body::Body::is_end_stream(response.body());
+        }
+        response.map(|body| RecordedBody { body, record: self })
+    }
+}
+
 #[derive(Debug)]
 struct Noted {
-    recorder: Recorder,
+    recorder: Arc<Recorder>,
     exchange: Exchange,
+    /// Present if there is a log.
+    details: Option<Box<Details>>,
     began: Instant,
 }
 
 impl Drop for Noted {
     fn drop(&mut self) {
         self.exchange.took = self.began.elapsed();
-        self.recorder.note(&self.exchange);
+        if let Some(metrics) = &self.recorder.metrics {
+            metrics.note(&self.exchange);
+        }
+        if let (Some(log), Some(details)) = (&self.recorder.log, &self.details) {
+            log.note(&self.exchange, details);
+        }
     }
 }
 
-/// A body whose content is counted.
-struct Observed {
+/// A body whose content is counted, if there is a log or there are metrics.
+///
+/// # Cancel safety
+/// Polling can stop at any time: the next poll returns the next frame.
+pub struct RecordedBody {
     body: Body,
-    noted: Noted,
+    record: Record,
 }
 
-impl http_body::Body for Observed {
+impl http_body::Body for RecordedBody {
     type Data = Bytes;
     type Error = crate::body::BoxError;
 
@@ -155,7 +160,10 @@ impl http_body::Body for Observed {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.body).poll_frame(cx);
-        let exchange = &mut this.noted.exchange;
+        let Record(Some(noted)) = &mut this.record else {
+            return polled;
+        };
+        let exchange = &mut noted.exchange;
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 exchange.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
@@ -173,6 +181,13 @@ impl http_body::Body for Observed {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl fmt::Debug for RecordedBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut body = f.debug_struct("RecordedBody");
+        body.field("body", &self.body).finish_non_exhaustive()
     }
 }
 

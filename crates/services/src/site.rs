@@ -2,7 +2,8 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use courser::files::{self, Files};
 use courser::server;
@@ -13,7 +14,7 @@ use tower_http::compression::CompressionLayer;
 
 use crate::body::{Body, boxed};
 use crate::proxy::Proxy;
-use crate::record::Recorder;
+use crate::record::{Record, RecordedBody, Recorder};
 
 /// The source of responses.
 #[derive(Clone, Debug)]
@@ -43,23 +44,26 @@ impl Site {
 
     /// Makes one service of it. `compress` compresses the responses of an upstream server.
     pub fn into_service(self, compress: bool, recorder: Recorder) -> Answers {
-        match self {
-            Self::Files(files) if recorder.is_idle() => Answers(Kind::Files(files)),
-            Self::Files(files) => Answers(Kind::Boxed(recorded(recorder, files))),
-            Self::Proxy(proxy) => {
-                let proxied = proxied(*proxy, compress);
-                Answers(Kind::Boxed(recorded(recorder, proxied)))
-            }
+        let source = match self {
+            Self::Files(files) => Source::Files(files),
+            Self::Proxy(proxy) => Source::Boxed(proxied(*proxy, compress)),
+        };
+        Answers {
+            source,
+            recorder: Arc::new(recorder),
         }
     }
 }
 
 /// The service of a [`Site`].
 #[derive(Clone, Debug)]
-pub struct Answers(Kind);
+pub struct Answers {
+    source: Source,
+    recorder: Arc<Recorder>,
+}
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum Source {
     /// Answers directly: most files are answered in less time than a box takes.
     Files(Files),
     Boxed(Boxed),
@@ -69,54 +73,54 @@ type Boxed = BoxCloneSyncService<Request<server::Body>, Response<Body>, Infallib
 
 /// The response of a [`Site`] to a request, as a future.
 #[must_use = "futures do nothing unless polled"]
-pub struct Answering(AnsweringKind);
+pub struct Answering {
+    source: AnsweringSource,
+    /// Taken with the response.
+    record: Option<Record>,
+}
 
-enum AnsweringKind {
+enum AnsweringSource {
     File(files::Answering),
     Boxed(Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>),
 }
 
 impl Service<Request<server::Body>> for Answers {
-    type Response = Response<Body>;
+    type Response = Response<RecordedBody>;
     type Error = Infallible;
     type Future = Answering;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        match &mut self.0 {
-            Kind::Files(_) => Poll::Ready(Ok(())),
-            Kind::Boxed(service) => service.poll_ready(cx),
+        match &mut self.source {
+            Source::Files(_) => Poll::Ready(Ok(())),
+            Source::Boxed(service) => service.poll_ready(cx),
         }
     }
 
     fn call(&mut self, request: Request<server::Body>) -> Answering {
-        Answering(match &mut self.0 {
-            Kind::Files(files) => AnsweringKind::File(files.call(request)),
-            Kind::Boxed(service) => AnsweringKind::Boxed(service.call(request)),
-        })
-    }
-}
-
-impl Future for Answering {
-    type Output = Result<Response<Body>, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            AnsweringKind::File(answer) => Pin::new(answer).poll(cx),
-            AnsweringKind::Boxed(answer) => answer.as_mut().poll(cx),
+        let record = self.recorder.begin(&request);
+        let source = match &mut self.source {
+            Source::Files(files) => AnsweringSource::File(files.call(request)),
+            Source::Boxed(service) => AnsweringSource::Boxed(service.call(request)),
+        };
+        Answering {
+            source,
+            record: Some(record),
         }
     }
 }
 
-fn recorded<S>(recorder: Recorder, service: S) -> Boxed
-where
-    S: Service<Request<server::Body>, Response = Response<Body>, Error = Infallible>,
-    S: Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
-    BoxCloneSyncService::new(service_fn(move |request| {
-        let answer = recorder.clone().answer(request, service.clone());
-        async move { Ok(answer.await) }
-    }))
+impl Future for Answering {
+    type Output = Result<Response<RecordedBody>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = match &mut self.source {
+            AnsweringSource::File(answer) => Pin::new(answer).poll(cx),
+            AnsweringSource::Boxed(answer) => answer.as_mut().poll(cx),
+        };
+        let Ok(response) = ready!(polled);
+        let record = self.record.take().unwrap_or_default();
+        Poll::Ready(Ok(record.answered(response)))
+    }
 }
 
 fn proxied(proxy: Proxy, compress: bool) -> Boxed {

@@ -7,17 +7,17 @@ use http::{HeaderValue, Version};
 use serde_json::json;
 
 use crate::calendar;
-use crate::exchange::Exchange;
+use crate::exchange::{Details, Exchange};
 
 /// Returns a line in Common Log Format: `1.2.3.4 - - [21/Nov/2026:23:05:18 +0000] "GET / HTTP/3.0" 200
 /// 5`.
-pub(super) fn common(exchange: &Exchange) -> String {
+pub(super) fn common(exchange: &Exchange, details: &Details) -> String {
     let mut line = String::with_capacity(160);
-    match exchange.client {
+    match details.client {
         Some(client) => drop(write!(line, "{}", client.ip())),
         None => line.push('-'),
     }
-    let time = calendar::common_log(exchange.at);
+    let time = calendar::common_log(details.at);
     let _ = write!(line, " - - [{time}] \"");
     escape(
         &mut line,
@@ -25,22 +25,22 @@ pub(super) fn common(exchange: &Exchange) -> String {
         MOST_OF_METHOD,
     );
     line.push(' ');
-    escape(&mut line, target(exchange).as_bytes(), MOST_OF_TARGET);
+    escape(&mut line, target(details).as_bytes(), MOST_OF_TARGET);
     let status = exchange.status.as_u16();
     let _ = write!(
         line,
         " {}\" {status} {}",
-        protocol(exchange.version),
+        protocol(details.version),
         exchange.bytes
     );
     line
 }
 
 /// Returns a line in Common Log Format with Referer and User-Agent.
-pub(super) fn combined(exchange: &Exchange) -> String {
-    let mut line = common(exchange);
-    quoted(&mut line, exchange.referer.as_ref());
-    quoted(&mut line, exchange.user_agent.as_ref());
+pub(super) fn combined(exchange: &Exchange, details: &Details) -> String {
+    let mut line = common(exchange, details);
+    quoted(&mut line, details.referer.as_ref());
+    quoted(&mut line, details.user_agent.as_ref());
     line
 }
 
@@ -97,36 +97,36 @@ fn cut(text: &str, most: usize) -> Cow<'_, str> {
     text.into()
 }
 
-pub(super) fn as_json(exchange: &Exchange) -> String {
+pub(super) fn as_json(exchange: &Exchange, details: &Details) -> String {
     let text = |value: Option<&HeaderValue>| {
         let value = String::from_utf8_lossy(value?.as_bytes()).into_owned();
         Some(cut(&value, MOST_OF_FIELD).into_owned())
     };
-    let peer = exchange.peer.as_ref();
+    let peer = details.peer.as_ref();
     // The target comes before the Host field, as in the proxy.
-    let host = exchange.uri.authority();
+    let host = details.uri.authority();
     let host = host.map(|host| cut(host.as_str(), MOST_OF_FIELD).into_owned());
-    let host = host.or_else(|| text(exchange.host.as_ref()));
+    let host = host.or_else(|| text(details.host.as_ref()));
     json!({
-        "time": calendar::rfc3339(exchange.at),
-        "client": exchange.client.map(|client| client.to_string()),
+        "time": calendar::rfc3339(details.at),
+        "client": details.client.map(|client| client.to_string()),
         "connection": peer.map(courser::server::Peer::connection_id),
-        "protocol": protocol(exchange.version),
+        "protocol": protocol(details.version),
         "method": cut(exchange.method.as_str(), MOST_OF_METHOD),
         "host": host,
-        "uri": cut(target(exchange), MOST_OF_TARGET),
+        "uri": cut(target(details), MOST_OF_TARGET),
         "status": exchange.status.as_u16(),
         "bytes": exchange.bytes,
         "seconds": exchange.took.as_secs_f64(),
         "complete": exchange.is_complete,
-        "referer": text(exchange.referer.as_ref()),
-        "user_agent": text(exchange.user_agent.as_ref()),
+        "referer": text(details.referer.as_ref()),
+        "user_agent": text(details.user_agent.as_ref()),
     })
     .to_string()
 }
 
-fn target(exchange: &Exchange) -> &str {
-    let path = exchange.uri.path_and_query();
+fn target(details: &Details) -> &str {
+    let path = details.uri.path_and_query();
     path.map_or("*", http::uri::PathAndQuery::as_str)
 }
 
@@ -185,22 +185,29 @@ mod tests {
         for byte in [b'a', b'"', b'\t', 0xff] {
             let value = HeaderValue::from_bytes(&vec![byte; 60_000]).ok();
             let uri = format!("https://{}/{}", "h".repeat(9000), "%".repeat(9000));
-            let exchange = Exchange {
+            let details = Details {
                 peer: None,
                 client: Some(([0xffff; 8], 65_535).into()),
-                method: http::Method::from_bytes(&[b'M'; 5000]).expect("a token"),
                 uri: uri.parse().expect("a URI"),
                 version: Version::HTTP_3,
                 host: value.clone(),
                 referer: value.clone(),
                 user_agent: value,
                 at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000),
+            };
+            let exchange = Exchange {
+                protocol: None,
+                method: http::Method::from_bytes(&[b'M'; 5000]).expect("a token"),
                 status: http::StatusCode::OK,
                 bytes: u64::MAX,
                 took: Duration::MAX,
                 is_complete: true,
             };
-            for line in [common(&exchange), combined(&exchange), as_json(&exchange)] {
+            for line in [
+                common(&exchange, &details),
+                combined(&exchange, &details),
+                as_json(&exchange, &details),
+            ] {
                 assert!(line.len() < MOST, "{} bytes: {line}", line.len());
                 assert!(line.contains(CUT), "{line}");
             }
