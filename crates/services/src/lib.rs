@@ -6,6 +6,7 @@
 //! - [`admin`] serves health, readiness, metrics and a live page on an address of its own.
 //! - [`AddressLists`] are files of blocked and allowed addresses, which a [`ListWatch`] reads again when they
 //!   change.
+//! - [`release_memory_of_bursts`] gives the memory of a burst of clients back to the system.
 //! - [`read_server_ids`] reads the connection IDs of a server behind a load balancer.
 //! - [`Site`] puts them together: files or an upstream server, compressed and recorded.
 //!
@@ -56,6 +57,7 @@ mod access_log;
 mod address_list;
 pub mod admin;
 mod body;
+mod bursts;
 mod calendar;
 mod exchange;
 pub mod listing;
@@ -68,6 +70,7 @@ mod site;
 pub use self::access_log::{AccessLog, LogFormat, Writer};
 pub use self::address_list::{AddressLists, ListError, ListEvent, ListKind, ListWatch};
 pub use self::body::{Body, BoxError};
+pub use self::bursts::release_memory_of_bursts;
 pub use self::calendar::rfc3339;
 pub use self::metrics::Metrics;
 #[doc(hidden)]

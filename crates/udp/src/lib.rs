@@ -12,6 +12,7 @@
 //! - [`PacketTooBig`] is an ICMP message about a datagram that did not fit.
 //! - [`clock_state`] reports whether the clock of the machine is synchronized.
 //! - [`default_memory_budget`] is a share of this machine's memory for an endpoint.
+//! - [`release_unused_memory`] gives memory that is not in use back to the system.
 //! - [`classify`] classifies errors by the reaction they call for.
 //!
 //! This is the only crate with `unsafe` for system calls, and only in the modules named for one.
@@ -39,7 +40,7 @@ pub use error::{ErrorClass, classify, is_too_large, is_transient};
 pub use group::{MAX_GROUP, SocketGroup};
 pub use icmp::{Refused, TooBigSender};
 pub use memory::default_memory_budget;
-pub use portable::clock_state;
+pub use portable::{clock_state, release_unused_memory};
 pub use socket::UdpSocket;
 pub use steering::Steering;
 pub use too_big::{MAX_QUOTE, PacketTooBig};

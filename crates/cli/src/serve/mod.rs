@@ -19,10 +19,11 @@ use courser_measure::{Watch, choices};
 use courser_services::admin::{self, Admin, Advice, Guard};
 use courser_services::{
     AccessLog, AddressLists, ListError, ListEvent, ListWatch, Metrics, Proxy, Recorder, Site,
-    Writer, read_server_ids,
+    Writer, read_server_ids, release_memory_of_bursts,
 };
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use self::announce::Announcement;
 use self::args::Arguments;
@@ -84,14 +85,19 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     // Handle signals before the announcement: programs that read it may send them.
     let (lists, watch) = ListWatch::begin(lists, handle.clone(), say_lists(arguments.json));
-    let hangups = tokio::spawn(on_hangup(
+    let reload = on_hangup(
         hangups(),
         handle.clone(),
         log.clone(),
         lists,
         arguments.json,
-    ));
-    let impatience = tokio::spawn(on_second_signal(handle.clone()));
+    );
+    let background = [
+        tokio::spawn(reload),
+        tokio::spawn(on_second_signal(handle.clone())),
+        tokio::spawn(release_memory_of_bursts(handle.clone())),
+        watch,
+    ];
     let announcement = Announcement {
         handle: &handle,
         domains: &arguments.domain,
@@ -116,9 +122,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let service = site.into_service(arguments.proxy_compress, recorder);
     let drained = bound.service(service).await;
-    hangups.abort();
-    watch.abort();
-    impatience.abort();
+    background.iter().for_each(JoinHandle::abort);
     if let (Some(log), Some(writer)) = (log, writer) {
         log.end(&writer);
     }

@@ -21,6 +21,11 @@ pub fn clock_state() -> Option<ClockState> {
     None
 }
 
+/// Returns false: this system has no such call.
+pub const fn release_unused_memory() -> bool {
+    false
+}
+
 /// A socket that uses the batches of the system, if it has any.
 #[derive(Debug)]
 pub(crate) struct Socket {

@@ -29,12 +29,14 @@ use options::Supported;
 
 pub use adjtimex::clock_state;
 pub(crate) use group::{share_port, steer};
+pub use malloc_trim::release_unused_memory;
 
 mod adjtimex;
 mod cmsg;
 mod errqueue;
 mod group;
 mod gso;
+mod malloc_trim;
 mod options;
 mod recvmsg;
 mod sendmsg;

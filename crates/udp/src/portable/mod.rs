@@ -10,10 +10,10 @@ mod fallback;
 mod linux;
 
 #[cfg(not(target_os = "linux"))]
-pub use fallback::clock_state;
-#[cfg(not(target_os = "linux"))]
 pub(crate) use fallback::{Socket, share_port, steer};
-#[cfg(target_os = "linux")]
-pub use linux::clock_state;
+#[cfg(not(target_os = "linux"))]
+pub use fallback::{clock_state, release_unused_memory};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{Socket, share_port, steer};
+#[cfg(target_os = "linux")]
+pub use linux::{clock_state, release_unused_memory};

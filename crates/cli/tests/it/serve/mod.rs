@@ -1,5 +1,7 @@
 //! `courser serve` over all three protocols.
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod bursts;
 mod client;
 mod connection_ids;
 #[cfg(unix)]

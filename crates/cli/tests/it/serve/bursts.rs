@@ -1,0 +1,51 @@
+//! Memory of a server after a burst of clients.
+
+use std::time::Duration;
+
+use courser::{ClientConfig, Endpoint, h3};
+use futures_util::future::try_join_all;
+
+use super::exhausted::resident;
+use super::running::start;
+use super::within;
+use crate::common::Folder;
+
+/// Enough clients for a burst that the server notices.
+const CLIENTS: usize = 600;
+
+/// The allocator of glibc keeps the memory unless it is asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_of_a_burst_of_clients_returns_to_the_system() {
+    let folder = Folder::new();
+    let serving = start(&folder, &["--no-tcp"]);
+    let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a port");
+    let config = ClientConfig::with_roots([serving.certificate()]).expect("a certificate");
+    let config = config.alpn([h3::ALPN]);
+    let connect = || {
+        let connecting = endpoint.connect_with(config.clone(), serving.address, "localhost");
+        connecting.expect("a name")
+    };
+    let first = within(connect()).await.expect("a server");
+    let before = resident(&serving);
+    let clients = within(try_join_all((1..CLIENTS).map(|_| connect()))).await;
+    let clients = clients.expect("a server");
+    // The server looks at its memory once in 5 s.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let full = resident(&serving) - before;
+    assert!(full > 10 << 10, "{full} KiB");
+    for client in clients {
+        client.close(0u32.into(), b"");
+    }
+    let kept = within(async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let kept = resident(&serving).saturating_sub(before);
+            if kept < full / 2 {
+                break kept;
+            }
+        }
+    });
+    let kept = kept.await;
+    println!("{CLIENTS} clients: {full} KiB, {kept} KiB afterwards");
+    assert!(first.close_reason().is_none());
+}

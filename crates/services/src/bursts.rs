@@ -1,0 +1,116 @@
+//! The memory of a burst of clients, which returns to the system when the burst is over.
+
+use std::time::Duration;
+
+use courser::server::{ServerHandle, ServerStats};
+use tokio::time::sleep;
+
+/// Gives the memory of bursts of clients back to the system, for as long as this future is polled.
+///
+/// The allocator of glibc keeps it otherwise: a server holds what its worst minute took until it ends. Nothing
+/// happens while the load is even, and with other allocators.
+///
+/// # Cancel safety
+/// It can be dropped at any time. A release that has begun goes on.
+pub async fn release_memory_of_bursts(handle: ServerHandle) {
+    let mut bursts = Bursts::default();
+    loop {
+        sleep(INTERVAL).await;
+        if bursts.is_over(held(&handle.stats())) {
+            // Threads that allocate may wait for it, but no task does.
+            drop(tokio::task::spawn_blocking(
+                courser_udp::release_unused_memory,
+            ));
+        }
+    }
+}
+
+/// Estimates the memory that a server holds for its clients.
+fn held(stats: &ServerStats) -> u64 {
+    let endpoints = || stats.listeners.iter().filter_map(|it| it.quic);
+    let quic: u64 = endpoints().map(|it| it.connections as u64).sum();
+    let tcp = stats.http1.connections_open + stats.http2.connections_open;
+    let filled: u64 = endpoints().map(|it| it.memory_used).sum();
+    (quic + tcp) * CONNECTION + filled + stats.requests_memory
+}
+
+/// Notices when a burst has ended.
+#[derive(Debug, Default)]
+struct Bursts {
+    /// The most that was held since memory was released last.
+    peak: u64,
+    last: u64,
+    /// Observations since the memory held was half of the peak.
+    waited: u32,
+}
+
+impl Bursts {
+    /// Takes the memory held now, once in each [`INTERVAL`]. Returns true if much less is held than before, and
+    /// if that does not change quickly any more or has lasted.
+    fn is_over(&mut self, held: u64) -> bool {
+        self.peak = self.peak.max(held);
+        let was_falling = held + held / 8 < self.last;
+        self.last = held;
+        if self.peak - held < WORTHWHILE || held > self.peak / 2 {
+            self.waited = 0;
+            return false;
+        }
+        self.waited += 1;
+        if was_falling && self.waited < LONGEST_WAIT {
+            return false;
+        }
+        *self = Self {
+            peak: held,
+            last: held,
+            waited: 0,
+        };
+        true
+    }
+}
+
+/// The time between two looks at the memory held.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// The memory of an idle connection (docs/ROBUSTNESS.md).
+const CONNECTION: u64 = 24 << 10;
+/// Less memory is not worth the time for which threads may wait.
+const WORTHWHILE: u64 = 8 << 20;
+/// Observations after which memory is released although clients still go.
+const LONGEST_WAIT: u32 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Returns the observations at which memory is released.
+    fn released(held: &[u64]) -> Vec<usize> {
+        let mut bursts = Bursts::default();
+        let over = |(_, held): &(usize, &u64)| bursts.is_over(**held * MIB);
+        held.iter()
+            .enumerate()
+            .filter(over)
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    #[test]
+    fn a_burst_that_is_over_is_noticed_once() {
+        assert_eq!(released(&[1, 100, 100, 60, 20, 2, 2, 2, 2]), [6]);
+        assert_eq!(released(&[1, 100, 2, 2, 2, 80, 3, 3]), [3, 7]);
+    }
+
+    #[test]
+    fn an_even_or_growing_load_releases_nothing() {
+        assert!(released(&[10, 50, 100, 90, 80, 70, 60, 55, 60, 100]).is_empty());
+        assert!(released(&[1, 7, 1, 1, 7, 1, 1]).is_empty());
+    }
+
+    #[test]
+    fn clients_that_go_slowly_do_not_delay_it_for_ever() {
+        let slow: Vec<u64> = (0..40).map(|n| 4000 >> (n / 2)).collect();
+        assert!(!released(&slow).is_empty());
+        let steep: Vec<u64> = (0..10).map(|n| 1_000_000 >> n).collect();
+        assert_eq!(released(&steep), [6]);
+    }
+}
