@@ -272,7 +272,7 @@ impl Driver {
         locked.collect_events(now);
         let opens = locked.woken.len() >= YIELD_TO;
         if opens {
-            locked.outbox.timing.open_turn();
+            locked.outbox.timing.open_turn(!self.has_more);
         }
         locked.release(&mut self.spare);
         opens

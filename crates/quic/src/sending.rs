@@ -32,8 +32,14 @@ impl State {
         self.endpoint.touched(handle);
         let slot = self.slot(handle);
         slot.unsent += written;
-        let is_much = slot.unsent >= INLINE_BYTES;
+        slot.uses = slot.uses.saturating_add(1);
+        let (is_much, uses) = (slot.unsent >= INLINE_BYTES, slot.uses);
         if !self.outbox.timing.on_used() {
+            if self.outbox.timing.is_due_in_turn(uses) {
+                let sent = self.send_turn(self.clock.now(), handle).map(drop);
+                self.after_sending(sent);
+                self.slot(handle).uses = uses;
+            }
             return;
         }
         if is_much {

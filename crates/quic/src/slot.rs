@@ -17,6 +17,8 @@ pub(crate) struct Slot {
     pub(crate) is_over: bool,
     /// About as many bytes were written and not sent.
     pub(crate) unsent: usize,
+    /// Writes and changes since the driver sent, or their task waited.
+    pub(crate) uses: u32,
     pub(crate) wakers: ConnectionWakers,
 }
 

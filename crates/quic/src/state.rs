@@ -306,6 +306,7 @@ impl State {
         let slot = self.slots.get_mut(handle.index()).and_then(Option::as_mut);
         if let Some(slot) = slot {
             slot.unsent = 0;
+            slot.uses = 0;
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Small writes are held back until their task waits for something, so that a request and its end
 //! share a packet. A write that fills half a batch is sent by its caller. While the driver lets
-//! the tasks run that it has woken, all writes wait for it, so that they share packets with its
-//! acknowledgements (`docs/design/0002`, `docs/design/0016`).
+//! the tasks run that it has woken, writes wait for it, so that they share packets with its
+//! acknowledgements, except for large numbers of them (`docs/design/0002`, `docs/design/0016`).
 
 use courser_transport::{SocketId, Transmit};
 
@@ -11,6 +11,10 @@ use courser_transport::{SocketId, Transmit};
 /// call is worth it. When every write was sent at once, requests cost twice as much and small
 /// writes in a row up to nine times; between 16 and 64 KiB there was no difference.
 pub(crate) const INLINE_BYTES: usize = 32 * 1024;
+
+/// Writes and changes of one connection after which its first batch leaves in an open turn, some 32 small
+/// requests. With batches of 32, 64, 100 uses and none, 100 requests in flight reached 778, 774, 571 and 374 k/s.
+const FIRST_USES: u32 = 64;
 
 /// The state of a shard that decides when bytes are sent. No other state does.
 ///
@@ -28,7 +32,10 @@ pub(crate) enum SendTiming {
     /// Something was written or changed. It leaves when its task waits, or when the driver runs.
     Pending,
     /// The driver has woken tasks, and sends what they write together with its own packets.
-    TurnOpen,
+    TurnOpen {
+        /// Nothing more has arrived yet, so that the peer may wait for what is written.
+        is_urgent: bool,
+    },
     /// The socket is full. The driver sends when it takes more.
     Blocked(Kept),
     /// Nothing leaves any more.
@@ -52,8 +59,17 @@ impl SendTiming {
                 *self = Self::Pending;
                 true
             }
-            Self::TurnOpen | Self::Blocked(_) | Self::Stopped => false,
+            Self::TurnOpen { .. } | Self::Blocked(_) | Self::Stopped => false,
         }
+    }
+
+    /// Returns true if a connection with this many writes and changes in an open turn should send now, so that
+    /// the peer has work while the other tasks run: otherwise the two ends of many small requests take turns. The
+    /// batches grow twofold, because large ones cost less. While more has arrived the peer has enough to do.
+    #[inline]
+    pub(crate) fn is_due_in_turn(&self, uses: u32) -> bool {
+        let is_due = uses >= FIRST_USES && uses.is_power_of_two();
+        is_due && matches!(self, Self::TurnOpen { is_urgent: true })
     }
 
     /// Returns true if something was written that leaves when its task waits.
@@ -65,7 +81,7 @@ impl SendTiming {
     /// Returns true if sending now can make room: something may wait, and nothing but the timing
     /// is in its way.
     pub(crate) fn may_hold_back(&self) -> bool {
-        matches!(self, Self::Pending | Self::TurnOpen)
+        matches!(self, Self::Pending | Self::TurnOpen { .. })
     }
 
     /// Returns true while a batch waits for the socket.
@@ -97,15 +113,15 @@ impl SendTiming {
     }
 
     /// Opens a turn, in which the driver lets the tasks run that it has woken.
-    pub(crate) fn open_turn(&mut self) {
+    pub(crate) fn open_turn(&mut self, is_urgent: bool) {
         if self.can_send() {
-            *self = Self::TurnOpen;
+            *self = Self::TurnOpen { is_urgent };
         }
     }
 
     /// Closes the turn. The tasks have run, and the driver sends now.
     pub(crate) fn close_turn(&mut self) {
-        if matches!(self, Self::TurnOpen) {
+        if matches!(self, Self::TurnOpen { .. }) {
             *self = Self::Pending;
         }
     }
@@ -153,9 +169,10 @@ mod tests {
     #[test]
     fn writes_in_an_open_turn_are_left_to_the_driver() {
         let mut timing = SendTiming::default();
-        timing.open_turn();
+        timing.open_turn(false);
         assert!(!timing.on_used() && !timing.is_pending());
         assert!(timing.may_hold_back());
+        assert!(!timing.is_due_in_turn(FIRST_USES));
         // An urgent write does not end the turn.
         timing.on_sent();
         assert!(!timing.on_used());
@@ -164,9 +181,24 @@ mod tests {
     }
 
     #[test]
+    fn many_writes_in_an_open_turn_leave_in_growing_batches() {
+        let mut timing = SendTiming::default();
+        let due = |timing: &SendTiming| -> Vec<_> {
+            (0..600)
+                .filter(|uses| timing.is_due_in_turn(*uses))
+                .collect()
+        };
+        assert!(due(&timing).is_empty());
+        timing.open_turn(true);
+        assert_eq!(due(&timing), [64, 128, 256, 512]);
+        timing.close_turn();
+        assert!(due(&timing).is_empty());
+    }
+
+    #[test]
     fn a_full_socket_leaves_everything_to_the_driver() {
         let mut timing = blocked();
-        timing.open_turn();
+        timing.open_turn(false);
         assert!(timing.is_blocked() && !timing.can_send());
         assert!(!timing.on_used() && !timing.may_hold_back());
         timing.close_turn();
@@ -177,7 +209,7 @@ mod tests {
     #[test]
     fn nothing_leaves_after_the_end() {
         let mut timing = SendTiming::Stopped;
-        timing.open_turn();
+        timing.open_turn(false);
         timing.on_sent();
         assert!(!timing.on_used() && !timing.can_send());
     }
