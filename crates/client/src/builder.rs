@@ -77,6 +77,7 @@ impl Default for ClientBuilder {
             read_timeout: None,
             attempt_delay: race::DEFAULT_DELAY,
             redirects: MAX_REDIRECTS,
+            retries: MAX_RETRIES,
             decompresses: true,
             user_agent: None,
             overrides: std::collections::HashMap::new(),
@@ -137,6 +138,13 @@ impl ClientBuilder {
     /// Sets the maximum of redirects to follow. With 0 they are returned as responses. Default 10.
     pub fn redirects(mut self, limit: usize) -> Self {
         self.settings.redirects = limit;
+        self
+    }
+
+    /// Sets how often a request that the server has not processed is sent again, on another connection if the
+    /// first one ends. With 0 each request is sent once. Default 3 (RFC 9110 §9.2.2).
+    pub fn retries(mut self, limit: u32) -> Self {
+        self.settings.retries = limit;
         self
     }
 
@@ -429,3 +437,5 @@ impl std::fmt::Debug for ClientBuilder {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The same number as in most clients.
 const MAX_REDIRECTS: usize = 10;
+/// The default of repetitions: one for a stale connection, and two for connections that go away.
+const MAX_RETRIES: u32 = 3;

@@ -32,6 +32,7 @@ pub(super) struct Settings {
     pub(super) read_timeout: Option<Duration>,
     pub(super) attempt_delay: Duration,
     pub(super) redirects: usize,
+    pub(super) retries: u32,
     pub(super) decompresses: bool,
     pub(super) user_agent: Option<HeaderValue>,
     pub(super) overrides: HashMap<(String, u16), Vec<IpAddr>>,

@@ -58,7 +58,7 @@ pub(super) async fn exchange(
                 // RFC 8470 §5.2: the server wants the request after the handshake.
                 let early = early.filter(|_| response.status() == StatusCode::TOO_EARLY);
                 if let Some(quic) = early
-                    && timing.retries < MAX_RETRIES
+                    && timing.retries < core.settings.retries
                     && let Some(again) = replay.restart()
                 {
                     let _ = quic.authenticated().await;
@@ -91,7 +91,7 @@ pub(super) async fn exchange(
             core.pool.remove(&key, &facts);
         }
         let may_retry = falls_back || may_retry(&error, is_reused, &parts.method);
-        let is_again = timing.retries < MAX_RETRIES && may_retry;
+        let is_again = timing.retries < core.settings.retries && may_retry;
         match replay.restart().filter(|_| is_again) {
             Some(again) => body = again,
             None => return Err(error.with_timing(timing)),
@@ -325,8 +325,6 @@ const CODINGS: &str = match (cfg!(feature = "zstd"), cfg!(feature = "brotli")) {
     (false, true) => "br, gzip, deflate",
     (false, false) => "gzip, deflate",
 };
-/// Maximum of repetitions: one for a stale connection, and two for connections that go away.
-const MAX_RETRIES: u32 = 3;
 const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
 /// Fields without meaning beyond HTTP/1.1, which are malformed (RFC 9113 §8.2.2, RFC 9114 §4.2).
 const CONNECTION_SPECIFIC: [HeaderName; 5] = [

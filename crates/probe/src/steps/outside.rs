@@ -26,6 +26,8 @@ pub(crate) async fn alt_svc(
         .proxy(Proxy::Direct)
         .timeout(limit)
         .redirects(0)
+        // One handshake is counted for this.
+        .retries(0)
         .decompress(false)
         .resolve(host, address.port(), [address.ip()])
         .user_agent(HeaderValue::from_static(USER_AGENT))
@@ -65,4 +67,54 @@ pub(crate) async fn https_record(
         .take(8)
         .flat_map(|record| record.alpn)
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use courser_measure::tls::{self, Identity};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::*;
+
+    /// SETTINGS without a parameter, and GOAWAY that no stream precedes (RFC 9113 §6.5, §6.8).
+    const GOES_AWAY: &[u8] = b"\0\0\0\x04\0\0\0\0\0\
+                               \0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+    /// A client may send a request again that was not processed. This one would make handshakes that are not
+    /// counted.
+    #[tokio::test]
+    async fn a_request_that_is_refused_makes_one_handshake() {
+        let identity = Identity::in_memory().expect("random numbers");
+        let tls = tls::server(identity, b"h2").expect("its own key");
+        let acceptor = TlsAcceptor::from(tls);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let asking = async {
+            let witness = Arc::new(Witness::new(None).expect("the system's roots"));
+            let url = format!("https://localhost:{}/", address.port());
+            let limit = Duration::from_secs(5);
+            alt_svc(address, &url, "localhost", witness, limit).await
+        };
+        let mut handshakes = 0;
+        let serving = async {
+            loop {
+                let (stream, _) = listener.accept().await.expect("a client");
+                let mut stream = acceptor.accept(stream).await.expect("a handshake");
+                handshakes += 1;
+                stream.write_all(GOES_AWAY).await.expect("a reader");
+                stream.flush().await.expect("a reader");
+                // Until the client closes.
+                let mut rest = Vec::new();
+                let _ = stream.read_to_end(&mut rest).await;
+            }
+        };
+        let asked = tokio::select! {
+            asked = asking => asked,
+            () = serving => unreachable!("it never ends"),
+        };
+        assert!(asked.is_err(), "{asked:?}");
+        assert_eq!(handshakes, 1);
+    }
 }
