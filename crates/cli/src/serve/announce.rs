@@ -5,6 +5,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use courser::server::{CertificateFacts, Drained, ServerHandle, ServerStats};
+use courser_measure::printable;
 use courser_services::admin::early_data_counts;
 use courser_services::rfc3339;
 use serde_json::json;
@@ -64,8 +65,8 @@ impl Announcement<'_> {
     fn text(&self) -> String {
         let mut text = String::new();
         let mut row = |name: &str, value: &str| {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "{name:<12} {value}");
+            // Names come from the file of a certificate. Writing to a string does not fail.
+            let _ = writeln!(text, "{name:<12} {}", printable(value));
         };
         row("serving", self.what);
         row(

@@ -15,7 +15,7 @@ use courser::server::{
 };
 use courser::telemetry::{SinkFactory, Tee};
 use courser::{EarlyDataOptions, QueuedKeyLog, ReplyLimits, TransportConfig, observe};
-use courser_measure::{Watch, choices};
+use courser_measure::{Watch, choices, printable};
 use courser_services::admin::{self, Admin, Advice, Guard};
 use courser_services::{
     AccessLog, AddressLists, ListError, ListEvent, ListWatch, Metrics, Proxy, Recorder, Site,
@@ -359,7 +359,7 @@ fn say(event: &Event, as_json: bool) {
             };
             output::line(json!({"event": kind, "text": event.to_string()}).to_string());
         }
-        (event, false) => output::note(event.to_string()),
+        (event, false) => output::note(printable(&event.to_string())),
     }
 }
 
@@ -367,7 +367,7 @@ fn say(event: &Event, as_json: bool) {
 fn warning(as_json: bool) -> impl Fn(&str) + Send + Sync + 'static {
     move |text| match as_json {
         true => output::line(json!({"event": "warning", "text": text}).to_string()),
-        false => output::note(text),
+        false => output::note(printable(text)),
     }
 }
 

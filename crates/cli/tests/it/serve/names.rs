@@ -1,7 +1,7 @@
 //! Several certificates, chosen by the name that a client asks for.
 
 use super::serving::Serving;
-use crate::common::{Folder, refusal, run};
+use crate::common::{Folder, courser, refusal, run};
 
 /// Writes a certificate for these names, and returns the paths of both files.
 fn certificate(folder: &Folder, file: &str, names: &[&str]) -> [String; 2] {
@@ -124,4 +124,30 @@ fn chains_that_cost_a_round_trip_are_told() {
             && warning.contains("certificate compression"),
         "{warning}"
     );
+}
+
+/// A name in the file of a certificate cannot change what the terminal shows.
+#[test]
+fn control_characters_in_names_do_not_reach_the_terminal() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    let folder = Folder::new();
+    let [cert, key] = certificate(&folder, "a", &["a.test\u{1b}[2J\r\nurl  b.test"]);
+    let path = folder.path().to_str().expect("UTF-8");
+    let flags = ["--listen", "127.0.0.1:0", "--cert", &cert, "--key", &key];
+    let mut child = courser(&[&["serve", path][..], &flags].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    let stdout = BufReader::new(child.stdout.take().expect("piped"));
+    let lines = stdout.lines().map(|line| line.expect("UTF-8"));
+    let line = lines
+        .into_iter()
+        .find(|line| line.starts_with("certificate "));
+    child.kill().expect("it runs");
+    child.wait().expect("a child");
+    let line = line.expect("the line of the certificate");
+    assert!(line.contains("a.test?[2J??url  b.test, valid"), "{line:?}");
 }
