@@ -27,6 +27,7 @@ pub struct Server {
     address: SocketAddr,
     /// The path of the certificate.
     pub cert: String,
+    validated: Arc<AtomicUsize>,
     _folder: Folder,
     _runtime: tokio::runtime::Runtime,
 }
@@ -43,10 +44,13 @@ impl Server {
             .enable_all()
             .build()
             .expect("a runtime");
-        let address = runtime.block_on(listen(made.cert.der().to_vec(), key));
+        let validated = Arc::new(AtomicUsize::new(0));
+        let listening = listen(made.cert.der().to_vec(), key, validated.clone());
+        let address = runtime.block_on(listening);
         Self {
             address,
             cert,
+            validated,
             _folder: folder,
             _runtime: runtime,
         }
@@ -58,6 +62,11 @@ impl Server {
 
     pub fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// Returns the number of QUIC connections that began with a valid token. There is no Retry.
+    pub fn validated(&self) -> usize {
+        self.validated.load(Ordering::SeqCst)
     }
 }
 
@@ -82,7 +91,7 @@ pub fn raw(answer: &'static [u8]) -> u16 {
     port
 }
 
-async fn listen(cert: Vec<u8>, key: Vec<u8>) -> SocketAddr {
+async fn listen(cert: Vec<u8>, key: Vec<u8>, validated: Arc<AtomicUsize>) -> SocketAddr {
     let (tcp, address) = loop {
         let tcp = tokio::net::TcpListener::bind("127.0.0.1:0")
             .await
@@ -112,6 +121,8 @@ async fn listen(cert: Vec<u8>, key: Vec<u8>) -> SocketAddr {
     let counter = busy.clone();
     tokio::spawn(async move {
         while let Some(incoming) = endpoint.accept().await {
+            let is_validated = incoming.remote_address_validated();
+            validated.fetch_add(usize::from(is_validated), Ordering::SeqCst);
             let busy = counter.clone();
             tokio::spawn(async move {
                 let Ok(connection) = incoming.await else {

@@ -17,8 +17,10 @@ fn tokens_are_kept_between_commands() {
     let (url, cert) = (server.url("/hello"), &server.cert);
     let flags = ["--http3-only", "--cacert", cert, "--token-file", name, &url];
     let mut seen = Vec::new();
-    for _ in 0..2 {
+    for validated in 0..2 {
         get(&flags);
+        // The second connection begins with a token of the first one.
+        assert_eq!(server.validated(), validated);
         let text = fs::read_to_string(&path).expect("written");
         assert!(
             text.starts_with(HEADER) && text.lines().count() > 1,
@@ -27,6 +29,9 @@ fn tokens_are_kept_between_commands() {
         seen.push(text);
     }
     assert_ne!(seen[0], seen[1], "one was used, and new ones have come");
+    // Without the file there is no token.
+    get(&["--http3-only", "--cacert", cert, &url]);
+    assert_eq!(server.validated(), 1);
 }
 
 #[test]
