@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::form;
@@ -93,7 +93,7 @@ pub(super) fn run(page: &Page<'_>, programs: &Programs) -> Result<Outcome, Probl
         let mut block = Vec::new();
         for step in steps(fence) {
             outcome.commands += 1;
-            let output = session.run(&step.command).map_err(|error| {
+            let output = session.run(&step.command, step.exit).map_err(|error| {
                 vec![format!(
                     "{}:{}: `{}`: {error}",
                     page.path, step.line, step.command
@@ -132,10 +132,13 @@ pub(super) struct Step<'a> {
     /// The lines of the command as written.
     pub(super) written: Vec<&'a str>,
     pub(super) command: String,
+    /// The exit code of the command, 0 unless the page names another one.
+    pub(super) exit: i32,
     pub(super) output: Vec<&'a str>,
 }
 
-/// Returns the commands of a block. Each begins with `$ ` and goes on after a line that ends with `\`.
+/// Returns the commands of a block. Each begins with `$ ` and goes on after a line that ends with `\`. One that
+/// fails has a comment at its end, such as `# exit code 7`.
 pub(super) fn steps<'a>(fence: &Fence<'a>) -> Vec<Step<'a>> {
     let mut steps: Vec<Step<'a>> = Vec::new();
     for (index, &line) in fence.lines.iter().enumerate() {
@@ -144,6 +147,7 @@ pub(super) fn steps<'a>(fence: &Fence<'a>) -> Vec<Step<'a>> {
                 line: fence.line + index + 1,
                 written: vec![line],
                 command: command.to_owned(),
+                exit: 0,
                 output: Vec::new(),
             });
         } else if let Some(step) = steps.last_mut() {
@@ -156,7 +160,19 @@ pub(super) fn steps<'a>(fence: &Fence<'a>) -> Vec<Step<'a>> {
             }
         }
     }
+    for step in &mut steps {
+        if let Some((command, exit)) = expected_exit(&step.command) {
+            (step.command, step.exit) = (command.to_owned(), exit);
+        }
+    }
     steps
+}
+
+/// Splits a command and the exit code in the comment at its end.
+fn expected_exit(command: &str) -> Option<(&str, i32)> {
+    let (command, comment) = command.rsplit_once('#')?;
+    let exit = comment.trim().strip_prefix("exit code ")?.parse().ok()?;
+    Some((command.trim_end(), exit))
 }
 
 /// An empty folder, and the commands that run in it.
@@ -172,6 +188,8 @@ struct Background {
     child: Child,
     log: PathBuf,
     shown: usize,
+    /// The exit code unless a signal ends it.
+    exit: i32,
 }
 
 impl<'a> Session<'a> {
@@ -190,7 +208,10 @@ impl<'a> Session<'a> {
     }
 
     /// Runs one command and returns its output, with the ports and the folder of the page.
-    fn run(&mut self, command: &str) -> Result<String, String> {
+    ///
+    /// # Errors
+    /// When a command cannot be run, or ends with another exit code.
+    fn run(&mut self, command: &str, exit: i32) -> Result<String, String> {
         let (command, is_background) = match command.strip_suffix('&') {
             Some(command) => (command.trim_end(), true),
             None => (command, false),
@@ -206,12 +227,17 @@ impl<'a> Session<'a> {
         let repository = format!(" {}/", self.programs.repository.display());
         let command = command.replace(" courser/", &repository);
         let command = self.ports.replace(&command)?;
+        let failed = |error: io::Error| error.to_string();
         let output = if is_background {
-            self.start(&command)
+            self.start(&command, exit).map_err(failed)?
         } else {
-            self.complete(&command)
+            let (output, status) = self.complete(&command).map_err(failed)?;
+            check_exit(status, exit, &output)?;
+            output
         };
-        let output = output.map_err(|error| error.to_string())?;
+        for background in &mut self.background {
+            background.check()?;
+        }
         let output = output.replace(&self.folder.join("work").display().to_string(), FOLDER);
         let output = output.replace(repository.trim_start(), "courser/");
         Ok(self.ports.restore(&output))
@@ -229,7 +255,7 @@ impl<'a> Session<'a> {
             .spawn()
     }
 
-    fn start(&mut self, command: &str) -> io::Result<String> {
+    fn start(&mut self, command: &str, exit: i32) -> io::Result<String> {
         let log = self
             .folder
             .join(format!("background-{}", self.background.len()));
@@ -238,20 +264,21 @@ impl<'a> Session<'a> {
             child,
             log,
             shown: 0,
+            exit,
         });
         let last = self.background.last_mut().expect("it was pushed");
         last.settle(START)?;
         last.news()
     }
 
-    fn complete(&mut self, command: &str) -> io::Result<String> {
+    fn complete(&mut self, command: &str) -> io::Result<(String, ExitStatus)> {
         let log = self.folder.join("foreground");
         let mut child = self.spawn(command, &log)?;
-        if !wait(&mut child, LONGEST)? {
+        let Some(status) = wait(&mut child, LONGEST)? else {
             child.kill()?;
             child.wait()?;
             return Err(io::Error::other(format!("takes more than {LONGEST:?}")));
-        }
+        };
         let mut output = fs::read_to_string(&log)?;
         if command.starts_with("kill ") {
             for background in &mut self.background {
@@ -259,7 +286,7 @@ impl<'a> Session<'a> {
                 output.push_str(&background.news()?);
             }
         }
-        Ok(output)
+        Ok((output, status))
     }
 }
 
@@ -281,6 +308,17 @@ impl Background {
         Ok(())
     }
 
+    /// Checks the exit code of a command that has ended. One that a signal has ended has none.
+    fn check(&mut self) -> Result<(), String> {
+        let status = self.child.try_wait().map_err(|error| error.to_string())?;
+        let Some(status) = status.filter(|status| status.code().is_some()) else {
+            return Ok(());
+        };
+        let output = fs::read_to_string(&self.log).unwrap_or_default();
+        check_exit(status, self.exit, &output)
+            .map_err(|error| format!("a command in the background {error}"))
+    }
+
     /// Returns the output since the last call.
     fn news(&mut self) -> io::Result<String> {
         let all = fs::read_to_string(&self.log)?;
@@ -300,16 +338,29 @@ impl Drop for Session<'_> {
     }
 }
 
-/// Waits for the end of a process. Returns false if it takes longer than `longest`.
-fn wait(child: &mut Child, longest: Duration) -> io::Result<bool> {
+/// Compares the exit code of a command with that of the page.
+fn check_exit(status: ExitStatus, expected: i32, output: &str) -> Result<(), String> {
+    if status.code() == Some(expected) {
+        return Ok(());
+    }
+    let remedy = status.code().map_or(String::new(), |code| {
+        format!("; if it should, write `# exit code {code}` behind the command")
+    });
+    Err(format!(
+        "ended with {status}, not with exit code {expected}{remedy}:\n{output}"
+    ))
+}
+
+/// Waits for the end of a process. Returns `None` if it takes longer than `longest`.
+fn wait(child: &mut Child, longest: Duration) -> io::Result<Option<ExitStatus>> {
     let begun = Instant::now();
     while begun.elapsed() < longest {
-        if child.try_wait()?.is_some() {
-            return Ok(true);
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
         }
         std::thread::sleep(POLL);
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// The folder that outputs name instead of the temporary one.

@@ -146,6 +146,46 @@ fn commands_and_outputs_of_a_block_are_separated() {
     assert_eq!((steps[1].line, steps[1].output.len()), (5, 0));
 }
 
+/// Runs a page with these commands, and returns its problems.
+fn run_page(name: &str, commands: &str) -> Problems {
+    let folder = std::env::temp_dir().join(format!("courser-xtask-{}-{name}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("courser"), "").expect("a file");
+    let programs = Programs::new(folder.clone(), folder.clone()).expect("it has a program");
+    let page = format!("docs/guide/src/{name}.md");
+    let file = file(&page, &format!("```console\n{commands}```\n"));
+    let outcome = run::run(&Page::parse(&file), &programs);
+    let _ = fs::remove_dir_all(&folder);
+    match outcome {
+        Ok(outcome) => outcome.differences,
+        Err(problems) => problems,
+    }
+}
+
+#[test]
+fn commands_end_with_the_exit_code_of_the_page() {
+    let failing = "$ echo a; exit 7";
+    let problems = run_page("failing", &format!("{failing}\na\n"));
+    let expected = "docs/guide/src/failing.md:2: `echo a; exit 7`: ended with exit status: 7, not with exit \
+                    code 0; if it should, write `# exit code 7` behind the command:\na\n";
+    assert_eq!(problems, [expected]);
+    let marked = format!("{failing} # exit code 7\na\n$ true\n");
+    assert_eq!(run_page("marked", &marked), Problems::new());
+    for (name, commands) in [
+        ("succeeding", "$ true # exit code 7\n"),
+        ("other", "$ exit 3 # exit code 7\n"),
+        ("killed", "$ kill -9 $$\n"),
+        ("background", "$ false &\n"),
+    ] {
+        let problems = run_page(name, commands);
+        assert_eq!(problems.len(), 1, "{name}: {problems:?}");
+        assert!(problems[0].contains("ended with "), "{problems:?}");
+    }
+    // A server that the page stops has no exit code of its own.
+    let stopped = "$ bash -c 'echo on; exec sleep 60' &\non\n$ kill %1\n";
+    assert_eq!(run_page("stopped", stopped), Problems::new());
+}
+
 #[test]
 fn ports_are_replaced_and_restored() {
     let mut ports = ports::Ports::default();
