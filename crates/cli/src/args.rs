@@ -7,11 +7,11 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use courser::{Algorithm, CipherSuite, QuicVersion};
-use courser_perf::Figure;
+use courser_perf::{Figure, PlanArguments};
 use courser_trace::QlogCommand;
-use courser_units::{parse_duration, parse_positive, parse_quantity};
+use courser_units::parse_duration;
 
 use crate::interop::InteropCommand;
 use crate::sim::SimCommand;
@@ -208,25 +208,6 @@ Examples:
   courser perf server --tcp --cert cert.pem --key key.pem
       Listen on all addresses, for QUIC and for TLS over TCP";
 
-/// A scenario of `courser perf client`.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ScenarioName {
-    /// Send bytes to the server
-    Upload,
-    /// Receive bytes from the server
-    Download,
-    /// Requests and responses, many in flight
-    Rr,
-    /// Handshakes, one after the other or several in parallel
-    Handshake,
-    /// Time to close a connection until both ends have closed it
-    Close,
-    /// Requests and responses, one at a time
-    Latency,
-    /// Datagrams, of which losses, reordering and jitter are reported
-    Datagram,
-}
-
 #[derive(Args, Debug)]
 #[command(after_help = CLIENT_EXAMPLES)]
 pub(crate) struct ClientArguments {
@@ -234,81 +215,8 @@ pub(crate) struct ClientArguments {
     #[arg(value_name = "HOST[:PORT]")]
     pub(crate) server: String,
 
-    /// Scenario to measure
-    #[arg(
-        long,
-        short,
-        value_name = "NAME",
-        default_value = "upload",
-        help_heading = "Load"
-    )]
-    pub(crate) scenario: ScenarioName,
-
-    /// Measure for this long [default: 10]
-    #[arg(short = 't', long, value_name = "SECONDS", value_parser = parse_duration,
-          conflicts_with = "number", help_heading = "Load")]
-    pub(crate) time: Option<Duration>,
-
-    /// Stop after N bytes (1G, 64KiB), requests, handshakes, closes or datagrams
-    #[arg(short, long, value_name = "N", value_parser = parse_positive, help_heading = "Load")]
-    pub(crate) number: Option<u64>,
-
-    /// Parallel streams per connection, or parallel handshakes [default: 1]
-    #[arg(short = 'P', long, value_name = "N", value_parser = parse_parallel,
-          help_heading = "Load")]
-    pub(crate) parallel: Option<u64>,
-
-    /// Number of connections [default: 1]
-    #[arg(long, value_name = "N", value_parser = parse_parallel, help_heading = "Load")]
-    pub(crate) connections: Option<u64>,
-
-    /// Reverse the direction of upload, download or datagram
-    #[arg(short = 'R', long, conflicts_with = "bidir", help_heading = "Load")]
-    pub(crate) reverse: bool,
-
-    /// Transfer in both directions at the same time
-    #[arg(long, help_heading = "Load")]
-    pub(crate) bidir: bool,
-
-    /// Size of a request [default: 512]
-    #[arg(long, value_name = "BYTES", value_parser = parse_quantity, help_heading = "Load")]
-    pub(crate) request_size: Option<u64>,
-
-    /// Size of a response [default: 4000]
-    #[arg(long, value_name = "BYTES", value_parser = parse_quantity, help_heading = "Load")]
-    pub(crate) response_size: Option<u64>,
-
-    /// Requests in flight over all connections [default: 100]
-    #[arg(long, value_name = "N", value_parser = parse_parallel, help_heading = "Load")]
-    pub(crate) in_flight: Option<u64>,
-
-    /// Size of a datagram, 16 to 65507 [default: 1000]
-    #[arg(long, value_name = "BYTES", value_parser = crate::values::parse_datagram_size,
-          help_heading = "Load")]
-    pub(crate) datagram_size: Option<u16>,
-
-    /// Bits of datagrams per second in each direction, such as 10M; 0 sends as fast as congestion
-    /// control allows [default: 1M]
-    #[arg(long, value_name = "BITS", value_parser = parse_quantity, help_heading = "Load")]
-    pub(crate) rate: Option<u64>,
-
-    /// Send requests and responses on unidirectional streams
-    #[arg(long, help_heading = "Load")]
-    pub(crate) uni: bool,
-
-    /// Resume TLS sessions
-    #[arg(long, help_heading = "Load")]
-    pub(crate) resume: bool,
-
-    /// Measure requests of one byte in early data (0-RTT), from the first packet to the response
-    ///
-    /// Resumes sessions. A courser server needs --early-data too.
-    #[arg(long, conflicts_with = "tcp", help_heading = "Load")]
-    pub(crate) early_data: bool,
-
-    /// Use TLS over TCP instead of QUIC
-    #[arg(long, help_heading = "Connection")]
-    pub(crate) tcp: bool,
+    #[command(flatten)]
+    pub(crate) plan: PlanArguments,
 
     /// Trust the CA certificates in this file (PEM), not the system's
     #[arg(
@@ -339,11 +247,6 @@ pub(crate) struct ClientArguments {
 
     #[command(flatten)]
     pub(crate) common: CommonArguments,
-
-    /// Report at this interval
-    #[arg(short, long, value_name = "SECONDS", value_parser = parse_duration,
-          help_heading = "Output")]
-    pub(crate) interval: Option<Duration>,
 }
 
 const CLIENT_EXAMPLES: &str = "\
@@ -356,6 +259,8 @@ Examples:
       Measure requests per second and latency with 100 in flight
   courser perf client 127.0.0.1:4433 --insecure -s datagram --rate 10M --bidir
       Send datagrams both ways at 10 Mbit/s and count those that are lost
+  courser perf client 127.0.0.1:4433 --insecure -s mixed -R --warm-up 2 -i 1 --csv
+      Download beside small requests and datagrams, without slow start, as CSV
   courser perf client 127.0.0.1:4433 --insecure --tcp
       Upload over TLS on TCP, for comparison (needs 'perf server --tcp')
 
@@ -421,18 +326,6 @@ const NUMBERS: [(&str, &str); 2] = [
         "the number is too large",
     ),
 ];
-
-fn parse_parallel(text: &str) -> Result<u64, String> {
-    let count = parse_quantity(text)?;
-    if (1..=MAX_PARALLEL).contains(&count) {
-        Ok(count)
-    } else {
-        Err(format!("{count} is not between 1 and {MAX_PARALLEL}"))
-    }
-}
-
-/// The largest number; more would measure the bookkeeping of this program.
-const MAX_PARALLEL: u64 = 16_384;
 
 /// The exit code for mistakes in the command line, as in most tools. Other errors have 1.
 const USAGE_ERROR: u8 = 2;

@@ -54,16 +54,6 @@ pub(crate) fn parse_mtu(text: &str) -> Result<u16, String> {
         .ok_or_else(range)
 }
 
-/// Reads the size of a datagram.
-pub(crate) fn parse_datagram_size(text: &str) -> Result<u16, String> {
-    let size = parse_quantity(text)?;
-    let range = || format!("{size} is not between 16 and 65507");
-    u16::try_from(size)
-        .ok()
-        .filter(|size| (16..=65_507).contains(size))
-        .ok_or_else(range)
-}
-
 /// Reads an address to listen on: `1.2.3.4:5`, `[::1]:5`, or either without the port.
 pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {

@@ -1,8 +1,9 @@
 //! The environment of every scenario: a server, a limit, a watch, and the cost at both ends.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use courser_measure::{Failure, Latency, MovesReport};
 use courser_units::{per_gigabyte, ratio, to_f64};
@@ -13,15 +14,21 @@ use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
 use crate::datagram::Datagrams;
 use crate::meter::{Amount, Interval, Meter, Watch, Watched};
 use crate::network::Network;
+use crate::plan::Plan;
 use crate::remote::Remote;
 use crate::session::{Handshake, Session};
+use crate::spread::Spread;
 
 /// The environment of a scenario.
 #[derive(Debug)]
 pub(crate) struct Bench<'a> {
     pub(crate) remote: &'a Remote,
-    pub(crate) amount: Amount,
-    pub(crate) watch: Watch<'a>,
+    /// The amount that is measured.
+    amount: Amount,
+    /// The amount of work, with the warm-up.
+    pub(crate) work: Amount,
+    warm_up: Option<Duration>,
+    watch: Watch<'a>,
     control: Control,
 }
 
@@ -50,6 +57,8 @@ pub struct Outcome {
     pub latency: Option<Latency>,
     /// The intervals that were asked for.
     pub intervals: Vec<Interval>,
+    /// The distribution of throughput over the intervals, or over samples if none were asked for.
+    pub spread: Spread,
     /// The handshake of the first connection.
     pub handshake: Handshake,
     /// The features that were in use; `None` over TCP.
@@ -75,6 +84,8 @@ pub struct Side {
     pub cpu_seconds: f64,
     /// CPU time for each 10^9 bytes.
     pub cpu_seconds_per_gb: Option<f64>,
+    /// Mbit/s of both directions together for each percent of a core that was busy.
+    pub mbits_per_second_per_cpu_percent: Option<f64>,
     /// CPU time in microseconds for each request, handshake, datagram or close.
     pub cpu_us_each: Option<f64>,
     /// Datagrams sent in one system call.
@@ -92,25 +103,42 @@ pub struct Side {
 /// The counters at the beginning of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Mark {
-    cpu_seconds: f64,
-    io: IoCounters,
+    here: Standing,
     server: Option<ServerReport>,
+    /// The counters of the connections at the server after a warm-up.
+    at_server: Option<ConnectionCounters>,
 }
 
-/// The counters of this end at the end of a measurement.
+/// The end of a measurement, before the cost at both ends is computed.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    mark: Mark,
+    standing: Standing,
+    watched: Watched<()>,
+}
+
+impl Finished {
+    /// Returns false if the measurement was ended early.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.watched.interrupted
+    }
+}
+
+/// The counters of this end.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(crate) struct Standing {
-    pub(crate) io: IoCounters,
-    pub(crate) connection: Option<ConnectionCounters>,
-    pub(crate) cpu_seconds: f64,
+struct Standing {
+    io: IoCounters,
+    connection: Option<ConnectionCounters>,
+    cpu_seconds: f64,
 }
 
 impl<'a> Bench<'a> {
     pub(crate) async fn open(
         remote: &'a Remote,
-        amount: Amount,
+        plan: &Plan,
         watch: Watch<'a>,
     ) -> Result<Self, Failure> {
+        plan.check()?;
         let mut session = Session::open(remote, 1).await?;
         let understands = session.ask().await.is_some();
         let control = Control {
@@ -119,7 +147,9 @@ impl<'a> Bench<'a> {
         };
         Ok(Self {
             remote,
-            amount,
+            amount: plan.amount,
+            work: plan.whole_amount(),
+            warm_up: plan.warm_up,
             watch,
             control,
         })
@@ -129,18 +159,58 @@ impl<'a> Bench<'a> {
     pub(crate) async fn mark(&mut self, io: IoCounters) -> Mark {
         let server = self.control.ask().await;
         Mark {
-            cpu_seconds: self.remote.clock.seconds(),
-            io,
+            here: self.standing(io, None),
             server,
+            at_server: None,
         }
     }
 
-    /// Returns the counters of this end. Call it before the server's counters are requested.
-    pub(crate) fn standing(
-        &self,
-        io: IoCounters,
-        connection: Option<ConnectionCounters>,
-    ) -> Standing {
+    /// Runs `work` to its end, or until it is stopped. `io` returns the counters of the sockets, and `session`
+    /// has the connections.
+    ///
+    /// After a warm-up all counters begin again: first those of this end, then those of the server, whose answer
+    /// arrives while the work goes on. The same order at the end makes both lag alike.
+    pub(crate) async fn run(
+        &mut self,
+        mark: Mark,
+        work: impl Future<Output = Result<(), Failure>>,
+        meter: &Meter,
+        (io, session): (impl Fn() -> IoCounters, Option<&Session>),
+    ) -> Result<Finished, Failure> {
+        let connection = || session.and_then(Session::counters);
+        let mut work = pin!(work);
+        let (mut mark, warm_up) = (mark, self.warm_up);
+        if let Some(time) = warm_up {
+            self.watch.warm_up(work.as_mut(), time).await?;
+            meter.restart();
+            mark.here = self.standing(io(), connection());
+        }
+        let (watch, amount, clock) = (self.watch, self.amount, self.remote.clock);
+        let measured = async {
+            let watched = watch.run(work, meter, amount, connection).await;
+            let standing = Standing {
+                io: io(),
+                connection: connection(),
+                cpu_seconds: clock.seconds(),
+            };
+            (watched, standing)
+        };
+        let control = &mut self.control;
+        let asked = async {
+            if warm_up.is_some() {
+                mark.server = control.ask().await;
+                mark.at_server = at_server(session, mark.server.is_some()).await;
+            }
+        };
+        let ((watched, standing), ()) = tokio::join!(measured, asked);
+        Ok(Finished {
+            mark,
+            standing,
+            watched: watched.transpose()?,
+        })
+    }
+
+    fn standing(&self, io: IoCounters, connection: Option<ConnectionCounters>) -> Standing {
         Standing {
             io,
             connection,
@@ -151,29 +221,31 @@ impl<'a> Bench<'a> {
     /// Ends a measurement and computes the cost at both ends.
     pub(crate) async fn outcome(
         &mut self,
-        mark: Mark,
-        (standing, mut session): (Standing, Option<Session>),
-        watched: Watched<()>,
+        finished: Finished,
+        session: Option<Session>,
         meter: &Meter,
     ) -> Outcome {
+        let Finished {
+            mark,
+            standing,
+            watched,
+        } = finished;
         let after = self.control.ask().await;
-        let at_server = match &mut session {
-            Some(session) if after.is_some() => session.server_counters().await,
-            _ => None,
-        };
+        let at_server = at_server(session.as_ref(), after.is_some()).await;
         let done = Done {
             bytes: meter.sent() + meter.received(),
             count: meter.count(),
         };
-        let cpu_seconds = standing.cpu_seconds - mark.cpu_seconds;
+        let cpu_seconds = standing.cpu_seconds - mark.here.cpu_seconds;
         let client = Side::new(
             cpu_seconds,
-            standing.io.since(&mark.io),
-            standing.connection,
+            standing.io.since(&mark.here.io),
+            since(standing.connection, mark.here.connection),
             done,
         );
         let server = after.zip(mark.server).map(|(after, before)| {
             let cpu_seconds = (after.cpu_seconds - before.cpu_seconds).max(0.0);
+            let at_server = since(at_server, mark.at_server);
             Side::new(cpu_seconds, after.io.since(&before.io), at_server, done)
         });
         let used = session.as_ref().unwrap_or(&self.control.session);
@@ -193,7 +265,11 @@ impl<'a> Bench<'a> {
             received: meter.received(),
             count: meter.count(),
             latency: meter.latency(),
-            intervals: watched.intervals,
+            spread: Spread::of(&watched.intervals, watched.every),
+            intervals: match self.watch.interval {
+                Some(_) => watched.intervals,
+                None => Vec::new(),
+            },
             handshake,
             network,
             resumed: None,
@@ -208,6 +284,26 @@ impl<'a> Bench<'a> {
     /// Closes the connection for the server's counters.
     pub(crate) async fn close(self) {
         self.control.session.close().await;
+    }
+}
+
+/// Returns the counters of the connections at the server, if it reports them in time.
+async fn at_server(session: Option<&Session>, is_known: bool) -> Option<ConnectionCounters> {
+    let asking = session.filter(|_| is_known)?.server_counters();
+    tokio::time::timeout(ASK_TIMEOUT, asking)
+        .await
+        .ok()
+        .flatten()
+}
+
+/// Returns the counters since the warm-up, if there was one.
+fn since(
+    now: Option<ConnectionCounters>,
+    before: Option<ConnectionCounters>,
+) -> Option<ConnectionCounters> {
+    match before {
+        Some(before) => Some(now?.since(&before)),
+        None => now,
     }
 }
 
@@ -240,6 +336,7 @@ impl Side {
         Self {
             cpu_seconds,
             cpu_seconds_per_gb: per_gigabyte(cpu_seconds, done.bytes),
+            mbits_per_second_per_cpu_percent: mbits_per_cpu_percent(cpu_seconds, done.bytes),
             cpu_us_each: (done.count > 0).then(|| cpu_seconds * 1e6 / to_f64(done.count)),
             datagrams_per_send_call: per_call(io.sent_datagrams, io.send_calls),
             datagrams_per_receive_call: per_call(io.received_datagrams, io.receive_calls),
@@ -249,6 +346,15 @@ impl Side {
         }
     }
 }
+
+/// Returns Mbit/s for each percent of a core. The time of the measurement cancels out.
+fn mbits_per_cpu_percent(cpu_seconds: f64, bytes: u64) -> Option<f64> {
+    let mbits = to_f64(bytes) * 8.0 / 1e6;
+    (bytes > 0 && cpu_seconds > 0.0).then(|| mbits / (cpu_seconds * 100.0))
+}
+
+/// Time limit for the counters of all connections at the server.
+const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The work that is left, shared by several tasks.
 #[derive(Debug)]
@@ -325,6 +431,8 @@ mod tests {
             },
         );
         assert_eq!(side.cpu_seconds_per_gb, Some(0.25));
+        // 16 Gbit in any time: 16 Gbit/s at 50 % of a core in one second.
+        assert_eq!(side.mbits_per_second_per_cpu_percent, Some(320.0));
         assert_eq!(side.cpu_us_each, Some(500.0));
         assert_eq!(side.datagrams_per_send_call, Some(45.0));
         assert_eq!(side.datagrams_per_receive_call, None);

@@ -188,6 +188,7 @@ impl<'a> Comparison<'a> {
         let plan = Plan {
             scenario: Scenario::Close,
             amount: Amount::Number(CLOSES),
+            warm_up: None,
             interval: None,
         };
         self.both("closes", plan).await
@@ -234,6 +235,7 @@ fn timed(scenario: Scenario, time: Duration) -> Plan {
     Plan {
         scenario,
         amount: Amount::Time(time),
+        warm_up: None,
         interval: None,
     }
 }
@@ -247,6 +249,7 @@ fn bulk(direction: Direction, amount: Amount) -> Plan {
     Plan {
         scenario,
         amount,
+        warm_up: None,
         interval: None,
     }
 }

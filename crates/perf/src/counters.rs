@@ -121,6 +121,32 @@ impl ConnectionCounters {
         all.into_iter().reduce(|sum, next| sum.plus(&next))
     }
 
+    /// Returns what was counted since `before`, with the present state of the paths.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            packets_sent: self.packets_sent.saturating_sub(before.packets_sent),
+            packets_received: self
+                .packets_received
+                .saturating_sub(before.packets_received),
+            packets_lost: self.packets_lost.saturating_sub(before.packets_lost),
+            bytes_retransmitted: self
+                .bytes_retransmitted
+                .saturating_sub(before.bytes_retransmitted),
+            acks_sent: self.acks_sent.saturating_sub(before.acks_sent),
+            acks_received: self.acks_received.saturating_sub(before.acks_received),
+            ack_eliciting_received: self
+                .ack_eliciting_received
+                .saturating_sub(before.ack_eliciting_received),
+            congestion_events: self
+                .congestion_events
+                .saturating_sub(before.congestion_events),
+            ptos: self.ptos.saturating_sub(before.ptos),
+            key_updates: self.key_updates.saturating_sub(before.key_updates),
+            path_changes: self.path_changes.saturating_sub(before.path_changes),
+            ..*self
+        }
+    }
+
     fn plus(&self, other: &Self) -> Self {
         let (here, there) = (count(self.connections), count(other.connections));
         let mean = (self.rtt_us * here + other.rtt_us * there) / (here + there).max(1.0);
@@ -271,5 +297,30 @@ mod tests {
         let sum = ConnectionCounters::sum([one, other]).expect("two");
         assert_eq!((sum.connections, sum.packets_sent), (2, 5));
         assert!((sum.rtt_us - 20.0).abs() < 1e-9 && (sum.min_rtt_us - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn counters_of_a_warm_up_are_subtracted_and_the_state_of_paths_stays() {
+        let before = ConnectionCounters {
+            connections: 2,
+            packets_sent: 10,
+            packets_lost: 3,
+            congestion_window: 5000,
+            rtt_us: 9.0,
+            ..Default::default()
+        };
+        let after = ConnectionCounters {
+            packets_sent: 17,
+            packets_lost: 4,
+            congestion_window: 7000,
+            rtt_us: 8.0,
+            ..before
+        };
+        let since = after.since(&before);
+        assert_eq!((since.packets_sent, since.packets_lost), (7, 1));
+        assert_eq!((since.connections, since.congestion_window), (2, 7000));
+        assert!((since.rtt_us - 8.0).abs() < 1e-9);
+        // Counters of a peer may do anything.
+        assert_eq!(before.since(&after).packets_sent, 0);
     }
 }

@@ -12,7 +12,7 @@ mod message;
 mod outcome;
 mod server;
 
-pub(crate) use self::client::{Shape, measure};
+pub(crate) use self::client::{Shape, check_version, measure};
 pub(crate) use self::message::{DATAGRAM_REQUEST, VERSION};
 pub use self::outcome::{DatagramFlow, Datagrams};
 pub(crate) use self::server::serve;

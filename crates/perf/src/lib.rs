@@ -7,8 +7,8 @@
 //!
 //! The protocol is that of quinn-perf, secnetperf and s2n-quic's perf: the first 8 bytes of a stream are the
 //! length of the response that the client wants. One length that no client asks for is a request for the
-//! server's counters; other servers are measured without them. Another one begins a measurement of datagrams, which
-//! needs a server of the same version.
+//! server's counters; other servers are measured without them. Another one begins a measurement of datagrams, alone
+//! ([`Scenario::Datagram`]) or beside other load ([`Scenario::Mixed`]), which needs a server of the same version.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -42,6 +42,7 @@
 //!         streams: 1,
 //!     },
 //!     amount: Amount::Time(Duration::from_secs(10)),
+//!     warm_up: Some(Duration::from_secs(1)),
 //!     interval: None,
 //! };
 //! let watch = Watch {
@@ -56,10 +57,12 @@
 //! # }
 //! ```
 
+mod arguments;
 mod bench;
 mod comparison;
 mod context;
 mod counters;
+mod csv;
 mod datagram;
 mod event;
 mod link;
@@ -76,9 +79,11 @@ mod scenario_bulk;
 mod scenario_close;
 mod scenario_datagram;
 mod scenario_handshake;
+mod scenario_mixed;
 mod scenario_rr;
 mod server;
 mod session;
+mod spread;
 mod tcp;
 pub mod text;
 mod transfer;
@@ -86,9 +91,11 @@ mod wire;
 
 pub use courser_measure::{Latency, MovesReport};
 
+pub use self::arguments::{PlanArguments, ScenarioName};
 pub use self::bench::{Outcome, Side};
 pub use self::comparison::{Both, Comparison, Handshakes};
 pub use self::counters::{ConnectionCounters, IoCounters};
+pub use self::csv::Csv;
 pub use self::datagram::{DatagramFlow, Datagrams};
 pub use self::event::{Event, Moved};
 pub use self::loopback::Loopback;
@@ -96,10 +103,11 @@ pub use self::measure::{measure, reachable};
 pub use self::meter::{Amount, Interval, Watch};
 pub use self::network::Network;
 pub use self::pairs::{Estimate, Figure, Pair, Pairs, PairsReport, Run};
-pub use self::plan::{Direction, Plan, Scenario};
+pub use self::plan::{Direction, Mixed, Plan, Scenario};
 pub use self::remote::{Over, Remote};
 pub use self::report::{CpuUtilization, End, Report, Settings, Sum};
 pub use self::server::{Server, ServerOptions};
 pub use self::session::Handshake;
+pub use self::spread::{Percentiles, Spread};
 pub use self::transfer::Agreed;
 pub use self::wire::PROTOCOL;

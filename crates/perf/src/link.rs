@@ -153,6 +153,14 @@ impl Link {
         }
     }
 
+    /// Requests the server's counters of the connection; `None` over TCP, where the kernel has them.
+    pub(crate) async fn server_counters(&self) -> Option<ConnectionCounters> {
+        match self {
+            Self::Quic(connection) => quic::ask(connection).await?.connection,
+            Self::Tcp(_) => None,
+        }
+    }
+
     /// Returns another user of the same connection, if connections have streams.
     pub(crate) fn share(&self) -> Option<Self> {
         match self {

@@ -8,14 +8,17 @@ use crate::meter::Watch;
 use crate::plan::{Plan, Scenario};
 use crate::remote::Remote;
 use crate::scenario_rr::{self, Shape};
-use crate::{datagram, scenario_bulk, scenario_close, scenario_datagram, scenario_handshake};
+use crate::{
+    datagram, scenario_bulk, scenario_close, scenario_datagram, scenario_handshake, scenario_mixed,
+};
 
 /// Runs one scenario against a server.
 ///
 /// # Errors
-/// When the server cannot be reached, or a connection breaks.
+/// When the plan cannot be measured ([`Plan::check`]), the server cannot be reached, a connection breaks, or the
+/// measurement is stopped within its warm-up.
 pub async fn measure(remote: &Remote, plan: &Plan, watch: Watch<'_>) -> Result<Outcome, Failure> {
-    let mut bench = Bench::open(remote, plan.amount, watch).await?;
+    let mut bench = Bench::open(remote, plan, watch).await?;
     let outcome = match plan.scenario {
         Scenario::Bulk {
             direction,
@@ -70,6 +73,7 @@ pub async fn measure(remote: &Remote, plan: &Plan, watch: Watch<'_>) -> Result<O
             };
             scenario_datagram::run(&mut bench, shape).await
         }
+        Scenario::Mixed(mixed) => scenario_mixed::run(&mut bench, mixed, plan).await,
         Scenario::Close => scenario_close::run(&mut bench).await,
     };
     bench.close().await;

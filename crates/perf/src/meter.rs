@@ -1,7 +1,7 @@
 //! Counts bytes and requests, and watches them during a measurement.
 
 use std::fmt;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -20,6 +20,8 @@ pub(crate) struct Meter {
     sent: AtomicU64,
     received: AtomicU64,
     count: AtomicU64,
+    resumed: AtomicU64,
+    early_accepted: AtomicU64,
     latency: Mutex<Histogram<u64>>,
     /// Moves of the connections, if they are moved.
     moves: Option<Arc<Moves>>,
@@ -39,6 +41,8 @@ impl Meter {
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             count: AtomicU64::new(0),
+            resumed: AtomicU64::new(0),
+            early_accepted: AtomicU64::new(0),
             latency: Mutex::new(histogram_of_times()),
             moves,
         })
@@ -65,11 +69,35 @@ impl Meter {
         Some(self.moves.as_ref()?.report(Instant::now()))
     }
 
+    /// Begins again: what was counted before was the warm-up.
+    pub(crate) fn restart(&self) {
+        let of_handshakes = [&self.resumed, &self.early_accepted];
+        let all = [&self.sent, &self.received, &self.count].into_iter();
+        for counter in all.chain(of_handshakes) {
+            counter.store(0, Relaxed);
+        }
+        self.latency.lock().reset();
+        if let Some(moves) = &self.moves {
+            moves.begin(Instant::now());
+        }
+    }
+
     /// Counts a request, handshake or close and the time that it took.
     pub(crate) fn on_done(&self, took: Duration) {
         self.count.fetch_add(1, Relaxed);
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.latency.lock().saturating_record(nanos);
+    }
+
+    /// Counts a handshake that has resumed a session, if it has.
+    pub(crate) fn on_resumed(&self, is_resumed: bool) {
+        self.resumed.fetch_add(u64::from(is_resumed), Relaxed);
+    }
+
+    /// Counts a request that the server has answered in early data, if it has.
+    pub(crate) fn on_early_data(&self, is_accepted: bool) {
+        self.early_accepted
+            .fetch_add(u64::from(is_accepted), Relaxed);
     }
 
     /// Counts a datagram that was sent.
@@ -94,6 +122,14 @@ impl Meter {
 
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Relaxed)
+    }
+
+    pub(crate) fn resumed(&self) -> u64 {
+        self.resumed.load(Relaxed)
+    }
+
+    pub(crate) fn early_accepted(&self) -> u64 {
+        self.early_accepted.load(Relaxed)
     }
 
     /// Returns the distribution of times; `None` when nothing was timed.
@@ -140,7 +176,7 @@ pub struct Interval {
 pub struct Watch<'a> {
     /// Called ten times per second with the share that is done, from 0 to 1 or more.
     pub progress: &'a dyn Fn(f64),
-    /// The length of an interval, if the measurement is divided into intervals.
+    /// The length of an interval, if intervals are reported. Otherwise throughput is sampled every 100 ms.
     pub interval: Option<Duration>,
     /// Called at the end of each interval.
     pub on_interval: &'a dyn Fn(&Interval),
@@ -164,7 +200,10 @@ pub(crate) struct Watched<T> {
     /// True if it was ended early.
     pub(crate) interrupted: bool,
     pub(crate) seconds: f64,
+    /// The intervals, or samples if none were asked for.
     pub(crate) intervals: Vec<Interval>,
+    /// The length of an interval or sample.
+    pub(crate) every: Duration,
     /// Moves of the connections until then, if they are moved.
     pub(crate) moves: Option<MovesReport>,
 }
@@ -178,6 +217,7 @@ impl Watched<Result<(), Failure>> {
             interrupted: self.interrupted,
             seconds: self.seconds,
             intervals: self.intervals,
+            every: self.every,
             moves: self.moves,
         })
     }
@@ -192,9 +232,10 @@ impl Watch<'_> {
         amount: Amount,
         paths: impl Fn() -> Option<ConnectionCounters>,
     ) -> Watched<Result<(), Failure>> {
-        let mut series = Series::new(meter);
+        let every = self.interval.unwrap_or_else(|| sample_length(amount));
+        let mut series = Series::new(meter, paths());
         let mut work = pin!(work);
-        let mut tick = tokio::time::interval(self.interval.map_or(TICK, divide));
+        let mut tick = tokio::time::interval(divide(every));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let (result, interrupted) = loop {
             tokio::select! {
@@ -205,8 +246,8 @@ impl Watch<'_> {
                         break (Ok(()), true);
                     }
                     (self.progress)(share_done(meter, amount, series.began.elapsed()));
-                    if self.interval.is_some_and(|every| series.is_due(every)) {
-                        self.take(&mut series, meter, paths());
+                    if series.is_due(every) {
+                        self.take(&mut series, meter, &paths);
                     }
                 }
             }
@@ -214,20 +255,58 @@ impl Watch<'_> {
         let seconds = series.began.elapsed().as_secs_f64();
         // Moves go on while the server's counters are requested, without bytes.
         let moves = meter.moves();
-        if self.interval.is_some() && series.has_news(meter) {
-            self.take(&mut series, meter, paths());
+        if series.has_news(meter) {
+            self.take(&mut series, meter, &paths);
         }
         Watched {
             result,
             interrupted,
             seconds,
             intervals: series.intervals,
+            every,
             moves,
         }
     }
 
-    fn take(&self, series: &mut Series, meter: &Meter, paths: Option<ConnectionCounters>) {
-        (self.on_interval)(&series.next(meter, paths));
+    /// Runs `work` for a time that does not count.
+    pub(crate) async fn warm_up(
+        &self,
+        mut work: Pin<&mut impl Future<Output = Result<(), Failure>>>,
+        time: Duration,
+    ) -> Result<(), Failure> {
+        let mut end = pin!(tokio::time::sleep(time));
+        let mut tick = tokio::time::interval(TICK);
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut work => {
+                    result?;
+                    return Err(Failure::new("the measurement ended within its warm-up"));
+                }
+                () = &mut end => return Ok(()),
+                _ = tick.tick() => {
+                    if (self.is_stopped)() {
+                        let text = "interrupted within the warm-up, before there were figures";
+                        return Err(Failure::new(text));
+                    }
+                    (self.progress)(0.0);
+                }
+            }
+        }
+    }
+
+    /// Ends an interval, and reports it if intervals were asked for.
+    fn take(
+        &self,
+        series: &mut Series,
+        meter: &Meter,
+        paths: impl Fn() -> Option<ConnectionCounters>,
+    ) {
+        if self.interval.is_some() {
+            (self.on_interval)(&series.next(meter, paths()));
+        } else {
+            series.next(meter, None);
+        }
     }
 }
 
@@ -244,14 +323,14 @@ struct Series {
 }
 
 impl Series {
-    fn new(meter: &Meter) -> Self {
+    fn new(meter: &Meter, paths: Option<ConnectionCounters>) -> Self {
         Self {
             began: Instant::now(),
             last: 0.0,
             sent: meter.sent(),
             received: meter.received(),
             count: meter.count(),
-            lost: 0,
+            lost: paths.map_or(0, |paths| paths.packets_lost),
             intervals: Vec::new(),
         }
     }
@@ -288,6 +367,14 @@ impl Series {
     }
 }
 
+/// Returns the length of samples of throughput.
+fn sample_length(amount: Amount) -> Duration {
+    match amount {
+        Amount::Time(time) => TICK.max(time / MOST_SAMPLES),
+        Amount::Number(_) => TICK,
+    }
+}
+
 /// Returns a tick that falls on the ends of intervals.
 fn divide(interval: Duration) -> Duration {
     let ticks = interval.as_nanos().div_ceil(TICK.as_nanos());
@@ -309,8 +396,11 @@ fn share_done(meter: &Meter, amount: Amount, elapsed: Duration) -> f64 {
     }
 }
 
-/// The time between two reports of progress.
+/// The time between two reports of progress, and the length of samples.
 const TICK: Duration = Duration::from_millis(100);
+
+/// The number of samples in a long measurement, which bounds their memory.
+const MOST_SAMPLES: u32 = 10_000;
 
 #[cfg(test)]
 mod tests {
@@ -349,11 +439,35 @@ mod tests {
     #[test]
     fn intervals_count_only_what_is_new() {
         let meter = Meter::new();
-        let mut series = Series::new(&meter);
+        let mut series = Series::new(&meter, None);
         meter.on_sent(10);
         assert_eq!(series.next(&meter, None).sent_bytes, 10);
         meter.on_received(7);
         let second = series.next(&meter, None);
         assert_eq!((second.sent_bytes, second.received_bytes), (0, 7));
+    }
+
+    #[test]
+    fn meter_begins_again_after_the_warm_up() {
+        let meter = Meter::new();
+        meter.on_sent(10);
+        meter.on_received(20);
+        meter.on_done(Duration::from_secs(1));
+        meter.on_resumed(true);
+        meter.on_early_data(true);
+        meter.restart();
+        assert_eq!((meter.resumed(), meter.early_accepted()), (0, 0));
+        assert_eq!((meter.sent(), meter.received(), meter.count()), (0, 0, 0));
+        assert_eq!(meter.latency(), None);
+        meter.on_done(Duration::from_micros(1));
+        assert!(meter.latency().is_some_and(|latency| latency.max_us < 2.0));
+    }
+
+    #[test]
+    fn long_measurements_have_longer_samples() {
+        let minutes = |count| Amount::Time(Duration::from_mins(count));
+        assert_eq!(sample_length(Amount::Number(5)), TICK);
+        assert_eq!(sample_length(minutes(10)), TICK);
+        assert_eq!(sample_length(minutes(1000)), Duration::from_secs(6));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use courser_measure::Failure;
+use courser_units::seconds;
 use serde::{Deserialize, Serialize};
 
 use crate::meter::Amount;
@@ -13,8 +15,51 @@ pub struct Plan {
     pub scenario: Scenario,
     /// The end of the measurement.
     pub amount: Amount,
+    /// The time before the measurement whose bytes, requests and costs do not count, so that slow start and cold
+    /// caches are not measured. Needs an amount that is a longer time.
+    pub warm_up: Option<Duration>,
     /// The length of an interval, if the measurement is divided into intervals.
     pub interval: Option<Duration>,
+}
+
+impl Plan {
+    /// Checks that the plan can be measured.
+    ///
+    /// # Errors
+    /// When the scenario needs a time and the amount is a number, and when there is a warm-up, and the amount is not a longer time, or both ends of the scenario count from its
+    /// beginning (datagrams).
+    pub fn check(&self) -> Result<(), Failure> {
+        if let (Amount::Number(number), Scenario::Mixed(_)) = (self.amount, self.scenario) {
+            return Err(Failure::new(format!(
+                "a limit of {number} is not possible for bytes beside requests and datagrams: use a time"
+            )));
+        }
+        let Some(warm_up) = self.warm_up else {
+            return Ok(());
+        };
+        let warm_up = seconds(warm_up.as_secs_f64());
+        let refused = match (self.amount, self.scenario) {
+            (Amount::Number(_), _) => "needs a time as the limit, not a number".to_owned(),
+            (_, Scenario::Datagram { .. }) => {
+                "is not possible for datagrams, which both ends count from the first one on"
+                    .to_owned()
+            }
+            (Amount::Time(time), _) if self.warm_up >= Some(time) => {
+                let time = seconds(time.as_secs_f64());
+                format!("must be shorter than the measured time of {time}")
+            }
+            (Amount::Time(_), _) => return Ok(()),
+        };
+        Err(Failure::new(format!("a warm-up of {warm_up} {refused}")))
+    }
+
+    /// Returns the amount of work with that of the warm-up.
+    pub(crate) fn whole_amount(&self) -> Amount {
+        match self.amount {
+            Amount::Time(time) => Amount::Time(time + self.warm_up.unwrap_or_default()),
+            Amount::Number(number) => Amount::Number(number),
+        }
+    }
 }
 
 /// A scenario that a client measures.
@@ -71,8 +116,30 @@ pub enum Scenario {
         /// allows.
         rate: Option<u64>,
     },
+    /// Bytes, small requests and datagrams at the same time, on one connection. Needs a time as the limit. Bytes
+    /// are those of the streams with bytes only; counts and times are those of the requests.
+    Mixed(Mixed),
     /// Connections, closed one after the other.
     Close,
+}
+
+/// Bytes, small requests and datagrams at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Mixed {
+    /// The direction of bytes and datagrams.
+    pub direction: Direction,
+    /// Streams with bytes each way.
+    pub streams: u64,
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// Bytes of a request.
+    pub request_size: u64,
+    /// Bytes of a response.
+    pub response_size: u64,
+    /// Bytes of a datagram.
+    pub datagram_size: u16,
+    /// Bits of datagrams per second in each direction; `None` sends as fast as congestion control allows.
+    pub datagram_rate: Option<u64>,
 }
 
 /// The direction of bytes.
@@ -107,7 +174,17 @@ impl Scenario {
             Self::Latency { .. } => "latency",
             Self::Handshake { .. } => "handshake",
             Self::Datagram { .. } => "datagram",
+            Self::Mixed(_) => "mixed",
             Self::Close => "close",
+        }
+    }
+
+    /// Returns the direction of bytes, if they are what is measured.
+    pub(crate) fn bulk(self) -> Option<Direction> {
+        match self {
+            Self::Bulk { direction, .. } => Some(direction),
+            Self::Mixed(mixed) => Some(mixed.direction),
+            _ => None,
         }
     }
 
@@ -115,7 +192,7 @@ impl Scenario {
     pub fn unit(self) -> &'static str {
         match self {
             Self::Bulk { .. } => "bytes",
-            Self::Rr { .. } | Self::Latency { .. } => "requests",
+            Self::Rr { .. } | Self::Latency { .. } | Self::Mixed(_) => "requests",
             Self::Handshake { .. } => "handshakes",
             Self::Datagram { .. } => "datagrams",
             Self::Close => "closes",

@@ -11,6 +11,7 @@ use crate::network::Network;
 use crate::plan::{Direction, Plan, Scenario};
 use crate::remote::Remote;
 use crate::session::Handshake;
+use crate::spread::Spread;
 
 /// A measurement from its settings to its figures, to be written as JSON.
 #[derive(Serialize, Clone, PartialEq, Debug)]
@@ -55,6 +56,8 @@ pub struct Settings {
     pub seconds: Option<f64>,
     /// The limit, if it is a number.
     pub number: Option<u64>,
+    /// The time before the measurement that no figure covers, but those of the handshake.
+    pub warm_up_seconds: Option<f64>,
 }
 
 /// The figures of a whole measurement. The `sum_` fields are where iperf3 has them.
@@ -62,9 +65,9 @@ pub struct Settings {
 pub struct End {
     /// The time that was measured.
     pub seconds: f64,
-    /// Bytes sent by the client.
+    /// Bytes sent by the client; those of requests and datagrams do not count in the scenario mixed.
     pub sent_bytes: u64,
-    /// Bytes received by the client.
+    /// Bytes received by the client, likewise.
     pub received_bytes: u64,
     /// The transfer in the direction of the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,6 +81,8 @@ pub struct End {
     /// The same: all bytes were received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_received_bidir_reverse: Option<Sum>,
+    /// The distribution of throughput over the intervals, or over samples of 100 ms if none were asked for.
+    pub spread: Spread,
     /// CPU time in percent of one core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_utilization_percent: Option<CpuUtilization>,
@@ -143,6 +148,7 @@ impl Report {
             mtu: outcome.client.connection.map(|connection| connection.mtu),
             seconds,
             number,
+            warm_up_seconds: plan.warm_up.map(|time| time.as_secs_f64()),
         };
         Self {
             courser: env!("CARGO_PKG_VERSION"),
@@ -164,20 +170,11 @@ impl End {
         let lost = |side: Option<&Side>| Some(side?.connection?.packets_lost);
         let up = Sum::new(seconds, outcome.sent, lost(Some(&outcome.client)));
         let down = Sum::new(seconds, outcome.received, lost(outcome.server.as_ref()));
-        let (forward, backward) = match scenario {
-            Scenario::Bulk {
-                direction: Direction::Upload,
-                ..
-            } => (Some(up), None),
-            Scenario::Bulk {
-                direction: Direction::Download,
-                ..
-            } => (Some(down), None),
-            Scenario::Bulk {
-                direction: Direction::Both,
-                ..
-            } => (Some(up), Some(down)),
-            _ => (None, None),
+        let (forward, backward) = match scenario.bulk() {
+            Some(Direction::Upload) => (Some(up), None),
+            Some(Direction::Download) => (Some(down), None),
+            Some(Direction::Both) => (Some(up), Some(down)),
+            None => (None, None),
         };
         let percent = |side: &Side| side.cpu_seconds * 100.0 / seconds.max(1e-9);
         let counts = outcome.count > 0;
@@ -189,6 +186,7 @@ impl End {
             sum_received: forward,
             sum_sent_bidir_reverse: backward,
             sum_received_bidir_reverse: backward,
+            spread: outcome.spread,
             cpu_utilization_percent: Some(CpuUtilization {
                 host_total: percent(&outcome.client),
                 remote_total: outcome.server.as_ref().map(percent),

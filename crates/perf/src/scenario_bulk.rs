@@ -27,10 +27,10 @@ pub(crate) async fn run(
         .await?;
     let meter = session.meter();
     let mark = bench.mark(session.io()).await;
-    let deadline = Instant::now();
+    let (begun, work) = (Instant::now(), bench.work);
     let tasks = lanes.into_iter().zip(0..).map(|(lane, index)| {
-        let until = match bench.amount {
-            Amount::Time(time) => Until::At(deadline + time),
+        let until = match work {
+            Amount::Time(time) => Until::At(begun + time),
             Amount::Number(bytes) => Until::Bytes(share(bytes, count, index % count)),
         };
         let uploads = match direction {
@@ -40,15 +40,9 @@ pub(crate) async fn run(
         };
         transfer(lane, uploads, until, meter.clone())
     });
-    let watched = bench
-        .watch
-        .run(all(tasks), &meter, bench.amount, || session.counters())
-        .await;
-    let standing = bench.standing(session.io(), session.counters());
-    let watched = watched.transpose()?;
-    Ok(bench
-        .outcome(mark, (standing, Some(session)), watched, &meter)
-        .await)
+    let counters = (|| session.io(), Some(&session));
+    let finished = bench.run(mark, all(tasks), &meter, counters).await?;
+    Ok(bench.outcome(finished, Some(session), &meter).await)
 }
 
 async fn transfer(

@@ -1,5 +1,7 @@
 //! The time of a close until both ends have closed.
 
+use std::cell::Cell;
+
 use courser_measure::Failure;
 
 use crate::bench::{Bench, Outcome, Quota};
@@ -12,21 +14,20 @@ use crate::wire::Request;
 /// Connects, makes one request, closes, and waits until the server has closed too.
 pub(crate) async fn run(bench: &mut Bench<'_>) -> Result<Outcome, Failure> {
     let meter = Meter::new();
-    let mut io = Connector::new(bench.remote)?.io();
-    let mark = bench.mark(io).await;
-    let quota = Quota::new(bench.amount);
-    let work = close_all(bench.remote, &quota, &meter, &mut io);
-    let watched = bench.watch.run(work, &meter, bench.amount, || None).await;
-    let standing = bench.standing(io, None);
-    let watched = watched.transpose()?;
-    Ok(bench.outcome(mark, (standing, None), watched, &meter).await)
+    let io = Cell::new(Connector::new(bench.remote)?.io());
+    let mark = bench.mark(io.get()).await;
+    let quota = Quota::new(bench.work);
+    let work = close_all(bench.remote, &quota, &meter, &io);
+    let counters = (|| io.get(), None);
+    let finished = bench.run(mark, work, &meter, counters).await?;
+    Ok(bench.outcome(finished, None, &meter).await)
 }
 
 async fn close_all(
     remote: &Remote,
     quota: &Quota,
     meter: &Meter,
-    io: &mut IoCounters,
+    io: &Cell<IoCounters>,
 ) -> Result<(), Failure> {
     let request = Request::new(1, 1);
     while quota.take() {
@@ -35,7 +36,7 @@ async fn close_all(
         let mut link = connector.connect(remote).await?;
         link.exchange(&request, &Meter::new()).await?;
         meter.on_done(link.close_and_wait(&connector).await?);
-        *io = io.plus(&connector.io());
+        io.set(io.get().plus(&connector.io()));
     }
     Ok(())
 }

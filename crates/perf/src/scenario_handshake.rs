@@ -1,7 +1,6 @@
 //! Handshakes, full or resumed, one after the other or several at a time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use courser::EarlyData;
@@ -34,30 +33,24 @@ pub(crate) async fn run(
         connector,
         resume,
         early_data,
-        resumed: AtomicU64::new(0),
-        early_accepted: AtomicU64::new(0),
     });
     if resume {
         worker.collect_tickets(parallel).await?;
     }
     let meter = Meter::new();
     let mark = bench.mark(worker.connector.io()).await;
-    let quota = Quota::new(bench.amount);
+    let quota = Quota::new(bench.work);
     let tasks = (0..parallel).map(|_| {
         let (worker, quota, meter) = (worker.clone(), quota.clone(), meter.clone());
         async move { worker.run(&quota, &meter).await }
     });
-    let watched = bench
-        .watch
-        .run(all(tasks), &meter, bench.amount, || None)
-        .await;
-    let standing = bench.standing(worker.connector.io(), None);
-    let watched = watched.transpose()?;
-    let outcome = bench.outcome(mark, (standing, None), watched, &meter).await;
+    let counters = (|| worker.connector.io(), None);
+    let finished = bench.run(mark, all(tasks), &meter, counters).await?;
+    let outcome = bench.outcome(finished, None, &meter).await;
     let _ = tokio::time::timeout(PATIENCE, worker.connector.wait_idle()).await;
     Ok(Outcome {
-        resumed: Some(worker.resumed.load(Relaxed)),
-        early_accepted: early_data.then(|| worker.early_accepted.load(Relaxed)),
+        resumed: Some(meter.resumed()),
+        early_accepted: early_data.then(|| meter.early_accepted()),
         ..outcome
     })
 }
@@ -69,16 +62,14 @@ struct Worker {
     connector: Connector,
     resume: bool,
     early_data: bool,
-    resumed: AtomicU64,
-    early_accepted: AtomicU64,
 }
 
 impl Worker {
     async fn run(&self, quota: &Quota, meter: &Meter) -> Result<(), Failure> {
         while quota.take() {
             let took = match self.early_data {
-                true => self.ask_early().await?,
-                false => self.connect(self.resume).await?,
+                true => self.ask_early(meter).await?,
+                false => self.connect(self.resume, meter).await?,
             };
             meter.on_done(took);
         }
@@ -87,13 +78,11 @@ impl Worker {
 
     /// Makes one connection and returns the time of its handshake. With `wants_tickets` it waits for
     /// tickets before it closes.
-    async fn connect(&self, wants_tickets: bool) -> Result<Duration, Failure> {
+    async fn connect(&self, wants_tickets: bool, meter: &Meter) -> Result<Duration, Failure> {
         let began = Instant::now();
         let mut link = self.connector.connect(&self.remote).await?;
         let took = began.elapsed();
-        if link.agreed().resumed {
-            self.resumed.fetch_add(1, Relaxed);
-        }
+        meter.on_resumed(link.agreed().resumed);
         if wants_tickets {
             // Tickets arrive before the first response or with it, unless that is one to early data.
             link.exchange(&Request::new(1, 1), &Meter::new()).await?;
@@ -107,7 +96,7 @@ impl Worker {
 
     /// Sends a request in early data on a connection of its own, if there is a ticket. Returns the time
     /// until its response.
-    async fn ask_early(&self) -> Result<Duration, Failure> {
+    async fn ask_early(&self, meter: &Meter) -> Result<Duration, Failure> {
         let began = Instant::now();
         let mut link = self.connector.connect(&self.remote).await?;
         let asked = link.exchange(&Request::new(1, 1), &Meter::new()).await;
@@ -120,19 +109,16 @@ impl Worker {
         } else {
             asked?;
         }
-        let accepted = u64::from(fate == EarlyData::Accepted);
-        self.early_accepted.fetch_add(accepted, Relaxed);
-        let resumed = u64::from(link.agreed().resumed);
-        self.resumed.fetch_add(resumed, Relaxed);
+        meter.on_early_data(fate == EarlyData::Accepted);
+        meter.on_resumed(link.agreed().resumed);
         link.close();
         Ok(took)
     }
 
     async fn collect_tickets(&self, wanted: u64) -> Result<(), Failure> {
         for _ in 0..wanted.min(MOST_TICKETS) {
-            self.connect(true).await?;
+            self.connect(true, &Meter::new()).await?;
         }
-        self.resumed.store(0, Relaxed);
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, 
     let request = Arc::new(Request::new(shape.request_size, shape.response_size));
     let meter = session.meter();
     let mark = bench.mark(session.io()).await;
-    let quota = Quota::new(bench.amount);
+    let quota = Quota::new(bench.work);
     let waiting = Arc::new(Waiting::default());
     let tasks = lanes.into_iter().map(|lane| {
         let (request, quota, meter) = (request.clone(), quota.clone(), meter.clone());
@@ -45,15 +45,9 @@ pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, 
             }
         }
     });
-    let watched = bench
-        .watch
-        .run(all(tasks), &meter, bench.amount, || session.counters())
-        .await;
-    let standing = bench.standing(session.io(), session.counters());
-    let watched = watched.transpose()?;
-    Ok(bench
-        .outcome(mark, (standing, Some(session)), watched, &meter)
-        .await)
+    let counters = (|| session.io(), Some(&session));
+    let finished = bench.run(mark, all(tasks), &meter, counters).await?;
+    Ok(bench.outcome(finished, Some(session), &meter).await)
 }
 
 async fn ask(

@@ -100,10 +100,10 @@ impl Session {
     }
 
     /// Returns the counters of the connections at the server; `None` as soon as it does not answer.
-    pub(crate) async fn server_counters(&mut self) -> Option<ConnectionCounters> {
+    pub(crate) async fn server_counters(&self) -> Option<ConnectionCounters> {
         let mut all = Vec::with_capacity(self.links.len());
-        for link in &mut self.links {
-            all.push(link.ask().await?.connection?);
+        for link in &self.links {
+            all.push(link.server_counters().await?);
         }
         ConnectionCounters::sum(all)
     }

@@ -1,92 +1,14 @@
 //! The report of a client, for humans: lines of text without colours.
 
+mod headline;
+
 use crate::{
-    Agreed, DatagramFlow, End, Handshake, Interval, Latency, Network, Over, Plan, Remote, Report,
-    Scenario, Side, Sum,
+    Agreed, DatagramFlow, Direction, End, Handshake, Interval, Latency, Network, Percentiles,
+    Report, Scenario, Side, Spread, Sum,
 };
 
-/// Returns a description of the measurement.
-pub fn headline(remote: &Remote, plan: &Plan) -> String {
-    let load = load(remote.over, &plan.scenario);
-    let packets = match remote.over {
-        Over::Quic => match remote.mtu {
-            Some(mtu) => format!(", {mtu}-byte packets"),
-            None => ", path MTU discovery".to_owned(),
-        },
-        Over::Tcp => String::new(),
-    };
-    format!(
-        "{} over {} to {}: {load}, {}{packets}",
-        plan.scenario.name(),
-        remote.over.name(),
-        remote.address,
-        remote.congestion,
-    )
-}
-
-/// Returns a description of what the clients do.
-fn load(over: Over, scenario: &Scenario) -> String {
-    match *scenario {
-        Scenario::Bulk {
-            connections,
-            streams,
-            ..
-        } if over == Over::Tcp => plural(connections * streams, "connection"),
-        Scenario::Bulk {
-            connections,
-            streams,
-            ..
-        } => {
-            let each = if connections == 1 { "" } else { " each" };
-            format!(
-                "{}, {}{each}",
-                plural(connections, "connection"),
-                plural(streams, "stream")
-            )
-        }
-        Scenario::Rr {
-            in_flight,
-            request_size,
-            response_size,
-            ..
-        } => {
-            format!(
-                "{in_flight} in flight, {request_size}-byte requests, {response_size}-byte responses"
-            )
-        }
-        Scenario::Latency {
-            request_size,
-            response_size,
-            ..
-        } => {
-            format!("one at a time, {request_size}-byte requests, {response_size}-byte responses")
-        }
-        Scenario::Handshake {
-            parallel,
-            resume,
-            early_data,
-        } => {
-            let kind = match (early_data, resume) {
-                (true, _) => "resumed, with a 1-byte request in early data",
-                (false, true) => "resumed",
-                (false, false) => "full",
-            };
-            format!("{parallel} in parallel, {kind}")
-        }
-        Scenario::Datagram {
-            direction,
-            size,
-            rate,
-        } => {
-            let rate = match rate {
-                Some(rate) => courser_units::rate(rate / 8, 1.0),
-                None => "any rate".to_owned(),
-            };
-            format!("{}, {size}-byte datagrams, {rate}", direction.name())
-        }
-        Scenario::Close => "one at a time".to_owned(),
-    }
-}
+pub use self::headline::headline;
+use self::headline::plural;
 
 /// Returns the line of an interval.
 pub fn interval(interval: &Interval) -> String {
@@ -120,9 +42,11 @@ pub fn interval(interval: &Interval) -> String {
 /// Returns the lines of the report.
 pub fn lines(report: &Report) -> Vec<String> {
     let mut lines = vec![handshake(&report.handshake)];
+    lines.extend(report.settings.warm_up_seconds.map(warm_up));
     lines.extend(report.network.as_ref().map(network));
     lines.extend(results(&report.end, report.settings.scenario));
     lines.extend(report.end.latency.as_ref().map(latency));
+    lines.extend(spread(report));
     lines.extend(report.end.moves.map(|moves| format!("moves       {moves}")));
     lines.extend(table(&report.client, report.server.as_ref()));
     if report.server.is_none() {
@@ -140,6 +64,51 @@ fn handshake(handshake: &Handshake) -> String {
     };
     let time = courser_units::seconds(handshake.seconds);
     format!("handshake   {time} ({kind}, {})", agreed(&handshake.agreed))
+}
+
+/// Returns the line of the warm-up: `warm-up     2.00 s, in no figure below`.
+fn warm_up(seconds: f64) -> String {
+    let time = courser_units::seconds(seconds);
+    format!("warm-up     {time}, in no figure below")
+}
+
+/// Returns the line of each distribution of throughput, if there were enough intervals:
+/// `spread      p10 9.10 Gbit/s  p50 9.80 Gbit/s  p90 9.90 Gbit/s over 98 intervals of 100 ms`.
+fn spread(report: &Report) -> Vec<String> {
+    let spread = &report.end.spread;
+    if spread.intervals < Spread::LEAST && !report.intervals.is_empty() {
+        let (count, least) = (
+            plural(spread.intervals as u64, "whole interval"),
+            Spread::LEAST,
+        );
+        return vec![format!(
+            "spread      unknown: {count}, at least {least} are needed"
+        )];
+    }
+    let line = |name: &str, of: Option<Percentiles>, show: fn(f64) -> String| {
+        let of = of?;
+        let [p10, p50, p90] = [of.p10, of.p50, of.p90].map(show);
+        let (count, length) = (
+            spread.intervals,
+            courser_units::seconds(spread.interval_seconds),
+        );
+        Some(format!(
+            "spread      {name}p10 {p10}  p50 {p50}  p90 {p90} over {count} intervals of {length}"
+        ))
+    };
+    let (up, down) = (
+        spread.upload_bits_per_second,
+        spread.download_bits_per_second,
+    );
+    let bits = courser_units::bits;
+    let scenario = report.settings.scenario;
+    let is_of_bytes = scenario.bulk().is_some() || matches!(scenario, Scenario::Datagram { .. });
+    let lines = match (is_of_bytes, up.is_some() && down.is_some()) {
+        (true, true) => vec![line("upload ", up, bits), line("download ", down, bits)],
+        (true, false) => vec![line("", up.or(down), bits)],
+        _ => vec![line("", spread.per_second, courser_units::per_second)],
+    };
+    lines.into_iter().flatten().collect()
 }
 
 /// Returns the line of the features in use: `network     QUIC v1, GSO up to 64, GRO, ECN`.
@@ -161,6 +130,29 @@ pub fn agreed(agreed: &Agreed) -> String {
 }
 
 fn results(end: &End, scenario: Scenario) -> Vec<String> {
+    let mut lines = transfers(end, scenario);
+    let is_counted = match scenario {
+        Scenario::Bulk { .. } => false,
+        // Without counts of both ends if it was interrupted.
+        Scenario::Datagram { .. } => end.datagrams.is_none(),
+        _ => true,
+    };
+    if is_counted {
+        lines.push(counted(end, scenario));
+    }
+    let flows = end.datagrams.unwrap_or_default();
+    for (direction, flow) in [("upload", flows.upload), ("download", flows.download)] {
+        let name = match scenario {
+            Scenario::Mixed(_) => format!("{:<12}{direction}: ", "datagrams"),
+            _ => format!("{direction:<12}"),
+        };
+        lines.extend(flow.iter().flat_map(|flow| datagram_flow(&name, flow)));
+    }
+    lines
+}
+
+/// Returns the line of each direction of bytes.
+fn transfers(end: &End, scenario: Scenario) -> Vec<String> {
     let one = |what: &str, sum: Sum| {
         format!(
             "{what:<12}{} in {}, {}",
@@ -169,40 +161,31 @@ fn results(end: &End, scenario: Scenario) -> Vec<String> {
             courser_units::rate(sum.bytes, sum.seconds),
         )
     };
-    if let Some(datagrams) = end.datagrams {
-        let flows = [
-            ("upload", datagrams.upload),
-            ("download", datagrams.download),
-        ];
-        let lines = flows.map(|(name, flow)| flow.map(|flow| datagram_flow(name, &flow)));
-        return lines.into_iter().flatten().flatten().collect();
-    }
     match (end.sum_sent, end.sum_sent_bidir_reverse) {
         (Some(up), Some(down)) => vec![one("upload", up), one("download", down)],
-        (Some(sum), None) => vec![one(scenario.name(), sum)],
-        _ => {
-            let resumed = end.resumed.filter(|resumed| *resumed > 0);
-            let accepted = end.early_accepted;
-            let accepted = accepted.map_or(String::new(), |count| {
-                format!(", early data accepted on {count}")
-            });
-            vec![
-                format!(
-                    "{:<12}{} in {}, {}{}",
-                    scenario.unit(),
-                    end.count.unwrap_or(0),
-                    courser_units::seconds(end.seconds),
-                    courser_units::per_second(end.per_second.unwrap_or(0.0)),
-                    resumed
-                        .map(|count| format!(", {count} resumed"))
-                        .unwrap_or_default(),
-                ) + &accepted,
-            ]
-        }
+        (Some(sum), None) => vec![one(scenario.bulk().map_or("", Direction::name), sum)],
+        _ => Vec::new(),
     }
 }
 
-/// Returns the two lines of datagrams in one direction.
+/// Returns the line of requests, handshakes, datagrams or closes.
+fn counted(end: &End, scenario: Scenario) -> String {
+    let resumed = end.resumed.filter(|resumed| *resumed > 0);
+    let accepted = end.early_accepted;
+    format!(
+        "{:<12}{} in {}, {}{}{}",
+        scenario.unit(),
+        end.count.unwrap_or(0),
+        courser_units::seconds(end.seconds),
+        courser_units::per_second(end.per_second.unwrap_or(0.0)),
+        resumed.map_or(String::new(), |count| format!(", {count} resumed")),
+        accepted.map_or(String::new(), |count| format!(
+            ", early data accepted on {count}"
+        )),
+    )
+}
+
+/// Returns the two lines of datagrams in one direction; the first begins with `name`.
 fn datagram_flow(name: &str, flow: &DatagramFlow) -> [String; 2] {
     let unsent = if flow.unsent > 0 {
         format!(", {} dropped before", flow.unsent)
@@ -211,7 +194,7 @@ fn datagram_flow(name: &str, flow: &DatagramFlow) -> [String; 2] {
     };
     [
         format!(
-            "{name:<12}{} sent in {}, {}{unsent}",
+            "{name}{} sent in {}, {}{unsent}",
             flow.sent,
             courser_units::seconds(flow.seconds),
             courser_units::bits(flow.sent_bits_per_second),
@@ -255,6 +238,7 @@ fn table(client: &Side, server: Option<&Side>) -> Vec<String> {
         "",
         "cpu",
         "s/GB",
+        "Mbit/s/%",
         "us/op",
         "sent/call",
         "recv/call",
@@ -291,15 +275,14 @@ fn table(client: &Side, server: Option<&Side>) -> Vec<String> {
 fn row(name: &str, side: &Side) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or(NOTHING.to_owned(), courser_units::three_digits);
     let of = side.connection;
+    // The cost of a request is more useful than that of its bytes.
+    let of_bytes = |value: Option<f64>| number(value.filter(|_| side.cpu_us_each.is_none()));
     let from = |read: fn(crate::ConnectionCounters) -> String| of.map_or(NOTHING.to_owned(), read);
     vec![
         name.to_owned(),
         courser_units::seconds(side.cpu_seconds),
-        // The cost of a request is more useful than that of its bytes.
-        number(
-            side.cpu_seconds_per_gb
-                .filter(|_| side.cpu_us_each.is_none()),
-        ),
+        of_bytes(side.cpu_seconds_per_gb),
+        of_bytes(side.mbits_per_second_per_cpu_percent),
         number(side.cpu_us_each),
         per_call(
             side.datagrams_per_send_call,
@@ -327,11 +310,6 @@ fn per_call(datagrams: Option<f64>, bytes: u64, calls: u64) -> String {
         (None, Some(bytes)) => courser_units::size(bytes),
         (None, None) => NOTHING.to_owned(),
     }
-}
-
-fn plural(count: u64, noun: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{s}")
 }
 
 const NOTHING: &str = "-";
@@ -392,11 +370,5 @@ mod tests {
             network(&features),
             "network     QUIC v2, no GSO, no GRO, no ECN"
         );
-    }
-
-    #[test]
-    fn one_connection_is_not_plural() {
-        assert_eq!(plural(1, "stream"), "1 stream");
-        assert_eq!(plural(2, "stream"), "2 streams");
     }
 }

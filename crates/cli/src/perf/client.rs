@@ -11,10 +11,9 @@ use courser_measure::target::{resolve, split_target};
 use courser_measure::tls::{self, Trust};
 use courser_measure::{CpuClock, sockets};
 use courser_perf::{
-    Outcome, Over, PROTOCOL, Remote, Report, Side, Watch, measure, reachable, text,
+    Csv, Outcome, Over, PROTOCOL, Remote, Report, Side, Watch, measure, reachable, text,
 };
 
-use super::flags;
 use crate::args::ClientArguments;
 use crate::error::Failure;
 use crate::output::{self, Progress};
@@ -49,51 +48,82 @@ pub(super) const INTERRUPTED: u8 = 130;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 async fn run(arguments: &ClientArguments, is_stopped: &AtomicBool) -> Result<ExitCode, Failure> {
-    let plan = flags::plan(arguments)?;
+    let plan = arguments.plan.plan()?;
     let traces = RECORDS.sinks(arguments.common.qlog.as_deref(), "courser perf")?;
     let remotes = remotes(arguments, traces.as_ref())?;
-    let json = arguments.common.json;
     let mut remote = reachable(remotes).await?;
     remote.clock = CpuClock::Process;
-    if !json {
-        output::line(text::headline(&remote, &plan));
-        if remote.over == Over::Quic {
-            let machine = sockets::capabilities();
-            machine.warnings.iter().for_each(output::note);
-        }
+    let form = Form::of(arguments, Csv::new(&remote, &plan));
+    match form {
+        Form::Text => output::line(text::headline(&remote, &plan)),
+        Form::Csv(_) => output::line(Csv::header()),
+        Form::Json => {}
+    }
+    if form != Form::Json && remote.over == Over::Quic {
+        let machine = sockets::capabilities();
+        machine.warnings.iter().for_each(output::note);
     }
     let progress = Progress::new();
     progress.begin(plan.scenario.name());
     let watch = Watch {
         progress: &|share| progress.at(share),
         interval: plan.interval,
-        on_interval: &|interval| {
-            if !json {
-                progress.line(text::interval(interval));
-            }
+        on_interval: &|interval| match form {
+            Form::Text => progress.line(text::interval(interval)),
+            Form::Csv(csv) => progress.line(csv.interval(interval)),
+            Form::Json => {}
         },
         is_stopped: &|| is_stopped.load(Relaxed),
     };
-    let outcome = measure(&remote, &plan, watch).await?;
+    let outcome = measure(&remote, &plan, watch).await;
     drop(progress);
-    if !json {
+    let outcome = match outcome {
+        Err(failure) if is_stopped.load(Relaxed) => {
+            output::note(failure.to_string());
+            return Ok(INTERRUPTED.into());
+        }
+        outcome => outcome?,
+    };
+    if form != Form::Json {
         warnings_of(&outcome).iter().for_each(output::note);
     }
     let report = Report::new(&remote, &plan, outcome);
-    if json {
-        let text = serde_json::to_string_pretty(&report)
-            .map_err(|error| Failure::new(format!("cannot write JSON: {error}")))?;
-        output::line(text);
-    } else {
-        text::lines(&report).iter().for_each(output::line);
-        if report.interrupted {
-            output::line("interrupted: the figures cover the time until then");
+    match form {
+        Form::Json => {
+            let text = serde_json::to_string_pretty(&report)
+                .map_err(|error| Failure::new(format!("cannot write JSON: {error}")))?;
+            output::line(text);
+        }
+        Form::Csv(csv) => output::line(csv.summary(&report)),
+        Form::Text => {
+            text::lines(&report).iter().for_each(output::line);
+            if report.interrupted {
+                output::line("interrupted: the figures cover the time until then");
+            }
         }
     }
     Ok(match report.interrupted {
         true => INTERRUPTED.into(),
         false => ExitCode::SUCCESS,
     })
+}
+
+/// The form of the results.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    Text,
+    Json,
+    Csv(Csv),
+}
+
+impl Form {
+    fn of(arguments: &ClientArguments, csv: Csv) -> Self {
+        match (arguments.common.json, arguments.plan.csv) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Csv(csv),
+            (false, false) => Self::Text,
+        }
+    }
 }
 
 /// Returns warnings of datagrams that the kernel dropped at either end.
@@ -126,7 +156,11 @@ fn remotes(
             .server_name
             .clone()
             .unwrap_or_else(|| host.to_owned()),
-        over: if arguments.tcp { Over::Tcp } else { Over::Quic },
+        over: if arguments.plan.tcp {
+            Over::Tcp
+        } else {
+            Over::Quic
+        },
         congestion: arguments.common.cc,
         versions: crate::values::quic_versions(&arguments.common.quic_version),
         mtu: arguments.common.mtu,

@@ -1,7 +1,6 @@
 //! `courser perf server`, `courser perf client` and `courser perf compare`.
 
 mod client;
-mod flags;
 mod log;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,5 +1,9 @@
 //! Every scenario of the binary against itself.
 
+mod csv;
+mod mixed;
+mod warm_up;
+
 use crate::common;
 use crate::common::{Server, number, run};
 

@@ -41,14 +41,12 @@ impl Shape {
     }
 }
 
-/// Measures datagrams on a connection. `report` is the server's answer to a request for its counters.
+/// Measures datagrams on a connection, to a server that [`check_version`] has found able to.
 pub(crate) async fn measure(
     connection: &Connection,
-    report: Option<&ServerReport>,
     shape: Shape,
     meter: &Meter,
 ) -> Result<Datagrams, Failure> {
-    check_version(report)?;
     let start = shape.start();
     let (mut send, receive) = connection.open_bi().await?;
     send.write_all(&DATAGRAM_REQUEST.to_be_bytes()).await?;
@@ -89,16 +87,19 @@ async fn send_end(send: &mut SendStream, ended: Ended) -> Result<(), Failure> {
     Ok(send.write_all(&line(&ended)).await?)
 }
 
-/// Checks that the server measures datagrams in the same way.
-fn check_version(report: Option<&ServerReport>) -> Result<(), Failure> {
+/// Checks that the server measures datagrams in the same way. `report` is its answer to a request for its counters.
+///
+/// # Errors
+/// The message names the scenario.
+pub(crate) fn check_version(report: Option<&ServerReport>, scenario: &str) -> Result<(), Failure> {
     let Some(report) = report else {
-        return Err(Failure::new(
-            "the server is not 'courser perf server', which --scenario datagram needs",
-        ));
+        return Err(Failure::new(format!(
+            "the server is not 'courser perf server', which --scenario {scenario} needs"
+        )));
     };
     if report.datagrams < VERSION {
         return Err(Failure::new(format!(
-            "the server is too old for --scenario datagram: it supports version {} of it, this client \
+            "the server is too old for --scenario {scenario}: it supports version {} of datagrams, this client \
              needs version {VERSION}",
             report.datagrams,
         )));
@@ -127,19 +128,19 @@ mod tests {
 
     #[test]
     fn servers_that_are_older_or_others_are_named() {
-        let error = check_version(None).expect_err("unknown");
-        assert!(error.to_string().contains("not 'courser perf server'"));
+        let error = check_version(None, "mixed").expect_err("unknown");
+        assert!(error.to_string().ends_with("which --scenario mixed needs"));
         let old = ServerReport::parse(b"{\"courser\":\"0.1.0\"}").expect("readable");
-        let error = check_version(Some(&old)).expect_err("old");
+        let error = check_version(Some(&old), "datagram").expect_err("old");
         assert_eq!(
             error.to_string(),
-            "the server is too old for --scenario datagram: it supports version 0 of it, this client needs \
+            "the server is too old for --scenario datagram: it supports version 0 of datagrams, this client needs \
              version 1"
         );
         let newer = ServerReport {
             datagrams: 7,
             ..old
         };
-        assert!(check_version(Some(&newer)).is_ok());
+        assert!(check_version(Some(&newer), "datagram").is_ok());
     }
 }

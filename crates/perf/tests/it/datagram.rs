@@ -9,8 +9,8 @@ use courser_measure::CpuClock;
 use courser_measure::target::transport;
 use courser_measure::tls::{self, Identity, Trust};
 use courser_perf::{
-    Amount, Direction, Event, Over, PROTOCOL, Plan, Remote, Scenario, Server, ServerOptions, Watch,
-    measure,
+    Amount, Direction, Event, Mixed, Over, PROTOCOL, Plan, Remote, Scenario, Server, ServerOptions,
+    Watch, measure,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -175,28 +175,42 @@ async fn older_server_is_named_in_the_error() {
     let endpoint = Endpoint::server(ServerConfig::with_rustls(tls), LOOPBACK).expect("bound");
     let address = endpoint.local_addr().expect("bound");
     tokio::spawn(serve_old(endpoint));
-    let plan = Plan {
-        scenario: Scenario::Datagram {
-            direction: Direction::Both,
-            size: 100,
-            rate: None,
-        },
-        amount: Amount::Number(10),
-        interval: None,
+    let datagram = Scenario::Datagram {
+        direction: Direction::Both,
+        size: 100,
+        rate: None,
     };
-    let watch = Watch {
-        progress: &|_| {},
-        interval: None,
-        on_interval: &|_| {},
-        is_stopped: &|| false,
-    };
-    let error = measure(&remote(address), &plan, watch)
-        .await
-        .expect_err("too old");
-    assert!(
-        error
-            .to_string()
-            .starts_with("the server is too old for --scenario datagram"),
-        "{error}"
-    );
+    let mixed = Scenario::Mixed(Mixed {
+        direction: Direction::Both,
+        streams: 1,
+        in_flight: 1,
+        request_size: 1,
+        response_size: 1,
+        datagram_size: 100,
+        datagram_rate: None,
+    });
+    for (scenario, name) in [(datagram, "datagram"), (mixed, "mixed")] {
+        let plan = Plan {
+            scenario,
+            amount: Amount::Time(Duration::from_secs(1)),
+            warm_up: None,
+            interval: None,
+        };
+        let watch = Watch {
+            progress: &|_| {},
+            interval: None,
+            on_interval: &|_| {},
+            is_stopped: &|| false,
+        };
+        let error = measure(&remote(address), &plan, watch)
+            .await
+            .expect_err("too old");
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "the server is too old for --scenario {name}: it supports version 0 of datagrams, this client \
+                 needs version 1"
+            )
+        );
+    }
 }
