@@ -73,14 +73,37 @@ pub(crate) async fn https_record(
 mod tests {
     use courser_measure::tls::{self, Identity};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
     use tokio_rustls::TlsAcceptor;
+    use tokio_rustls::server::TlsStream;
 
     use super::*;
 
-    /// SETTINGS without a parameter, and GOAWAY that no stream precedes (RFC 9113 §6.5, §6.8).
-    const GOES_AWAY: &[u8] = b"\0\0\0\x04\0\0\0\0\0\
-                               \0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0";
+    /// SETTINGS without a parameter, and RST_STREAM of the first stream with REFUSED_STREAM, which says that the
+    /// request was not processed (RFC 9113 §6.4, §6.5, §8.7).
+    const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const REFUSED: &[u8] = &[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 7];
+
+    /// The connection preface of a client, and the type of HEADERS (RFC 9113 §3.4, §6.2).
+    const PREFACE: usize = 24;
+    const HEADERS: u8 = 1;
+
+    /// Refuses the first request on a connection of HTTP/2.
+    async fn refuse(mut stream: TlsStream<TcpStream>) -> std::io::Result<()> {
+        stream.write_all(SETTINGS).await?;
+        stream.flush().await?;
+        stream.read_exact(&mut [0; PREFACE]).await?;
+        loop {
+            let mut header = [0; 9];
+            stream.read_exact(&mut header).await?;
+            let length = usize::from(header[1]) << 8 | usize::from(header[2]);
+            stream.read_exact(&mut vec![0; length]).await?;
+            if header[3] == HEADERS {
+                stream.write_all(REFUSED).await?;
+                stream.flush().await?;
+            }
+        }
+    }
 
     /// A client may send a request again that was not processed. This one would make handshakes that are not
     /// counted.
@@ -101,20 +124,17 @@ mod tests {
         let serving = async {
             loop {
                 let (stream, _) = listener.accept().await.expect("a client");
-                let mut stream = acceptor.accept(stream).await.expect("a handshake");
+                let stream = acceptor.accept(stream).await.expect("a handshake");
                 handshakes += 1;
-                stream.write_all(GOES_AWAY).await.expect("a reader");
-                stream.flush().await.expect("a reader");
-                // Until the client closes.
-                let mut rest = Vec::new();
-                let _ = stream.read_to_end(&mut rest).await;
+                tokio::spawn(refuse(stream));
             }
         };
         let asked = tokio::select! {
             asked = asking => asked,
             () = serving => unreachable!("it never ends"),
         };
-        assert!(asked.is_err(), "{asked:?}");
+        let error = asked.expect_err("refused");
+        assert!(error.to_lowercase().contains("refused"), "{error}");
         assert_eq!(handshakes, 1);
     }
 }
