@@ -156,6 +156,11 @@ impl RangeSet {
     pub fn clear(&mut self) {
         self.ranges.clear();
     }
+
+    /// Frees the room for ranges that the set does not have.
+    pub fn shrink(&mut self) {
+        self.ranges.shrink_to_fit();
+    }
 }
 
 #[cfg(test)]

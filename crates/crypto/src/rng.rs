@@ -10,12 +10,16 @@ use zeroize::Zeroize;
 /// numbers.
 ///
 /// AES-256 in counter mode fills a pool. The first bytes of every pool replace the key, and bytes
-/// are erased as they are handed out. Earlier output can therefore not be computed from the state.
+/// are erased as they are handed out. The pool is made for the first numbers. Earlier output can therefore not be computed from the state.
 /// RFC 9001 §9.7 requires such a source for keys, connection IDs, tokens and challenges.
 pub struct Rng {
     key: [u8; KEY_LEN],
-    pool: [u8; POOL_LEN],
-    /// Number of bytes of the pool that were already used.
+    pool: Option<Box<Pool>>,
+}
+
+struct Pool {
+    bytes: [u8; POOL_LEN],
+    /// Number of bytes that were already used.
     used: usize,
 }
 
@@ -24,24 +28,29 @@ impl Rng {
     pub fn new(seed: [u8; 32]) -> Self {
         Self {
             key: seed,
-            pool: [0; POOL_LEN],
-            used: POOL_LEN,
+            pool: None,
         }
+    }
+
+    /// Drops the pool. The next numbers are those of a new one.
+    pub fn shrink(&mut self) {
+        self.pool = None;
     }
 
     /// Fills `out` with random bytes.
     pub fn fill(&mut self, out: &mut [u8]) {
         let mut rest = out;
         while !rest.is_empty() {
-            if self.used == POOL_LEN {
-                self.refill();
+            let pool = self.pool.get_or_insert_with(Pool::used_up);
+            if pool.used == POOL_LEN {
+                pool.refill(&mut self.key);
             }
-            let len = rest.len().min(POOL_LEN - self.used);
+            let len = rest.len().min(POOL_LEN - pool.used);
             let (now, later) = rest.split_at_mut(len);
-            let fresh = &mut self.pool[self.used..][..len];
+            let fresh = &mut pool.bytes[pool.used..][..len];
             now.copy_from_slice(fresh);
             fresh.fill(0);
-            self.used += len;
+            pool.used += len;
             rest = later;
         }
     }
@@ -81,27 +90,42 @@ impl Rng {
     pub fn fork(&mut self) -> Self {
         Self::new(self.array())
     }
+}
 
-    fn refill(&mut self) {
-        let key = UnboundCipherKey::new(&AES_256, &self.key).expect("the key has 32 bytes");
-        let cipher = EncryptingKey::ctr(key).expect("AES has a counter mode");
-        self.pool.fill(0);
+impl Pool {
+    fn used_up() -> Box<Self> {
+        Box::new(Self {
+            bytes: [0; POOL_LEN],
+            used: POOL_LEN,
+        })
+    }
+
+    /// Fills the pool and replaces the key.
+    fn refill(&mut self, key: &mut [u8; KEY_LEN]) {
+        let old = UnboundCipherKey::new(&AES_256, key).expect("the key has 32 bytes");
+        let cipher = EncryptingKey::ctr(old).expect("AES has a counter mode");
+        self.bytes.fill(0);
         // The key is used for this pool only, so the counter always starts at zero.
         let counter = EncryptionContext::Iv128(FixedLength::from([0; 16]));
         cipher
-            .less_safe_encrypt(&mut self.pool, counter)
+            .less_safe_encrypt(&mut self.bytes, counter)
             .expect("the counter has 16 bytes");
-        let (key, _) = self.pool.split_at_mut(KEY_LEN);
-        self.key.copy_from_slice(key);
-        key.fill(0);
+        let (next, _) = self.bytes.split_at_mut(KEY_LEN);
+        key.copy_from_slice(next);
+        next.fill(0);
         self.used = KEY_LEN;
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.bytes.zeroize();
     }
 }
 
 impl Drop for Rng {
     fn drop(&mut self) {
         self.key.zeroize();
-        self.pool.zeroize();
     }
 }
 
@@ -114,7 +138,7 @@ impl fmt::Debug for Rng {
 const KEY_LEN: usize = 32;
 
 /// Size of the pool. A refill costs a fraction of a microsecond for the key schedule, whatever the
-/// size. This size keeps the generator small enough for one per connection.
+/// size. Idle connections keep none.
 const POOL_LEN: usize = 256;
 
 #[cfg(test)]

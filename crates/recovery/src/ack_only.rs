@@ -83,6 +83,11 @@ impl<F> AckOnlyPackets<F> {
         self.packets = VecDeque::new();
     }
 
+    /// Frees the room for more packets.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.packets.shrink_to_fit();
+    }
+
     /// Returns the bytes of memory held.
     pub(crate) fn memory(&self) -> usize {
         self.packets.capacity() * size_of::<(u64, Sent<F>)>()

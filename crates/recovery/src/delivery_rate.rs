@@ -226,6 +226,11 @@ impl DeliveryRate {
         }
     }
 
+    /// Frees the room for more snapshots.
+    pub fn shrink(&mut self) {
+        self.snapshots.shrink_to_fit();
+    }
+
     /// Returns the bytes of memory held, the struct itself excluded.
     pub fn memory(&self) -> usize {
         self.snapshots.capacity() * size_of::<Snapshot>()

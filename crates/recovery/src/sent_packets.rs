@@ -263,6 +263,13 @@ impl<F> SentPackets<F> {
     /// Frees memory that the packets in flight do not need, and drops the ACK-only packets.
     pub fn shrink(&mut self) {
         self.ack_only.clear();
+        self.shrink_to_fit();
+    }
+
+    /// Frees memory that the recorded packets do not need.
+    pub fn shrink_to_fit(&mut self) {
+        self.ack_only.shrink_to_fit();
+        self.skipped.shrink_to_fit();
         if self.len == 0 {
             (self.slots, self.numbers) = (Vec::new(), Vec::new());
             self.peak = 0;

@@ -142,6 +142,13 @@ impl Datagrams {
         self.counters
     }
 
+    /// Frees the room for datagrams that are not there.
+    pub(crate) fn shrink(&mut self) {
+        self.outgoing.shrink();
+        self.incoming.shrink();
+        self.events.shrink_to_fit();
+    }
+
     /// Returns the next event for the application.
     pub(crate) fn poll_event(&mut self) -> Option<DatagramEvent> {
         self.events.pop_front()

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use bytes::Bytes;
 use courser::{ClientConfig, Endpoint, Identity, ServerConfig, h3};
@@ -11,7 +10,7 @@ use http_body_util::{BodyExt as _, Full};
 use tokio::sync::{mpsc, oneshot};
 
 use super::common::{loopback, within};
-use super::{counting, runtime};
+use super::{counting, runtime, settled};
 
 /// Total allocations and live heap of the server's thread.
 #[derive(Clone, Copy, Debug)]
@@ -89,18 +88,7 @@ async fn serve(
         }
     });
     while let Some(answer) = asked.recv().await {
-        // Nothing more is freed: everything is acknowledged.
-        let mut live = counting::live();
-        let mut rounds = 0;
-        while rounds < 5 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            rounds = if counting::live() == live {
-                rounds + 1
-            } else {
-                0
-            };
-            live = counting::live();
-        }
+        let live = settled().await;
         let allocations = counting::allocations();
         answer.send(Heap { allocations, live }).expect("waits");
     }

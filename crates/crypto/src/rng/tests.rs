@@ -34,7 +34,7 @@ fn numbers_do_not_depend_on_how_they_are_drawn() {
 #[test]
 fn first_pool_is_aes_256_in_counter_mode() {
     let mut rng = Rng::new([0; 32]);
-    rng.refill();
+    rng.fill(&mut [0]);
     assert_eq!(
         rng.key[..16],
         [
@@ -48,8 +48,20 @@ fn first_pool_is_aes_256_in_counter_mode() {
 fn drawn_bytes_are_erased() {
     let mut rng = Rng::new([1; 32]);
     rng.fill(&mut [0; 100]);
-    assert_eq!(rng.pool[..KEY_LEN + 100], [0; KEY_LEN + 100]);
+    let pool = rng.pool.as_ref().expect("made for the first number");
+    assert_eq!(pool.bytes[..KEY_LEN + 100], [0; KEY_LEN + 100]);
     assert_ne!(rng.key, [1; 32]);
+}
+
+#[test]
+fn numbers_after_the_pool_is_dropped_are_those_of_the_next_pool() {
+    let mut whole = [0; 2 * (POOL_LEN - KEY_LEN)];
+    Rng::new([1; 32]).fill(&mut whole);
+    let mut rng = Rng::new([1; 32]);
+    rng.shrink();
+    assert_eq!(rng.array::<100>(), whole[..100]);
+    rng.shrink();
+    assert_eq!(rng.array::<100>(), whole[POOL_LEN - KEY_LEN..][..100]);
 }
 
 #[test]

@@ -106,6 +106,11 @@ impl Acknowledger {
         };
     }
 
+    /// Frees the room for numbers of packets that did not arrive.
+    pub(crate) fn shrink(&mut self) {
+        self.application.received.shrink();
+    }
+
     /// Returns true while a space is open.
     pub(crate) fn is_open(&self, id: SpaceId) -> bool {
         self.get(id).is_some()

@@ -21,6 +21,11 @@ pub struct Received {
 }
 
 impl Received {
+    /// Frees the room for more ranges.
+    pub(super) fn shrink(&mut self) {
+        self.ranges.shrink();
+    }
+
     /// Returns the largest number that arrived.
     pub fn largest(&self) -> Option<u64> {
         self.ranges.max()

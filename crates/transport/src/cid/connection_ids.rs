@@ -50,6 +50,13 @@ impl ConnectionIds {
         self.retired = Vec::new();
     }
 
+    /// Frees the room for IDs that are not there.
+    pub(crate) fn shrink(&mut self) {
+        self.issued.shrink();
+        self.peer.shrink();
+        self.retired.shrink_to_fit();
+    }
+
     /// The ID that we address the peer by on the path in use.
     #[inline]
     pub(crate) fn destination(&self) -> ConnectionId {

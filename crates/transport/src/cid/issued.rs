@@ -57,6 +57,11 @@ impl IssuedIds {
         self.limit = 0;
     }
 
+    /// Frees the room for more IDs.
+    pub(crate) fn shrink(&mut self) {
+        self.ids.shrink_to_fit();
+    }
+
     /// Sets the limit to the peer's `active_connection_id_limit`.
     pub fn on_peer_limit(&mut self, active_connection_id_limit: u64) {
         let limit = active_connection_id_limit.min(ACTIVE_CONNECTION_ID_LIMIT);

@@ -73,6 +73,14 @@ impl PeerIds {
         *self = Self::new(self.current.id);
     }
 
+    /// Frees the room for more IDs.
+    pub(crate) fn shrink(&mut self) {
+        self.others.shrink_to_fit();
+        self.seen.shrink();
+        self.retirements.open.shrink_to_fit();
+        self.told_tokens.shrink_to_fit();
+    }
+
     /// Sets the ID that the server chose, in a Retry or in its first Initial (RFC 9000 §7.2).
     pub fn set_handshake_id(&mut self, id: ConnectionId) {
         debug_assert!(self.current.sequence == 0, "the handshake is over");

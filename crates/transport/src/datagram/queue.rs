@@ -119,6 +119,11 @@ impl<T: Sizeable> Queue<T> {
         taken
     }
 
+    /// Frees the room for more items.
+    pub(super) fn shrink(&mut self) {
+        self.items.shrink_to_fit();
+    }
+
     /// Empties the queue and frees its memory.
     pub(super) fn clear(&mut self) {
         self.items = VecDeque::new();

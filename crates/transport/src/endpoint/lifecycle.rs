@@ -220,7 +220,7 @@ impl Endpoint {
     }
 
     /// Counts the memory that a connection holds, and reports the memory left to it.
-    fn settle_memory(&mut self, now: Time, handle: ConnectionHandle) {
+    pub(super) fn settle_memory(&mut self, now: Time, handle: ConnectionHandle) {
         let Some(slot) = self.slots.get_mut(handle.index()) else {
             return;
         };

@@ -485,7 +485,10 @@ impl Endpoint {
                 connection.handle_timeout(now);
                 self.touched(handle);
             } else {
-                // The deadline had moved to a later time, which the heap receives only now.
+                // The deadline had moved to a later time, which the heap receives only now. A
+                // connection that has become idle passes here once.
+                connection.give_back();
+                self.settle_memory(now, handle);
                 self.schedule(handle);
             }
         }

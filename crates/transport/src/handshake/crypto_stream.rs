@@ -53,6 +53,15 @@ impl CryptoStream {
         }
     }
 
+    /// Frees the room for bytes that are not there.
+    pub fn shrink(&mut self) {
+        self.ready.shrink_to_fit();
+        self.pieces.shrink_to_fit();
+        self.send.bytes.shrink_to_fit();
+        self.send.acked.shrink();
+        self.send.lost.shrink();
+    }
+
     /// Takes a frame. The first bytes received for an offset win.
     ///
     /// # Errors

@@ -33,6 +33,11 @@ impl CryptoStreams {
         *self = Self::new(self.side);
     }
 
+    /// Frees the room for bytes that are not there.
+    pub(crate) fn shrink(&mut self) {
+        self.application.shrink();
+    }
+
     /// Opens the stream of a space whose keys have arrived.
     pub(crate) fn open(&mut self, id: SpaceId) {
         let new = || Box::new(CryptoStream::new(crypto_limit(self.side, id)));

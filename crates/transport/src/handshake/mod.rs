@@ -430,6 +430,11 @@ impl Handshake {
         self.token_store = None;
     }
 
+    /// Frees memory that an idle connection does not need.
+    pub(crate) fn shrink(&mut self) {
+        self.crypto.shrink();
+    }
+
     /// Returns true when CRYPTO data waits in a space.
     #[inline]
     pub(crate) fn wants_to_send_crypto(&self, id: SpaceId) -> bool {

@@ -176,6 +176,14 @@ impl LossRecovery {
         self.routes.give_back();
     }
 
+    /// Frees the room for packets that are not in flight.
+    pub(crate) fn shrink(&mut self) {
+        self.spaces.application.sent.shrink_to_fit();
+        self.lists.shrink();
+        (self.lost, self.lost_packets) = (Vec::new(), Vec::new());
+        self.routes.shrink();
+    }
+
     /// Starts anew after a Retry. Packet numbers continue (RFC 9000 §17.2.5.3, RFC 9002 §6.3).
     pub(crate) fn on_retry(&mut self, now: Time, owners: &mut impl FrameOwners) {
         self.forget_sent(SpaceId::Initial);

@@ -89,6 +89,13 @@ impl Routes {
         (self.table, self.active) = (vec![active], 0);
     }
 
+    /// Frees the room for packets that are not in flight.
+    pub(super) fn shrink(&mut self) {
+        for route in &mut self.table {
+            route.delivery.shrink();
+        }
+    }
+
     /// Sets the size of the largest datagram that the peer accepts, on every route.
     pub(super) fn set_peer_limit(&mut self, size: u16) {
         self.peer_limit = size;

@@ -401,10 +401,20 @@ impl Streams {
         self.buffers.shrink();
         self.events.shrink_to_fit();
         self.writers.shrink_to_fit();
+        self.free.shrink();
+        self.new.shrink();
         if self.table.len() == 0 {
             self.table.clear();
             self.control.clear();
+        } else {
+            self.table.shrink();
         }
+    }
+
+    /// Returns the number of slots for streams, empty ones included.
+    #[cfg(test)]
+    pub(crate) fn kept_slots(&self) -> usize {
+        self.table.kept()
     }
 
     /// Frees everything and closes all streams when the connection is gone. If received data should

@@ -551,6 +551,12 @@ impl Reassembler {
         self.skipped = 0;
     }
 
+    /// Frees the room for more chunks.
+    pub(super) fn shrink(&mut self) {
+        self.ready.shrink_to_fit();
+        self.pending.shrink_to_fit();
+    }
+
     /// Resets this to a new reassembler that keeps the memory of its empty lists.
     pub(super) fn recycle(&mut self, buffers: &mut Buffers) {
         self.discard(buffers);

@@ -119,6 +119,11 @@ impl ReceivePart {
         self.window = window;
     }
 
+    /// Frees the room for bytes that have not arrived.
+    pub(super) fn shrink(&mut self) {
+        self.reassembler.shrink();
+    }
+
     /// Frees the contents of an ended stream.
     pub(super) fn recycle(&mut self, buffers: &mut Buffers) {
         self.reassembler.recycle(buffers);

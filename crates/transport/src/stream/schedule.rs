@@ -101,6 +101,11 @@ impl Schedule {
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
+
+    /// Frees the room for more streams.
+    pub(super) fn shrink(&mut self) {
+        self.entries.shrink_to_fit();
+    }
 }
 
 /// Bytes of a turn.

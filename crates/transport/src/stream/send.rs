@@ -162,6 +162,11 @@ impl SendPart {
         })
     }
 
+    /// Frees the room for bytes that were not written.
+    pub(super) fn shrink(&mut self) {
+        self.buffer.shrink();
+    }
+
     /// Frees the contents of an ended stream.
     pub(super) fn recycle(&mut self, buffers: &mut Buffers) {
         self.buffer.recycle(buffers);

@@ -326,6 +326,13 @@ impl SendBuffer {
         self.sent_to = self.end;
     }
 
+    /// Frees the room for more chunks and spans.
+    pub(super) fn shrink(&mut self) {
+        self.chunks.shrink_to_fit();
+        self.acked.shrink();
+        self.lost.shrink();
+    }
+
     /// Resets this to a new buffer that keeps the memory of its empty lists.
     pub(super) fn recycle(&mut self, buffers: &mut Buffers) {
         self.discard(buffers);

@@ -64,7 +64,7 @@ impl Table {
             slots: Vec::new(),
             free: Vec::new(),
             by_id: HashMap::with_hasher(StreamIdState::new(hash_key)),
-            recent: vec![NOBODY; FEWEST_RECENT],
+            recent: vec![NOBODY],
         }
     }
 
@@ -117,8 +117,10 @@ impl Table {
             // time.
             self.slots.reserve_exact(self.slots.len().max(1));
         }
-        if self.slots.len() == self.recent.len() && self.recent.len() < MOST_RECENT {
-            self.recent = vec![NOBODY; self.recent.len() * 2];
+        let recent = (self.slots.len() + 1).next_power_of_two();
+        let recent = recent.clamp(FEWEST_RECENT, MOST_RECENT);
+        if self.recent.len() < recent {
+            self.recent = vec![NOBODY; recent];
         }
         self.slots.push(Slot {
             id: StreamId::from_value(0),
@@ -173,7 +175,28 @@ impl Table {
         (self.slots, self.free) = (Vec::new(), Vec::new());
         self.by_id.clear();
         self.by_id.shrink_to_fit();
-        self.recent = vec![NOBODY; FEWEST_RECENT];
+        self.recent = vec![NOBODY];
+    }
+
+    /// Returns the number of slots.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Frees the memory that the streams there are do not need.
+    pub(super) fn shrink(&mut self) {
+        for &slot in &self.free {
+            let state = &mut self.slots[slot as usize];
+            (state.send, state.receive) = (SendPart::default(), ReceivePart::new(self.max_gaps));
+        }
+        for state in &mut self.slots {
+            state.send.shrink();
+            state.receive.shrink();
+        }
+        self.free.shrink_to_fit();
+        self.slots.shrink_to_fit();
+        self.by_id.shrink_to_fit();
     }
 
     fn remember(&mut self, id: StreamId, slot: u32) {
@@ -189,7 +212,7 @@ impl Table {
     }
 }
 
-/// Number of cached lookups while there are few streams.
+/// Number of cached lookups while there are few streams; a single one before the first stream.
 const FEWEST_RECENT: usize = 8;
 /// Maximum of cached lookups, which take 4 KiB.
 const MOST_RECENT: usize = 256;

@@ -156,3 +156,36 @@ fn the_budget_has_a_least_value() {
         "{error}"
     );
 }
+
+#[test]
+fn an_idle_connection_keeps_no_memory_for_the_next_packets() {
+    let mut pair = pair_within(10 << 20);
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Unidirectional).expect("room");
+    streams.write(id, &[7; 100_000]).expect("there is credit");
+    streams.finish(id).expect("open");
+    pair.client.touch();
+    pair.run_for(RTT / 2);
+    let busy = pair.client.endpoint.memory.used();
+    let streams = pair.server.connection().streams();
+    let id = streams.accept(Direction::Unidirectional).expect("sent");
+    while streams
+        .read_chunk(id, usize::MAX)
+        .is_ok_and(|it| it.is_some())
+    {}
+    pair.run_for(RTT * 20);
+    while let Ok(Some(_)) = pair
+        .server
+        .connection()
+        .streams()
+        .read_chunk(id, usize::MAX)
+    {}
+    pair.run_for(Duration::from_secs(2));
+    let idle = pair.client.endpoint.memory.used();
+    assert!(busy > idle + 60_000, "{busy} bytes, then {idle}");
+    // A connection counts 16 KiB, and its records of packets nothing any more.
+    assert!(idle < (16 << 10) + 200, "{idle} bytes");
+    for end in [&mut pair.client, &mut pair.server] {
+        assert_eq!(end.connection().streams().kept_slots(), 0);
+    }
+}
