@@ -14,6 +14,7 @@ mod deadlines;
 mod early;
 mod event;
 mod fate;
+mod half;
 mod limits;
 mod peer_frames;
 mod rate_caps;
@@ -45,6 +46,7 @@ pub use self::stats::{BlockedBy, RecvStreamStats, SendStreamStats};
 use self::buffers::Buffers;
 use self::control::{Control, ControlQueue};
 use self::deadlines::Deadlines;
+use self::half::Half;
 use self::limits::{LocalStreams, PeerStreams};
 use self::rate_caps::RateCaps;
 use self::schedule::Schedule;
@@ -205,7 +207,7 @@ impl Streams {
         Self {
             side,
             buffers: Buffers::new(pool),
-            table: Table::new(side, config.max_gaps_per_stream, hash_key),
+            table: Table::new(side, hash_key),
             local: Default::default(),
             peer: [
                 PeerStreams::new(config.max_bidi),
@@ -444,8 +446,17 @@ impl Streams {
         );
         let state = self.table.at(slot);
         state.sends &= !self.is_over;
-        state.send.begin(self.initial.of(self.side, id));
-        state.receive.begin(ReceiveWindow::new(window, max));
+        if state.sends {
+            state.send.begin(self.initial.of(self.side, id));
+        } else {
+            state.send = Half::default();
+        }
+        if state.receives {
+            let window = ReceiveWindow::new(window, max);
+            state.receive.begin(window, self.config.max_gaps_per_stream);
+        } else {
+            state.receive = Half::default();
+        }
         slot
     }
 

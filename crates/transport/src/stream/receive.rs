@@ -92,28 +92,30 @@ pub(super) struct ReceivePart {
     is_unordered: bool,
 }
 
-impl ReceivePart {
-    /// Creates a part for streams with up to `max_gaps` gaps.
-    pub(super) fn new(max_gaps: usize) -> Self {
+impl Default for ReceivePart {
+    fn default() -> Self {
         Self {
             state: State::Recv,
             stop: Stop::No,
             reassembler: Reassembler::default(),
             window: ReceiveWindow::new(0, 0),
-            max_gaps,
+            max_gaps: 0,
             is_reader_waiting: false,
             is_unordered: false,
         }
     }
+}
 
+impl ReceivePart {
     /// Returns the memory held for received bytes.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
         self.reassembler.memory()
     }
 
-    /// Begins a new stream in the memory of a previous one.
-    pub(super) fn begin(&mut self, window: ReceiveWindow) {
+    /// Begins a new stream in the memory of a previous one, with up to `max_gaps` gaps.
+    pub(super) fn begin(&mut self, window: ReceiveWindow, max_gaps: usize) {
+        self.max_gaps = max_gaps;
         (self.state, self.stop, self.is_reader_waiting) = (State::Recv, Stop::No, false);
         self.is_unordered = false;
         self.window = window;

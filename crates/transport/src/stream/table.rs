@@ -7,11 +7,12 @@ use courser_wire::{Direction, StreamId};
 
 use super::buffers::Buffers;
 use super::control::Wanted;
+use super::half::Half;
 use super::receive::ReceivePart;
 use super::send::SendPart;
 use crate::hasher::StreamIdState;
 
-/// One stream. If its direction lacks a part, that part is never used.
+/// One stream. A part that its direction lacks takes no memory.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) id: StreamId,
@@ -19,8 +20,8 @@ pub(super) struct Slot {
     pub(super) sends: bool,
     /// True if the peer sends on it.
     pub(super) receives: bool,
-    pub(super) send: SendPart,
-    pub(super) receive: ReceivePart,
+    pub(super) send: Half<SendPart>,
+    pub(super) receive: Half<ReceivePart>,
     pub(super) priority: i32,
     pub(super) wanted: Wanted,
     /// True if it is in the schedule of frames that need no credit.
@@ -31,12 +32,12 @@ pub(super) struct Slot {
 
 impl Slot {
     /// Returns true if both parts have ended.
-    pub(super) const fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         (!self.sends || self.send.is_over()) && (!self.receives || self.receive.is_over())
     }
 
     /// Returns true if the peer cancelled it, in either direction.
-    pub(super) const fn was_cancelled(&self) -> bool {
+    pub(super) fn was_cancelled(&self) -> bool {
         (self.receives && self.receive.was_reset()) || (self.sends && self.send.stopped().is_some())
     }
 }
@@ -48,7 +49,6 @@ impl Slot {
 #[derive(Debug)]
 pub(super) struct Table {
     side: Side,
-    max_gaps: usize,
     slots: Vec<Slot>,
     free: Vec<u32>,
     by_id: HashMap<u64, u32, StreamIdState>,
@@ -57,10 +57,9 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(side: Side, max_gaps: usize, hash_key: [u8; 16]) -> Self {
+    pub(super) fn new(side: Side, hash_key: [u8; 16]) -> Self {
         Self {
             side,
-            max_gaps,
             slots: Vec::new(),
             free: Vec::new(),
             by_id: HashMap::with_hasher(StreamIdState::new(hash_key)),
@@ -126,8 +125,8 @@ impl Table {
             id: StreamId::from_value(0),
             sends: false,
             receives: false,
-            send: SendPart::default(),
-            receive: ReceivePart::new(self.max_gaps),
+            send: Half::default(),
+            receive: Half::default(),
             priority: 0,
             wanted: Wanted::default(),
             in_free: false,
@@ -140,8 +139,12 @@ impl Table {
     pub(super) fn remove(&mut self, slot: u32, buffers: &mut Buffers) {
         let state = &mut self.slots[slot as usize];
         let id = state.id;
-        state.send.recycle(buffers);
-        state.receive.recycle(buffers);
+        if let Some(send) = state.send.made() {
+            send.recycle(buffers);
+        }
+        if let Some(receive) = state.receive.made() {
+            receive.recycle(buffers);
+        }
         self.by_id.remove(&id.value());
         let place = self.place(id);
         if self.recent[place].0 == id.value() {
@@ -188,11 +191,15 @@ impl Table {
     pub(super) fn shrink(&mut self) {
         for &slot in &self.free {
             let state = &mut self.slots[slot as usize];
-            (state.send, state.receive) = (SendPart::default(), ReceivePart::new(self.max_gaps));
+            (state.send, state.receive) = (Half::default(), Half::default());
         }
         for state in &mut self.slots {
-            state.send.shrink();
-            state.receive.shrink();
+            if let Some(send) = state.send.made() {
+                send.shrink();
+            }
+            if let Some(receive) = state.receive.made() {
+                receive.shrink();
+            }
         }
         self.free.shrink_to_fit();
         self.slots.shrink_to_fit();

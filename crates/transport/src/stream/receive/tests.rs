@@ -21,8 +21,8 @@ impl Fixture {
     }
 
     fn with_windows(stream: u64, connection: u64) -> Self {
-        let mut part = ReceivePart::new(4);
-        part.begin(ReceiveWindow::new(stream, stream));
+        let mut part = ReceivePart::default();
+        part.begin(ReceiveWindow::new(stream, stream), 4);
         let connection = ReceiveWindow::new(connection, connection);
         Self {
             part,
@@ -501,7 +501,7 @@ fn stream_is_not_read_in_order_after_it_was_read_without() {
     assert_eq!(chunk, Err(ReadError::Unordered));
     assert_eq!(read_unordered(&mut fixture), Ok(Some((0, vec![1; 10]))));
     // A new stream in the same memory is read in order again.
-    fixture.part.begin(ReceiveWindow::new(100, 100));
+    fixture.part.begin(ReceiveWindow::new(100, 100), 4);
     let mut buffers = Buffers::new(ChunkPool::new(1));
     std::mem::swap(&mut buffers, &mut fixture.buffers);
     fixture.part.recycle(&mut buffers);

@@ -7,7 +7,7 @@ fn id(index: u64) -> StreamId {
 
 fn table() -> (Table, Buffers) {
     (
-        Table::new(Side::Client, 128, [1; 16]),
+        Table::new(Side::Client, [1; 16]),
         Buffers::new(ChunkPool::new(1)),
     )
 }
