@@ -32,7 +32,7 @@ pub use aead_limits::ForgeryCounter;
 pub use block_key::{BLOCK_LEN, BlockKey};
 pub use exporter::{ExportError, Exporter};
 pub use header_protection::HeaderKey;
-pub use key_update::{OneRttKeys, OneRttOpenError, Opened};
+pub use key_update::{OneRttKeys, OneRttOpenError, Opened, StoredKeys};
 pub use keys::{KeyPair, Keys};
 pub use level::{EncryptionLevel, Space};
 pub use packet_protection::{OpenError, PacketKey, TAG_LEN};

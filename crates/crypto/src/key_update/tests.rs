@@ -73,6 +73,28 @@ fn exchange(a: &mut OneRttKeys, b: &mut OneRttKeys, number: u64) {
 }
 
 #[test]
+fn stored_keys_continue_where_they_were() {
+    for suite in SUITES {
+        let (mut a, mut b) = ends(suite);
+        exchange(&mut a, &mut b, 1);
+        let before = state(&a);
+        let stored = Box::new(a).store().expect("not updated");
+        let mut a = OneRttKeys::from(stored);
+        assert_eq!(state(&a), before);
+        exchange(&mut a, &mut b, 2);
+        // The peer may have updated while they were stored.
+        a = OneRttKeys::from(Box::new(a).store().expect("not updated"));
+        b.update(3);
+        let there = send(&mut b, 3);
+        assert_eq!(receive(&mut a, &there), Ok(true));
+        exchange(&mut a, &mut b, 4);
+        let before = state(&a);
+        let a = Box::new(a).store().expect_err("updated");
+        assert_eq!(state(&a), before);
+    }
+}
+
+#[test]
 fn update_of_either_end_is_followed_by_the_other() {
     for suite in SUITES {
         let (mut client, mut server) = ends(suite);

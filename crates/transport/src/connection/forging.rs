@@ -33,6 +33,7 @@ impl Connection {
 
     /// Protects the header of a sealed 1-RTT packet.
     pub(crate) fn forging_protect(&mut self, bytes: &mut [u8], number_offset: usize, len: usize) {
+        self.protection.derive();
         let keys = self.protection.one_rtt_keys().expect("1-RTT keys");
         keys.protect(bytes, number_offset, len);
     }

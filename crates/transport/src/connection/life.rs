@@ -17,7 +17,8 @@ use crate::error::TransportError;
 #[derive(Debug)]
 pub(super) struct Life {
     state: State,
-    error: Option<ConnectionError>,
+    /// Boxed, like the parts of the state that follow the end: open connections need no room for them.
+    error: Option<Box<ConnectionError>>,
 }
 
 /// A cause that ends a connection.
@@ -72,20 +73,25 @@ impl Ending {
         match self {
             Self::Application { code, reason } => {
                 let closing = Closing::new(Cause::Application { code, reason }, now, period);
-                (State::Closing(closing), ConnectionError::LocallyClosed)
+                (
+                    State::Closing(closing.into()),
+                    ConnectionError::LocallyClosed,
+                )
             }
             Self::Violation(error) => {
                 let closing = Closing::new(Cause::Transport(error.clone()), now, period);
-                (State::Closing(closing), error.into())
+                (State::Closing(closing.into()), error.into())
             }
             Self::Internal(error) => {
                 let cause = Cause::Transport(TransportError::internal(""));
-                (State::Closing(Closing::new(cause, now, period)), error)
+                let closing = Closing::new(cause, now, period);
+                (State::Closing(closing.into()), error)
             }
             Self::PeerClosed(error) => {
                 // One answer lets the peer see after one round trip that we know (§10.2.2).
                 let no_error = TransportError::new(TransportErrorCode::NO_ERROR, "");
-                let answer = Some(Closing::new(Cause::Transport(no_error), now, period));
+                let answer = Closing::new(Cause::Transport(no_error), now, period);
+                let answer = Some(answer.into());
                 (State::Draining { until, answer }, error)
             }
             Self::Reset => {
@@ -149,7 +155,7 @@ impl Life {
 
     /// The reason for the end, once there was one.
     pub(super) fn error(&self) -> Option<&ConnectionError> {
-        self.error.as_ref()
+        self.error.as_deref()
     }
 
     /// Enters another state.
@@ -173,8 +179,8 @@ impl Life {
             let (state, error) = ending.into_state(now, period);
             trace.closed(now, &state, &error);
             self.enter(now, state, trace);
-            self.error = Some(error);
-            return self.error.clone();
+            self.error = Some(Box::new(error.clone()));
+            return Some(error);
         }
         // The peer has closed too, or lost its state: no more answers.
         if self.is_closing() && matches!(ending, Ending::PeerClosed(_) | Ending::Reset) {
@@ -222,8 +228,8 @@ impl Life {
     /// The frame that should leave now.
     pub(super) fn closing(&self) -> Option<&Closing> {
         match &self.state {
-            State::Closing(closing) => Some(closing).filter(|closing| closing.wants_to_send),
-            State::Draining { answer, .. } => answer.as_ref(),
+            State::Closing(closing) => Some(&**closing).filter(|it| it.wants_to_send),
+            State::Draining { answer, .. } => answer.as_deref(),
             _ => None,
         }
     }

@@ -397,11 +397,6 @@ impl Connection {
         self.streams.memory() + self.datagrams.memory() + records + state
     }
 
-    /// Returns the stream bytes that reached the peer or the application so far.
-    pub(crate) fn moved(&self) -> u64 {
-        self.streams.moved()
-    }
-
     /// Sets the memory that the endpoint has left for all its connections.
     #[inline]
     pub(crate) fn set_memory_left(&mut self, left: u64) {
@@ -464,8 +459,9 @@ impl Connection {
     /// unread data stay until the owner releases the connection.
     ///
     /// An idle one, with nothing in flight, gives back memory that only makes the next packets and
-    /// streams cheaper. Nothing else changes. This is not to be called for every packet.
-    pub(crate) fn give_back(&mut self) {
+    /// streams cheaper. Nothing else changes. If it was silent for [`SILENT`], its keys are reduced to
+    /// the secrets. This is not to be called for every packet.
+    pub(crate) fn give_back(&mut self, now: Time) {
         if self.life.is_drained() {
             self.protection.give_back();
             self.acknowledger.give_back();
@@ -484,7 +480,15 @@ impl Connection {
             self.recovery.shrink();
             self.events.shrink_to_fit();
             self.rng.shrink();
+            if now >= self.idle.heard() + SILENT {
+                self.protection.store();
+            }
         }
+    }
+
+    /// Returns true if [`Connection::give_back`] would reduce the keys of the connection, if it is idle.
+    pub(crate) fn keeps_keys(&self) -> bool {
+        self.life.is_confirmed() && self.protection.can_store()
     }
 }
 
@@ -493,6 +497,10 @@ const HANDSHAKE_MEMORY: u64 = 24 << 10;
 
 /// Memory of an idle connection (limit K116): its paths, keys, tables and the task that serves it.
 const CONNECTION_MEMORY: u64 = 16 << 10;
+
+/// The time without a packet of the peer after which an idle connection frees its keys: deriving them
+/// again costs some microseconds.
+pub(crate) const SILENT: Duration = Duration::from_secs(1);
 
 /// Bytes by which a datagram may fall short of the largest size and still request larger packets.
 const NEARLY_FULL: usize = 64;

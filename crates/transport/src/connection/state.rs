@@ -19,13 +19,13 @@ pub(crate) enum State {
     /// The peer is known to have completed too.
     Confirmed,
     /// We sent CONNECTION_CLOSE and repeat it when packets arrive (§10.2.1).
-    Closing(Closing),
+    Closing(Box<Closing>),
     /// The peer sent CONNECTION_CLOSE: nothing more is sent (§10.2.2).
     Draining {
         /// The time at which the state may be forgotten.
         until: Time,
         /// One last CONNECTION_CLOSE, so that the peer need not wait.
-        answer: Option<Closing>,
+        answer: Option<Box<Closing>>,
     },
     /// Over; the endpoint forgets the connection.
     Drained,

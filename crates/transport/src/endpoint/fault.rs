@@ -158,7 +158,7 @@ impl Endpoint {
 
     /// Returns the error of a connection that was dropped because of a panic.
     pub fn fault(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
-        self.slot(handle)?.fault.as_ref()
+        self.slot(handle)?.fault.as_deref()
     }
 }
 

@@ -16,7 +16,9 @@ use super::stage::Stage;
 use super::{ConnectionHandle, Endpoint, Owner, Slot};
 use crate::cid::{ConnectionIdError, TokenChange};
 use crate::config::{ClientConfig, ConfigError};
-use crate::connection::{Connection, ConnectionError, FIRST_DESTINATION_LEN, Origin};
+use crate::connection::{
+    Connection, ConnectionError, FIRST_DESTINATION_LEN, Origin, SILENT, Timer,
+};
 use crate::error::TransportError;
 use crate::path::Place;
 
@@ -160,7 +162,7 @@ impl Endpoint {
         }
         let inserted = self.routing.insert_four_tuple(path, owner);
         if inserted && let Some(slot) = self.slot_mut(handle) {
-            slot.four_tuple = Some(path);
+            slot.four_tuple = Some(Box::new(path));
         }
         inserted
     }
@@ -181,7 +183,7 @@ impl Endpoint {
         self.settle_reset_tokens(handle);
         self.settle_peer_id(handle);
         self.settle_memory(now, handle);
-        self.schedule(handle);
+        self.schedule(now, handle);
     }
 
     fn settle_handshake(&mut self, now: Time, handle: ConnectionHandle) {
@@ -239,17 +241,18 @@ impl Endpoint {
     /// it must run rarely.
     #[cold]
     fn shed(&mut self, now: Time) {
-        let open = self.slots.iter().enumerate().filter_map(|(index, slot)| {
-            let connection = slot.connection.as_deref()?;
-            let burden = slot.held.burden(connection.moved());
+        let open = self.slots.iter_mut().enumerate();
+        let open = open.filter_map(|(index, slot)| {
+            let connection = slot.connection.as_deref_mut()?;
+            let burden = slot.held.burden(connection.streams().moved());
             (!connection.is_closed()).then_some((burden, index))
         });
         let Some((_, index)) = open.max() else {
             return;
         };
         for slot in &mut self.slots {
-            if let Some(connection) = slot.connection.as_deref() {
-                slot.held.look(connection.moved());
+            if let Some(connection) = slot.connection.as_deref_mut() {
+                slot.held.look(connection.streams().moved());
             }
         }
         let slot = &mut self.slots[index];
@@ -308,16 +311,21 @@ impl Endpoint {
     }
 
     /// Adds a deadline to the heap if it is earlier than the one in the heap. Later deadlines are
-    /// considered when that one fires.
-    pub(super) fn schedule(&mut self, handle: ConnectionHandle) {
+    /// considered when that one fires. A connection that may be idle is looked at after a while, to
+    /// [give back](Connection::give_back) memory.
+    pub(super) fn schedule(&mut self, now: Time, handle: ConnectionHandle) {
         let Some(slot) = self.slots.get_mut(handle.index()) else {
             return;
         };
         let Some(connection) = slot.connection.as_deref() else {
             return;
         };
-        let Some((at, _)) = connection.next_timeout() else {
+        let Some((due, timer)) = connection.next_timeout() else {
             return;
+        };
+        let at = match timer {
+            Timer::Idle | Timer::KeepAlive if connection.keeps_keys() => due.min(now + SILENT),
+            _ => due,
         };
         if slot.scheduled.is_none_or(|scheduled| at < scheduled) {
             slot.scheduled = Some(at);
@@ -372,7 +380,7 @@ impl Endpoint {
         let slot = self.slot(handle)?;
         match &slot.connection {
             Some(connection) => connection.close_error(),
-            None => slot.fault.as_ref(),
+            None => slot.fault.as_deref(),
         }
     }
 
@@ -434,7 +442,7 @@ impl Endpoint {
             return self.forget(handle);
         }
         // Last, since hooks of users are dropped, and may panic.
-        connection.give_back();
+        connection.give_back(Time::ZERO);
     }
 
     /// Takes back a connection that could not be routed, and whose handle was not given out.
@@ -451,7 +459,7 @@ impl Endpoint {
         let Some(slot) = self.slot_mut(handle) else {
             return;
         };
-        slot.fault = Some(fault);
+        slot.fault = Some(Box::new(fault));
         let was_drained = std::mem::replace(&mut slot.stage, Stage::Drained) == Stage::Drained;
         let is_released = slot.is_released;
         self.drained += usize::from(!was_drained);

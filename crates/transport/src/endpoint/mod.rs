@@ -138,7 +138,7 @@ struct Slot {
     /// `None` in a free slot and after a fault.
     connection: Option<Box<Connection>>,
     /// The error of a connection that was dropped because of a panic.
-    fault: Option<ConnectionError>,
+    fault: Option<Box<ConnectionError>>,
     stage: Stage,
     /// The owner has no more use for the connection.
     is_released: bool,
@@ -161,7 +161,7 @@ struct Slot {
     /// The address and the ID that the connection sends to.
     peer_id: Option<(SocketAddr, ConnectionId)>,
     /// The addresses by which the connection is routed if it has no ID.
-    four_tuple: Option<FourTuple>,
+    four_tuple: Option<Box<FourTuple>>,
 }
 
 /// A datagram that belongs to no connection.
@@ -485,11 +485,11 @@ impl Endpoint {
                 connection.handle_timeout(now);
                 self.touched(handle);
             } else {
-                // The deadline had moved to a later time, which the heap receives only now. A
-                // connection that has become idle passes here once.
-                connection.give_back();
+                // The deadline had moved to a later time, which the heap receives only now. Or a
+                // second has passed since the connection became idle.
+                connection.give_back(now);
                 self.settle_memory(now, handle);
-                self.schedule(handle);
+                self.schedule(now, handle);
             }
         }
     }

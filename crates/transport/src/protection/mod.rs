@@ -193,6 +193,17 @@ impl PacketProtection {
         self.early.clear();
     }
 
+    /// Keeps only the secrets of the 1-RTT keys until they are needed.
+    pub(crate) fn store(&mut self) {
+        self.one_rtt.store();
+    }
+
+    /// True while 1-RTT keys exist that [`PacketProtection::store`] would reduce.
+    #[inline]
+    pub(crate) fn can_store(&self) -> bool {
+        self.one_rtt.can_store()
+    }
+
     /// True once a space has keys, or the secrets that they are derived from.
     pub(crate) fn has_keys(&self, id: SpaceId) -> bool {
         match id {

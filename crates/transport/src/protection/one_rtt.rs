@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use courser_base::{Side, Time};
-use courser_crypto::{OneRttKeys, SecretPair};
+use courser_crypto::{OneRttKeys, SecretPair, StoredKeys};
 
 /// Frames without progress that a key update counts for when it comes sooner than one probe timeout
 /// after the last (limit K96). It costs the derivation of two secrets and two packet keys, several
@@ -15,24 +15,16 @@ pub(crate) const HASTY_UPDATE: u32 = 8;
 #[derive(Debug, Default)]
 pub(super) struct OneRtt {
     pub(super) keys: Option<Box<OneRttKeys>>,
-    /// Secrets of the keys, before the keys are of use. A server cannot read 1-RTT packets
-    /// before the handshake is complete, nor send them to an unvalidated address. Until then a
-    /// half-open handshake costs neither their memory nor the work.
-    secrets: Option<Box<Secrets>>,
+    /// The keys as secrets, before they are of use and while the connection is idle. A server cannot
+    /// read 1-RTT packets before the handshake is complete, nor send them to an unvalidated address.
+    /// Until then a half-open handshake costs neither their memory nor the work.
+    stored: Option<Box<StoredKeys>>,
     /// Time at which the previous receive key is erased.
     pub(super) drop_previous_at: Option<Time>,
     /// Time at which the peer last began an update.
     peer_began_at: Option<Time>,
     /// Updates begun by either end.
     pub(super) updates: u64,
-}
-
-/// The secrets of the first 1-RTT keys.
-#[derive(Debug)]
-struct Secrets {
-    pair: SecretPair,
-    side: Side,
-    update_after: u64,
 }
 
 /// A key update of the peer.
@@ -69,41 +61,46 @@ impl std::error::Error for KeyUpdateBlocked {}
 impl OneRtt {
     /// Keeps the secrets that TLS derived. An update is due after `update_after` packets.
     pub(super) fn install(&mut self, pair: SecretPair, side: Side, update_after: u64) {
-        self.secrets = Some(Box::new(Secrets {
-            pair,
-            side,
-            update_after,
-        }));
+        self.stored = Some(Box::new(StoredKeys::new(pair, side, update_after)));
+    }
+
+    /// Keeps only the secrets of the keys, from which they are derived when they are needed again. Keys
+    /// that were updated stay.
+    pub(super) fn store(&mut self) {
+        if let Some(keys) = self.keys.take() {
+            match keys.store() {
+                Ok(stored) => self.stored = Some(Box::new(stored)),
+                Err(keys) => self.keys = Some(keys),
+            }
+        }
+    }
+
+    /// True while keys exist that [`OneRtt::store`] would reduce.
+    #[inline]
+    pub(super) fn can_store(&self) -> bool {
+        self.keys.is_some() && self.updates == 0
     }
 
     /// Frees the keys and their secrets.
     pub(super) fn give_back(&mut self) {
-        (self.keys, self.secrets) = (None, None);
+        (self.keys, self.stored) = (None, None);
     }
 
     /// True once TLS has derived the secrets.
     pub(super) fn is_installed(&self) -> bool {
-        self.keys.is_some() || self.secrets.is_some()
+        self.keys.is_some() || self.stored.is_some()
     }
 
     /// True while the keys are still to be derived.
     #[inline]
     pub(super) fn is_underived(&self) -> bool {
-        self.secrets.is_some()
+        self.stored.is_some()
     }
 
     #[cold]
     pub(super) fn derive(&mut self) {
-        if let Some(secrets) = self.secrets.take() {
-            let Secrets {
-                pair,
-                side,
-                update_after,
-            } = *secrets;
-            let mut keys = OneRttKeys::new(pair, side);
-            let limit = keys.suite().confidentiality_limit();
-            keys.set_limits(update_after, limit);
-            self.keys = Some(Box::new(keys));
+        if let Some(stored) = self.stored.take() {
+            self.keys = Some(Box::new(OneRttKeys::from(*stored)));
         }
     }
 

@@ -189,3 +189,32 @@ fn an_idle_connection_keeps_no_memory_for_the_next_packets() {
         assert_eq!(end.connection().streams().kept_slots(), 0);
     }
 }
+
+#[test]
+fn a_silent_connection_keeps_secrets_instead_of_keys_and_goes_on() {
+    let mut pair = pair_within(10 << 20);
+    for round in 0..3 {
+        pair.run_for(Duration::from_secs(5));
+        for end in [&pair.client, &pair.server] {
+            let slot = end.endpoint.slots.first().expect("one connection");
+            let connection = slot.connection.as_ref().expect("open");
+            assert!(!connection.keeps_keys(), "round {round}");
+        }
+        let dropped = pair.server.connection().stats().packets_dropped;
+        let streams = pair.client.connection().streams();
+        let id = streams.open(Direction::Unidirectional).expect("room");
+        streams.write(id, b"hello").expect("there is credit");
+        streams.finish(id).expect("open");
+        pair.client.touch();
+        pair.run_for(RTT * 2);
+        let streams = pair.server.connection().streams();
+        let id = streams.accept(Direction::Unidirectional).expect("arrived");
+        assert_eq!(
+            streams.read_chunk(id, 100).as_ref().map(Option::as_deref),
+            Ok(Some(&b"hello"[..]))
+        );
+        assert_eq!(pair.server.connection().stats().packets_dropped, dropped);
+        let client = pair.client.connection();
+        assert!(client.keeps_keys() && !client.is_closed());
+    }
+}
