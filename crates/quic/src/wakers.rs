@@ -38,7 +38,12 @@ impl Waiters {
         match ticket.and_then(|place| self.wakers.get_mut(place)) {
             Some(Some(known)) => known.clone_from(waker),
             Some(place) => *place = Some(waker.clone()),
-            None => *ticket = Some(self.wakers.insert(Some(waker.clone()))),
+            None => {
+                // Most lists have one waker at a time; they would begin with room for four.
+                self.wakers
+                    .reserve_exact(usize::from(self.wakers.capacity() == 0));
+                *ticket = Some(self.wakers.insert(Some(waker.clone())));
+            }
         }
     }
 
@@ -193,6 +198,9 @@ impl ConnectionWakers {
 
     pub(crate) fn forget_end(&mut self, id: StreamId, ticket: u64) {
         self.ends.remove(&(id, ticket));
+        if self.ends.is_empty() {
+            self.ends = BTreeMap::new(); // An empty map keeps a node.
+        }
     }
 
     pub(crate) fn wake_reader(&mut self, id: StreamId, woken: &mut Vec<Waker>) {

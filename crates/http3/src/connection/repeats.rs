@@ -134,6 +134,10 @@ impl<T: Message> Repeats<T> {
             stale.kept = None;
         }
         if self.places.len() < PLACES {
+            // A vector would begin with four places, but many connections see one section.
+            if self.places.len() == self.places.capacity() {
+                self.places.reserve_exact(self.places.len().max(1));
+            }
             self.places.push(Place::default());
             self.hashes.push(0);
         }
