@@ -87,45 +87,52 @@ impl Drop for Reader {
     }
 }
 
-async fn receive_stream(reader: Reader, mut stream: RecvStream) {
-    let shared = &reader.0;
-    let id = stream.id().value();
-    loop {
-        let (chunk, fin) = match stream.read_chunk(usize::MAX).await {
-            Ok(Some(chunk)) => (chunk, false),
-            Ok(None) => (Bytes::new(), true),
-            Err(ReadError::Reset(_)) => {
-                let now = shared.now();
-                // The error has closed the connection.
-                let _ = shared.drive(|state| state.http.handle_uni_reset(now, id));
-                return;
+/// Reads one stream.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async function holds its arguments twice, and each connection has several"
+)]
+fn receive_stream(reader: Reader, mut stream: RecvStream) -> impl Future<Output = ()> + Send {
+    async move {
+        let shared = &reader.0;
+        let id = stream.id().value();
+        loop {
+            let (chunk, fin) = match stream.read_chunk(usize::MAX).await {
+                Ok(Some(chunk)) => (chunk, false),
+                Ok(None) => (Bytes::new(), true),
+                Err(ReadError::Reset(_)) => {
+                    let now = shared.now();
+                    // The error has closed the connection.
+                    let _ = shared.drive(|state| state.http.handle_uni_reset(now, id));
+                    return;
+                }
+                Err(_) => return,
+            };
+            let now = shared.now();
+            // Streams that PRIORITY_UPDATE may name.
+            let limit = match shared.side() {
+                Side::Server => shared.quic.granted_requests(),
+                Side::Client => 0,
+            };
+            let handled = shared.drive(|state| {
+                state.http.set_request_limit(limit);
+                state.http.handle_uni(now, id, chunk, fin)
+            });
+            match handled {
+                Ok(UniFate::Read) => {}
+                Ok(UniFate::Stop(code)) => {
+                    let _ = stream.stop(var_int(code));
+                    return;
+                }
+                Ok(UniFate::Claimed { stream_type, first }) => {
+                    return shared.on_claimed(ClaimedStream {
+                        stream_type,
+                        send: None,
+                        receive: ClaimedReceive::new(first, stream),
+                    });
+                }
+                Ok(UniFate::Ended) | Err(_) => return,
             }
-            Err(_) => return,
-        };
-        let now = shared.now();
-        // Streams that PRIORITY_UPDATE may name.
-        let limit = match shared.side() {
-            Side::Server => shared.quic.granted_requests(),
-            Side::Client => 0,
-        };
-        let handled = shared.drive(|state| {
-            state.http.set_request_limit(limit);
-            state.http.handle_uni(now, id, chunk, fin)
-        });
-        match handled {
-            Ok(UniFate::Read) => {}
-            Ok(UniFate::Stop(code)) => {
-                let _ = stream.stop(var_int(code));
-                return;
-            }
-            Ok(UniFate::Claimed { stream_type, first }) => {
-                return shared.on_claimed(ClaimedStream {
-                    stream_type,
-                    send: None,
-                    receive: ClaimedReceive::new(first, stream),
-                });
-            }
-            Ok(UniFate::Ended) | Err(_) => return,
         }
     }
 }

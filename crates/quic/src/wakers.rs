@@ -126,20 +126,17 @@ pub(crate) struct ConnectionWakers {
     closed: Waiters,
     open: [Waiters; 2],
     accept: [Waiters; 2],
-    datagram: Waiters,
-    datagram_room: Waiters,
-    /// Made when a task first waits for a PING: most connections send none for the application.
-    ping: Option<Box<Waiters>>,
+    /// For datagrams, room for datagrams, answers to PING, and migration: made at first use.
+    rare: Option<Box<[Waiters; 4]>>,
     /// Made when a task first watches a stream.
     watchers: Option<Box<Watchers>>,
-    migration: Waiters,
     // A stream half belongs to one handle that is borrowed while it waits: one waker each.
     readers: ByStream,
     writers: ByStream,
     // Any number of tasks may wait for the end of one stream; the number tells them apart.
     ends: BTreeMap<(StreamId, u64), End>,
     next_end: u64,
-    stops: Stops,
+    stops: Option<Box<Stops>>,
     // Datagrams whose fate will be asked for, until it is asked for or given up.
     fates: BTreeMap<DatagramId, Fate>,
 }
@@ -151,10 +148,10 @@ impl ConnectionWakers {
             Topic::Closed => &mut self.closed,
             Topic::Open(direction) => &mut self.open[place(direction)],
             Topic::Accept(direction) => &mut self.accept[place(direction)],
-            Topic::Datagram => &mut self.datagram,
-            Topic::DatagramRoom => &mut self.datagram_room,
-            Topic::Ping => self.ping.get_or_insert_default(),
-            Topic::Migration => &mut self.migration,
+            Topic::Datagram => &mut self.rare.get_or_insert_default()[0],
+            Topic::DatagramRoom => &mut self.rare.get_or_insert_default()[1],
+            Topic::Ping => &mut self.rare.get_or_insert_default()[2],
+            Topic::Migration => &mut self.rare.get_or_insert_default()[3],
         }
     }
 
@@ -180,7 +177,7 @@ impl ConnectionWakers {
         if let Some(End::Stopped(code)) = ticket.and_then(|ticket| self.ends.get(&(id, ticket))) {
             return Some(*code);
         }
-        self.stops.code(id)
+        self.stops.as_ref()?.code(id)
     }
 
     pub(crate) fn forget_reader(&mut self, id: StreamId) {
@@ -190,7 +187,9 @@ impl ConnectionWakers {
     /// The handle of a stream that is sent on is gone.
     pub(crate) fn forget_writer(&mut self, id: StreamId) {
         self.writers.remove(&id);
-        self.stops.forget(id);
+        if let Some(stops) = &mut self.stops {
+            stops.forget(id);
+        }
         if let Some(watchers) = &mut self.watchers {
             watchers.forget_deadline(id);
         }
@@ -222,7 +221,8 @@ impl ConnectionWakers {
 
     /// The peer stopped a stream; its handle may ask for the code as long as it exists.
     pub(crate) fn on_stopped(&mut self, id: StreamId, code: VarInt, was_finished: bool) {
-        self.stops.keep(id, code, was_finished);
+        let stops = self.stops.get_or_insert_default();
+        stops.keep(id, code, was_finished);
     }
 
     /// Wakes those who wait for the end of a stream that the peer stopped.
@@ -358,16 +358,12 @@ impl ConnectionWakers {
             open_uni,
             accept_bi,
             accept_uni,
-            &mut self.datagram,
-            &mut self.datagram_room,
-            &mut self.migration,
         ];
+        let rare = self.rare.iter_mut().flat_map(|rare| rare.iter_mut());
         topics
             .into_iter()
+            .chain(rare)
             .for_each(|waiters| waiters.wake_all(woken));
-        if let Some(ping) = &mut self.ping {
-            ping.wake_all(woken);
-        }
         if let Some(watchers) = &mut self.watchers {
             watchers.wake_all(woken);
         }

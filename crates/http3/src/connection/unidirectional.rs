@@ -46,7 +46,7 @@ impl Unidirectional {
         let mut reader = Reader::new(partial);
         let value = reader.varint().ok()?;
         chunk.advance(reader.offset() - held);
-        self.untyped.remove(&stream);
+        self.forget(stream);
         Some(value)
     }
 
@@ -73,5 +73,9 @@ impl Unidirectional {
     /// Forgets the first bytes of a stream that has ended.
     pub(super) fn forget(&mut self, stream: u64) {
         self.untyped.remove(&stream);
+        if self.untyped.is_empty() {
+            // There are rarely more: the table does not keep its room.
+            self.untyped = HashMap::new();
+        }
     }
 }

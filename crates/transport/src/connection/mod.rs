@@ -405,7 +405,7 @@ impl Connection {
 
     /// Returns the number of connection IDs that the endpoint should make.
     pub(crate) fn ids_wanted(&self) -> usize {
-        let is_ready = self.life.is_open() && self.handshake.peer_parameters().is_some();
+        let is_ready = self.life.is_open() && self.recovery.ack_delay_exponent().is_some();
         if is_ready && self.protection.has_keys(SpaceId::Application) {
             self.ids.wanted()
         } else {

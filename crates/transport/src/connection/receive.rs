@@ -165,9 +165,9 @@ impl Connection {
             self.bits.on_received(datagram[0], opened.number);
         }
         let payload = &datagram[opened.payload];
-        let peer = self.handshake.peer_parameters();
+        let exponent = self.recovery.ack_delay_exponent();
         self.trace
-            .packet_received(now, packet, opened.number, payload, peer);
+            .packet_received(now, packet, opened.number, payload, exponent);
         if !self.life.is_open() {
             // After our CONNECTION_CLOSE only the peer's own is of interest (RFC 9000 §10.2.1).
             if let Some(close) = find_close(packet.kind, payload) {

@@ -183,8 +183,8 @@ impl Trace {
         });
     }
 
-    /// A packet was opened; its frames are processed next. `peer` are the peer's parameters, if they
-    /// are known.
+    /// A packet was opened; its frames are processed next. `exponent` is the
+    /// `ack_delay_exponent` of the peer, if its parameters are known.
     #[inline]
     pub(super) fn packet_received(
         &mut self,
@@ -192,13 +192,11 @@ impl Trace {
         packet: &Packet,
         packet_number: u64,
         payload: &[u8],
-        peer: Option<&TransportParameters>,
+        exponent: Option<u64>,
     ) {
         self.tap.record_at(Detail::Packets, now, || {
             let is_one_rtt = packet.kind == PacketKind::OneRtt;
-            let exponent = peer
-                .filter(|_| is_one_rtt)
-                .map_or(DEFAULT_EXPONENT, |peer| peer.ack_delay_exponent);
+            let exponent = exponent.filter(|_| is_one_rtt).unwrap_or(DEFAULT_EXPONENT);
             Record::PacketReceived(PacketReceived {
                 kind: packet.kind,
                 packet_number,

@@ -61,7 +61,7 @@ pub(crate) struct Handshake {
     offloads_tls: bool,
     turn: Turn,
     /// Keys that TLS has made and that no step has returned.
-    keys: Option<KeyChange>,
+    keys: Option<Box<KeyChange>>,
     early: Early,
     crypto: CryptoStreams,
     /// The level that TLS reads next.
@@ -182,7 +182,8 @@ impl Handshake {
         self.ids.initial_destination()
     }
 
-    /// Returns the peer's transport parameters, once they are authentic.
+    /// Returns the peer's transport parameters, once they are authentic. A server that was idle has them
+    /// no longer.
     #[inline]
     pub(crate) fn peer_parameters(&self) -> Option<&TransportParameters> {
         self.peer_parameters.as_deref()
@@ -430,9 +431,13 @@ impl Handshake {
         self.token_store = None;
     }
 
-    /// Frees memory that an idle connection does not need.
+    /// Frees memory that an idle connection does not need. A server has passed the client's parameters
+    /// on; a client may ask for them when it migrates.
     pub(crate) fn shrink(&mut self) {
         self.crypto.shrink();
+        if self.is_complete && self.side().is_server() {
+            self.peer_parameters = None;
+        }
     }
 
     /// Returns true when CRYPTO data waits in a space.

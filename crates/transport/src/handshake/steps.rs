@@ -68,14 +68,14 @@ impl Handshake {
             return Ok(Some(step));
         }
         if let Some(change) = self.keys.take() {
-            return Ok(Some(Step::Keys(change)));
+            return Ok(Some(Step::Keys(*change)));
         }
         let Some(tls) = self.tls.here_mut() else {
             self.turn = Turn::Settle;
             return Ok(None);
         };
         let mut out = Vec::new();
-        self.keys = tls.write(&mut out);
+        self.keys = tls.write(&mut out).map(Box::new);
         self.crypto.write(self.writing, &out);
         let is_hello = self.side().is_client() && self.writing == SpaceId::Initial;
         let is_refused = is_hello && !out.is_empty() && self.early.on_client_hello();
@@ -91,14 +91,14 @@ impl Handshake {
         if let Some(step) = self.early_step() {
             return Ok(Some(step));
         }
-        Ok(self.keys.take().map(Step::Keys))
+        Ok(self.keys.take().map(|keys| Step::Keys(*keys)))
     }
 
     /// Asks TLS once for the secret of 0-RTT packets. A client has it from the start, a server when it
     /// has read the ClientHello, which makes the keys of the next level too.
     fn early_step(&mut self) -> Option<Step> {
         let is_server = self.side().is_server();
-        let is_time = !is_server || matches!(self.keys, Some(KeyChange::Handshake(_)));
+        let is_time = !is_server || matches!(self.keys.as_deref(), Some(KeyChange::Handshake(_)));
         if self.early.was_asked() || !is_time {
             return None;
         }

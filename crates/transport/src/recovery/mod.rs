@@ -290,6 +290,12 @@ impl LossRecovery {
         }
     }
 
+    /// The peer's `ack_delay_exponent`, once its parameters are known.
+    #[inline]
+    pub(crate) fn ack_delay_exponent(&self) -> Option<u64> {
+        self.ack_delay_exponent
+    }
+
     /// True when an ACK_FREQUENCY frame waits.
     pub(crate) fn wants_ack_frequency(&self) -> bool {
         self.ack_request.wants_to_send()
