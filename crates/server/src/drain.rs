@@ -65,7 +65,7 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     }
     let began = Instant::now();
     let before = server.tally.answered();
-    let connections = server.tally.connections_open();
+    let connections = server.tally.begin_drain(plan.deadline);
     conductor.enter(Phase::Draining);
     server.events.tell(Event::Draining);
     finish(plan.deadline, conductor, &server.tally).await;

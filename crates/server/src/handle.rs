@@ -9,6 +9,7 @@ use courser_quic::{AddressFilter, ConfigError, Endpoint};
 use super::certificates::{CertificateFacts, Resolver, Sources};
 use super::events::{Event, Events};
 use super::gate::Gate;
+use super::limits::Limits;
 use super::phase::{Conductor, Phase};
 use super::stats::{ConnectionSummary, ListenerStats, ServerStats, ShardStats};
 use super::tally::Tally;
@@ -26,6 +27,7 @@ pub(super) struct Shared {
     pub(super) resolver: Arc<Resolver>,
     pub(super) events: Events,
     pub(super) gate: Arc<Gate>,
+    pub(super) limits: Limits,
 }
 
 impl ServerHandle {
@@ -77,6 +79,7 @@ impl ServerHandle {
             ready: self.is_ready(),
             busy: self.is_busy(),
             draining: phase >= Phase::Draining,
+            drain: self.0.tally.drain_progress(),
             listeners: self.0.listeners.iter().map(listener).collect(),
             ..self.0.tally.stats()
         };
@@ -151,11 +154,31 @@ impl ServerHandle {
 
     /// Returns the open connections, the oldest first.
     pub fn connections(&self) -> Vec<ConnectionSummary> {
+        let mut all = Vec::new();
+        self.for_each_connection(|summary| all.push(summary));
+        all
+    }
+
+    /// Calls `look` with each open connection, the oldest first. Holds the statistics of one connection at a time,
+    /// where [`connections`](Self::connections) holds those of all.
+    pub fn for_each_connection(&self, mut look: impl FnMut(ConnectionSummary)) {
         let mut open = self.0.tally.open();
         open.sort_by_key(|record| record.peer.connection_id());
-        open.iter()
-            .map(|record| ConnectionSummary::of(record))
-            .collect()
+        for record in open {
+            look(ConnectionSummary::of(&record));
+        }
+    }
+
+    /// Returns the open connection with this [number](super::Peer::connection_id). Costs one lock, however many
+    /// connections there are.
+    pub fn connection(&self, id: u64) -> Option<ConnectionSummary> {
+        let record = self.0.tally.find(id)?;
+        Some(ConnectionSummary::of(&record))
+    }
+
+    /// Returns the limits on the resources of clients.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
     }
 
     /// Returns the public facts about the first certificate in use; `None` with ACME and custom

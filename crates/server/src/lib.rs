@@ -111,7 +111,8 @@ pub use self::refusals::Refusals;
 pub use self::run::{Bound, Serving};
 pub use self::signal::shutdown_signal;
 pub use self::stats::{
-    ConnectionSummary, ListenerStats, ProtocolStats, ServerStats, ShardStats, TcpStats,
+    ConnectionSummary, DrainProgress, ListenerStats, ProtocolStats, ServerStats, ShardStats,
+    TcpStats,
 };
 pub use self::tally::QuicTotals;
 pub use courser_http3_tokio::EarlyData;

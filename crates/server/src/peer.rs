@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use courser_quic::{Connection, WeakConnection};
+use courser_quic::{Connection, ConnectionId, WeakConnection};
 use courser_tls::rustls::pki_types::CertificateDer;
 
 /// The protocol of a connection.
@@ -83,6 +83,7 @@ struct Inner {
     local: Option<SocketAddr>,
     /// Weak, so that keeping a peer does not keep its connection open.
     quic: Option<WeakConnection>,
+    original_destination: Option<ConnectionId>,
     protocol: Protocol,
     connection: u64,
     tls: TlsFacts,
@@ -106,6 +107,7 @@ impl Peer {
             address: canonical(addresses.peer),
             local: addresses.local.map(canonical),
             quic: None,
+            original_destination: None,
             protocol,
             connection,
             tls,
@@ -114,6 +116,7 @@ impl Peer {
 
     pub(super) fn over_quic(
         connection: &Connection,
+        original_destination: ConnectionId,
         addresses: Addresses,
         id: u64,
         tls: TlsFacts,
@@ -122,6 +125,7 @@ impl Peer {
             address: canonical(addresses.peer),
             local: addresses.local.map(canonical),
             quic: Some(connection.downgrade()),
+            original_destination: Some(original_destination),
             protocol: Protocol::Http3,
             connection: id,
             tls,
@@ -157,6 +161,15 @@ impl Peer {
     /// Returns a number that is unique among the connections of this server.
     pub fn connection_id(&self) -> u64 {
         self.0.connection
+    }
+
+    /// Returns the Destination Connection ID of the client's first packet; `None` over TCP.
+    ///
+    /// It identifies the connection at both ends and in traces (RFC 9000 §7.3): the sinks of
+    /// [`SinkFactory`](courser_quic::telemetry::SinkFactory) and the files of qlog have it. The client chooses it, so two
+    /// connections may have the same one.
+    pub fn original_destination(&self) -> Option<ConnectionId> {
+        self.0.original_destination
     }
 
     /// Returns the negotiated parameters of the handshake.

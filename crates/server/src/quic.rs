@@ -92,6 +92,7 @@ async fn serve<S: HttpService<Body>>(
     mut part: Part,
 ) {
     let address = incoming.remote_address();
+    let original = incoming.orig_dst_cid();
     let connection = match context.early_requests {
         Some(_) => accept_early(incoming).await,
         None => incoming.await,
@@ -109,7 +110,7 @@ async fn serve<S: HttpService<Body>>(
         local: connection.local_ip().map(|ip| (ip, context.port).into()),
     };
     let id = context.tally.new_id();
-    let peer = Peer::over_quic(&connection, addresses, id, facts(&connection));
+    let peer = Peer::over_quic(&connection, original, addresses, id, facts(&connection));
     let open = Open::new(
         &context.tally,
         peer,

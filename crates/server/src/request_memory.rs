@@ -42,6 +42,11 @@ impl RequestMemory {
         }
     }
 
+    /// Returns the bytes that requests may hold.
+    pub(super) const fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Returns the counter of held memory.
     pub(super) const fn used(&self) -> &Arc<AtomicU64> {
         &self.used

@@ -133,6 +133,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         resolver,
         events,
         gate: Gate::new(server.address_filter.clone()),
+        limits: server.limits.clone(),
     }));
     handle.set_address_filter(server.address_filter);
     share_memory(&handle.0);

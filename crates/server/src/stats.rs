@@ -20,6 +20,8 @@ pub struct ServerStats {
     pub busy: bool,
     /// True once no more connections are accepted.
     pub draining: bool,
+    /// The progress of the drain, once it has begun.
+    pub drain: Option<DrainProgress>,
     /// Counters of HTTP/1.1.
     pub http1: ProtocolStats,
     /// Counters of HTTP/2.
@@ -38,6 +40,8 @@ pub struct ServerStats {
     pub refusals: Refusals,
     /// Estimated memory of requests in progress, which counts towards the memory budget.
     pub requests_memory: u64,
+    /// Bytes that requests in progress may hold: a part of the memory budget (limit K115).
+    pub requests_memory_limit: u64,
     /// Requests answered with 503 (Service Unavailable) because there was no memory for them.
     pub requests_refused_for_memory: u64,
     /// Connections closed because their requests held most when there was no memory for others, or
@@ -67,6 +71,22 @@ impl ServerStats {
             Protocol::Http3 => &self.http3,
         }
     }
+}
+
+/// The progress of a drain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct DrainProgress {
+    /// Time since the server stopped accepting connections.
+    pub elapsed: Duration,
+    /// Time after the beginning at which the rest is aborted, see [`Server::deadline`](super::Server::deadline).
+    pub deadline: Duration,
+    /// Connections that were open at the beginning.
+    pub connections: u64,
+    /// Connections that are still open.
+    pub connections_open: u64,
+    /// Requests whose response is not complete.
+    pub requests_in_flight: u64,
 }
 
 /// Counters of one protocol.
@@ -183,6 +203,7 @@ impl Tally {
             refused_for_share: self.refusals.of(Refusal::Share),
             refusals: Refusals::of_listeners(&self.refusals),
             requests_memory: self.memory.used().load(Relaxed),
+            requests_memory_limit: self.memory.limit(),
             requests_refused_for_memory: self.requests_refused.load(Relaxed),
             connections_closed_for_memory: self.connections_shed.load(Relaxed),
             early_requests: self.early_requests.load(Relaxed),
@@ -191,6 +212,18 @@ impl Tally {
             quic: self.quic_totals(),
             ..ServerStats::default()
         }
+    }
+
+    /// Returns the progress of the drain, once it has begun.
+    pub(super) fn drain_progress(&self) -> Option<DrainProgress> {
+        let begin = self.drain.get()?;
+        Some(DrainProgress {
+            elapsed: begin.at.elapsed(),
+            deadline: begin.deadline,
+            connections: begin.connections,
+            connections_open: self.connections_open(),
+            requests_in_flight: self.in_flight(),
+        })
     }
 
     fn protocol_stats(&self, protocol: Protocol) -> ProtocolStats {

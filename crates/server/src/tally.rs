@@ -31,6 +31,7 @@ pub(super) struct Tally {
     next_id: AtomicU64,
     /// Requests and connections that were open when the rest was aborted.
     cut: OnceLock<(u64, u64)>,
+    pub(super) drain: OnceLock<DrainBegin>,
     /// Totals of QUIC connections that are over.
     past: Mutex<QuicTotals>,
     open: Mutex<HashMap<u64, Arc<Record>>>,
@@ -80,6 +81,14 @@ impl QuicTotals {
             _ => self.early_data_refused += u64::from(stats.early_packets_dropped > 0),
         }
     }
+}
+
+/// The beginning of a drain.
+#[derive(Debug)]
+pub(super) struct DrainBegin {
+    pub(super) at: Instant,
+    pub(super) deadline: Duration,
+    pub(super) connections: u64,
 }
 
 /// Counters of one protocol.
@@ -143,6 +152,16 @@ impl Tally {
             .get_or_init(|| (self.in_flight(), self.connections_open()));
     }
 
+    /// Notes that the server drains until `deadline` has passed. Returns the connections that are open.
+    pub(super) fn begin_drain(&self, deadline: Duration) -> u64 {
+        let begin = self.drain.get_or_init(|| DrainBegin {
+            at: Instant::now(),
+            deadline,
+            connections: self.connections_open(),
+        });
+        begin.connections
+    }
+
     /// Returns the requests and connections that were aborted, and those that users still hold.
     pub(super) fn cut(&self) -> (u64, u64) {
         let left = || (self.in_flight(), self.connections_open());
@@ -182,6 +201,11 @@ impl Tally {
     /// Returns all open connections.
     pub(super) fn open(&self) -> Vec<Arc<Record>> {
         self.lock().values().cloned().collect()
+    }
+
+    /// Returns an open connection.
+    pub(super) fn find(&self, id: u64) -> Option<Arc<Record>> {
+        self.lock().get(&id).cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Record>>> {

@@ -1,24 +1,56 @@
 //! Health, metrics and a live page, over plain HTTP/1.1 on an address of its own.
 
+mod closes;
 mod guard;
+mod near;
+mod observer;
+mod page;
+mod patient;
+mod query;
+mod rows;
+mod snapshots;
+mod status;
+mod watches;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser::server::{ConnectionSummary, Protocol, ServerHandle, ServerStats};
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use courser::server::ServerHandle;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 pub use self::guard::{Advice, Guard, TokenError};
+pub use self::observer::Observer;
+pub use self::status::early_data_counts;
+
+use self::near::Near;
+use self::patient::Patient;
+use self::query::{MOST_ROWS, OF_LIST, Query};
+use self::snapshots::Snapshots;
+use self::watches::{MOST_WATCHED, WatchError, Watches};
 use crate::body::{Body, explained, plain, typed};
 use crate::metrics::Metrics;
 
-/// The admin endpoints of a server: `/`, `/health`, `/ready`, `/metrics`, `/status` and `/busy`.
+/// The admin endpoints of a server.
+///
+/// | path | content |
+/// |---|---|
+/// | `/` | a live page for humans, which reads the next three |
+/// | `/status?connections=N` | the server as JSON: traffic, certificates, drain, limits and how full they are, closes by cause, and the newest connections: 200, or `N` up to 500 |
+/// | `/connections?sort=&order=&offset=&count=&filter=` | a part of the open connections, at most 500: their rates, round-trip times, windows, losses, and the limit that held their senders back for most of the last second |
+/// | `/connections/ID?after=N` | the figures of one connection, ten a second from the first such request on, until 5 s without one |
+/// | `/metrics` | counters in the text format of OpenMetrics |
+/// | `/health`, `/ready` | 200, or 503 from `/ready` while new clients should go elsewhere |
+/// | `/busy` | refuses new clients with POST, and serves them again with DELETE |
+///
+/// Connections are looked at when a request asks for them, at most once a second for all requests. Nothing is
+/// computed for them at other times, except what the sinks of [`Observer`] note.
 #[derive(Debug)]
 pub struct Admin {
     /// The server.
@@ -31,27 +63,32 @@ pub struct Admin {
     pub began: Instant,
     /// Checks which requests may read and switch.
     pub guard: Guard,
+    /// The observer whose sinks the connections of the server have. Without them, limits and closes are missing.
+    pub observer: Observer,
 }
 
 /// Serves the admin endpoints for as long as the process lives, also while the server drains.
 pub async fn serve(listener: TcpListener, admin: Arc<Admin>) {
-    let room = Arc::new(tokio::sync::Semaphore::new(MOST_CONNECTIONS));
+    accept(listener, Arc::new(Endpoints::new(admin))).await;
+}
+
+async fn accept(listener: TcpListener, endpoints: Arc<Endpoints>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let Ok(permit) = room.clone().try_acquire_owned() else {
+        let Ok(permit) = endpoints.room.clone().try_acquire_owned() else {
             continue;
         };
         let Ok(local) = stream.local_addr() else {
             continue;
         };
-        let admin = admin.clone();
+        let endpoints = endpoints.clone();
         tokio::spawn(async move {
             let service = service_fn(|request| {
-                let response = admin.answer(&request, local.ip());
-                async move { Ok::<_, Infallible>(response) }
+                let endpoints = endpoints.clone();
+                async move { Ok::<_, Infallible>(endpoints.answer(&request, local.ip()).await) }
             });
             let mut builder = hyper::server::conn::http1::Builder::new();
             builder
@@ -59,35 +96,57 @@ pub async fn serve(listener: TcpListener, admin: Arc<Admin>) {
                 .header_read_timeout(HEADER_TIMEOUT);
             // Mistakes of clients concern nothing but their connections.
             let _ = builder
-                .serve_connection(TokioIo::new(stream), service)
+                .serve_connection(TokioIo::new(Patient::new(stream)), service)
                 .await;
             drop(permit);
         });
     }
 }
 
-impl Admin {
-    fn answer<B>(&self, request: &Request<B>, local: IpAddr) -> Response<Body> {
-        if let Some(refusal) = self.guard.refusal(request, local) {
+/// The endpoints with what they remember between requests.
+#[derive(Debug)]
+struct Endpoints {
+    admin: Arc<Admin>,
+    snapshots: Arc<Snapshots>,
+    watches: Arc<Watches>,
+    /// Connections to the admin address that may still come.
+    room: Arc<Semaphore>,
+}
+
+impl Endpoints {
+    fn new(admin: Arc<Admin>) -> Self {
+        let (handle, observer) = (&admin.handle, &admin.observer);
+        Self {
+            snapshots: Snapshots::new(handle.clone(), observer.clone()),
+            watches: Watches::new(handle.clone(), observer.clone()),
+            room: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+            admin,
+        }
+    }
+
+    async fn answer<B>(self: Arc<Self>, request: &Request<B>, local: IpAddr) -> Response<Body> {
+        let admin = &self.admin;
+        if let Some(refusal) = admin.guard.refusal(request, local) {
             return refusal;
         }
         if request.uri().path() == "/busy" {
-            return self.switch(request.method());
+            return admin.switch(request.method());
         }
         if request.method() != Method::GET && request.method() != Method::HEAD {
             return plain(StatusCode::METHOD_NOT_ALLOWED);
         }
         let mut response = match request.uri().path() {
-            "/" => page(),
             "/health" => plain(StatusCode::OK),
-            "/ready" if self.handle.is_ready() => plain(StatusCode::OK),
+            "/ready" if admin.handle.is_ready() => plain(StatusCode::OK),
             "/ready" => plain(StatusCode::SERVICE_UNAVAILABLE),
-            "/metrics" => typed(StatusCode::OK, OPENMETRICS, self.metrics.text()),
-            "/status" => {
-                let status = self.status().to_string();
-                typed(StatusCode::OK, "application/json", status)
+            "/metrics" => typed(StatusCode::OK, OPENMETRICS, admin.metrics.text()),
+            path if path == "/status" || path.starts_with(CONNECTIONS) => {
+                let (this, uri) = (self.clone(), request.uri().clone());
+                // It examines each connection, and must delay none of them.
+                let examined = tokio::task::spawn_blocking(move || this.examine(&uri)).await;
+                examined.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR))
             }
-            _ => plain(StatusCode::NOT_FOUND),
+            path => page::file(path).unwrap_or_else(|| plain(StatusCode::NOT_FOUND)),
         };
         let no_store = HeaderValue::from_static("no-store");
         response
@@ -96,6 +155,79 @@ impl Admin {
         response
     }
 
+    /// Returns what was asked for as JSON. May block for milliseconds.
+    fn examine(&self, uri: &Uri) -> Response<Body> {
+        let path = uri.path();
+        let json = match path.strip_prefix(CONNECTIONS) {
+            None => self.status(uri),
+            Some("") => self.list(uri),
+            Some(rest) => match rest.strip_prefix('/').and_then(|id| id.parse().ok()) {
+                Some(id) => self.watch(uri, id),
+                None => return plain(StatusCode::NOT_FOUND),
+            },
+        };
+        match json {
+            Ok(json) => typed(StatusCode::OK, "application/json", json.to_string()),
+            Err((status, reason)) => explained(status, &reason),
+        }
+    }
+
+    fn status(&self, uri: &Uri) -> Result<Value, (StatusCode, String)> {
+        let query = Query::parse(uri.query(), &["connections"]).map_err(mistake)?;
+        let count = query.number("connections", USUAL_SHOWN, MOST_ROWS);
+        let count = usize::try_from(count.map_err(mistake)?).unwrap_or_default();
+        let stats = self.admin.handle.stats();
+        let mut status = self.admin.summary(&stats);
+        status["limits"] = near::json(&self.admin.handle, &stats, self.own_limits());
+        let (connections, others) = self.admin.newest(count);
+        status["connections"] = Value::Array(connections);
+        status["connections_not_shown"] = json!(others);
+        Ok(status)
+    }
+
+    fn list(&self, uri: &Uri) -> Result<Value, (StatusCode, String)> {
+        let query = Query::parse(uri.query(), &OF_LIST).map_err(mistake)?;
+        let selection = query.selection().map_err(mistake)?;
+        Ok(self.snapshots.latest().json(&selection))
+    }
+
+    fn watch(&self, uri: &Uri, id: u64) -> Result<Value, (StatusCode, String)> {
+        let query = Query::parse(uri.query(), &["after"]).map_err(mistake)?;
+        let after = query.number("after", 0, u64::MAX).map_err(mistake)?;
+        self.watches.look(id, after).map_err(|error| match error {
+            WatchError::Unknown => {
+                let reason = format!("connection {id} is not open");
+                (StatusCode::NOT_FOUND, reason)
+            }
+            WatchError::Full => {
+                let reason = format!("{MOST_WATCHED} connections are watched already");
+                (StatusCode::SERVICE_UNAVAILABLE, reason)
+            }
+        })
+    }
+
+    fn own_limits(&self) -> [Near; 2] {
+        let used = MOST_CONNECTIONS - self.room.available_permits();
+        [
+            Near {
+                name: "watched connections".to_owned(),
+                label: "K244",
+                used: self.watches.count() as u64,
+                most: MOST_WATCHED as u64,
+                unit: "connections",
+            },
+            Near {
+                name: "connections to this page".to_owned(),
+                label: "K249",
+                used: used as u64,
+                most: MOST_CONNECTIONS as u64,
+                unit: "connections",
+            },
+        ]
+    }
+}
+
+impl Admin {
     /// Switches to busy with POST and back with DELETE.
     ///
     /// A web page can have a browser that reaches these endpoints send requests, but not the token.
@@ -122,106 +254,20 @@ impl Admin {
         };
         explained(StatusCode::OK, state)
     }
-
-    /// Returns the content of `/status`, which the page shows.
-    fn status(&self) -> Value {
-        let stats = self.handle.stats();
-        let protocols = Protocol::ALL.map(|protocol| {
-            let it = stats.of(protocol);
-            json!({
-                "protocol": protocol.name(),
-                "connections": it.connections,
-                "connections_open": it.connections_open,
-                "requests": it.requests,
-                "requests_in_flight": it.requests_in_flight,
-            })
-        });
-        let udp = stats.listeners.iter().filter_map(|listener| listener.udp);
-        let (udp_received, udp_sent) = udp.fold((0, 0), |(received, sent), it| {
-            (received + it.received_bytes, sent + it.sent_bytes)
-        });
-        let dropped = stats.listeners.iter().filter_map(|it| it.udp_overflow);
-        let dropped = dropped.reduce(|sum, next| sum + next);
-        let refused = stats.refusals.by_reason();
-        let connections = self.handle.connections();
-        let shown: Vec<Value> = connections
-            .iter()
-            .rev()
-            .take(MOST_SHOWN)
-            .map(connection)
-            .collect();
-        json!({
-            "what": self.what,
-            "version": env!("CARGO_PKG_VERSION"),
-            "uptime_seconds": self.began.elapsed().as_secs(),
-            "ready": stats.ready,
-            "draining": stats.draining,
-            "busy": stats.busy,
-            "refused": Value::from_iter(refused),
-            "protocols": protocols,
-            "bytes_received": stats.tcp.bytes_received + udp_received,
-            "bytes_sent": stats.tcp.bytes_sent + udp_sent,
-            "handshakes_failed": stats.tcp.handshakes_failed + stats.quic_handshakes_failed,
-            "quic_packets_sent": stats.quic.packets_sent,
-            "quic_packets_lost": stats.quic.packets_lost,
-            "early_data": early_data_counts(&stats),
-            "udp_dropped_datagrams": dropped,
-            "connections": shown,
-            "connections_not_shown": connections.len() - shown.len(),
-        })
-    }
 }
 
-/// Returns the counts of connections and requests with early data (0-RTT).
-pub fn early_data_counts(stats: &ServerStats) -> Value {
-    json!({
-        "connections_accepted": stats.quic.early_data_accepted,
-        "connections_refused": stats.quic.early_data_refused,
-        "requests_accepted": stats.early_requests,
-        "requests_too_early": stats.requests_too_early,
-    })
+fn mistake(reason: String) -> (StatusCode, String) {
+    (StatusCode::BAD_REQUEST, reason)
 }
 
-fn connection(it: &ConnectionSummary) -> Value {
-    let quic = it.quic.map(|quic| {
-        json!({
-            "rtt_ms": quic.path.rtt.as_secs_f64() * 1e3,
-            "congestion_window": quic.path.congestion_window,
-            "bytes_in_flight": quic.path.bytes_in_flight,
-            "packets_sent": quic.packets_sent,
-            "packets_lost": quic.packets_lost,
-            "controller": quic.path.controller,
-            "mtu": quic.path.mtu,
-        })
-    });
-    json!({
-        "id": it.peer.connection_id(),
-        "client": it.peer.current_address().to_string(),
-        "protocol": it.peer.protocol().name(),
-        "cipher": it.peer.tls().cipher_suite,
-        "seconds": it.age.as_secs_f64(),
-        "requests": it.requests,
-        "requests_in_flight": it.requests_in_flight,
-        "bytes_received": it.bytes_received,
-        "bytes_sent": it.bytes_sent,
-        "quic": quic,
-    })
-}
-
-fn page() -> Response<Body> {
-    let mut response = typed(StatusCode::OK, "text/html; charset=utf-8", PAGE);
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
-                  connect-src 'self'";
-    let policy = HeaderValue::from_static(policy);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    response
-}
-
-const PAGE: &str = include_str!("live.html");
+const CONNECTIONS: &str = "/connections";
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Connections to the admin address at a time; further ones are closed (limit K249).
 const MOST_CONNECTIONS: usize = 100;
-/// Rows of the page; more are not readable.
-const MOST_SHOWN: usize = 200;
+/// Connections in `/status` unless another number is asked for.
+const USUAL_SHOWN: u64 = 200;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests;

@@ -207,7 +207,7 @@ pub(crate) struct Arguments {
 
     /// Serve a live page, metrics and health checks at this address
     ///
-    /// The endpoints /, /metrics, /status, /health and /ready use plain HTTP. Do not expose them to
+    /// The endpoints /, /metrics, /status, /connections, /health and /ready use plain HTTP. Do not expose them to
     /// untrusted networks. Requests must name the address or localhost in their Host field; see
     /// --admin-host. With --admin-token-file, POST /busy refuses new clients until DELETE /busy, and
     /// /ready answers 503 meanwhile.
@@ -227,7 +227,7 @@ pub(crate) struct Arguments {
     )]
     pub(crate) admin_host: Vec<String>,
 
-    /// Require the bearer token in this file for /metrics, /status and /busy
+    /// Require the bearer token in this file for /metrics, /status, /connections and /busy
     ///
     /// /health, /ready and the page itself reveal no data and stay open. The page asks for the token.
     #[arg(

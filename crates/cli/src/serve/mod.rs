@@ -16,7 +16,7 @@ use courser::server::{
 use courser::telemetry::{SinkFactory, Tee};
 use courser::{EarlyDataOptions, QueuedKeyLog, ReplyLimits, TransportConfig, observe};
 use courser_measure::{Watch, choices, printable};
-use courser_services::admin::{self, Admin, Advice, Guard};
+use courser_services::admin::{self, Admin, Advice, Guard, Observer};
 use courser_services::{
     AccessLog, AddressLists, ListError, ListEvent, ListWatch, Metrics, Proxy, Recorder, Site,
     Writer, read_server_ids, release_memory_of_bursts,
@@ -64,25 +64,24 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         .map_err(|error| unusable(&error))?;
     // Sinks cost a little. Only the admin endpoints report what they count.
     let connections = observe::Metrics::new();
-    let counted = arguments.admin.map(|_| &connections);
+    let observer = Observer::new();
+    let sinks = || Arc::new(Tee(connections.sinks(), observer.sinks())) as Arc<dyn SinkFactory>;
+    let counted = arguments.admin.map(|_| sinks());
     let bound = bind(arguments, &lists, counted)?;
     let handle = bound.handle();
     let (log, writer) = open_log(arguments)?.unzip();
     let counters = || Metrics::new(handle.clone(), &connections, log.clone(), site.files());
     let metrics = arguments.admin.map(|_| counters());
-    let admin_address = match (arguments.admin, &metrics) {
-        (Some(address), Some(metrics)) => {
-            let admin = Admin {
-                handle: handle.clone(),
-                metrics: metrics.clone(),
-                what: what.clone(),
-                began: Instant::now(),
-                guard: guard(arguments)?,
-            };
-            Some(open_admin(address, admin).await?)
-        }
-        _ => None,
-    };
+    let guard = guard(arguments)?;
+    let admin = metrics.clone().map(|metrics| Admin {
+        handle: handle.clone(),
+        metrics,
+        what: what.clone(),
+        began: Instant::now(),
+        guard,
+        observer,
+    });
+    let admin_address = open_admin(arguments.admin, admin).await?;
     // Handle signals before the announcement: programs that read it may send them.
     let (lists, watch) = ListWatch::begin(lists, handle.clone(), say_lists(arguments.json));
     let reload = on_hangup(
@@ -177,20 +176,26 @@ fn site(arguments: &Arguments) -> Result<Site, Failure> {
     Ok(Site::Files(files))
 }
 
-/// Serves the admin endpoints from now on. Returns their address.
-async fn open_admin(address: SocketAddr, admin: Admin) -> Result<SocketAddr, Failure> {
+/// Serves the admin endpoints from now on, if there are some. Returns their address.
+async fn open_admin(
+    address: Option<SocketAddr>,
+    admin: Option<Admin>,
+) -> Result<Option<SocketAddr>, Failure> {
+    let (Some(address), Some(admin)) = (address, admin) else {
+        return Ok(None);
+    };
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|error| cannot_listen("--admin", address, &error))?;
     let bound = listener.local_addr()?;
     tokio::spawn(admin::serve(listener, Arc::new(admin)));
-    Ok(bound)
+    Ok(Some(bound))
 }
 
 /// Opens the sockets.
 fn bind(
     arguments: &Arguments,
     lists: &AddressLists,
-    connections: Option<&observe::Metrics>,
+    counts: Option<Arc<dyn SinkFactory>>,
 ) -> Result<Bound, Failure> {
     let (first, others) = addresses(arguments);
     let certificates = certificates::open(&arguments.certificate, &arguments.domain)?;
@@ -212,7 +217,7 @@ fn bind(
         .only_names(arguments.only_names)
         .client_authentication(clients?)
         .cryptography(algorithms?)
-        .transport(transport(arguments, connections)?)
+        .transport(transport(arguments, counts)?)
         .shards(arguments.shards.map_or_else(cores, usize::from))
         .limits(limits(arguments))
         .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))
@@ -321,7 +326,7 @@ fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
 
 fn transport(
     arguments: &Arguments,
-    metrics: Option<&observe::Metrics>,
+    counts: Option<Arc<dyn SinkFactory>>,
 ) -> Result<TransportConfig, Failure> {
     let mut transport = TransportConfig {
         congestion: arguments.cc,
@@ -331,7 +336,6 @@ fn transport(
     if arguments.remember_paths {
         transport.path_memory = Some(Arc::default());
     }
-    let counts = metrics.map(|metrics| metrics.sinks() as Arc<dyn SinkFactory>);
     transport.sinks = match &arguments.qlog {
         Some(folder) => {
             let traces = RECORDS.traces(folder, None)?;

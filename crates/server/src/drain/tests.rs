@@ -103,3 +103,25 @@ async fn connection_that_does_not_end_is_cut() {
         assert_eq!(scene.tally.cut(), (1, 1));
     }
 }
+
+#[test]
+fn progress_counts_what_is_left_since_the_drain_began() {
+    let (scene, open, request) = Scene::begin();
+    assert_eq!(scene.tally.drain_progress(), None);
+    assert_eq!(scene.tally.begin_drain(DEADLINE), 1);
+    let progress = scene.tally.drain_progress().expect("it has begun");
+    assert_eq!((progress.connections, progress.connections_open), (1, 1));
+    assert_eq!(progress.requests_in_flight, 1);
+    assert_eq!(progress.deadline, DEADLINE);
+    drop(request);
+    drop(open);
+    let progress = scene.tally.drain_progress().expect("it has begun");
+    assert_eq!((progress.connections, progress.connections_open), (1, 0));
+    assert_eq!(progress.requests_in_flight, 0);
+    // A second signal changes nothing.
+    assert_eq!(scene.tally.begin_drain(Duration::ZERO), 1);
+    assert_eq!(
+        scene.tally.drain_progress().map(|it| it.deadline),
+        Some(DEADLINE)
+    );
+}

@@ -7,13 +7,13 @@ use http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
 use http::uri::Authority;
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 
+use super::page;
 use crate::body::{Body, explained};
 
 /// Refuses requests for other hosts, and requests without the token where one is set.
 ///
 /// The name of a web page can resolve to an address of this machine (DNS rebinding). The page can then
-/// read
-/// responses, but its browser still sends the name of the page.
+/// read responses, but its browser still sends the name of the page.
 #[derive(Default)]
 pub struct Guard {
     names: Vec<String>,
@@ -95,7 +95,8 @@ impl Guard {
         if let Err(reason) = self.check_host(request, local) {
             return Some(explained(StatusCode::MISDIRECTED_REQUEST, &reason));
         }
-        let is_open = OPEN.contains(&request.uri().path());
+        let path = request.uri().path();
+        let is_open = OPEN.contains(&path) || page::is_part(path);
         if is_open || self.is_authorized(request) {
             return None;
         }
@@ -168,8 +169,8 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && differing == 0
 }
 
-/// Paths without data, which need no token.
-const OPEN: [&str; 3] = ["/", "/health", "/ready"];
+/// Paths without data, which need no token, in addition to the files of the page.
+const OPEN: [&str; 2] = ["/health", "/ready"];
 const SCHEME: &[u8] = b"Bearer ";
 /// Least length of a token; a shorter one can be guessed.
 const LEAST: usize = 16;
@@ -232,7 +233,13 @@ mod tests {
             let fields = [("host", "localhost"), ("authorization", authorization)];
             status(&guard, path, &fields)
         };
-        for path in ["/metrics", "/status", "/elsewhere"] {
+        for path in [
+            "/metrics",
+            "/status",
+            "/connections",
+            "/connections/1",
+            "/elsewhere",
+        ] {
             assert_eq!(with(path, "Bearer 0123456789abcdef"), None);
             assert_eq!(with(path, "bearer 0123456789abcdef"), None);
             for wrong in [
@@ -247,7 +254,7 @@ mod tests {
                 assert_eq!(with(path, wrong), Some(401), "{wrong}");
             }
         }
-        for path in ["/", "/health", "/ready"] {
+        for path in ["/", "/main.js", "/page.css", "/health", "/ready"] {
             assert_eq!(with(path, ""), None, "{path}");
         }
     }

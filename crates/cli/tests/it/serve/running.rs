@@ -118,7 +118,13 @@ async fn admin_tells_health_metrics_and_connections() {
         quic["quic"]["congestion_window"].as_u64() > Some(0),
         "{quic}"
     );
-    assert!(admin(&serving, "/").1.contains("fetch(\"/status\""));
+    let list: Value =
+        serde_json::from_str(&admin(&serving, "/connections?sort=protocol").1).expect("JSON");
+    assert_eq!(list["total"], 3, "{list}");
+    // The connection of HTTP/3 is idle, as its sink reports.
+    assert_eq!(list["connections"][1]["limit"], "application", "{list}");
+    assert!(admin(&serving, "/").1.contains("main.js"));
+    assert!(admin(&serving, "/main.js").1.contains("/connections?"));
 }
 
 #[test]

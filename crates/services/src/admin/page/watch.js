@@ -1,0 +1,73 @@
+// The live charts of one connection. The server takes its samples only while this asks for them.
+
+import { Chart, Strip } from "./charts.js";
+import { bits, by, bytes, millis, time, whole, write } from "./words.js";
+
+const PAUSE = 500;
+const line = (name, className, value) => ({ name, className, value });
+
+export class Watch {
+  // `ask` fetches JSON, `onChange` is called with the ID of the watched connection, or null.
+  constructor(ask, onChange) {
+    this.ask = ask;
+    this.onChange = onChange;
+    this.id = null;
+    by("watch-close").addEventListener("click", () => this.close());
+  }
+
+  get isOpen() {
+    return this.id !== null;
+  }
+
+  open(id) {
+    if (this.id === id) return;
+    clearTimeout(this.timer);
+    this.id = id;
+    this.samples = [];
+    this.last = 0;
+    this.charts = [
+      new Strip("limited by"),
+      new Chart("window", [line("congestion window", "first", it => it.window), line("in flight", "second", it => it.in_flight)], bytes),
+      new Chart("round-trip time", [line("smoothed", "first", it => it.rtt_ms), line("latest", "second", it => it.latest_rtt_ms),
+        line("least", "third", it => it.min_rtt_ms)], millis),
+      new Chart("rate", [line("sent", "first", it => it.sent_rate), line("received", "second", it => it.received_rate),
+        line("delivered by the path", "third", it => it.delivery_rate)], bits),
+      new Chart("packets lost", [line("in this minute", "bars", it => it.lost)], whole, true),
+    ];
+    by("charts").replaceChildren(...this.charts.map(chart => chart.figure));
+    write(by("watch-title"), "Connection " + id);
+    write(by("watch-facts"), "");
+    by("watch").hidden = false;
+    this.onChange(id);
+    this.turn(id);
+  }
+
+  close() {
+    if (!this.isOpen) return;
+    clearTimeout(this.timer);
+    this.id = null;
+    by("watch").hidden = true;
+    this.onChange(null);
+  }
+
+  async turn(id) {
+    const { answer, reason } = await this.ask("/connections/" + id + "?after=" + this.last);
+    if (this.id !== id) return;
+    if (answer) this.show(answer);
+    else write(by("watch-facts"), reason);
+    // A closed connection stays on the page, and is not asked for again.
+    if (!answer?.closed) this.timer = setTimeout(() => this.turn(id), PAUSE);
+  }
+
+  show(answer) {
+    this.last = answer.last;
+    this.samples = this.samples.concat(answer.samples).slice(-answer.most);
+    const it = answer.connection, facts = [it.client, it.name, it.protocol, answer.closed ? "closed" : it.state, time(it.seconds) + " old",
+      whole(it.requests) + " requests", bytes(it.bytes_received) + " received", bytes(it.bytes_sent) + " sent"];
+    if (it.quic) facts.push(it.quic.controller, "datagrams of " + it.quic.mtu + " bytes");
+    if (it.cipher) facts.push(it.cipher);
+    if (it.trace) facts.push("trace " + it.trace);
+    write(by("watch-facts"), facts.filter(fact => fact).join(" \u00b7 "));
+    for (const chart of this.charts) chart.show(this.samples);
+  }
+}

@@ -1,0 +1,128 @@
+//! The content of `/status`.
+
+use std::collections::VecDeque;
+use std::time::{Instant, SystemTime};
+
+use courser::server::{CertificateFacts, DrainProgress, Protocol, ServerStats};
+use serde_json::{Value, json};
+
+use super::Admin;
+use super::closes::{Close, Closes};
+use super::rows::Row;
+use crate::calendar::rfc3339;
+
+impl Admin {
+    /// Returns the state of the server, without its connections.
+    pub(super) fn summary(&self, stats: &ServerStats) -> Value {
+        let protocols = Protocol::ALL.map(|protocol| {
+            let it = stats.of(protocol);
+            json!({
+                "protocol": protocol.name(),
+                "connections": it.connections,
+                "connections_open": it.connections_open,
+                "requests": it.requests,
+                "requests_in_flight": it.requests_in_flight,
+            })
+        });
+        let udp = stats.listeners.iter().filter_map(|listener| listener.udp);
+        let (udp_received, udp_sent) = udp.fold((0, 0), |(received, sent), it| {
+            (received + it.received_bytes, sent + it.sent_bytes)
+        });
+        let dropped = stats.listeners.iter().filter_map(|it| it.udp_overflow);
+        let dropped = dropped.reduce(|sum, next| sum + next);
+        let refused = stats.refusals.by_reason();
+        let certificates = self.handle.certificates();
+        json!({
+            "what": self.what,
+            "version": env!("CARGO_PKG_VERSION"),
+            "uptime_seconds": self.began.elapsed().as_secs(),
+            "ready": stats.ready,
+            "draining": stats.draining,
+            "busy": stats.busy,
+            "drain": stats.drain.map(drain),
+            "refused": Value::from_iter(refused),
+            "protocols": protocols,
+            "bytes_received": stats.tcp.bytes_received + udp_received,
+            "bytes_sent": stats.tcp.bytes_sent + udp_sent,
+            "handshakes_failed": stats.tcp.handshakes_failed + stats.quic_handshakes_failed,
+            "quic_packets_sent": stats.quic.packets_sent,
+            "quic_packets_lost": stats.quic.packets_lost,
+            "early_data": early_data_counts(stats),
+            "udp_dropped_datagrams": dropped,
+            "certificates": certificates.iter().map(certificate).collect::<Vec<_>>(),
+            "closes": self.observer.closes(closes),
+        })
+    }
+
+    /// Returns the newest connections, the newest first, and the number of the others.
+    pub(super) fn newest(&self, count: usize) -> (Vec<Value>, usize) {
+        let mut newest = VecDeque::with_capacity(count);
+        let mut others = 0;
+        self.handle.for_each_connection(|it| {
+            newest.push_front(it);
+            if newest.len() > count {
+                newest.pop_back();
+                others += 1;
+            }
+        });
+        let rows = newest.iter().map(|it| Row::new(it, None).json());
+        (rows.collect(), others)
+    }
+}
+
+/// Returns the counts of connections and requests with early data (0-RTT).
+pub fn early_data_counts(stats: &ServerStats) -> Value {
+    json!({
+        "connections_accepted": stats.quic.early_data_accepted,
+        "connections_refused": stats.quic.early_data_refused,
+        "requests_accepted": stats.early_requests,
+        "requests_too_early": stats.requests_too_early,
+    })
+}
+
+fn drain(progress: DrainProgress) -> Value {
+    json!({
+        "seconds": progress.elapsed.as_secs_f64(),
+        "deadline_seconds": progress.deadline.as_secs_f64(),
+        "connections": progress.connections,
+        "connections_open": progress.connections_open,
+        "requests_in_flight": progress.requests_in_flight,
+    })
+}
+
+fn certificate(facts: &CertificateFacts) -> Value {
+    let days = match facts.not_after.duration_since(SystemTime::now()) {
+        Ok(left) => left.as_secs_f64() / SECONDS_PER_DAY,
+        Err(error) => -error.duration().as_secs_f64() / SECONDS_PER_DAY,
+    };
+    json!({
+        "names": facts.names,
+        "not_after": rfc3339(facts.not_after),
+        "days_left": days,
+    })
+}
+
+/// Returns the ends of connections.
+fn closes(closes: &Closes) -> Value {
+    let totals = closes.totals().map(|((by, cause), total)| {
+        json!({"by": by, "cause": cause, "count": total.count, "ordinary": total.is_ordinary})
+    });
+    let now = Instant::now();
+    let recent = |it: &Close| {
+        json!({
+            "number": it.number,
+            "seconds_ago": now.saturating_duration_since(it.at).as_secs_f64(),
+            "by": it.by,
+            "cause": it.cause,
+            "reason": it.reason,
+            "client": it.client.map(|it| it.to_string()),
+            "seconds": it.age.as_secs_f64(),
+        })
+    };
+    json!({
+        "totals": totals.collect::<Vec<_>>(),
+        "failures": closes.recent().map(recent).collect::<Vec<_>>(),
+    })
+}
+
+const SECONDS_PER_DAY: f64 = 86_400.0;

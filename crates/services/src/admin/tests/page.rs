@@ -1,0 +1,256 @@
+//! The page in a browser.
+
+use super::super::rows::tests::synthetic;
+use super::super::snapshots::Snapshot;
+use super::browser::Browser;
+use super::json::fail;
+use super::*;
+
+const ROWS: &str = "document.querySelectorAll('#rows tr:not(.space)')";
+
+fn column(name: &str) -> String {
+    format!(
+        "(at => [...{ROWS}].map(row => row.cells[at].textContent))(
+            [...document.querySelectorAll('#head th')].findIndex(it => it.dataset.key === '{name}'))"
+    )
+}
+
+/// Starts a server with a client of each protocol, that of HTTP/3 in the middle of a download.
+async fn busy() -> (Scene, Vec<Client>, tokio::task::JoinHandle<()>) {
+    let scene = Scene::start(Guard::new(&[])).await;
+    let mut clients = Vec::new();
+    for version in [
+        HttpVersion::Http1,
+        HttpVersion::Http2,
+        HttpVersion::Http3Only,
+    ] {
+        let client = scene.client(version);
+        hello(&scene, &client).await;
+        clients.push(client);
+    }
+    let url = scene.url("/endless");
+    let mut body = clients[2].get(&url).await.expect("an answer").into_body();
+    let reading = tokio::spawn(async move { read_slowly(&mut body).await });
+    (scene, clients, reading)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_shows_connections_and_sorts_them() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let (scene, _clients, reading) = busy().await;
+    fail(&scene, 0x107, "<img src=x id=injected>").await;
+    browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
+    browser.wait(&format!("{ROWS}.length === 3"));
+    // Texts are texts.
+    let failures = "document.querySelector('#failures').textContent";
+    browser.wait(&format!("{failures}.includes('<img src=x id=injected>')"));
+    assert_eq!(
+        browser.run("document.querySelector('#injected')"),
+        Value::Null
+    );
+    assert_eq!(
+        browser.run("document.querySelector('#what').textContent"),
+        "<b>public</b>"
+    );
+    browser.wait("document.querySelector('#certificates').textContent.includes('localhost')");
+    browser.wait("document.querySelector('#limits').textContent.includes('K244')");
+    // The newest first.
+    browser.wait("document.querySelector('th[aria-sort]')?.dataset.key === 'id'");
+    browser.click("th[data-key=protocol] button");
+    browser.wait(&format!(
+        "{}.join() === 'h2,h3,http/1.1'",
+        column("protocol")
+    ));
+    let sort = "document.querySelector('th[aria-sort]').getAttribute('aria-sort')";
+    assert_eq!(browser.run(sort), "ascending");
+    browser.click("th[data-key=protocol] button");
+    browser.wait(&format!(
+        "{}.join() === 'http/1.1,h3,h2'",
+        column("protocol")
+    ));
+    assert_eq!(browser.run(sort), "descending");
+    // The connection that is busy has rates, a window and a limit.
+    for name in ["sent_rate", "rtt_ms", "congestion_window", "limit"] {
+        browser.wait(&format!("{}[1] !== ''", column(name)));
+    }
+    let is_own =
+        "performance.getEntriesByType('resource').every(it => it.name.startsWith(location.origin))";
+    assert_eq!(browser.run(is_own), true);
+    reading.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_draws_charts_of_a_connection_in_both_colour_schemes() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let (scene, _clients, reading) = busy().await;
+    browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
+    browser.wait(&format!("{ROWS}.length === 3"));
+    // The first row is the newest connection, and the space above it is a row too.
+    browser.click("#rows tr:nth-child(2)");
+    browser.wait("document.querySelectorAll('#charts polyline')[0].points.numberOfItems > 5");
+    browser.wait("document.querySelectorAll('#charts rect').length > 0");
+    let labels = "[...document.querySelectorAll('#charts svg')].map(it => it.getAttribute('aria-label')).join('; ')";
+    let labels = browser.run(labels);
+    let labels = labels.as_str().expect("a text");
+    for part in [
+        "limited by",
+        "congestion window",
+        "in flight",
+        "smoothed",
+        "sent",
+        "packets lost",
+    ] {
+        assert!(labels.contains(part), "{part}: {labels}");
+    }
+    assert_eq!(scene.endpoints.watches.count(), 1);
+    let light = browser.picture();
+    let color = "getComputedStyle(document.body).backgroundColor";
+    let before = browser.run(color);
+    browser.scheme("dark");
+    browser.wait(&format!("{color} !== {before}"));
+    let dark = browser.picture();
+    for picture in [&light, &dark] {
+        // One colour of this size takes less than a tenth.
+        assert!(picture.len() > 60_000, "{} characters", picture.len());
+    }
+    assert_ne!(light, dark);
+    browser.press("Escape");
+    browser.wait("document.querySelector('#watch').hidden");
+    reading.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_works_with_the_keyboard() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let scene = Scene::start(Guard::new(&[])).await;
+    let rows = (1..=300).map(synthetic).collect();
+    scene.endpoints.snapshots.fix(Snapshot::of(rows));
+    browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
+    browser.wait(&format!("{ROWS}.length > 10"));
+    let cursor = "document.querySelector('tr.cursor')?.cells[0].textContent";
+    for (key, id) in [
+        ("j", 300),
+        ("j", 299),
+        ("ArrowDown", 298),
+        ("k", 299),
+        ("End", 1),
+        ("Home", 300),
+    ] {
+        browser.press(key);
+        browser.wait(&format!("{cursor} === '{id}'"));
+    }
+    browser.press("l");
+    browser.wait("document.querySelector('th[aria-sort]').dataset.key === 'limit'");
+    browser.wait(&format!(
+        "{}[0].startsWith('amplification')",
+        column("limit")
+    ));
+    browser.press("/");
+    browser.wait("document.activeElement.id === 'filter'");
+    for key in "name-7.".chars() {
+        browser.press(&key.to_string());
+    }
+    browser.wait("document.querySelector('#count').textContent === '3 of 300 open'");
+    browser.press("Escape");
+    browser.wait("document.querySelector('#count').textContent === '300 open'");
+    browser.press("?");
+    browser.wait("document.querySelector('#help').open");
+    browser.press("Escape");
+    browser.wait("!document.querySelector('#help').open");
+    // There is no such connection: the page says so.
+    browser.press("j");
+    browser.press("Enter");
+    browser.wait("document.querySelector('#watch-facts').textContent.includes('is not open')");
+    browser.press("Escape");
+    browser.wait("document.querySelector('#watch').hidden");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_asks_for_the_token_and_works_with_it() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let guard = Guard::new(&[])
+        .with_token(b"0123456789abcdef")
+        .expect("long enough");
+    let scene = Scene::start(guard).await;
+    browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
+    browser.wait("document.querySelector('#ask').open");
+    assert_eq!(
+        browser.run("document.querySelector('#state').textContent"),
+        "token required"
+    );
+    for key in "0123456789abcdef".chars() {
+        browser.press(&key.to_string());
+    }
+    browser.press("Enter");
+    browser.wait("document.querySelector('#state').textContent === 'ready'");
+    browser.wait("document.querySelector('#count').textContent === '0 open'");
+}
+
+/// Rows outside of the table's window have no elements, so that neither a scroll nor a refresh depends on how many
+/// connections there are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_connections_scroll() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let scene = Scene::start(Guard::new(&[])).await;
+    let rows = (1..=10_000).map(synthetic).collect();
+    scene.endpoints.snapshots.fix(Snapshot::of(rows));
+    browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
+    browser.wait("document.querySelector('#table').ariaRowCount === '10001' || document.querySelector('#table').getAttribute('aria-rowcount') === '10001'");
+    browser.wait(&format!("{}[0] === '10000'", column("id")));
+    // From the top to the end in a hundred frames, with the time between frames.
+    let times = browser.run(
+        "(async () => {
+            const scroll = document.querySelector('#scroll'), times = [];
+            const frame = () => new Promise(done => requestAnimationFrame(done));
+            let last = await frame();
+            for (let step = 1; step <= 100; step += 1) {
+                scroll.scrollTop = scroll.scrollHeight * step / 100;
+                const now = await frame();
+                times.push(now - last);
+                last = now;
+            }
+            return times;
+        })()",
+    );
+    let mut times: Vec<f64> = times
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(Value::as_f64)
+        .collect();
+    times.sort_by(f64::total_cmp);
+    println!(
+        "time between frames of a scroll: median {:.1} ms, 95 % {:.1} ms",
+        times[50], times[95]
+    );
+    // It is 16.7 ms where nothing else is busy. With an element for each connection it would be seconds.
+    assert!(times[50] < 200.0, "{times:?}");
+    let shown = browser
+        .run(&format!("{ROWS}.length"))
+        .as_u64()
+        .expect("a number");
+    assert!((10..200).contains(&shown), "{shown} elements");
+    browser.wait(&format!("{}.at(-1) === '1'", column("id")));
+    // The same rows stay in place after a refresh.
+    let top = browser.run("document.querySelector('#scroll').scrollTop");
+    browser.click("th[data-key=sent_rate] button");
+    browser.wait(&format!("{}[0] === '80.0 kbit/s'", column("sent_rate")));
+    assert_ne!(
+        browser.run("document.querySelector('#scroll').scrollTop"),
+        top
+    );
+    assert_eq!(
+        browser.run("document.querySelector('#count').textContent"),
+        "10\u{2009}000 open"
+    );
+}

@@ -1,0 +1,253 @@
+//! Watched connections: their figures ten times a second, while requests ask for them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use courser::server::ServerHandle;
+use courser_base::Mutex;
+use serde_json::{Value, json};
+
+use super::observer::{Attention, Observer};
+use super::rows::{QuicRow, Row, millis};
+
+/// The watched connections of a server. A connection is watched from the first request for it until nothing was asked
+/// for a few seconds. It costs a lock and a copy of its counters for each sample, and its packets cost nothing.
+#[derive(Debug)]
+pub(super) struct Watches {
+    handle: ServerHandle,
+    observer: Observer,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    watched: HashMap<u64, Watch>,
+    /// Present while something is watched, and a task takes samples.
+    attention: Option<Attention>,
+}
+
+/// One watched connection.
+#[derive(Debug)]
+struct Watch {
+    began: Instant,
+    /// The last request for it.
+    asked: Instant,
+    last: (Instant, Row),
+    samples: VecDeque<Sample>,
+    /// Samples so far.
+    count: u64,
+    is_closed: bool,
+}
+
+/// The figures of one moment.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    number: u64,
+    /// Time since the connection is watched.
+    at: Duration,
+    /// Time since the sample before.
+    passed: Duration,
+    /// Bytes per second, received and sent.
+    rates: (f64, f64),
+    limit: Option<&'static str>,
+    /// Packets declared lost since the sample before.
+    lost: u64,
+    quic: Option<QuicRow>,
+}
+
+/// The reason why a connection cannot be watched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum WatchError {
+    /// There is no such connection.
+    Unknown,
+    /// As many are watched as may be at a time (limit K244).
+    Full,
+}
+
+impl Watches {
+    pub(super) fn new(handle: ServerHandle, observer: Observer) -> Arc<Self> {
+        Arc::new(Self {
+            handle,
+            observer,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Returns the number of watched connections.
+    pub(super) fn count(&self) -> usize {
+        self.state.lock().watched.len()
+    }
+
+    /// Returns the samples of a connection behind number `after`, and watches it for the next seconds.
+    ///
+    /// # Errors
+    /// When there is no such connection, or too many others are watched.
+    ///
+    /// # Panics
+    /// Panics outside of a tokio runtime.
+    pub(super) fn look(self: &Arc<Self>, id: u64, after: u64) -> Result<Value, WatchError> {
+        let mut state = self.state.lock();
+        let now = Instant::now();
+        if let Some(watch) = state.watched.get_mut(&id) {
+            watch.asked = now;
+            return Ok(watch.json(after));
+        }
+        if state.watched.len() >= MOST_WATCHED {
+            return Err(WatchError::Full);
+        }
+        let row = self.row(id).ok_or(WatchError::Unknown)?;
+        if state.attention.is_none() {
+            state.attention = Some(self.observer.attend());
+            let watches = Arc::clone(self);
+            tokio::spawn(async move { while watches.wait_and_sample().await {} });
+        }
+        let watch = Watch {
+            began: now,
+            asked: now,
+            last: (now, row),
+            samples: VecDeque::new(),
+            count: 0,
+            is_closed: false,
+        };
+        let json = watch.json(after);
+        state.watched.insert(id, watch);
+        Ok(json)
+    }
+
+    /// Returns true while something is watched, after a pause and a sample of each connection.
+    async fn wait_and_sample(&self) -> bool {
+        tokio::time::sleep(INTERVAL).await;
+        let mut state = self.state.lock();
+        state
+            .watched
+            .retain(|_, watch| watch.asked.elapsed() < PATIENCE);
+        for (id, watch) in &mut state.watched {
+            match self.row(*id) {
+                Some(row) => watch.add(row, Instant::now()),
+                None => watch.is_closed = true,
+            }
+        }
+        if state.watched.is_empty() {
+            *state = State::default();
+        }
+        state.attention.is_some()
+    }
+
+    /// Lets time pass without requests.
+    #[cfg(test)]
+    pub(super) fn grow_old(&self) {
+        for watch in self.state.lock().watched.values_mut() {
+            watch.asked = watch.asked.checked_sub(PATIENCE).unwrap_or(watch.asked);
+        }
+    }
+
+    fn row(&self, id: u64) -> Option<Row> {
+        let summary = self.handle.connection(id)?;
+        let original = summary.peer.original_destination();
+        let reading = original.and_then(|original| self.observer.limits_of(&original));
+        Some(Row::new(&summary, reading))
+    }
+}
+
+impl Watch {
+    fn add(&mut self, mut row: Row, now: Instant) {
+        let (at, last) = &self.last;
+        let passed = now.saturating_duration_since(*at);
+        row.measure(&last.before(), passed);
+        let lost = |row: &Row| row.quic.map_or(0, |quic| quic.packets_lost);
+        self.count += 1;
+        let sample = Sample {
+            number: self.count,
+            at: now.saturating_duration_since(self.began),
+            passed,
+            rates: row.rates().unwrap_or_default(),
+            limit: row.limit(),
+            lost: lost(&row).saturating_sub(lost(last)),
+            quic: row.quic,
+        };
+        if self.samples.len() >= MOST_SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+        self.last = (now, row);
+    }
+
+    fn json(&self, after: u64) -> Value {
+        let newer = self.samples.iter().filter(|it| it.number > after);
+        json!({
+            "connection": self.last.1.json(),
+            "closed": self.is_closed,
+            "last": self.count,
+            "most": MOST_SAMPLES,
+            "interval_ms": millis(INTERVAL),
+            "samples": newer.map(Sample::json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Sample {
+    fn json(&self) -> Value {
+        let (received, sent) = self.rates;
+        let quic = self.quic;
+        json!({
+            "ms": millis(self.at).round(),
+            "passed_ms": millis(self.passed).round(),
+            "received_rate": received.round(),
+            "sent_rate": sent.round(),
+            "limit": self.limit,
+            "lost": self.lost,
+            "window": quic.map(|it| it.window),
+            "in_flight": quic.map(|it| it.in_flight),
+            "rtt_ms": quic.map(|it| millis(it.rtt)),
+            "latest_rtt_ms": quic.map(|it| millis(it.latest_rtt)),
+            "min_rtt_ms": quic.map(|it| millis(it.min_rtt)),
+            "delivery_rate": quic.and_then(|it| it.delivery_rate),
+            "pacing_rate": quic.and_then(|it| it.pacing_rate),
+        })
+    }
+}
+
+/// Connections that may be watched at a time (limit K244).
+pub(super) const MOST_WATCHED: usize = 16;
+/// Samples of a connection that are kept: a minute (limit K245).
+const MOST_SAMPLES: usize = 600;
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Time after the last request for which a connection stays watched (limit K245).
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::tests::synthetic;
+    use super::*;
+
+    #[test]
+    fn samples_are_those_of_the_last_minute() {
+        let began = Instant::now();
+        let mut watch = Watch {
+            began,
+            asked: began,
+            last: (began, synthetic(1)),
+            samples: VecDeque::new(),
+            count: 0,
+            is_closed: false,
+        };
+        for step in 1..=1_000_u32 {
+            let mut row = synthetic(1);
+            row.bytes_sent += u64::from(step) * 100;
+            watch.add(row, began + INTERVAL * step);
+        }
+        assert_eq!(watch.samples.len(), MOST_SAMPLES);
+        let json = watch.json(0);
+        let samples = json["samples"].as_array().expect("a list");
+        assert_eq!(samples.len(), MOST_SAMPLES);
+        assert_eq!(samples[0]["ms"], 40_100.0);
+        assert_eq!(samples[0]["sent_rate"], 1000.0);
+        assert_eq!(json["last"], 1_000);
+        assert_eq!(watch.json(998)["samples"].as_array().map(Vec::len), Some(2));
+        assert_eq!(
+            watch.json(2_000)["samples"].as_array().map(Vec::len),
+            Some(0)
+        );
+    }
+}
