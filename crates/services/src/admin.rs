@@ -111,6 +111,8 @@ struct Endpoints {
     watches: Arc<Watches>,
     /// Connections to the admin address that may still come.
     room: Arc<Semaphore>,
+    /// Requests that may still begin to examine connections.
+    turns: Semaphore,
 }
 
 impl Endpoints {
@@ -120,6 +122,7 @@ impl Endpoints {
             snapshots: Snapshots::new(handle.clone(), observer.clone()),
             watches: Watches::new(handle.clone(), observer.clone()),
             room: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+            turns: Semaphore::new(MOST_AT_A_TIME),
             admin,
         }
     }
@@ -142,8 +145,10 @@ impl Endpoints {
             "/metrics" => typed(StatusCode::OK, OPENMETRICS, admin.metrics.text()),
             path if path == "/status" || path.starts_with(CONNECTIONS) => {
                 let (this, uri) = (self.clone(), request.uri().clone());
+                let turn = self.turns.acquire().await;
                 // It examines each connection, and must delay none of them.
                 let examined = tokio::task::spawn_blocking(move || this.examine(&uri)).await;
+                drop(turn);
                 examined.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR))
             }
             path => page::file(path).unwrap_or_else(|| plain(StatusCode::NOT_FOUND)),
@@ -264,6 +269,8 @@ const CONNECTIONS: &str = "/connections";
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Connections to the admin address at a time; further ones are closed (limit K249).
 const MOST_CONNECTIONS: usize = 100;
+/// Requests that examine connections at a time (limit K249). Services need the threads that they block too.
+const MOST_AT_A_TIME: usize = 2;
 /// Connections in `/status` unless another number is asked for.
 const USUAL_SHOWN: u64 = 200;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -186,6 +186,26 @@ async fn only_so_many_connections_to_the_admin_address_are_served() {
     assert_eq!(scene.get("/health").await.0, 200);
 }
 
+/// Limit K249.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_examine_connections_wait_for_their_turn() {
+    let scene = Scene::start(Guard::new(&[])).await;
+    let turns = scene.endpoints.turns.acquire_many(2).await.expect("open");
+    assert_eq!(scene.endpoints.turns.available_permits(), 0);
+    let endpoints = scene.endpoints.clone();
+    let request = Request::get("/connections").header("host", "localhost");
+    let request = request.body(()).expect("a request");
+    let local = scene.admin.ip();
+    let mut waiting = tokio::spawn(async move { endpoints.answer(&request, local).await });
+    // Others are answered meanwhile.
+    assert_eq!(scene.get("/health").await.0, 200);
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut waiting).await;
+    assert!(early.is_err(), "it waits");
+    drop(turns);
+    let response = waiting.await.expect("no panic");
+    assert_eq!(response.status(), StatusCode::OK);
+}
+
 /// Opens a connection and closes it with this code and reason.
 pub(super) async fn fail(scene: &Scene, code: u32, reason: &str) {
     let client = Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a port");
