@@ -99,6 +99,9 @@ impl Closes {
 fn cause(cause: &CloseCause, is_http3: bool) -> String {
     match *cause {
         CloseCause::Transport { code } => code.to_string(),
+        CloseCause::Application { code } if is_http3 && is_reserved(code.0) => {
+            "H3_NO_ERROR by a reserved code".to_owned()
+        }
         CloseCause::Application { code } if is_http3 => Code::from_value(code.0).to_string(),
         CloseCause::Application { code } => code.to_string(),
         CloseCause::IdleTimeout => "idle timeout".to_owned(),
@@ -112,11 +115,19 @@ fn cause(cause: &CloseCause, is_http3: bool) -> String {
 fn is_ordinary(cause: &CloseCause, is_http3: bool) -> bool {
     match *cause {
         CloseCause::Transport { code } => code == courser::TransportErrorCode::NO_ERROR,
-        CloseCause::Application { code } if is_http3 => code.0 == Code::NO_ERROR.value(),
+        CloseCause::Application { code } if is_http3 => {
+            code.0 == Code::NO_ERROR.value() || is_reserved(code.0)
+        }
         CloseCause::Application { code } => code.0 == 0,
         CloseCause::IdleTimeout => true,
         _ => false,
     }
+}
+
+/// Returns true for codes that peers may send in place of H3_NO_ERROR, so that unknown codes are exercised
+/// (RFC 9114 §8.1).
+const fn is_reserved(code: u64) -> bool {
+    code >= 0x21 && (code - 0x21).is_multiple_of(0x1f)
 }
 
 /// Latest failures that are kept (limit K246).
@@ -157,6 +168,29 @@ mod tests {
         assert_eq!(recent.len(), MOST_RECENT);
         assert_eq!((recent[0].number, recent[99].number), (1000, 901));
         assert_eq!(recent[0].reason.len(), MOST_REASON);
+    }
+
+    #[test]
+    fn reserved_codes_of_http3_are_ordinary() {
+        for (code, is_ordinary) in [
+            (0x100, true),
+            (0x21, true),
+            (0x0010_2e9b_449c_c2ff, true),
+            (0x101, false),
+            (0x20, false),
+            (0x107, false),
+        ] {
+            let cause_of_end = CloseCause::Application {
+                code: ApplicationErrorCode(code),
+            };
+            assert_eq!(
+                super::is_ordinary(&cause_of_end, true),
+                is_ordinary,
+                "{code:#x}"
+            );
+            let has_name = cause(&cause_of_end, true).contains("H3_NO_ERROR");
+            assert_eq!(has_name, is_ordinary, "{code:#x}");
+        }
     }
 
     #[test]
