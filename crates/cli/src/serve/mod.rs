@@ -108,11 +108,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         has_early_data: arguments.early_data,
     };
     announcement.say(arguments.json);
-    if !arguments.no_quic {
-        let certificates = handle.certificates();
-        let advice = certificates.iter().filter_map(announce::advice);
-        advice.for_each(|text| warning(arguments.json)(&text));
-    }
+    advise(&handle, arguments);
     // Programs read the address from the first line.
     let sockets = Watch::begin(handle.endpoints(), &RECORDS, warning(arguments.json));
     let recorder = Recorder {
@@ -130,6 +126,16 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let early_data = arguments.early_data.then(|| handle.stats());
     announce::say_drained(&drained, early_data.as_ref(), arguments.json);
     Ok(())
+}
+
+/// Warns of certificates that make handshakes of QUIC slower.
+fn advise(handle: &ServerHandle, arguments: &Arguments) {
+    if arguments.no_quic {
+        return;
+    }
+    let certificates = handle.certificates();
+    let advice = certificates.iter().filter_map(announce::advice);
+    advice.for_each(|text| warning(arguments.json)(&text));
 }
 
 /// Opens the access log, if one is asked for.
