@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use courser_http3 as http3;
+use courser_quic::telemetry::Http3Record;
 use courser_quic::{ConnectionError, DatagramOptions, SendDatagramError};
 
 pub(super) use self::registry::{Delivery, Registry, UNWANTED_DATAGRAM};
@@ -108,6 +109,14 @@ impl Datagrams {
         data.put_slice(&header);
         data.put_slice(payload);
         let sent = guard.quic.send_datagram_with(data.freeze(), options);
+        if sent.is_ok() {
+            guard
+                .records
+                .record(&guard.quic, || Http3Record::DatagramCreated {
+                    stream: *stream,
+                    len: payload.len(),
+                });
+        }
         sent.map_err(|error| match error {
             SendDatagramError::TooLarge { max, .. } => DatagramError::TooLarge {
                 size: payload.len(),

@@ -10,6 +10,7 @@ use http::Method;
 
 use super::datagrams::UNWANTED_DATAGRAM;
 use super::failure::{Failure, var_int};
+use super::records::Records;
 use super::shared::Guard;
 
 /// Drives a [`RequestStream`] with the bytes of a QUIC stream.
@@ -55,7 +56,12 @@ impl Incoming {
     /// Waits for the next part of the message: headers, content, trailers or the end.
     pub(super) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Failure>> {
         loop {
-            match self.message.poll() {
+            self.message.set_recording(self.guard.records.are_wanted());
+            let step = self.message.poll();
+            if self.message.records().has_records() {
+                Records::pass(&self.guard.quic, self.message.records().take());
+            }
+            match step {
                 Step::Read => ready!(self.poll_read(cx))?,
                 Step::Charge => self.charge()?,
                 Step::Decode => match self.decode(cx)? {

@@ -24,6 +24,7 @@ mod on_interim;
 mod origins;
 mod outgoing;
 mod priority;
+mod records;
 mod respond;
 mod serve;
 mod server;

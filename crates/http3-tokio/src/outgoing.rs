@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use courser_http3::{Code, FieldsToSend};
 use courser_quic::hooks::SendStreamHooks as _;
+use courser_quic::telemetry::{Http3Frame, Http3Record};
 use courser_quic::{SendStream, Side};
 
 use super::failure::{Failure, var_int};
@@ -48,6 +49,18 @@ impl Outgoing {
             .drive(|state| Ok(state.encode(stream, fields, &mut out)))
             .map_err(|error| self.guard.failure_of(error))??;
         Ok(out)
+    }
+
+    /// Records a DATA frame with `len` bytes of content that is about to be written.
+    pub(super) fn record_data(&self, len: usize) {
+        if len == 0 {
+            return;
+        }
+        let records = &self.guard.records;
+        records.record(&self.guard.quic, || Http3Record::FrameCreated {
+            stream: self.send.id().value(),
+            frame: Http3Frame::Data { len: len as u64 },
+        });
     }
 
     /// Writes encoded frames.

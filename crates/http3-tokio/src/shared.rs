@@ -11,8 +11,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use courser_base::{Mutex, Time};
-use courser_http3::{self as http3, Event, FieldsToSend, Scope};
+use courser_http3::{self as http3, Event, FieldsToSend, Scope, UniStream};
 use courser_quic::hooks::{ConnectionHooks, Ticket, Waiters};
+use courser_quic::telemetry::Http3Record;
 use courser_quic::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
 
 use super::claimed::{ExtensionFrame, Queue};
@@ -20,6 +21,7 @@ use super::datagrams::{Delivery, Registry, UNWANTED_DATAGRAM};
 use super::failure::{Failure, var_int};
 use super::origins::Origins;
 use super::priority;
+use super::records::Records;
 
 /// The shared state of one connection. Its lock is taken before that of the endpoint, never after
 /// it, and no task waits while it holds the lock.
@@ -31,6 +33,7 @@ pub(super) struct Shared {
     extensions: http3::Extensions,
     pub(super) datagrams: Registry,
     pub(super) claimed: Queue,
+    pub(super) records: Records,
     state: Mutex<State>,
 }
 
@@ -94,8 +97,10 @@ impl Shared {
             None => (0, Some(NO_SEED)),
         };
         let began = runtime::now();
+        let records = Records::of(&quic);
         Arc::new(Self {
             quic,
+            records,
             began,
             limits: config.limits,
             extensions: config.extensions.clone(),
@@ -146,6 +151,7 @@ impl Shared {
             return Err(failure);
         }
         let result = run(&mut state);
+        self.pass_records(&mut state);
         state.write_due();
         self.after(state, result.as_ref().err().copied());
         result
@@ -242,6 +248,9 @@ impl Shared {
         // Control streams first, and entirely before any request.
         let _ = stream.set_priority(priority::CONTROL);
         let mut state = self.lock();
+        let (kind, id) = (UniStream::ALL[index], stream.id().value());
+        state.http.on_stream_opened(kind, id);
+        self.pass_records(&mut state);
         state.streams[index] = Some(stream);
         state.write();
     }
@@ -348,6 +357,11 @@ impl Shared {
             Ok((datagram, is_future))
         })?;
         let stream = datagram.0;
+        self.records
+            .record(&self.quic, || Http3Record::DatagramParsed {
+                stream,
+                len: datagram.1.len(),
+            });
         if self.datagrams.deliver(self.now(), datagram, is_future) == Delivery::Refused {
             self.refuse_datagram(stream);
         }
@@ -365,7 +379,19 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic leaves the state consistent, because each call into it is complete.
-        self.state.lock()
+        let mut state = self.state.lock();
+        let is_wanted = self.records.are_wanted();
+        if is_wanted != state.http.is_recording() {
+            state.http.set_recording(is_wanted);
+        }
+        state
+    }
+
+    /// Passes the records of the shared state to the sinks, before bytes that they describe leave.
+    fn pass_records(&self, state: &mut State) {
+        if state.http.is_recording() {
+            Records::pass(&self.quic, state.http.take_records());
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser_http3::{self as http3, Code, FieldsError, RequestHead, Scope, Step};
+use courser_quic::telemetry::Http3Record;
 use courser_quic::{StoppedError, VarInt, runtime};
 use http::header::EXPECT;
 use http::{Method, Request, Response, StatusCode};
@@ -156,6 +157,14 @@ impl Unresolved {
             if !has_priority && let Some(priority) = priority::of_request(request.headers()) {
                 let level = priority::level(priority, outgoing.send.id().index());
                 let _ = outgoing.send.set_priority(level);
+                let guard = &outgoing.guard;
+                guard
+                    .records
+                    .record(&guard.quic, || Http3Record::PriorityUpdated {
+                        stream: outgoing.send.id().value(),
+                        new: priority.to_string(),
+                        by_peer: true,
+                    });
             }
             // The lock of the endpoint is taken for few streams only.
             if outgoing.send.is_early() && !outgoing.guard.quic.is_authenticated() {

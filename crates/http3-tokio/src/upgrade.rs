@@ -226,6 +226,7 @@ impl Upgraded {
             self.waiting.iter().all(Bytes::is_empty),
             "a frame is under way"
         );
+        self.outgoing.record_data(data.len());
         if !data.is_empty() {
             let header = data_header(data.len() as u64);
             self.waiting = [Bytes::copy_from_slice(header.as_ref()), data];

@@ -6,6 +6,8 @@ mod control;
 mod datagrams;
 mod goaway;
 mod priorities;
+mod recording;
+mod records;
 mod repeats;
 mod sections;
 mod streams;
@@ -16,12 +18,14 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use courser_base::{Side, Time};
 use courser_qpack::{Decoder, DecoderLimits, Encoder, EncoderLimits};
+use courser_telemetry::{Http3Frame, Http3Record, Http3StreamType};
 use courser_wire::{Direction, StreamId};
 
 use self::blocked::BlockedSections;
 use self::control::ControlReader;
 use self::goaway::GoAway;
 use self::priorities::Priorities;
+use self::records::Records;
 use self::repeats::Caches;
 pub use self::sections::{RequestHead, ResponseHead, Section};
 pub use self::streams::UniFate;
@@ -175,6 +179,7 @@ pub struct Connection {
     /// The request that was counted as given up last. A reset and a stop of one request count once.
     given_up: Option<u64>,
     events: VecDeque<Event>,
+    records: Records,
     seed: u64,
 }
 
@@ -184,13 +189,7 @@ impl Connection {
     pub fn new(side: Side, config: Config, seed: u64, now: Time) -> Self {
         let mut control_out = Vec::new();
         let grease = config.grease.then_some(seed >> 8);
-        let settings = Settings {
-            qpack_max_table_capacity: u64::from(config.decoder.max_table_capacity),
-            qpack_blocked_streams: u64::from(config.decoder.max_blocked_streams),
-            max_field_section_size: Some(config.limits.size),
-            enable_connect_protocol: config.extended_connect && side.is_server(),
-            h3_datagram: config.datagrams,
-        };
+        let settings = settings_of(side, &config);
         settings.encode(&mut control_out, config.extensions.settings(), grease);
         if let Some(seed) = grease {
             frame::encode_header(&mut control_out, frame::reserved(seed), 0);
@@ -223,6 +222,7 @@ impl Connection {
             instructions: InstructionBudget::new(),
             given_up: None,
             events: VecDeque::new(),
+            records: Records::default(),
             config,
             seed,
         }
@@ -232,6 +232,7 @@ impl Connection {
     /// must not fall below them (§7.2.4.2).
     pub fn remember(&mut self, settings: Settings) {
         self.remembered = Some(settings);
+        self.record_restored(&settings);
         self.use_limits(&settings);
     }
 
@@ -343,14 +344,18 @@ impl Connection {
     /// Announces that this server is going away, and still serves requests in flight. Call
     /// [`go_away`](Self::go_away) at least a round trip later.
     pub fn announce_going_away(&mut self) {
+        let before = self.goaway.sent();
         self.goaway.announce(self.side, &mut self.control_out);
+        self.record_goaway(before);
     }
 
     /// Sends a GOAWAY that excludes requests from the stream `first_refused` on. A client sends zero,
     /// for it accepts no pushes.
     pub fn go_away(&mut self, first_refused: u64) {
+        let before = self.goaway.sent();
         self.goaway
             .send_smaller(first_refused, &mut self.control_out);
+        self.record_goaway(before);
     }
 
     /// Sends a GOAWAY that excludes all requests that were not opened yet.
@@ -383,12 +388,24 @@ impl Connection {
     /// Takes note of a request that was opened. Returns the priority of an earlier PRIORITY_UPDATE,
     /// which takes precedence over the `priority` field.
     pub fn on_request_opened(&mut self, stream: u64) -> Option<Priority> {
-        self.priorities.on_opened(stream)
+        self.record(|| Http3Record::StreamTypeSet {
+            by_peer: true,
+            stream,
+            stream_type: Http3StreamType::Request,
+        });
+        let priority = self.priorities.on_opened(stream)?;
+        self.record_priority(stream, priority, true);
+        Some(priority)
     }
 
     /// Asks the server to change the priority of a request.
     pub fn update_priority(&mut self, stream: u64, priority: Priority) {
         priorities::encode_update(&mut self.control_out, stream, priority);
+        self.record_control(|| Http3Frame::PriorityUpdate {
+            stream,
+            value: priority.to_string(),
+        });
+        self.record_priority(stream, priority, false);
     }
 
     /// Returns the code for closing the connection without an error, now and then a reserved one
@@ -412,6 +429,20 @@ impl Connection {
         self.encoder.memory() + self.decoder.memory() + self.control_out.len() + kept
     }
 
+    /// Returns the settings that we announce.
+    fn own_settings(&self) -> Settings {
+        settings_of(self.side, &self.config)
+    }
+
+    /// Returns the seed of reserved numbers, if they are sent.
+    const fn grease(&self) -> Option<u64> {
+        if self.config.grease {
+            Some(self.seed >> 8)
+        } else {
+            None
+        }
+    }
+
     fn use_limits(&mut self, settings: &Settings) {
         self.encoder.set_peer_limits(
             settings.qpack_max_table_capacity,
@@ -426,8 +457,20 @@ impl Connection {
             self.use_limits(&settings);
         }
         self.peer_settings = Some(settings);
+        self.record_settings(&settings);
         self.events.push_back(Event::Settings(settings));
         Ok(())
+    }
+}
+
+/// Returns the settings that this end announces.
+fn settings_of(side: Side, config: &Config) -> Settings {
+    Settings {
+        qpack_max_table_capacity: u64::from(config.decoder.max_table_capacity),
+        qpack_blocked_streams: u64::from(config.decoder.max_blocked_streams),
+        max_field_section_size: Some(config.limits.size),
+        enable_connect_protocol: config.extended_connect && side.is_server(),
+        h3_datagram: config.datagrams,
     }
 }
 

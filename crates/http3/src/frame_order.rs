@@ -32,6 +32,8 @@ pub(crate) struct Order {
     tiny_left: u64,
     /// The DATA frame that began last is tiny, and was not counted.
     is_tiny: bool,
+    /// The length of the DATA frame that began last, until it is taken for a record.
+    pub(crate) begun: Option<u64>,
     /// Frames without content that are not counted yet.
     empty_left: u32,
     extensions: Extensions,
@@ -46,6 +48,7 @@ impl Order {
             longest_section: limits.encoded(),
             tiny_left: ORDINARY_TINY_FRAMES,
             is_tiny: false,
+            begun: None,
             empty_left: ORDINARY_EMPTY_FRAMES,
             extensions: Extensions::default(),
         }
@@ -85,6 +88,7 @@ impl Rules for Order {
     }
 
     fn on_data_frame(&mut self, len: u64) {
+        self.begun = Some(len);
         // Responses in many small pieces are honest, and a client has chosen its server.
         if self.side.is_client() {
             return;

@@ -16,7 +16,12 @@ pub(crate) enum Piece {
     /// A complete frame of another known type.
     Frame(FrameType, Bytes),
     /// The beginning of a frame of unknown type, which will be skipped.
-    Skipping,
+    Skipping {
+        /// The type of the frame.
+        frame_type: u64,
+        /// The length of its payload.
+        len: u64,
+    },
 }
 
 /// The frames that a stream may carry, decided when a frame begins.
@@ -170,7 +175,10 @@ impl FrameReader {
             } else {
                 State::Skip(len)
             };
-            return Ok(Some(Piece::Skipping));
+            return Ok(Some(Piece::Skipping {
+                frame_type: value,
+                len,
+            }));
         }
         if len > most {
             return Err(Error::connection(

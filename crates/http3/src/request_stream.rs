@@ -5,6 +5,7 @@ mod step;
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
+use courser_telemetry::{Http3Frame, Http3Record, Pending};
 use http::{HeaderMap, Method, StatusCode};
 
 use self::content::ContentLength;
@@ -57,6 +58,8 @@ pub struct RequestStream {
     /// The trailers, held back until the end of the stream: a frame behind them makes the message
     /// malformed.
     trailers: Option<Box<HeaderMap>>,
+    /// The records of DATA frames and of unknown ones.
+    records: Pending,
 }
 
 /// The kind of message that the stream carries.
@@ -157,6 +160,7 @@ impl RequestStream {
             held: 0,
             head: None,
             trailers: None,
+            records: Pending::default(),
         }
     }
 
@@ -169,6 +173,19 @@ impl RequestStream {
                 self.state = State::Opening;
             }
         }
+    }
+
+    /// Begins to keep records of DATA frames and of frames that are skipped, or ends it. Off at first.
+    /// [`Connection::set_recording`] is for all other frames.
+    #[inline]
+    pub fn set_recording(&mut self, is_on: bool) {
+        self.records.set_on(is_on);
+    }
+
+    /// Returns the records that were kept, to be taken.
+    #[inline]
+    pub const fn records(&mut self) -> &mut Pending {
+        &mut self.records
     }
 
     /// Takes the next chunk of the stream. Only allowed after [`Step::Read`].
@@ -381,6 +398,7 @@ impl RequestStream {
                 Ok(None) => return Step::Read,
                 Err(error) => return self.on_broken(error),
             };
+            self.record(&piece);
             match piece {
                 Piece::Data(data) if self.order.counts_tiny() => return self.on_unproductive(data),
                 Piece::Data(data) => return self.on_content(data),
@@ -399,12 +417,34 @@ impl RequestStream {
                     self.state = State::Section(section);
                     return Step::Decode;
                 }
-                Piece::EmptyData | Piece::Skipping => {
+                Piece::EmptyData | Piece::Skipping { .. } => {
                     if self.order.counts_empty() {
                         return self.on_unproductive(Bytes::new());
                     }
                 }
             }
+        }
+    }
+
+    /// Records the frame that `piece` begins, if it begins one.
+    fn record(&mut self, piece: &Piece) {
+        if !self.records.is_on() {
+            return;
+        }
+        let frame = match *piece {
+            Piece::Data(_) => self.order.begun.take().map(|len| Http3Frame::Data { len }),
+            Piece::EmptyData => Some(Http3Frame::Data { len: 0 }),
+            Piece::Skipping { frame_type, len } => Some(Http3Frame::Other { frame_type, len }),
+            Piece::Frame(FrameType::Claimed(frame_type), ref payload) => Some(Http3Frame::Other {
+                frame_type,
+                len: payload.len() as u64,
+            }),
+            Piece::Frame(..) => None,
+        };
+        if let Some(frame) = frame {
+            let stream = self.id;
+            self.records
+                .http3(|| Http3Record::FrameParsed { stream, frame });
         }
     }
 

@@ -72,10 +72,18 @@ impl Settings {
     /// Appends a SETTINGS frame with `others` in it, and with a reserved setting if there is `grease`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, others: &[(u64, u64)], grease: Option<u64>) {
         let mut payload = Vec::with_capacity(64);
-        let mut put = |id, value| {
+        for (id, value) in self.pairs(others, grease) {
             put_varint(&mut payload, id);
             put_varint(&mut payload, value);
-        };
+        }
+        frame::encode_header(out, frame::SETTINGS, payload.len());
+        out.extend_from_slice(&payload);
+    }
+
+    /// Returns identifiers and values in the order of the frame, like [`encode`](Self::encode).
+    pub(crate) fn pairs(&self, others: &[(u64, u64)], grease: Option<u64>) -> Vec<(u64, u64)> {
+        let mut pairs = Vec::with_capacity(6 + others.len());
+        let mut put = |id, value| pairs.push((id, value));
         put(QPACK_MAX_TABLE_CAPACITY, self.qpack_max_table_capacity);
         put(QPACK_BLOCKED_STREAMS, self.qpack_blocked_streams);
         if let Some(size) = self.max_field_section_size {
@@ -93,9 +101,15 @@ impl Settings {
         if let Some(seed) = grease {
             put(reserved(seed), seed % 1000);
         }
-        frame::encode_header(out, frame::SETTINGS, payload.len());
-        out.extend_from_slice(&payload);
+        pairs
     }
+}
+
+/// Returns the settings of a payload as they came, at most 64.
+pub(crate) fn pairs_of(payload: &[u8]) -> Vec<(u64, u64)> {
+    let mut reader = Reader::new(payload);
+    let pairs = std::iter::from_fn(|| Some((reader.varint().ok()?, reader.varint().ok()?)));
+    pairs.take(MOST).collect()
 }
 
 /// Returns true for settings that [`Settings`] has.

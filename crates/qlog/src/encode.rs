@@ -3,8 +3,11 @@
 mod connectivity;
 mod events;
 mod frames;
+mod http3;
+mod qpack;
 mod recovery;
 mod transport;
+mod tuples;
 
 use courser_base::Time;
 use courser_telemetry::{MetricsUpdated, Record, SendLimit};
@@ -14,6 +17,7 @@ use crate::schema::Dialect;
 
 use self::events::Events;
 pub(crate) use self::events::RECORD_SEPARATOR;
+use self::tuples::Tuples;
 
 /// Encodes records as JSON-SEQ events, and remembers values that need not be repeated.
 #[derive(Debug, Default)]
@@ -23,6 +27,7 @@ pub(crate) struct Encoder {
     limit: Option<SendLimit>,
     /// Updates of the 1-RTT keys so far: qlog counts them, while the wire carries a single bit.
     key_phase: u64,
+    tuples: Tuples,
 }
 
 impl Encoder {
@@ -63,11 +68,18 @@ impl Encoder {
                 self.key_phase += 1;
                 transport::key_updated(&mut events, it, self.key_phase);
             }
-            Record::ConnectionStarted(it) => connectivity::started(&mut events, it),
+            Record::ConnectionStarted(it) => {
+                connectivity::started(&mut events, it);
+                self.tuples.id_of(&mut events, it.path);
+            }
             Record::ConnectionClosed(it) => connectivity::closed(&mut events, it, dialect),
             Record::ConnectionIdUpdated(it) => connectivity::id_updated(&mut events, it),
             Record::StateChanged(it) => connectivity::state_updated(&mut events, it, dialect),
-            Record::PathUpdated(it) => connectivity::path_updated(&mut events, it),
+            Record::PathUpdated(it) => {
+                let tuple = self.tuples.id_of(&mut events, it.path);
+                connectivity::path_updated(&mut events, it, &tuple);
+                self.tuples.on_updated(&mut events, it);
+            }
             Record::MtuUpdated(it) => connectivity::mtu_updated(&mut events, it),
             Record::RecoveryParametersSet(it) => recovery::parameters_set(&mut events, it),
             Record::MetricsUpdated(it) => {
@@ -84,6 +96,11 @@ impl Encoder {
                 recovery::blocked_updated(&mut events, it.by);
             }
             Record::EcnStateUpdated(it) => recovery::ecn_state_updated(&mut events, it),
+            Record::Http3(it) => http3::record(&mut events, it, dialect),
+            Record::Qpack(it) => qpack::record(&mut events, it),
+            Record::RecordsMissed(it) => events.event("courser:records_dropped", |data| {
+                data.uint("records", it.count);
+            }),
             // A kind of record newer than this encoder: no event is better than a wrong one.
             _ => {}
         }

@@ -1,5 +1,5 @@
 //! Names of the qlog drafts: draft-ietf-quic-qlog-main-schema-14 for the file,
-//! draft-ietf-quic-qlog-quic-events-13 for the events.
+//! draft-ietf-quic-qlog-quic-events-13 and draft-ietf-quic-qlog-h3-events-13 for the events.
 
 use courser_base::Side;
 use courser_telemetry::{EcnState, LossTrigger, PathState, Reason, SendLimit, Timer};
@@ -12,6 +12,9 @@ pub const FILE_SCHEMA: &str = "urn:ietf:params:qlog:file:sequential";
 pub const SERIALIZATION: &str = "application/qlog+json-seq";
 /// The extension of file names (main-schema §11.2).
 pub const EXTENSION: &str = "sqlog";
+/// The schema of the events of QPACK. They have the names and fields of
+/// draft-ietf-quic-qlog-h3-events-04; later drafts define none.
+pub const QPACK_EVENTS: &str = "urn:x-courser:qlog:events:qpack";
 /// The schema of events that the drafts do not define: `courser:spurious_loss`, and
 /// `courser:records_dropped`, which marks a gap and counts the missing records and bytes.
 pub const OWN_EVENTS: &str = "urn:x-courser:qlog:events:courser";
@@ -33,6 +36,7 @@ pub enum Dialect {
     /// - TLS alerts become `unknown` errors with their code.
     /// - Congestion states have no triggers except `ecn` and `persistent_congestion`.
     /// - The event `key_discarded` becomes `key_retired`.
+    /// - ORIGIN frames are `unknown`.
     QlogCrate,
 }
 
@@ -42,6 +46,14 @@ impl Dialect {
         match self {
             Self::Draft13 => "urn:ietf:params:qlog:events:quic-13",
             Self::QlogCrate => "urn:ietf:params:qlog:events:quic-12",
+        }
+    }
+
+    /// Returns the event schema of HTTP/3 that the file declares.
+    pub fn http3_schema(self) -> &'static str {
+        match self {
+            Self::Draft13 => "urn:ietf:params:qlog:events:http3-13",
+            Self::QlogCrate => "urn:ietf:params:qlog:events:http3-12",
         }
     }
 

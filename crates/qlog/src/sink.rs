@@ -78,7 +78,12 @@ impl TraceHeader {
                     }
                     point.constant("type", schema::side(self.side));
                 });
-                let schemas = [self.dialect.event_schema(), schema::OWN_EVENTS];
+                let schemas = [
+                    self.dialect.event_schema(),
+                    self.dialect.http3_schema(),
+                    schema::QPACK_EVENTS,
+                    schema::OWN_EVENTS,
+                ];
                 trace.array("event_schemas", schemas, |out, schema| {
                     out.push(b'"');
                     out.extend_from_slice(schema.as_bytes());

@@ -1,6 +1,7 @@
 //! The decoder (RFC 9204 §2.2).
 
 use bytes::Bytes;
+use courser_telemetry::{Pending, QpackRecord};
 
 use crate::blocked::Blocked;
 use crate::decoder_stream::Instruction as DecoderInstruction;
@@ -9,6 +10,7 @@ use crate::encoder_stream::{Instruction, NameSource};
 use crate::error::{Error, Malformed};
 use crate::field_line::{DecodedLine, Origin, Text};
 use crate::insert_count;
+use crate::records::{self, Records};
 use crate::representation::{Prefix, Reference, Representation};
 use crate::static_table;
 use crate::string::Literal;
@@ -50,6 +52,7 @@ pub struct Decoder {
     applied: u64,
     /// The Required Insert Count of the section decoded last.
     required: u64,
+    records: Records,
 }
 
 impl Decoder {
@@ -65,7 +68,13 @@ impl Decoder {
             acknowledged: 0,
             applied: 0,
             required: 0,
+            records: Records::new(true),
         }
+    }
+
+    /// Returns the records of this decoder, its table and its instructions. They are off at first.
+    pub fn records(&mut self) -> &mut Pending {
+        self.records.pending()
     }
 
     /// Processes bytes received on the encoder stream. They must come in order but may be split
@@ -88,6 +97,7 @@ impl Decoder {
             joined.drain(..consumed);
             self.partial = joined;
         }
+        self.records.state(&self.table, self.acknowledged);
         Ok(())
     }
 
@@ -119,7 +129,11 @@ impl Decoder {
             .ok_or(Error::DecompressionFailed("Base below zero"))?;
         if required > self.table.insert_count() {
             let most = self.limits.max_blocked_streams as usize;
+            let was_blocked = self.blocked.required(stream).is_some();
             return if self.blocked.add(required, stream, most) {
+                if !was_blocked {
+                    self.record_blocked(stream, true);
+                }
                 Ok(Progress::Blocked)
             } else {
                 Err(Error::DecompressionFailed(
@@ -159,14 +173,17 @@ impl Decoder {
         self.blocked.remove(stream);
         if required > 0 {
             self.acknowledged = self.acknowledged.max(required);
-            DecoderInstruction::SectionAcknowledgment { stream }.encode(&mut self.answers);
+            self.answer(DecoderInstruction::SectionAcknowledgment { stream });
+            self.records.state(&self.table, self.acknowledged);
         }
     }
 
     /// Returns a stream that is no longer blocked. Call this until it returns `None` after each
     /// [`on_encoder_stream`](Self::on_encoder_stream).
     pub fn poll_unblocked(&mut self) -> Option<u64> {
-        self.blocked.pop(self.table.insert_count())
+        let stream = self.blocked.pop(self.table.insert_count())?;
+        self.record_blocked(stream, false);
+        Some(stream)
     }
 
     /// Returns the number of blocked streams.
@@ -178,7 +195,7 @@ impl Decoder {
     pub fn cancel(&mut self, stream: u64) {
         self.blocked.remove(stream);
         if self.limits.max_table_capacity > 0 {
-            DecoderInstruction::StreamCancellation { stream }.encode(&mut self.answers);
+            self.answer(DecoderInstruction::StreamCancellation { stream });
         }
     }
 
@@ -191,7 +208,8 @@ impl Decoder {
         let increment = self.table.insert_count() - self.acknowledged;
         if increment > 0 {
             self.acknowledged += increment;
-            DecoderInstruction::InsertCountIncrement(increment).encode(&mut self.answers);
+            self.answer(DecoderInstruction::InsertCountIncrement(increment));
+            self.records.state(&self.table, self.acknowledged);
         }
         &mut self.answers
     }
@@ -205,6 +223,17 @@ impl Decoder {
     /// [`answers`](Self::answers) not yet sent.
     pub fn memory(&self) -> usize {
         self.table.capacity() - self.table.room() + self.partial.len() + self.answers.len()
+    }
+
+    fn answer(&mut self, instruction: DecoderInstruction) {
+        instruction.encode(&mut self.answers);
+        self.records.created(|| instruction.record());
+    }
+
+    fn record_blocked(&mut self, stream: u64, is_blocked: bool) {
+        self.records
+            .pending()
+            .qpack(|| QpackRecord::StreamStateUpdated { stream, is_blocked });
     }
 
     /// Applies all complete instructions and leaves an incomplete one in `input`.
@@ -223,12 +252,15 @@ impl Decoder {
 
     fn apply(&mut self, instruction: Instruction<'_>) -> Result<(), Error> {
         self.applied += 1;
+        self.records.parsed(|| records::of_encoder(&instruction));
+        let first = self.table.oldest();
         let entry = match instruction {
             Instruction::SetCapacity(capacity) => {
                 if capacity > u64::from(self.limits.max_table_capacity) {
                     return Err(Error::EncoderStream("capacity above the maximum"));
                 }
                 self.table.set_capacity(capacity as usize); // At most the limit, which has 32 bits.
+                self.records.evicted(first, self.table.oldest());
                 return Ok(());
             }
             Instruction::InsertWithNameReference { name, value } => Entry {
@@ -246,6 +278,8 @@ impl Decoder {
                 .clone(),
         };
         if self.table.insert(entry) {
+            self.records.evicted(first, self.table.oldest());
+            self.records.newest(&self.table);
             Ok(())
         } else {
             Err(Error::EncoderStream("entry larger than the table"))

@@ -1,5 +1,7 @@
 //! Instructions from the decoder to the encoder (RFC 9204 §4.4).
 
+use courser_telemetry::QpackInstruction;
+
 use crate::error::Malformed;
 use crate::prefix_int;
 
@@ -24,6 +26,19 @@ impl Instruction {
             0 => Self::InsertCountIncrement(value),
             _ => Self::StreamCancellation { stream: value },
         })
+    }
+
+    /// Returns the instruction as it is recorded.
+    pub(crate) const fn record(self) -> QpackInstruction {
+        match self {
+            Self::SectionAcknowledgment { stream } => {
+                QpackInstruction::SectionAcknowledgment { stream }
+            }
+            Self::StreamCancellation { stream } => QpackInstruction::StreamCancellation { stream },
+            Self::InsertCountIncrement(increment) => {
+                QpackInstruction::InsertCountIncrement { increment }
+            }
+        }
     }
 
     pub(crate) fn encode(self, out: &mut Vec<u8>) {

@@ -7,6 +7,7 @@ mod repeats;
 mod section;
 
 use bytes::Bytes;
+use courser_telemetry::{Pending, QpackInstruction};
 
 use self::history::History;
 use self::index::Index;
@@ -19,8 +20,10 @@ use crate::encoder_stream::{self, NameSource};
 use crate::error::{Error, Malformed};
 use crate::field_line::{FieldLine, line_size};
 use crate::insert_count;
+use crate::records::{self, Records};
 use crate::representation::{self, Prefix, Reference};
 use crate::static_table::{self, Match};
+use crate::string;
 
 /// Limits that the encoder keeps even if the peer's decoder allows more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +73,7 @@ pub struct Encoder {
     lines: Vec<u8>,
     /// Stream Cancellation instructions received.
     cancellations: u64,
+    records: Records,
 }
 
 impl Encoder {
@@ -92,6 +96,7 @@ impl Encoder {
             partial: Vec::new(),
             lines: Vec::new(),
             cancellations: 0,
+            records: Records::new(false),
         }
     }
 
@@ -174,6 +179,12 @@ impl Encoder {
             }
         }
         self.write_section(&section, has_table, out);
+        self.record_state();
+    }
+
+    /// Returns the records of this encoder, its table and its instructions. They are off at first.
+    pub fn records(&mut self) -> &mut Pending {
+        self.records.pending()
     }
 
     /// Returns the bytes to send on the encoder stream. The caller removes from the front what it
@@ -200,7 +211,10 @@ impl Encoder {
         while !input.is_empty() {
             let mut rest = input;
             match DecoderInstruction::decode(&mut rest) {
-                Ok(instruction) => self.on_decoder_instruction(instruction)?,
+                Ok(instruction) => {
+                    self.records.parsed(|| instruction.record());
+                    self.on_decoder_instruction(instruction)?;
+                }
                 Err(Malformed::Incomplete) => break,
                 Err(Malformed::Invalid(reason)) => return Err(Error::DecoderStream(reason)),
             }
@@ -208,6 +222,7 @@ impl Encoder {
         }
         // At most an incomplete integer is left.
         self.partial = input.to_vec();
+        self.record_state();
         Ok(())
     }
 
@@ -362,6 +377,8 @@ impl Encoder {
             return None;
         }
         encoder_stream::encode_duplicate(&mut self.instructions, distance);
+        self.records
+            .created(|| QpackInstruction::Duplicate { index: distance });
         self.insert_entry(section, entry, hash)
     }
 
@@ -388,17 +405,24 @@ impl Encoder {
         let out = &mut self.instructions;
         let name = match (static_name, name, shared) {
             (Some(index), _, _) => {
-                encoder_stream::encode_insert_with_name(out, NameSource::Static(index), line.value);
+                let source = NameSource::Static(index);
+                encoder_stream::encode_insert_with_name(out, source, line.value);
+                self.records
+                    .created(|| records::insert_with_name(source, string::form(line.value)));
                 let (name, _) = static_table::get(index)?;
                 Bytes::from_static(name.as_bytes())
             }
             (None, Some(index), Some(shared)) => {
                 let source = NameSource::Dynamic(newest - index - 1);
                 encoder_stream::encode_insert_with_name(out, source, line.value);
+                self.records
+                    .created(|| records::insert_with_name(source, string::form(line.value)));
                 shared
             }
             _ => {
                 encoder_stream::encode_insert(out, line.name, line.value);
+                self.records
+                    .created(|| records::insert(string::form(line.name), string::form(line.value)));
                 Bytes::copy_from_slice(line.name)
             }
         };
@@ -432,13 +456,17 @@ impl Encoder {
         if self.table.insert_count() == 0 {
             let capacity = self.table.capacity() as u64;
             encoder_stream::encode_set_capacity(&mut self.instructions, capacity);
+            self.records
+                .created(|| QpackInstruction::SetCapacity { capacity });
         }
+        let first = self.table.oldest();
         while self.table.oldest() < end {
             let oldest = self.table.oldest();
             if let Some(entry) = self.table.evict() {
                 self.index.remove(&entry, oldest);
             }
         }
+        self.records.evicted(first, end);
         true
     }
 
@@ -446,8 +474,14 @@ impl Encoder {
     fn insert_entry(&mut self, section: &Section, entry: Entry, hash: u64) -> Option<u64> {
         let index = self.table.insert_count();
         self.index.add(&entry.name, hash, index);
+        self.records.inserted(index, &entry);
         self.table.insert(entry);
         section.may_block.then_some(index)
+    }
+
+    fn record_state(&mut self) {
+        let known = self.outstanding.known_received();
+        self.records.state(&self.table, known);
     }
 
     fn is_usable(&self, section: &Section, index: u64) -> bool {

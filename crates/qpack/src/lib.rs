@@ -22,6 +22,7 @@ mod field_line;
 mod huffman;
 mod insert_count;
 mod prefix_int;
+mod records;
 mod representation;
 pub mod static_table;
 mod string;

@@ -29,6 +29,11 @@ impl<'a> Literal<'a> {
         })
     }
 
+    /// Returns the length of the string in encoded form, and whether it is Huffman-coded.
+    pub(crate) const fn form(self) -> (usize, bool) {
+        (self.bytes.len(), self.is_huffman)
+    }
+
     /// Returns the string. A Huffman-coded one is decoded into `scratch`.
     pub(crate) fn text<'s>(self, scratch: &'s mut Vec<u8>) -> Result<&'s [u8], Malformed>
     where
@@ -63,6 +68,12 @@ pub(crate) fn encode(out: &mut Vec<u8>, pattern: u8, prefix: u8, text: &[u8]) {
         prefix_int::encode(out, pattern, prefix, text.len() as u64);
         out.extend_from_slice(text);
     }
+}
+
+/// Returns the length of `text` as [`encode`] writes it, and whether it is Huffman-coded.
+pub(crate) fn form(text: &[u8]) -> (usize, bool) {
+    let coded = huffman::encoded_len(text);
+    (coded.min(text.len()), coded < text.len())
 }
 
 /// Returns the number of bytes that [`encode`] appends.

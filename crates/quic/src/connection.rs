@@ -516,7 +516,7 @@ impl Connection {
     pub fn set_sink(&self, sink: Option<Box<dyn crate::telemetry::Sink>>) {
         let mut locked = self.0.lock();
         if let Ok(connection) = locked.open_connection(self.0.handle) {
-            connection.set_sink(sink);
+            connection.tap().set(sink);
         }
     }
 

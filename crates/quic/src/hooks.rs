@@ -12,6 +12,8 @@ use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use courser_base::Time;
+use courser_telemetry::Tap;
 use courser_tls::rustls::client::Resumption;
 use courser_transport::{ConnectionHandle, Undelivered};
 use courser_wire::StreamId;
@@ -62,6 +64,10 @@ pub trait ConnectionHooks {
 
     /// Resets and stops a stream whose handles are elsewhere.
     fn abort_stream(&self, id: StreamId, code: VarInt);
+
+    /// Calls `run` with the point where sinks are attached and the time for records, under the lock of
+    /// the endpoint. `None` if the connection is gone.
+    fn with_tap<T>(&self, run: impl FnOnce(&mut Tap, Time) -> T) -> Option<T>;
 }
 
 /// Operations on a [`SendStream`].
@@ -210,6 +216,12 @@ impl ConnectionHooks for Connection {
 
     fn abort_stream(&self, id: StreamId, code: VarInt) {
         Connection::abort_stream(self, id, code);
+    }
+
+    fn with_tap<T>(&self, run: impl FnOnce(&mut Tap, Time) -> T) -> Option<T> {
+        let now = self.0.shard.now();
+        let mut locked = self.0.lock();
+        Some(run(locked.connection(self.0.handle)?.tap(), now))
     }
 }
 

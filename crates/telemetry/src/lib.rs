@@ -8,7 +8,11 @@
 
 mod background;
 mod connectivity;
+mod field;
 mod frames;
+mod http3;
+mod pending;
+mod qpack;
 mod record;
 mod recovery;
 mod security;
@@ -20,14 +24,18 @@ pub use connectivity::{
     CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated, PathState,
     PathUpdated, StateChanged,
 };
+pub use field::{Field, FieldSection};
 pub use frames::{FrameRecord, MAX_ACK_RANGES, frames_of};
-pub use record::Record;
+pub use http3::{Http3Frame, Http3Parameters, Http3Record, Http3StreamType};
+pub use pending::Pending;
+pub use qpack::{QpackInstruction, QpackRecord, QpackState};
+pub use record::{Record, RecordsMissed};
 pub use recovery::{
     CongestionStateUpdated, EcnState, EcnStateUpdated, LossTrigger, MetricsUpdated, PacketLost,
     RecoveryParametersSet, SendLimit, SendLimited, SpuriousLoss, Timer, TimerExpired,
 };
 pub use security::{KeyDiscarded, KeyInstalled, KeyUpdated};
-pub use sink::{Detail, NoSink, Sink, SinkFactory, Tap, Tee};
+pub use sink::{Detail, NoSink, Sink, SinkFactory, Tap, Tee, Watch};
 pub use transport::{
     PacketBuffered, PacketDropped, PacketReceived, PacketSent, ProtocolChosen, Reason,
     TransportParametersSet, VersionChosen,

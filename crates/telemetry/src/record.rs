@@ -2,10 +2,10 @@
 
 use crate::{
     CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
-    EcnStateUpdated, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated, MtuUpdated,
-    PacketBuffered, PacketDropped, PacketLost, PacketReceived, PacketSent, PathUpdated,
-    ProtocolChosen, RecoveryParametersSet, SendLimited, SpuriousLoss, StateChanged, TimerExpired,
-    TransportParametersSet, VersionChosen,
+    EcnStateUpdated, Http3Record, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated,
+    MtuUpdated, PacketBuffered, PacketDropped, PacketLost, PacketReceived, PacketSent, PathUpdated,
+    ProtocolChosen, QpackRecord, RecoveryParametersSet, SendLimited, SpuriousLoss, StateChanged,
+    TimerExpired, TransportParametersSet, VersionChosen,
 };
 
 /// An event on a connection.
@@ -60,4 +60,17 @@ pub enum Record {
     SendLimited(SendLimited),
     /// The state of ECN validation changed.
     EcnStateUpdated(EcnStateUpdated),
+    /// An event of HTTP/3.
+    Http3(Http3Record),
+    /// An event of QPACK.
+    Qpack(QpackRecord),
+    /// Records were left out because too many were due at once.
+    RecordsMissed(RecordsMissed),
+}
+
+/// Records were left out because too many were due at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecordsMissed {
+    /// The number of records.
+    pub count: u64,
 }

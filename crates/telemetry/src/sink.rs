@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use courser_base::{Side, Time};
 use courser_wire::ConnectionId;
@@ -22,7 +23,7 @@ pub trait Sink: Send {
     /// Returns the detail that this sink needs, by default all of it. It is asked when the sink is attached,
     /// and not again. Records of a higher detail are not built, so they cost one branch each.
     fn detail(&self) -> Detail {
-        Detail::Packets
+        Detail::Messages
     }
 }
 
@@ -37,6 +38,9 @@ pub enum Detail {
     Metrics,
     /// [`Record::PacketSent`] and [`Record::PacketReceived`] also, with the frames of each packet.
     Packets,
+    /// [`Record::Http3`] and [`Record::Qpack`] also, with the field lines of each message. Values of
+    /// credentials are left out: see [`Field`](crate::Field).
+    Messages,
 }
 
 /// Creates the sinks of connections, early enough to record their first packets.
@@ -113,24 +117,80 @@ impl<F: FnMut(Time, &Record) + Send> Sink for F {
     }
 }
 
-/// The point in a connection where a sink can be attached.
+/// The point in a connection where a sink can be attached, and a second one beside it.
 #[derive(Default)]
 pub struct Tap {
     sink: Option<Box<dyn Sink>>,
+    guest: Option<Box<dyn Sink>>,
     detail: Detail,
+    /// A sink was attached that has received nothing yet.
+    is_new: bool,
+    watch: Option<Watch>,
+}
+
+/// Tells the parts of a connection that cannot reach its [`Tap`] which records its sink receives.
+#[derive(Clone, Debug)]
+pub struct Watch(Arc<AtomicU8>);
+
+impl Watch {
+    /// Returns true while a sink is attached that receives records of `detail`.
+    #[inline]
+    pub fn wants(&self, detail: Detail) -> bool {
+        self.0.load(Ordering::Relaxed) > detail as u8
+    }
+
+    fn set(&self, detail: Option<Detail>) {
+        let level = detail.map_or(0, |detail| detail as u8 + 1);
+        self.0.store(level, Ordering::Relaxed);
+    }
 }
 
 impl Tap {
     /// Attaches a sink, or detaches it with `None`.
     pub fn set(&mut self, sink: Option<Box<dyn Sink>>) {
-        self.detail = sink.as_ref().map_or(Detail::Events, |sink| sink.detail());
+        self.is_new |= sink.is_some();
         self.sink = sink;
+        self.on_changed();
+    }
+
+    /// Attaches a second sink, or detaches it with `None`. It is for readers that come and go, and
+    /// leaves the first sink in place. Each sink receives the records of the higher of the two details.
+    pub fn set_guest(&mut self, guest: Option<Box<dyn Sink>>) {
+        self.is_new |= guest.is_some();
+        self.guest = guest;
+        self.on_changed();
+    }
+
+    /// Returns true while a second sink is attached.
+    pub fn has_guest(&self) -> bool {
+        self.guest.is_some()
+    }
+
+    /// Returns true once after a sink was attached, which knows nothing of earlier records.
+    pub fn take_is_new(&mut self) -> bool {
+        std::mem::take(&mut self.is_new)
+    }
+
+    fn on_changed(&mut self) {
+        let sinks = [&self.sink, &self.guest].into_iter().flatten();
+        self.detail = sinks.map(|sink| sink.detail()).max().unwrap_or_default();
+        if let Some(watch) = &self.watch {
+            watch.set(self.is_plugged().then_some(self.detail));
+        }
+    }
+
+    /// Returns a watch of the detail of the sink, those included that are attached later.
+    pub fn watch(&mut self) -> Watch {
+        let detail = self.is_plugged().then_some(self.detail);
+        let watch = self.watch.get_or_insert_with(|| Watch(Arc::default()));
+        watch.set(detail);
+        watch.clone()
     }
 
     /// Returns true while a sink is attached.
     #[inline]
     pub fn is_plugged(&self) -> bool {
-        self.sink.is_some()
+        self.sink.is_some() || self.guest.is_some()
     }
 
     /// Returns true while a sink is attached that receives records of `detail`.
@@ -142,8 +202,14 @@ impl Tap {
     /// Records the event that `make` builds. Without a sink, `make` never runs.
     #[inline]
     pub fn record(&mut self, now: Time, make: impl FnOnce() -> Record) {
-        if let Some(sink) = &mut self.sink {
-            sink.record(now, &make());
+        if self.is_plugged() {
+            self.pass(now, &make());
+        }
+    }
+
+    fn pass(&mut self, now: Time, record: &Record) {
+        for sink in [&mut self.sink, &mut self.guest].into_iter().flatten() {
+            sink.record(now, record);
         }
     }
 
@@ -231,6 +297,49 @@ mod tests {
         tap.record_at(Detail::Metrics, Time::ZERO, state);
         tap.record(Time::ZERO, state);
         assert_eq!(count.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn guest_comes_and_goes_beside_the_sink() {
+        let (first, second) = (Arc::default(), Arc::default());
+        let mut tap = Tap::default();
+        tap.set(Some(Box::new(Counting(Arc::clone(&first), Detail::Events))));
+        assert!(tap.take_is_new() && !tap.take_is_new());
+        let guest = Counting(Arc::clone(&second), Detail::Messages);
+        tap.set_guest(Some(Box::new(guest)));
+        assert!(tap.has_guest() && tap.wants(Detail::Messages) && tap.take_is_new());
+        tap.record(Time::ZERO, state);
+        tap.set_guest(None);
+        assert!(!tap.has_guest() && !tap.wants(Detail::Metrics) && !tap.take_is_new());
+        tap.record(Time::ZERO, state);
+        let counts = [&first, &second].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(counts, [2, 1]);
+        // It works alone, too.
+        tap.set(None);
+        tap.set_guest(Some(Box::new(Counting(
+            Arc::clone(&second),
+            Detail::Events,
+        ))));
+        tap.record(Time::ZERO, state);
+        assert_eq!(second.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn watch_follows_the_sink() {
+        let mut tap = Tap::default();
+        let watch = tap.watch();
+        assert!(!watch.wants(Detail::Events));
+        let sink = |detail| Some(Box::new(Counting(Arc::default(), detail)) as Box<dyn Sink>);
+        tap.set(sink(Detail::Metrics));
+        let later = tap.watch();
+        for watch in [&watch, &later] {
+            assert!(watch.wants(Detail::Events) && watch.wants(Detail::Metrics));
+            assert!(!watch.wants(Detail::Packets));
+        }
+        tap.set(sink(Detail::Messages));
+        assert!(watch.wants(Detail::Messages));
+        tap.set(None);
+        assert!(!watch.wants(Detail::Events) && !later.wants(Detail::Events));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Buf as _;
 use courser_http3::{FieldsToSend, MessageWriter};
 use courser_quic::hooks::{SendStreamHooks, Write};
 use courser_quic::runtime::{self, Sleep};
@@ -64,7 +65,10 @@ impl Outgoing {
                 None => break,
             };
             match frame.into_data() {
-                Ok(data) => unwritten.frames.push_content(data),
+                Ok(data) => {
+                    self.record_data(data.remaining());
+                    unwritten.frames.push_content(data);
+                }
                 Err(frame) => {
                     if let Ok(trailers) = frame.into_trailers() {
                         let trailers = self.encode(&FieldsToSend::trailers(&trailers))?;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
+use courser_telemetry::{Http3Frame, Http3Record, Http3StreamType};
 use courser_wire::Direction;
 
 use super::{Connection, Event, UniFate};
@@ -40,6 +41,8 @@ impl Connection {
     pub fn send_frame(&mut self, frame_type: u64, payload: &[u8]) {
         frame::encode_header(&mut self.control_out, frame_type, payload.len());
         self.control_out.extend_from_slice(payload);
+        let len = payload.len() as u64;
+        self.record_control(|| Http3Frame::Other { frame_type, len });
     }
 
     /// Returns the bytes of a frame.
@@ -86,6 +89,11 @@ impl Connection {
     ) -> Result<UniFate, Error> {
         match self.unidirectional.read_type(stream, &mut chunk) {
             Some(stream_type) if self.is_claimed(stream_type, Direction::Bidirectional) => {
+                self.record(|| Http3Record::StreamTypeSet {
+                    by_peer: true,
+                    stream,
+                    stream_type: Http3StreamType::Other(stream_type),
+                });
                 Ok(UniFate::Claimed {
                     stream_type,
                     first: chunk,

@@ -52,6 +52,11 @@ impl GoAway {
         }
     }
 
+    /// Returns the last GOAWAY of ours.
+    pub(super) const fn sent(&self) -> Option<u64> {
+        self.sent
+    }
+
     /// Returns false if a GOAWAY of ours excludes the request of `stream`.
     pub(super) fn is_served(&self, stream: u64) -> bool {
         self.sent.is_none_or(|first_refused| stream < first_refused)

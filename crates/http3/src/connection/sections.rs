@@ -1,6 +1,7 @@
 //! Field sections in both directions.
 
 use courser_qpack::Progress;
+use courser_telemetry::{FieldSection, Http3Frame, Http3Record, Http3StreamType};
 use http::{HeaderMap, Request, Response};
 
 use super::repeats::{Head, Message, Seen};
@@ -137,6 +138,13 @@ impl Connection {
     ) {
         self.instructions.on_section();
         self.section.clear();
+        if fields.is_request() {
+            self.record(|| Http3Record::StreamTypeSet {
+                by_peer: false,
+                stream,
+                stream_type: Http3StreamType::Request,
+            });
+        }
         // The type of the stream leaves in front of the first instruction.
         let first = u64::from(!self.has_begun[UniStream::Encoder as usize]);
         let credit = || {
@@ -149,6 +157,14 @@ impl Connection {
             .encode_within(stream, lines, credit, &mut self.section);
         frame::encode_header(out, frame::HEADERS, self.section.len());
         out.extend_from_slice(&self.section);
+        let len = self.section.len() as u64;
+        self.record(|| Http3Record::FrameCreated {
+            stream,
+            frame: Http3Frame::Headers {
+                len,
+                section: recorded(fields),
+            },
+        });
     }
 
     /// Checks that the server accepts a request of this kind.
@@ -179,7 +195,9 @@ impl Connection {
         self.check_answers()?;
         let state = self.decoder.state();
         let place = T::cache(&mut self.repeats).place(section, state);
-        if let Some((head, required)) = T::cache(&mut self.repeats).get(place) {
+        if !self.is_recording()
+            && let Some((head, required)) = T::cache(&mut self.repeats).get(place)
+        {
             self.decoder.repeat(stream, required);
             self.blocked.remove(stream);
             self.instructions.on_section();
@@ -208,13 +226,27 @@ impl Connection {
         finish: impl FnOnce(&mut Collector<'_>) -> Result<T, FieldsError>,
     ) -> Result<Section<T>, Error> {
         let mut collector = Collector::new(kind, self.config.limits, &mut self.cache);
-        let progress = self
-            .decoder
-            .decode(stream, section, |line| collector.line(&line))?;
+        let mut recorded = self.records.begin_section();
+        let progress = self.decoder.decode(stream, section, |line| {
+            if let Some(recorded) = &mut recorded {
+                let (name, value) = (line.name.as_bytes(), line.value.as_bytes());
+                recorded.push(name, value, line.is_sensitive);
+            }
+            collector.line(&line);
+        })?;
         Ok(match progress {
             Progress::Decoded => {
                 let message = finish(&mut collector);
                 self.decoded_size = collector.size_without_secrets();
+                if let Some(recorded) = recorded {
+                    self.record(|| Http3Record::FrameParsed {
+                        stream,
+                        frame: Http3Frame::Headers {
+                            len: section.len() as u64,
+                            section: recorded,
+                        },
+                    });
+                }
                 self.blocked.remove(stream);
                 self.instructions.on_section();
                 Section::Decoded(message)
@@ -231,4 +263,13 @@ impl Connection {
             }
         })
     }
+}
+
+/// Returns the field lines as they are recorded.
+fn recorded(fields: &FieldsToSend<'_>) -> FieldSection {
+    let mut section = FieldSection::default();
+    for line in fields.lines() {
+        section.push(line.name, line.value, line.is_sensitive);
+    }
+    section
 }

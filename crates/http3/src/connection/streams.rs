@@ -3,9 +3,11 @@
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
+use courser_telemetry::Http3Frame;
 use courser_wire::Direction;
 
 use super::control::{decode_origins, integer};
+use super::recording::control_frame;
 use super::unidirectional::Critical;
 use super::{Connection, Event};
 use crate::error::{Code, Error};
@@ -80,6 +82,7 @@ impl Connection {
         let Some(value) = self.unidirectional.read_type(stream, &mut chunk) else {
             return Ok(UniFate::Read);
         };
+        self.record_stream_type(stream, value);
         let role = match StreamType::from_value(value) {
             StreamType::Control => Critical::Control,
             StreamType::QpackEncoder => Critical::Encoder,
@@ -131,7 +134,10 @@ impl Connection {
                 Piece::Frame(frame_type, payload) => {
                     self.on_control_frame(now, frame_type, payload)?;
                 }
-                Piece::Skipping => self.budget.spend(now)?,
+                Piece::Skipping { frame_type, len } => {
+                    self.record_control_parsed(|| Http3Frame::Other { frame_type, len });
+                    self.budget.spend(now)?;
+                }
                 // Not admitted.
                 Piece::Data(_) | Piece::EmptyData => {}
             }
@@ -145,6 +151,7 @@ impl Connection {
         frame_type: FrameType,
         payload: Bytes,
     ) -> Result<(), Error> {
+        self.record_control_parsed(|| control_frame(frame_type, &payload));
         match frame_type {
             FrameType::Settings => {
                 let mut others = Vec::new();
@@ -187,6 +194,9 @@ impl Connection {
             }
             FrameType::PriorityUpdateRequest => {
                 let (stream, priority) = self.priorities.on_update(&payload)?;
+                if let Some(stream) = stream {
+                    self.record_priority(stream, priority, true);
+                }
                 self.events
                     .extend(stream.map(|stream| Event::Priority { stream, priority }));
                 self.budget.spend(now)

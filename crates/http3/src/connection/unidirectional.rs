@@ -6,6 +6,7 @@ use bytes::{Buf as _, Bytes};
 use courser_wire::Reader;
 
 use crate::error::{Code, Error};
+use crate::stream_type;
 
 /// A stream that must not be closed. There is one of each (§6.2.1, RFC 9204 §4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,6 +14,20 @@ pub(super) enum Critical {
     Control,
     Encoder,
     Decoder,
+}
+
+impl Critical {
+    /// All roles.
+    pub(super) const ALL: [Self; 3] = [Self::Control, Self::Encoder, Self::Decoder];
+
+    /// Returns the type of the stream.
+    pub(super) const fn stream_type(self) -> u64 {
+        match self {
+            Self::Control => stream_type::CONTROL,
+            Self::Encoder => stream_type::QPACK_ENCODER,
+            Self::Decoder => stream_type::QPACK_DECODER,
+        }
+    }
 }
 
 /// The streams that the peer has opened.
@@ -35,6 +50,15 @@ impl Unidirectional {
         ];
         let mut roles = roles.into_iter();
         roles.find_map(|(id, role)| (id == Some(stream)).then_some(role))
+    }
+
+    /// Returns the stream with this role, once it is open.
+    pub(super) const fn of(&self, role: Critical) -> Option<u64> {
+        match role {
+            Critical::Control => self.control,
+            Critical::Encoder => self.encoder,
+            Critical::Decoder => self.decoder,
+        }
     }
 
     /// Takes the first bytes of a stream off `chunk`. Returns its type once that is complete.

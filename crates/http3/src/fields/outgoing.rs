@@ -125,6 +125,11 @@ impl<'a> FieldsToSend<'a> {
         }
     }
 
+    /// Returns true for the fields of a request.
+    pub(crate) fn is_request(&self) -> bool {
+        matches!(self.pseudo[0], Some((":method", _)))
+    }
+
     /// Adds a `content-length` unless the headers have one. That is cheaper than adding it to them.
     pub fn set_content_length(&mut self, length: u64) {
         if !self.headers.contains_key(CONTENT_LENGTH) {

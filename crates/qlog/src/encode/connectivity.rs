@@ -103,15 +103,22 @@ pub(super) fn state_updated(events: &mut Events<'_>, changed: &StateChanged, dia
     });
 }
 
-pub(super) fn path_updated(events: &mut Events<'_>, updated: &PathUpdated) {
-    let FourTuple { peer, local } = updated.path;
+/// `tuple` is the identifier that the path has in the trace.
+pub(super) fn path_updated(events: &mut Events<'_>, updated: &PathUpdated, tuple: &str) {
     events.event("quic:migration_state_updated", |data| {
-        data.constant("new", schema::path_state(updated.state));
-        data.object("tuple_remote", |end| remote(end, peer));
-        if let Some(local) = local {
-            data.object("tuple_local", |end| address(end, local, None));
-        }
+        data.constant("new", schema::path_state(updated.state))
+            .text("tuple_id", tuple);
+        ends(data, updated.path);
     });
+}
+
+/// Writes the addresses of a path.
+pub(super) fn ends(data: &mut Object<'_>, path: FourTuple) {
+    let FourTuple { peer, local } = path;
+    data.object("tuple_remote", |end| remote(end, peer));
+    if let Some(local) = local {
+        data.object("tuple_local", |end| address(end, local, None));
+    }
 }
 
 pub(super) fn mtu_updated(events: &mut Events<'_>, updated: &MtuUpdated) {

@@ -44,7 +44,7 @@ use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{Exporter, HandshakeData, TlsError};
 use courser_recovery::{Algorithm, BASE_MTU};
-use courser_telemetry::Sink;
+use courser_telemetry::Tap;
 
 pub use self::error::{ConnectionError, PeerClose};
 pub use self::event::Event;
@@ -321,9 +321,10 @@ impl Connection {
         self.idle.keep_while_busy(is_on);
     }
 
-    /// Sets or removes the sink for records.
-    pub fn set_sink(&mut self, sink: Option<Box<dyn Sink>>) {
-        self.trace.set(sink);
+    /// Returns the point where sinks for records are attached, and where the layers above record
+    /// their events.
+    pub fn tap(&mut self) -> &mut Tap {
+        self.trace.tap()
     }
 
     /// Switches to another congestion controller, without a burst and with the current window; see
@@ -470,7 +471,7 @@ impl Connection {
             self.handshake.give_back();
             self.streams.shrink();
             // A sink may flush a file, or panic.
-            self.trace.set(None);
+            self.trace.end();
         } else if self.life.is_confirmed() && !self.recovery.is_waiting(SpaceId::Application) {
             self.handshake.shrink();
             self.acknowledger.shrink();

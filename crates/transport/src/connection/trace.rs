@@ -11,7 +11,7 @@ use courser_telemetry::{
     CloseCause, CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
     Detail, EcnState, EcnStateUpdated, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated,
     MtuUpdated, PacketDropped, PacketReceived, PacketSent, PathState, PathUpdated, ProtocolChosen,
-    Reason, Record, RecoveryParametersSet, SendLimit, SendLimited, Sink, StateChanged, Tap,
+    Reason, Record, RecoveryParametersSet, SendLimit, SendLimited, StateChanged, Tap,
     TransportParametersSet, VersionChosen, frames_of,
 };
 use courser_wire::ConnectionId;
@@ -73,10 +73,15 @@ pub(super) struct Start<'a> {
 }
 
 impl Trace {
-    /// Plugs in a sink, or takes it out.
-    pub(super) fn set(&mut self, sink: Option<Box<dyn Sink>>) {
-        self.tap.set(sink);
+    /// Detaches all sinks.
+    pub(super) fn end(&mut self) {
+        self.tap.set(None);
+        self.tap.set_guest(None);
         self.recorded = None;
+    }
+
+    pub(super) fn tap(&mut self) -> &mut Tap {
+        &mut self.tap
     }
 
     /// Records an event.
@@ -314,6 +319,10 @@ impl Trace {
 
     #[cold]
     fn compare(&mut self, now: Time, recovery: &LossRecovery) {
+        if self.tap.take_is_new() {
+            // It has not received what was recorded before.
+            self.recorded = None;
+        }
         let new = Recorded {
             ecn: recovery.ecn_state(),
             mtu: recovery.route().mtu(),

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use bytes::Bytes;
 use courser::h3::{Capsules, Code, Datagrams, Protocol, Received};
+use courser::telemetry::{Http3Record, Record};
 use courser::{ReadError, ReadToEndError, Side, TransportConfig, h3};
 use http::{Request, Response};
 
@@ -310,4 +311,36 @@ async fn what_cannot_be_sent_is_said() {
         .expect("open");
     // RFC 9297 §2.1: only while the sending half is open.
     assert_eq!(datagrams.send(b"x"), Err(h3::DatagramError::StreamOver));
+}
+
+#[tokio::test]
+async fn datagrams_are_recorded_with_their_stream_and_length() {
+    let pair = pair();
+    let client = echoing(&pair, (true, true)).await;
+    let (records, received) = std::sync::mpsc::channel();
+    client
+        .quic()
+        .set_sink(Some(Box::new(move |_, record: &Record| {
+            if let Record::Http3(record) = record {
+                let _ = records.send(record.clone());
+            }
+        })));
+    let mut capsules = capsules(&client).await;
+    capsules.send_datagram(b"ping").await.expect("open");
+    let echoed = within(capsules.next()).await.expect("no error");
+    assert_eq!(
+        echoed,
+        Some(Received::Datagram(Bytes::from_static(b"ping")))
+    );
+    let records = received.try_iter().filter(|record| {
+        let (stream, len) = match record {
+            Http3Record::DatagramCreated { stream, len } => (*stream, *len),
+            Http3Record::DatagramParsed { stream, len } => (*stream, *len),
+            _ => return false,
+        };
+        assert_eq!((stream, len), (0, 4));
+        true
+    });
+    assert_eq!(records.count(), 2);
+    pair.finish().await;
 }

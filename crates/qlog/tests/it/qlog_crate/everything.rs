@@ -23,7 +23,81 @@ pub(crate) fn records() -> Vec<Record> {
     let mut all = connectivity();
     all.extend(transport());
     all.extend(recovery());
+    all.extend(http3().map(Record::Http3));
+    all.push(Record::Qpack(QpackRecord::StreamStateUpdated {
+        stream: 0,
+        is_blocked: true,
+    }));
+    all.push(Record::RecordsMissed(RecordsMissed { count: 3 }));
     all
+}
+
+fn http3() -> impl Iterator<Item = Http3Record> {
+    let parameters = Http3Parameters::default();
+    let mut section = FieldSection::default();
+    section.push(b":status", b"200", false);
+    section.push(b"set-cookie", b"\xff", false);
+    section.push(b"x-bytes", b"\xff", false);
+    let stream_types = [
+        Http3StreamType::Request,
+        Http3StreamType::Control,
+        Http3StreamType::Push,
+        Http3StreamType::QpackEncoder,
+        Http3StreamType::QpackDecoder,
+        Http3StreamType::Other(0x21),
+        Http3StreamType::Other(0x54),
+    ];
+    let frames = [
+        Http3Frame::Data { len: 5 },
+        Http3Frame::Headers { len: 9, section },
+        Http3Frame::CancelPush { push: 1 },
+        Http3Frame::Settings {
+            settings: vec![(1, 0), (0x21, 1), (0x99, 2)],
+        },
+        Http3Frame::GoAway { id: 4 },
+        Http3Frame::MaxPushId { push: 1 },
+        Http3Frame::PriorityUpdate {
+            stream: 0,
+            value: "u=1".to_owned(),
+        },
+        Http3Frame::Origin { len: 9, origins: 1 },
+        Http3Frame::Other {
+            frame_type: 0x21,
+            len: 0,
+        },
+        Http3Frame::Other {
+            frame_type: 0x99,
+            len: 1,
+        },
+    ];
+    let (stream, by_peer) = (0, true);
+    let streams = stream_types.map(|stream_type| Http3Record::StreamTypeSet {
+        by_peer,
+        stream,
+        stream_type,
+    });
+    let frames = frames.into_iter().flat_map(move |frame| {
+        let created = Http3Record::FrameCreated {
+            stream,
+            frame: frame.clone(),
+        };
+        [created, Http3Record::FrameParsed { stream, frame }]
+    });
+    let others = [
+        Http3Record::ParametersSet {
+            by_peer,
+            parameters,
+        },
+        Http3Record::ParametersRestored { parameters },
+        Http3Record::PriorityUpdated {
+            stream,
+            new: String::new(),
+            by_peer,
+        },
+        Http3Record::DatagramCreated { stream, len: 1 },
+        Http3Record::DatagramParsed { stream, len: 1 },
+    ];
+    streams.into_iter().chain(frames).chain(others)
 }
 
 fn connectivity() -> Vec<Record> {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use courser_base::Mutex;
 use courser_qlog::{QlogSink, TraceHeader};
-use courser_telemetry::SinkFactory;
+use courser_telemetry::{Sink, SinkFactory};
 use serde_json::Value;
 
 use super::*;
@@ -152,7 +152,7 @@ fn lost_packet_is_told_with_its_trigger_before_it_is_sent_again() {
     assert_eq!(streams.write(id, &data), Ok(data.len()));
     pair.client.touch();
     pair.run_for(RTT * 5);
-    pair.client.connection().set_sink(None);
+    pair.client.connection().tap().set(None);
     let lines = traces.client.lines();
     let lost = lines.iter().position(|line| line.contains("packet_lost"));
     let lost = lost.expect("a loss");
@@ -172,6 +172,7 @@ fn lost_packet_is_told_with_its_trigger_before_it_is_sent_again() {
 /// arrives.
 const CLIENT: &str = "\
 0 connection_started
+0 tuple_assigned
 0 version_information
 0 connection_state_updated attempted
 0 parameters_set local
@@ -222,6 +223,7 @@ const CLIENT: &str = "\
 /// The trace of the same connection at the server.
 const SERVER: &str = "\
 10 connection_started
+10 tuple_assigned
 10 version_information
 10 connection_state_updated attempted
 10 parameters_set local

@@ -1,0 +1,155 @@
+//! The paths of a connection and their identifiers: quic-events §5.6.
+
+use std::collections::VecDeque;
+
+use courser_base::FourTuple;
+use courser_telemetry::{PathState, PathUpdated};
+
+use super::connectivity::ends;
+use super::events::Events;
+
+/// The paths that have an identifier. The first path has the empty one, which events without the
+/// field `tuple` belong to.
+#[derive(Debug, Default)]
+pub(super) struct Tuples {
+    known: VecDeque<(FourTuple, u64)>,
+    next: u64,
+}
+
+impl Tuples {
+    /// Returns the identifier of a path. Writes `tuple_assigned` for a new one, and for the oldest if
+    /// there are too many.
+    pub(super) fn id_of(&mut self, events: &mut Events<'_>, path: FourTuple) -> String {
+        if let Some(&(_, number)) = self.known.iter().find(|(known, _)| *known == path) {
+            return id(number);
+        }
+        if self.known.len() == MOST
+            && let Some((_, oldest)) = self.known.pop_front()
+        {
+            assigned(events, oldest, None);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.known.push_back((path, number));
+        assigned(events, number, Some(path));
+        id(number)
+    }
+
+    /// Writes that a path has no identifier any more after its last event.
+    pub(super) fn on_updated(&mut self, events: &mut Events<'_>, updated: &PathUpdated) {
+        if !matches!(
+            updated.state,
+            PathState::ProbingAbandoned | PathState::MigrationAbandoned
+        ) {
+            return;
+        }
+        let place = self
+            .known
+            .iter()
+            .position(|(path, _)| *path == updated.path);
+        if let Some((_, number)) = place.and_then(|place| self.known.remove(place)) {
+            assigned(events, number, None);
+        }
+    }
+}
+
+/// Writes the addresses of an identifier, or that it is abandoned.
+fn assigned(events: &mut Events<'_>, number: u64, path: Option<FourTuple>) {
+    events.event("quic:tuple_assigned", |data| {
+        data.text("tuple_id", &id(number));
+        if let Some(path) = path {
+            ends(data, path);
+        }
+    });
+}
+
+fn id(number: u64) -> String {
+    match number {
+        0 => String::new(),
+        number => number.to_string(),
+    }
+}
+
+/// The paths that are known at a time (limit K253). A connection has four, and peers may change
+/// their address as often as they like.
+const MOST: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use courser_base::Time;
+    use courser_telemetry::{ConnectionStarted, Record};
+    use courser_wire::ConnectionId;
+
+    use crate::encode::Encoder;
+
+    use super::*;
+
+    fn path(port: u16) -> FourTuple {
+        FourTuple {
+            peer: ([192, 0, 2, 1], port).into(),
+            local: None,
+        }
+    }
+
+    fn update(state: PathState, port: u16) -> Record {
+        let path = path(port);
+        Record::PathUpdated(PathUpdated { state, path })
+    }
+
+    fn lines(encoder: &mut Encoder, record: &Record) -> Vec<String> {
+        let mut out = Vec::new();
+        encoder.encode(&mut out, Time::ZERO, record);
+        let text = String::from_utf8(out).expect("text");
+        let lines = text.lines().map(|line| {
+            let name = line.split_once("\"name\":").expect("a name").1;
+            name.trim_end_matches('}').to_owned()
+        });
+        lines.collect()
+    }
+
+    #[test]
+    fn paths_have_identifiers_that_are_given_up_with_them() {
+        let mut encoder = Encoder::default();
+        let started = Record::ConnectionStarted(ConnectionStarted {
+            path: path(1),
+            local_id: ConnectionId::EMPTY,
+            peer_id: ConnectionId::EMPTY,
+        });
+        let first = lines(&mut encoder, &started);
+        assert_eq!(
+            first[1],
+            r#""quic:tuple_assigned","data":{"tuple_id":"","tuple_remote":{"ip_v4":"192.0.2.1","port_v4":1"#
+        );
+        let probing = lines(&mut encoder, &update(PathState::ProbingStarted, 2));
+        assert_eq!(
+            probing,
+            [
+                r#""quic:tuple_assigned","data":{"tuple_id":"1","tuple_remote":{"ip_v4":"192.0.2.1","port_v4":2"#,
+                r#""quic:migration_state_updated","data":{"new":"probing_started","tuple_id":"1","tuple_remote":{"ip_v4":"192.0.2.1","port_v4":2"#,
+            ]
+        );
+        let back = lines(&mut encoder, &update(PathState::MigrationStarted, 1));
+        assert_eq!(back.len(), 1);
+        assert!(back[0].contains(r#""tuple_id":"","#), "{back:?}");
+        let abandoned = lines(&mut encoder, &update(PathState::ProbingAbandoned, 2));
+        assert_eq!(abandoned.len(), 2);
+        assert_eq!(
+            abandoned[1],
+            r#""quic:tuple_assigned","data":{"tuple_id":"1""#
+        );
+        let again = lines(&mut encoder, &update(PathState::ProbingStarted, 2));
+        assert!(again[0].contains(r#""tuple_id":"2""#), "{again:?}");
+    }
+
+    #[test]
+    fn known_paths_are_bounded() {
+        let mut encoder = Encoder::default();
+        for port in 0..1000 {
+            lines(&mut encoder, &update(PathState::ProbingStarted, port));
+        }
+        let next = lines(&mut encoder, &update(PathState::ProbingStarted, 1000));
+        assert_eq!(next.len(), 3, "{next:?}");
+        assert_eq!(next[0], r#""quic:tuple_assigned","data":{"tuple_id":"984""#);
+        assert_eq!(encoder.tuples.known.len(), MOST);
+    }
+}

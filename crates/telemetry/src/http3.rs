@@ -1,0 +1,158 @@
+//! Records of HTTP/3 (RFC 9114).
+
+use crate::FieldSection;
+
+/// An event of HTTP/3 on a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Http3Record {
+    /// The settings of one end became known (RFC 9114 §7.2.4).
+    ParametersSet {
+        /// True if they are the peer's, false if they are ours.
+        by_peer: bool,
+        /// The settings.
+        parameters: Http3Parameters,
+    },
+    /// A client uses the settings that a session remembers for early data (RFC 9114 §7.2.4.2).
+    ParametersRestored {
+        /// The settings.
+        parameters: Http3Parameters,
+    },
+    /// The type of a stream became known (RFC 9114 §6).
+    StreamTypeSet {
+        /// True if the peer has opened the stream.
+        by_peer: bool,
+        /// The stream.
+        stream: u64,
+        /// The type.
+        stream_type: Http3StreamType,
+    },
+    /// The priority of a response was set or changed (RFC 9218).
+    PriorityUpdated {
+        /// The stream of the request.
+        stream: u64,
+        /// The value of a `priority` field for it, empty for the defaults.
+        new: String,
+        /// True if the peer has asked for it, false if this end has.
+        by_peer: bool,
+    },
+    /// A frame is about to be sent.
+    FrameCreated {
+        /// The stream of the frame.
+        stream: u64,
+        /// The frame.
+        frame: Http3Frame,
+    },
+    /// A frame, or the header of a DATA frame, was received.
+    FrameParsed {
+        /// The stream of the frame.
+        stream: u64,
+        /// The frame.
+        frame: Http3Frame,
+    },
+    /// An HTTP Datagram was passed to the transport (RFC 9297 §2.1).
+    DatagramCreated {
+        /// The stream of the request.
+        stream: u64,
+        /// The length of its payload in bytes, without the identifier of the stream.
+        len: usize,
+    },
+    /// An HTTP Datagram was received (RFC 9297 §2.1).
+    DatagramParsed {
+        /// The stream of the request.
+        stream: u64,
+        /// The length of its payload in bytes, without the identifier of the stream.
+        len: usize,
+    },
+}
+
+/// The settings of one end, as far as courser knows them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Http3Parameters {
+    /// The largest field section in bytes, each line with 32 more. `None` without a limit.
+    pub max_field_section_size: Option<u64>,
+    /// The capacity of the dynamic table of the decoder in bytes (RFC 9204 §5).
+    pub max_table_capacity: u64,
+    /// The number of streams that may be blocked on that table (RFC 9204 §5).
+    pub blocked_streams: u64,
+    /// True if extended CONNECT is accepted (RFC 9220).
+    pub extended_connect: bool,
+    /// True if HTTP Datagrams are accepted (RFC 9297).
+    pub datagrams: bool,
+}
+
+/// The type of a stream (RFC 9114 §6, RFC 9204 §4.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Http3StreamType {
+    /// A request and its response.
+    Request,
+    /// The control stream of one end.
+    Control,
+    /// A push.
+    Push,
+    /// The instructions of an encoder.
+    QpackEncoder,
+    /// The instructions of a decoder.
+    QpackDecoder,
+    /// Another type, with its number.
+    Other(u64),
+}
+
+/// A frame of HTTP/3 (RFC 9114 §7). Lengths are those of the payload in bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Http3Frame {
+    /// DATA, without its content.
+    Data {
+        /// The length of the content.
+        len: u64,
+    },
+    /// HEADERS.
+    Headers {
+        /// The length of the encoded section.
+        len: u64,
+        /// The field lines, as far as they may be recorded.
+        section: FieldSection,
+    },
+    /// CANCEL_PUSH.
+    CancelPush {
+        /// The push.
+        push: u64,
+    },
+    /// SETTINGS, with the identifiers and values in their order, at most 64.
+    Settings {
+        /// The settings.
+        settings: Vec<(u64, u64)>,
+    },
+    /// GOAWAY.
+    GoAway {
+        /// The first stream, or push, that is not processed.
+        id: u64,
+    },
+    /// MAX_PUSH_ID.
+    MaxPushId {
+        /// The largest push that is accepted.
+        push: u64,
+    },
+    /// PRIORITY_UPDATE for a request (RFC 9218 §7).
+    PriorityUpdate {
+        /// The stream of the request.
+        stream: u64,
+        /// The value for its `priority` field, empty for the defaults.
+        value: String,
+    },
+    /// ORIGIN (RFC 9412).
+    Origin {
+        /// The length of the payload.
+        len: u64,
+        /// The number of origins.
+        origins: usize,
+    },
+    /// A frame of another type, an unknown or reserved one included.
+    Other {
+        /// The type.
+        frame_type: u64,
+        /// The length of the payload.
+        len: u64,
+    },
+}
