@@ -95,6 +95,27 @@ pub enum EventKind {
         /// The new state: `probing_started`, `migration_complete`...
         new: String,
     },
+    /// The application protocol was negotiated: `alpn_information`.
+    Protocol {
+        /// The name of the protocol: `h3`.
+        name: String,
+    },
+    /// A frame of HTTP/3 was sent or received: `frame_created` or `frame_parsed` of the category `http3`,
+    /// which was `http` or `h3` in older drafts.
+    Http3Frame {
+        /// True if it was received.
+        is_received: bool,
+        /// The type, spelled as in the trace: `headers`, `data`, `settings`...
+        frame_type: String,
+    },
+    /// A stream became blocked on the dynamic table of QPACK, or is not blocked any more:
+    /// `qpack:stream_state_updated`.
+    QpackStream {
+        /// The stream ID.
+        stream: u64,
+        /// True if it is blocked now.
+        is_blocked: bool,
+    },
     /// Any other event.
     Other {
         /// The name of the event, without its category.
@@ -220,6 +241,10 @@ pub struct Closed {
     pub initiator: Option<String>,
     /// The name or code of the error.
     pub error: Option<String>,
+    /// The code of the error, if the trace has it as a number.
+    pub code: Option<u64>,
+    /// True if an application closed the connection, so that the code is one of its own.
+    pub is_application: bool,
     /// The reason phrase, for humans.
     pub reason: Option<String>,
     /// The cause: `idle_timeout`, `application`, `error`...

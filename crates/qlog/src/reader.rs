@@ -7,7 +7,7 @@ mod scanner;
 
 use std::io::BufRead;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::error::NOT_QLOG;
 use self::plain::{Head, Plain};
@@ -43,6 +43,7 @@ pub use self::records::MAX_RECORD;
 #[derive(Debug)]
 pub struct Reader<R> {
     about: About,
+    common: Map<String, Value>,
     clock: Clock,
     columns: Columns,
     source: Source<R>,
@@ -103,6 +104,7 @@ impl<R: BufRead> Reader<R> {
                 about.format = records.format();
                 Self {
                     about,
+                    common: common_fields(trace),
                     clock: Clock::new(trace),
                     columns: Columns::new(trace),
                     source: Source::Records(records),
@@ -112,6 +114,7 @@ impl<R: BufRead> Reader<R> {
                 let (_, trace) = plain.about();
                 let mut reader = Self {
                     about: About::default(),
+                    common: Map::new(),
                     clock: Clock::new(Some(&trace)),
                     columns: Columns::new(Some(&trace)),
                     source: Source::Plain(plain),
@@ -128,11 +131,24 @@ impl<R: BufRead> Reader<R> {
         &self.about
     }
 
+    /// Returns the fields that all events have in common, as JSON. As for [`about`](Self::about), they may
+    /// follow the events of a plain file.
+    pub fn common_fields(&self) -> &Map<String, Value> {
+        &self.common
+    }
+
+    /// Returns the time of the first event in seconds, as far as it counts from the reference of the
+    /// trace. `None` before that event was read.
+    pub fn first_time(&self) -> Option<f64> {
+        self.clock.first()
+    }
+
     /// Takes over what a plain file has said about itself so far.
     fn describe(&mut self) {
         if let Source::Plain(plain) = &self.source {
             let (file, trace) = plain.about();
             self.about = about(&file, Some(&trace));
+            self.common = common_fields(Some(&trace));
             self.about.format = "JSON";
             self.about.other_traces = plain.other_traces();
         }
@@ -218,6 +234,11 @@ fn about(file: &Value, trace: Option<&Value>) -> About {
         group_id: text(group),
         other_traces: 0,
     }
+}
+
+fn common_fields(trace: Option<&Value>) -> Map<String, Value> {
+    let fields = trace.and_then(|trace| trace.get("common_fields")?.as_object());
+    fields.cloned().unwrap_or_default()
 }
 
 fn refuse_compressed(start: &[u8]) -> Result<(), ReadError> {

@@ -1,5 +1,7 @@
 //! Converts traces to the current names, as a sequence or as one JSON file.
 
+mod reference;
+
 use std::io::{BufRead, Write};
 
 use courser_qlog::{EXTENSION, RawEvent, Reader, SERIALIZATION};
@@ -117,13 +119,34 @@ pub(crate) fn convert<R: BufRead, W: Write>(
     output: W,
     form: Form,
 ) -> Result<Converted, Error> {
-    let about = reader.about().clone();
-    let header = header(about.vantage_point.as_deref(), about.group_id.as_deref());
-    let mut writer = Writer::new(output, form, about.title.as_deref(), &header)?;
     let mut unreadable = 0;
+    // The time of the first event is that from which the others count.
+    let mut next = std::iter::from_fn(|| reader.next_raw());
+    let first = next.find_map(|line| match line {
+        Ok(event) => Some(event),
+        Err(_) => {
+            unreadable += 1;
+            None
+        }
+    });
+    let about = reader.about().clone();
+    let mut header = header(about.vantage_point.as_deref(), about.group_id.as_deref());
+    let origin = reference::keep(
+        reader.common_fields(),
+        reader.first_time().unwrap_or(0.0),
+        &mut header["common_fields"],
+    );
+    let mut writer = Writer::new(output, form, about.title.as_deref(), &header)?;
+    let later = |mut event: RawEvent| {
+        event.time += origin;
+        renamed(event)
+    };
+    if let Some(event) = first {
+        writer.event(&later(event))?;
+    }
     while let Some(line) = reader.next_raw() {
         match line {
-            Ok(event) => writer.event(&renamed(event))?,
+            Ok(event) => writer.event(&later(event))?,
             Err(_) => unreadable += 1,
         }
     }
@@ -146,6 +169,7 @@ pub(crate) fn header(vantage_point: Option<&str>, group_id: Option<&str>) -> Val
         "event_schemas": [
             "urn:ietf:params:qlog:events:quic-13",
             "urn:ietf:params:qlog:events:http3-13",
+            courser_qlog::QPACK_EVENTS,
             courser_qlog::OWN_EVENTS,
         ],
     })
@@ -380,6 +404,59 @@ mod tests {
             record,
             json!({"time": 0.0, "name": "quic:a", "data": {}, "group_id": "b", "tuple": {"id": 1}})
         );
+    }
+
+    #[test]
+    fn columns_that_are_not_known_are_kept() {
+        let old = OLD
+            .replace(
+                "\"event\",\"data\"]",
+                "\"event\",\"data\",\"CWND_trace\",\"tuple\"]",
+            )
+            .replace("\"stream_id\":0}]", "\"stream_id\":0},{\"a\":[1]},\"p1\"]");
+        let text = converted(&old, Form::Sequence);
+        let record = text.split('\u{1e}').nth(4).expect("an event");
+        let record: Value = serde_json::from_str(record).expect("JSON");
+        assert_eq!(
+            record,
+            json!({"time": 3.0, "name": "http3:frame_created", "data": {"stream_id": 0},
+                "cwnd_trace": {"a": [1]}, "tuple": "p1"})
+        );
+    }
+
+    #[test]
+    fn reference_times_of_all_drafts_are_kept() {
+        let head = |text: &str| -> (Value, Value) {
+            let text = converted(text, Form::Sequence);
+            let mut records = text.split('\u{1e}').skip(1);
+            let mut next = || serde_json::from_str::<Value>(records.next()?).ok();
+            let head = next().expect("a header")["trace"]["common_fields"].clone();
+            (head, next().expect("an event")["time"].clone())
+        };
+        // Up to main-schema-03: milliseconds since 1970, from which relative times count.
+        let old = OLD.replace(
+            "\"group_id\"",
+            "\"reference_time\":1577836800000,\"protocol_type\":\"QUIC\",\"group_id\"",
+        );
+        let (common, time) = head(&old);
+        assert_eq!(
+            common["reference_time"],
+            json!({"clock_type": "system", "epoch": "unknown", "wall_clock_time": "2020-01-01T00:00:00.000Z"})
+        );
+        assert_eq!(
+            (&common["protocol_type"], time),
+            (&json!("QUIC"), json!(1.0))
+        );
+        // Since main-schema-11: an object.
+        let reference = json!({"clock_type": "system", "epoch": "1970-01-01T00:00:00.000Z"});
+        let new = format!(
+            "{{\"traces\":[{{\"common_fields\":{{\"time_format\":\"relative_to_epoch\",\
+             \"reference_time\":{reference}}},\"events\":[{event},{event},{event}]}}]}}",
+            event = r#"{"time":1577836800123.5,"name":"quic:a","data":{}}"#
+        );
+        let (common, time) = head(&new);
+        assert_eq!(common["reference_time"], reference);
+        assert_eq!(time, json!(1_577_836_800_123.5));
     }
 
     #[test]

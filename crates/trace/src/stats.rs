@@ -16,6 +16,12 @@ pub struct Stats {
     pub sent: Way,
     /// Packets received.
     pub received: Way,
+    /// Frames of HTTP/3 sent, by type.
+    pub http3_sent: BTreeMap<String, u64>,
+    /// Frames of HTTP/3 received, by type.
+    pub http3_received: BTreeMap<String, u64>,
+    /// Streams that were blocked on the dynamic table of QPACK.
+    pub qpack_blocked: u64,
     /// Packets declared lost, by trigger.
     pub lost: BTreeMap<String, u64>,
     /// Packets that were received and dropped, by trigger.
@@ -145,7 +151,15 @@ impl Stats {
                 rows.push((names[3], way.ack_only.to_string()));
             }
         }
-        for (name, counts) in [("lost", &self.lost), ("dropped", &self.dropped)] {
+        if self.qpack_blocked > 0 {
+            rows.push(("blocked by QPACK", self.qpack_blocked.to_string()));
+        }
+        for (name, counts) in [
+            ("HTTP/3 sent", &self.http3_sent),
+            ("HTTP/3 received", &self.http3_received),
+            ("lost", &self.lost),
+            ("dropped", &self.dropped),
+        ] {
             if !counts.is_empty() {
                 rows.push((name, list(counts)));
             }
@@ -184,6 +198,19 @@ impl Counter {
                 let trigger = trigger.unwrap_or_else(|| "unknown".to_owned());
                 count(&mut self.stats.dropped, trigger);
             }
+            EventKind::Http3Frame {
+                is_received,
+                frame_type,
+            } => {
+                let counts = match is_received {
+                    true => &mut self.stats.http3_received,
+                    false => &mut self.stats.http3_sent,
+                };
+                count(counts, frame_type.clone());
+            }
+            EventKind::QpackStream {
+                is_blocked: true, ..
+            } => self.stats.qpack_blocked += 1,
             EventKind::Metrics(metrics) => {
                 // Before the first packet of the peer there is an assumption, but no sample.
                 let is_sample = !self.stats.received.packets.is_empty();
@@ -291,6 +318,23 @@ mod tests {
         }
         count(&mut counts, "name 0".to_owned());
         assert_eq!((counts.len(), counts["name 0"]), (MAX_NAMES, 2));
+    }
+
+    #[test]
+    fn frames_of_http3_are_counted_in_the_spellings_of_all_drafts() {
+        let trace = concat!(
+            "\u{1e}{\"trace\":{}}\n",
+            "\u{1e}{\"time\":0,\"name\":\"http3:frame_created\",\"data\":{\"frame\":{\"frame_type\":\"headers\"}}}\n",
+            "\u{1e}{\"time\":0,\"name\":\"h3:frame_parsed\",\"data\":{\"frame\":{\"frame_type\":\"data\"}}}\n",
+            "\u{1e}{\"time\":0,\"name\":\"http:frame_parsed\",\"data\":{\"frame\":{\"frame_type\":\"data\"}}}\n",
+            "\u{1e}{\"time\":0,\"name\":\"qpack:stream_state_updated\",\"data\":{\"stream_id\":\"4\",\"state\":\"blocked\"}}\n",
+            "\u{1e}{\"time\":0,\"name\":\"qpack:stream_state_updated\",\"data\":{\"stream_id\":4,\"state\":\"unblocked\"}}\n",
+        );
+        let stats = Stats::of(&mut Reader::new(trace.as_bytes()).expect("a trace"));
+        assert_eq!(stats.http3_sent["headers"], 1);
+        assert_eq!(stats.http3_received["data"], 2);
+        assert_eq!((stats.qpack_blocked, stats.unreadable_lines), (1, 0));
+        assert_eq!(stats.events["http3:frame_created"], 1);
     }
 
     #[test]

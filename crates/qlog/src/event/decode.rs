@@ -36,6 +36,11 @@ impl Clock {
         self.per_second == other.per_second && self.is_delta == other.is_delta
     }
 
+    /// Returns the time of the first event in seconds, as it was written.
+    pub(crate) fn first(&self) -> Option<f64> {
+        Some(self.first? / self.per_second)
+    }
+
     fn read(&mut self, event: &Value) -> Result<f64, String> {
         let time = event.get("time").or_else(|| event.get("relative_time"));
         let time = match time {

@@ -18,7 +18,7 @@ pub(super) fn kind(name: &str, data: &Value, per_second: f64) -> EventKind {
         name: bare.to_owned(),
     };
     if !is_of_quic {
-        return other();
+        return of_application(category, bare, data).unwrap_or_else(other);
     }
     match bare {
         "packet_sent" => EventKind::PacketSent(packet(data, per_second)),
@@ -64,11 +64,36 @@ pub(super) fn kind(name: &str, data: &Value, per_second: f64) -> EventKind {
         "migration_state_updated" => {
             text(data, "new").map_or_else(other, |new| EventKind::PathState { new })
         }
+        "alpn_information" => {
+            let chosen = data.get("chosen_alpn");
+            let name = chosen.and_then(|chosen| text(chosen, "string_value"));
+            // Before quic-events-05 it was a string.
+            let name = name.or_else(|| text(data, "chosen_alpn"));
+            name.map_or_else(other, |name| EventKind::Protocol { name })
+        }
         "mtu_updated" => match size(data, "new").or_else(|| size(data, "mtu")) {
             Some(new) => EventKind::Mtu { new },
             None => other(),
         },
         _ => other(),
+    }
+}
+
+/// Reads an event of HTTP/3 or QPACK.
+fn of_application(category: &str, bare: &str, data: &Value) -> Option<EventKind> {
+    match (category, bare) {
+        ("http3" | "h3" | "http", "frame_created" | "frame_parsed") => {
+            let frame_type = text(data.get("frame")?, "frame_type")?;
+            Some(EventKind::Http3Frame {
+                is_received: bare == "frame_parsed",
+                frame_type,
+            })
+        }
+        ("qpack", "stream_state_updated") => Some(EventKind::QpackStream {
+            stream: uint(data, "stream_id")?,
+            is_blocked: text(data, "state")? == "blocked",
+        }),
+        _ => None,
     }
 }
 
@@ -166,13 +191,17 @@ fn metrics(data: &Value, per_second: f64) -> Metrics {
 }
 
 fn closed(data: &Value) -> Closed {
+    let keys = ["error_code", "connection_code", "application_code"];
+    let found = keys.into_iter().find_map(|key| data.get(key));
     let code = || {
-        let keys = ["error_code", "connection_code", "application_code"];
-        let code = keys.into_iter().find_map(|key| data.get(key))?;
+        let code = found?;
         number(code)
             .map(|code| code.to_string())
             .or_else(|| Some(code.as_str()?.to_owned()))
     };
+    let is_application = ["application_error", "application_code"]
+        .into_iter()
+        .any(|key| data.get(key).is_some());
     let named = text(data, "connection_error").or_else(|| text(data, "application_error"));
     let error = match named {
         Some(name) if name != "unknown" => Some(name),
@@ -181,6 +210,9 @@ fn closed(data: &Value) -> Closed {
     Closed {
         initiator: text(data, "initiator").or_else(|| text(data, "owner")),
         error,
+        code: found.and_then(number),
+        is_application: is_application
+            || data.get("trigger").and_then(Value::as_str) == Some("application"),
         reason: text(data, "reason").filter(|reason| !reason.is_empty()),
         trigger: text(data, "trigger"),
     }

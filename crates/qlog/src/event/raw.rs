@@ -61,6 +61,9 @@ impl Columns {
                 Some("data") => {
                     object.insert("data".to_owned(), value);
                 }
+                Some(other) if !other.is_empty() => {
+                    object.insert(other.to_owned(), value);
+                }
                 _ => {}
             }
         }

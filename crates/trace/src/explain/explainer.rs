@@ -5,6 +5,8 @@ use std::io::BufRead;
 use courser_qlog::{About, Event, EventKind, ReadError, Reader};
 
 use super::cause::Cause;
+use super::delivery::Delivery;
+use super::ending::{Ending, is_complete};
 use super::explanation::Explanation;
 use super::facts::Facts;
 use super::ledger::Mark;
@@ -31,6 +33,8 @@ pub struct Explainer {
     facts: Facts,
     /// The two directions, once it is known which end wrote the trace.
     ways: Option<(Sender, Receiver)>,
+    /// The streams of both directions: sent, received.
+    deliveries: [Delivery; 2],
     unreadable_lines: u64,
     unreadable: Option<String>,
 }
@@ -46,6 +50,7 @@ impl Explainer {
         Self {
             facts: Facts::new(is_server),
             ways: None,
+            deliveries: Default::default(),
             unreadable_lines: 0,
             unreadable: None,
         }
@@ -86,6 +91,15 @@ impl Explainer {
         receiver.on_time(from, to, &self.facts, sender.handshake(&self.facts));
         let changes = self.facts.on_event(event);
         self.facts.last.time = to.time;
+        let [sent, received] = &mut self.deliveries;
+        match &event.kind {
+            EventKind::PacketSent(packet) => sent.on_sent(packet),
+            EventKind::PacketReceived(packet) => {
+                sent.on_acknowledgements(packet);
+                received.on_received(packet);
+            }
+            _ => {}
+        }
         sender.on_event(event, &self.facts, &changes);
         receiver.on_event(event, &self.facts, changes.moved);
     }
@@ -100,6 +114,7 @@ impl Explainer {
         sender.finish(&facts);
         receiver.finish(&facts);
         facts.counts.missing = receiver.lost;
+        facts.blocked.finish(facts.last);
         let bytes_sent = sender.credit.bytes.saturating_add(sender.datagram_bytes);
         let bytes_received = receiver
             .credit
@@ -126,6 +141,7 @@ impl Explainer {
             Cause::PathMtu,
         ];
         let stalled: f64 = stalls.map(|it| ledger.entry(it).total).iter().sum();
+        let [sent, received] = self.deliveries.map(|it| it.streams());
         let case = Case {
             way,
             facts: &facts,
@@ -135,6 +151,12 @@ impl Explainer {
         };
         Explanation {
             vantage_point: about.vantage_point.clone(),
+            close: Ending::of(&facts),
+            is_complete: sent
+                .zip(received)
+                .map(|(sent, received)| is_complete(sent, received)),
+            streams_sent: sent,
+            streams_received: received,
             way,
             bytes_sent,
             bytes_received,

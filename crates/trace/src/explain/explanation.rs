@@ -3,6 +3,8 @@
 use serde::Serialize;
 
 use super::cause::Cause;
+use super::delivery::Streams;
+use super::ending::Ending;
 use super::facts::Counts;
 use super::finding::Finding;
 use super::way::Way;
@@ -12,6 +14,15 @@ use super::way::Way;
 pub struct Explanation {
     /// The vantage point: `client` or `server`.
     pub vantage_point: Option<String>,
+    /// The end of the connection. `None` if the trace has no close.
+    pub close: Option<Ending>,
+    /// True if each stream that carried something came to its end in both directions. `None` if too many
+    /// were open at once to tell.
+    pub is_complete: Option<bool>,
+    /// Streams that this end has sent on. If there are bidirectional ones, only those.
+    pub streams_sent: Option<Streams>,
+    /// Streams that this end has received on. If there are bidirectional ones, only those.
+    pub streams_received: Option<Streams>,
     /// The direction in which more data was transferred.
     pub way: Way,
     /// Application data sent by this end, each byte counted once.

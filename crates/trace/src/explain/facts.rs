@@ -1,8 +1,9 @@
 //! Facts that a trace states, as of the event that was read last.
 
-use courser_qlog::{Event, EventKind, Frame, Metrics, Packet};
+use courser_qlog::{Closed, Event, EventKind, Frame, Metrics, Packet};
 use serde::Serialize;
 
+use super::blocked::Blocked;
 use super::ledger::Mark;
 
 /// Counters of a trace.
@@ -39,7 +40,7 @@ pub struct Counts {
 }
 
 /// Metrics and states as of the last event.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) counts: Counts,
     pub(super) is_server: Option<bool>,
@@ -48,6 +49,10 @@ pub(super) struct Facts {
     pub(super) handshake_done: Option<Mark>,
     pub(super) closed: Option<Mark>,
     pub(super) close_trigger: Option<String>,
+    /// The close that says most, and its place.
+    pub(super) close: Option<(Closed, Mark)>,
+    pub(super) is_http3: bool,
+    pub(super) blocked: Blocked,
     pub(super) controller: Option<String>,
     pub(super) congestion_state: Option<String>,
     pub(super) window: Option<u64>,
@@ -128,6 +133,7 @@ impl Facts {
             EventKind::Metrics(metrics) => self.on_metrics(metrics, &mut changes),
             other => self.on_state(other, mark, &mut changes),
         }
+        self.blocked.on_event(event, mark);
         self.last = mark;
         changes
     }
@@ -144,6 +150,9 @@ impl Facts {
             }
             EventKind::Closed(closed) => {
                 self.closed.get_or_insert(mark);
+                if says_more(closed, self.close.as_ref().map(|(known, _)| known)) {
+                    self.close = Some((closed.clone(), mark));
+                }
                 if self.close_trigger.is_none() {
                     self.close_trigger.clone_from(&closed.trigger);
                 }
@@ -171,6 +180,10 @@ impl Facts {
                 let idle = idle.into_iter().flatten().filter(|&time| time > 0.0);
                 self.idle_timeout = idle.reduce(f64::min);
             }
+            EventKind::Protocol { name } => {
+                self.is_http3 |= name == "h3" || name.starts_with("h3-")
+            }
+            EventKind::Http3Frame { .. } => self.is_http3 = true,
             EventKind::EcnState { new } if new == "failed" => {
                 self.ecn_failed.get_or_insert(mark);
             }
@@ -275,6 +288,11 @@ impl Facts {
         let rtt = self.smoothed_rtt?;
         Some(self.window? as f64 * 8.0 / rtt)
     }
+}
+
+/// Returns true if `closed` says more than `known`.
+fn says_more(closed: &Closed, known: Option<&Closed>) -> bool {
+    known.is_none_or(|known| known.error.is_none() && closed.error.is_some())
 }
 
 /// Larger packets are batches that a trace counts as one.

@@ -1,7 +1,11 @@
 //! Explains what limited a transfer.
 
+mod blocked;
 mod cause;
+mod codes;
 mod credit;
+mod delivery;
+mod ending;
 mod explainer;
 mod explanation;
 mod facts;
@@ -17,6 +21,8 @@ mod way;
 mod words;
 
 pub use self::cause::Cause;
+pub use self::delivery::Streams;
+pub use self::ending::Ending;
 pub use self::explainer::Explainer;
 pub use self::explanation::Explanation;
 pub use self::facts::Counts;

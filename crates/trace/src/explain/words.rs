@@ -5,7 +5,7 @@ use courser_units::{bits, seconds, size, three_digits};
 use super::cause::Cause;
 use super::facts::Facts;
 use super::finding::Finding;
-use super::ledger::{Mark, Stretch};
+use super::ledger::Stretch;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::way::Way;
@@ -284,7 +284,7 @@ impl Case<'_> {
         let facts = self.facts;
         let counts = &facts.counts;
         let mut notes = Vec::new();
-        let mut note = |cause, text: String, advice: &str, at: Option<Mark>| {
+        let mut note = |cause, text: String, advice: &str, at: Option<Stretch>| {
             notes.push(Finding {
                 cause,
                 seconds: 0.0,
@@ -293,10 +293,7 @@ impl Case<'_> {
                 text,
                 advice: advice.to_owned(),
                 stretches: u64::from(at.is_some()),
-                evidence: at
-                    .map(|at| Stretch { from: at, to: at })
-                    .into_iter()
-                    .collect(),
+                evidence: at.into_iter().collect(),
             });
         };
         if let Some(at) = facts.ecn_failed {
@@ -304,7 +301,18 @@ impl Case<'_> {
                 Cause::Ecn,
                 "validation of ECN failed: the path or the peer removes marks".to_owned(),
                 "nothing, unless the path is yours",
-                Some(at),
+                Some(Stretch { from: at, to: at }),
+            );
+        }
+        if facts.blocked.waits > 0 {
+            let (waits, time) = (facts.blocked.waits, seconds(facts.blocked.seconds));
+            let streams = if waits == 1 { "stream" } else { "streams" };
+            note(
+                Cause::PeerApplication,
+                format!("{waits} {streams} waited for insertions of QPACK, for {time} in all"),
+                "if that is long, allow the peer no blocked streams (courser: \
+                 h3::Config::decoder), which costs bytes instead",
+                facts.blocked.longest,
             );
         }
         if counts.records_dropped > 0 {

@@ -179,3 +179,108 @@ fn few_spurious_losses_do_not_make_a_transfer_one_of_reordering() {
     assert_eq!(first(8, false), Some(Cause::Bottleneck));
     assert_eq!(first(8, true), Some(Cause::Reordering));
 }
+
+/// The sentences about the end of a connection, after the headline.
+fn ending(events: &[(f64, &str, Value)]) -> Vec<String> {
+    let explanation = explain(&trace("client", events));
+    sentences(&explanation)[1..3].to_vec()
+}
+
+#[test]
+fn close_of_the_peer_is_named_and_unfinished_streams_are_counted() {
+    let request =
+        json!([{"frame_type": "stream", "stream_id": 0, "offset": 0, "length": 30, "fin": true}]);
+    let answer = json!([
+        {"frame_type": "ack", "acked_ranges": [[0, 0]]},
+        {"frame_type": "stream", "stream_id": 0, "offset": 0, "length": 900},
+        {"frame_type": "stream", "stream_id": 3, "offset": 0, "length": 9},
+    ]);
+    let rest = json!([{"frame_type": "stream", "stream_id": 0, "offset": 900, "length": 100, "fin": true}]);
+    let alpn = json!({"chosen_alpn": {"string_value": "h3"}});
+    let closed =
+        |code: u64| json!({"owner": "remote", "application_code": code, "reason": "no \u{1b}room"});
+    let mut events = vec![
+        (0.0, "transport:packet_sent", packet(0, &request)),
+        (0.0, "transport:alpn_information", alpn),
+        (50.0, "transport:packet_received", packet(0, &answer)),
+        (90.0, "connectivity:connection_closed", closed(0x107)),
+    ];
+    let text = ending(&events);
+    assert_eq!(
+        text[0],
+        "closed by the peer: H3_EXCESSIVE_LOAD (0x107), \"no \\u{1b}room\", at 90.0 ms (line 5)"
+    );
+    assert_eq!(
+        text[1],
+        "the transfer was incomplete: 1 stream sent, 0 of 1 stream received to the end (1 open)"
+    );
+    events.insert(3, (60.0, "transport:packet_received", packet(1, &rest)));
+    events[4].2 = closed(0x100);
+    let text = ending(&events);
+    assert!(
+        text[0].starts_with("closed by the peer: H3_NO_ERROR (0x100)"),
+        "{text:?}"
+    );
+    assert_eq!(
+        text[1],
+        "the transfer was complete: 1 stream sent, 1 stream received"
+    );
+    let explanation = explain(&trace("client", &events));
+    assert_eq!(explanation.is_complete, Some(true));
+    let close = explanation.close.expect("a close");
+    assert_eq!(
+        (close.code, close.initiator.as_deref()),
+        (Some(0x100), Some("remote"))
+    );
+}
+
+#[test]
+fn timeouts_violations_and_missing_closes_are_named() {
+    let sent = ("transport:packet_sent", packet(0, &stream(0, 100)));
+    let of = |close: Option<Value>| {
+        let mut events = vec![(0.0, sent.0, sent.1.clone())];
+        events.extend(close.map(|close| (500.0, "quic:connection_closed", close)));
+        ending(&events)
+    };
+    let incomplete =
+        "the transfer was incomplete: 0 of 1 stream sent and acknowledged to the end (1 open)";
+    assert_eq!(of(None), ["the trace has no close", incomplete]);
+    let timeout = json!({"initiator": "local", "trigger": "idle_timeout"});
+    assert_eq!(
+        of(Some(timeout))[0],
+        "ended by the idle timeout, at 500 ms (line 3)"
+    );
+    let violation =
+        json!({"initiator": "local", "connection_error": "protocol_violation", "trigger": "error"});
+    assert_eq!(
+        of(Some(violation))[0],
+        "closed by this end: PROTOCOL_VIOLATION (0xa), at 500 ms (line 3)"
+    );
+    let own = json!({"initiator": "local", "application_error": "unknown", "error_code": 7});
+    assert_eq!(
+        of(Some(own))[0],
+        "closed by this end: error code 0x7, at 500 ms (line 3)"
+    );
+}
+
+#[test]
+fn time_blocked_by_qpack_is_a_note() {
+    let blocked = |stream: u64, state: &str| json!({"stream_id": stream, "state": state});
+    let explanation = explain(&trace(
+        "server",
+        &[
+            (0.0, "transport:packet_sent", packet(0, &stream(0, 100))),
+            (10.0, "qpack:stream_state_updated", blocked(4, "blocked")),
+            (90.0, "qpack:stream_state_updated", blocked(4, "unblocked")),
+        ],
+    ));
+    let text = sentences(&explanation).join("\n");
+    assert!(
+        text.contains("note: 1 stream waited for insertions of QPACK, for 80.0 ms in all"),
+        "{text}"
+    );
+    assert!(
+        text.contains("at 10.0 ms to 90.0 ms (lines 3 to 4)"),
+        "{text}"
+    );
+}

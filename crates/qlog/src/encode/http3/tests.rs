@@ -61,6 +61,15 @@ fn events_have_the_names_and_fields_of_the_draft() {
             },
             r#""http3:stream_type_set","data":{"initiator":"remote","stream_id":15,"stream_type":"unknown","stream_type_bytes":84}"#,
         ),
+    ];
+    for (record, text) in expected {
+        assert_eq!(http3(record), text);
+    }
+}
+
+#[test]
+fn frames_and_datagrams_have_the_names_and_fields_of_the_draft() {
+    let expected = [
         (
             Http3Record::PriorityUpdated {
                 stream: 4,

@@ -1,0 +1,93 @@
+//! The moment from which the times of a trace count: main-schema §7.1.
+
+use serde_json::{Map, Value, json};
+
+/// Adds the fields that all events of a trace have in common to those of its copy. `first` is the time of
+/// the first event in seconds. Returns the seconds to add to times that count from the first event.
+///
+/// Up to main-schema-03 `reference_time` is a number of milliseconds since 1970, and later an object. A
+/// trace without it has times that mean nothing to others, so that the copy begins at zero.
+pub(super) fn keep(common: &Map<String, Value>, first: f64, copy: &mut Value) -> f64 {
+    for (key, value) in common {
+        if !KNOWN.contains(&key.as_str()) {
+            copy[key.as_str()] = value.clone();
+        }
+    }
+    let reference = match common.get("reference_time") {
+        Some(Value::Object(reference)) => Value::Object(reference.clone()),
+        Some(Value::Number(millis)) => system(millis.as_f64()),
+        // Some writers put numbers into strings.
+        Some(Value::String(text)) => system(text.parse().ok()),
+        _ => return 0.0,
+    };
+    if reference.is_null() {
+        return 0.0;
+    }
+    copy["reference_time"] = reference;
+    first
+}
+
+/// Returns a reference that is a number of milliseconds since 1970, or null if it is none.
+fn system(millis: Option<f64>) -> Value {
+    let millis = millis.filter(|millis| (0.0..MOST_MILLIS).contains(millis));
+    millis.map_or(Value::Null, |millis| {
+        json!({"clock_type": "system", "epoch": "unknown", "wall_clock_time": date(millis as u64)})
+    })
+}
+
+/// Returns a time since 1970 in the form of RFC 3339.
+fn date(millis: u64) -> String {
+    let (seconds, millis) = (millis / 1000, millis % 1000);
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Years that begin in March end with the leap day. An era has 400 years.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// Fields that have a place of their own in the copy.
+const KNOWN: [&str; 4] = ["time_format", "reference_time", "group_id", "ODCID"];
+/// The end of the year 9999.
+const MOST_MILLIS: f64 = 253_402_300_800_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_577_836_799_999, "2019-12-31T23:59:59.999Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(date(millis), text);
+        }
+    }
+
+    #[test]
+    fn references_that_mean_nothing_are_left_out() {
+        for reference in [
+            json!("soon"),
+            json!(-5),
+            json!(1e300),
+            json!(null),
+            json!([1]),
+        ] {
+            let common = json!({"reference_time": reference});
+            let mut copy = json!({"reference_time": "own"});
+            let common = common.as_object().expect("an object");
+            assert_eq!(keep(common, 5.0, &mut copy), 0.0);
+            assert_eq!(copy["reference_time"], "own");
+        }
+    }
+}
