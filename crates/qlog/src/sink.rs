@@ -138,6 +138,8 @@ pub struct QlogSink<W: Write> {
     last: Time,
     has_failed: bool,
     is_over: bool,
+    /// The size at which the buffer is written.
+    flush_at: usize,
 }
 
 impl<W: Write> QlogSink<W> {
@@ -159,7 +161,15 @@ impl<W: Write> QlogSink<W> {
             last: Time::ZERO,
             has_failed: false,
             is_over: false,
+            flush_at: FLUSH_AT,
         }
+    }
+
+    /// Writes each record at once, for a reader that follows the trace. `W` should be cheap to write to.
+    #[must_use]
+    pub fn unbuffered(mut self) -> Self {
+        self.flush_at = 0;
+        self
     }
 
     /// Reports errors and drops to `outcome`, which several traces may share.
@@ -231,7 +241,7 @@ impl<W: Write + Send> Sink for QlogSink<W> {
         self.last = now;
         // Few records follow a close, and the process may end right after them.
         self.is_over |= matches!(record, Record::ConnectionClosed(_));
-        if self.is_over || self.buffer.len() >= FLUSH_AT {
+        if self.is_over || self.buffer.len() >= self.flush_at {
             self.flush();
         }
     }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use courser_quic::hooks::ConnectionHooks as _;
+use courser_quic::telemetry::Sink;
 use courser_quic::{Connection, ConnectionId, WeakConnection};
 use courser_tls::rustls::pki_types::CertificateDer;
 
@@ -170,6 +172,34 @@ impl Peer {
     /// connections may have the same one.
     pub fn original_destination(&self) -> Option<ConnectionId> {
         self.0.original_destination
+    }
+
+    /// Attaches a second sink to the QUIC connection, for a reader that comes and goes. The sink of the
+    /// configuration stays. Returns false if the connection is over or not over QUIC, or if it has a
+    /// second sink already.
+    ///
+    /// The sink is called under the lock of the endpoint and must not block, see
+    /// [`Sink`](courser_quic::telemetry::Sink). It is dropped with the connection.
+    pub fn attach_sink(&self, sink: Box<dyn Sink>) -> bool {
+        let Some(quic) = self.0.quic.as_ref().and_then(WeakConnection::upgrade) else {
+            return false;
+        };
+        let is_open = quic.close_reason().is_none();
+        let attached = quic.with_tap(|tap, _| {
+            let has_room = is_open && !tap.has_guest();
+            if has_room {
+                tap.set_guest(Some(sink));
+            }
+            has_room
+        });
+        attached.unwrap_or(false)
+    }
+
+    /// Detaches the sink of [`attach_sink`](Self::attach_sink).
+    pub fn detach_sink(&self) {
+        if let Some(quic) = self.0.quic.as_ref().and_then(WeakConnection::upgrade) {
+            quic.with_tap(|tap, _| tap.set_guest(None));
+        }
     }
 
     /// Returns the negotiated parameters of the handshake.

@@ -10,6 +10,7 @@ mod query;
 mod rows;
 mod snapshots;
 mod status;
+mod tap;
 mod watches;
 
 use std::convert::Infallible;
@@ -46,6 +47,7 @@ use crate::metrics::Metrics;
 /// | `/connections?sort=&order=&offset=&count=&filter=` | a part of the open connections, at most 500: their rates, round-trip times, windows, losses, and the limit that held their senders back for most of the last second |
 /// | `/connections/ID?after=N` | the figures of one connection, ten a second from the first such request on, until 5 s without one |
 /// | `/metrics` | counters in the text format of OpenMetrics |
+/// | `/qlog?connection=N` | the trace of one connection, or of the newest, from now on; needs a token |
 /// | `/health`, `/ready` | 200, or 503 from `/ready` while new clients should go elsewhere |
 /// | `/busy` | refuses new clients with POST, and serves them again with DELETE |
 ///
@@ -151,6 +153,7 @@ impl Endpoints {
                 drop(turn);
                 examined.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR))
             }
+            "/qlog" => admin.follow(request),
             path => page::file(path).unwrap_or_else(|| plain(StatusCode::NOT_FOUND)),
         };
         let no_store = HeaderValue::from_static("no-store");
@@ -233,6 +236,19 @@ impl Endpoints {
 }
 
 impl Admin {
+    /// Streams the trace of a connection. It shows the requests of a client, so that a token is required.
+    fn follow<B>(&self, request: &Request<B>) -> Response<Body> {
+        if !self.guard.has_token() {
+            let advice = self.guard.advice().set_token;
+            let reason = format!("{advice} to follow connections");
+            return explained(StatusCode::FORBIDDEN, &reason);
+        }
+        if request.method() == Method::HEAD {
+            return plain(StatusCode::METHOD_NOT_ALLOWED);
+        }
+        tap::answer(&self.handle, request.uri().query())
+    }
+
     /// Switches to busy with POST and back with DELETE.
     ///
     /// A web page can have a browser that reaches these endpoints send requests, but not the token.

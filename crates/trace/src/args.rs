@@ -173,8 +173,28 @@ Examples:
 #[command(after_help = TAIL_EXAMPLES)]
 pub struct TailArguments {
     /// Trace (.sqlog), or a directory, whose newest trace is followed
-    #[arg(value_name = "PATH")]
-    pub(crate) path: PathBuf,
+    #[arg(
+        value_name = "PATH",
+        required_unless_present = "admin",
+        conflicts_with = "admin"
+    )]
+    pub(crate) path: Option<PathBuf>,
+
+    /// Follow a connection of the server with this `--admin` address instead: http://127.0.0.1:9443
+    #[arg(long, value_name = "URL", requires = "token_file")]
+    pub(crate) admin: Option<String>,
+
+    /// File with the token of the admin endpoints
+    #[arg(long, value_name = "FILE", requires = "admin")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Number of the connection, as the admin page shows it; by default the newest over HTTP/3
+    #[arg(long, value_name = "ID", requires = "admin")]
+    pub(crate) connection: Option<u64>,
+
+    /// Write the records of the connection to this file, too (.sqlog)
+    #[arg(long, short, value_name = "FILE", requires = "admin")]
+    pub(crate) output: Option<PathBuf>,
 
     /// Print a line at this interval
     #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = parse_duration)]
@@ -190,6 +210,10 @@ Examples:
   courser serve --qlog traces
   courser qlog tail traces
       Follow the newest connection of a running server until it closes
+
+  courser serve --admin 127.0.0.1:9443 --admin-token-file token
+  courser qlog tail --admin http://127.0.0.1:9443 --token-file token -o now.sqlog
+      Trace the newest connection of a running server from now on
 
 courser writes a trace in pieces of 32 KiB, which are some two hundred packets.";
 

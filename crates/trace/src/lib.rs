@@ -28,6 +28,7 @@ mod error;
 pub mod explain;
 mod file;
 mod merge;
+mod remote;
 mod run;
 mod stats;
 mod tail;

@@ -14,8 +14,8 @@ use crate::convert::{Form, convert};
 use crate::explain::{Explainer, Explanation, sentences};
 use crate::merge::{Alignment, merge};
 use crate::stats::Stats;
-use crate::tail::tail;
-use crate::{Error, document, file, text};
+use crate::tail::{follow as follow_reader, tail};
+use crate::{Error, document, file, remote, text};
 
 /// The output of a command: results as lines, and remarks beside them.
 pub trait Console {
@@ -238,7 +238,26 @@ fn follow(arguments: &TailArguments, console: &mut dyn Console) -> Result<(), Er
         ));
     }
     let (interval, wait) = (arguments.interval, arguments.wait);
-    let (path, events) = tail(&arguments.path, interval, wait, |line| console.line(line))?;
+    let lines = |line: &str| console.line(line);
+    let (path, events) = match (&arguments.admin, &arguments.path) {
+        (Some(url), _) => {
+            let content = remote::open(&remote::Request {
+                url,
+                connection: arguments.connection,
+                token_file: arguments.token_file.as_deref(),
+                output: arguments.output.as_deref(),
+                wait,
+            })?;
+            let events = follow_reader(url, content, interval, lines)?;
+            let Some(output) = &arguments.output else {
+                console.note(&format!("read {events} events"));
+                return Ok(());
+            };
+            (output.clone(), events)
+        }
+        (None, Some(path)) => tail(path, interval, wait, lines)?,
+        (None, None) => return Err(Error::new("name a trace, a directory or --admin URL")),
+    };
     let path = path.display();
     console.note(&format!(
         "read {events} events; courser qlog explain {path} says what limited it"

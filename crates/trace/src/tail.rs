@@ -153,7 +153,7 @@ pub(crate) fn tail(
     path: &Path,
     interval: Duration,
     patience: Duration,
-    mut line: impl FnMut(&str),
+    line: impl FnMut(&str),
 ) -> Result<(PathBuf, u64), Error> {
     let path = newest(path)?;
     let name = path.display().to_string();
@@ -166,7 +166,19 @@ pub(crate) fn tail(
         is_closed: false,
         is_over: false,
     };
-    let reader = Reader::new(BufReader::new(growing));
+    let events = follow(&name, growing, interval, line)?;
+    Ok((path, events))
+}
+
+/// Follows a trace that is read from `content`, and passes a line for each interval. Returns the number
+/// of events.
+pub(crate) fn follow(
+    name: &str,
+    content: impl Read,
+    interval: Duration,
+    mut line: impl FnMut(&str),
+) -> Result<u64, Error> {
+    let reader = Reader::new(BufReader::new(content));
     let mut reader = reader.map_err(|error| Error::new(format!("{name}: {error}")))?;
     line(&format!("{name} ({})", text::origin(reader.about())));
     let width = interval.as_secs_f64();
@@ -197,7 +209,7 @@ pub(crate) fn tail(
     if let Some(warning) = text::ignored(reader.about()) {
         line(&warning);
     }
-    Ok((path, events))
+    Ok(events)
 }
 
 /// The time between two looks at a file.

@@ -1,0 +1,154 @@
+use courser::{ClientConfig, Endpoint, Identity, h3};
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+
+use super::*;
+
+/// A server with one client.
+struct Scene {
+    handle: ServerHandle,
+    client: h3::Client,
+    _endpoint: Endpoint,
+}
+
+impl Scene {
+    async fn begin() -> Self {
+        let identity = Identity::dev().expect("a certificate");
+        let config = ClientConfig::with_roots([identity.certificate()]).expect("roots");
+        let server = courser::serve("127.0.0.1:0", identity).without_tcp();
+        let bound = server.bind().expect("a port");
+        let (handle, address) = (bound.handle(), bound.local_addr());
+        let service = tower::service_fn(|_: Request<courser::server::Body>| async {
+            let body = Full::new(Bytes::from_static(b"hello"));
+            Ok::<_, Infallible>(Response::new(body))
+        });
+        tokio::spawn(bound.service(service).into_future());
+        let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a port");
+        let connecting = endpoint.connect_with(config.alpn([h3::ALPN]), address, "localhost");
+        let connection = connecting.expect("valid").await.expect("a connection");
+        let scene = Self {
+            handle,
+            client: h3::Client::new(connection),
+            _endpoint: endpoint,
+        };
+        // The server knows the connection now.
+        scene.ask().await;
+        scene
+    }
+
+    async fn ask(&self) {
+        let request = Request::get("https://localhost/page")
+            .header("authorization", "Bearer secret")
+            .body(h3::Empty)
+            .expect("a request");
+        let response = self.client.send(request).await.expect("a response");
+        response.into_body().collect().await.expect("all");
+    }
+}
+
+/// Reads until the text has `wanted`.
+async fn read_until(body: &mut Body, text: &mut String, wanted: &str) {
+    while !text.contains(wanted) {
+        let frame = body.frame().await.expect("it goes on").expect("no error");
+        let data = frame.into_data().expect("data");
+        text.push_str(std::str::from_utf8(&data).expect("text"));
+    }
+}
+
+/// One test for all steps, because the number of readers in a process is limited.
+#[tokio::test]
+async fn records_of_a_running_connection_are_streamed_until_the_reader_goes() {
+    let scene = Scene::begin().await;
+    let handle = &scene.handle;
+    assert_eq!(
+        answer(handle, Some("x=1")).status(),
+        StatusCode::BAD_REQUEST
+    );
+    let unknown = answer(handle, Some("connection=999999"));
+    assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+
+    let number = handle.connections()[0].peer.connection_id();
+    let response = answer(handle, Some(&format!("connection={number}")));
+    assert_eq!(response.status(), StatusCode::OK);
+    let kind = &response.headers()[http::header::CONTENT_TYPE];
+    assert_eq!(kind, "application/qlog+json-seq");
+    // One reader follows a connection at a time.
+    assert_eq!(answer(handle, None).status(), StatusCode::CONFLICT);
+
+    let mut body = response.into_body();
+    let mut text = String::new();
+    scene.ask().await;
+    read_until(&mut body, &mut text, "\"frame_type\":\"data\"").await;
+    assert!(text.starts_with("\u{1e}{\"file_schema\""), "{text}");
+    for part in [
+        &format!("\"title\":\"connection {number}\""),
+        "\"name\":\"http3:parameters_set\"",
+        "\"name\":\"http3:frame_parsed\"",
+        "{\"name\":\":path\",\"value\":\"/page\"}",
+        "\"name\":\"quic:packet_received\"",
+        "\"name\":\"quic:recovery_metrics_updated\"",
+    ] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    assert!(!text.contains("Bearer secret"), "{text}");
+
+    // The reader goes, and another one comes.
+    drop(body);
+    let response = answer(handle, None);
+    assert_eq!(response.status(), StatusCode::OK);
+    let mut body = response.into_body();
+    let mut text = String::new();
+    scene.client.close();
+    read_until(&mut body, &mut text, "\"name\":\"quic:connection_closed\"").await;
+    // The trace ends with the connection.
+    while body.frame().await.is_some() {}
+    drop(body);
+
+    // Readers are limited.
+    assert_eq!(TAKEN.load(Ordering::Relaxed), 0);
+    let permits: Vec<_> = std::iter::from_fn(Permit::take).collect();
+    assert_eq!(permits.len(), MOST_READERS);
+    let scene = Scene::begin().await;
+    let refused = answer(&scene.handle, None);
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    drop(permits);
+    assert_eq!(answer(&scene.handle, None).status(), StatusCode::OK);
+}
+
+#[test]
+fn queue_is_bounded_and_never_waits() {
+    let queue = Arc::new(Queue::default());
+    let mut input = Input(queue.clone());
+    let chunk = [b'x'; 1000];
+    while input.write(&chunk).is_ok() {}
+    let error = input.write(&chunk).expect_err("no room");
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    let len = queue.0.lock().bytes.len();
+    assert!((MOST_BYTES - 1000..=MOST_BYTES).contains(&len), "{len}");
+}
+
+#[test]
+fn dropped_records_are_counted_in_the_trace() {
+    use courser::telemetry::{Record, RecordsMissed, Sink as _};
+
+    let queue = Arc::new(Queue::default());
+    let mut sink = sink(7, Input(queue.clone()));
+    let now = courser_base::Time::ZERO;
+    let record = Record::RecordsMissed(RecordsMissed { count: 1 });
+    while sink.outcome().dropped().records < 10 {
+        sink.record(now, &record);
+    }
+    queue.0.lock().bytes.clear();
+    sink.record(now, &record);
+    let bytes: Vec<u8> = std::mem::take(&mut queue.0.lock().bytes).into();
+    let text = String::from_utf8(bytes).expect("text");
+    let gap = "\"name\":\"courser:records_dropped\",\"data\":{\"records\":10,";
+    assert!(text.contains(gap), "{text}");
+}
+
+#[test]
+fn queries_name_a_connection_or_none() {
+    assert_eq!(number(None), Ok(None));
+    assert_eq!(number(Some("connection=12")), Ok(Some(12)));
+    assert!(number(Some("connection=x")).is_err());
+}

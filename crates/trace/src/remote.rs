@@ -1,0 +1,336 @@
+//! Traces of a running server, from its admin endpoints over HTTP/1.1.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::{Error, file, text};
+
+/// The connection that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    /// The admin endpoints: `http://127.0.0.1:9443`.
+    pub(crate) url: &'a str,
+    /// The number of the connection; the newest one without it.
+    pub(crate) connection: Option<u64>,
+    pub(crate) token_file: Option<&'a Path>,
+    /// A copy of the records goes there.
+    pub(crate) output: Option<&'a Path>,
+    /// The trace ends when nothing has come for this long.
+    pub(crate) wait: Duration,
+}
+
+/// Asks for the trace of a connection. Returns its bytes as they come.
+pub(crate) fn open(request: &Request<'_>) -> Result<impl Read + use<>, Error> {
+    let authority = authority(request.url)?;
+    let failed = |error: io::Error| Error::new(format!("cannot reach {}: {error}", request.url));
+    let address = match authority.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => authority.to_owned(),
+        _ => format!("{authority}:80"),
+    };
+    let stream = TcpStream::connect(&address).map_err(failed)?;
+    stream
+        .set_read_timeout(Some(request.wait))
+        .map_err(failed)?;
+    let query = request.connection.map(|id| format!("?connection={id}"));
+    let mut head = format!(
+        "GET /qlog{} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n",
+        query.unwrap_or_default()
+    );
+    if let Some(path) = request.token_file {
+        head += &format!("authorization: Bearer {}\r\n", token(path)?);
+    }
+    head += "\r\n";
+    (&stream).write_all(head.as_bytes()).map_err(failed)?;
+    let mut stream = BufReader::new(stream);
+    let is_chunked = response(&mut stream).map_err(failed)??;
+    let output = request.output.map(|path| file::create(path, &[]));
+    Ok(Copying {
+        content: Chunks {
+            stream,
+            left: 0,
+            is_chunked,
+            has_begun: false,
+            is_over: false,
+        },
+        output: output.transpose()?,
+    })
+}
+
+/// Returns host and port of a URL.
+fn authority(url: &str) -> Result<&str, Error> {
+    let rest = url.strip_prefix("http://");
+    let authority = rest.and_then(|rest| rest.split('/').next());
+    let is_plain = |text: &&str| {
+        let is_odd = |c: char| c.is_whitespace() || c.is_control() || c == '@';
+        !text.is_empty() && !text.contains(is_odd)
+    };
+    authority.filter(is_plain).ok_or_else(|| {
+        let shown = text::clean(url);
+        Error::new(format!("'{shown}' is no URL like http://127.0.0.1:9443"))
+    })
+}
+
+/// Reads a token from its file.
+fn token(path: &Path) -> Result<String, Error> {
+    let name = path.display();
+    let token = fs::read_to_string(path);
+    let token = token.map_err(|error| Error::new(format!("cannot read {name}: {error}")))?;
+    let token = token.trim();
+    // Anything else could end the field.
+    match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(token.to_owned()),
+        false => Err(Error::new(format!("{name} has no token of visible ASCII"))),
+    }
+}
+
+/// Reads the header of a response. Returns true if its content comes in chunks.
+fn response(stream: &mut impl BufRead) -> io::Result<Result<bool, Error>> {
+    let mut head = stream.by_ref().take(MOST_HEAD);
+    let mut status = String::new();
+    head.read_line(&mut status)?;
+    let code = status
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse::<u16>().ok());
+    let mut is_chunked = false;
+    loop {
+        let mut field = String::new();
+        if head.read_line(&mut field)? == 0 {
+            return Err(io::Error::other("the response is no HTTP"));
+        }
+        let field = field.trim_end().to_ascii_lowercase();
+        if field.is_empty() {
+            break;
+        }
+        is_chunked |= field.starts_with("transfer-encoding:") && field.ends_with("chunked");
+    }
+    if code == Some(200) {
+        return Ok(Ok(is_chunked));
+    }
+    // The admin endpoints say what to do in one line.
+    let mut reason = String::new();
+    stream.by_ref().take(MOST_HEAD).read_line(&mut reason)?;
+    let reason = if reason.trim().is_empty() {
+        status
+    } else {
+        reason
+    };
+    Ok(Err(Error::new(format!(
+        "the server refuses: {}",
+        text::clean(reason.trim())
+    ))))
+}
+
+/// The content of a response. Silence ends it, as the end of the connection does.
+struct Chunks<R> {
+    stream: R,
+    /// The bytes that are left of the chunk.
+    left: u64,
+    is_chunked: bool,
+    has_begun: bool,
+    is_over: bool,
+}
+
+impl<R: BufRead> Chunks<R> {
+    fn read_part(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if !self.is_chunked {
+            return self.stream.read(out);
+        }
+        if self.left == 0 {
+            self.left = self.next_chunk()?;
+        }
+        let len = usize::try_from(self.left)
+            .unwrap_or(usize::MAX)
+            .min(out.len());
+        let read = self.stream.read(&mut out[..len])?;
+        self.left -= read as u64;
+        Ok(read)
+    }
+
+    /// Reads the length of the next chunk (RFC 9112 §7.1). The last one has none.
+    fn next_chunk(&mut self) -> io::Result<u64> {
+        let mut line = String::new();
+        if std::mem::replace(&mut self.has_begun, true) {
+            self.stream.by_ref().take(2).read_line(&mut line)?;
+            line.clear();
+        }
+        self.stream
+            .by_ref()
+            .take(MOST_LENGTH)
+            .read_line(&mut line)?;
+        let digits = line.split(';').next().unwrap_or_default().trim();
+        u64::from_str_radix(digits, 16).map_err(|_| io::Error::other("a chunk without a length"))
+    }
+}
+
+impl<R: BufRead> Read for Chunks<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.is_over || out.is_empty() {
+            return Ok(0);
+        }
+        let read = match self.read_part(out) {
+            // A socket with a time limit returns either of them.
+            Err(error) if is_silence(&error) => 0,
+            read => read?,
+        };
+        self.is_over = read == 0;
+        Ok(read)
+    }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}
+
+/// Content that is copied to a file while it is read.
+struct Copying<R> {
+    content: R,
+    output: Option<BufWriter<File>>,
+}
+
+impl<R: Read> Read for Copying<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.content.read(out)?;
+        if let Some(output) = &mut self.output {
+            output.write_all(&out[..read])?;
+            output.flush()?;
+        }
+        Ok(read)
+    }
+}
+
+/// The longest header of a response, and the longest line of an error.
+const MOST_HEAD: u64 = 16 * 1024;
+/// The longest line with the length of a chunk.
+const MOST_LENGTH: u64 = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// Answers one request with these bytes. Returns the address, and the request when it is over.
+    fn answering(response: &'static [u8]) -> (String, thread::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("bound"));
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let mut request = String::new();
+            let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
+            while !request.ends_with("\r\n\r\n") {
+                reader.read_line(&mut request).expect("a request");
+            }
+            stream.write_all(response).expect("open");
+            request
+        });
+        (url, server)
+    }
+
+    fn request(url: &str) -> Request<'_> {
+        Request {
+            url,
+            connection: Some(7),
+            token_file: None,
+            output: None,
+            wait: Duration::from_secs(20),
+        }
+    }
+
+    #[test]
+    fn chunks_are_joined_and_copied() {
+        let (url, server) = answering(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=1\r\n0123456789\r\n0\r\n\r\n",
+        );
+        let folder = std::env::temp_dir().join(format!("courser-remote-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a directory");
+        let (token, copy) = (folder.join("token"), folder.join("copy.sqlog"));
+        fs::write(&token, "sesame-sesame\n").expect("written");
+        let mut content = open(&Request {
+            token_file: Some(&token),
+            output: Some(&copy),
+            ..request(&url)
+        })
+        .expect("a response");
+        let mut text = String::new();
+        content.read_to_string(&mut text).expect("text");
+        assert_eq!(text, "abc0123456789");
+        assert_eq!(fs::read_to_string(&copy).expect("a copy"), text);
+        let asked = server.join().expect("no panic");
+        assert!(
+            asked.starts_with("GET /qlog?connection=7 HTTP/1.1\r\nhost: 127.0.0.1:"),
+            "{asked}"
+        );
+        assert!(
+            asked.contains("authorization: Bearer sesame-sesame\r\n"),
+            "{asked}"
+        );
+        fs::write(&token, "two\nlines").expect("written");
+        let refused = open(&Request {
+            token_file: Some(&token),
+            ..request("http://127.0.0.1:1")
+        });
+        assert!(refused.is_err());
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn refusals_are_passed_on_in_one_line() {
+        let (url, server) = answering(
+            b"HTTP/1.1 409 Conflict\r\ncontent-length: 40\r\n\r\n409 Conflict: another reader\x1b is there\nmore",
+        );
+        let error = open(&request(&url)).err().expect("refused").to_string();
+        assert!(
+            error.starts_with("the server refuses: 409 Conflict: another reader"),
+            "{error}"
+        );
+        assert!(
+            !error.contains('\u{1b}') && !error.contains("more"),
+            "{error}"
+        );
+        server.join().expect("no panic");
+    }
+
+    #[test]
+    fn silence_and_broken_chunks_end_the_content() {
+        for (chunks, is_error) in [
+            (&b"5\r\nab"[..], false),
+            (b"zz\r\nab", true),
+            (b"", true),
+            (b"ffffffffffffffff\r\nab", false),
+        ] {
+            let mut content = Chunks {
+                stream: chunks,
+                left: 0,
+                is_chunked: true,
+                has_begun: false,
+                is_over: false,
+            };
+            let read = content.read_to_end(&mut Vec::new());
+            assert_eq!(read.is_err(), is_error, "{chunks:?}");
+        }
+    }
+
+    #[test]
+    fn only_plain_urls_are_taken() {
+        assert_eq!(authority("http://a:1/b").ok(), Some("a:1"));
+        assert_eq!(authority("http://[::1]:9443").ok(), Some("[::1]:9443"));
+        for url in [
+            "https://a",
+            "a:1",
+            "http://",
+            "http://a b",
+            "http://u@a",
+            "http://a\r\nx: y",
+        ] {
+            assert!(authority(url).is_err(), "{url}");
+        }
+    }
+}
