@@ -29,6 +29,18 @@ fn taken(pending: &mut Pending) -> Vec<QpackRecord> {
     qpack.collect()
 }
 
+fn updated(of_peer: bool, state: QpackState) -> QpackRecord {
+    QpackRecord::StateUpdated { of_peer, state }
+}
+
+/// `x-page: start`, in Huffman codes.
+const LITERAL: QpackInstruction = QpackInstruction::InsertWithLiteralName {
+    is_huffman_name: true,
+    name_len: 5,
+    is_huffman_value: true,
+    value_len: 4,
+};
+
 /// Both ends record the same instructions, entries and figures, and the decoder the blocked stream.
 #[test]
 fn both_ends_record_an_insertion_that_blocks_a_stream() {
@@ -38,12 +50,7 @@ fn both_ends_record_an_insertion_that_blocks_a_stream() {
     encoder.encode(4, lines, &mut section);
     let instructions = std::mem::take(encoder.instructions());
     let set = QpackInstruction::SetCapacity { capacity: 4096 };
-    let insert = QpackInstruction::InsertWithLiteralName {
-        is_huffman_name: true,
-        name_len: 5,
-        is_huffman_value: true,
-        value_len: 4,
-    };
+    let insert = LITERAL;
     let state = QpackState {
         capacity: 4096,
         size: 32 + 6 + 5,
@@ -61,31 +68,21 @@ fn both_ends_record_an_insertion_that_blocks_a_stream() {
             QpackRecord::InstructionCreated(set),
             QpackRecord::InstructionCreated(insert),
             inserted(false),
-            QpackRecord::StateUpdated {
-                of_peer: false,
-                state
-            },
+            updated(false, state),
         ]
     );
 
-    // The section overtakes the insertion.
-    let progress = decoder
-        .decode(4, &section, |_| {})
-        .expect("a valid section");
-    assert_eq!(progress, Progress::Blocked);
-    // A second attempt is the same wait.
-    let progress = decoder
-        .decode(4, &section, |_| {})
-        .expect("a valid section");
-    assert_eq!(progress, Progress::Blocked);
-    decoder
-        .on_encoder_stream(&instructions)
-        .expect("valid instructions");
+    // The section overtakes the insertion. A second attempt is the same wait.
+    let decode = |decoder: &mut Decoder| {
+        let progress = decoder.decode(4, &section, |_| {});
+        progress.expect("a valid section")
+    };
+    assert_eq!(decode(&mut decoder), Progress::Blocked);
+    assert_eq!(decode(&mut decoder), Progress::Blocked);
+    let heard = decoder.on_encoder_stream(&instructions);
+    heard.expect("valid instructions");
     assert_eq!(decoder.poll_unblocked(), Some(4));
-    let progress = decoder
-        .decode(4, &section, |_| {})
-        .expect("a valid section");
-    assert_eq!(progress, Progress::Decoded);
+    assert_eq!(decode(&mut decoder), Progress::Decoded);
     let answers = std::mem::take(decoder.answers());
     let acknowledgment = QpackInstruction::SectionAcknowledgment { stream: 4 };
     let blocked = |is_blocked| QpackRecord::StreamStateUpdated {
@@ -103,30 +100,20 @@ fn both_ends_record_an_insertion_that_blocks_a_stream() {
             QpackRecord::InstructionParsed(set),
             QpackRecord::InstructionParsed(insert),
             inserted(true),
-            QpackRecord::StateUpdated {
-                of_peer: true,
-                state
-            },
+            updated(true, state),
             blocked(false),
             QpackRecord::InstructionCreated(acknowledgment),
-            QpackRecord::StateUpdated {
-                of_peer: true,
-                state: known
-            },
+            updated(true, known),
         ]
     );
 
-    encoder
-        .on_decoder_stream(&answers)
-        .expect("a valid acknowledgment");
+    let heard = encoder.on_decoder_stream(&answers);
+    heard.expect("a valid acknowledgment");
     assert_eq!(
         taken(encoder.records()),
         [
             QpackRecord::InstructionParsed(acknowledgment),
-            QpackRecord::StateUpdated {
-                of_peer: false,
-                state: known
-            },
+            updated(false, known),
         ]
     );
 }

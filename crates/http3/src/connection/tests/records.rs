@@ -1,7 +1,7 @@
 //! The records of both ends.
 
 use courser_telemetry::{
-    Http3Frame, Http3Parameters, Http3Record, Http3StreamType, QpackRecord, Record,
+    FieldSection, Http3Frame, Http3Parameters, Http3Record, Http3StreamType, QpackRecord, Record,
 };
 
 use super::*;
@@ -125,6 +125,16 @@ fn receive(stream: &mut RequestStream, end: &mut Connection, bytes: &[u8]) -> Ve
     http3.collect()
 }
 
+/// Returns the names of a section, with the values that are not hidden.
+fn lines(section: &FieldSection) -> Vec<(String, Option<String>)> {
+    let fields = section.fields.iter().map(|field| {
+        let value = field.value.as_deref().map(String::from_utf8_lossy);
+        let name = String::from_utf8_lossy(&field.name).into_owned();
+        (name, value.map(String::from))
+    });
+    fields.collect()
+}
+
 #[test]
 fn both_ends_record_a_request_and_its_credentials_are_hidden() {
     let (mut client, mut server) = recorded_pair();
@@ -152,17 +162,7 @@ fn both_ends_record_a_request_and_its_credentials_are_hidden() {
     else {
         panic!("{sent:?}");
     };
-    let lines: Vec<_> = section
-        .fields
-        .iter()
-        .map(|field| {
-            let value = field.value.as_deref().map(String::from_utf8_lossy);
-            (
-                String::from_utf8_lossy(&field.name).into_owned(),
-                value.map(String::from),
-            )
-        })
-        .collect();
+    let lines = lines(section);
     let line = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
     assert_eq!(
         lines,
@@ -245,7 +245,8 @@ fn control_frames_and_priorities_are_recorded() {
     carry(&mut server, &mut client);
     server.set_request_limit(10);
     server.on_request_opened(0);
-    (http3(&mut client), http3(&mut server));
+    http3(&mut client);
+    http3(&mut server);
     let priority = Priority {
         urgency: 1,
         incremental: true,
