@@ -387,7 +387,10 @@ impl Shared {
         state
     }
 
-    /// Passes the records of the shared state to the sinks, before bytes that they describe leave.
+    /// Passes the records of the shared state to the sinks, before what waits on our unidirectional
+    /// streams is written. The bytes of [`send_head`](Self::send_head) are an exception: they are
+    /// written under the lock of the endpoint and may have left already, so that the record of their
+    /// packet can come first.
     fn pass_records(&self, state: &mut State) {
         if state.http.is_recording() {
             Records::pass(&self.quic, state.http.take_records());

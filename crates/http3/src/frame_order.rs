@@ -32,7 +32,7 @@ pub(crate) struct Order {
     tiny_left: u64,
     /// The DATA frame that began last is tiny, and was not counted.
     is_tiny: bool,
-    /// The length of the DATA frame that began last, until it is taken for a record.
+    /// The length of the DATA frame that began last, until the first piece of its content takes it.
     pub(crate) begun: Option<u64>,
     /// Frames without content that are not counted yet.
     empty_left: u32,

@@ -428,11 +428,16 @@ impl RequestStream {
 
     /// Records the frame that `piece` begins, if it begins one.
     fn record(&mut self, piece: &Piece) {
+        // It is taken while nothing is recorded too: the next piece does not begin the frame.
+        let begun = match piece {
+            Piece::Data(_) => self.order.begun.take(),
+            _ => None,
+        };
         if !self.records.is_on() {
             return;
         }
         let frame = match *piece {
-            Piece::Data(_) => self.order.begun.take().map(|len| Http3Frame::Data { len }),
+            Piece::Data(_) => begun.map(|len| Http3Frame::Data { len }),
             Piece::EmptyData => Some(Http3Frame::Data { len: 0 }),
             Piece::Skipping { frame_type, len } => Some(Http3Frame::Other { frame_type, len }),
             Piece::Frame(FrameType::Claimed(frame_type), ref payload) => Some(Http3Frame::Other {

@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use courser_measure::{Failure, Latency, MovesReport};
-use courser_units::{per_gigabyte, ratio, to_f64};
-use serde::Serialize;
 use tokio::task::JoinSet;
 
 use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
@@ -16,7 +14,9 @@ use crate::meter::{Amount, Interval, Meter, Watch, Watched};
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::remote::Remote;
+use crate::server_side::{Answer, Baseline, ServerGap};
 use crate::session::{Handshake, Session};
+use crate::side::{Done, Side};
 use crate::spread::Spread;
 
 /// The environment of a scenario.
@@ -73,40 +73,17 @@ pub struct Outcome {
     pub moves: Option<MovesReport>,
     /// The cost at the client.
     pub client: Side,
-    /// The cost at the server; `None` when the server is not courser.
+    /// The cost at the server, if it is known.
     pub server: Option<Side>,
-}
-
-/// The work of one end during a measurement, and its cost.
-#[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
-pub struct Side {
-    /// CPU time.
-    pub cpu_seconds: f64,
-    /// CPU time for each 10^9 bytes.
-    pub cpu_seconds_per_gb: Option<f64>,
-    /// Mbit/s of both directions together for each percent of a core that was busy.
-    pub mbits_per_second_per_cpu_percent: Option<f64>,
-    /// CPU time in microseconds for each request, handshake, datagram or close.
-    pub cpu_us_each: Option<f64>,
-    /// Datagrams sent in one system call.
-    pub datagrams_per_send_call: Option<f64>,
-    /// Datagrams received in one system call.
-    pub datagrams_per_receive_call: Option<f64>,
-    /// ACK frames sent for each ack-eliciting packet received.
-    pub acks_per_data_packet: Option<f64>,
-    /// Counters of the sockets.
-    pub io: IoCounters,
-    /// Counters of the QUIC connections.
-    pub connection: Option<ConnectionCounters>,
+    /// The reason for which counters of the server are missing, if any are.
+    pub server_gap: Option<ServerGap>,
 }
 
 /// The counters at the beginning of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Mark {
     here: Standing,
-    server: Option<ServerReport>,
-    /// The counters of the connections at the server after a warm-up.
-    at_server: Option<ConnectionCounters>,
+    server: Baseline,
 }
 
 /// The end of a measurement, before the cost at both ends is computed.
@@ -157,11 +134,10 @@ impl<'a> Bench<'a> {
 
     /// Begins a measurement; `io` are the counters of its sockets.
     pub(crate) async fn mark(&mut self, io: IoCounters) -> Mark {
-        let server = self.control.ask().await;
+        let server = self.control.begin().await;
         Mark {
             here: self.standing(io, None),
             server,
-            at_server: None,
         }
     }
 
@@ -169,7 +145,8 @@ impl<'a> Bench<'a> {
     /// has the connections.
     ///
     /// After a warm-up all counters begin again: first those of this end, then those of the server, whose answer
-    /// arrives while the work goes on. The same order at the end makes both lag alike.
+    /// arrives while the work goes on. What the server does until it answers is missing in its figures, so that a
+    /// late answer is not used ([`ServerGap::Late`]). At the end the work is done before the server is asked.
     pub(crate) async fn run(
         &mut self,
         mark: Mark,
@@ -198,8 +175,7 @@ impl<'a> Bench<'a> {
         let control = &mut self.control;
         let asked = async {
             if warm_up.is_some() {
-                mark.server = control.ask().await;
-                mark.at_server = at_server(session, mark.server.is_some()).await;
+                mark.server = control.begin_again(session).await;
             }
         };
         let ((watched, standing), ()) = tokio::join!(measured, asked);
@@ -237,17 +213,17 @@ impl<'a> Bench<'a> {
             count: meter.count(),
         };
         let cpu_seconds = standing.cpu_seconds - mark.here.cpu_seconds;
+        // Before the work its connections had counted nothing.
+        let before = mark.here.connection.unwrap_or_default();
+        let connection = standing.connection.map(|now| now.since(&before));
         let client = Side::new(
             cpu_seconds,
             standing.io.since(&mark.here.io),
-            since(standing.connection, mark.here.connection),
+            connection,
             done,
         );
-        let server = after.zip(mark.server).map(|(after, before)| {
-            let cpu_seconds = (after.cpu_seconds - before.cpu_seconds).max(0.0);
-            let at_server = since(at_server, mark.at_server);
-            Side::new(cpu_seconds, after.io.since(&before.io), at_server, done)
-        });
+        let after = (after, at_server);
+        let (server, server_gap) = mark.server.cost(after, watched.seconds, done);
         let used = session.as_ref().unwrap_or(&self.control.session);
         let network = used.network(self.remote.segmentation_offload);
         let handshake = match session {
@@ -265,7 +241,7 @@ impl<'a> Bench<'a> {
             received: meter.received(),
             count: meter.count(),
             latency: meter.latency(),
-            spread: Spread::of(&watched.intervals, watched.every),
+            spread: Spread::of(&watched.intervals, watched.every, &watched.load),
             intervals: match self.watch.interval {
                 Some(_) => watched.intervals,
                 None => Vec::new(),
@@ -278,6 +254,7 @@ impl<'a> Bench<'a> {
             moves: watched.moves,
             client,
             server,
+            server_gap,
         }
     }
 
@@ -296,17 +273,6 @@ async fn at_server(session: Option<&Session>, is_known: bool) -> Option<Connecti
         .flatten()
 }
 
-/// Returns the counters since the warm-up, if there was one.
-fn since(
-    now: Option<ConnectionCounters>,
-    before: Option<ConnectionCounters>,
-) -> Option<ConnectionCounters> {
-    match before {
-        Some(before) => Some(now?.since(&before)),
-        None => now,
-    }
-}
-
 impl Control {
     async fn ask(&mut self) -> Option<ServerReport> {
         if self.understands {
@@ -315,42 +281,39 @@ impl Control {
             None
         }
     }
-}
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Done {
-    bytes: u64,
-    count: u64,
-}
-
-impl Side {
-    fn new(
-        cpu_seconds: f64,
-        io: IoCounters,
-        connection: Option<ConnectionCounters>,
-        done: Done,
-    ) -> Self {
-        let acks = connection
-            .and_then(|connection| ratio(connection.acks_sent, connection.ack_eliciting_received));
-        let per_call = |datagrams: Option<u64>, calls| ratio(datagrams?, calls);
-        Self {
-            cpu_seconds,
-            cpu_seconds_per_gb: per_gigabyte(cpu_seconds, done.bytes),
-            mbits_per_second_per_cpu_percent: mbits_per_cpu_percent(cpu_seconds, done.bytes),
-            cpu_us_each: (done.count > 0).then(|| cpu_seconds * 1e6 / to_f64(done.count)),
-            datagrams_per_send_call: per_call(io.sent_datagrams, io.send_calls),
-            datagrams_per_receive_call: per_call(io.received_datagrams, io.receive_calls),
-            acks_per_data_packet: acks,
-            io,
-            connection,
+    /// Requests the counters before a measurement.
+    async fn begin(&mut self) -> Baseline {
+        match self.understands {
+            true => Baseline::Fresh(self.session.ask().await),
+            false => Baseline::Unsupported,
         }
     }
-}
 
-/// Returns Mbit/s for each percent of a core. The time of the measurement cancels out.
-fn mbits_per_cpu_percent(cpu_seconds: f64, bytes: u64) -> Option<f64> {
-    let mbits = to_f64(bytes) * 8.0 / 1e6;
-    (bytes > 0 && cpu_seconds > 0.0).then(|| mbits / (cpu_seconds * 100.0))
+    /// Requests the counters at the end of a warm-up, and those of the connections of `session` at the same time.
+    async fn begin_again(&mut self, session: Option<&Session>) -> Baseline {
+        if !self.understands {
+            return Baseline::Unsupported;
+        }
+        let ended = Instant::now();
+        let report = async {
+            Answer {
+                value: self.session.ask().await,
+                took: ended.elapsed(),
+            }
+        };
+        let connections = async {
+            Answer {
+                value: at_server(session, true).await,
+                took: ended.elapsed(),
+            }
+        };
+        let (report, connections) = tokio::join!(report, connections);
+        Baseline::Warm {
+            report,
+            connections,
+        }
+    }
 }
 
 /// Time limit for the counters of all connections at the server.
@@ -412,29 +375,5 @@ mod tests {
             [quota.take(), quota.take(), quota.take()],
             [true, true, false]
         );
-    }
-
-    #[test]
-    fn bill_is_divided_by_what_was_done() {
-        let io = IoCounters {
-            send_calls: 2,
-            sent_datagrams: Some(90),
-            ..IoCounters::default()
-        };
-        let side = Side::new(
-            0.5,
-            io,
-            None,
-            Done {
-                bytes: 2_000_000_000,
-                count: 1000,
-            },
-        );
-        assert_eq!(side.cpu_seconds_per_gb, Some(0.25));
-        // 16 Gbit in any time: 16 Gbit/s at 50 % of a core in one second.
-        assert_eq!(side.mbits_per_second_per_cpu_percent, Some(320.0));
-        assert_eq!(side.cpu_us_each, Some(500.0));
-        assert_eq!(side.datagrams_per_send_call, Some(45.0));
-        assert_eq!(side.datagrams_per_receive_call, None);
     }
 }

@@ -40,7 +40,7 @@ impl Csv {
         let mut row = self.begin("interval", (interval.start, interval.end));
         let seconds = interval.end - interval.start;
         row.moved((interval.sent_bytes, interval.received_bytes), seconds);
-        row.counted(Some(interval.count).filter(|count| *count > 0), seconds);
+        row.counted(self.count(interval.count), seconds);
         row.cell(interval.packets_lost);
         row.micros(interval.rtt_us);
         row.cell(interval.congestion_window);
@@ -52,7 +52,7 @@ impl Csv {
         let (end, client) = (&report.end, &report.client);
         let mut row = self.begin("summary", (0.0, end.seconds));
         row.moved((end.sent_bytes, end.received_bytes), end.seconds);
-        row.counted(end.count, end.seconds);
+        row.counted(self.count(end.count.unwrap_or(0)), end.seconds);
         row.cell(client.connection.map(|it| it.packets_lost));
         row.micros(client.connection.map(|it| it.rtt_us));
         row.cell(client.connection.map(|it| it.congestion_window));
@@ -70,6 +70,12 @@ impl Csv {
         row.seconds(Some(report.settings.warm_up_seconds.unwrap_or(0.0)));
         row.cell(Some(report.interrupted));
         row.end()
+    }
+
+    /// Returns a count; `None` in scenarios that count bytes only.
+    fn count(&self, count: u64) -> Option<u64> {
+        let is_of_bytes = matches!(self.scenario, Scenario::Bulk { .. });
+        (!is_of_bytes).then_some(count)
     }
 
     fn begin(&self, kind: &str, (start, end): (f64, f64)) -> Row {
@@ -199,7 +205,10 @@ const COLUMNS: [(&str, &str); 40] = [
     ("received_bytes", "bytes received by the client"),
     ("sent_bits_per_second", "mean rate"),
     ("received_bits_per_second", "mean rate"),
-    ("count", "requests, handshakes, datagrams or closes"),
+    (
+        "count",
+        "requests, handshakes, datagrams or closes, if the scenario counts them",
+    ),
     ("count_per_second", "mean rate"),
     ("packets_lost", "packets that the client declared lost"),
     ("rtt_us", "smoothed round-trip time at the end"),
@@ -234,7 +243,7 @@ const COLUMNS: [(&str, &str); 40] = [
     ),
     (
         "client_mbits_per_second_per_cpu_percent",
-        "Mbit/s for each of these percent",
+        "Mbit/s for each of these percent, not of 'mixed'",
     ),
     (
         "client_kernel_drops",
@@ -242,7 +251,7 @@ const COLUMNS: [(&str, &str); 40] = [
     ),
     (
         "server_cpu_percent",
-        "the same of the server, if it is courser",
+        "the same of the server, if it is known",
     ),
     ("server_mbits_per_second_per_cpu_percent", "the same"),
     ("server_kernel_drops", "the same"),

@@ -23,6 +23,8 @@ pub(crate) struct Meter {
     resumed: AtomicU64,
     early_accepted: AtomicU64,
     latency: Mutex<Histogram<u64>>,
+    /// The beginning of the load and its amount, if the measurement has idle time before it and after it.
+    load: Mutex<Option<(Instant, Amount)>>,
     /// Moves of the connections, if they are moved.
     moves: Option<Arc<Moves>>,
 }
@@ -44,6 +46,7 @@ impl Meter {
             resumed: AtomicU64::new(0),
             early_accepted: AtomicU64::new(0),
             latency: Mutex::new(histogram_of_times()),
+            load: Mutex::new(None),
             moves,
         })
     }
@@ -98,6 +101,28 @@ impl Meter {
     pub(crate) fn on_early_data(&self, is_accepted: bool) {
         self.early_accepted
             .fetch_add(u64::from(is_accepted), Relaxed);
+    }
+
+    /// Notes that the load begins now. It ends after its amount, while the measurement goes on.
+    pub(crate) fn on_load(&self, amount: Amount) {
+        *self.load.lock() = Some((Instant::now(), amount));
+    }
+
+    /// Returns the time of the load in seconds since `began`; `intervals` are those of the measurement.
+    fn load(&self, began: Instant, intervals: &[Interval]) -> Load {
+        let Some((start, amount)) = *self.load.lock() else {
+            return Load::ALWAYS;
+        };
+        let start = start.saturating_duration_since(began);
+        let end = match amount {
+            Amount::Time(time) => (start + time).as_secs_f64(),
+            Amount::Number(_) => {
+                let last = intervals.iter().rfind(|interval| interval.count > 0);
+                last.map_or(0.0, |interval| interval.end)
+            }
+        };
+        let start = start.as_secs_f64();
+        Load { start, end }
     }
 
     /// Counts a datagram that was sent.
@@ -171,6 +196,26 @@ pub struct Interval {
     pub congestion_window: Option<u64>,
 }
 
+/// The time of a measurement in which it sends, in seconds since its beginning.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Load {
+    pub(crate) start: f64,
+    pub(crate) end: f64,
+}
+
+impl Load {
+    /// The load of a measurement that sends all the time.
+    pub(crate) const ALWAYS: Self = Self {
+        start: 0.0,
+        end: f64::INFINITY,
+    };
+
+    /// Returns the time of an interval that is under load; 0 or less without any.
+    pub(crate) fn within(&self, interval: &Interval) -> f64 {
+        interval.end.min(self.end) - interval.start.max(self.start)
+    }
+}
+
 /// Watches a measurement while it runs.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
@@ -204,6 +249,8 @@ pub(crate) struct Watched<T> {
     pub(crate) intervals: Vec<Interval>,
     /// The length of an interval or sample.
     pub(crate) every: Duration,
+    /// The time of the load.
+    pub(crate) load: Load,
     /// Moves of the connections until then, if they are moved.
     pub(crate) moves: Option<MovesReport>,
 }
@@ -218,6 +265,7 @@ impl Watched<Result<(), Failure>> {
             seconds: self.seconds,
             intervals: self.intervals,
             every: self.every,
+            load: self.load,
             moves: self.moves,
         })
     }
@@ -262,6 +310,7 @@ impl Watch<'_> {
             result,
             interrupted,
             seconds,
+            load: meter.load(series.began, &series.intervals),
             intervals: series.intervals,
             every,
             moves,
@@ -461,6 +510,21 @@ mod tests {
         assert_eq!(meter.latency(), None);
         meter.on_done(Duration::from_micros(1));
         assert!(meter.latency().is_some_and(|latency| latency.max_us < 2.0));
+    }
+
+    #[test]
+    fn load_ends_after_its_time_or_with_its_last_datagram() {
+        let (meter, began) = (Meter::new(), Instant::now());
+        let mut series = Series::new(&meter, None);
+        assert_eq!(meter.load(began, &[]), Load::ALWAYS);
+        meter.on_load(Amount::Time(Duration::from_secs(3)));
+        let load = meter.load(began, &[]);
+        assert!((load.end - load.start - 3.0).abs() < 1e-6, "{load:?}");
+        meter.on_load(Amount::Number(1));
+        meter.on_datagram_sent(10);
+        let last = series.next(&meter, None);
+        series.next(&meter, None);
+        assert_eq!(meter.load(began, &series.intervals).end, last.end);
     }
 
     #[test]

@@ -4,13 +4,15 @@ use courser_measure::{Latency, MovesReport};
 use courser_units::{bits_per_second, to_f64};
 use serde::Serialize;
 
-use crate::bench::{Outcome, Side};
+use crate::bench::Outcome;
 use crate::datagram::Datagrams;
 use crate::meter::{Amount, Interval};
 use crate::network::Network;
 use crate::plan::{Direction, Plan, Scenario};
 use crate::remote::Remote;
+use crate::server_side::ServerGap;
 use crate::session::Handshake;
+use crate::side::Side;
 use crate::spread::Spread;
 
 /// A measurement from its settings to its figures, to be written as JSON.
@@ -33,8 +35,11 @@ pub struct Report {
     pub end: End,
     /// The cost at the client.
     pub client: Side,
-    /// The cost at the server; `None` when the server is not courser.
+    /// The cost at the server, if it is known.
     pub server: Option<Side>,
+    /// The reason for which counters of the server are missing, if any are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_gap: Option<ServerGap>,
 }
 
 /// The settings of a measurement.
@@ -127,7 +132,7 @@ pub struct Sum {
 pub struct CpuUtilization {
     /// CPU time of the client.
     pub host_total: f64,
-    /// CPU time of the server, if it is courser.
+    /// CPU time of the server, if it is known.
     pub remote_total: Option<f64>,
 }
 
@@ -160,6 +165,7 @@ impl Report {
             end,
             client: outcome.client,
             server: outcome.server,
+            server_gap: outcome.server_gap,
         }
     }
 }

@@ -7,12 +7,13 @@ use courser::Connection;
 use courser_measure::Failure;
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::bench::{Bench, Outcome, Quota, Side, all};
+use crate::bench::{Bench, Outcome, Quota, all};
 use crate::datagram::{self, Datagrams};
 use crate::link::Link;
 use crate::meter::{Amount, Meter};
 use crate::plan::{Direction, Mixed, Plan};
 use crate::session::Session;
+use crate::side::Side;
 use crate::transfer::Until;
 use crate::wire::Request;
 
@@ -87,8 +88,8 @@ pub(crate) async fn run(
     let outcome = bench.outcome(finished, Some(session), &meter).await;
     Ok(Outcome {
         datagrams: counts,
-        client: without_requests(outcome.client),
-        server: outcome.server.map(without_requests),
+        client: without_shares(outcome.client),
+        server: outcome.server.map(without_shares),
         ..outcome
     })
 }
@@ -161,10 +162,12 @@ fn joined(ended: Result<Result<Datagrams, Failure>, JoinError>) -> Result<Datagr
     ended.map_err(|error| Failure::new(format!("a task panicked: {error}")))?
 }
 
-/// Removes the cost of a request: most of it is that of the bytes beside it.
-fn without_requests(side: Side) -> Side {
+/// Removes the costs of a request and of a byte: the CPU time is that of bytes, requests and datagrams together.
+fn without_shares(side: Side) -> Side {
     Side {
         cpu_us_each: None,
+        cpu_seconds_per_gb: None,
+        mbits_per_second_per_cpu_percent: None,
         ..side
     }
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 use courser_units::{bits_per_second, to_f64};
 use serde::Serialize;
 
-use crate::meter::Interval;
+use crate::meter::{Interval, Load};
 
 /// The distribution of throughput over equal intervals.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
 pub struct Spread {
-    /// The number of intervals. One that is shorter than the others, such as the last one, does not count.
+    /// The number of intervals. One that is shorter than the others, such as the last one, does not count, and one
+    /// before the first datagram or after the last one does not either.
     pub intervals: usize,
     /// The length of an interval in seconds.
     pub interval_seconds: f64,
@@ -38,10 +39,10 @@ impl Spread {
     /// The number of intervals below which there are no percentiles.
     pub const LEAST: usize = 5;
 
-    /// Computes the spread of intervals of the length `every`.
-    pub(crate) fn of(intervals: &[Interval], every: Duration) -> Self {
+    /// Computes the spread of intervals of the length `every`. Those that are not wholly within the load do not count.
+    pub(crate) fn of(intervals: &[Interval], every: Duration, load: &Load) -> Self {
         let every = every.as_secs_f64();
-        let length = |interval: &Interval| interval.end - interval.start;
+        let length = |interval: &Interval| load.within(interval);
         let whole = intervals
             .iter()
             .filter(|interval| length(interval) >= every * WHOLE);
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_rates_of_intervals_by_nearest_rank() {
-        let spread = Spread::of(&intervals(10), Duration::from_secs(1));
+        let spread = Spread::of(&intervals(10), Duration::from_secs(1), &Load::ALWAYS);
         let expected = Percentiles {
             p10: 8.0,
             p50: 40.0,
@@ -127,7 +128,8 @@ mod tests {
 
     #[test]
     fn fewer_than_five_intervals_have_none() {
-        let spread = |count| Spread::of(&intervals(count), Duration::from_secs(1));
+        let every = Duration::from_secs(1);
+        let spread = |count| Spread::of(&intervals(count), every, &Load::ALWAYS);
         assert_eq!(spread(4).intervals, 4);
         assert_eq!(spread(4).upload_bits_per_second, None);
         let five = spread(5).upload_bits_per_second.expect("enough");
@@ -135,11 +137,25 @@ mod tests {
     }
 
     #[test]
+    fn idle_intervals_before_and_after_the_load_do_not_count() {
+        let mut all = intervals(7);
+        (all[0].sent_bytes, all[6].sent_bytes) = (0, 0);
+        let load = Load {
+            start: 0.9,
+            end: 6.05,
+        };
+        let spread = Spread::of(&all, Duration::from_secs(1), &load);
+        assert_eq!(spread.intervals, 5);
+        let upload = spread.upload_bits_per_second.expect("enough");
+        assert_eq!([upload.p10, upload.p90], [16.0, 48.0]);
+    }
+
+    #[test]
     fn short_intervals_do_not_count_and_long_ones_do_by_their_own_length() {
         let mut all = intervals(5);
         all.push(interval(5.0, 5.1, 1));
         all.push(interval(5.1, 7.1, 100));
-        let spread = Spread::of(&all, Duration::from_secs(1));
+        let spread = Spread::of(&all, Duration::from_secs(1), &Load::ALWAYS);
         assert_eq!(spread.intervals, 6);
         let upload = spread.upload_bits_per_second.expect("enough");
         assert!((upload.p90 - 400.0).abs() < 1e-6, "{upload:?}");

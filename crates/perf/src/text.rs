@@ -49,9 +49,7 @@ pub fn lines(report: &Report) -> Vec<String> {
     lines.extend(spread(report));
     lines.extend(report.end.moves.map(|moves| format!("moves       {moves}")));
     lines.extend(table(&report.client, report.server.as_ref()));
-    if report.server.is_none() {
-        lines.push("the server's counters are unknown: only courser reports them".to_owned());
-    }
+    lines.extend(report.server_gap.map(|gap| gap.to_string()));
     lines
 }
 

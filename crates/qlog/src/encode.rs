@@ -70,7 +70,7 @@ impl Encoder {
             }
             Record::ConnectionStarted(it) => {
                 connectivity::started(&mut events, it);
-                self.tuples.id_of(&mut events, it.path);
+                self.tuples.on_started(&mut events, it.path);
             }
             Record::ConnectionClosed(it) => connectivity::closed(&mut events, it, dialect),
             Record::ConnectionIdUpdated(it) => connectivity::id_updated(&mut events, it),

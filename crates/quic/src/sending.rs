@@ -26,8 +26,8 @@ const BATCHES_PER_TURN: usize = 4;
 const STATELESS_PER_TURN: usize = 256;
 
 impl State {
-    /// Notes a write or a change on a connection. Full batches are sent now. The rest is sent when the
-    /// caller waits, or the driver runs.
+    /// Notes a write or a change on a connection. Full batches are sent now, and so are the first of many
+    /// changes in a turn of the driver. The rest is sent when the caller waits, or the driver runs.
     pub(crate) fn used(&mut self, handle: ConnectionHandle, written: usize) {
         self.endpoint.touched(handle);
         let slot = self.slot(handle);

@@ -91,6 +91,10 @@ impl Shard {
             Poll::Pending => {
                 locked.waiters(list).register(ticket, cx.waker());
                 locked.about_to_wait();
+                // What the check sent may have ended everything, and those who waited were woken before.
+                if locked.stopped.is_some() {
+                    cx.waker().wake_by_ref();
+                }
             }
         }
         poll

@@ -104,6 +104,12 @@ impl ServerHandle {
         all
     }
 
+    /// Returns the number of open connections, over all protocols. Unlike [`stats`](Self::stats) it looks at none
+    /// of them.
+    pub fn open_connections(&self) -> u64 {
+        self.0.tally.connections_open()
+    }
+
     /// Returns true while new clients should be sent to this server.
     pub fn is_ready(&self) -> bool {
         self.0.conductor.phase() == Phase::Running && !self.is_busy()

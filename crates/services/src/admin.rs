@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser::server::ServerHandle;
+use courser::server::{Protocol, ServerHandle, ServerStats};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -51,8 +51,9 @@ use crate::metrics::Metrics;
 /// | `/health`, `/ready` | 200, or 503 from `/ready` while new clients should go elsewhere |
 /// | `/busy` | refuses new clients with POST, and serves them again with DELETE |
 ///
-/// Connections are looked at when a request asks for them, at most once a second for all requests. Nothing is
-/// computed for them at other times, except what the sinks of [`Observer`] note.
+/// Connections are looked at only when a request asks for them: by `/connections` at most once a second for all
+/// requests, by `/status`, `/metrics` and `/qlog` each time, and by two requests at a time (limit K249). Nothing is
+/// computed for them otherwise, except what the sinks of [`Observer`] note.
 #[derive(Debug)]
 pub struct Admin {
     /// The server.
@@ -114,7 +115,9 @@ struct Endpoints {
     /// Connections to the admin address that may still come.
     room: Arc<Semaphore>,
     /// Requests that may still begin to examine connections.
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
+    /// Readers of `/qlog` that may still come.
+    readers: Arc<Semaphore>,
 }
 
 impl Endpoints {
@@ -124,7 +127,8 @@ impl Endpoints {
             snapshots: Snapshots::new(handle.clone(), observer.clone()),
             watches: Watches::new(handle.clone(), observer.clone()),
             room: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
-            turns: Semaphore::new(MOST_AT_A_TIME),
+            turns: Arc::new(Semaphore::new(MOST_AT_A_TIME)),
+            readers: Arc::new(Semaphore::new(tap::MOST_READERS)),
             admin,
         }
     }
@@ -144,16 +148,16 @@ impl Endpoints {
             "/health" => plain(StatusCode::OK),
             "/ready" if admin.handle.is_ready() => plain(StatusCode::OK),
             "/ready" => plain(StatusCode::SERVICE_UNAVAILABLE),
-            "/metrics" => typed(StatusCode::OK, OPENMETRICS, admin.metrics.text()),
+            "/metrics" => {
+                let metrics = admin.metrics.clone();
+                self.in_turn(move || typed(StatusCode::OK, OPENMETRICS, metrics.text()))
+                    .await
+            }
             path if path == "/status" || path.starts_with(CONNECTIONS) => {
                 let (this, uri) = (self.clone(), request.uri().clone());
-                let turn = self.turns.acquire().await;
-                // It examines each connection, and must delay none of them.
-                let examined = tokio::task::spawn_blocking(move || this.examine(&uri)).await;
-                drop(turn);
-                examined.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR))
+                self.in_turn(move || this.examine(&uri)).await
             }
-            "/qlog" => admin.follow(request),
+            "/qlog" => self.follow(request).await,
             path => page::file(path).unwrap_or_else(|| plain(StatusCode::NOT_FOUND)),
         };
         let no_store = HeaderValue::from_static("no-store");
@@ -161,6 +165,41 @@ impl Endpoints {
             .headers_mut()
             .insert(header::CACHE_CONTROL, no_store);
         response
+    }
+
+    /// Does work that looks at each connection on a thread that may block, so that it delays no task, once it has its
+    /// turn. Work that has begun keeps its turn until it ends, although its client may have gone: clients that come and
+    /// go could start any number of jobs otherwise.
+    async fn in_turn(
+        &self,
+        work: impl FnOnce() -> Response<Body> + Send + 'static,
+    ) -> Response<Body> {
+        let Ok(turn) = self.turns.clone().acquire_owned().await else {
+            return plain(StatusCode::INTERNAL_SERVER_ERROR);
+        };
+        let working = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work()
+        });
+        let done = working.await;
+        done.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR))
+    }
+
+    /// Streams the trace of a connection. It shows the requests of a client, so that a token is required.
+    async fn follow<B>(&self, request: &Request<B>) -> Response<Body> {
+        let guard = &self.admin.guard;
+        if !guard.has_token() {
+            let advice = guard.advice().set_token;
+            let reason = format!("{advice} to follow connections");
+            return explained(StatusCode::FORBIDDEN, &reason);
+        }
+        if request.method() == Method::HEAD {
+            return plain(StatusCode::METHOD_NOT_ALLOWED);
+        }
+        let (handle, readers) = (self.admin.handle.clone(), self.readers.clone());
+        let uri = request.uri().clone();
+        self.in_turn(move || tap::answer(&handle, uri.query(), &readers))
+            .await
     }
 
     /// Returns what was asked for as JSON. May block for milliseconds.
@@ -187,7 +226,11 @@ impl Endpoints {
         let stats = self.admin.handle.stats();
         let mut status = self.admin.summary(&stats);
         status["limits"] = near::json(&self.admin.handle, &stats, self.own_limits());
-        let (connections, others) = self.admin.newest(count);
+        // Each page asks for none of them every second.
+        let (connections, others) = match count {
+            0 => (Vec::new(), open_connections(&stats)),
+            count => self.admin.newest(count),
+        };
         status["connections"] = Value::Array(connections);
         status["connections_not_shown"] = json!(others);
         Ok(status)
@@ -236,19 +279,6 @@ impl Endpoints {
 }
 
 impl Admin {
-    /// Streams the trace of a connection. It shows the requests of a client, so that a token is required.
-    fn follow<B>(&self, request: &Request<B>) -> Response<Body> {
-        if !self.guard.has_token() {
-            let advice = self.guard.advice().set_token;
-            let reason = format!("{advice} to follow connections");
-            return explained(StatusCode::FORBIDDEN, &reason);
-        }
-        if request.method() == Method::HEAD {
-            return plain(StatusCode::METHOD_NOT_ALLOWED);
-        }
-        tap::answer(&self.handle, request.uri().query())
-    }
-
     /// Switches to busy with POST and back with DELETE.
     ///
     /// A web page can have a browser that reaches these endpoints send requests, but not the token.
@@ -275,6 +305,12 @@ impl Admin {
         };
         explained(StatusCode::OK, state)
     }
+}
+
+/// Returns the number of open connections without a look at them.
+fn open_connections(stats: &ServerStats) -> u64 {
+    let protocols = Protocol::ALL.iter();
+    protocols.map(|it| stats.of(*it).connections_open).sum()
 }
 
 fn mistake(reason: String) -> (StatusCode, String) {

@@ -21,7 +21,8 @@ pub trait Sink: Send {
     fn record(&mut self, now: Time, record: &Record);
 
     /// Returns the detail that this sink needs, by default all of it. It is asked when the sink is attached,
-    /// and not again. Records of a higher detail are not built, so they cost one branch each.
+    /// and not again. Records of a higher detail do not reach the sink. If no sink needs them, they are not
+    /// built and cost one branch each.
     fn detail(&self) -> Detail {
         Detail::Messages
     }
@@ -122,10 +123,29 @@ impl<F: FnMut(Time, &Record) + Send> Sink for F {
 pub struct Tap {
     sink: Option<Box<dyn Sink>>,
     guest: Option<Box<dyn Sink>>,
+    of_sink: Place,
+    of_guest: Place,
+    /// The highest detail of the sinks.
     detail: Detail,
-    /// A sink was attached that has received nothing yet.
-    is_new: bool,
     watch: Option<Watch>,
+}
+
+/// The facts about a sink that is attached. Apart from the sink, they take less memory.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// The detail that the sink asked for when it was attached.
+    detail: Detail,
+    /// The sink has not caught up with the records before it.
+    is_new: bool,
+}
+
+impl Place {
+    fn of(sink: Option<&dyn Sink>) -> Self {
+        Self {
+            detail: sink.map(Sink::detail).unwrap_or_default(),
+            is_new: sink.is_some(),
+        }
+    }
 }
 
 /// Tells the parts of a connection that cannot reach its [`Tap`] which records its sink receives.
@@ -148,15 +168,15 @@ impl Watch {
 impl Tap {
     /// Attaches a sink, or detaches it with `None`.
     pub fn set(&mut self, sink: Option<Box<dyn Sink>>) {
-        self.is_new |= sink.is_some();
+        self.of_sink = Place::of(sink.as_deref());
         self.sink = sink;
         self.on_changed();
     }
 
     /// Attaches a second sink, or detaches it with `None`. It is for readers that come and go, and
-    /// leaves the first sink in place. Each sink receives the records of the higher of the two details.
+    /// changes nothing for the first sink. Each sink receives the records of its own detail.
     pub fn set_guest(&mut self, guest: Option<Box<dyn Sink>>) {
-        self.is_new |= guest.is_some();
+        self.of_guest = Place::of(guest.as_deref());
         self.guest = guest;
         self.on_changed();
     }
@@ -166,14 +186,41 @@ impl Tap {
         self.guest.is_some()
     }
 
-    /// Returns true once after a sink was attached, which knows nothing of earlier records.
-    pub fn take_is_new(&mut self) -> bool {
-        std::mem::take(&mut self.is_new)
+    /// Returns true if no attached sink has [caught up](Self::catch_up) with the records before it.
+    pub fn are_all_new(&self) -> bool {
+        let is_known = |is_attached: bool, place: Place| is_attached && !place.is_new;
+        !is_known(self.sink.is_some(), self.of_sink)
+            && !is_known(self.guest.is_some(), self.of_guest)
+    }
+
+    /// Passes the records that `make` builds, each with its detail, to the sinks that were attached
+    /// since the last call. They tell what these sinks must know of earlier records. Without a new
+    /// sink, `make` never runs.
+    pub fn catch_up<const N: usize>(
+        &mut self,
+        now: Time,
+        make: impl FnOnce() -> [(Detail, Record); N],
+    ) {
+        if !self.of_sink.is_new && !self.of_guest.is_new {
+            return;
+        }
+        let records = make();
+        for (sink, place) in self.attached() {
+            if std::mem::take(&mut place.is_new) {
+                let wanted = records.iter().filter(|(detail, _)| *detail <= place.detail);
+                wanted.for_each(|(_, record)| sink.record(now, record));
+            }
+        }
+    }
+
+    fn attached(&mut self) -> impl Iterator<Item = (&mut Box<dyn Sink>, &mut Place)> {
+        let first = self.sink.as_mut().map(|sink| (sink, &mut self.of_sink));
+        let second = self.guest.as_mut().map(|sink| (sink, &mut self.of_guest));
+        first.into_iter().chain(second)
     }
 
     fn on_changed(&mut self) {
-        let sinks = [&self.sink, &self.guest].into_iter().flatten();
-        self.detail = sinks.map(|sink| sink.detail()).max().unwrap_or_default();
+        self.detail = self.of_sink.detail.max(self.of_guest.detail);
         if let Some(watch) = &self.watch {
             watch.set(self.is_plugged().then_some(self.detail));
         }
@@ -202,22 +249,23 @@ impl Tap {
     /// Records the event that `make` builds. Without a sink, `make` never runs.
     #[inline]
     pub fn record(&mut self, now: Time, make: impl FnOnce() -> Record) {
-        if self.is_plugged() {
-            self.pass(now, &make());
-        }
+        self.record_at(Detail::Events, now, make);
     }
 
-    fn pass(&mut self, now: Time, record: &Record) {
-        for sink in [&mut self.sink, &mut self.guest].into_iter().flatten() {
-            sink.record(now, record);
-        }
-    }
-
-    /// Records the event that `make` builds, if the sink receives records of `detail`.
+    /// Records the event that `make` builds for the sinks that receive records of `detail`. If there
+    /// are none, `make` never runs.
     #[inline]
     pub fn record_at(&mut self, detail: Detail, now: Time, make: impl FnOnce() -> Record) {
-        if detail <= self.detail {
-            self.record(now, make);
+        if self.wants(detail) {
+            self.pass(detail, now, &make());
+        }
+    }
+
+    fn pass(&mut self, detail: Detail, now: Time, record: &Record) {
+        for (sink, place) in self.attached() {
+            if detail <= place.detail {
+                sink.record(now, record);
+            }
         }
     }
 }
@@ -304,13 +352,12 @@ mod tests {
         let (first, second) = (Arc::default(), Arc::default());
         let mut tap = Tap::default();
         tap.set(Some(Box::new(Counting(Arc::clone(&first), Detail::Events))));
-        assert!(tap.take_is_new() && !tap.take_is_new());
         let guest = Counting(Arc::clone(&second), Detail::Messages);
         tap.set_guest(Some(Box::new(guest)));
-        assert!(tap.has_guest() && tap.wants(Detail::Messages) && tap.take_is_new());
+        assert!(tap.has_guest() && tap.wants(Detail::Messages));
         tap.record(Time::ZERO, state);
         tap.set_guest(None);
-        assert!(!tap.has_guest() && !tap.wants(Detail::Metrics) && !tap.take_is_new());
+        assert!(!tap.has_guest() && !tap.wants(Detail::Metrics));
         tap.record(Time::ZERO, state);
         let counts = [&first, &second].map(|count| count.load(Ordering::Relaxed));
         assert_eq!(counts, [2, 1]);
@@ -322,6 +369,67 @@ mod tests {
         ))));
         tap.record(Time::ZERO, state);
         assert_eq!(second.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn new_sinks_alone_catch_up() {
+        let (first, second) = (Arc::default(), Arc::default());
+        let counts =
+            || [&first, &second].map(|count: &Arc<AtomicUsize>| count.load(Ordering::Relaxed));
+        let facts = || [(Detail::Events, state()), (Detail::Metrics, state())];
+        let mut tap = Tap::default();
+        tap.catch_up::<0>(Time::ZERO, || unreachable!("no sink is attached"));
+        tap.set(Some(Box::new(Counting(Arc::clone(&first), Detail::Events))));
+        assert!(tap.are_all_new());
+        tap.catch_up(Time::ZERO, facts);
+        assert_eq!(counts(), [1, 0]);
+        tap.catch_up::<0>(Time::ZERO, || unreachable!("it has caught up"));
+        let guest = Counting(Arc::clone(&second), Detail::Messages);
+        tap.set_guest(Some(Box::new(guest)));
+        assert!(!tap.are_all_new());
+        tap.catch_up(Time::ZERO, facts);
+        assert_eq!(counts(), [1, 2]);
+        // One that goes before it has caught up leaves nothing behind.
+        tap.set_guest(Some(Box::new(NoSink)));
+        tap.set_guest(None);
+        tap.catch_up::<0>(Time::ZERO, || unreachable!("there is no new sink"));
+    }
+
+    /// Changes its mind about its detail.
+    struct Fickle(Arc<AtomicUsize>, AtomicUsize);
+
+    impl Sink for Fickle {
+        fn record(&mut self, _now: Time, _record: &Record) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn detail(&self) -> Detail {
+            match self.1.fetch_add(1, Ordering::Relaxed) {
+                0 => Detail::Metrics,
+                _ => Detail::Messages,
+            }
+        }
+    }
+
+    #[test]
+    fn each_sink_is_asked_once_and_receives_its_own_detail() {
+        let (first, second) = (Arc::default(), Arc::default());
+        let mut tap = Tap::default();
+        tap.set(Some(Box::new(Fickle(
+            Arc::clone(&first),
+            AtomicUsize::new(0),
+        ))));
+        let guest = Counting(Arc::clone(&second), Detail::Packets);
+        tap.set_guest(Some(Box::new(guest)));
+        assert!(!tap.wants(Detail::Messages));
+        tap.record(Time::ZERO, state);
+        for detail in [Detail::Metrics, Detail::Packets, Detail::Messages] {
+            tap.record_at(detail, Time::ZERO, state);
+        }
+        let counts = [&first, &second].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(counts, [2, 3]);
+        tap.set_guest(None);
+        assert!(tap.wants(Detail::Metrics) && !tap.wants(Detail::Packets));
     }
 
     #[test]

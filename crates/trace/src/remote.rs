@@ -2,9 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
+
+use courser_units::seconds;
 
 use crate::{Error, file, text};
 
@@ -18,22 +20,35 @@ pub(crate) struct Request<'a> {
     pub(crate) token_file: Option<&'a Path>,
     /// A copy of the records goes there.
     pub(crate) output: Option<&'a Path>,
-    /// The trace ends when nothing has come for this long.
+    /// The trace ends when nothing has come for this long. Each address is tried for as long.
     pub(crate) wait: Duration,
 }
 
+/// The trace of a connection, as it comes.
+pub(crate) type Content = Copying<Chunks<BufReader<TcpStream>>>;
+
 /// Asks for the trace of a connection. Returns its bytes as they come.
-pub(crate) fn open(request: &Request<'_>) -> Result<impl Read + use<>, Error> {
+pub(crate) fn open(request: &Request<'_>) -> Result<Content, Error> {
     let authority = authority(request.url)?;
-    let failed = |error: io::Error| Error::new(format!("cannot reach {}: {error}", request.url));
+    let failed = |error: io::Error| {
+        let why = match is_silence(&error) {
+            true => format!("no answer within {}", seconds(request.wait.as_secs_f64())),
+            false => error.to_string(),
+        };
+        Error::new(format!("cannot reach {}: {why}", request.url))
+    };
     let address = match authority.rsplit_once(':') {
         Some((_, port)) if port.parse::<u16>().is_ok() => authority.to_owned(),
         _ => format!("{authority}:80"),
     };
-    let stream = TcpStream::connect(&address).map_err(failed)?;
-    stream
-        .set_read_timeout(Some(request.wait))
-        .map_err(failed)?;
+    let addresses = address.to_socket_addrs().map_err(failed)?;
+    let stream = connect(addresses, request.wait).map_err(failed)?;
+    for limited in [
+        stream.set_read_timeout(Some(request.wait)),
+        stream.set_write_timeout(Some(request.wait)),
+    ] {
+        limited.map_err(failed)?;
+    }
     let query = request.connection.map(|id| format!("?connection={id}"));
     let mut head = format!(
         "GET /qlog{} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n",
@@ -53,10 +68,25 @@ pub(crate) fn open(request: &Request<'_>) -> Result<impl Read + use<>, Error> {
             left: 0,
             is_chunked,
             has_begun: false,
-            is_over: false,
+            end: None,
         },
         output: output.transpose()?,
     })
+}
+
+/// Connects to the first address that answers in time. Returns the error of the last one.
+fn connect(
+    addresses: impl IntoIterator<Item = SocketAddr>,
+    wait: Duration,
+) -> io::Result<TcpStream> {
+    let mut failed = io::Error::other("the name has no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, wait) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 /// Returns host and port of a URL.
@@ -124,14 +154,38 @@ fn response(stream: &mut impl BufRead) -> io::Result<Result<bool, Error>> {
     ))))
 }
 
-/// The content of a response. Silence ends it, as the end of the connection does.
-struct Chunks<R> {
+/// The end of the content of a response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// The server ended it, as it does when the connection that is traced closes.
+    Server,
+    /// Nothing came for the time that was allowed.
+    Silence,
+    /// It broke off in between.
+    Broken,
+}
+
+impl End {
+    /// Returns the end in words. Silence lasted for `wait`.
+    pub(crate) fn text(self, wait: Duration) -> String {
+        match self {
+            Self::Server => "the server ended the trace".to_owned(),
+            Self::Silence => crate::tail::silence(wait),
+            Self::Broken => {
+                "the trace broke off: the admin endpoints went away before they ended it".to_owned()
+            }
+        }
+    }
+}
+
+/// The content of a response. Silence ends it, as the server does.
+pub(crate) struct Chunks<R> {
     stream: R,
     /// The bytes that are left of the chunk.
     left: u64,
     is_chunked: bool,
     has_begun: bool,
-    is_over: bool,
+    end: Option<End>,
 }
 
 impl<R: BufRead> Chunks<R> {
@@ -141,6 +195,9 @@ impl<R: BufRead> Chunks<R> {
         }
         if self.left == 0 {
             self.left = self.next_chunk()?;
+            if self.left == 0 {
+                return Ok(0);
+            }
         }
         let len = usize::try_from(self.left)
             .unwrap_or(usize::MAX)
@@ -168,19 +225,26 @@ impl<R: BufRead> Chunks<R> {
 
 impl<R: BufRead> Read for Chunks<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.is_over || out.is_empty() {
+        if self.end.is_some() || out.is_empty() {
             return Ok(0);
         }
-        let read = match self.read_part(out) {
-            // A socket with a time limit returns either of them.
-            Err(error) if is_silence(&error) => 0,
-            read => read?,
+        let read = self.read_part(out);
+        self.end = match &read {
+            Ok(0) if self.left > 0 => Some(End::Broken),
+            Ok(0) => Some(End::Server),
+            Ok(_) => None,
+            Err(error) if is_silence(error) => Some(End::Silence),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
+            Err(_) => Some(End::Broken),
         };
-        self.is_over = read == 0;
-        Ok(read)
+        match self.end {
+            Some(End::Silence) => Ok(0),
+            _ => read,
+        }
     }
 }
 
+/// A socket with a time limit returns either of them.
 fn is_silence(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -189,9 +253,16 @@ fn is_silence(error: &io::Error) -> bool {
 }
 
 /// Content that is copied to a file while it is read.
-struct Copying<R> {
+pub(crate) struct Copying<R> {
     content: R,
     output: Option<BufWriter<File>>,
+}
+
+impl<R> Copying<Chunks<R>> {
+    /// Returns how the content ended. `None` before that.
+    pub(crate) const fn end(&self) -> Option<End> {
+        self.content.end
+    }
 }
 
 impl<R: Read> Read for Copying<R> {
@@ -300,21 +371,75 @@ mod tests {
 
     #[test]
     fn silence_and_broken_chunks_end_the_content() {
-        for (chunks, is_error) in [
-            (&b"5\r\nab"[..], false),
-            (b"zz\r\nab", true),
-            (b"", true),
-            (b"ffffffffffffffff\r\nab", false),
+        for (chunks, is_error, end) in [
+            (&b"5\r\nab"[..], false, End::Broken),
+            (b"2\r\nab\r\n0\r\n\r\n", false, End::Server),
+            (b"zz\r\nab", true, End::Broken),
+            (b"", true, End::Broken),
+            (b"ffffffffffffffff\r\nab", false, End::Broken),
         ] {
             let mut content = Chunks {
                 stream: chunks,
                 left: 0,
                 is_chunked: true,
                 has_begun: false,
-                is_over: false,
+                end: None,
             };
             let read = content.read_to_end(&mut Vec::new());
             assert_eq!(read.is_err(), is_error, "{chunks:?}");
+            assert_eq!(content.end, Some(end), "{chunks:?}");
+        }
+    }
+
+    #[test]
+    fn silence_is_told_from_the_end_of_the_trace() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("bound"));
+        let wait = Duration::from_millis(200);
+        let request = Request {
+            wait,
+            ..request(&url)
+        };
+        // The system accepts the connection, and no answer comes.
+        let error = open(&request).err().expect("silence").to_string();
+        assert!(error.ends_with(": no answer within 200 ms"), "{error}");
+        let server = thread::spawn(move || {
+            // The first one is over.
+            let (_, (mut stream, _)) = (listener.accept(), listener.accept().expect("a client"));
+            let response = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n";
+            stream.write_all(response).expect("open");
+            stream
+        });
+        let mut content = open(&request).expect("a response");
+        assert_eq!(content.end(), None);
+        let mut text = String::new();
+        content.read_to_string(&mut text).expect("text");
+        assert_eq!((text.as_str(), content.end()), ("abc", Some(End::Silence)));
+        let said = End::Silence.text(wait);
+        assert!(said.contains("for 200 ms"), "{said}");
+        drop(server.join().expect("no panic"));
+    }
+
+    #[test]
+    fn each_address_has_a_time_limit() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let open = listener.local_addr().expect("bound");
+        let closed = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+        let closed = closed.expect("bound");
+        let wait = Duration::from_millis(200);
+        assert!(connect([closed, open], wait).is_ok());
+        assert!(connect([], wait).is_err());
+        if cfg!(target_os = "linux") {
+            // Connections are not accepted: once the queue is full, there is no answer any more.
+            let mut queue = Vec::new();
+            let error = loop {
+                assert!(queue.len() < 1000, "a queue without a limit");
+                match connect([open], wait) {
+                    Ok(stream) => queue.push(stream),
+                    Err(error) => break error,
+                }
+            };
+            assert!(is_silence(&error), "{error}");
         }
     }
 

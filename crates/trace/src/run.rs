@@ -14,7 +14,7 @@ use crate::convert::{Form, convert};
 use crate::explain::{Explainer, Explanation, sentences};
 use crate::merge::{Alignment, merge};
 use crate::stats::Stats;
-use crate::tail::{follow as follow_reader, tail};
+use crate::tail::{follow as follow_reader, silence, tail};
 use crate::{Error, document, file, remote, text};
 
 /// The output of a command: results as lines, and remarks beside them.
@@ -241,21 +241,32 @@ fn follow(arguments: &TailArguments, console: &mut dyn Console) -> Result<(), Er
     let lines = |line: &str| console.line(line);
     let (path, events) = match (&arguments.admin, &arguments.path) {
         (Some(url), _) => {
-            let content = remote::open(&remote::Request {
+            let mut content = remote::open(&remote::Request {
                 url,
                 connection: arguments.connection,
                 token_file: arguments.token_file.as_deref(),
                 output: arguments.output.as_deref(),
                 wait,
             })?;
-            let events = follow_reader(url, content, interval, lines)?;
+            let events = follow_reader(url, &mut content, interval, lines);
+            // It says why a trace is empty, too.
+            if let Some(end) = content.end() {
+                console.note(&end.text(wait));
+            }
+            let events = events?;
             let Some(output) = &arguments.output else {
                 console.note(&format!("read {events} events"));
                 return Ok(());
             };
             (output.clone(), events)
         }
-        (None, Some(path)) => tail(path, interval, wait, lines)?,
+        (None, Some(path)) => {
+            let followed = tail(path, interval, wait, lines)?;
+            if !followed.is_closed {
+                console.note(&silence(wait));
+            }
+            (followed.path, followed.events)
+        }
         (None, None) => return Err(Error::new("name a trace, a directory or --admin URL")),
     };
     let path = path.display();

@@ -148,26 +148,47 @@ impl Interval {
     }
 }
 
-/// Follows a trace, and passes a line for each interval. Returns the trace and the number of events.
+/// Says that a trace ended because nothing came any more.
+pub(crate) fn silence(wait: Duration) -> String {
+    format!(
+        "stopped because nothing came for {}: the connection may be open still (--wait sets the time)",
+        seconds(wait.as_secs_f64())
+    )
+}
+
+/// A trace that was followed to its end.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    pub(crate) path: PathBuf,
+    pub(crate) events: u64,
+    /// True if the trace has the close of its connection. Otherwise silence ended it.
+    pub(crate) is_closed: bool,
+}
+
+/// Follows a trace, and passes a line for each interval.
 pub(crate) fn tail(
     path: &Path,
     interval: Duration,
     patience: Duration,
     line: impl FnMut(&str),
-) -> Result<(PathBuf, u64), Error> {
+) -> Result<Followed, Error> {
     let path = newest(path)?;
     let name = path.display().to_string();
     let file = File::open(&path);
     let file = file.map_err(|error| Error::new(format!("cannot read {name}: {error}")))?;
-    let growing = Growing {
+    let mut growing = Growing {
         file,
         patience,
         last: VecDeque::new(),
         is_closed: false,
         is_over: false,
     };
-    let events = follow(&name, growing, interval, line)?;
-    Ok((path, events))
+    let events = follow(&name, &mut growing, interval, line)?;
+    Ok(Followed {
+        path,
+        events,
+        is_closed: growing.is_closed,
+    })
 }
 
 /// Follows a trace that is read from `content`, and passes a line for each interval. Returns the number
@@ -252,14 +273,14 @@ mod tests {
         let mut lines = Vec::new();
         let interval = Duration::from_secs(1);
         // The rest is written once the beginning has been read.
-        let (found, events) = tail(&folder, interval, Duration::from_secs(20), |text| {
+        let found = tail(&folder, interval, Duration::from_secs(20), |text| {
             lines.push(text.to_owned());
             for record in rest.by_ref() {
                 file.write_all(record.as_bytes()).expect("written");
             }
         })
         .expect("followed");
-        assert_eq!((found, events), (path, 4));
+        assert_eq!((found.path, found.events, found.is_closed), (path, 4, true));
         assert!(
             lines[0].ends_with("a.sqlog (server, JSON-SEQ)"),
             "{lines:?}"
@@ -284,7 +305,8 @@ mod tests {
         let found = tail(&path, Duration::from_secs(1), wait, |text| {
             lines.push(text.to_owned());
         });
-        assert_eq!(found.expect("followed").1, 2);
+        let found = found.expect("followed");
+        assert_eq!((found.events, found.is_closed), (2, false));
         assert!(since.elapsed() < wait * 2, "{:?}", since.elapsed());
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[1].contains("500 ms  sent 1.00 Mbit/s"), "{lines:?}");

@@ -84,9 +84,7 @@ async fn run(arguments: &ClientArguments, is_stopped: &AtomicBool) -> Result<Exi
         }
         outcome => outcome?,
     };
-    if form != Form::Json {
-        warnings_of(&outcome).iter().for_each(output::note);
-    }
+    notes_of(form, &outcome).iter().for_each(output::note);
     let report = Report::new(&remote, &plan, outcome);
     match form {
         Form::Json => {
@@ -123,6 +121,16 @@ impl Form {
             (false, true) => Self::Csv(csv),
             (false, false) => Self::Text,
         }
+    }
+}
+
+/// Returns what is not in the results: JSON has all of it, and text has the gaps.
+fn notes_of(form: Form, outcome: &Outcome) -> Vec<String> {
+    let gap = outcome.server_gap.map(|gap| gap.to_string());
+    match form {
+        Form::Json => Vec::new(),
+        Form::Text => warnings_of(outcome),
+        Form::Csv(_) => warnings_of(outcome).into_iter().chain(gap).collect(),
     }
 }
 

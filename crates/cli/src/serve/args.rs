@@ -210,7 +210,8 @@ pub(crate) struct Arguments {
     /// The endpoints /, /metrics, /status, /connections, /health and /ready use plain HTTP. Do not expose them to
     /// untrusted networks. Requests must name the address or localhost in their Host field; see
     /// --admin-host. With --admin-token-file, POST /busy refuses new clients until DELETE /busy, and
-    /// /ready answers 503 meanwhile.
+    /// /ready answers 503 meanwhile; /qlog?connection=N streams the trace of a connection with its
+    /// requests.
     #[arg(long, value_name = "ADDR", value_parser = parse_admin,
           help_heading = "Logging and monitoring")]
     pub(crate) admin: Option<SocketAddr>,
@@ -227,9 +228,10 @@ pub(crate) struct Arguments {
     )]
     pub(crate) admin_host: Vec<String>,
 
-    /// Require the bearer token in this file for /metrics, /status, /connections and /busy
+    /// Require the bearer token in this file for /metrics, /status, /connections, /qlog and /busy
     ///
-    /// /health, /ready and the page itself reveal no data and stay open. The page asks for the token.
+    /// /qlog and /busy exist only with a token. /health, /ready and the page itself reveal no data and stay open. The
+    /// page asks for the token.
     #[arg(
         long,
         value_name = "FILE",

@@ -41,4 +41,5 @@ mod small_buffers;
 mod smol_runtime;
 mod telemetry;
 mod tls_choices;
+mod turns;
 mod wakeups;

@@ -50,6 +50,33 @@ fn interval_has_its_figures_in_the_columns_of_the_header() {
 }
 
 #[test]
+fn counts_of_nothing_are_zero_but_for_bytes() {
+    let mixed = Scenario::Mixed(crate::plan::Mixed {
+        direction: Direction::Upload,
+        streams: 1,
+        in_flight: 1,
+        request_size: 1,
+        response_size: 1,
+        datagram_size: 100,
+        datagram_rate: None,
+    });
+    let counts = |scenario| {
+        let row = Csv {
+            scenario,
+            over: Over::Quic,
+        }
+        .interval(&INTERVAL);
+        let header = Csv::header();
+        let cells = header.split(',').zip(row.split(','));
+        let counts = cells.filter(|(name, _)| name.starts_with("count"));
+        counts.map(|(_, cell)| cell.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(Scenario::Close), ["0", "0.0"]);
+    assert_eq!(counts(mixed), ["0", "0.0"]);
+    assert_eq!(counts(DOWNLOAD.scenario), ["", ""]);
+}
+
+#[test]
 fn names_of_columns_and_scenarios_need_no_quotation_marks() {
     let mut names: Vec<_> = COLUMNS.iter().map(|(name, _)| *name).collect();
     let is_plain = |text: &str| {

@@ -53,6 +53,7 @@ pub(crate) async fn measure(
     send.write_all(&line(&start)).await?;
     let mut lines = Lines::new(&[], receive);
     check_accepted(&mut lines).await?;
+    meter.on_load(shape.amount);
     let on_received = |size| meter.on_datagram_received(size);
     let upload = async {
         if !start.uploads() {

@@ -8,31 +8,41 @@ use courser_telemetry::{PathState, PathUpdated};
 use super::connectivity::ends;
 use super::events::Events;
 
-/// The paths that have an identifier. The first path has the empty one, which events without the
-/// field `tuple` belong to.
+/// The paths that have an identifier. The path on which the connection began has the empty one, which
+/// events without the field `tuple` belong to. A trace that begins later does not know that path, and
+/// gives no other one its identifier.
 #[derive(Debug, Default)]
 pub(super) struct Tuples {
     known: VecDeque<(FourTuple, u64)>,
-    next: u64,
+    /// The number that was given last.
+    last: u64,
 }
 
 impl Tuples {
+    /// Writes `tuple_assigned` for the path on which the connection begins.
+    pub(super) fn on_started(&mut self, events: &mut Events<'_>, path: FourTuple) {
+        self.assign(events, path, FIRST);
+    }
+
     /// Returns the identifier of a path. Writes `tuple_assigned` for a new one, and for the oldest if
     /// there are too many.
     pub(super) fn id_of(&mut self, events: &mut Events<'_>, path: FourTuple) -> String {
         if let Some(&(_, number)) = self.known.iter().find(|(known, _)| *known == path) {
             return id(number);
         }
+        self.last += 1;
+        self.assign(events, path, self.last);
+        id(self.last)
+    }
+
+    fn assign(&mut self, events: &mut Events<'_>, path: FourTuple, number: u64) {
         if self.known.len() == MOST
             && let Some((_, oldest)) = self.known.pop_front()
         {
             assigned(events, oldest, None);
         }
-        let number = self.next;
-        self.next += 1;
         self.known.push_back((path, number));
         assigned(events, number, Some(path));
-        id(number)
     }
 
     /// Writes that a path has no identifier any more after its last event.
@@ -65,10 +75,13 @@ fn assigned(events: &mut Events<'_>, number: u64, path: Option<FourTuple>) {
 
 fn id(number: u64) -> String {
     match number {
-        0 => String::new(),
+        FIRST => String::new(),
         number => number.to_string(),
     }
 }
+
+/// The number of the path on which the connection began.
+const FIRST: u64 = 0;
 
 /// The paths that are known at a time (limit K253). A connection has four, and peers may change
 /// their address as often as they like.
@@ -142,6 +155,16 @@ mod tests {
     }
 
     #[test]
+    fn trace_that_begins_later_gives_no_path_the_empty_identifier() {
+        let mut encoder = Encoder::default();
+        let probing = lines(&mut encoder, &update(PathState::ProbingStarted, 2));
+        assert_eq!(probing.len(), 2, "{probing:?}");
+        for line in &probing {
+            assert!(line.contains(r#""tuple_id":"1","#), "{line}");
+        }
+    }
+
+    #[test]
     fn known_paths_are_bounded() {
         let mut encoder = Encoder::default();
         for port in 0..1000 {
@@ -149,7 +172,7 @@ mod tests {
         }
         let next = lines(&mut encoder, &update(PathState::ProbingStarted, 1000));
         assert_eq!(next.len(), 3, "{next:?}");
-        assert_eq!(next[0], r#""quic:tuple_assigned","data":{"tuple_id":"984""#);
+        assert_eq!(next[0], r#""quic:tuple_assigned","data":{"tuple_id":"985""#);
         assert_eq!(encoder.tuples.known.len(), MOST);
     }
 }

@@ -8,7 +8,7 @@ use courser::h3::Code;
 use courser::telemetry::{CloseCause, ConnectionClosed};
 
 /// The ends of connections since the server began. Bounded, since peers choose codes and reasons (limit K246).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Closes {
     totals: BTreeMap<(&'static str, String), Total>,
     recent: VecDeque<Close>,
@@ -21,6 +21,8 @@ pub(super) struct Total {
     pub(super) count: u64,
     /// True if connections end like this when nothing is wrong.
     pub(super) is_ordinary: bool,
+    /// True if the cause is one of the few with a name, false if it is any number.
+    is_named: bool,
 }
 
 /// A connection that failed.
@@ -38,6 +40,7 @@ pub(super) struct Close {
     /// The age of the connection.
     pub(super) age: Duration,
     is_ordinary: bool,
+    is_named: bool,
 }
 
 impl Close {
@@ -56,6 +59,7 @@ impl Close {
             client: client.map(|it| SocketAddr::new(it.ip().to_canonical(), it.port())),
             age,
             is_ordinary: is_ordinary(&closed.cause, is_http3),
+            is_named: is_named(&closed.cause, is_http3),
         }
     }
 }
@@ -63,15 +67,7 @@ impl Close {
 impl Closes {
     /// Counts an end, and keeps it if it is a failure.
     pub(super) fn add(&mut self, mut close: Close) {
-        let mut key = (close.by, close.cause.clone());
-        let mut is_ordinary = close.is_ordinary;
-        if !self.totals.contains_key(&key) && self.totals.len() >= MOST_CAUSES {
-            key = ("peer", "other".to_owned());
-            is_ordinary = false;
-        }
-        let total = self.totals.entry(key).or_default();
-        total.count += 1;
-        total.is_ordinary = is_ordinary;
+        self.count(&close);
         if close.is_ordinary {
             return;
         }
@@ -81,6 +77,40 @@ impl Closes {
             self.recent.pop_front();
         }
         self.recent.push_back(close);
+    }
+
+    fn count(&mut self, close: &Close) {
+        let key = (close.by, close.cause.clone());
+        let is_new = !self.totals.contains_key(&key);
+        if is_new && self.totals.len() >= MOST_CAUSES && !(close.is_named && self.make_room()) {
+            self.other(close.by).count += 1;
+            return;
+        }
+        let total = self.totals.entry(key).or_default();
+        total.count += 1;
+        total.is_ordinary = close.is_ordinary;
+        total.is_named = close.is_named;
+    }
+
+    /// Moves the rarest cause without a name to the others of its end, so that numbers of peers cannot displace the
+    /// causes that have names. Returns false if there is none.
+    fn make_room(&mut self) -> bool {
+        let numbers = self.totals.iter().filter(|(_, it)| !it.is_named);
+        let rarest = numbers.min_by_key(|(_, it)| it.count);
+        let Some(key) = rarest.map(|(key, _)| key.clone()) else {
+            return false;
+        };
+        let count = self.totals.remove(&key).map_or(0, |it| it.count);
+        self.other(key.0).count += count;
+        true
+    }
+
+    /// Returns the causes of one end that are not counted apart.
+    fn other(&mut self, by: &'static str) -> &mut Total {
+        let other = self.totals.entry((by, "other".to_owned())).or_default();
+        // It stays where it is.
+        other.is_named = true;
+        other
     }
 
     /// Returns who ended connections and why, with their numbers.
@@ -124,6 +154,18 @@ fn is_ordinary(cause: &CloseCause, is_http3: bool) -> bool {
     }
 }
 
+/// Returns true if a cause has a name. Causes without one are numbers, of which there are very many.
+fn is_named(cause: &CloseCause, is_http3: bool) -> bool {
+    match *cause {
+        CloseCause::Transport { code } => code.name().is_some(),
+        CloseCause::Application { code } if is_http3 => {
+            is_reserved(code.0) || Code::from_value(code.0).name().is_some()
+        }
+        CloseCause::Application { .. } => false,
+        _ => true,
+    }
+}
+
 /// Returns true for codes that peers may send in place of H3_NO_ERROR, so that unknown codes are exercised
 /// (RFC 9114 §8.1).
 const fn is_reserved(code: u64) -> bool {
@@ -132,7 +174,7 @@ const fn is_reserved(code: u64) -> bool {
 
 /// Latest failures that are kept (limit K246).
 const MOST_RECENT: usize = 100;
-/// Causes that are counted apart; further ones count as `other` (limit K246).
+/// Causes that are counted apart; further ones count as `other` of their end (limit K246).
 const MOST_CAUSES: usize = 64;
 /// Characters of a reason phrase that are kept (limit K246).
 const MOST_REASON: usize = 200;
@@ -168,6 +210,32 @@ mod tests {
         assert_eq!(recent.len(), MOST_RECENT);
         assert_eq!((recent[0].number, recent[99].number), (1000, 901));
         assert_eq!(recent[0].reason.len(), MOST_REASON);
+    }
+
+    #[test]
+    fn causes_with_names_count_apart_although_peers_have_filled_the_table() {
+        let mut closes = Closes::default();
+        for code in 1..=1000 {
+            closes.add(close(code, ""));
+        }
+        let mut own = close(1001, "");
+        own.by = "local";
+        closes.add(own);
+        let closed = ConnectionClosed {
+            by_peer: false,
+            cause: CloseCause::IdleTimeout,
+            reason: String::new(),
+        };
+        closes.add(Close::new(&closed, true, None, Duration::ZERO));
+        let count = |by: &str, cause: &str| {
+            let found = closes.totals().find(|(key, _)| *key == (by, cause));
+            found.map(|(_, it)| it.count)
+        };
+        assert_eq!(count("local", "idle timeout"), Some(1));
+        assert_eq!(count("local", "other"), Some(1));
+        assert_eq!(count("peer", "other"), Some(1000 - 64 + 1));
+        assert_eq!(closes.totals().count(), MOST_CAUSES + 2);
+        assert_eq!(closes.totals().map(|(_, it)| it.count).sum::<u64>(), 1002);
     }
 
     #[test]

@@ -14,6 +14,10 @@ use crate::body::{Body, explained};
 ///
 /// The name of a web page can resolve to an address of this machine (DNS rebinding). The page can then
 /// read responses, but its browser still sends the name of the page.
+///
+/// Any page can have its browser send requests whose responses it cannot read. Those that make the server work are
+/// refused where the browser tells that they come from another site, which browsers do for addresses of their own
+/// machine and not over plain HTTP to others.
 #[derive(Default)]
 pub struct Guard {
     names: Vec<String>,
@@ -97,7 +101,14 @@ impl Guard {
         }
         let path = request.uri().path();
         let is_open = OPEN.contains(&path) || page::is_part(path);
-        if is_open || self.is_authorized(request) {
+        if is_open {
+            return None;
+        }
+        if is_of_other_site(request) {
+            let reason = "web pages elsewhere may not ask for this: open the address itself";
+            return Some(explained(StatusCode::FORBIDDEN, reason));
+        }
+        if self.is_authorized(request) {
             return None;
         }
         let token = self.advice.token;
@@ -151,6 +162,13 @@ impl Guard {
     }
 }
 
+/// Returns true if a browser says that the request comes from a page that is not one of this address. Users who type the
+/// address, and programs, come from nowhere.
+fn is_of_other_site<B>(request: &Request<B>) -> bool {
+    let mut sites = request.headers().get_all(SEC_FETCH_SITE).iter();
+    sites.any(|site| site != "same-origin" && site != "none")
+}
+
 /// Leaves the token out.
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -171,6 +189,8 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 
 /// Paths without data, which need no token, in addition to the files of the page.
 const OPEN: [&str; 2] = ["/health", "/ready"];
+/// Says where the page is from that asks (Fetch Metadata).
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
 const SCHEME: &[u8] = b"Bearer ";
 /// Least length of a token; a shorter one can be guessed.
 const LEAST: usize = 16;
@@ -223,6 +243,27 @@ mod tests {
         assert_eq!(status(&guard, "/", &[]), Some(421));
         let twice = [("host", "localhost"), ("host", "attacker.test")];
         assert_eq!(status(&guard, "/", &twice), Some(421));
+    }
+
+    #[test]
+    fn pages_of_other_sites_cause_no_work() {
+        let guard = Guard::new(&[]);
+        let with = |path: &str, site: &str| {
+            let fields = [("host", "localhost"), ("sec-fetch-site", site)];
+            status(&guard, path, &fields)
+        };
+        for path in ["/status", "/connections", "/metrics", "/qlog", "/busy"] {
+            for site in ["cross-site", "same-site"] {
+                assert_eq!(with(path, site), Some(403), "{path} {site}");
+            }
+            for site in ["same-origin", "none"] {
+                assert_eq!(with(path, site), None, "{path} {site}");
+            }
+        }
+        // A link to the page works.
+        for path in ["/", "/main.js", "/health"] {
+            assert_eq!(with(path, "cross-site"), None, "{path}");
+        }
     }
 
     #[test]

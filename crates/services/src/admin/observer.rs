@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicU8, AtomicU64, AtomicUsize,
+    AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::time::Instant;
@@ -22,7 +22,7 @@ use super::closes::{Close, Closes};
 /// they end.
 ///
 /// Its sinks receive no record of a packet. Times of limits are added up only while requests to the admin endpoints ask
-/// for them. Otherwise a sink stores two numbers when another limit stops its connection than before.
+/// for them. Otherwise a sink stores a number when another limit stops its connection than before.
 ///
 /// All clones observe the same connections.
 #[derive(Clone, Debug, Default)]
@@ -41,10 +41,9 @@ struct Shared {
 #[derive(Debug)]
 pub(super) struct Limits {
     began: Instant,
-    /// The limit in force: an index into [`LIMITS`], or [`NONE_YET`].
-    current: AtomicU8,
-    /// Nanoseconds from the beginning of the connection until that limit came into force.
-    since: AtomicU64,
+    /// The limit in force, an index into [`LIMITS`] or [`NONE_YET`], in the lowest [`INDEX_BITS`]. Above it the
+    /// nanoseconds from the beginning of the connection until that limit came into force: enough for 73 years.
+    current_since: AtomicU64,
     /// Nanoseconds of the limits that were in force before, while there were readers.
     nanos: [AtomicU64; LIMITS.len()],
 }
@@ -85,9 +84,9 @@ impl Observer {
         limits.and_then(|limits| limits.read_now())
     }
 
-    /// Calls `look` with the ends of connections.
-    pub(super) fn closes<T>(&self, look: impl FnOnce(&Closes) -> T) -> T {
-        look(&self.0.closes.lock())
+    /// Returns the ends of connections: a copy, because sinks wait for the lock.
+    pub(super) fn closes(&self) -> Closes {
+        self.0.closes.lock().clone()
     }
 }
 
@@ -101,24 +100,28 @@ impl Limits {
     fn new() -> Self {
         Self {
             began: Instant::now(),
-            current: AtomicU8::new(NONE_YET),
-            since: AtomicU64::new(0),
+            current_since: AtomicU64::new(NONE_YET),
             nanos: Default::default(),
         }
     }
 
     /// Another limit comes into force.
     fn replace(&self, since: u64, limit: usize) {
-        self.current
-            .store(u8::try_from(limit).unwrap_or(NONE_YET), Relaxed);
-        self.since.store(since, Relaxed);
+        let index = u64::try_from(limit).map_or(NONE_YET, |index| index.min(NONE_YET));
+        self.current_since
+            .store((since << INDEX_BITS) | index, Relaxed);
     }
 
     /// Reads the times, `now` nanoseconds after the beginning. `None` until there is a limit.
+    ///
+    /// The sink may add the time of a limit just before it stores the next one. A reading between the two has that time
+    /// twice, so that the shares of one second are wrong; later ones are right again.
     fn read(&self, now: u64) -> Option<Reading> {
-        let current = usize::from(self.current.load(Relaxed));
+        let current_since = self.current_since.load(Relaxed);
+        let since = current_since >> INDEX_BITS;
+        let current = usize::try_from(current_since & NONE_YET).ok()?;
         let mut nanos = self.nanos.each_ref().map(|it| it.load(Relaxed));
-        *nanos.get_mut(current)? += now.saturating_sub(self.since.load(Relaxed));
+        *nanos.get_mut(current)? += now.saturating_sub(since);
         Some(Reading { current, nanos })
     }
 
@@ -270,7 +273,9 @@ pub(super) const LIMITS: [&str; 6] = [
     "amplification",
 ];
 
-const NONE_YET: u8 = u8::MAX;
+const INDEX_BITS: u32 = 3;
+/// An index that no limit has.
+const NONE_YET: u64 = (1 << INDEX_BITS) - 1;
 
 #[cfg(test)]
 mod tests;

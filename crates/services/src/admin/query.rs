@@ -64,8 +64,8 @@ impl<'q> Query<'q> {
             Some(_) => return Err("order is asc or desc".to_owned()),
         };
         let filter = self.text("filter").unwrap_or_default();
-        if filter.len() > MOST_FILTER {
-            return Err(format!("the filter has more than {MOST_FILTER} bytes"));
+        if filter.chars().count() > MOST_FILTER {
+            return Err(format!("the filter has more than {MOST_FILTER} characters"));
         }
         let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         Ok(Selection {
@@ -84,7 +84,7 @@ pub(super) const OF_LIST: [&str; 5] = ["sort", "order", "offset", "count", "filt
 const USUAL_ROWS: u64 = 100;
 /// Connections in one response (limit K247). A page shows fewer.
 pub(super) const MOST_ROWS: u64 = 500;
-/// Bytes of a filter, decoded (limit K247).
+/// Characters of a filter, decoded (limit K247). The page allows as many units of UTF-16, which are no more characters.
 const MOST_FILTER: usize = 100;
 
 #[cfg(test)]
@@ -123,6 +123,8 @@ mod tests {
         let long = "%41".repeat(MOST_FILTER);
         assert!(selection(&format!("filter={long}")).is_ok());
         assert!(selection(&format!("filter={long}A")).is_err());
+        let wide = "%C3%A4".repeat(MOST_FILTER);
+        assert!(selection(&format!("filter={wide}")).is_ok());
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Snapshots {
     /// Panics outside of a tokio runtime.
     pub(super) fn latest(self: &Arc<Self>) -> Arc<Snapshot> {
         let mut state = self.state.lock();
-        state.asked = Some(Instant::now());
+        state.asked = state.asked.max(Some(Instant::now()));
         if state.attention.is_none() {
             state.attention = Some(self.observer.attend());
             let snapshots = Arc::clone(self);
@@ -127,9 +127,11 @@ impl Snapshots {
     #[cfg(test)]
     pub(super) fn fix(self: &Arc<Self>, mut snapshot: Snapshot) {
         self.latest();
-        // It does not grow old before the test ends.
+        // It does not grow old before the test ends, nor is it forgotten.
         snapshot.at += Duration::from_secs(3600);
-        self.state.lock().last = Some(Arc::new(snapshot));
+        let mut state = self.state.lock();
+        state.asked = Some(snapshot.at);
+        state.last = Some(Arc::new(snapshot));
     }
 
     /// Returns true while snapshots are asked for, after a pause.

@@ -50,12 +50,12 @@ impl Admin {
             "early_data": early_data_counts(stats),
             "udp_dropped_datagrams": dropped,
             "certificates": certificates.iter().map(certificate).collect::<Vec<_>>(),
-            "closes": self.observer.closes(closes),
+            "closes": closes(&self.observer.closes()),
         })
     }
 
     /// Returns the newest connections, the newest first, and the number of the others.
-    pub(super) fn newest(&self, count: usize) -> (Vec<Value>, usize) {
+    pub(super) fn newest(&self, count: usize) -> (Vec<Value>, u64) {
         let mut newest = VecDeque::with_capacity(count);
         let mut others = 0;
         self.handle.for_each_connection(|it| {

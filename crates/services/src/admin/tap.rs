@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -15,47 +14,58 @@ use courser_base::Mutex;
 use courser_qlog::{QlogSink, TraceHeader};
 use http::{Response, StatusCode};
 use http_body::Frame;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::body::{Body, boxed, explained, typed};
 
 /// Attaches a sink to a connection, and answers with its records as they come (JSON-SEQ). `query` may
-/// have `connection=NUMBER`; otherwise the newest connection over HTTP/3 is taken.
+/// have `connection=NUMBER`; otherwise the newest connection over HTTP/3 is taken, for which all are looked at.
 ///
-/// The sink is detached when the reader goes.
-pub(super) fn answer(handle: &ServerHandle, query: Option<&str>) -> Response<Body> {
+/// The sink is detached when the reader goes. `readers` has a permit for each reader that may still come.
+pub(super) fn answer(
+    handle: &ServerHandle,
+    query: Option<&str>,
+    readers: &Arc<Semaphore>,
+) -> Response<Body> {
     let wanted = match number(query) {
         Ok(wanted) => wanted,
         Err(reason) => return explained(StatusCode::BAD_REQUEST, reason),
     };
-    let is_wanted = |it: &ConnectionSummary| {
-        let peer = &it.peer;
-        peer.protocol() == Protocol::Http3
-            && wanted.is_none_or(|number| peer.connection_id() == number)
-    };
-    let connections = handle.connections().into_iter();
-    let Some(found) = connections.rev().find(is_wanted) else {
+    let Some(peer) = find(handle, wanted) else {
         let reason = "there is no such connection over HTTP/3";
         return explained(StatusCode::NOT_FOUND, reason);
     };
-    let Some(permit) = Permit::take() else {
+    let Ok(permit) = readers.clone().try_acquire_owned() else {
         let reason = "too many connections are followed at once";
         return explained(StatusCode::SERVICE_UNAVAILABLE, reason);
     };
     let queue = Arc::new(Queue::default());
-    let number = found.peer.connection_id();
-    let sink = sink(number, Input(queue.clone()));
-    if !found.peer.attach_sink(Box::new(sink)) {
+    let id = peer.original_destination().unwrap_or(ConnectionId::EMPTY);
+    let sink = sink(peer.connection_id(), id, Input(queue.clone()));
+    if !peer.attach_sink(Box::new(sink)) {
         let reason = "another reader follows this connection, or it is over";
         return explained(StatusCode::CONFLICT, reason);
     }
     let records = Records {
         queue,
-        peer: found.peer,
+        peer,
         _permit: permit,
     };
     let mut response = typed(StatusCode::OK, courser_qlog::SERIALIZATION, Bytes::new());
     *response.body_mut() = boxed(records);
     response
+}
+
+/// Returns the client of the wanted connection, or of the newest one over HTTP/3.
+fn find(handle: &ServerHandle, wanted: Option<u64>) -> Option<Peer> {
+    let over_http3 =
+        |it: ConnectionSummary| Some(it.peer).filter(|peer| peer.protocol() == Protocol::Http3);
+    if let Some(number) = wanted {
+        return handle.connection(number).and_then(over_http3);
+    }
+    let mut newest = None;
+    handle.for_each_connection(|it| newest = over_http3(it).or(newest.take()));
+    newest
 }
 
 /// Returns the number of the connection in a query.
@@ -70,9 +80,8 @@ fn number(query: Option<&str>) -> Result<Option<u64>, &'static str> {
         .ok_or("the query may be connection=NUMBER, with a number of /status")
 }
 
-fn sink(number: u64, input: Input) -> QlogSink<Input> {
-    // The number names the connection on the page; eight bytes always fit.
-    let id = ConnectionId::new(&number.to_be_bytes()).unwrap_or(ConnectionId::EMPTY);
+/// Makes the sink of a connection. The number names it on the page, and the ID in the trace of its client.
+fn sink(number: u64, id: ConnectionId, input: Input) -> QlogSink<Input> {
     let header = TraceHeader {
         title: Some(format!("connection {number}")),
         ..TraceHeader::new(id, Side::Server)
@@ -130,7 +139,7 @@ impl Drop for Input {
 struct Records {
     queue: Arc<Queue>,
     peer: Peer,
-    _permit: Permit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl http_body::Body for Records {
@@ -163,31 +172,10 @@ impl Drop for Records {
     }
 }
 
-/// Counts the connections that are followed.
-#[derive(Debug)]
-struct Permit;
-
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
-
-impl Permit {
-    fn take() -> Option<Self> {
-        let more = |taken: usize| (taken < MOST_READERS).then_some(taken + 1);
-        let taken = TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        // Made only if it was taken: dropping one gives it back.
-        taken.ok().map(|_| Self)
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        TAKEN.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// The bytes of records that wait for a reader (limit K255): some five thousand packets.
 const MOST_BYTES: usize = 1024 * 1024;
 /// The connections that are followed at once (limit K255).
-const MOST_READERS: usize = 4;
+pub(super) const MOST_READERS: usize = 4;
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 mod browser;
 mod json;
 mod page;
+mod qlog;
 
 use std::net::SocketAddr;
 

@@ -18,6 +18,23 @@ pub struct Streams {
     pub open: u64,
 }
 
+/// Why a trace does not tell whether each stream came to its end.
+#[derive(Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Unknown {
+    /// Records are missing in the trace, or cannot be read.
+    Gaps,
+    /// The trace begins after its connection did.
+    BeginsLate,
+    /// Too many streams were open at once to follow them.
+    TooManyStreams,
+    /// A stream had too many gaps at once to follow them.
+    TooManyParts,
+    /// Too many packets were not acknowledged at once to follow them.
+    TooManyPackets,
+}
+
 /// Follows the parts of streams that have arrived.
 ///
 /// Of a connection with bidirectional streams only those count: the unidirectional ones of HTTP/3 never
@@ -25,23 +42,48 @@ pub struct Streams {
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     streams: HashMap<u64, Stream>,
-    /// Streams that were forgotten after their end: those up to this one that are not remembered.
-    forgotten_up_to: Option<u64>,
+    /// Streams that were forgotten after their end, for each of the four types (RFC 9000 §2.1): those up
+    /// to this one that are not remembered.
+    forgotten_up_to: [Option<u64>; 4],
     /// Both directions, then one.
     counts: [Streams; 2],
     /// The parts in packets that are not acknowledged. Only of data that is sent.
     unacknowledged: BTreeMap<u64, Vec<(Span, bool)>>,
     is_overfull: bool,
+    beginning: Option<Beginning>,
+}
+
+/// The first packet of one direction in a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Beginning {
+    /// With the handshake.
+    Handshake,
+    /// With the first 1-RTT packet.
+    FirstOneRtt,
+    /// With another 1-RTT packet: what came before is missing.
+    Late,
+}
+
+impl Beginning {
+    fn of(packet: &Packet) -> Self {
+        match packet.number {
+            _ if packet.packet_type != "1RTT" => Self::Handshake,
+            Some(1..) => Self::Late,
+            _ => Self::FirstOneRtt,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
 struct Stream {
     /// All bytes up to here have arrived.
     end: u64,
-    /// Parts behind a gap: their beginnings and ends.
+    /// Parts behind a gap: their beginnings and ends. They neither touch nor overlap.
     later: BTreeMap<u64, u64>,
     size: Option<u64>,
     is_over: bool,
+    /// The reason why parts may have arrived without being counted.
+    doubt: Option<Unknown>,
 }
 
 impl Stream {
@@ -51,10 +93,8 @@ impl Stream {
             self.size = Some(to);
         }
         if from > self.end {
-            // A hole that is filled out of order costs one entry at most.
-            if self.later.len() < MAX_PARTS {
-                let known = self.later.entry(from).or_insert(to);
-                *known = to.max(*known);
+            if !self.keep(from, to) {
+                self.doubt.get_or_insert(Unknown::TooManyParts);
             }
             return;
         }
@@ -66,6 +106,35 @@ impl Stream {
         }
     }
 
+    /// Remembers a part behind a gap, as one with those that it touches. Returns false if there is no room.
+    fn keep(&mut self, mut from: u64, mut to: u64) -> bool {
+        if from == to {
+            return true;
+        }
+        if let Some((&start, &end)) = self.later.range(..=from).next_back()
+            && end >= from
+        {
+            (from, to) = (start, to.max(end));
+        }
+        while let Some((&start, &end)) = self.later.range(from..=to).next() {
+            self.later.remove(&start);
+            to = to.max(end);
+        }
+        let has_room = self.later.len() < MAX_PARTS;
+        if has_room {
+            self.later.insert(from, to);
+        }
+        has_room
+    }
+
+    /// Returns true if this part has arrived.
+    fn has(&self, span: Span, fin: bool) -> bool {
+        let to = span.offset.saturating_add(span.len);
+        let known = self.later.range(..=span.offset).next_back();
+        (!fin || self.size.is_some())
+            && (to <= self.end || known.is_some_and(|(_, &end)| to <= end))
+    }
+
     fn is_complete(&self) -> bool {
         self.size.is_some_and(|size| size <= self.end)
     }
@@ -74,6 +143,7 @@ impl Stream {
 impl Delivery {
     /// Takes over a packet that this end received, for data that it receives.
     pub(super) fn on_received(&mut self, packet: &Packet) {
+        self.beginning.get_or_insert_with(|| Beginning::of(packet));
         for frame in &packet.frames {
             match *frame {
                 Frame::Stream { span, fin } => self.arrived(span, fin),
@@ -85,11 +155,12 @@ impl Delivery {
 
     /// Takes over a packet that this end sent, for data that it sends.
     pub(super) fn on_sent(&mut self, packet: &Packet) {
+        self.beginning.get_or_insert_with(|| Beginning::of(packet));
         let mut parts = Vec::new();
         for frame in &packet.frames {
             match *frame {
                 Frame::Stream { span, fin } => {
-                    self.stream(span.stream);
+                    self.stream_at(span);
                     parts.push((span, fin));
                 }
                 Frame::ResetStream { stream } => self.reset(stream),
@@ -101,8 +172,23 @@ impl Delivery {
         };
         self.unacknowledged.insert(number, parts);
         if self.unacknowledged.len() > MAX_PACKETS {
-            // It was lost long ago.
-            self.unacknowledged.pop_first();
+            self.forget_packet();
+        }
+    }
+
+    /// Forgets the oldest packet. If its data has not arrived in another one either, an acknowledgement of
+    /// it would be missed.
+    fn forget_packet(&mut self) {
+        let Some((_, parts)) = self.unacknowledged.pop_first() else {
+            return;
+        };
+        for (span, fin) in parts {
+            if let Some(stream) = self.streams.get_mut(&span.stream)
+                && !stream.is_over
+                && !stream.has(span, fin)
+            {
+                stream.doubt.get_or_insert(Unknown::TooManyPackets);
+            }
         }
     }
 
@@ -127,14 +213,35 @@ impl Delivery {
 
     /// Returns the counts of the streams. `None` if there were too many at once to tell.
     pub(super) fn streams(&self) -> Option<Streams> {
-        let [both, one] = self.counts;
-        let mut streams = if both.begun > 0 { both } else { one };
+        let mut streams = self.counts[self.counted()];
         streams.open = streams.begun - streams.complete - streams.reset;
         (!self.is_overfull).then_some(streams)
     }
 
+    /// Returns why the trace does not tell which streams came to their end. `None` if it does.
+    pub(super) fn unknown(&self) -> Option<Unknown> {
+        if self.is_overfull {
+            return Some(Unknown::TooManyStreams);
+        }
+        if self.beginning == Some(Beginning::Late) {
+            return Some(Unknown::BeginsLate);
+        }
+        let of_its_kind = |id: u64| kind(id) == self.counted();
+        let open = self
+            .streams
+            .iter()
+            .filter(|(id, stream)| !stream.is_over && of_its_kind(**id));
+        open.filter_map(|(_, stream)| stream.doubt).min()
+    }
+
+    /// Returns the kind of streams that count.
+    const fn counted(&self) -> usize {
+        let [both, _] = &self.counts;
+        if both.begun > 0 { 0 } else { 1 }
+    }
+
     fn arrived(&mut self, span: Span, fin: bool) {
-        let Some(stream) = self.stream(span.stream) else {
+        let Some(stream) = self.stream_at(span) else {
             return;
         };
         stream.add(span, fin);
@@ -155,12 +262,24 @@ impl Delivery {
     }
 
     fn count(&mut self, id: u64) -> &mut Streams {
-        &mut self.counts[usize::from(id & 2 != 0)]
+        &mut self.counts[kind(id)]
+    }
+
+    /// Returns the stream of a part that is seen. A trace that has no handshake may lack the beginning of
+    /// a stream as well.
+    fn stream_at(&mut self, span: Span) -> Option<&mut Stream> {
+        let is_new = !self.streams.contains_key(&span.stream);
+        let lacks_more = self.beginning != Some(Beginning::Handshake) && span.offset > 0;
+        let stream = self.stream(span.stream)?;
+        if is_new && lacks_more {
+            stream.doubt = Some(Unknown::BeginsLate);
+        }
+        Some(stream)
     }
 
     fn stream(&mut self, id: u64) -> Option<&mut Stream> {
         if !self.streams.contains_key(&id) {
-            if self.forgotten_up_to.is_some_and(|last| id <= last) {
+            if self.forgotten_up_to[class(id)].is_some_and(|last| id <= last) {
                 return None;
             }
             self.make_room();
@@ -176,11 +295,24 @@ impl Delivery {
         if self.streams.len() < MAX_STREAMS {
             return;
         }
-        let over = self.streams.iter().filter(|(_, stream)| stream.is_over);
-        self.forgotten_up_to = self.forgotten_up_to.max(over.map(|(id, _)| *id).max());
+        for (&id, _) in self.streams.iter().filter(|(_, stream)| stream.is_over) {
+            let last = &mut self.forgotten_up_to[class(id)];
+            *last = (*last).max(Some(id));
+        }
         self.streams.retain(|_, stream| !stream.is_over);
-        self.is_overfull = self.streams.len() >= MAX_STREAMS;
+        // Once a stream was left out, the counts stay unknown.
+        self.is_overfull |= self.streams.len() >= MAX_STREAMS;
     }
+}
+
+/// Returns 0 for a bidirectional stream, and 1 for a unidirectional one.
+fn kind(id: u64) -> usize {
+    usize::from(id & 2 != 0)
+}
+
+/// Returns the type of a stream: its two lowest bits (RFC 9000 §2.1).
+fn class(id: u64) -> usize {
+    kind(id) * 2 + usize::from(id & 1 != 0)
 }
 
 /// The streams that are followed at once (limit K254).
@@ -277,9 +409,153 @@ mod tests {
             delivery.on_received(&packet(index, &[(4, index * 2, 1, false)]));
         }
         assert_eq!(delivery.streams[&4].later.len(), MAX_PARTS);
+        assert!(delivery.unknown().is_some());
         for index in 0..MAX_STREAMS as u64 + 10 {
             delivery.on_received(&packet(index, &[(index * 4, 1, 1, false)]));
         }
         assert_eq!(delivery.streams(), None);
+        assert_eq!(delivery.unknown(), Some(Unknown::TooManyStreams));
+    }
+
+    #[test]
+    fn parts_behind_a_gap_are_joined() {
+        let mut delivery = Delivery::default();
+        delivery.on_received(&packet(0, &[(0, 0, 10, false)]));
+        // The packet with the bytes 10 to 19 is lost. The pairs after it arrive in the wrong order.
+        for index in 1..3000 {
+            let (first, second) = (index * 20, index * 20 + 10);
+            delivery.on_received(&packet(
+                index,
+                &[(0, second, 10, false), (0, first, 10, false)],
+            ));
+        }
+        assert_eq!(delivery.streams[&0].later.len(), 1);
+        delivery.on_received(&packet(3000, &[(0, 60_000, 0, true)]));
+        delivery.on_received(&packet(3001, &[(0, 10, 10, false)]));
+        assert_eq!(counts(&delivery), (1, 1, 0, 0));
+        assert_eq!(delivery.unknown(), None);
+    }
+
+    #[test]
+    fn overlapping_parts_are_joined() {
+        let mut stream = Stream::default();
+        for (from, to) in [
+            (10, 20),
+            (30, 40),
+            (50, 60),
+            (15, 32),
+            (33, 35),
+            (40, 50),
+            (70, 70),
+        ] {
+            assert!(stream.keep(from, to));
+        }
+        assert_eq!(stream.later, BTreeMap::from([(10, 60)]));
+    }
+
+    #[test]
+    fn parts_that_find_no_room_make_the_end_unknown() {
+        let mut delivery = Delivery::default();
+        let parts = MAX_PARTS as u64 + 1;
+        for index in 0..=parts {
+            delivery.on_received(&packet(index, &[(0, index * 2, 1, index == parts)]));
+        }
+        assert_eq!(delivery.unknown(), Some(Unknown::TooManyParts));
+        for index in 0..parts {
+            delivery.on_received(&packet(parts + index, &[(0, index * 2 + 1, 1, false)]));
+        }
+        // The part that found no room.
+        assert_eq!(counts(&delivery), (1, 0, 0, 1));
+        assert_eq!(delivery.unknown(), Some(Unknown::TooManyParts));
+        delivery.on_received(&packet(9999, &[(0, parts * 2, 1, true)]));
+        assert_eq!(counts(&delivery), (1, 1, 0, 0));
+        assert_eq!(delivery.unknown(), None);
+    }
+
+    #[test]
+    fn acknowledgements_that_skip_a_lost_packet_complete_a_stream() {
+        let ack = |range| Packet {
+            acked: vec![range],
+            ..packet(9, &[])
+        };
+        let last = MAX_PACKETS as u64 - 1;
+        let sent = |last: u64| {
+            let mut delivery = Delivery::default();
+            for index in 0..=last {
+                delivery.on_sent(&packet(index, &[(0, index * 10, 10, index == last)]));
+            }
+            delivery.on_acknowledgements(&ack(1..=last));
+            delivery
+        };
+        let mut delivery = sent(last);
+        delivery.on_sent(&packet(last + 1, &[(0, 0, 10, false)]));
+        delivery.on_acknowledgements(&ack(last + 1..=last + 1));
+        assert_eq!(counts(&delivery), (1, 1, 0, 0));
+        // More packets than are remembered.
+        let mut delivery = sent(last + 9);
+        assert_eq!(delivery.unknown(), Some(Unknown::TooManyPackets));
+        delivery.on_sent(&packet(last + 10, &[(0, 0, 90, false)]));
+        delivery.on_acknowledgements(&ack(last + 10..=last + 10));
+        assert_eq!(delivery.unknown(), None);
+        assert_eq!(counts(&delivery), (1, 1, 0, 0));
+    }
+
+    #[test]
+    fn packets_whose_data_arrived_otherwise_are_forgotten_without_doubt() {
+        let mut delivery = Delivery::default();
+        delivery.on_sent(&packet(0, &[(0, 0, 10, false)]));
+        delivery.on_sent(&packet(1, &[(0, 0, 10, false)]));
+        delivery.on_acknowledgements(&Packet {
+            acked: vec![1..=1],
+            ..packet(9, &[])
+        });
+        for index in 2..MAX_PACKETS as u64 + 2 {
+            delivery.on_sent(&packet(index, &[(0, 10, 10, false)]));
+        }
+        assert_eq!(delivery.unknown(), None);
+    }
+
+    #[test]
+    fn streams_are_forgotten_by_their_type() {
+        let mut delivery = Delivery::default();
+        for index in 0..=MAX_STREAMS as u64 {
+            delivery.on_received(&packet(index, &[(index * 4, 0, 5, true)]));
+        }
+        // Its number is below those of the streams of the other end that were forgotten.
+        delivery.on_received(&packet(9998, &[(1, 0, 5, false)]));
+        let streams = MAX_STREAMS as u64 + 1;
+        assert_eq!(counts(&delivery), (streams + 1, streams, 0, 1));
+    }
+
+    #[test]
+    fn streams_that_were_left_out_stay_unknown() {
+        let mut delivery = Delivery::default();
+        let streams = MAX_STREAMS as u64;
+        for index in 0..=streams {
+            delivery.on_received(&packet(index, &[(index * 4, 0, 5, false)]));
+        }
+        for index in 0..streams {
+            delivery.on_received(&packet(streams + index, &[(index * 4, 5, 0, true)]));
+        }
+        delivery.on_received(&packet(9999, &[(streams * 8, 0, 5, true)]));
+        assert_eq!(delivery.unknown(), Some(Unknown::TooManyStreams));
+    }
+
+    #[test]
+    fn trace_that_begins_late_does_not_tell() {
+        let first = |packet_type: &str, number, offset| {
+            let mut delivery = Delivery::default();
+            delivery.on_received(&Packet {
+                packet_type: packet_type.to_owned(),
+                ..packet(number, &[])
+            });
+            delivery.on_received(&packet(9, &[(0, offset, 5, true)]));
+            delivery.unknown()
+        };
+        assert_eq!(first("1RTT", 8, 0), Some(Unknown::BeginsLate));
+        assert_eq!(first("1RTT", 0, 5), Some(Unknown::BeginsLate));
+        assert_eq!(first("1RTT", 0, 0), None);
+        // The packet with the beginning was late or lost.
+        assert_eq!(first("initial", 8, 5), None);
     }
 }

@@ -4,7 +4,7 @@ use courser_units::seconds;
 use serde::Serialize;
 
 use super::codes;
-use super::delivery::Streams;
+use super::delivery::{Streams, Unknown};
 use super::facts::Facts;
 use super::ledger::Mark;
 
@@ -43,7 +43,7 @@ impl Ending {
         })
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let by = match self.initiator.as_deref() {
             Some("local") => "closed by this end",
             Some("remote") => "closed by the peer",
@@ -72,60 +72,26 @@ impl Ending {
     }
 }
 
-/// Returns the end of a connection as sentences.
-pub(super) fn sentences(
-    ending: Option<&Ending>,
-    sent: Option<Streams>,
-    received: Option<Streams>,
-) -> Vec<String> {
-    let closed = ending.map_or_else(|| "the trace has no close".to_owned(), Ending::text);
-    let mut lines = vec![closed];
-    let (Some(sent), Some(received)) = (sent, received) else {
-        lines.push("too many streams were open at once to tell which were complete".to_owned());
-        return lines;
-    };
-    if sent.begun + received.begun == 0 {
-        return lines;
-    }
-    let is_complete = is_complete(sent, received);
-    let verdict = if is_complete {
-        "complete"
-    } else {
-        "incomplete"
-    };
-    let way = |streams: Streams, verb: &str, end: &str| {
-        let Streams {
-            begun,
-            complete,
-            reset,
-            open,
-        } = streams;
-        let (all, plural) = (complete == begun, if begun == 1 { "" } else { "s" });
-        let text = match all {
-            true => format!("{begun} stream{plural} {verb}"),
-            false => format!("{complete} of {begun} stream{plural} {verb} {end}"),
-        };
-        let reset = (reset > 0).then(|| format!("{reset} reset"));
-        let open = (open > 0).then(|| format!("{open} open"));
-        let rest: Vec<_> = reset.into_iter().chain(open).collect();
-        match rest.is_empty() {
-            true => text,
-            false => format!("{text} ({})", rest.join(", ")),
+impl Unknown {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Gaps => "records are missing in the trace or cannot be read",
+            Self::BeginsLate => "the trace begins after its connection did",
+            Self::TooManyStreams => "too many streams were open at once to follow them",
+            Self::TooManyParts => "a stream had too many gaps at once to follow them",
+            Self::TooManyPackets => "too many packets were unacknowledged at once to follow them",
         }
-    };
-    let parts = [
-        (sent, "sent", "and acknowledged to the end"),
-        (received, "received", "to the end"),
-    ];
-    let parts = parts.into_iter().filter(|(streams, ..)| streams.begun > 0);
-    let parts: Vec<_> = parts
-        .map(|(streams, verb, end)| way(streams, verb, end))
-        .collect();
-    lines.push(format!("the transfer was {verdict}: {}", parts.join(", ")));
-    lines
+    }
 }
 
-/// Returns true if each stream came to its end.
-pub(super) const fn is_complete(sent: Streams, received: Streams) -> bool {
-    sent.complete == sent.begun && received.complete == received.begun
+/// Returns whether each stream came to its end. `None` if that is unknown, or if there were no streams: a
+/// handshake that failed has transferred nothing.
+pub(super) fn is_complete(
+    sent: Option<Streams>,
+    received: Option<Streams>,
+    unknown: Option<Unknown>,
+) -> Option<bool> {
+    let (sent, received) = sent.zip(received).filter(|_| unknown.is_none())?;
+    let is_complete = sent.complete == sent.begun && received.complete == received.begun;
+    (sent.begun > 0 || received.begun > 0).then_some(is_complete)
 }

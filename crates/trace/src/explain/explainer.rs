@@ -5,7 +5,7 @@ use std::io::BufRead;
 use courser_qlog::{About, Event, EventKind, ReadError, Reader};
 
 use super::cause::Cause;
-use super::delivery::Delivery;
+use super::delivery::{Delivery, Unknown};
 use super::ending::{Ending, is_complete};
 use super::explanation::Explanation;
 use super::facts::Facts;
@@ -141,7 +141,9 @@ impl Explainer {
             Cause::PathMtu,
         ];
         let stalled: f64 = stalls.map(|it| ledger.entry(it).total).iter().sum();
-        let [sent, received] = self.deliveries.map(|it| it.streams());
+        let [sent, received] = self.deliveries.each_ref().map(Delivery::streams);
+        let has_gaps = facts.counts.records_dropped > 0 || self.unreadable_lines > 0;
+        let unknown = unknown(has_gaps, &self.deliveries);
         let case = Case {
             way,
             facts: &facts,
@@ -152,9 +154,8 @@ impl Explainer {
         Explanation {
             vantage_point: about.vantage_point.clone(),
             close: Ending::of(&facts),
-            is_complete: sent
-                .zip(received)
-                .map(|(sent, received)| is_complete(sent, received)),
+            is_complete: is_complete(sent, received, unknown),
+            unknown,
             streams_sent: sent,
             streams_received: received,
             way,
@@ -171,4 +172,10 @@ impl Explainer {
             unreadable: self.unreadable,
         }
     }
+}
+
+/// Returns why the trace does not tell whether each stream came to its end.
+fn unknown(has_gaps: bool, deliveries: &[Delivery; 2]) -> Option<Unknown> {
+    let gaps = has_gaps.then_some(Unknown::Gaps);
+    gaps.or_else(|| deliveries.iter().filter_map(Delivery::unknown).min())
 }

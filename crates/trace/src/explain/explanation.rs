@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::cause::Cause;
-use super::delivery::Streams;
+use super::delivery::{Streams, Unknown};
 use super::ending::Ending;
 use super::facts::Counts;
 use super::finding::Finding;
@@ -16,9 +16,11 @@ pub struct Explanation {
     pub vantage_point: Option<String>,
     /// The end of the connection. `None` if the trace has no close.
     pub close: Option<Ending>,
-    /// True if each stream that carried something came to its end in both directions. `None` if too many
-    /// were open at once to tell.
+    /// True if each stream that carried something came to its end in both directions. `None` if there were
+    /// none, or if that is unknown.
     pub is_complete: Option<bool>,
+    /// Why it is unknown whether each stream came to its end. `None` if it is known.
+    pub unknown: Option<Unknown>,
     /// Streams that this end has sent on. If there are bidirectional ones, only those.
     pub streams_sent: Option<Streams>,
     /// Streams that this end has received on. If there are bidirectional ones, only those.

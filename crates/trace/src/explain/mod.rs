@@ -17,11 +17,12 @@ mod rates;
 mod receiver;
 mod sender;
 mod spread;
+mod verdict;
 mod way;
 mod words;
 
 pub use self::cause::Cause;
-pub use self::delivery::Streams;
+pub use self::delivery::{Streams, Unknown};
 pub use self::ending::Ending;
 pub use self::explainer::Explainer;
 pub use self::explanation::Explanation;

@@ -2,10 +2,10 @@
 
 use courser_units::{bits, seconds, size};
 
-use super::ending;
 use super::explanation::Explanation;
 use super::finding::Finding;
 use super::ledger::Stretch;
+use super::verdict;
 use super::way::Way;
 use super::words::percent;
 
@@ -13,11 +13,7 @@ use super::words::percent;
 /// and the advice.
 pub fn sentences(explanation: &Explanation) -> Vec<String> {
     let mut lines = vec![headline(explanation)];
-    lines.extend(ending::sentences(
-        explanation.close.as_ref(),
-        explanation.streams_sent,
-        explanation.streams_received,
-    ));
+    lines.extend(verdict::sentences(explanation));
     if explanation.findings.is_empty() {
         lines.push("nothing to explain: the trace has no packets that take time".to_owned());
     }

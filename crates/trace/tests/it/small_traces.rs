@@ -264,6 +264,49 @@ fn timeouts_violations_and_missing_closes_are_named() {
 }
 
 #[test]
+fn trace_with_gaps_or_a_late_beginning_does_not_tell_whether_the_transfer_was_complete() {
+    let answer = |number, offset| {
+        let frames = json!([{"frame_type": "stream", "stream_id": 0, "offset": offset, "length": 5, "fin": true}]);
+        (0.0, "transport:packet_received", packet(number, &frames))
+    };
+    let dropped = (5.0, "courser:records_dropped", json!({"records": 3}));
+    let unknown = "whether the transfer was complete is unknown, because";
+    for (events, why) in [
+        (
+            vec![answer(0, 5)],
+            "the trace begins after its connection did: 0 of 1 stream received to the end (1 open)",
+        ),
+        (
+            vec![answer(7, 0)],
+            "the trace begins after its connection did: 1 stream received",
+        ),
+        (
+            vec![answer(0, 0), dropped],
+            "records are missing in the trace or cannot be read: 1 stream received",
+        ),
+    ] {
+        assert_eq!(ending(&events)[1], format!("{unknown} {why}"));
+        assert_eq!(explain(&trace("client", &events)).is_complete, None);
+    }
+}
+
+#[test]
+fn transfer_without_streams_is_not_called_complete() {
+    let initial = json!({"header": {"packet_type": "initial", "packet_number": 0}});
+    let closed = json!({"initiator": "remote", "connection_error": "connection_refused"});
+    let explanation = explain(&trace(
+        "client",
+        &[
+            (0.0, "transport:packet_sent", initial),
+            (50.0, "quic:connection_closed", closed),
+        ],
+    ));
+    assert_eq!(explanation.is_complete, None);
+    let text = sentences(&explanation).join("\n");
+    assert!(!text.contains("complete"), "{text}");
+}
+
+#[test]
 fn time_blocked_by_qpack_is_a_note() {
     let blocked = |stream: u64, state: &str| json!({"stream_id": stream, "state": state});
     let explanation = explain(&trace(

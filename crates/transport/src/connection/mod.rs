@@ -459,9 +459,8 @@ impl Connection {
     /// handshake, and hooks of the user. Statistics, addresses, the results of the handshake, and
     /// unread data stay until the owner releases the connection.
     ///
-    /// An idle one, with nothing in flight, gives back memory that only makes the next packets and
-    /// streams cheaper. Nothing else changes. If it was silent for [`SILENT`], its keys are reduced to
-    /// the secrets. This is not to be called for every packet.
+    /// One that was [quiet](QUIET), with nothing in flight, gives back memory that only makes the next packets
+    /// and streams cheaper. If the peer was silent for longer, keys are reduced to the secrets.
     pub(crate) fn give_back(&mut self, now: Time) {
         if self.life.is_drained() {
             self.protection.give_back();
@@ -472,7 +471,10 @@ impl Connection {
             self.streams.shrink();
             // A sink may flush a file, or panic.
             self.trace.end();
-        } else if self.life.is_confirmed() && !self.recovery.is_waiting(SpaceId::Application) {
+        } else if self.life.is_confirmed()
+            && !self.recovery.is_waiting(SpaceId::Application)
+            && now >= self.idle.heard() + QUIET
+        {
             self.handshake.shrink();
             self.acknowledger.shrink();
             self.ids.shrink();
@@ -481,15 +483,19 @@ impl Connection {
             self.recovery.shrink();
             self.events.shrink_to_fit();
             self.rng.shrink();
-            if now >= self.idle.heard() + SILENT {
-                self.protection.store();
+            if self.keys_until().is_some_and(|until| now >= until) {
+                self.protection.store(now);
             }
         }
     }
 
-    /// Returns true if [`Connection::give_back`] would reduce the keys of the connection, if it is idle.
-    pub(crate) fn keeps_keys(&self) -> bool {
-        self.life.is_confirmed() && self.protection.can_store()
+    /// Returns the time from which on [`Connection::give_back`] reduces the keys, if there are keys to reduce and
+    /// the connection is idle.
+    pub(crate) fn keys_until(&self) -> Option<Time> {
+        let can_store = self.life.is_confirmed()
+            && !self.recovery.is_waiting(SpaceId::Application)
+            && self.protection.can_store();
+        can_store.then(|| self.idle.heard() + self.protection.patience())
     }
 }
 
@@ -499,9 +505,8 @@ const HANDSHAKE_MEMORY: u64 = 24 << 10;
 /// Memory of an idle connection (limit K116): its paths, keys, tables and the task that serves it.
 const CONNECTION_MEMORY: u64 = 16 << 10;
 
-/// The time without a packet of the peer after which an idle connection frees its keys: deriving them
-/// again costs some microseconds.
-pub(crate) const SILENT: Duration = Duration::from_secs(1);
+/// The time without a packet of the peer after which an idle connection frees other memory.
+const QUIET: Duration = Duration::from_millis(500);
 
 /// Bytes by which a datagram may fall short of the largest size and still request larger packets.
 const NEARLY_FULL: usize = 64;

@@ -319,47 +319,57 @@ impl Trace {
 
     #[cold]
     fn compare(&mut self, now: Time, recovery: &LossRecovery) {
-        if self.tap.take_is_new() {
-            // It has not received what was recorded before.
-            self.recorded = None;
-        }
         let new = Recorded {
             ecn: recovery.ecn_state(),
             mtu: recovery.route().mtu(),
             congestion: recovery.congestion_state(),
             metrics: recovery.metrics(),
         };
-        let old = match &mut self.recorded {
-            Some(recorded) => Some(std::mem::replace(&mut **recorded, new)),
-            None => {
-                self.recorded = Some(Box::new(new));
-                None
-            }
-        };
-        let old = old.as_ref();
-        if let Some(old) = old.filter(|old| old.mtu != new.mtu) {
-            let (old, new) = (old.mtu, new.mtu);
-            self.tap.record(now, || {
-                let done = false;
-                Record::MtuUpdated(MtuUpdated { old, new, done })
-            });
+        if self.tap.are_all_new() {
+            // The sinks that received what was recorded before are gone.
+            self.recorded = None;
         }
-        if let Some(old) = old.filter(|old| old.ecn != new.ecn) {
+        let recorded = self.recorded.get_or_insert_with(|| Box::new(new));
+        let old = std::mem::replace(&mut **recorded, new);
+        self.catch_up(now, old);
+        self.differences(now, old, new);
+    }
+
+    /// Tells a sink that was attached since the last call, and no other, what was recorded last. So
+    /// the differences that follow mean the same to it as to a sink that was there before.
+    fn catch_up(&mut self, now: Time, recorded: Recorded) {
+        self.tap.catch_up(now, || {
+            let congestion = CongestionStateUpdated {
+                old: None,
+                new: recorded.congestion,
+                trigger: None,
+            };
+            [
+                (Detail::Events, Record::CongestionStateUpdated(congestion)),
+                (Detail::Metrics, Record::MetricsUpdated(recorded.metrics)),
+            ]
+        });
+    }
+
+    fn differences(&mut self, now: Time, old: Recorded, new: Recorded) {
+        if old.mtu != new.mtu {
+            let (old, new, done) = (old.mtu, new.mtu, false);
+            self.record(now, || Record::MtuUpdated(MtuUpdated { old, new, done }));
+        }
+        if old.ecn != new.ecn {
             let (old, new) = (ecn_state(old.ecn), ecn_state(new.ecn));
-            self.tap.record(now, || {
+            self.record(now, || {
                 Record::EcnStateUpdated(EcnStateUpdated { old, new })
             });
         }
-        if old.is_none_or(|old| old.congestion != new.congestion) {
-            self.tap.record(now, || {
-                Record::CongestionStateUpdated(CongestionStateUpdated {
-                    old: old.map(|old| old.congestion),
-                    new: new.congestion,
-                    trigger: None,
-                })
+        if old.congestion != new.congestion {
+            let (old, new) = (Some(old.congestion), new.congestion);
+            self.record(now, || {
+                let trigger = None;
+                Record::CongestionStateUpdated(CongestionStateUpdated { old, new, trigger })
             });
         }
-        if old.is_none_or(|old| old.metrics != new.metrics) {
+        if old.metrics != new.metrics {
             self.tap
                 .record_at(Detail::Metrics, now, || Record::MetricsUpdated(new.metrics));
         }

@@ -21,6 +21,22 @@ use crate::pings::Pings;
 use crate::recovery::{Demand, LossRecovery, SendPermit};
 use crate::space::SpaceId;
 
+/// Returns true if 1-RTT keys that exist as secrets should be derived to send. An idle connection is asked
+/// again and again although it has nothing to send.
+#[cold]
+fn needs_keys(connection: &Connection) -> bool {
+    if !connection.life.is_open() {
+        return true;
+    }
+    if connection.life.is_confirmed() {
+        return connection.wants_to_send()
+            || connection.recovery.wants_second_probe()
+            || connection.paths.wanting_probe().is_some();
+    }
+    let is_validated = connection.paths.active().is_validated();
+    connection.handshake.may_send_application(is_validated)
+}
+
 impl Connection {
     /// Builds the next batch of datagrams; `None` when nothing may or need leave now.
     ///
@@ -32,11 +48,8 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         buffer.start();
-        if self.protection.is_underived() {
-            let is_validated = self.paths.active().is_validated();
-            if self.handshake.may_send_application(is_validated) || !self.life.is_open() {
-                self.protection.derive();
-            }
+        if self.protection.is_underived() && needs_keys(self) {
+            self.protection.derive();
         }
         let transmit = if self.life.is_open() {
             self.transmit_open(now, buffer)
@@ -64,7 +77,10 @@ impl Connection {
         if self.acknowledger.is_in_handshake() {
             return self.transmit_handshake(now, buffer);
         }
-        if let Some(transmit) = self.transmit_size_probe(now, buffer) {
+        // A connection that sends nothing else needs no larger packets.
+        if !self.protection.is_underived()
+            && let Some(transmit) = self.transmit_size_probe(now, buffer)
+        {
             return Some(transmit);
         }
         if self.recovery.wants_second_probe() && !self.wants_to_send() {

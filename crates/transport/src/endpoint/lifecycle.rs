@@ -13,12 +13,10 @@ use super::address_token::ValidationToken;
 use super::memory::Held;
 use super::shares::Claim;
 use super::stage::Stage;
-use super::{ConnectionHandle, Endpoint, Owner, Slot};
+use super::{ConnectionHandle, Endpoint, LOOK_INTERVAL, Owner, Slot};
 use crate::cid::{ConnectionIdError, TokenChange};
 use crate::config::{ClientConfig, ConfigError};
-use crate::connection::{
-    Connection, ConnectionError, FIRST_DESTINATION_LEN, Origin, SILENT, Timer,
-};
+use crate::connection::{Connection, ConnectionError, FIRST_DESTINATION_LEN, Origin, Timer};
 use crate::error::TransportError;
 use crate::path::Place;
 
@@ -320,12 +318,12 @@ impl Endpoint {
         let Some(connection) = slot.connection.as_deref() else {
             return;
         };
-        let Some((due, timer)) = connection.next_timeout() else {
+        let next = connection.next_timeout();
+        let is_idle = next.is_none_or(|(_, timer)| matches!(timer, Timer::Idle | Timer::KeepAlive));
+        let look = connection.keys_until().filter(|_| is_idle);
+        let look = look.map(|look| look.max(now + LOOK_INTERVAL));
+        let Some(at) = next.map(|(due, _)| due).into_iter().chain(look).min() else {
             return;
-        };
-        let at = match timer {
-            Timer::Idle | Timer::KeepAlive if connection.keeps_keys() => due.min(now + SILENT),
-            _ => due,
         };
         if slot.scheduled.is_none_or(|scheduled| at < scheduled) {
             slot.scheduled = Some(at);

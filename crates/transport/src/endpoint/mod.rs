@@ -41,6 +41,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use courser_base::{Ecn, FourTuple, Mutex, Time};
 use courser_crypto::{ResetKey, TokenKey};
@@ -163,6 +164,13 @@ struct Slot {
     /// The addresses by which the connection is routed if it has no ID.
     four_tuple: Option<Box<FourTuple>>,
 }
+
+/// Idle connections that give back memory before datagrams are received again (limit K256).
+const LOOKS_AT_ONCE: u32 = 64;
+/// Least time between two looks at a connection that seems idle.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// The pause between two such groups (limit K256).
+const LOOKS_PAUSE: Duration = Duration::from_millis(2);
 
 /// A datagram that belongs to no connection.
 struct Reply {
@@ -466,6 +474,7 @@ impl Endpoint {
     }
 
     fn run_timers(&mut self, now: Time) {
+        let mut looks = 0;
         while let Some(&Reverse((at, handle))) = self.timers.peek()
             && at <= now
         {
@@ -485,13 +494,34 @@ impl Endpoint {
                 connection.handle_timeout(now);
                 self.touched(handle);
             } else {
-                // The deadline had moved to a later time, which the heap receives only now. Or a
-                // second has passed since the connection became idle.
-                connection.give_back(now);
-                self.settle_memory(now, handle);
-                self.schedule(now, handle);
+                // The deadline had moved to a later time, which the heap receives only now. Or it is time
+                // to look at an idle connection.
+                looks += 1;
+                self.look_at_idle(now, handle, looks / LOOKS_AT_ONCE);
             }
         }
+    }
+
+    /// Lets an idle connection give back memory, or puts that off by some pauses: very many connections may
+    /// become idle at the same time.
+    fn look_at_idle(&mut self, now: Time, handle: ConnectionHandle, pauses: u32) {
+        let slot = self.slots.get_mut(handle.index());
+        let Some((slot, connection)) = slot.and_then(|slot| {
+            let connection = slot.connection.as_deref_mut()?;
+            Some((&mut slot.scheduled, connection))
+        }) else {
+            return;
+        };
+        if pauses == 0 {
+            connection.give_back(now);
+            self.settle_memory(now, handle);
+            return self.schedule(now, handle);
+        }
+        let later = now + LOOKS_PAUSE * pauses;
+        let due = connection.next_timeout().map(|(due, _)| due);
+        let at = due.map_or(later, |due| due.min(later));
+        *slot = Some(at);
+        self.timers.push(Reverse((at, handle)));
     }
 
     /// Returns the number of connections that are not drained.

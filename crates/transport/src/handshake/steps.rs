@@ -144,7 +144,7 @@ impl Handshake {
 
     /// Decodes the peer's parameters as soon as TLS has read them.
     fn new_parameters(&self) -> Result<Option<Box<TransportParameters>>, TransportError> {
-        if self.peer_parameters.is_some() {
+        if self.is_complete || self.peer_parameters.is_some() {
             return Ok(None);
         }
         let tls = self.tls.here();

@@ -194,14 +194,19 @@ impl PacketProtection {
     }
 
     /// Keeps only the secrets of the 1-RTT keys until they are needed.
-    pub(crate) fn store(&mut self) {
-        self.one_rtt.store();
+    pub(crate) fn store(&mut self, now: Time) {
+        self.one_rtt.store(now);
     }
 
     /// True while 1-RTT keys exist that [`PacketProtection::store`] would reduce.
     #[inline]
     pub(crate) fn can_store(&self) -> bool {
         self.one_rtt.can_store()
+    }
+
+    /// Returns the silence after which keys are worth being reduced.
+    pub(crate) fn patience(&self) -> Duration {
+        self.one_rtt.patience()
     }
 
     /// True once a space has keys, or the secrets that they are derived from.

@@ -7,9 +7,13 @@ use courser_base::{Side, Time};
 use courser_crypto::{OneRttKeys, SecretPair, StoredKeys};
 
 /// Frames without progress that a key update counts for when it comes sooner than one probe timeout
-/// after the last (limit K96). It costs the derivation of two secrets and two packet keys, several
+/// after the last (limit K96). It costs the derivation of three secrets and two packet keys, several
 /// times the work of a small packet, so the progress of one packet must not pay for it.
 pub(crate) const HASTY_UPDATE: u32 = 8;
+/// The silence after which an idle connection frees its keys: deriving them again costs some microseconds.
+const SILENT: Duration = Duration::from_secs(1);
+/// Times that [`SILENT`] grows.
+const MOST_HASTE: u8 = 6;
 
 /// The 1-RTT keys and the times of their updates.
 #[derive(Debug, Default)]
@@ -19,6 +23,10 @@ pub(super) struct OneRtt {
     /// read 1-RTT packets before the handshake is complete, nor send them to an unvalidated address.
     /// Until then a half-open handshake costs neither their memory nor the work.
     stored: Option<Box<StoredKeys>>,
+    /// When the keys were last reduced to secrets.
+    stored_at: Option<Time>,
+    /// Times that this was too soon.
+    haste: u8,
     /// Time at which the previous receive key is erased.
     pub(super) drop_previous_at: Option<Time>,
     /// Time at which the peer last began an update.
@@ -66,13 +74,25 @@ impl OneRtt {
 
     /// Keeps only the secrets of the keys, from which they are derived when they are needed again. Keys
     /// that were updated stay.
-    pub(super) fn store(&mut self) {
+    pub(super) fn store(&mut self, now: Time) {
         if let Some(keys) = self.keys.take() {
             match keys.store() {
-                Ok(stored) => self.stored = Some(Box::new(stored)),
+                Ok(stored) => {
+                    self.stored = Some(Box::new(stored));
+                    let soon = self.patience() * 4;
+                    let is_hasty = self.stored_at.is_some_and(|last| now - last < soon);
+                    self.haste = (self.haste + u8::from(is_hasty)).min(MOST_HASTE);
+                    self.stored_at = Some(now);
+                }
                 Err(keys) => self.keys = Some(keys),
             }
         }
+    }
+
+    /// Returns the silence after which keys are worth being reduced. It grows fourfold when that turns out to
+    /// have been soon: a peer that sends a little every two seconds has no keys derived each time.
+    pub(super) fn patience(&self) -> Duration {
+        SILENT * 4_u32.pow(self.haste.into())
     }
 
     /// True while keys exist that [`OneRtt::store`] would reduce.

@@ -169,7 +169,7 @@ impl Buffers {
         }
     }
 
-    /// Frees the kept buffers, for a connection without streams or one that is closed.
+    /// Frees the kept buffers, for a connection that is idle or closed.
     pub(super) fn shrink(&mut self) {
         (self.spare, self.medium) = (Vec::new(), Vec::new());
         self.spare_bytes = 0;

@@ -23,9 +23,11 @@ impl Streams {
         (self.totals.retained, self.totals.unsent) = (0, 0);
         for slot in self.table.slots().collect::<Vec<_>>() {
             let state = self.table.at(slot);
-            state.send.recycle(&mut self.buffers);
+            if let Some(send) = state.send.made() {
+                send.recycle(&mut self.buffers);
+            }
             state.end_sending();
-            if state.is_over() || state.receive.is_stopped() {
+            if state.is_over() || (state.receives && state.receive.is_stopped()) {
                 self.table.remove(slot, &mut self.buffers);
             }
         }

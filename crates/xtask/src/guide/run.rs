@@ -93,12 +93,8 @@ pub(super) fn run(page: &Page<'_>, programs: &Programs) -> Result<Outcome, Probl
         let mut block = Vec::new();
         for step in steps(fence) {
             outcome.commands += 1;
-            let output = session.run(&step.command, step.exit).map_err(|error| {
-                vec![format!(
-                    "{}:{}: `{}`: {error}",
-                    page.path, step.line, step.command
-                )]
-            })?;
+            let failed = |error: String| failed(page, step.line, &step.command, &error);
+            let output = session.run(&step.command, step.exit).map_err(failed)?;
             let output: Vec<&str> = output.lines().map(str::trim_end).collect();
             block.extend(step.written.iter().map(|&line| line.to_owned()));
             if form::agree(&step.output, &output) {
@@ -115,6 +111,9 @@ pub(super) fn run(page: &Page<'_>, programs: &Programs) -> Result<Outcome, Probl
             ));
             block.extend(output.iter().map(|&line| line.to_owned()));
         }
+        session
+            .check_last()
+            .map_err(|error| failed(page, fence.line, "the block", &error))?;
         replaced.push((fence.line, fence.lines.len(), block));
     }
     // From the last block on, so that the numbers of lines before it stay.
@@ -123,6 +122,11 @@ pub(super) fn run(page: &Page<'_>, programs: &Programs) -> Result<Outcome, Probl
     }
     outcome.text = is_changed.then(|| lines.join("\n") + "\n");
     Ok(outcome)
+}
+
+/// Returns the problem of a command that has failed.
+fn failed(page: &Page<'_>, line: usize, command: &str, error: &str) -> Problems {
+    vec![format!("{}:{line}: `{command}`: {error}", page.path)]
 }
 
 /// One command of a block, and the output on the page.
@@ -235,12 +239,26 @@ impl<'a> Session<'a> {
             check_exit(status, exit, &output)?;
             output
         };
-        for background in &mut self.background {
-            background.check()?;
-        }
+        self.check_background()?;
         let output = output.replace(&self.folder.join("work").display().to_string(), FOLDER);
         let output = output.replace(repository.trim_start(), "courser/");
         Ok(self.ports.restore(&output))
+    }
+
+    /// Checks the commands in the background that have ended.
+    fn check_background(&mut self) -> Result<(), String> {
+        self.background.iter_mut().try_for_each(Background::check)
+    }
+
+    /// Checks the commands in the background after the last command of a block. They may fail because of it a little
+    /// later.
+    fn check_last(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
+        for background in &mut self.background {
+            let left = LAST.saturating_sub(begun.elapsed());
+            wait(&mut background.child, left).map_err(|error| error.to_string())?;
+        }
+        self.check_background()
     }
 
     fn spawn(&self, command: &str, log: &Path) -> io::Result<Child> {
@@ -377,5 +395,8 @@ const START: Duration = Duration::from_millis(400);
 
 /// The time without output after which a command has answered a signal.
 const SIGNAL: Duration = Duration::from_millis(700);
+
+/// The time in which commands in the background may fail after the last command of a block.
+const LAST: Duration = Duration::from_millis(300);
 
 const POLL: Duration = Duration::from_millis(10);

@@ -181,6 +181,13 @@ fn commands_end_with_the_exit_code_of_the_page() {
         assert_eq!(problems.len(), 1, "{name}: {problems:?}");
         assert!(problems[0].contains("ended with "), "{problems:?}");
     }
+    // It fails after the last command has ended, because of it.
+    let script = "echo on; while [ ! -e go ]; do sleep 0.01; done; sleep 0.05; exit 3";
+    let late = format!("$ bash -c '{script}' &\non\n$ touch go\n");
+    let problems = run_page("late", &late);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let expected = "a command in the background ended with exit status: 3";
+    assert!(problems[0].contains(expected), "{problems:?}");
     // A server that the page stops has no exit code of its own.
     let stopped = "$ bash -c 'echo on; exec sleep 60' &\non\n$ kill %1\n";
     assert_eq!(run_page("stopped", stopped), Problems::new());

@@ -12,15 +12,31 @@ fn moved(server: &mut Server) -> f64 {
     number(&event, "received_bytes") + number(&event, "sent_bytes")
 }
 
+/// Returns 2 if the counters of both ends are known, and 1 if the server was too busy to report its own in time.
+fn ends_with_counters(report: &Value) -> usize {
+    match (&report["server"]["connection"], &report["server_gap"]) {
+        (_, Value::Null) => 2,
+        (Value::Null, Value::String(gap)) => {
+            assert!(
+                ["late", "connections"].contains(&gap.as_str()),
+                "{report:#}"
+            );
+            1
+        }
+        _ => panic!("counters and a reason for which they are missing: {report:#}"),
+    }
+}
+
 #[test]
 fn bytes_and_costs_of_the_warm_up_are_in_no_figure() {
     let mut server = Server::start(&["--tcp"]);
     for flags in [&[][..], &["-R"], &["--tcp"], &["--tcp", "-R"]] {
-        let time = ["-t", "1", "--warm-up", "0.9", "-i", "0.25"];
+        let time = ["-t", "2", "--warm-up", "1.5", "-i", "0.25"];
         let report = server.report(&[&time[..], flags].concat());
-        assert_eq!(report["settings"]["warm_up_seconds"], 0.9, "{report:#}");
+        assert_eq!(report["settings"]["warm_up_seconds"], 1.5, "{report:#}");
+        // A warm-up that is counted would make 3.5 s of it.
         let seconds = number(&report, "end.seconds");
-        assert!((0.6..1.9).contains(&seconds), "{flags:?}: {seconds}");
+        assert!((1.0..3.4).contains(&seconds), "{flags:?}: {seconds}");
         let counted = number(&report, "end.sent_bytes") + number(&report, "end.received_bytes");
         // The server does not count a response that the client has stopped.
         if !flags.contains(&"-R") {
@@ -29,7 +45,8 @@ fn bytes_and_costs_of_the_warm_up_are_in_no_figure() {
                 counted > 0.0 && counted < all * 0.9,
                 "{flags:?}: {counted} of {all}"
             );
-            for end in ["client.io.sent_bytes", "server.io.received_bytes"] {
+            let ends = ["client.io.sent_bytes", "server.io.received_bytes"];
+            for end in &ends[..ends_with_counters(&report)] {
                 let bytes = number(&report, end);
                 assert!(
                     bytes > 0.0 && bytes < all * 0.95,
@@ -52,17 +69,19 @@ fn bytes_and_costs_of_the_warm_up_are_in_no_figure() {
 #[test]
 fn packets_of_the_warm_up_are_subtracted_at_both_ends() {
     let server = Server::start(&["--mtu", "1452"]);
-    let flags = ["-t", "1", "--warm-up", "0.9", "--mtu", "1452"];
+    let flags = ["-t", "2", "--warm-up", "1.9", "--mtu", "1452"];
     let report = server.report(&flags);
-    // Each packet carries at most 1452 bytes, so that these are the packets of the measured bytes.
+    // Each packet carries at most 1452 bytes, so that these are the packets of the measured bytes. Those of the
+    // warm-up are about as many again.
     let least = number(&report, "end.sent_bytes") / 1452.0;
-    for path in [
+    let paths = [
         "client.connection.packets_sent",
         "server.connection.packets_received",
-    ] {
+    ];
+    for path in &paths[..ends_with_counters(&report)] {
         let packets = number(&report, path);
         assert!(
-            packets > least * 0.8 && packets < least * 1.35,
+            packets > least * 0.7 && packets < least * 1.6,
             "{path}: {packets} of {least}"
         );
     }
@@ -72,13 +91,15 @@ fn packets_of_the_warm_up_are_subtracted_at_both_ends() {
 fn requests_handshakes_and_closes_can_be_warmed_up() {
     let server = Server::start(&[]);
     for scenario in ["rr", "latency", "handshake", "close"] {
-        let flags = ["-s", scenario, "-t", "0.6", "--warm-up", "0.5"];
+        let flags = ["-s", scenario, "-t", "2", "--warm-up", "0.5"];
         let report = server.report(&flags);
         let (seconds, count) = (number(&report, "end.seconds"), number(&report, "end.count"));
-        assert!((0.3..1.4).contains(&seconds), "{scenario}: {seconds}");
+        assert!(seconds > 1.0, "{scenario}: {seconds}");
         let rate = number(&report, "end.per_second");
         assert!((rate * seconds - count).abs() < 1.0, "{scenario}");
-        assert!(number(&report, "server.io.send_calls") > 0.0, "{scenario}");
+        if ends_with_counters(&report) == 2 {
+            assert!(number(&report, "server.io.send_calls") > 0.0, "{scenario}");
+        }
         let spread = &report["end"]["spread"];
         assert!(
             number(spread, "per_second.p90") > 0.0,
@@ -90,7 +111,7 @@ fn requests_handshakes_and_closes_can_be_warmed_up() {
 #[test]
 fn resumed_handshakes_of_the_warm_up_do_not_count() {
     let server = Server::start(&["--early-data"]);
-    let flags = ["-s", "handshake", "-t", "0.6", "--warm-up", "0.5"];
+    let flags = ["-s", "handshake", "-t", "2", "--warm-up", "0.5"];
     for (flag, path) in [
         ("--resume", "end.resumed"),
         ("--early-data", "end.early_accepted"),
@@ -131,7 +152,7 @@ fn warm_up_that_is_not_shorter_than_the_measurement_is_refused() {
 #[test]
 fn people_read_of_the_warm_up_and_the_spread() {
     let server = Server::start(&[]);
-    let output = server.client(&["-t", "0.9", "--warm-up", "0.2", "--bidir", "-i", "0.1"]);
+    let output = server.client(&["-t", "2", "--warm-up", "0.2", "--bidir", "-i", "0.1"]);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(output.status.success(), "{text}");
     for part in [
@@ -145,7 +166,7 @@ fn people_read_of_the_warm_up_and_the_spread() {
         assert!(text.contains(part), "{part:?} in\n{text}");
     }
     // Too few intervals have no percentiles.
-    let output = server.client(&["-t", "0.9", "-i", "0.3"]);
+    let output = server.client(&["-t", "1.5", "-i", "0.5"]);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.contains("\nspread      unknown: "), "{text}");
     assert!(text.contains(", at least 5 are needed\n"), "{text}");
@@ -158,7 +179,7 @@ fn people_read_of_the_warm_up_and_the_spread() {
 #[test]
 fn efficiency_is_the_rate_for_each_percent_of_cpu_at_both_ends() {
     let server = Server::start(&["--tcp"]);
-    for flags in [&["-t", "0.8"][..], &["-t", "0.8", "--tcp", "-R"]] {
+    for flags in [&["-t", "2"][..], &["-t", "2", "--tcp", "-R"]] {
         let report = server.report(flags);
         let mbits = number(&report, "end.sum_sent.bits_per_second") / 1e6;
         for (end, percent) in [("client", "host_total"), ("server", "remote_total")] {
@@ -182,7 +203,11 @@ fn efficiency_is_the_rate_for_each_percent_of_cpu_at_both_ends() {
             false => "upload_bits_per_second",
         };
         let [p10, p50, p90] = ["p10", "p50", "p90"].map(|it| number(&spread[way], it));
-        assert!(0.0 < p10 && p10 <= p50 && p50 <= p90, "{spread:#}");
+        // A busy machine may let nothing through for 100 ms.
+        assert!(
+            0.0 <= p10 && p10 <= p50 && p50 <= p90 && p90 > 0.0,
+            "{spread:#}"
+        );
     }
 }
 

@@ -205,6 +205,44 @@ fn both_ends_record_a_request_and_its_credentials_are_hidden() {
     );
 }
 
+#[test]
+fn frame_that_began_unrecorded_is_not_recorded_later() {
+    let (mut client, mut server) = recorded_pair();
+    carry(&mut client, &mut server);
+    let (parts, ()) = Request::post("https://example.org/")
+        .body(())
+        .expect("valid")
+        .into_parts();
+    let fields = FieldsToSend::request(&parts).expect("complete");
+    let mut bytes = Vec::new();
+    client
+        .encode(0, &fields, &mut bytes)
+        .expect("within limits");
+    carry(&mut client, &mut server);
+    bytes.extend(frame(frame::DATA, b"content"));
+    let rest = bytes.split_off(bytes.len() - 3);
+    let mut stream = RequestStream::request(0, FieldLimits::REQUEST);
+    server.on_request_opened(0);
+    stream.push(Bytes::from(bytes));
+    loop {
+        match stream.poll() {
+            Step::Decode => assert_eq!(stream.decode(&mut server), Decoding::Done),
+            Step::Read => break,
+            _ => {}
+        }
+    }
+    http3(&mut server);
+    // A sink comes between two pieces of the content.
+    let rest = [rest, frame(frame::DATA, b"more")].concat();
+    assert_eq!(
+        receive(&mut stream, &mut server, &rest),
+        [Http3Record::FrameParsed {
+            stream: 0,
+            frame: Http3Frame::Data { len: 4 },
+        }]
+    );
+}
+
 /// A section that comes again is decoded again while records are kept, and both are the same.
 #[test]
 fn repeated_sections_are_recorded_too() {

@@ -140,16 +140,15 @@ fn failures_are_kept_and_ordinary_ends_only_counted() {
         sink.record(at(1), &Record::StateChanged(state));
         sink.record(at(2), &closed(true, cause, reason));
     }
-    observer.closes(|closes| {
-        assert_eq!(closes.totals().map(|(_, it)| it.count).sum::<u64>(), 3);
-        let ordinary = closes.totals().filter(|(_, it)| it.is_ordinary);
-        assert_eq!(ordinary.count(), 2);
-        let recent: Vec<_> = closes.recent().collect();
-        assert_eq!(recent.len(), 1);
-        assert_eq!(recent[0].reason, "<b>a frame</b>");
-        assert_eq!(recent[0].client, CLIENT.parse().ok());
-        assert!(recent[0].cause.contains("PROTOCOL_VIOLATION"));
-    });
+    let closes = observer.closes();
+    assert_eq!(closes.totals().map(|(_, it)| it.count).sum::<u64>(), 3);
+    let ordinary = closes.totals().filter(|(_, it)| it.is_ordinary);
+    assert_eq!(ordinary.count(), 2);
+    let recent: Vec<_> = closes.recent().collect();
+    assert_eq!(recent.len(), 1);
+    assert_eq!(recent[0].reason, "<b>a frame</b>");
+    assert_eq!(recent[0].client, CLIENT.parse().ok());
+    assert!(recent[0].cause.contains("PROTOCOL_VIOLATION"));
 }
 
 #[test]
@@ -164,11 +163,10 @@ fn codes_of_http3_have_their_names() {
         code: ApplicationErrorCode(0x107),
     };
     sink.record(at(2), &closed(false, code, ""));
-    observer.closes(|closes| {
-        let recent: Vec<_> = closes.recent().collect();
-        assert_eq!(
-            (recent[0].cause.as_str(), recent[0].by),
-            ("H3_EXCESSIVE_LOAD", "local")
-        );
-    });
+    let closes = observer.closes();
+    let recent: Vec<_> = closes.recent().collect();
+    assert_eq!(
+        (recent[0].cause.as_str(), recent[0].by),
+        ("H3_EXCESSIVE_LOAD", "local")
+    );
 }

@@ -34,11 +34,14 @@ async function fetchRows() {
   if (isFetching) { isNeeded = true; return; }
   isFetching = true;
   const query = table.query();
-  const { answer } = await ask("/connections?" + query);
+  const { answer, reason } = await ask("/connections?" + query);
   isFetching = false;
+  by("count").className = answer ? "" : "bad";
   if (answer) {
     showCounts(answer);
     table.show(answer);
+  } else {
+    write(by("count"), reason);
   }
   if (isNeeded && query !== table.query()) { isNeeded = false; fetchRows(); }
   isNeeded = false;

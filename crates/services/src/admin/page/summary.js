@@ -4,6 +4,8 @@ import { bits, by, bytes, count, make, percent, scaled, time, whole, write } fro
 
 const MOST_POINTS = 120;
 const SOON = 14;
+// Seconds without an answer after which the series begins anew: its points would not be a second apart.
+const GAP = 5;
 let before = null;
 let rates = [];
 
@@ -27,6 +29,7 @@ function traffic(now) {
   const into = since(now.bytes_received, before?.received);
   const out = since(now.bytes_sent, before?.sent);
   before = { at, requests, received: now.bytes_received, sent: now.bytes_sent };
+  if (passed > GAP) rates = [];
   rates.push(rate);
   rates = rates.slice(-MOST_POINTS);
   const most = Math.max(1, ...rates);

@@ -12,7 +12,13 @@ export class Watch {
     this.ask = ask;
     this.onChange = onChange;
     this.id = null;
+    this.run = 0;
     by("watch-close").addEventListener("click", () => this.close());
+    // Nothing is asked for while the page is out of sight. The server may have begun anew meanwhile.
+    document.addEventListener("visibilitychange", () => {
+      this.last = 0;
+      this.turn();
+    });
   }
 
   get isOpen() {
@@ -21,8 +27,8 @@ export class Watch {
 
   open(id) {
     if (this.id === id) return;
-    clearTimeout(this.timer);
     this.id = id;
+    this.isOver = false;
     this.samples = [];
     this.last = 0;
     this.charts = [
@@ -39,29 +45,37 @@ export class Watch {
     write(by("watch-facts"), "");
     by("watch").hidden = false;
     this.onChange(id);
-    this.turn(id);
+    this.turn();
   }
 
   close() {
     if (!this.isOpen) return;
-    clearTimeout(this.timer);
     this.id = null;
+    this.turn();
     by("watch").hidden = true;
     this.onChange(null);
   }
 
-  async turn(id) {
-    const { answer, reason } = await this.ask("/connections/" + id + "?after=" + this.last);
-    if (this.id !== id) return;
-    if (answer) this.show(answer);
+  // Ends the turns that are under way, so that there is one at a time.
+  async turn() {
+    clearTimeout(this.timer);
+    this.run += 1;
+    if (!this.isOpen || this.isOver || document.hidden) return;
+    const run = this.run, after = this.last;
+    const { answer, reason } = await this.ask("/connections/" + this.id + "?after=" + after);
+    if (this.run !== run) return;
+    if (answer) this.show(answer, after);
     else write(by("watch-facts"), reason);
     // A closed connection stays on the page, and is not asked for again.
-    if (!answer?.closed) this.timer = setTimeout(() => this.turn(id), PAUSE);
+    this.isOver = Boolean(answer?.closed);
+    this.timer = setTimeout(() => this.turn(), PAUSE);
   }
 
-  show(answer) {
-    this.last = answer.last;
-    this.samples = this.samples.concat(answer.samples).slice(-answer.most);
+  show(answer, after) {
+    // The server keeps a minute. With fewer samples than before it has begun anew, and numbers them from 1.
+    const isNew = after === 0 || answer.last < after;
+    this.samples = (isNew ? [] : this.samples).concat(answer.samples).slice(-answer.most);
+    this.last = answer.last < after ? 0 : answer.last;
     const it = answer.connection, facts = [it.client, it.name, it.protocol, answer.closed ? "closed" : it.state, time(it.seconds) + " old",
       whole(it.requests) + " requests", bytes(it.bytes_received) + " received", bytes(it.bytes_sent) + " sent"];
     if (it.quic) facts.push(it.quic.controller, "datagrams of " + it.quic.mtu + " bytes");

@@ -55,25 +55,25 @@ async fn read_until(body: &mut Body, text: &mut String, wanted: &str) {
     }
 }
 
-/// One test for all steps, because the number of readers in a process is limited.
 #[tokio::test]
 async fn records_of_a_running_connection_are_streamed_until_the_reader_goes() {
     let scene = Scene::begin().await;
     let handle = &scene.handle;
-    assert_eq!(
-        answer(handle, Some("x=1")).status(),
-        StatusCode::BAD_REQUEST
-    );
-    let unknown = answer(handle, Some("connection=999999"));
+    let readers = Arc::new(Semaphore::new(MOST_READERS));
+    let follow = |query: Option<&str>| answer(handle, query, &readers);
+    assert_eq!(follow(Some("x=1")).status(), StatusCode::BAD_REQUEST);
+    let unknown = follow(Some("connection=999999"));
     assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
 
-    let number = handle.connections()[0].peer.connection_id();
-    let response = answer(handle, Some(&format!("connection={number}")));
+    let peer = handle.connections()[0].peer.clone();
+    let number = peer.connection_id();
+    let id = peer.original_destination().expect("over QUIC");
+    let response = follow(Some(&format!("connection={number}")));
     assert_eq!(response.status(), StatusCode::OK);
     let kind = &response.headers()[http::header::CONTENT_TYPE];
     assert_eq!(kind, "application/qlog+json-seq");
     // One reader follows a connection at a time.
-    assert_eq!(answer(handle, None).status(), StatusCode::CONFLICT);
+    assert_eq!(follow(None).status(), StatusCode::CONFLICT);
 
     let mut body = response.into_body();
     let mut text = String::new();
@@ -82,6 +82,8 @@ async fn records_of_a_running_connection_are_streamed_until_the_reader_goes() {
     assert!(text.starts_with("\u{1e}{\"file_schema\""), "{text}");
     for part in [
         &format!("\"title\":\"connection {number}\""),
+        // As in the trace of the client.
+        &format!("\"group_id\":\"{id}\""),
         "\"name\":\"http3:parameters_set\"",
         "\"name\":\"http3:frame_parsed\"",
         "{\"name\":\":path\",\"value\":\"/page\"}",
@@ -94,7 +96,7 @@ async fn records_of_a_running_connection_are_streamed_until_the_reader_goes() {
 
     // The reader goes, and another one comes.
     drop(body);
-    let response = answer(handle, None);
+    let response = follow(None);
     assert_eq!(response.status(), StatusCode::OK);
     let mut body = response.into_body();
     let mut text = String::new();
@@ -105,14 +107,15 @@ async fn records_of_a_running_connection_are_streamed_until_the_reader_goes() {
     drop(body);
 
     // Readers are limited.
-    assert_eq!(TAKEN.load(Ordering::Relaxed), 0);
-    let permits: Vec<_> = std::iter::from_fn(Permit::take).collect();
-    assert_eq!(permits.len(), MOST_READERS);
+    assert_eq!(readers.available_permits(), MOST_READERS);
+    let permits = readers.acquire_many(4).await.expect("open");
+    assert_eq!(readers.available_permits(), 0);
     let scene = Scene::begin().await;
-    let refused = answer(&scene.handle, None);
+    let refused = answer(&scene.handle, None, &readers);
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     drop(permits);
-    assert_eq!(answer(&scene.handle, None).status(), StatusCode::OK);
+    let response = answer(&scene.handle, None, &readers);
+    assert_eq!(response.status(), StatusCode::OK);
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn dropped_records_are_counted_in_the_trace() {
     use courser::telemetry::{Record, RecordsMissed, Sink as _};
 
     let queue = Arc::new(Queue::default());
-    let mut sink = sink(7, Input(queue.clone()));
+    let mut sink = sink(7, ConnectionId::EMPTY, Input(queue.clone()));
     let now = courser_base::Time::ZERO;
     let record = Record::RecordsMissed(RecordsMissed { count: 1 });
     while sink.outcome().dropped().records < 10 {

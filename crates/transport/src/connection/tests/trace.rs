@@ -168,6 +168,45 @@ fn lost_packet_is_told_with_its_trigger_before_it_is_sent_again() {
     );
 }
 
+#[test]
+fn guest_learns_the_present_state_and_changes_nothing_for_the_sink() {
+    let (mut pair, traces) = traced();
+    let guest = Shared::default();
+    // The validation of ECN ends in the first batch that the guest sees, 40 ms after the start.
+    pair.start();
+    pair.run_for(Duration::from_millis(30));
+    let header = TraceHeader::new(ConnectionId::EMPTY, Side::Client);
+    let sink = QlogSink::new(guest.clone(), &header);
+    pair.client
+        .connection()
+        .tap()
+        .set_guest(Some(Box::new(sink)));
+    pair.run_for(Duration::from_millis(70));
+    let now = pair.now;
+    pair.client.connection().close(now, 3, b"bye");
+    pair.client.touch();
+    pair.run_for(Duration::from_secs(2));
+    drop(pair);
+    let lines = traces.client.lines();
+    let expected: Vec<_> = CLIENT.lines().collect();
+    assert_eq!(lines, expected, "\n{}", lines.join("\n"));
+    let learned = guest.lines();
+    let learned: Vec<_> = learned
+        .iter()
+        .filter(|line| line.contains("state_updated ") || line.contains("metrics"))
+        .filter(|line| !line.contains("connection_"))
+        .collect();
+    assert_eq!(
+        learned,
+        [
+            "40 congestion_state_updated slow_start",
+            "40 recovery_metrics_updated",
+            "40 ecn_state_updated capable",
+            "40 recovery_metrics_updated",
+        ]
+    );
+}
+
 /// The trace of a client of a server 10 ms away. Its second flight leaves when the first answer
 /// arrives.
 const CLIENT: &str = "\

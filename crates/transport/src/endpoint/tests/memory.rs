@@ -190,16 +190,30 @@ fn an_idle_connection_keeps_no_memory_for_the_next_packets() {
     }
 }
 
+/// Returns true if neither end of the pair holds keys that it could do without.
+fn hold_secrets(pair: &Pair) -> bool {
+    [&pair.client, &pair.server].into_iter().all(|end| {
+        let slot = end.endpoint.slots.first().expect("one connection");
+        let connection = slot.connection.as_ref().expect("open");
+        connection.keys_until().is_none()
+    })
+}
+
+/// The patience grows while keys are needed again soon.
 #[test]
 fn a_silent_connection_keeps_secrets_instead_of_keys_and_goes_on() {
     let mut pair = pair_within(10 << 20);
-    for round in 0..3 {
-        pair.run_for(Duration::from_secs(5));
-        for end in [&pair.client, &pair.server] {
-            let slot = end.endpoint.slots.first().expect("one connection");
-            let connection = slot.connection.as_ref().expect("open");
-            assert!(!connection.keeps_keys(), "round {round}");
-        }
+    let silences = [
+        (3, true),
+        (3, true),
+        (3, false),
+        (6, true),
+        (10, false),
+        (20, true),
+    ];
+    for (silence, holds_secrets) in silences {
+        pair.run_for(Duration::from_secs(silence));
+        assert_eq!(hold_secrets(&pair), holds_secrets, "{silence} s");
         let dropped = pair.server.connection().stats().packets_dropped;
         let streams = pair.client.connection().streams();
         let id = streams.open(Direction::Unidirectional).expect("room");
@@ -214,7 +228,28 @@ fn a_silent_connection_keeps_secrets_instead_of_keys_and_goes_on() {
             Ok(Some(&b"hello"[..]))
         );
         assert_eq!(pair.server.connection().stats().packets_dropped, dropped);
-        let client = pair.client.connection();
-        assert!(client.keeps_keys() && !client.is_closed());
+        assert!(!hold_secrets(&pair) && !pair.client.connection().is_closed());
     }
+}
+
+/// K256. What is put off comes after a pause for each group before it.
+#[test]
+fn very_many_connections_that_become_idle_give_memory_back_in_groups() {
+    let mut pair = pair_within(10 << 20);
+    pair.run_for(Duration::from_millis(800));
+    assert!(!hold_secrets(&pair));
+    let handle = pair.client.handle.expect("connected");
+    let now = pair.now + Duration::from_secs(1);
+    let endpoint = &mut pair.client.endpoint;
+    endpoint.look_at_idle(now, handle, 3);
+    let keys_until = |endpoint: &Endpoint| {
+        let connection = endpoint.slots[0].connection.as_ref().expect("open");
+        connection.keys_until()
+    };
+    assert!(keys_until(endpoint).is_some());
+    let at = now + LOOKS_PAUSE * 3;
+    assert_eq!(endpoint.slots[0].scheduled, Some(at));
+    endpoint.handle_timeout(at);
+    assert!(keys_until(endpoint).is_none());
+    assert_eq!(LOOKS_AT_ONCE, 64);
 }
