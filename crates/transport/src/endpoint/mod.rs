@@ -496,8 +496,8 @@ impl Endpoint {
             } else {
                 // The deadline had moved to a later time, which the heap receives only now. Or it is time
                 // to look at an idle connection.
-                looks += 1;
                 self.look_at_idle(now, handle, looks / LOOKS_AT_ONCE);
+                looks += 1;
             }
         }
     }
