@@ -149,9 +149,12 @@ impl Clients {
             return;
         };
         client.last_seen = now;
+        // The first reply counts always: on a slow machine, a client may have sent more than the watched
+        // bytes before the server says anything.
+        let is_first = client.sent_by_server == 0;
         client.sent_by_server += bytes;
         let received = client.received_by_server;
-        if (1..=self.watched_bytes).contains(&received) {
+        if received > 0 && (is_first || received <= self.watched_bytes) {
             let ratio = client.sent_by_server.saturating_mul(1000) / received;
             self.tally.worst_amplification = self.tally.worst_amplification.max(Some(ratio));
         }

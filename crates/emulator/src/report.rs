@@ -45,8 +45,8 @@ pub struct Report {
 pub struct Amplification {
     /// The ratio over the whole run, at the clients' end; `None` when clients sent nothing.
     pub total: Option<f64>,
-    /// The largest ratio of any client, as the server sees it, before `watched_bytes` had come from
-    /// it.
+    /// The largest ratio of any client, as the server sees it, before more than `watched_bytes` had come
+    /// from it. The first reply to a client counts always. `None` when the server sent nothing.
     pub worst: Option<f64>,
     /// The number of bytes of a client up to which its ratio is watched.
     pub watched_bytes: u64,

@@ -68,3 +68,16 @@ fn amplification_is_the_worst_while_few_bytes_have_come() {
     clients.on_server_sent(Time::ZERO, 0, 1_000_000);
     assert_eq!(clients.tally.worst_amplification, Some(2_500));
 }
+
+#[test]
+fn first_reply_counts_for_amplification_however_late_it_is() {
+    let mut clients = clients(1);
+    clients
+        .seen(Time::ZERO, address(1), None)
+        .expect("a socket");
+    clients.on_reached_server(0, 5_000);
+    clients.on_server_sent(Time::ZERO, 0, 1_000);
+    assert_eq!(clients.tally.worst_amplification, Some(200));
+    clients.on_server_sent(Time::ZERO, 0, 1_000_000);
+    assert_eq!(clients.tally.worst_amplification, Some(200));
+}
