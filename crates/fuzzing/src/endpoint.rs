@@ -17,28 +17,19 @@ use self::peer::{MAX_PEERS, Peer};
 use self::victim::Victim;
 use crate::frames::frame;
 use crate::input::Input;
+use crate::tls::{Early, Ends};
 
 /// Runs a server with hostile clients, or a client with a hostile server.
 ///
 /// The input decides frames, packet numbers, packet number spaces, coalescing, keys, addresses, times
 /// and the calls of the application. It also modifies TLS messages and sends datagrams that are not
-/// packets.
+/// packets. In some inputs the two have met before, so that clients send early data (0-RTT).
 ///
 /// # Panics
 /// If a connection of the endpoint panics, or if the endpoint exceeds its memory budget, sends more
 /// than allowed to an unvalidated address, never becomes idle, or retains state at the end.
 pub fn endpoint(bytes: &[u8]) {
-    let mut input = Input::new(bytes);
-    let mut world = World::new(&mut input);
-    world.settle();
-    for _ in 0..MAX_STEPS {
-        if input.is_empty() {
-            break;
-        }
-        world.step(&mut input);
-        world.settle();
-    }
-    world.end();
+    World::run(bytes).end();
 }
 
 /// The largest number of steps per input.
@@ -46,6 +37,9 @@ const MAX_STEPS: usize = 400;
 
 struct World {
     now: Time,
+    ends: Ends,
+    /// Clients are hostile, and they send early data if they can.
+    has_early_clients: bool,
     victim: Victim,
     peers: Vec<Peer>,
     /// Datagrams sent to the victim, for replays.
@@ -57,24 +51,65 @@ struct World {
 const MAX_KEPT: usize = 64;
 
 impl World {
-    fn new(input: &mut Input<'_>) -> Self {
-        let now = Time::ZERO + Duration::from_secs(1);
-        let setup = input.byte();
-        let mut world = Self {
-            now,
-            victim: Victim::new(setup),
-            peers: Vec::new(),
-            sent: Vec::new(),
-            ledger: Ledger::default(),
-        };
-        let orders = Orders::read(input);
-        if world.victim.is_client() {
-            world.victim.connect(now, Peer::address_of(0));
-            world.peers.push(Peer::server(0, orders));
-        } else {
-            world.peers.push(Peer::client(0, orders));
+    /// Runs all steps of an input.
+    fn run(bytes: &[u8]) -> Self {
+        let mut input = Input::new(bytes);
+        let mut world = Self::new(&mut input);
+        world.settle();
+        for _ in 0..MAX_STEPS {
+            if input.is_empty() {
+                break;
+            }
+            world.step(&mut input);
+            world.settle();
         }
         world
+    }
+
+    fn new(input: &mut Input<'_>) -> Self {
+        let setup = input.byte();
+        // Other values of these two bits are older. 3 splits received datagrams.
+        let early = match setup >> 6 {
+            1 => Early::Refused,
+            2 => Early::Accepted,
+            _ => Early::Off,
+        };
+        let mut ends = match (early, Victim::is_client_in(setup)) {
+            (Early::Off, true) => Ends::honest(),
+            (Early::Off, false) => Ends::of_hostile_client(),
+            (_, true) => Ends::early_of_hostile_server(),
+            (_, false) => Ends::early(),
+        };
+        if early != Early::Off {
+            // Another connection, which brings tickets.
+            let mut earlier = Self::with(setup, early, &ends, Orders::default());
+            earlier.settle();
+            earlier.run_honestly(HONEST_ROUNDS);
+        }
+        if early == Early::Refused {
+            ends.forget_sessions();
+        }
+        Self::with(setup, early, &ends, Orders::read(input))
+    }
+
+    fn with(setup: u8, early: Early, ends: &Ends, orders: Orders) -> Self {
+        let now = Time::ZERO + Duration::from_secs(1);
+        let mut victim = Victim::new(setup, ends);
+        let peer = if victim.is_client() {
+            victim.connect(now, Peer::address_of(0), ends);
+            Peer::server(0, orders, ends)
+        } else {
+            Peer::client(0, orders, ends)
+        };
+        Self {
+            now,
+            ends: ends.clone(),
+            has_early_clients: early != Early::Off && !victim.is_client(),
+            victim,
+            peers: vec![peer],
+            sent: Vec::new(),
+            ledger: Ledger::default(),
+        }
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
@@ -85,6 +120,7 @@ impl World {
             // Both ends behave honestly until neither has anything to send.
             0 => self.run_honestly(HONEST_ROUNDS),
             1 => self.peers[index].transmit(now),
+            7 if self.has_early_clients => self.send_early(index, input),
             2..=7 => self.send_packet(index, what & 31, input),
             8 => self.peers[index].join_next(),
             9 => self.peers[index].orders(|orders| orders.read_edits(input)),
@@ -106,7 +142,8 @@ impl World {
             16 => self.peers[index].tamper_next(input.byte(), input.short()),
             17 if self.peers.len() < MAX_PEERS && !self.victim.is_client() => {
                 let orders = Orders::read(input);
-                self.peers.push(Peer::client(self.peers.len(), orders));
+                let peer = Peer::client(self.peers.len(), orders, &self.ends);
+                self.peers.push(peer);
             }
             18 => self.peers[index].switch_id(input),
             19..=21 => self.advance_time(input),
@@ -124,10 +161,15 @@ impl World {
             3 => Space::Handshake,
             _ => Space::Application,
         };
-        let count = 1 + input.below(7);
-        let frames = (0..count).map(|_| frame(input)).collect();
+        let frames = frames(input);
         let now = self.now;
         self.peers[index].with(|connection| connection.send_packet(now, space, frames));
+    }
+
+    /// Sends a 0-RTT packet with up to seven frames, if the client has a ticket.
+    fn send_early(&mut self, index: usize, input: &mut Input<'_>) {
+        let frames = frames(input);
+        self.peers[index].with(|connection| connection.send_early(&frames));
     }
 
     /// Sends bytes of the input as a datagram, possibly with a connection ID of the victim or padded
@@ -228,6 +270,12 @@ impl World {
     }
 }
 
+/// Encodes one to seven frames.
+fn frames(input: &mut Input<'_>) -> Vec<Vec<u8>> {
+    let count = 1 + input.below(7);
+    (0..count).map(|_| frame(input)).collect()
+}
+
 /// Round trips in which a handshake completes and is confirmed.
 const HONEST_ROUNDS: usize = 8;
 
@@ -237,3 +285,6 @@ const MAX_LAST_TIMEOUTS: usize = 4000;
 
 /// One more than the largest packet number, 2^62 - 1 (RFC 9000 §12.3).
 const MAX_NUMBER: u64 = 1 << 62;
+
+#[cfg(test)]
+mod tests;

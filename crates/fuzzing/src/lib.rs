@@ -15,6 +15,8 @@ mod input;
 mod pair;
 mod proxy_request;
 mod qpack;
+#[cfg(test)]
+mod seeds;
 mod tls;
 mod wire;
 

@@ -11,22 +11,16 @@ use courser_base::Time;
 use self::ends::End;
 use self::link::Link;
 use crate::input::Input;
+use crate::tls::{Early, Ends};
 
 /// Runs two applications with arbitrary calls over a network that loses, duplicates, delays and
-/// reorders datagrams.
+/// reorders datagrams. In some inputs the two have met before, so that the client sends early data.
 ///
 /// # Panics
 /// If received bytes differ from those sent, or do not all arrive although the network works again.
 /// Also if a connection panics, a timeout makes no progress, or state is retained at the end.
 pub fn pair(bytes: &[u8]) {
-    let mut input = Input::new(bytes);
-    let mut pair = Pair::new(&mut input);
-    for _ in 0..MAX_STEPS {
-        if input.is_empty() {
-            break;
-        }
-        pair.step(&mut input);
-    }
+    let mut pair = Pair::run(bytes);
     pair.finish_transfers();
     pair.close();
 }
@@ -41,11 +35,42 @@ struct Pair {
 }
 
 impl Pair {
+    /// Runs all steps of an input.
+    fn run(bytes: &[u8]) -> Self {
+        let mut input = Input::new(bytes);
+        let mut pair = Self::new(&mut input);
+        for _ in 0..MAX_STEPS {
+            if input.is_empty() {
+                break;
+            }
+            pair.step(&mut input);
+        }
+        pair
+    }
+
     fn new(input: &mut Input<'_>) -> Self {
-        let now = Time::ZERO + Duration::from_secs(1);
         let setup = input.byte();
-        let (mut client, server) = (End::client(setup), End::server(setup));
-        client.connect(now, server.address());
+        let early = match setup >> 6 {
+            2 => Early::Accepted,
+            3 => Early::Refused,
+            _ => Early::Off,
+        };
+        if early == Early::Off {
+            return Self::with(setup, &Ends::honest());
+        }
+        let mut ends = Ends::early();
+        // Another connection, which brings tickets.
+        Self::with(setup, &ends).run_for(HANDSHAKE_TIME);
+        if early == Early::Refused {
+            ends.forget_sessions();
+        }
+        Self::with(setup, &ends)
+    }
+
+    fn with(setup: u8, ends: &Ends) -> Self {
+        let now = Time::ZERO + Duration::from_secs(1);
+        let (mut client, server) = (End::client(setup), End::server(setup, ends));
+        client.connect(now, server.address(), ends);
         Self {
             now,
             ends: [client, server],
@@ -151,6 +176,9 @@ impl Pair {
     }
 }
 
+/// Time for a handshake with a Retry, and for the tickets after it.
+const HANDSHAKE_TIME: Duration = Duration::from_millis(100);
+
 /// The largest number of turns in one step of time.
 const MAX_TURNS: usize = 100_000;
 
@@ -161,3 +189,6 @@ const FINISH_STEP: Duration = Duration::from_millis(200);
 
 /// Longer than any idle timeout and draining period.
 const CLOSE_TIME: Duration = Duration::from_secs(400);
+
+#[cfg(test)]
+mod tests;

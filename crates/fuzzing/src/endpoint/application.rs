@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 use courser_base::Time;
+#[cfg(test)]
+use courser_transport::EarlyData;
 use courser_transport::{Connection, ConnectionHandle, Endpoint, SendOptions, Streams};
 use courser_wire::{Direction, StreamId};
 
@@ -109,6 +111,24 @@ impl Application {
         if self.streams.len() < MAX_STREAMS {
             self.streams.extend(id);
         }
+    }
+
+    /// Returns the state of early data of each connection, and true if the first remembered stream
+    /// began in early data.
+    #[cfg(test)]
+    pub(super) fn early_data(&self, endpoint: &mut Endpoint) -> Vec<(EarlyData, bool)> {
+        let mut all = Vec::new();
+        for &handle in &self.handles {
+            if let Some(connection) = endpoint.connection_mut(handle) {
+                let state = connection.stats().early_data;
+                let id = self.streams.first();
+                all.push((
+                    state,
+                    id.is_some_and(|&id| connection.streams().is_early(id)),
+                ));
+            }
+        }
+        all
     }
 
     /// Returns the errors of connections that panicked.

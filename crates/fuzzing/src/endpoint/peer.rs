@@ -12,7 +12,7 @@ use courser_wire::{ConnectionId, packet};
 
 use super::hooks::{Orders, Scripted};
 use crate::input::Input;
-use crate::tls;
+use crate::tls::Ends;
 
 /// A hostile client or server.
 pub(super) struct Peer {
@@ -27,21 +27,25 @@ pub(super) struct Peer {
     /// A datagram to which the next one is appended.
     joined: Option<Vec<u8>>,
     joins: bool,
+    ends: Ends,
     /// A modification of the next datagram: its kind and position.
     tampering: Option<(u8, u16)>,
 }
 
 impl Peer {
-    pub(super) fn client(index: usize, orders: Orders) -> Self {
-        let mut peer = Self::server(index, orders);
+    pub(super) fn client(index: usize, orders: Orders, ends: &Ends) -> Self {
+        let mut peer = Self::server(index, orders, ends);
         let hooks = Box::new(Scripted(Rc::clone(&peer.orders)));
         let rng = Rng::new([index as u8; 32]);
-        let connection = Connection::client(&*tls::hostile_client(), "localhost", hooks, rng);
-        peer.connection = Some(connection.expect("the name is a DNS name"));
+        let connection = Connection::client(&*ends.client, "localhost", hooks, rng);
+        let mut connection = connection.expect("the name is a DNS name");
+        // Without a ticket, there are no keys for early data.
+        connection.begin_early();
+        peer.connection = Some(connection);
         peer
     }
 
-    pub(super) fn server(index: usize, orders: Orders) -> Self {
+    pub(super) fn server(index: usize, orders: Orders, ends: &Ends) -> Self {
         let address = Self::address_of(index);
         Self {
             connection: None,
@@ -52,6 +56,7 @@ impl Peer {
             out: VecDeque::new(),
             joined: None,
             joins: false,
+            ends: ends.clone(),
             tampering: None,
         }
     }
@@ -156,7 +161,7 @@ impl Peer {
         let hooks = Box::new(Scripted(Rc::clone(&self.orders)));
         let rng = Rng::new([self.index as u8; 32]);
         let ids = (packet.destination, packet.source);
-        let connection = Connection::server(&*tls::hostile_server(), ids.0, ids.1, hooks, rng);
+        let connection = Connection::server(&*self.ends.server, ids.0, ids.1, hooks, rng);
         self.connection = connection.ok();
     }
 }

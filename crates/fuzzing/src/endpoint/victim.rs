@@ -5,15 +5,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use courser_base::{Ecn, FourTuple, Time};
+#[cfg(test)]
+use courser_transport::EarlyData;
 use courser_transport::{
-    ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, PacketTooBig, ReceiveMeta,
-    RetryPolicy, ServerConfig, TransmitBuffer, TransportConfig,
+    ClientConfig, Endpoint, EndpointConfig, PacketTooBig, ReceiveMeta, RetryPolicy, ServerConfig,
+    TransmitBuffer, TransportConfig,
 };
 
 use super::application::Application;
 use super::peer::Peer;
 use crate::input::Input;
-use crate::tls;
+use crate::tls::Ends;
 
 /// Datagrams with their destinations.
 pub(super) type Sent = Vec<(SocketAddr, Vec<u8>)>;
@@ -30,14 +32,14 @@ pub(super) struct Victim {
 }
 
 impl Victim {
-    pub(super) fn new(setup: u8) -> Self {
-        let is_client = setup & 1 == 1;
+    pub(super) fn new(setup: u8, ends: &Ends) -> Self {
+        let is_client = Self::is_client_in(setup);
         let mut config = EndpointConfig::from_seed([9; 32]);
         config.memory_budget = BUDGET;
         config.unix_seconds_at_epoch = 1_700_000_000;
         config.connection_id_len = if is_client && setup & 2 != 0 { 0 } else { 8 };
         let server = (!is_client).then(|| {
-            let mut server = ServerConfig::new(tls::server());
+            let mut server = ServerConfig::new(Arc::clone(&ends.server));
             server.transport = transport();
             server.retry = match setup >> 2 & 3 {
                 0 => RetryPolicy::Always,
@@ -57,12 +59,17 @@ impl Victim {
         }
     }
 
+    /// Returns true if the victim is a client with this setup.
+    pub(super) const fn is_client_in(setup: u8) -> bool {
+        setup & 1 == 1
+    }
+
     pub(super) const fn is_client(&self) -> bool {
         self.is_client
     }
 
-    pub(super) fn connect(&mut self, now: Time, server: SocketAddr) {
-        let mut config = ClientConfig::new(tls::client());
+    pub(super) fn connect(&mut self, now: Time, server: SocketAddr, ends: &Ends) {
+        let mut config = ClientConfig::new(Arc::clone(&ends.client));
         config.transport = transport();
         let handle = self.endpoint.connect(now, &config, server, "localhost");
         self.application
@@ -190,10 +197,11 @@ impl Victim {
         assert_eq!((stats.half_open, stats.waiting), (0, 0), "{stats:?}");
     }
 
-    /// Returns the handles of all connections.
-    #[allow(dead_code)]
-    pub(super) fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
-        self.endpoint.handles()
+    /// Returns the state of early data of each connection, and true if the application's first stream
+    /// began in early data.
+    #[cfg(test)]
+    pub(super) fn early_data(&mut self) -> Vec<(EarlyData, bool)> {
+        self.application.early_data(&mut self.endpoint)
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use courser_base::{Ecn, FourTuple, Time};
+#[cfg(test)]
+use courser_transport::EarlyData;
 use courser_transport::{
     ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, ReceiveMeta,
     RetryPolicy, SendOptions, ServerConfig, StreamEvent, TransmitBuffer, TransportConfig,
@@ -14,7 +16,7 @@ use courser_wire::{Direction, StreamId};
 
 use super::model::{End as StreamEnd, Model, Sending, byte_at};
 use crate::input::Input;
-use crate::tls;
+use crate::tls::Ends;
 
 /// Datagrams with their source and destination.
 type Sent = Vec<(SocketAddr, SocketAddr, Vec<u8>)>;
@@ -37,8 +39,8 @@ impl End {
         Self::new(Endpoint::new(config, None, [3; 32]), address, setup)
     }
 
-    pub(super) fn server(setup: u8) -> Self {
-        let mut server = ServerConfig::new(tls::server());
+    pub(super) fn server(setup: u8, ends: &Ends) -> Self {
+        let mut server = ServerConfig::new(Arc::clone(&ends.server));
         server.transport = transport();
         server.retry = match setup & 2 {
             0 => RetryPolicy::Auto,
@@ -75,8 +77,8 @@ impl End {
         self.addresses.push(address);
     }
 
-    pub(super) fn connect(&mut self, now: Time, server: SocketAddr) {
-        let mut config = ClientConfig::new(tls::client());
+    pub(super) fn connect(&mut self, now: Time, server: SocketAddr, ends: &Ends) {
+        let mut config = ClientConfig::new(Arc::clone(&ends.client));
         config.transport = transport();
         let handle = self.endpoint.connect(now, &config, server, "localhost");
         self.handle = Some(handle.expect("a valid configuration"));
@@ -155,6 +157,8 @@ impl End {
     fn on_event(&mut self, event: &Event) {
         match event {
             Event::Lost(_) => self.is_lost = true,
+            // All streams are gone, and their numbers begin anew.
+            Event::EarlyDataRejected => self.model = Model::default(),
             Event::Stream(StreamEvent::Stopped { id, .. }) => {
                 self.model.sending.entry(*id).or_default().is_stopped = true;
             }
@@ -413,6 +417,15 @@ impl End {
                 assert_eq!(receiving.read, 0, "{id:?}: bytes that were not written");
             }
         }
+    }
+
+    /// Returns the state of early data, and true if the first stream began in early data.
+    #[cfg(test)]
+    pub(super) fn early_data(&mut self) -> (EarlyData, bool) {
+        let receiving = self.model.receiving.keys().next().copied();
+        let connection = self.connection().expect("it is still there");
+        let is_early = receiving.is_some_and(|id| connection.streams().is_early(id));
+        (connection.stats().early_data, is_early)
     }
 
     /// Checks that no state is left.
