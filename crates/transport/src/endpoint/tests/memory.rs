@@ -23,13 +23,19 @@ fn pair_within(budget: u64) -> Pair {
 fn fill(pair: &mut Pair, memory: u64) -> u64 {
     let mut sent = 0;
     while pair.server.endpoint.memory.used() < memory && !pair.client.connection().is_closed() {
-        let streams = pair.client.connection().streams();
-        let id = streams.open(Direction::Unidirectional).expect("room");
-        sent += streams.write(id, &[7; 10_000]).expect("there is credit") as u64;
-        pair.client.touch();
-        pair.run_for(RTT);
+        sent += fill_once(pair);
     }
     sent
+}
+
+/// Lets the client send 10 000 bytes on a new stream. Returns the bytes sent.
+fn fill_once(pair: &mut Pair) -> u64 {
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Unidirectional).expect("room");
+    let sent = streams.write(id, &[7; 10_000]).expect("there is credit");
+    pair.client.touch();
+    pair.run_for(RTT);
+    sent as u64
 }
 
 #[test]
@@ -142,6 +148,106 @@ fn who_holds_most_is_closed_when_there_is_none_left() {
     assert_eq!(pair.server_error(), Some(code));
     pair.run_for(RTT);
     assert_eq!(pair.client_heard(), Some(code));
+}
+
+/// The handles of a connection at the client and at the server.
+type Handles = (Option<ConnectionHandle>, Option<ConnectionHandle>);
+
+/// Creates a server with this budget and two connections of one client.
+fn two_within(budget: u64) -> (Pair, [Handles; 2]) {
+    let mut pair = Pair::connected();
+    let first = (pair.client.handle, pair.server.handle);
+    pair.client.events.clear();
+    pair.server.events.clear();
+    pair.connect();
+    let second = (pair.client.handle, pair.server.handle);
+    assert_ne!(first.1, second.1, "two connections");
+    pair.server.endpoint.memory = Memory::new(budget);
+    let slots = &mut pair.server.endpoint.slots;
+    slots
+        .iter_mut()
+        .for_each(|slot| slot.held = Held::default());
+    (pair, [first, second])
+}
+
+/// Makes a connection the one that the pair uses.
+fn choose(pair: &mut Pair, (client, server): Handles) {
+    pair.client.handle = client;
+    pair.server.handle = server;
+    pair.server.touch();
+    pair.drive();
+}
+
+/// Lets the client of this connection send, until the server closes a connection for lack of memory.
+fn fill_until_one_is_closed(pair: &mut Pair, handles: Handles) {
+    choose(pair, handles);
+    for _ in 0..50 {
+        if pair.server.endpoint.stats().closed_for_memory > 0 {
+            return;
+        }
+        fill_once(pair);
+    }
+    panic!("none was closed: {:?}", pair.server.endpoint.stats());
+}
+
+fn is_closed(pair: &Pair, (_, server): Handles) -> bool {
+    let handle = server.expect("a connection was made");
+    let connection = pair.server.endpoint.connection(handle);
+    connection.is_none_or(Connection::is_closed)
+}
+
+#[test]
+fn of_two_connections_the_one_that_holds_most_is_closed() {
+    for large_is_first in [true, false] {
+        let (mut pair, [first, second]) = two_within(400 << 10);
+        let (large, small) = match large_is_first {
+            true => (first, second),
+            false => (second, first),
+        };
+        choose(&mut pair, large);
+        fill(&mut pair, 340 << 10);
+        // It is idle, and the other one takes the rest.
+        pair.run_for(Duration::from_secs(1));
+        fill_until_one_is_closed(&mut pair, small);
+        assert!(is_closed(&pair, large), "first: {large_is_first}");
+        assert!(!is_closed(&pair, small), "first: {large_is_first}");
+        assert_eq!(pair.server.endpoint.stats().closed_for_memory, 1);
+        pair.run_for(RTT);
+        assert!(
+            !pair.client.connection().is_closed(),
+            "the small one goes on"
+        );
+    }
+}
+
+#[test]
+fn a_connection_that_makes_progress_may_hold_more_than_an_idle_one() {
+    let (mut pair, [idle, busy]) = two_within(400 << 10);
+    choose(&mut pair, idle);
+    fill(&mut pair, 160 << 10);
+    choose(&mut pair, busy);
+    let id = pair
+        .client
+        .connection()
+        .streams()
+        .open(Direction::Unidirectional);
+    let id = id.expect("room");
+    for _ in 0..100 {
+        let streams = pair.client.connection().streams();
+        streams.write(id, &[7; 10_000]).expect("there is credit");
+        pair.client.touch();
+        pair.run_for(RTT);
+        let streams = pair.server.connection().streams();
+        streams.accept(Direction::Unidirectional);
+        while let Ok(Some(_)) = streams.read_chunk(id, usize::MAX) {}
+        pair.server.touch();
+    }
+    let before = pair.server.endpoint.memory.used();
+    fill_until_one_is_closed(&mut pair, busy);
+    let held = (400 << 10) - before;
+    assert!(held > 170 << 10, "{held} bytes, more than the idle one");
+    assert!(is_closed(&pair, idle));
+    assert!(!is_closed(&pair, busy));
 }
 
 #[test]
