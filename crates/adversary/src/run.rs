@@ -50,13 +50,13 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let mut rows: Vec<Row> = Vec::new();
     for plan in plans {
         eprintln!("{}: {}", plan.name, plan.summary);
-        rows.push(measure::measure(plan, arguments, site.path())?);
+        rows.push(measure::measure(plan, arguments, &site)?);
     }
     print!("{}", report::table(&rows));
-    match &arguments.json {
-        Some(path) => write_json(path, &rows),
-        None => Ok(()),
+    if let Some(path) = &arguments.json {
+        write_json(path, &rows)?;
     }
+    report::verdict(&rows)
 }
 
 fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use courser_adversary::{Attack, Attacker, Plan, Sockets, Victim, client_tls};
 
 use super::arguments::Arguments;
 use super::honest::{Load, Service};
-use super::process::{Process, Serve};
+use super::process::{PANIC, Process, Serve, Site};
 
 /// The result of one attack.
 #[derive(Clone, Debug)]
@@ -30,6 +30,10 @@ pub(super) struct Row {
     pub(super) beside: Option<Rate>,
     /// Error codes with which the victim closed connections.
     pub(super) closes: BTreeMap<String, u64>,
+    /// The server ended, or a signal ended a client.
+    pub(super) has_ended: bool,
+    /// The lines of the victim's log that report panics.
+    pub(super) panics: Vec<String>,
 }
 
 /// Requests per second, and the 99th percentile of their duration in seconds. The latter is infinite
@@ -51,11 +55,33 @@ const REST: Duration = Duration::from_secs(1);
 pub(super) fn measure(
     plan: &'static Plan,
     arguments: &Arguments,
-    site: &Path,
+    site: &Site,
 ) -> Result<Row, String> {
-    match plan.victim {
-        Victim::Server => attack_server(plan, arguments, site),
-        Victim::Client => attack_client(plan, arguments),
+    let log = Log(site.private().join("victim.log"));
+    let mut row = match plan.victim {
+        Victim::Server => attack_server(plan, arguments, site.path(), &log)?,
+        Victim::Client => attack_client(plan, arguments, &log)?,
+    };
+    row.panics = log.panics();
+    Ok(row)
+}
+
+/// The file with standard error of victims, which is removed on drop.
+struct Log(PathBuf);
+
+impl Log {
+    fn panics(&self) -> Vec<String> {
+        let text = std::fs::read(&self.0).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines = text.lines().filter(|line| line.contains(PANIC));
+        lines.map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // There is none if no victim started.
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -89,13 +115,20 @@ impl Sums {
 }
 
 /// Attacks a server. A second server is never attacked and serves the rounds without the attack.
-fn attack_server(plan: &'static Plan, arguments: &Arguments, site: &Path) -> Result<Row, String> {
+fn attack_server(
+    plan: &'static Plan,
+    arguments: &Arguments,
+    site: &Path,
+    log: &Log,
+) -> Result<Row, String> {
     let courser = &arguments.courser;
     let mut serve = Serve::folder(courser, site);
     if plan.needs_early_data() {
         serve.content.push("--early-data".into());
     }
-    let (reference, mut victim) = (serve.start()?, serve.start()?);
+    let reference = serve.start()?;
+    serve.log = Some(log.0.clone());
+    let mut victim = serve.start()?;
     let (reference_address, address) = (reference.address, victim.address);
     let round = arguments.time / ROUNDS;
     for address in [reference_address, address] {
@@ -149,6 +182,8 @@ fn attack_server(plan: &'static Plan, arguments: &Arguments, site: &Path) -> Res
         alone: Some(alone.rate(round)),
         beside: Some(beside.rate(round)),
         closes,
+        has_ended: !is_running,
+        panics: Vec::new(),
     })
 }
 
@@ -156,7 +191,7 @@ fn attack_server(plan: &'static Plan, arguments: &Arguments, site: &Path) -> Res
 const WARM_UP: Duration = Duration::from_millis(500);
 
 /// Runs a hostile server, with `courser get` as its repeated victim.
-fn attack_client(plan: &'static Plan, arguments: &Arguments) -> Result<Row, String> {
+fn attack_client(plan: &'static Plan, arguments: &Arguments, log: &Log) -> Result<Row, String> {
     let mut sockets = Sockets::bind(local()).map_err(|error| error.to_string())?;
     let address = sockets.local_addr().map_err(|error| error.to_string())?;
     let mut attacker = attacker(address);
@@ -164,9 +199,11 @@ fn attack_client(plan: &'static Plan, arguments: &Arguments) -> Result<Row, Stri
     attack.start(&mut attacker);
     let mut rss = [u64::MAX, 0, 0];
     let mut cpu = Duration::ZERO;
+    let mut has_ended = false;
     let end = Instant::now() + arguments.time;
     while Instant::now() < end {
-        let mut victim = Process::get(&arguments.courser, address, plan.needs_early_data())?;
+        let is_early = plan.needs_early_data();
+        let mut victim = Process::get(&arguments.courser, address, is_early, &log.0)?;
         let mut last = Duration::ZERO;
         while victim.is_running() && Instant::now() < end {
             sockets
@@ -179,6 +216,7 @@ fn attack_client(plan: &'static Plan, arguments: &Arguments) -> Result<Row, Stri
             last = last.max(victim.cpu());
         }
         cpu += last;
+        has_ended |= victim.is_ended_by_signal();
     }
     let counts = attacker.counts();
     Ok(Row {
@@ -192,6 +230,8 @@ fn attack_client(plan: &'static Plan, arguments: &Arguments) -> Result<Row, Stri
         alone: None,
         beside: None,
         closes: counts.closes.clone(),
+        has_ended,
+        panics: Vec::new(),
     })
 }
 
@@ -213,3 +253,21 @@ fn per_datagram(cpu: Duration, datagrams: u64) -> Option<f64> {
 }
 
 const FEW: u64 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_of_a_log_are_found_and_the_log_is_removed() {
+        let name = format!("courser-attack-log-{}", std::process::id());
+        let log = Log(std::env::temp_dir().join(name));
+        assert!(log.panics().is_empty(), "no file");
+        let text = b"starting\n\xff\nthread 'main' panicked at a.rs:1:2:\nwhy\n";
+        std::fs::write(&log.0, text).expect("a file");
+        assert_eq!(log.panics(), ["thread 'main' panicked at a.rs:1:2:"]);
+        let path = log.0.clone();
+        drop(log);
+        assert!(!path.exists());
+    }
+}

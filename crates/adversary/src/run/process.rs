@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -104,12 +105,7 @@ impl<'a> Serve<'a> {
     pub(super) fn start(&self) -> Result<Server, String> {
         let errors = match &self.log {
             None => Stdio::null(),
-            Some(path) => File::options()
-                .create(true)
-                .append(true)
-                .open(path)
-                .map_err(|error| format!("cannot open {}: {error}", path.display()))?
-                .into(),
+            Some(path) => append_to(path)?,
         };
         let mut child = command(self.courser.as_os_str(), self.core)
             .arg("serve")
@@ -204,15 +200,21 @@ impl Process {
         })
     }
 
-    /// Starts `courser get` with a hostile server, with early data if `is_early`.
-    pub(super) fn get(courser: &Path, server: SocketAddr, is_early: bool) -> Result<Self, String> {
+    /// Starts `courser get` with a hostile server, with early data if `is_early`. Its errors are
+    /// appended to `log`.
+    pub(super) fn get(
+        courser: &Path,
+        server: SocketAddr,
+        is_early: bool,
+        log: &Path,
+    ) -> Result<Self, String> {
         let mut get = command(courser.as_os_str(), None);
         get.args(["get", "--insecure", "--http3-only", "--silent"])
             .args(["--output", "/dev/null"])
             .args(is_early.then_some("--early-data=first"))
             .arg(format!("https://{server}/"))
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stderr(append_to(log)?);
         Self::spawn(get)
     }
 
@@ -229,6 +231,12 @@ impl Process {
     /// Returns true while the process runs.
     pub(super) fn is_running(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))
+    }
+
+    /// Returns true if a signal has ended the process.
+    pub(super) fn is_ended_by_signal(&mut self) -> bool {
+        let status = self.0.try_wait().ok().flatten();
+        status.is_some_and(|status| status.signal().is_some())
     }
 
     /// Sends SIGTERM.
@@ -318,6 +326,13 @@ fn addresses(line: &str) -> Option<(SocketAddr, SocketAddr)> {
 /// Returns the path of a program in the same folder as this one.
 pub(super) fn sibling(name: &str) -> PathBuf {
     std::env::current_exe().map_or_else(|_| name.into(), |program| program.with_file_name(name))
+}
+
+/// Opens a file to which standard error of a process is appended.
+fn append_to(path: &Path) -> Result<Stdio, String> {
+    let file = File::options().create(true).append(true).open(path);
+    file.map(Stdio::from)
+        .map_err(|error| format!("cannot open {}: {error}", path.display()))
 }
 
 /// The text that every panic message contains.

@@ -39,10 +39,44 @@ pub(super) fn json(rows: &[Row]) -> String {
                 "cpuPerDatagramUs": { "hostile": row.hostile_us, "honest": row.honest_us },
                 "honest": { "alone": rate(row.alone), "beside": rate(row.beside) },
                 "closes": row.closes,
+                "ended": row.has_ended,
+                "panics": row.panics,
             })
         })
         .collect();
     format!("{:#}\n", Value::Array(rows))
+}
+
+/// Checks that every victim survived its attack.
+///
+/// # Errors
+/// The attacks under which a victim ended or panicked, or honest clients got no response, one a line.
+pub(super) fn verdict(rows: &[Row]) -> Result<(), String> {
+    let failures: Vec<String> = rows.iter().flat_map(failures).collect();
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(format!("a victim failed\n{}", failures.join("\n"))),
+    }
+}
+
+fn failures(row: &Row) -> Vec<String> {
+    let mut failures = Vec::new();
+    if row.has_ended {
+        failures.push(format!("{}: the victim ended", row.plan));
+    }
+    if let Some(first) = row.panics.first() {
+        let count = row.panics.len();
+        failures.push(format!("{}: {count} panics, first: {first}", row.plan));
+    }
+    for (rate, when) in [(row.alone, "without"), (row.beside, "beside")] {
+        if rate.is_some_and(|rate| rate.per_second <= 0.0) {
+            let plan = row.plan;
+            failures.push(format!(
+                "{plan}: honest clients got nothing {when} the attack"
+            ));
+        }
+    }
+    failures
 }
 
 const HEADER: [&str; 13] = [

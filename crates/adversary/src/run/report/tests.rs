@@ -17,6 +17,8 @@ fn row() -> Row {
         }),
         beside: None,
         closes: BTreeMap::from([("PROTOCOL_VIOLATION".to_owned(), 3)]),
+        has_ended: false,
+        panics: Vec::new(),
     }
 }
 
@@ -44,6 +46,58 @@ fn json_has_every_number_with_its_unit() {
     assert_eq!(first["honest"]["beside"], Value::Null);
     assert_eq!(first["closes"]["PROTOCOL_VIOLATION"], 3);
     assert_eq!(first["labels"][1], "A25");
+}
+
+fn changed(change: impl FnOnce(&mut Row)) -> Row {
+    let mut row = row();
+    change(&mut row);
+    row
+}
+
+#[test]
+fn a_victim_that_survives_passes() {
+    let few = Some(Rate {
+        per_second: 0.1,
+        p99: f64::INFINITY,
+    });
+    let slow = changed(|row| row.beside = few);
+    assert_eq!(verdict(&[row(), slow]), Ok(()));
+}
+
+#[test]
+fn each_failure_of_a_victim_is_an_error_that_names_its_attack() {
+    let nothing = Some(Rate {
+        per_second: 0.0,
+        p99: f64::INFINITY,
+    });
+    let panics = vec!["thread 'a' panicked at b.rs:1:2:".to_owned(); 2];
+    for (failed, expected) in [
+        (
+            changed(|row| row.has_ended = true),
+            "ack-storm: the victim ended",
+        ),
+        (
+            changed(|row| row.panics = panics),
+            "ack-storm: 2 panics, first: thread 'a' panicked at b.rs:1:2:",
+        ),
+        (
+            changed(|row| row.beside = nothing),
+            "ack-storm: honest clients got nothing beside the attack",
+        ),
+        (
+            changed(|row| row.alone = nothing),
+            "ack-storm: honest clients got nothing without the attack",
+        ),
+    ] {
+        let error = verdict(&[row(), failed]).expect_err(expected);
+        assert_eq!(error, format!("a victim failed\n{expected}"));
+    }
+    let both = changed(|row| {
+        row.has_ended = true;
+        row.beside = nothing;
+    });
+    let error = verdict(&[both]).expect_err("two failures");
+    assert_eq!(error.lines().count(), 3, "{error}");
 }
 
 #[test]
