@@ -25,6 +25,7 @@ mod key_update_flood;
 mod late_acks;
 mod max_data_flood;
 mod migration_flood;
+mod mute;
 mod new_connection_id_flood;
 mod no_acks;
 mod no_credit;
@@ -59,6 +60,7 @@ pub const ALL: &[Plan] = &[
     idle_storm::PLAN,
     version_downgrade::PLAN,
     no_acks::PLAN,
+    mute::PLAN,
     late_acks::PLAN,
     optimistic_acks::PLAN,
     ack_storm::PLAN,

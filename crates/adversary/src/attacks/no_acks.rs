@@ -35,7 +35,7 @@ fn no_acks() -> Crowd {
 const BURST: usize = 8;
 
 /// Acknowledges only handshake packets.
-struct NoAcks;
+pub(super) struct NoAcks;
 
 impl Hooks for NoAcks {
     fn acknowledge(&mut self, _now: Time, space: Space, received: &RangeSet) -> Option<RangeSet> {

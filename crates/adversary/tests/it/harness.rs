@@ -49,6 +49,17 @@ impl Outcome {
         self
     }
 
+    /// Checks that the attack took place: the attacker completed at least `handshakes` handshakes and sent at
+    /// least `datagrams` datagrams. Without this, a bound also holds if nothing happened.
+    #[track_caller]
+    pub fn assert_ran(&self, handshakes: u64, datagrams: u64) -> &Self {
+        assert!(
+            self.handshakes >= handshakes && self.sent >= datagrams,
+            "it hardly ran: {self:?}"
+        );
+        self
+    }
+
     /// Checks that the victim closed a connection with this error.
     #[track_caller]
     pub fn assert_closed_with(&self, code: &str) -> &Self {
