@@ -1,11 +1,13 @@
-//! Checks that the workflows of a forge name what the repository has.
+//! Checks that the workflows of a forge and the commands that they run name what the repository has.
 
 use std::collections::BTreeSet;
 
+use crate::floors::{self, WORLDS};
 use crate::report::Problems;
 use crate::tree::File;
 
-/// Returns the paths in workflows that lead nowhere, and the fuzz targets that no workflow runs.
+/// Returns the paths in workflows that lead nowhere, the fuzz targets that no workflow runs, and the crates
+/// without I/O that are not tested for 32 bits.
 pub(super) fn check(files: &[File]) -> Problems {
     let known: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     let is_folder = |path: &str| {
@@ -35,7 +37,33 @@ pub(super) fn check(files: &[File]) -> Problems {
     for target in targets(text(TARGETS)).filter(|target| !listed.contains(target)) {
         problems.push(format!("{nightly}: does not run the fuzz target {target}"));
     }
+    let tested = words_of_array(text(THIRTY_TWO_BIT), "crates");
+    let without_io: BTreeSet<&str> = files.iter().filter_map(crate_without_io).collect();
+    for name in without_io.difference(&tested) {
+        problems.push(format!("{THIRTY_TWO_BIT}: does not test {name}"));
+    }
+    for name in tested.difference(&without_io) {
+        let reason = "which is not a crate of floors 0 to 3";
+        problems.push(format!("{THIRTY_TWO_BIT}: tests {name}, {reason}"));
+    }
     problems
+}
+
+/// Returns the folder of the crate whose manifest this is, if it is below the floor of I/O.
+fn crate_without_io(file: &File) -> Option<&str> {
+    let inner = file.path.strip_prefix("crates/")?;
+    let folder = inner.strip_suffix("/Cargo.toml")?;
+    floors::floor_of(folder)
+        .is_some_and(|floor| floor < WORLDS)
+        .then_some(folder)
+}
+
+/// Returns the words of the array `name=(WORD...)` of a shell script.
+fn words_of_array<'a>(script: &'a str, name: &str) -> BTreeSet<&'a str> {
+    let start = format!("\n{name}=(");
+    let rest = script.split_once(&start).map_or("", |(_, rest)| rest);
+    let inner = rest.split(')').next().unwrap_or_default();
+    inner.split_whitespace().collect()
 }
 
 /// Returns the words of a line that are paths of this repository, without those that a matrix completes.
@@ -60,6 +88,9 @@ const FOLDER: &str = ".github/workflows/";
 
 /// The list of fuzz targets.
 const TARGETS: &str = "crates/fuzzing/src/lib.rs";
+
+/// The command that tests crates without I/O for 32 bits.
+const THIRTY_TWO_BIT: &str = ".ci/thirty-two-bit";
 
 /// The folders with commands.
 const FOLDERS: [&str; 6] = [
@@ -99,6 +130,27 @@ mod tests {
             [
                 ".github/workflows/nightly.yml:2: packaging/none does not exist",
                 ".github/workflows/nightly.yml: does not run the fuzz target frames",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_list_for_32_bits_has_all_crates_without_io_and_no_others() {
+        let files = [
+            file("crates/base/Cargo.toml", ""),
+            file("crates/wire/Cargo.toml", ""),
+            file("crates/transport/Cargo.toml", ""),
+            file("crates/udp/Cargo.toml", ""),
+            file(
+                THIRTY_TWO_BIT,
+                "# crates=(wire)\ncrates=(base udp\n  transport)\n",
+            ),
+        ];
+        assert_eq!(
+            check(&files),
+            [
+                ".ci/thirty-two-bit: does not test wire",
+                ".ci/thirty-two-bit: tests udp, which is not a crate of floors 0 to 3",
             ]
         );
     }
