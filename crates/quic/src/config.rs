@@ -249,7 +249,7 @@ impl ServerConfig {
     }
 
     /// Sets the rates of stateless resets, for [`Endpoint::server`](crate::Endpoint::server).
-    /// Default 20 a second for one network and 1000 for all.
+    /// Default 200 a second for one network and 2000 for all.
     #[must_use]
     pub fn reset_limits(mut self, limits: ReplyLimits) -> Self {
         self.reset_limits = Some(limits);

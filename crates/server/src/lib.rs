@@ -390,8 +390,8 @@ impl Server {
         self
     }
 
-    /// Sets the rates of stateless resets over QUIC, for each address of the server. Default 20 a
-    /// second for one network and 1000 for all.
+    /// Sets the rates of stateless resets over QUIC, for each address of the server. Default 200 a
+    /// second for one network and 2000 for all.
     pub fn reset_limits(mut self, limits: ReplyLimits) -> Self {
         self.reset_limits = Some(limits);
         self

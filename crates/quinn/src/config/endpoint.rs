@@ -102,7 +102,7 @@ impl EndpointConfig {
         self
     }
 
-    /// Sets the time between two stateless resets. By default 20 a second go to one network, and 1000 to all.
+    /// Sets the time between two stateless resets. By default 200 a second go to one network, and 2000 to all.
     pub fn min_reset_interval(&mut self, value: Duration) -> &mut Self {
         self.min_reset_interval = Some(value);
         self

@@ -37,7 +37,7 @@ pub struct EndpointConfig {
     /// Rates of Version Negotiation, Retry and refusals. Default 10 000 a second for one network
     /// and 40 000 for all; at most 1 000 000. Zero sends none (limit K19).
     pub reply_limits: ReplyLimits,
-    /// Rates of stateless resets. Default 20 a second for one network and 1000 for all; at most
+    /// Rates of stateless resets. Default 200 a second for one network and 2000 for all; at most
     /// 1 000 000. Zero sends none (limit K18).
     pub reset_limits: ReplyLimits,
     /// Unix time in seconds at [`courser_base::Time::ZERO`]. Token lifetimes count from it, so that
