@@ -29,7 +29,7 @@ pub(super) fn check(files: &[File], known: &BTreeSet<String>) -> Problems {
 
 /// Returns true for documents and sources. Tests in xtask use labels without a row.
 fn is_checked(file: &File) -> bool {
-    let is_document = DOCUMENTS.contains(&file.path.as_str());
+    let is_document = DOCUMENTS.contains(&file.path.as_str()) || file.path.starts_with(DECISIONS);
     is_document || (file.is_rust() && file.crate_folder() != Some("xtask"))
 }
 
@@ -72,8 +72,12 @@ const DOCUMENTS: &[&str] = &[
     "docs/ATTACKS.md",
     "docs/FAULTS.md",
     "docs/LIMITS.md",
+    "docs/ROBUSTNESS.md",
     "docs/TESTING.md",
 ];
+
+/// The folder of the decisions, which may refer to rows too.
+const DECISIONS: &str = "docs/design/";
 
 #[cfg(test)]
 mod tests {
@@ -92,13 +96,24 @@ mod tests {
     #[test]
     fn a_label_without_a_row_is_reported_with_its_line() {
         let text = "/// Limits K01 to K02.\nfn a() { K03; \"A99\" }\n";
-        let files = [File::new("crates/a/src/lib.rs".to_owned(), text.to_owned())];
+        let files = [
+            File::new("crates/a/src/lib.rs".to_owned(), text.to_owned()),
+            File::new(
+                "docs/design/0001-a.md".to_owned(),
+                "See K01 and F77.".to_owned(),
+            ),
+            File::new(
+                "docs/PERFORMANCE.md".to_owned(),
+                "A machine A100.".to_owned(),
+            ),
+        ];
         let known = BTreeSet::from(["K01".to_owned()]);
         assert_eq!(
             check(&files, &known),
             [
                 "crates/a/src/lib.rs:1: K02 is in none of the catalogues in docs",
                 "crates/a/src/lib.rs:2: A99 is in none of the catalogues in docs",
+                "docs/design/0001-a.md:1: F77 is in none of the catalogues in docs",
             ]
         );
     }

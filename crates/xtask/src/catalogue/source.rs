@@ -27,18 +27,22 @@ impl<'a> Sources<'a> {
     ///
     /// # Errors
     ///
-    /// Returns a text that names the missing part: the file, the function or its test attribute.
+    /// Returns a text that names the missing part: the file, the function or its test attribute. A test with
+    /// the attribute `ignore` proves nothing, because `cargo test` skips it.
     pub(super) fn find_test(&self, path: &str, name: &str) -> Result<(), String> {
         let code = self.file(path)?.code();
         let mut functions = functions(code, name).peekable();
         if functions.peek().is_none() {
             return Err("does not exist in this file".to_owned());
         }
-        if functions.any(|at| is_test(&code[..at])) {
-            Ok(())
-        } else {
-            Err("is not a test".to_owned())
+        let mut tests = functions.filter(|&at| is_test(&code[..at])).peekable();
+        if tests.peek().is_none() {
+            return Err("is not a test".to_owned());
         }
+        if tests.all(|at| is_ignored(&code[..at])) {
+            return Err("is ignored".to_owned());
+        }
+        Ok(())
     }
 
     /// Evaluates a constant `NAME`, its part `NAME.field`, the first value that is given to `field`,
@@ -81,17 +85,22 @@ fn functions<'a>(code: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 
 
 /// Returns true if the attributes at the end of `before` mark a test.
 fn is_test(before: &str) -> bool {
+    attributes(before).any(|name| name == "test" || name.ends_with("::test"))
+}
+
+/// Returns true if the attributes at the end of `before` exclude a test from `cargo test`.
+fn is_ignored(before: &str) -> bool {
+    attributes(before).any(|name| name == "ignore")
+}
+
+/// Returns the names of the attributes at the end of `before`.
+fn attributes(before: &str) -> impl Iterator<Item = &str> {
     let start = before.rfind(['{', '}', ';']).map_or(0, |at| at + 1);
     let attributes = before[start..].split("#[").skip(1);
-    attributes
-        .map(|attribute| {
-            attribute
-                .split(['(', ']'])
-                .next()
-                .unwrap_or_default()
-                .trim()
-        })
-        .any(|name| name == "test" || name.ends_with("::test"))
+    attributes.map(|attribute| {
+        let name = attribute.split(['(', '=', ']']).next();
+        name.unwrap_or_default().trim()
+    })
 }
 
 /// Returns the expression after `const name: Type =`.
@@ -181,6 +190,12 @@ mod tests {
             fn holds() {}
             #[tokio::test(flavor = \"multi_thread\")]
             async fn holds_too() {}
+            #[test]
+            #[ignore = \"takes an hour; never runs\"]
+            fn holds_by_hand() {}
+            #[ignore]
+            #[test]
+            fn holds_never() {}
             proptest! {
                 #[test]
                 fn holds_always(a in 0..1) {}
@@ -227,6 +242,10 @@ mod tests {
         let sources = Sources::new(&files);
         for name in ["holds", "holds_too", "holds_always"] {
             assert_eq!(sources.find_test("a/src/b.rs", name), Ok(()), "{name}");
+        }
+        for name in ["holds_by_hand", "holds_never"] {
+            let error = sources.find_test("a/src/b.rs", name);
+            assert_eq!(error, Err("is ignored".to_owned()), "{name}");
         }
         let error = sources.find_test("a/src/b.rs", "helper");
         assert_eq!(error, Err("is not a test".to_owned()));
