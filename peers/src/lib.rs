@@ -16,6 +16,7 @@ pub mod http_client;
 pub mod http_server;
 pub mod identity;
 pub mod latency;
+pub mod operations;
 pub mod process;
 pub mod settings;
 pub mod sockets;

@@ -3,19 +3,19 @@
 //! A program that includes this file with `#[path]` has a module `stack` beside it, with the
 //! library's `Connection`, `ConnectionError`, `Endpoint`, `Incoming`, `RecvStream` and
 //! `SendStream`, the close code `NO_ERROR`, and the functions `server` and `client`, which make an
-//! endpoint, `counts` of a connection, and `version`. So the programs differ in
+//! endpoint, `counts` of a connection, `read`, and `version`. So the programs differ in
 //! the settings of their library and in nothing else.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use clap::Parser;
 use peers::command_line::{ClientOptions, CommandLine, Role, Scenario, ServerOptions};
-use peers::latency::Latency;
+use peers::operations::{Done, in_flight};
 use peers::settings::{CHUNK_SIZE, HEADER_LEN, SERVER_NAME};
-use peers::tally::{Tally, Work};
-use peers::{ClientResult, Failure, PathCounts, Ready, ServerResult, process, standard_input};
+use peers::tally::Tally;
+use peers::{ClientResult, Failure, Ready, ServerResult, process, standard_input};
 use tokio::task::JoinSet;
 
 use crate::stack::{self, Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
@@ -119,13 +119,6 @@ async fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
     })
 }
 
-/// Work at its end.
-struct Done {
-    time: Duration,
-    latency: Option<Latency>,
-    path: Option<PathCounts>,
-}
-
 async fn transfer(
     endpoint: &Endpoint,
     options: &ClientOptions,
@@ -157,7 +150,7 @@ async fn exchange(connection: &Connection, up: u64, down: u64) -> Result<(), Fai
 async fn handshakes(endpoint: &Endpoint, options: &ClientOptions) -> Result<Done, Failure> {
     let endpoint = endpoint.clone();
     let server = options.server;
-    in_flight(options, move || {
+    in_flight(options.count, options.in_flight, move || {
         let endpoint = endpoint.clone();
         async move {
             let connection = endpoint.connect(server, SERVER_NAME)?.await?;
@@ -171,7 +164,7 @@ async fn handshakes(endpoint: &Endpoint, options: &ClientOptions) -> Result<Done
 async fn requests(endpoint: &Endpoint, options: &ClientOptions) -> Result<Done, Failure> {
     let connection = endpoint.connect(options.server, SERVER_NAME)?.await?;
     let every = connection.clone();
-    let done = in_flight(options, move || {
+    let done = in_flight(options.count, options.in_flight, move || {
         let connection = every.clone();
         async move { request(&connection).await }
     })
@@ -195,40 +188,6 @@ async fn request(connection: &Connection) -> Result<(), Failure> {
     }
 }
 
-/// Does `options.count` operations, always `options.in_flight` at once.
-async fn in_flight<Operation>(
-    options: &ClientOptions,
-    operation: impl Fn() -> Operation + Clone + Send + 'static,
-) -> Result<Done, Failure>
-where
-    Operation: Future<Output = Result<(), Failure>> + Send,
-{
-    let left = Arc::new(Work::new(options.count));
-    let start = Instant::now();
-    let mut workers = JoinSet::new();
-    for _ in 0..options.in_flight {
-        let (left, operation) = (left.clone(), operation.clone());
-        workers.spawn(async move {
-            let mut samples = Vec::new();
-            while left.take() {
-                let begin = Instant::now();
-                operation().await?;
-                samples.push(begin.elapsed());
-            }
-            Ok::<_, Failure>(samples)
-        });
-    }
-    let mut samples = Vec::new();
-    while let Some(worker) = workers.join_next().await {
-        samples.extend(worker??);
-    }
-    Ok(Done {
-        time: start.elapsed(),
-        latency: Latency::of(samples),
-        path: None,
-    })
-}
-
 /// Writes `length` bytes in chunks; the chunks share their memory.
 async fn write(send: &mut SendStream, length: u64) -> Result<(), Failure> {
     let size = usize::try_from(length)
@@ -248,7 +207,7 @@ async fn write(send: &mut SendStream, length: u64) -> Result<(), Failure> {
 async fn read_to_fin(receive: &mut RecvStream) -> Result<u64, Failure> {
     let mut chunks = [const { Bytes::new() }; CHUNKS];
     let mut length = 0;
-    while let Some(count) = receive.read_chunks(&mut chunks).await? {
+    while let Some(count) = stack::read(receive, &mut chunks).await? {
         length += chunks[..count]
             .iter()
             .map(|chunk| chunk.len() as u64)

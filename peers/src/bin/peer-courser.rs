@@ -12,6 +12,7 @@ mod stack {
     use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;
 
+    use bytes::Bytes;
     use courser::{Algorithm, ClientConfig, RetryPolicy, ServerConfig, TransportConfig, VarInt};
     use peers::command_line::{ClientOptions, ServerOptions, TransportOptions};
     use peers::{Failure, PathCounts, settings, tls};
@@ -43,6 +44,14 @@ mod stack {
         let mut endpoint = Endpoint::client(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         endpoint.set_default_client_config(config);
         Ok(endpoint)
+    }
+
+    /// Reads what has come, `None` at the end.
+    pub(crate) async fn read(
+        receive: &mut RecvStream,
+        chunks: &mut [Bytes],
+    ) -> Result<Option<usize>, Failure> {
+        Ok(receive.read_chunks(chunks).await?)
     }
 
     pub(crate) fn counts(connection: &Connection) -> PathCounts {

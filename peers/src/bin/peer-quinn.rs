@@ -12,6 +12,7 @@ mod stack {
     use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;
 
+    use bytes::Bytes;
     use peers::command_line::{ClientOptions, ServerOptions, TransportOptions};
     use peers::{Failure, PathCounts, settings, sockets, tls};
     use quinn::congestion::CubicConfig;
@@ -54,6 +55,14 @@ mod stack {
             socket,
             Arc::new(TokioRuntime),
         )?)
+    }
+
+    /// Reads what has come, `None` at the end.
+    pub(crate) async fn read(
+        receive: &mut RecvStream,
+        chunks: &mut [Bytes],
+    ) -> Result<Option<usize>, Failure> {
+        Ok(receive.read_chunks(chunks).await?)
     }
 
     pub(crate) fn counts(connection: &Connection) -> PathCounts {

@@ -66,6 +66,8 @@ enum Asking {
 const STACKS: &[(&str, &str)] = &[
     ("courser", "peer-courser"),
     ("quinn", "peer-quinn"),
+    ("noq", "peer-noq"),
+    ("s2n-quic", "peer-s2n-quic"),
     (TCP, "peer-tls-tcp"),
 ];
 

@@ -1,0 +1,101 @@
+//! noq as a peer: `peer-noq server|client`.
+
+#[path = "../quic_program.rs"]
+mod quic_program;
+
+fn main() -> Result<(), peers::Failure> {
+    quic_program::run()
+}
+
+/// noq with the shared settings.
+mod stack {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use peers::command_line::{ClientOptions, ServerOptions, TransportOptions};
+    use peers::{Failure, PathCounts, settings, sockets, tls};
+    use noq::congestion::CubicConfig;
+    use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+    use noq::{
+        ClientConfig, EndpointConfig, PathId, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    };
+
+    pub(crate) use noq::{
+        Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream,
+    };
+
+    pub(crate) const NO_ERROR: VarInt = VarInt::from_u32(0);
+
+    pub(crate) fn version() -> String {
+        peers::locked_version("noq")
+    }
+
+    pub(crate) fn server(options: &ServerOptions) -> Result<Endpoint, Failure> {
+        let tls = tls::server(&options.identity, &[settings::ALPN])?;
+        let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
+        config.transport_config(Arc::new(transport(options.transport, options.streams)?));
+        endpoint(Some(config), options.listen)
+    }
+
+    pub(crate) fn client(options: &ClientOptions) -> Result<Endpoint, Failure> {
+        let tls = tls::client(&options.identity, &[settings::ALPN])?;
+        let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
+        config.transport_config(Arc::new(transport(options.transport, 0)?));
+        let endpoint = endpoint(None, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        endpoint.set_default_client_config(config);
+        Ok(endpoint)
+    }
+
+    fn endpoint(server: Option<ServerConfig>, address: SocketAddr) -> Result<Endpoint, Failure> {
+        let socket = sockets::udp(address)?;
+        Ok(Endpoint::new(
+            EndpointConfig::default(),
+            server,
+            socket,
+            Arc::new(TokioRuntime),
+        )?)
+    }
+
+    /// Reads what has come, `None` at the end.
+    pub(crate) async fn read(
+        receive: &mut RecvStream,
+        chunks: &mut [Bytes],
+    ) -> Result<Option<usize>, Failure> {
+        Ok(receive.read_many_chunks(chunks).await?)
+    }
+
+    pub(crate) fn counts(connection: &Connection) -> PathCounts {
+        let stats = connection.stats();
+        let path = connection.path_stats(PathId::ZERO).unwrap_or_default();
+        PathCounts {
+            packets_sent: stats.sent_packets,
+            packets_lost: stats.lost_packets,
+            packets_spuriously_lost: 0,
+            datagrams_received: stats.udp_rx.datagrams,
+            congestion_events: path.congestion_events,
+            datagram: path.current_mtu,
+            rtt_ms: path.rtt.as_secs_f64() * 1e3,
+        }
+    }
+
+    /// The send window stays noq's own, 10 MB. One path, as all others have.
+    fn transport(options: TransportOptions, streams: u32) -> Result<TransportConfig, Failure> {
+        let mut config = TransportConfig::default();
+        config
+            .max_concurrent_bidi_streams(VarInt::from_u32(streams))
+            .max_concurrent_uni_streams(VarInt::from_u32(0))
+            .max_idle_timeout(Some(settings::IDLE_TIMEOUT.try_into()?))
+            .congestion_controller_factory(Arc::new(CubicConfig::default()));
+        if options.own_settings {
+            return Ok(config);
+        }
+        config
+            .stream_receive_window(VarInt::from_u32(settings::STREAM_WINDOW))
+            .receive_window(VarInt::from_u32(settings::CONNECTION_WINDOW))
+            .initial_mtu(options.datagram)
+            .min_mtu(options.datagram)
+            .mtu_discovery_config(None);
+        Ok(config)
+    }
+}

@@ -1,0 +1,293 @@
+//! s2n-quic as a peer: `peer-s2n-quic server|client`.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use clap::Parser;
+use peers::command_line::{
+    ClientOptions, CommandLine, Role, Scenario, ServerOptions, TransportOptions,
+};
+use peers::operations::{Done, in_flight};
+use peers::settings::{
+    ALPN, CHUNK_SIZE, CONNECTION_WINDOW, HEADER_LEN, IDLE_TIMEOUT, SERVER_NAME, SOCKET_BUFFER,
+    STREAM_WINDOW,
+};
+use peers::tally::Tally;
+use peers::{ClientResult, Failure, Ready, ServerResult, process, standard_input, tls};
+use s2n_quic::client::Connect;
+use s2n_quic::connection::Handle;
+use s2n_quic::provider::io::tokio::{Builder, Provider};
+use s2n_quic::provider::limits::Limits;
+use s2n_quic::provider::tls::rustls as s2n_rustls;
+use s2n_quic::stream::{ReceiveStream, SendStream};
+use s2n_quic::{Client, Connection, Server};
+use tokio::task::JoinSet;
+
+fn main() -> Result<(), Failure> {
+    let command_line = CommandLine::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        match command_line.role {
+            Role::Server(options) => peers::print(&serve(&options).await?)?,
+            Role::Client(options) => peers::print(&work(&options).await?)?,
+        }
+        Ok(())
+    })
+}
+
+/// A socket with the shared buffers and packet size. s2n-quic counts the headers of IP and UDP.
+fn io(address: SocketAddr, options: TransportOptions) -> Result<Provider, Failure> {
+    let socket = peers::sockets::udp(address)?;
+    let builder = Builder::default()
+        .with_rx_socket(socket.try_clone()?)?
+        .with_tx_socket(socket)?
+        .with_recv_buffer_size(SOCKET_BUFFER)?
+        .with_send_buffer_size(SOCKET_BUFFER)?;
+    if options.own_settings {
+        return Ok(builder.build()?);
+    }
+    let size = options.datagram + HEADERS;
+    let builder = builder
+        .with_max_mtu(size)?
+        .with_initial_mtu(size)?
+        .with_base_mtu(size)?;
+    Ok(builder.build()?)
+}
+
+fn limits(options: TransportOptions, streams: u32) -> Result<Limits, Failure> {
+    let limits = Limits::new()
+        .with_max_idle_timeout(IDLE_TIMEOUT)?
+        .with_max_open_local_bidirectional_streams(MANY_STREAMS)?
+        .with_max_open_remote_bidirectional_streams(streams.into())?;
+    if options.own_settings {
+        return Ok(limits);
+    }
+    Ok(limits
+        .with_data_window(CONNECTION_WINDOW.into())?
+        .with_bidirectional_local_data_window(STREAM_WINDOW.into())?
+        .with_bidirectional_remote_data_window(STREAM_WINDOW.into())?)
+}
+
+async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
+    let tls = tls::server(&options.identity, &[ALPN])?;
+    // The only way to give it a configuration is one that its authors call deprecated.
+    #[allow(deprecated)]
+    let tls = s2n_rustls::Server::from(tls);
+    let mut server = Server::builder()
+        .with_tls(tls)?
+        .with_io(io(options.listen, options.transport)?)?
+        .with_limits(limits(options.transport, options.streams)?)?
+        .start()?;
+    peers::print(&Ready {
+        listening: server.local_addr()?,
+    })?;
+    let tally = Arc::new(Tally::default());
+    let stop = standard_input::closed();
+    tokio::pin!(stop);
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            connection = server.accept() => {
+                let Some(connection) = connection else { break };
+                connections.spawn(serve_connection(connection, tally.clone()));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    Ok(ServerResult::new(&tally))
+}
+
+async fn serve_connection(mut connection: Connection, tally: Arc<Tally>) {
+    tally.connected();
+    // The error is the client's close.
+    while let Ok(Some(stream)) = connection.accept_bidirectional_stream().await {
+        let tally = tally.clone();
+        tokio::spawn(async move {
+            let (receive, send) = stream.split();
+            if let Err(error) = answer(send, receive, &tally).await {
+                eprintln!("stream: {error}");
+            }
+        });
+    }
+}
+
+async fn answer(
+    mut send: SendStream,
+    mut receive: ReceiveStream,
+    tally: &Tally,
+) -> Result<(), Failure> {
+    let mut wanted = [0; HEADER_LEN];
+    let mut filled = 0;
+    let mut received = 0;
+    while let Some(chunk) = receive.receive().await? {
+        let of_header = chunk.len().min(HEADER_LEN - filled);
+        wanted[filled..filled + of_header].copy_from_slice(&chunk[..of_header]);
+        filled += of_header;
+        received += (chunk.len() - of_header) as u64;
+        received += read_more(&mut receive, filled == HEADER_LEN).await?;
+    }
+    if filled < HEADER_LEN {
+        return Err("the request ended in its header".into());
+    }
+    let wanted = u64::from_be_bytes(wanted);
+    write(&mut send, wanted).await?;
+    send.finish()?;
+    tally.answered(received, wanted);
+    Ok(())
+}
+
+/// Reads until FIN if the header has come, many chunks at a time. Returns how many bytes came.
+async fn read_more(receive: &mut ReceiveStream, has_header: bool) -> Result<u64, Failure> {
+    if has_header {
+        read_to_fin(receive).await
+    } else {
+        Ok(0)
+    }
+}
+
+async fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
+    let tls = tls::client(&options.identity, &[ALPN])?;
+    #[allow(deprecated)]
+    let tls = s2n_rustls::Client::from(tls);
+    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut client = Client::builder()
+        .with_tls(tls)?
+        .with_io(io(local, options.transport)?)?
+        .with_limits(limits(options.transport, 0)?)?
+        .start()?;
+    let done = match options.scenario {
+        Scenario::Up => transfer(&client, options, options.bytes, 0).await?,
+        Scenario::Down => transfer(&client, options, 0, options.bytes).await?,
+        Scenario::Handshake => handshakes(&client, options).await?,
+        Scenario::Rr => requests(&client, options).await?,
+        Scenario::Http => return Err("this program does not speak HTTP".into()),
+    };
+    client.wait_idle().await?;
+    Ok(ClientResult {
+        version: peers::locked_version("s2n-quic"),
+        scenario: options.scenario,
+        bytes: options.bytes,
+        count: options.count,
+        seconds: done.time.as_secs_f64(),
+        latency: done.latency,
+        peak_rss_kib: process::peak_rss_kib(),
+        path: done.path,
+    })
+}
+
+async fn connect(client: &Client, server: SocketAddr) -> Result<Connection, Failure> {
+    let connect = Connect::new(server).with_server_name(SERVER_NAME);
+    Ok(client.connect(connect).await?)
+}
+
+async fn transfer(
+    client: &Client,
+    options: &ClientOptions,
+    up: u64,
+    down: u64,
+) -> Result<Done, Failure> {
+    let connection = connect(client, options.server).await?;
+    let mut handle = connection.handle();
+    let start = Instant::now();
+    let stream = handle.open_bidirectional_stream().await?;
+    let (mut receive, mut send) = stream.split();
+    send.send(Bytes::copy_from_slice(&down.to_be_bytes()))
+        .await?;
+    write(&mut send, up).await?;
+    send.finish()?;
+    let received = read_to_fin(&mut receive).await?;
+    if received != down {
+        return Err(format!("received {received} bytes, wanted {down}").into());
+    }
+    let time = start.elapsed();
+    handle.close(0_u32.into());
+    Ok(Done {
+        time,
+        latency: None,
+        path: None,
+    })
+}
+
+async fn handshakes(client: &Client, options: &ClientOptions) -> Result<Done, Failure> {
+    let (client, server) = (client.clone(), options.server);
+    in_flight(options.count, options.in_flight, move || {
+        let client = client.clone();
+        async move {
+            let connection = connect(&client, server).await?;
+            connection.close(0_u32.into());
+            Ok(())
+        }
+    })
+    .await
+}
+
+async fn requests(client: &Client, options: &ClientOptions) -> Result<Done, Failure> {
+    let connection = connect(client, options.server).await?;
+    let handle = connection.handle();
+    let every = handle.clone();
+    let done = in_flight(options.count, options.in_flight, move || {
+        let handle = every.clone();
+        async move { request(handle).await }
+    })
+    .await?;
+    handle.close(0_u32.into());
+    Ok(done)
+}
+
+/// One byte there and one back; header and byte leave in one write.
+async fn request(mut handle: Handle) -> Result<(), Failure> {
+    let stream = handle.open_bidirectional_stream().await?;
+    let (mut receive, mut send) = stream.split();
+    let mut upload = [0; HEADER_LEN + 1];
+    upload[..HEADER_LEN].copy_from_slice(&1_u64.to_be_bytes());
+    send.send(Bytes::copy_from_slice(&upload)).await?;
+    send.finish()?;
+    match read_to_fin(&mut receive).await? {
+        1 => Ok(()),
+        other => Err(format!("received {other} bytes, wanted 1").into()),
+    }
+}
+
+/// Writes `length` bytes in chunks; the chunks share their memory.
+async fn write(send: &mut SendStream, length: u64) -> Result<(), Failure> {
+    let size = usize::try_from(length)
+        .unwrap_or(CHUNK_SIZE)
+        .min(CHUNK_SIZE);
+    let chunk = Bytes::from(vec![0; size]);
+    let mut left = length;
+    while left > 0 {
+        let next = usize::try_from(left).unwrap_or(size).min(size);
+        send.send(chunk.slice(..next)).await?;
+        left -= next as u64;
+    }
+    Ok(())
+}
+
+/// Reads until FIN and returns how many bytes came.
+async fn read_to_fin(receive: &mut ReceiveStream) -> Result<u64, Failure> {
+    let mut chunks = [const { Bytes::new() }; CHUNKS];
+    let mut length = 0;
+    loop {
+        let (count, is_open) = receive.receive_vectored(&mut chunks).await?;
+        for chunk in &mut chunks[..count] {
+            length += std::mem::take(chunk).len() as u64;
+        }
+        if !is_open {
+            return Ok(length);
+        }
+    }
+}
+
+/// Chunks of one read; a full receive buffer holds 45 packets.
+const CHUNKS: usize = 64;
+
+/// Headers of IPv4 and UDP.
+const HEADERS: u16 = 28;
+
+/// More streams than any workload has at the same time.
+const MANY_STREAMS: u64 = 1 << 20;

@@ -1,0 +1,59 @@
+//! Operations that a client does many of.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use crate::latency::Latency;
+use crate::tally::Work;
+use crate::{Failure, PathCounts};
+
+/// Work at its end.
+#[derive(Debug)]
+pub struct Done {
+    /// From the begin of the first operation to the end of the last one.
+    pub time: Duration,
+    /// Of single operations.
+    pub latency: Option<Latency>,
+    /// Counts of the connection, if the stack reports them.
+    pub path: Option<PathCounts>,
+}
+
+/// Does `count` operations, always `at_once` of them at the same time.
+///
+/// # Errors
+/// The first error of an operation.
+pub async fn in_flight<Operation>(
+    count: u64,
+    at_once: u32,
+    operation: impl Fn() -> Operation + Clone + Send + 'static,
+) -> Result<Done, Failure>
+where
+    Operation: Future<Output = Result<(), Failure>> + Send,
+{
+    let left = Arc::new(Work::new(count));
+    let start = Instant::now();
+    let mut workers = JoinSet::new();
+    for _ in 0..at_once {
+        let (left, operation) = (left.clone(), operation.clone());
+        workers.spawn(async move {
+            let mut samples = Vec::new();
+            while left.take() {
+                let begin = Instant::now();
+                operation().await?;
+                samples.push(begin.elapsed());
+            }
+            Ok::<_, Failure>(samples)
+        });
+    }
+    let mut samples = Vec::new();
+    while let Some(worker) = workers.join_next().await {
+        samples.extend(worker??);
+    }
+    Ok(Done {
+        time: start.elapsed(),
+        latency: Latency::of(samples),
+        path: None,
+    })
+}
