@@ -5,7 +5,7 @@ mod attacks;
 mod document;
 pub(super) mod figure;
 mod flood;
-mod ledger;
+pub(super) mod ledger;
 mod machine;
 mod memory;
 mod overload;
@@ -70,6 +70,7 @@ fn set_up(arguments: &Arguments) -> Result<Setup, String> {
         client_core: *second,
         attack_time: arguments.attack_time,
         flood_time: arguments.flood_time,
+        soak_time: arguments.soak_time(),
         attacks: arguments.attacks.clone(),
         is_quick: arguments.is_quick,
     })

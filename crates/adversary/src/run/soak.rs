@@ -7,6 +7,7 @@ mod samples;
 mod servers;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -19,6 +20,8 @@ use self::samples::Samples;
 use self::servers::Servers;
 use super::helper::Helper;
 use super::process::kernel_drops;
+use super::robustness::figure::Figure;
+use super::robustness::ledger::Ledger;
 
 /// Runs the command that the arguments select.
 pub(super) fn main(arguments: &[String]) -> Result<(), String> {
@@ -35,6 +38,26 @@ pub(super) fn main(arguments: &[String]) -> Result<(), String> {
         true => Ok(()),
         false => Err("the soak misses its aim".to_owned()),
     }
+}
+
+/// Runs a soak as a row of `docs/ROBUSTNESS.md`. Adds its hostile datagrams to `ledger`.
+pub(super) fn measure(
+    courser: &Path,
+    time: Duration,
+    connections: u32,
+    ledger: &mut Ledger,
+) -> Result<Vec<Figure>, String> {
+    let soaked = run(&Arguments {
+        courser: courser.to_owned(),
+        time,
+        connections,
+        ..Arguments::default()
+    })?;
+    if soaked.is_interrupted {
+        return Err("interrupted".to_owned());
+    }
+    soaked.count(ledger);
+    Ok(vec![soaked.figure()])
 }
 
 fn run(arguments: &Arguments) -> Result<Soaked, String> {

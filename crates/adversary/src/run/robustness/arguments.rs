@@ -26,8 +26,17 @@ pub(super) struct Arguments {
     pub(super) before: Option<PathBuf>,
     pub(super) attack_time: Duration,
     pub(super) flood_time: Duration,
+    soak_time: Option<Duration>,
     pub(super) attacks: Vec<String>,
     pub(super) is_quick: bool,
+}
+
+impl Arguments {
+    /// Returns the duration of the row `soak`: an hour, or a minute for a trial.
+    pub(super) fn soak_time(&self) -> Duration {
+        let minutes = if self.is_quick { 1 } else { 60 };
+        self.soak_time.unwrap_or(Duration::from_secs(60 * minutes))
+    }
 }
 
 /// Returns the usage with the list of rows.
@@ -42,14 +51,15 @@ pub(super) fn usage() -> String {
 const USAGE: &str = "\
 usage: cargo xtask robustness [OPTIONS] [ROW...]
 
-Measures the figures of docs/ROBUSTNESS.md: all of them, or only the given rows. Figures of earlier
-runs stay in the JSON file until their row is measured again.
+Measures the figures of docs/ROBUSTNESS.md: all of them, which takes two hours, or only the given
+rows. Figures of earlier runs stay in the JSON file until their row is measured again.
 
   --out FILE            write the figures into the generated part of this document
   --json FILE           the file of all figures [default: target/robustness.json]
   --profile NAME        build profile of both ends, release or dist [default: dist]
   --attack-seconds N    duration of each attack, at least 3 [default: 12]
   --flood-seconds N     the longest time of the row `flood` [default: 1800]
+  --soak-minutes N      duration of the row `soak` [default: 60, with --quick 1]
   --attacks LIST        only these attacks, separated by commas
   --quick               fewer and shorter rounds for a trial, marked in the document
   --courser FILE        the binary under test [default: next to this program]
@@ -66,6 +76,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
         before: None,
         attack_time: Duration::from_secs(12),
         flood_time: Duration::from_secs(1800),
+        soak_time: None,
         attacks: Vec::new(),
         is_quick: false,
     };
@@ -83,6 +94,10 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
             "--before" => read.before = Some(PathBuf::from(value()?)),
             "--attack-seconds" => read.attack_time = seconds(argument, value()?)?,
             "--flood-seconds" => read.flood_time = seconds(argument, value()?)?,
+            "--soak-minutes" => {
+                let minutes = number(argument, value()?, 1, 1440)?;
+                read.soak_time = Some(Duration::from_secs(60 * minutes));
+            }
             "--attacks" => read.attacks = value()?.split(',').map(str::to_owned).collect(),
             "--quick" => read.is_quick = true,
             name => read.rows.push(row(name)?),
@@ -100,11 +115,14 @@ fn row(name: &str) -> Result<&'static Row, String> {
 }
 
 fn seconds(name: &str, text: &str) -> Result<Duration, String> {
+    number(name, text, 3, 36_000).map(Duration::from_secs)
+}
+
+fn number(name: &str, text: &str, least: u64, most: u64) -> Result<u64, String> {
     text.parse()
         .ok()
-        .filter(|seconds| (3..=36_000).contains(seconds))
-        .map(Duration::from_secs)
-        .ok_or_else(|| format!("{name} is `{text}`; allowed are 3 to 36000"))
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| format!("{name} is `{text}`; allowed are {least} to {most}"))
 }
 
 #[cfg(test)]
@@ -125,6 +143,19 @@ mod tests {
         let one = read(&["storm-1000", "--quick"]).expect("a row");
         assert_eq!(one.rows[0].name, "storm-1000");
         assert!(one.rows.len() == 1 && one.is_quick);
+    }
+
+    #[test]
+    fn soak_takes_an_hour_unless_a_trial_or_a_time_is_asked_for() {
+        let minutes = |words: &[&str]| {
+            let read = read(words)?;
+            Ok::<_, String>(read.soak_time().as_secs() / 60)
+        };
+        assert_eq!(minutes(&["soak"]), Ok(60));
+        assert_eq!(minutes(&["--quick"]), Ok(1));
+        assert_eq!(minutes(&["--quick", "--soak-minutes", "5"]), Ok(5));
+        let error = minutes(&["--soak-minutes", "0"]).expect_err("too short");
+        assert_eq!(error, "--soak-minutes is `0`; allowed are 1 to 1440");
     }
 
     #[test]

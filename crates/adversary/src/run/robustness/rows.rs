@@ -4,6 +4,7 @@ use super::figure::Figure;
 use super::ledger::Ledger;
 use super::setup::Setup;
 use super::{attacks, flood, memory, overload, storm};
+use crate::run::soak;
 
 /// A measurement that can be selected separately.
 pub(super) struct Row {
@@ -58,5 +59,14 @@ pub(super) const ROWS: &[Row] = &[
         name: "flood",
         summary: "attacks in turn until servers have read 1e8 hostile datagrams",
         measure: flood::measure,
+    },
+    // The last row, because it takes over Ctrl-C.
+    Row {
+        name: "soak",
+        summary: "servers, 2000 honest connections, faults, restarts and attacks for an hour",
+        measure: |setup, ledger| {
+            let connections = if setup.is_quick { 200 } else { 2000 };
+            soak::measure(&setup.courser, setup.soak_time, connections, ledger)
+        },
     },
 ];

@@ -20,6 +20,8 @@ pub(super) struct Setup {
     pub(super) attack_time: Duration,
     /// The longest duration of the row that counts hostile datagrams.
     pub(super) flood_time: Duration,
+    /// The duration of the row `soak`.
+    pub(super) soak_time: Duration,
     /// The attacks to run, or all of them if empty.
     pub(super) attacks: Vec<String>,
     /// Runs fewer and shorter rounds, as a trial.

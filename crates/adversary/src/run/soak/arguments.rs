@@ -27,6 +27,19 @@ pub(super) struct Arguments {
     pub(super) courser: PathBuf,
 }
 
+impl Default for Arguments {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(3600),
+            connections: 2000,
+            pause: Duration::from_millis(4000),
+            seed: 1,
+            json: PathBuf::from("target/robustness.json"),
+            courser: sibling("courser"),
+        }
+    }
+}
+
 pub(super) const USAGE: &str = "\
 usage: cargo xtask soak [OPTIONS]
 
@@ -43,14 +56,7 @@ checked byte for byte.
   --courser FILE    the binary under test [default: next to this program]";
 
 pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
-    let mut read = Arguments {
-        time: Duration::from_secs(3600),
-        connections: 2000,
-        pause: Duration::from_millis(4000),
-        seed: 1,
-        json: PathBuf::from("target/robustness.json"),
-        courser: sibling("courser"),
-    };
+    let mut read = Arguments::default();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let mut value = || {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::samples::Drift;
 use super::servers::ServerCounts;
 use crate::run::robustness::figure::{Figure, Verdict};
+use crate::run::robustness::ledger::Ledger;
 use crate::run::robustness::store::{Conditions, Store};
 
 /// The results of a soak.
@@ -34,18 +35,23 @@ impl Soaked {
         let figure = self.figure();
         println!("{}", figure.line());
         store.put(&figure, &conditions);
-        for (attack, sent, dropped) in &self.hostile {
-            store.ledger.add(attack, *sent, *dropped);
-        }
-        store.ledger.panics += self.servers.panics;
+        self.count(&mut store.ledger);
         let total = store.ledger.figure();
         store.put(&total, &conditions);
         store.write(path)?;
         Ok(!figure.is_missed())
     }
 
+    /// Adds the hostile datagrams and the panics.
+    pub(super) fn count(&self, ledger: &mut Ledger) {
+        for (attack, sent, dropped) in &self.hostile {
+            ledger.add(attack, *sent, *dropped);
+        }
+        ledger.panics += self.servers.panics;
+    }
+
     /// Returns the figure with its aim.
-    fn figure(&self) -> Figure {
+    pub(super) fn figure(&self) -> Figure {
         let sum = |name: &str| -> u64 {
             let reasons = self.clients[name].as_object().into_iter().flatten();
             reasons.filter_map(|(_, count)| count.as_u64()).sum()
