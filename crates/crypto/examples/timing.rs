@@ -32,19 +32,21 @@ use courser_wire::{ConnectionId, VERSION_1};
 
 fn main() -> ExitCode {
     let secret = [0x5a; reset_token::TOKEN_LEN];
-    let naive = measure(classes(&secret), &mut |guess| early_exit(&secret, guess));
+    let naive = measure(SAMPLES, classes(&secret), &mut |guess| {
+        early_exit(&secret, guess)
+    });
     println!("{:>8.1}  control: a comparison that stops early", naive);
     if naive.abs() < LIMIT {
         println!("the machine is too noisy for a result");
         return ExitCode::from(77);
     }
     let found = [
-        ("stateless reset token", reset_tokens(&secret)),
-        ("tag of an address token", address_tokens()),
-        ("tag of a packet", packets()),
-        ("sealing of a packet", sealing()),
-        ("opening of a packet", opening()),
-        ("mask of a header", masks()),
+        ("stateless reset token", reset_tokens(SAMPLES, &secret)),
+        ("tag of an address token", address_tokens(SAMPLES)),
+        ("tag of a packet", packets(SAMPLES)),
+        ("sealing of a packet", sealing(SAMPLES)),
+        ("opening of a packet", opening(SAMPLES)),
+        ("mask of a header", masks(SAMPLES)),
     ];
     println!(
         "packets: {}",
@@ -65,23 +67,23 @@ fn main() -> ExitCode {
     code
 }
 
-fn reset_tokens(secret: &[u8; reset_token::TOKEN_LEN]) -> f64 {
-    measure(classes(secret), &mut |guess| {
+fn reset_tokens(samples: usize, secret: &[u8; reset_token::TOKEN_LEN]) -> f64 {
+    measure(samples, classes(secret), &mut |guess| {
         let guess = guess.first_chunk().expect("as long as the secret");
         reset_token::equal(secret, guess)
     })
 }
 
-fn address_tokens() -> f64 {
+fn address_tokens(samples: usize) -> f64 {
     let key = TokenKey::new(&[7; 32]);
     let mut sealed = Vec::new();
     key.seal([9; NONCE_LEN], b"an address and a time", b"", &mut sealed);
-    measure(classes_of_tag(&sealed), &mut |sealed| {
+    measure(samples, classes_of_tag(&sealed), &mut |sealed| {
         key.open(sealed, b"").is_some()
     })
 }
 
-fn packets() -> f64 {
+fn packets(samples: usize) -> f64 {
     let mut sealed = vec![3; 64];
     sealed.resize(sealed.len() + TAG_LEN, 0);
     let (client, server) = initial_pair();
@@ -89,7 +91,7 @@ fn packets() -> f64 {
     let key: &PacketKey = &server.peer.packet;
     let mut opened = sealed.clone();
     assert!(key.open(1, &[], &mut opened).is_ok(), "the tag is right");
-    measure(classes_of_tag(&sealed), &mut |sealed| {
+    measure(samples, classes_of_tag(&sealed), &mut |sealed| {
         // A failed open destroys the packet, so each run needs a fresh copy.
         opened.copy_from_slice(sealed);
         key.open(1, &[], &mut opened).is_ok()
@@ -97,10 +99,10 @@ fn packets() -> f64 {
 }
 
 /// Measures whether sealing depends on the plaintext. The ciphertext is thrown away.
-fn sealing() -> f64 {
+fn sealing(samples: usize) -> f64 {
     let (key, _) = initial_pair();
     let mut packet = vec![0; PACKET + TAG_LEN];
-    measure(contents(PACKET), &mut |plaintext| {
+    measure(samples, contents(PACKET), &mut |plaintext| {
         let (text, tag) = packet
             .split_last_chunk_mut::<TAG_LEN>()
             .expect("room for the tag");
@@ -112,7 +114,7 @@ fn sealing() -> f64 {
 }
 
 /// Measures whether opening depends on the plaintext of authentic packets.
-fn opening() -> f64 {
+fn opening(samples: usize) -> f64 {
     let (sender, receiver) = initial_pair();
     let classes = contents(PACKET).map(|mut packet| {
         packet.resize(PACKET + TAG_LEN, 0);
@@ -120,16 +122,16 @@ fn opening() -> f64 {
         packet
     });
     let mut opened = vec![0; PACKET + TAG_LEN];
-    measure(classes, &mut |sealed| {
+    measure(samples, classes, &mut |sealed| {
         opened.copy_from_slice(sealed);
         receiver.peer.packet.open(1, &[], &mut opened).is_err()
     })
 }
 
 /// Measures whether a mask depends on the sample.
-fn masks() -> f64 {
+fn masks(samples: usize) -> f64 {
     let (key, _) = initial_pair();
-    measure(contents(SAMPLE_LEN), &mut |sample| {
+    measure(samples, contents(SAMPLE_LEN), &mut |sample| {
         black_box(
             key.local
                 .header
@@ -174,12 +176,12 @@ fn classes_from(secret: &[u8], first: usize) -> [Vec<u8>; 2] {
 }
 
 /// Measures both classes of inputs in random order and returns Welch's t.
-fn measure(classes: [Vec<u8>; 2], compare: &mut dyn FnMut(&[u8]) -> bool) -> f64 {
+fn measure(count: usize, classes: [Vec<u8>; 2], compare: &mut dyn FnMut(&[u8]) -> bool) -> f64 {
     let mut rng = Rng::new([1; 32]);
     // Both classes share one buffer, so that they differ in nothing but their bytes.
     let mut input = classes[0].clone();
-    let mut samples: Vec<(usize, f64)> = Vec::with_capacity(SAMPLES);
-    for round in 0..SAMPLES + WARM_UP {
+    let mut samples: Vec<(usize, f64)> = Vec::with_capacity(count);
+    for round in 0..count + WARM_UP {
         let class = usize::from(rng.array::<1>()[0] & 1);
         input.copy_from_slice(&classes[class]);
         let began = Instant::now();
@@ -270,6 +272,28 @@ mod tests {
         assert!(welch(&crop(noisy(0.0))).abs() < LIMIT / 2.0);
         let uncropped = welch(&noisy(5.0)).abs();
         assert!(uncropped < LIMIT, "pauses hide it: {uncropped}");
+    }
+
+    /// A quick measurement, which finds a comparison that stops early as it finds the control.
+    #[test]
+    fn comparisons_take_the_same_time_wherever_they_differ() {
+        const FEW: usize = 40_000;
+        let secret = [0x5a; reset_token::TOKEN_LEN];
+        let mut control = || {
+            let classes = classes(&secret);
+            measure(FEW, classes, &mut |guess| early_exit(&secret, guess)).abs()
+        };
+        let mut tries = std::iter::repeat_with(&mut control).take(5);
+        let control = tries.find(|t| *t > 4.0 * LIMIT);
+        let control = control.expect("a comparison that stops early is found in one of five tries");
+        let found = [
+            ("stateless reset token", reset_tokens(FEW, &secret)),
+            ("tag of an address token", address_tokens(FEW)),
+            ("tag of a packet", packets(FEW)),
+        ];
+        for (name, t) in found {
+            assert!(t.abs() < LIMIT, "{name}: {t}, control {control}");
+        }
     }
 
     #[test]
