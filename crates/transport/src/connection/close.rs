@@ -61,7 +61,10 @@ impl Connection {
         );
         let peer = self.path().peer.ip();
         let (recovery, protection, owners) = self.split();
-        recovery.remember_path(now, peer);
+        // What a peer that breaks the rules has acknowledged says nothing about the path (attack A190).
+        if !matches!(error, ConnectionError::TransportError(_)) {
+            recovery.remember_path(now, peer);
+        }
         if is_lost {
             owners.streams.on_lost();
         } else {

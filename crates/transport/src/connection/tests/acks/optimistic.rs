@@ -1,9 +1,12 @@
 //! A receiver that acknowledges packets it has not received, to make the sender faster. RFC 9000
 //! §21.4, attack A23.
 
+use std::sync::Arc;
+
 use super::*;
-use crate::testing::Setup;
+use crate::config::{PathMemory, TransportConfig};
 use crate::testing::traffic::Transfer;
+use crate::testing::{Setup, steady};
 
 /// Packets of the initial window of RFC 9002 §7.2.
 const INITIAL_WINDOW: u64 = 10;
@@ -55,4 +58,38 @@ fn the_number_left_out_differs_from_connection_to_connection() {
         .map(|seed| connected(seed).server.connection().recovery.skip_at())
         .collect();
     assert!(skipped.len() >= 8, "{skipped:?}");
+}
+
+/// Ends a connection over which a server has sent 2 MB. Returns what it remembers of the path.
+fn remembered(end: impl FnOnce(&mut Pair)) -> usize {
+    let memory = Arc::new(PathMemory::new());
+    let mut setup = Setup::default();
+    setup.server.transport = Arc::new(TransportConfig {
+        path_memory: Some(Arc::clone(&memory)),
+        ..steady()
+    });
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    let mut transfer = Transfer::down(&mut pair, 2_000_000);
+    while !transfer.step(&mut pair) {
+        pair.run_for(RTT / 4);
+    }
+    end(&mut pair);
+    memory.len()
+}
+
+/// Attack A190.
+#[test]
+fn a_peer_that_breaks_a_rule_leaves_no_path_to_later_connections() {
+    let of_honest_clients = remembered(|pair| {
+        let now = pair.now;
+        pair.server.connection().close(now, 0, b"");
+    });
+    assert_eq!(of_honest_clients, 1);
+    let of_liars = remembered(|pair| {
+        let next = next_number(&mut pair.server);
+        pair.forge_to_server(SpaceId::Application, &ack(next + 1000, 0));
+        assert_eq!(pair.server_error(), Some(0x0a), "PROTOCOL_VIOLATION");
+    });
+    assert_eq!(of_liars, 0);
 }
