@@ -71,6 +71,8 @@ Environment of server and client:
   SSLKEYLOGFILE  file for TLS secrets
   QLOGDIR        directory for traces
   LISTEN         address to listen on [default: [::]:443] (server)
+  PREFERRED      preferred addresses to announce, one of IPv4, of IPv6 or both, separated by
+                 spaces; the socket of LISTEN must receive their datagrams (server)
   WWW            directory of the files [default: /www] (server)
   CERTS          directory of cert.pem and priv.key [default: /certs] (server)
   DOWNLOADS      directory for downloads [default: /downloads] (client)

@@ -1,7 +1,7 @@
 //! The variables by which the runner and an end speak.
 
 use std::ffi::OsString;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::path::PathBuf;
 
 use courser_measure::Failure;
@@ -27,15 +27,13 @@ pub fn server_plan(variables: Lookup<'_>) -> Result<Option<ServerPlan>, Failure>
         Some(text) => parse("LISTEN", &text)?,
         None => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 443)),
     };
-    let preferred = text(variables, "PREFERRED")?;
-    let preferred = preferred
-        .map(|text| parse("PREFERRED", &text))
-        .transpose()?;
+    let (preferred_v4, preferred_v6) = preferred(variables)?;
     let certificates = folder(variables, "CERTS", "/certs");
     Ok(Some(ServerPlan {
         test,
         listen,
-        preferred,
+        preferred_v4,
+        preferred_v6,
         root: folder(variables, "WWW", "/www"),
         chain: certificates.join("cert.pem"),
         key: certificates.join("priv.key"),
@@ -82,6 +80,26 @@ fn test(variables: Lookup<'_>) -> Result<Option<Test>, Failure> {
 fn text(variables: Lookup<'_>, name: &str) -> Result<Option<String>, Failure> {
     let value = variables(name).filter(|value| !value.is_empty());
     value
+/// Returns the addresses in `PREFERRED`, which are separated by spaces: at most one of each family.
+fn preferred(
+    variables: Lookup<'_>,
+) -> Result<(Option<SocketAddrV4>, Option<SocketAddrV6>), Failure> {
+    let text = text(variables, "PREFERRED")?.unwrap_or_default();
+    let (mut v4, mut v6) = (None, None);
+    for address in text.split_whitespace() {
+        let is_second = match parse("PREFERRED", address)? {
+            SocketAddr::V4(address) => v4.replace(address).is_some(),
+            SocketAddr::V6(address) => v6.replace(address).is_some(),
+        };
+        if is_second {
+            return Err(Failure::new(format!(
+                "cannot use '{address}' in PREFERRED: it is the second address of its family"
+            )));
+        }
+    }
+    Ok((v4, v6))
+}
+
         .map(OsString::into_string)
         .transpose()
         .map_err(|value| Failure::new(format!("{name} is not UTF-8: {}", value.display())))
@@ -131,6 +149,55 @@ mod tests {
         assert_eq!(paths, ["/a", "/b"]);
         assert_eq!(plan.downloads, PathBuf::from("/downloads"));
     }
+    #[test]
+    fn server_announces_one_preferred_address_of_each_family() {
+        let (v4, v6) = ("193.167.100.101:443", "[fd00:cafe:cafe:100::101]:443");
+        let cases: [(&'static [(&str, &str)], [Option<&str>; 2]); 4] = [
+            (&[], [None, None]),
+            (&[("PREFERRED", "193.167.100.101:443")], [Some(v4), None]),
+            (
+                &[("PREFERRED", "[fd00:cafe:cafe:100::101]:443")],
+                [None, Some(v6)],
+            ),
+            (
+                &[(
+                    "PREFERRED",
+                    "[fd00:cafe:cafe:100::101]:443 193.167.100.101:443",
+                )],
+                [Some(v4), Some(v6)],
+            ),
+        ];
+        for (variables, [v4, v6]) in cases {
+            let variables = lookup(variables);
+            let (found_v4, found_v6) = preferred(&variables).expect("usable");
+            assert_eq!(found_v4, v4.map(|text| text.parse().expect("an address")));
+            assert_eq!(found_v6, v6.map(|text| text.parse().expect("an address")));
+        }
+    }
+
+    #[test]
+    fn unusable_preferred_addresses_are_named() {
+        let cases: [(&'static [(&str, &str)], &str); 3] = [
+            (
+                &[("PREFERRED", "192.0.2.1:443 192.0.2.2:443")],
+                "'192.0.2.2:443' in PREFERRED: it is the second",
+            ),
+            (
+                &[("PREFERRED", "[::1]:443 [::1]:443")],
+                "'[::1]:443' in PREFERRED: it is the second",
+            ),
+            (
+                &[("PREFERRED", "192.0.2.1:443 192.0.2.2")],
+                "'192.0.2.2' in PREFERRED",
+            ),
+        ];
+        for (variables, told) in cases {
+            let variables = lookup(variables);
+            let error = preferred(&variables).expect_err("unusable").to_string();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
 
     #[test]
     fn unknown_test_is_unsupported_before_anything_else() {

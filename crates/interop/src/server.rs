@@ -1,6 +1,6 @@
 //! The server of the interop runner.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +25,10 @@ pub struct ServerPlan {
     pub test: Test,
     /// The address to listen on.
     pub listen: SocketAddr,
-    /// The preferred address to announce.
-    pub preferred: Option<SocketAddr>,
+    /// The preferred address to announce to clients over IPv4.
+    pub preferred_v4: Option<SocketAddrV4>,
+    /// The preferred address to announce to clients over IPv6.
+    pub preferred_v6: Option<SocketAddrV6>,
     /// The folder with the files.
     pub root: PathBuf,
     /// The certificate chain, in PEM.
@@ -86,11 +88,7 @@ fn config(plan: &ServerPlan) -> Result<ServerConfig, Failure> {
         Test::Version2 => config.versions([QuicVersion::V2, QuicVersion::V1]),
         _ => config,
     };
-    let config = match plan.preferred {
-        Some(SocketAddr::V4(address)) => config.preferred_address(address, None),
-        Some(SocketAddr::V6(address)) => config.preferred_address(None, address),
-        None => config,
-    };
+    let config = config.preferred_address(plan.preferred_v4, plan.preferred_v6);
     Ok(match &plan.sinks {
         Some(sinks) => config.sinks(sinks.clone()),
         None => config,

@@ -69,7 +69,8 @@ async fn transfer(test: Test, lengths: &[usize]) {
     let server = ServerPlan {
         test,
         listen,
-        preferred: None,
+        preferred_v4: None,
+        preferred_v6: None,
         root: folder.path("www"),
         chain: folder.path("cert.pem"),
         key: folder.path("priv.key"),
@@ -166,7 +167,8 @@ async fn serve_empty(folder: &Folder) -> SocketAddr {
     let server = ServerPlan {
         test: Test::Transfer,
         listen,
-        preferred: None,
+        preferred_v4: None,
+        preferred_v6: None,
         root: folder.path("www"),
         chain: folder.path("cert.pem"),
         key: folder.path("priv.key"),
