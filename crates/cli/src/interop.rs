@@ -76,6 +76,7 @@ Environment of server and client:
   WWW            directory of the files [default: /www] (server)
   CERTS          directory of cert.pem and priv.key [default: /certs] (server)
   DOWNLOADS      directory for downloads [default: /downloads] (client)
+  PROTOCOL       h3: download over HTTP/3 in all tests (client)
 
 Examples:
   TESTCASE=transfer LISTEN=127.0.0.1:4433 WWW=. CERTS=certs courser interop server

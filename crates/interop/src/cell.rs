@@ -142,6 +142,10 @@ impl Run<'_> {
             other => folder.path(other),
         };
         let mut command = peer.command("client");
+        match &self.server.protocol {
+            Some(protocol) => command.env("PROTOCOL", protocol),
+            None => command.env_remove("PROTOCOL"),
+        };
         command
             .env("TESTCASE", self.case.client_test)
             .env("REQUESTS", urls.join(" "))

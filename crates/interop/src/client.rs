@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser::telemetry::SinkFactory;
-use courser::{ClientConfig, Connecting, Connection, Endpoint, QuicVersion, h3};
+use courser::{ClientConfig, Connecting, Connection, Endpoint, QuicVersion, Side, h3};
 use courser_measure::Failure;
 use courser_measure::tls::{self, Trust, Versions};
 use http::Request;
@@ -30,8 +30,17 @@ pub struct ClientPlan {
     pub urls: Vec<Url>,
     /// The folder for the files.
     pub downloads: PathBuf,
+    /// True if files travel over HTTP/3 in every test. Otherwise they do in [`Test::Http3`] only, and over
+    /// HTTP/0.9 in the others.
+    pub always_http3: bool,
     /// Receives the records of connections.
     pub sinks: Option<Arc<dyn SinkFactory>>,
+}
+
+impl ClientPlan {
+    fn is_http3(&self) -> bool {
+        self.always_http3 || self.test == Test::Http3
+    }
 }
 
 /// Downloads the files as the test demands, until `stop` resolves. The certificate of the server is not
@@ -53,6 +62,7 @@ pub async fn fetch(plan: &ClientPlan, stop: impl Future<Output = ()>) -> Result<
         endpoint,
         address,
         name,
+        is_http3: plan.is_http3(),
     };
     let done = tokio::select! {
         // The first branch is polled first: signals are awaited before the first packet is sent.
@@ -70,9 +80,9 @@ pub async fn fetch(plan: &ClientPlan, stop: impl Future<Output = ()>) -> Result<
 }
 
 fn config(plan: &ClientPlan) -> Result<ClientConfig, Failure> {
-    let protocol = match plan.test {
-        Test::Http3 => h3::ALPN,
-        _ => hq::ALPN,
+    let protocol = match plan.is_http3() {
+        true => h3::ALPN,
+        false => hq::ALPN,
     };
     let mut tls = match plan.test {
         Test::ChaCha20 => tls::client_with_chacha20(&Trust::Anybody, protocol.as_bytes())?,
@@ -117,6 +127,7 @@ struct Server {
     endpoint: Endpoint,
     address: SocketAddr,
     name: String,
+    is_http3: bool,
 }
 
 impl Server {
@@ -133,31 +144,33 @@ impl Server {
             Test::Resumption => {
                 let (first, others) = urls.split_at(1);
                 self.connect_and_download(first, folder).await?;
-                self.connect_and_download(others, folder).await
+                self.connect_and_download(others, folder).await?;
+                Ok(())
             }
             Test::ZeroRtt => {
                 let (first, others) = urls.split_at(1);
-                self.connect_and_download(first, folder).await?;
+                let remembered = self.connect_and_download(first, folder).await?;
                 let connection = self
                     .connecting()?
                     .early()
                     .await
                     .map_err(|error| Failure::new(format!("the handshake failed: {error}")))?;
-                download_all(&connection, others, folder).await?;
-                connection.close(0u32.into(), b"");
+                self.download(connection, remembered, others, folder)
+                    .await?;
                 Ok(())
             }
-            Test::Http3 => download_http3(self.connect().await?, urls, folder).await,
             Test::KeyUpdate => {
                 let connection = self.connect().await?;
                 let updating = connection.clone();
                 let update = tokio::spawn(async move { update_keys(&updating).await });
-                download_all(&connection, urls, folder).await?;
-                connection.close(0u32.into(), b"");
+                self.download(connection, None, urls, folder).await?;
                 update.abort();
                 Ok(())
             }
-            _ => self.connect_and_download(urls, folder).await,
+            _ => {
+                self.connect_and_download(urls, folder).await?;
+                Ok(())
+            }
         }
     }
 
@@ -172,11 +185,44 @@ impl Server {
         connected.map_err(|error| Failure::new(format!("the handshake failed: {error}")))
     }
 
-    async fn connect_and_download(&self, urls: &[Url], folder: &Path) -> Result<(), Failure> {
+    /// Returns the server's settings of HTTP/3.
+    async fn connect_and_download(
+        &self,
+        urls: &[Url],
+        folder: &Path,
+    ) -> Result<Option<h3::Settings>, Failure> {
         let connection = self.connect().await?;
-        download_all(&connection, urls, folder).await?;
-        connection.close(0u32.into(), b"");
-        Ok(())
+        self.download(connection, None, urls, folder).await
+    }
+
+    /// Downloads files and closes the connection. `remembered` are settings of HTTP/3 of an earlier
+    /// connection, with which requests can leave early. Returns those of this one.
+    async fn download(
+        &self,
+        connection: Connection,
+        remembered: Option<h3::Settings>,
+        urls: &[Url],
+        folder: &Path,
+    ) -> Result<Option<h3::Settings>, Failure> {
+        if !self.is_http3 {
+            download_all(&connection, urls, folder).await?;
+            connection.close(0u32.into(), b"");
+            return Ok(None);
+        }
+        let (client, pause) = match remembered {
+            Some(settings) => {
+                let config = h3::Config::new(Side::Client);
+                (
+                    h3::Client::resume(connection, config, settings),
+                    EARLY_PAUSE,
+                )
+            }
+            None => (h3::Client::new(connection), Duration::ZERO),
+        };
+        download_http3(&client, urls, folder, pause).await?;
+        let settings = client.settings().await;
+        client.close();
+        Ok(settings)
     }
 }
 
@@ -211,22 +257,23 @@ async fn download(connection: &Connection, url: &Url, destination: &Path) -> Res
     file.flush().await.map_err(|e| failed(&e))
 }
 
-/// Downloads files in parallel over HTTP/3.
+/// Downloads files in parallel over HTTP/3, and pauses after every [`BURST`] requests.
 async fn download_http3(
-    connection: Connection,
+    client: &h3::Client,
     urls: &[Url],
     folder: &Path,
+    pause: Duration,
 ) -> Result<(), Failure> {
-    let client = h3::Client::new(connection);
     let mut downloads = JoinSet::new();
-    for url in urls {
+    for (index, url) in urls.iter().enumerate() {
+        if index > 0 && index % BURST == 0 && !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
         let (client, url) = (client.clone(), url.clone());
         let destination = destination(folder, &url)?;
         downloads.spawn(async move { get(&client, &url, &destination).await });
     }
-    finish(downloads).await?;
-    client.close();
-    Ok(())
+    finish(downloads).await
 }
 
 async fn get(client: &h3::Client, url: &Url, destination: &Path) -> Result<(), Failure> {
@@ -263,6 +310,13 @@ fn destination(folder: &Path, url: &Url) -> Result<PathBuf, Failure> {
     let name = name.ok_or_else(|| Failure::new(format!("the URL {url} names no file")))?;
     Ok(folder.join(name))
 }
+
+/// The requests over HTTP/3 that leave early at once. Each has a packet of its own, and a bottleneck of
+/// the runner holds 25.
+const BURST: usize = 10;
+
+/// The pause after [`BURST`] early requests. All of the case leave within a round trip of 30 ms.
+const EARLY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The most bytes that are read at once.
 const CHUNK: usize = 64 << 10;

@@ -41,8 +41,9 @@ pub fn server_plan(variables: Lookup<'_>) -> Result<Option<ServerPlan>, Failure>
     }))
 }
 
-/// Makes the settings of a client from its environment: `TESTCASE` and `REQUESTS`, and as an
-/// extension `DOWNLOADS`. Returns `None` if the test is not supported.
+/// Makes the settings of a client from its environment: `TESTCASE` and `REQUESTS`, and as extensions
+/// `DOWNLOADS` and `PROTOCOL`, with which `h3` files travel over HTTP/3 in all tests. Returns `None` if the
+/// test is not supported.
 ///
 /// # Errors
 /// When a variable cannot be used.
@@ -61,25 +62,24 @@ pub fn client_plan(variables: Lookup<'_>) -> Result<Option<ClientPlan>, Failure>
             "REQUESTS is empty: set it to the URLs of files",
         ));
     }
+    let always_http3 = match text(variables, "PROTOCOL")?.as_deref() {
+        None => false,
+        Some("h3") => true,
+        Some(other) => {
+            return Err(Failure::new(format!(
+                "cannot use '{other}' in PROTOCOL: only h3 is known"
+            )));
+        }
+    };
     Ok(Some(ClientPlan {
         test,
         urls,
         downloads: folder(variables, "DOWNLOADS", "/downloads"),
+        always_http3,
         sinks: None,
     }))
 }
 
-fn test(variables: Lookup<'_>) -> Result<Option<Test>, Failure> {
-    let name = text(variables, "TESTCASE")?;
-    let name = name.ok_or_else(|| {
-        Failure::new("TESTCASE is not set: set it to the name of a test, such as handshake")
-    })?;
-    Ok(Test::from_name(&name))
-}
-
-fn text(variables: Lookup<'_>, name: &str) -> Result<Option<String>, Failure> {
-    let value = variables(name).filter(|value| !value.is_empty());
-    value
 /// Returns the addresses in `PREFERRED`, which are separated by spaces: at most one of each family.
 fn preferred(
     variables: Lookup<'_>,
@@ -100,6 +100,17 @@ fn preferred(
     Ok((v4, v6))
 }
 
+fn test(variables: Lookup<'_>) -> Result<Option<Test>, Failure> {
+    let name = text(variables, "TESTCASE")?;
+    let name = name.ok_or_else(|| {
+        Failure::new("TESTCASE is not set: set it to the name of a test, such as handshake")
+    })?;
+    Ok(Test::from_name(&name))
+}
+
+fn text(variables: Lookup<'_>, name: &str) -> Result<Option<String>, Failure> {
+    let value = variables(name).filter(|value| !value.is_empty());
+    value
         .map(OsString::into_string)
         .transpose()
         .map_err(|value| Failure::new(format!("{name} is not UTF-8: {}", value.display())))
@@ -138,17 +149,6 @@ mod tests {
         assert_eq!(plan.key, PathBuf::from("/certs/priv.key"));
     }
 
-    #[test]
-    fn client_reads_all_requests() {
-        let variables = lookup(&[
-            ("TESTCASE", "transfer"),
-            ("REQUESTS", "https://server4:443/a  https://server4:443/b"),
-        ]);
-        let plan = client_plan(&variables).expect("usable").expect("supported");
-        let paths: Vec<&str> = plan.urls.iter().map(Url::path).collect();
-        assert_eq!(paths, ["/a", "/b"]);
-        assert_eq!(plan.downloads, PathBuf::from("/downloads"));
-    }
     #[test]
     fn server_announces_one_preferred_address_of_each_family() {
         let (v4, v6) = ("193.167.100.101:443", "[fd00:cafe:cafe:100::101]:443");
@@ -198,6 +198,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn client_reads_all_requests() {
+        let variables = lookup(&[
+            ("TESTCASE", "transfer"),
+            ("REQUESTS", "https://server4:443/a  https://server4:443/b"),
+        ]);
+        let plan = client_plan(&variables).expect("usable").expect("supported");
+        let paths: Vec<&str> = plan.urls.iter().map(Url::path).collect();
+        assert_eq!(paths, ["/a", "/b"]);
+        assert_eq!(plan.downloads, PathBuf::from("/downloads"));
+        assert!(!plan.always_http3);
+    }
+
+    #[test]
+    fn client_speaks_http3_in_all_tests_if_told() {
+        let variables = lookup(&[
+            ("TESTCASE", "transfer"),
+            ("REQUESTS", "https://127.0.0.1:443/a"),
+            ("PROTOCOL", "h3"),
+        ]);
+        let plan = client_plan(&variables).expect("usable").expect("supported");
+        assert!(plan.always_http3);
+    }
 
     #[test]
     fn unknown_test_is_unsupported_before_anything_else() {
@@ -208,7 +231,15 @@ mod tests {
 
     #[test]
     fn unusable_variables_are_named() {
-        let cases: [(&'static [(&str, &str)], &str); 3] = [
+        let cases: [(&'static [(&str, &str)], &str); 4] = [
+            (
+                &[
+                    ("TESTCASE", "ecn"),
+                    ("REQUESTS", "https://[::1]/a"),
+                    ("PROTOCOL", "h2"),
+                ],
+                "'h2' in PROTOCOL",
+            ),
             (&[], "TESTCASE"),
             (&[("TESTCASE", "ecn")], "REQUESTS is empty"),
             (

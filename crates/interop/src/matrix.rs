@@ -57,6 +57,8 @@ pub struct Implementation {
     pub name: String,
     /// The version; empty if it is not known.
     pub version: String,
+    /// The only protocol that it speaks, over which the files of all its cases travel.
+    pub protocol: Option<String>,
 }
 
 /// The results of a server and a client.
@@ -264,6 +266,7 @@ fn implementations(plan: &MatrixPlan) -> Vec<Implementation> {
     all.map(|peer| Implementation {
         name: peer.name.clone(),
         version: peer.version.clone(),
+        protocol: peer.protocol.clone(),
     })
     .collect()
 }

@@ -8,13 +8,17 @@ use courser_measure::Failure;
 /// An implementation: a program that is the server or the client of the runner's contract.
 ///
 /// The program gets the role as its last argument and in the variable `ROLE`. It reads `TESTCASE`,
-/// `REQUESTS`, `SSLKEYLOGFILE`, `QLOGDIR`, `LISTEN`, `WWW`, `CERTS` and `DOWNLOADS`.
+/// `REQUESTS`, `SSLKEYLOGFILE`, `QLOGDIR`, `LISTEN`, `WWW`, `CERTS` and `DOWNLOADS`, and as a client
+/// `PROTOCOL`, which is set if the server speaks one protocol only.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
     /// The name in the grid.
     pub name: String,
     /// The version of the implementation; empty if it is not known.
     pub version: String,
+    /// The only protocol that its ends speak, as `PROTOCOL` names it; `None` if they speak that of each
+    /// test.
+    pub protocol: Option<String>,
     /// The program.
     pub program: PathBuf,
     /// Arguments before the role.
@@ -32,13 +36,15 @@ impl Peer {
         Ok(Self {
             name: name.to_owned(),
             version: version.to_owned(),
+            protocol: None,
             program,
             arguments: arguments.iter().map(ToString::to_string).collect(),
         })
     }
 
     /// Finds a peer from its name, whose program is in `folder`, or from `NAME=PROGRAM`. The file
-    /// `NAME.version` beside the program has the version.
+    /// `NAME.version` beside the program has the version, and `NAME.protocol` the protocol if its ends
+    /// speak one only.
     ///
     /// # Errors
     /// When there is no such program.
@@ -53,11 +59,16 @@ impl Peer {
                 program.display()
             )));
         }
-        let version = program.with_file_name(format!("{name}.version"));
-        let version = std::fs::read_to_string(version).unwrap_or_default();
+        let beside = |what: &str| {
+            let file = program.with_file_name(format!("{name}.{what}"));
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            text.trim().to_owned()
+        };
+        let (version, protocol) = (beside("version"), beside("protocol"));
         Ok(Self {
             name: name.to_owned(),
-            version: version.trim().to_owned(),
+            version,
+            protocol: Some(protocol).filter(|protocol| !protocol.is_empty()),
             program: std::path::absolute(&program).unwrap_or(program),
             arguments: Vec::new(),
         })
@@ -68,5 +79,34 @@ impl Peer {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg(role).env("ROLE", role);
         command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_beside_a_program_tell_its_version_and_its_only_protocol() {
+        let name = format!("courser-peer-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let files = [
+            ("full", ""),
+            ("full.version", "2.0\n"),
+            ("narrow", ""),
+            ("narrow.protocol", "h3\n"),
+        ];
+        for (file, text) in files {
+            std::fs::write(folder.join(file), text).expect("written");
+        }
+        let [full, narrow] =
+            ["full", "narrow"].map(|name| Peer::find(name, &folder).expect("a program"));
+        let absent = Peer::find("absent", &folder);
+        std::fs::remove_dir_all(&folder).expect("removed");
+        assert_eq!((full.version.as_str(), full.protocol), ("2.0", None));
+        assert_eq!(narrow.version, "");
+        assert_eq!(narrow.protocol.as_deref(), Some("h3"));
+        assert!(absent.is_err(), "{absent:?}");
     }
 }

@@ -153,6 +153,17 @@ impl Matrix {
         )
     }
 
+    /// Names the implementations whose cases differ from the runner's in the protocol.
+    fn protocols(&self) -> impl Iterator<Item = String> {
+        self.implementations.iter().filter_map(|implementation| {
+            let (name, protocol) = (&implementation.name, implementation.protocol.as_ref()?);
+            Some(format!(
+                "{name} speaks {protocol} only: the files of all its cases travel over it, where the \
+                 runner has HTTP/0.9 in most."
+            ))
+        })
+    }
+
     fn to_markdown(&self, notes: &Notes) -> String {
         let mut text = format!("# Interoperability\n\n{}\n\n", self.about());
         let _ = writeln!(
@@ -169,6 +180,9 @@ impl Matrix {
                 "| {} | {} |",
                 implementation.name, implementation.version
             );
+        }
+        for line in self.protocols() {
+            let _ = writeln!(text, "\n{line}");
         }
         text.push_str("\n## Grid\n\n");
         text.push_str(&self.markdown_grid());
@@ -297,8 +311,9 @@ impl Matrix {
         for (letter, case) in WEBTRANSPORT {
             webtransport = webtransport.row([letter, case, NOT_THERE].map(PageCell::text));
         }
-        Page::new("Interoperability")
-            .line(self.about())
+        let page = Page::new("Interoperability").line(self.about());
+        self.protocols()
+            .fold(page, Page::line)
             .section(section)
             .section(Section::new("WebTransport").table(webtransport))
             .to_html()
@@ -353,10 +368,13 @@ mod tests {
             seed: 7,
             seconds: 12.3,
             repeat: 3,
-            implementations: vec![Implementation {
-                name: "courser".to_owned(),
-                version: "0.1.0".to_owned(),
-            }],
+            implementations: [("courser", None), ("other", Some("h3"))]
+                .map(|(name, protocol)| Implementation {
+                    name: name.to_owned(),
+                    version: "0.1.0".to_owned(),
+                    protocol: protocol.map(str::to_owned),
+                })
+                .into(),
             pairs: vec![Pair {
                 server: "courser".to_owned(),
                 client: "other".to_owned(),
@@ -412,6 +430,18 @@ mod tests {
         assert_eq!(json["webtransport"][1]["letter"], "UR");
         assert_eq!(json["webtransport"][6]["verdict"], "not there yet");
         assert_eq!(json["pairs"][0]["server"], "courser");
+    }
+
+    #[test]
+    fn implementation_with_one_protocol_is_named() {
+        let told = "other speaks h3 only";
+        let matrix = matrix();
+        for format in [ReportFormat::Markdown, ReportFormat::Html] {
+            let text = matrix.report(format, &Notes::default());
+            let text = text.expect("a report");
+            assert_eq!(text.matches(told).count(), 1, "{text}");
+            assert!(!text.contains("courser speaks"), "{text}");
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn content(seed: usize, len: usize) -> Vec<u8> {
 }
 
 /// Lets a client download files of these lengths from a server, and compares all bytes.
-async fn transfer(test: Test, lengths: &[usize]) {
+async fn transfer(test: Test, lengths: &[usize], always_http3: bool) {
     let folder = Folder::new(&format!("{test:?}"));
     write_identity(&folder);
     let listen = free_address();
@@ -80,6 +80,7 @@ async fn transfer(test: Test, lengths: &[usize]) {
         test,
         urls,
         downloads: folder.path("downloads"),
+        always_http3,
         sinks: None,
     };
     let (stop, stopped) = oneshot::channel::<()>();
@@ -111,13 +112,28 @@ async fn files_of_all_tests_arrive_unchanged() {
         Test::KeyUpdate,
         Test::Ecn,
     ] {
-        transfer(test, &[1024, 0, 300_000]).await;
+        transfer(test, &[1024, 0, 300_000], false).await;
+    }
+}
+
+#[tokio::test]
+async fn files_of_all_tests_arrive_over_http3_too() {
+    for test in [
+        Test::Handshake,
+        Test::Transfer,
+        Test::MultiConnect,
+        Test::Retry,
+        Test::Resumption,
+        Test::ZeroRtt,
+        Test::KeyUpdate,
+    ] {
+        transfer(test, &[1024, 0, 300_000], true).await;
     }
 }
 
 #[tokio::test]
 async fn more_files_arrive_than_streams_are_allowed() {
-    transfer(Test::Transfer, &[32; 400]).await;
+    transfer(Test::Transfer, &[32; 400], false).await;
 }
 
 #[tokio::test]
@@ -129,6 +145,7 @@ async fn missing_file_is_a_failure_of_the_client() {
         test: Test::Transfer,
         urls: vec![url],
         downloads: folder.path("downloads"),
+        always_http3: false,
         sinks: None,
     };
     let error = fetch(&client, pending())
