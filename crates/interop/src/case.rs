@@ -55,7 +55,8 @@ pub enum Check {
     ZeroRtt,
     /// One handshake, and packets of both ends in the second key phase.
     KeyUpdate,
-    /// One handshake, ECN marks on all packets, and ACK frames with counts from both ends.
+    /// One handshake, and from both ends a packet with an ECT mark, none with CE, and an ACK frame with
+    /// counts.
     Ecn,
     /// One handshake, and a server that keeps to three times the bytes that it received.
     Amplification,
