@@ -132,7 +132,9 @@ fn folder(variables: Lookup<'_>, name: &str, usual: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn lookup(variables: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
+    type Variables = &'static [(&'static str, &'static str)];
+
+    fn lookup(variables: Variables) -> impl Fn(&str) -> Option<OsString> {
         |name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| OsString::from(value))
@@ -152,7 +154,7 @@ mod tests {
     #[test]
     fn server_announces_one_preferred_address_of_each_family() {
         let (v4, v6) = ("193.167.100.101:443", "[fd00:cafe:cafe:100::101]:443");
-        let cases: [(&'static [(&str, &str)], [Option<&str>; 2]); 4] = [
+        let cases: [(Variables, [Option<&str>; 2]); 4] = [
             (&[], [None, None]),
             (&[("PREFERRED", "193.167.100.101:443")], [Some(v4), None]),
             (
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn unusable_preferred_addresses_are_named() {
-        let cases: [(&'static [(&str, &str)], &str); 3] = [
+        let cases: [(Variables, &str); 3] = [
             (
                 &[("PREFERRED", "192.0.2.1:443 192.0.2.2:443")],
                 "'192.0.2.2:443' in PREFERRED: it is the second",
@@ -231,7 +233,7 @@ mod tests {
 
     #[test]
     fn unusable_variables_are_named() {
-        let cases: [(&'static [(&str, &str)], &str); 4] = [
+        let cases: [(Variables, &str); 4] = [
             (
                 &[
                     ("TESTCASE", "ecn"),
