@@ -35,7 +35,7 @@ impl Paths {
         };
         // Fresh unpredictable bytes, drawn only when they are needed (§8.2.1).
         let challenge = path.wants_challenge().then(|| rng.array());
-        if let Some(data) = path.validation.response()
+        while let Some(data) = path.validation.response()
             && packet.remaining() >= PROBE_FRAME
         {
             PathResponse { data }.encode(packet.writer());
@@ -120,6 +120,19 @@ mod tests {
         assert_eq!(write(&mut paths, 8), (0, Written::default()), "no room");
         let (len, written) = write(&mut paths, 100);
         assert_eq!((len, written.any, written.challenge), (9, true, false));
+        assert_eq!(write(&mut paths, 100), (0, Written::default()));
+    }
+
+    #[test]
+    fn all_responses_that_wait_share_a_packet() {
+        let mut paths = paths();
+        for data in [[1; 8], [2; 8]] {
+            paths.on_challenge(Time::ZERO, 0, data, Duration::ZERO);
+        }
+        let (len, written) = write(&mut paths, 12);
+        assert_eq!((len, written.any), (9, true), "no room for the second");
+        paths.on_challenge(Time::ZERO, 0, [3; 8], Duration::ZERO);
+        assert_eq!(write(&mut paths, 100).0, 18);
         assert_eq!(write(&mut paths, 100), (0, Written::default()));
     }
 

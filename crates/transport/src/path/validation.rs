@@ -5,13 +5,19 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-/// Challenges sent on a path and the response owed on it.
+/// Challenges sent on a path and the responses owed on it.
 #[derive(Debug, Default)]
 pub struct Validation {
     challenge: Option<Challenge>,
-    /// Data of the newest challenge that arrived on the path. Older ones are forgotten (limit K06),
-    /// so a flood of challenges costs eight bytes.
-    response: Option<[u8; 8]>,
+    responses: Responses,
+}
+
+/// Data of the newest challenges that arrived on the path, the oldest of them first. Older ones are
+/// forgotten, so a flood of challenges costs a few bytes.
+#[derive(Debug, Default)]
+struct Responses {
+    data: [[u8; 8]; MAX_RESPONSES],
+    len: u8,
 }
 
 #[derive(Debug)]
@@ -108,17 +114,17 @@ impl Validation {
 
     /// Takes a challenge that arrived on this path and must be answered.
     pub fn on_challenge(&mut self, data: [u8; 8]) {
-        self.response = Some(data);
+        self.responses.push(data);
     }
 
     /// Returns the response to send now.
     pub fn response(&self) -> Option<[u8; 8]> {
-        self.response
+        self.responses.first()
     }
 
-    /// Forgets the response, which is sent once per challenge (§8.2.2).
+    /// Forgets this response, which is sent once per challenge (§8.2.2).
     pub fn on_response_sent(&mut self) {
-        self.response = None;
+        self.responses.pop();
     }
 
     /// Returns the time at which the next challenge is due or the validation fails.
@@ -151,6 +157,31 @@ impl Validation {
         self.challenge = None;
     }
 }
+
+impl Responses {
+    fn push(&mut self, data: [u8; 8]) {
+        if usize::from(self.len) == MAX_RESPONSES {
+            self.pop();
+        }
+        if let Some(free) = self.data.get_mut(usize::from(self.len)) {
+            *free = data;
+            self.len += 1;
+        }
+    }
+
+    fn first(&self) -> Option<[u8; 8]> {
+        self.data.first().copied().filter(|_| self.len > 0)
+    }
+
+    fn pop(&mut self) {
+        self.data.rotate_left(1);
+        self.len = self.len.saturating_sub(1);
+    }
+}
+
+/// The most PATH_RESPONSE frames that wait on a path: K06. Peers send up to three challenges at once, to
+/// guard against loss (§8.2.1).
+const MAX_RESPONSES: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -194,13 +225,17 @@ mod tests {
     }
 
     #[test]
-    fn newest_challenge_wins_and_is_answered_once() {
+    fn newest_challenges_win_and_each_is_answered_once() {
         let mut validation = Validation::default();
         for data in 0..100 {
             validation.on_challenge([data; 8]);
         }
-        assert_eq!(validation.response(), Some([99; 8]));
-        validation.on_response_sent();
+        for data in 97..100 {
+            assert_eq!(validation.response(), Some([data; 8]));
+            validation.on_response_sent();
+        }
         assert_eq!(validation.response(), None);
+        validation.on_challenge([1; 8]);
+        assert_eq!(validation.response(), Some([1; 8]));
     }
 }
