@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ServerConfig;
 use super::transport::ConfigError;
 use crate::cid::{ConnectionIdGenerator, RandomIdGenerator};
 use crate::endpoint::ReplyLimits;
@@ -117,6 +118,19 @@ impl EndpointConfig {
         let udp = u64::from(self.max_udp_payload_size);
         check("max_udp_payload_size", udp, 1200, 65_527)
     }
+
+    /// Checks the settings of a server on this endpoint: each of them as
+    /// [`ServerConfig::validate`] does, and that no share exceeds the total. The endpoint calls this
+    /// before it accepts a connection.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] contains the field, its value and the allowed range.
+    pub fn validate_server(&self, server: &ServerConfig) -> Result<(), ConfigError> {
+        server.validate()?;
+        let half_open = server.half_open_bytes.unwrap_or(1);
+        super::transport::check("half_open_bytes", half_open, 1, self.memory_budget)
+    }
 }
 
 /// The highest rate of stateless replies: more than one core can send.
@@ -138,6 +152,27 @@ impl std::fmt::Debug for EndpointConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::identity::server_tls;
+
+    #[test]
+    fn handshakes_in_progress_share_the_memory_budget() {
+        let mut config = EndpointConfig::from_seed([1; 32]);
+        config.memory_budget = 1 << 20;
+        let mut server = ServerConfig::new(server_tls(&[b"test"]));
+        assert_eq!(config.validate_server(&server), Ok(()), "the default");
+        server.half_open_bytes = Some(1 << 20);
+        assert_eq!(config.validate_server(&server), Ok(()), "all of it");
+        for (bytes, seen) in [(0, "is 0"), ((1 << 20) + 1, "is 1048577")] {
+            server.half_open_bytes = Some(bytes);
+            let error = config.validate_server(&server).expect_err(seen);
+            assert_eq!(error.field, "half_open_bytes");
+            assert!(error.message.starts_with(seen), "{error}");
+        }
+        let error = server.validate();
+        assert_eq!(error, Ok(()), "only the endpoint knows the total");
+        server.half_open_bytes = Some(0);
+        assert!(server.validate().is_err(), "zero is never allowed");
+    }
 
     #[test]
     fn rates_of_replies_are_checked() {

@@ -44,8 +44,9 @@ pub struct ServerConfig {
     /// Default 200 ms. Applies while at least 32 wait.
     pub max_incoming_delay: Duration,
     /// Bytes that handshakes in progress may hold before [`RetryPolicy::Auto`] sends Retry. Each
-    /// counts as 28 KiB. Default `None`, half of
-    /// [`EndpointConfig::memory_budget`](crate::EndpointConfig::memory_budget).
+    /// counts as 28 KiB. At least 1, and at most
+    /// [`EndpointConfig::memory_budget`](crate::EndpointConfig::memory_budget), of which `None`, the
+    /// default, is half.
     pub half_open_bytes: Option<u64>,
     /// Connections per second that one address (IPv4, or /64 of IPv6) may open, and a quarter of
     /// those that one network (/24, or /56) may open. Clients beyond the limit receive a Retry if
@@ -108,7 +109,8 @@ impl ServerConfig {
         }
     }
 
-    /// Checks that every value is within its range.
+    /// Checks that every value is within its range. [`EndpointConfig::validate_server`](crate::EndpointConfig::validate_server)
+    /// also compares them with those of the endpoint.
     ///
     /// # Errors
     ///
@@ -125,6 +127,9 @@ impl ServerConfig {
             MIN_INITIAL_DATAGRAM as u64,
             most,
         )?;
+        if let Some(bytes) = self.half_open_bytes {
+            check("half_open_bytes", bytes, 1, u64::MAX)?;
+        }
         for (field, rate) in [
             ("connection_rate", self.connection_rate),
             ("loaded_connection_rate", self.loaded_connection_rate),

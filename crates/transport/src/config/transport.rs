@@ -26,9 +26,9 @@ pub struct TransportConfig {
     /// §10.1).
     pub max_idle_timeout: Option<Duration>,
     /// Sends a PING after this much time without packets. Default off; a third of the idle timeout
-    /// is sensible.
+    /// is sensible, and zero is refused.
     pub keep_alive_interval: Option<Duration>,
-    /// Time limit for the whole handshake. Default 10 s. A server gives up a client from which no
+    /// Time limit for the whole handshake. Default 10 s, not zero. A server gives up a client from which no
     /// packet arrives for half of it.
     pub handshake_timeout: Duration,
     /// Round-trip time assumed before the first sample. Default 333 ms (RFC 9002 §6.2.2).
@@ -262,8 +262,12 @@ impl TransportConfig {
             let idle = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
             check("max_idle_timeout (ms)", idle, 1, MAX_WINDOW)?;
         }
-        let rtt = u64::try_from(self.initial_rtt.as_micros()).unwrap_or(u64::MAX);
-        check("initial_rtt (us)", rtt, 1, 60_000_000)?;
+        let handshake = micros(self.handshake_timeout);
+        check("handshake_timeout (us)", handshake, 1, u64::MAX)?;
+        if let Some(interval) = self.keep_alive_interval {
+            check("keep_alive_interval (us)", micros(interval), 1, u64::MAX)?;
+        }
+        check("initial_rtt (us)", micros(self.initial_rtt), 1, 60_000_000)?;
         check(
             "max_gaps_per_stream",
             self.max_gaps_per_stream as u64,
@@ -331,6 +335,10 @@ impl TransportConfig {
     }
 }
 
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 pub(super) fn check(
     field: &'static str,
     seen: u64,
@@ -363,6 +371,29 @@ mod tests {
         };
         let error = config.validate().expect_err("1199 is too small");
         assert_eq!(error.to_string(), "mtu: is 1199, allowed is 1200 to 65507");
+    }
+
+    #[test]
+    fn times_of_zero_name_the_field_the_value_and_the_range() {
+        let range = format!("is 0, allowed is 1 to {}", u64::MAX);
+        let config = TransportConfig {
+            handshake_timeout: Duration::ZERO,
+            ..TransportConfig::default()
+        };
+        let error = config.validate().expect_err("no time").to_string();
+        assert_eq!(error, format!("handshake_timeout (us): {range}"));
+        let config = TransportConfig {
+            keep_alive_interval: Some(Duration::ZERO),
+            ..TransportConfig::default()
+        };
+        let error = config.validate().expect_err("endless PINGs").to_string();
+        assert_eq!(error, format!("keep_alive_interval (us): {range}"));
+        let config = TransportConfig {
+            handshake_timeout: Duration::MAX,
+            keep_alive_interval: Some(Duration::from_micros(1)),
+            ..TransportConfig::default()
+        };
+        assert_eq!(config.validate(), Ok(()), "the most and the least");
     }
 
     #[test]

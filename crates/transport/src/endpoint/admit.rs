@@ -362,7 +362,7 @@ impl Endpoint {
             self.handshakes.on_refused(waiting.claim(), waiting.bytes);
             return Err(internal("no server configuration"));
         };
-        if let Err(error) = config.transport.validate() {
+        if let Err(error) = self.config.validate_server(&config) {
             self.handshakes.on_refused(waiting.claim(), waiting.bytes);
             return Err(internal(error.to_string()));
         }
