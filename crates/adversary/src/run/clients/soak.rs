@@ -22,7 +22,7 @@ use crate::run::objects::{self, MEDIUM, Object, SHORT};
 
 /// Runs the mode. Its options are:
 ///
-/// - `targets`: addresses separated by commas, with `+` after those that accept uploads
+/// - `targets`: `NAME=ADDRESS` separated by commas, with `+` after those that accept uploads
 /// - `connections`: their number, distributed over the targets
 /// - `time_ms`: the duration
 /// - `pause_ms`: the mean pause between requests of a connection
@@ -64,20 +64,24 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
 }
 
 /// A server to which clients connect.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Target {
+    name: String,
     address: SocketAddr,
     takes_uploads: bool,
 }
 
 impl Target {
     fn parse(text: &str) -> Result<Self, String> {
-        let address = text.trim_end_matches('+');
+        let (name, address) = text.split_once('=').unwrap_or(("", text));
+        let takes_uploads = address.ends_with('+');
+        let address = address.trim_end_matches('+');
         Ok(Self {
+            name: name.to_owned(),
             address: address
                 .parse()
                 .map_err(|_| format!("`{address}` is not an address"))?,
-            takes_uploads: address.len() < text.len(),
+            takes_uploads,
         })
     }
 }
@@ -217,6 +221,7 @@ impl Soak {
                 result.unwrap_or_else(|_| Err(Failure::Lost("no response in time".to_owned())));
             let took = begin.elapsed();
             if let Err(failure) = result {
+                let failure = failure.at(&target.name);
                 return self.tally.borrow_mut().fail(failure, doing);
             }
             self.tally.borrow_mut().note(doing, &self.objects, took);
@@ -306,6 +311,15 @@ impl Failure {
             }
             error if error.is_unprocessed() => Self::Refused(label(error)),
             error => Self::Lost(label(error)),
+        }
+    }
+
+    /// Adds the name of the server to what must not happen.
+    fn at(self, server: &str) -> Self {
+        match self {
+            Self::Wrong(reason) => Self::Wrong(format!("{server}: {reason}")),
+            Self::Lost(reason) => Self::Lost(format!("{server}: {reason}")),
+            refused @ Self::Refused(_) => refused,
         }
     }
 }

@@ -105,19 +105,20 @@ impl Servers {
         })
     }
 
-    /// Returns the addresses to which clients connect. Three of four are those of servers, and one is
-    /// that of a link. A `+` marks servers that accept uploads.
+    /// Returns the names and addresses to which clients connect. Three of four are those of servers, and
+    /// one is that of a link. A `+` marks servers that accept uploads.
     pub(super) fn targets(&self) -> String {
-        let addresses = self.addresses();
-        let direct = addresses.iter().cycle().take(3 * addresses.len());
-        let links = self.links.iter().map(|link| &link.address);
-        let with_marks = direct.chain(links).enumerate().map(|(index, address)| {
-            let mark = if index % addresses.len() == 0 {
-                ""
-            } else {
-                "+"
-            };
-            format!("{address}{mark}")
+        let servers = ["files", "proxy", "restarted"];
+        let direct = servers.into_iter().zip(self.addresses());
+        let links = servers.into_iter().zip(&self.links);
+        let mut targets = Vec::new();
+        for _ in 0..3 {
+            targets.extend(direct.clone().map(|(name, it)| (name.to_owned(), it)));
+        }
+        targets.extend(links.map(|(name, it)| (format!("{name} by a link"), it.address)));
+        let with_marks = targets.iter().map(|(name, address)| {
+            let mark = if name.starts_with("files") { "" } else { "+" };
+            format!("{name}={address}{mark}")
         });
         with_marks.collect::<Vec<_>>().join(",")
     }
