@@ -223,16 +223,36 @@ fn random_config(runtime: &Current, server: Option<&ServerConfig>) -> io::Result
     let mut config = EndpointConfig::from_seed(runtime.random_seed()?);
     config.unix_seconds_at_epoch = runtime.unix_time().as_secs();
     config.memory_budget = default_memory_budget();
-    config.receive_budget = config.receive_budget.min(config.memory_budget);
-    let Some(server) = server else {
-        return Ok(config);
-    };
-    if let Some(key) = &server.reset_key {
-        config.reset_key = key.0;
+    if let Some(server) = server {
+        if let Some(key) = &server.reset_key {
+            config.reset_key = key.0;
+        }
+        config.connection_ids = server.connection_ids.clone();
+        config.memory_budget = server.memory_budget.unwrap_or(config.memory_budget);
+        config.reply_limits = server.reply_limits.unwrap_or(config.reply_limits);
+        config.reset_limits = server.reset_limits.unwrap_or(config.reset_limits);
     }
-    config.connection_ids = server.connection_ids.clone();
-    config.memory_budget = server.memory_budget.unwrap_or(config.memory_budget);
-    config.reply_limits = server.reply_limits.unwrap_or(config.reply_limits);
-    config.reset_limits = server.reset_limits.unwrap_or(config.reset_limits);
+    // Windows may not grow by more than the endpoint may hold.
+    config.receive_budget = config.receive_budget.min(config.memory_budget);
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn windows_do_not_grow_beyond_the_memory_budget_of_the_server() {
+        let runtime = Current::require().expect("tokio");
+        let config = |server: Option<&ServerConfig>| {
+            let config = random_config(&runtime, server).expect("a random seed");
+            (config.memory_budget, config.receive_budget)
+        };
+        let server = ServerConfig::dev().expect("TLS").memory_budget(32 << 20);
+        assert_eq!(config(Some(&server)), (32 << 20, 32 << 20));
+        let large = ServerConfig::dev().expect("TLS").memory_budget(1 << 40);
+        assert_eq!(config(Some(&large)), (1 << 40, 1 << 30));
+        let (memory, windows) = config(None);
+        assert_eq!(windows, memory.min(1 << 30), "the defaults");
+    }
 }
