@@ -63,6 +63,7 @@ pub struct ClientBuilder {
     tls: TlsSettings,
     transport: TransportConfig,
     quic_versions: Option<Vec<QuicVersion>>,
+    follows_preferred: bool,
     tokens: Option<Arc<dyn TokenStore>>,
     sinks: Option<Arc<dyn SinkFactory>>,
     resolver: Option<Arc<dyn Resolve>>,
@@ -90,12 +91,14 @@ impl Default for ClientBuilder {
             limits: Limits::default(),
             alt_svc_file: None,
             early_data: false,
+            greases_quic_bit: false,
         };
         Self {
             settings,
             tls: TlsSettings::default(),
             transport: TransportConfig::default(),
             quic_versions: None,
+            follows_preferred: true,
             tokens: None,
             sinks: None,
             resolver: None,
@@ -272,6 +275,21 @@ impl ClientBuilder {
         self
     }
 
+    /// Moves HTTP/3 connections to the address that a server prefers, if it answers there, like
+    /// [`ClientConfig::follow_preferred_address`](courser_quic::ClientConfig::follow_preferred_address).
+    /// Default on.
+    pub fn follow_preferred_address(mut self, follows: bool) -> Self {
+        self.follows_preferred = follows;
+        self
+    }
+
+    /// Accepts QUIC packets whose QUIC bit is 0, and clears the bit of every other packet to servers
+    /// that accept it too, so that networks do not come to rely on it (RFC 9287). Default off.
+    pub fn grease_quic_bit(mut self, is_on: bool) -> Self {
+        self.settings.greases_quic_bit = is_on;
+        self
+    }
+
     /// Sends requests with safe methods (GET, HEAD, OPTIONS, TRACE) in early data, which saves a round
     /// trip on connections that resume a session of this client. Other requests wait for the
     /// handshake. Off by default.
@@ -402,7 +420,9 @@ impl ClientBuilder {
         let early_data = self.settings.early_data;
         tls.quic = tls.quic.map(|config| {
             let config = config.transport_config(self.transport);
-            let mut config = config.early_data(early_data);
+            let mut config = config
+                .early_data(early_data)
+                .follow_preferred_address(self.follows_preferred);
             if let Some(versions) = self.quic_versions {
                 config = config.versions(versions);
             }

@@ -45,6 +45,7 @@ pub(super) struct Settings {
     pub(super) limits: Limits,
     pub(super) alt_svc_file: Option<PathBuf>,
     pub(super) early_data: bool,
+    pub(super) greases_quic_bit: bool,
 }
 
 /// A rule that redirects connections from one place to another.
@@ -164,10 +165,10 @@ impl Core {
             pool: Pool::new(settings.limits),
             early_data: (settings.early_data && settings.version.may_use_quic())
                 .then(Remembered::default),
+            quic: Endpoints::new(settings.greases_quic_bit),
             settings,
             tls,
             resolver,
-            quic: Endpoints::default(),
             alt_svc: Mutex::new(alt_svc),
             udp_memory: Mutex::default(),
             networks: Mutex::default(),

@@ -4,15 +4,26 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use courser_base::Mutex;
-use courser_quic::{Endpoint, EndpointConfig, runtime};
+use courser_quic::{Endpoint, EndpointBuilder};
 
 use super::error::{Error, ErrorKind};
 
 /// The client's UDP sockets: one per address family, for all its connections.
-#[derive(Debug, Default)]
-pub(super) struct Endpoints(Mutex<[Option<Endpoint>; 2]>);
+#[derive(Debug)]
+pub(super) struct Endpoints {
+    of_families: Mutex<[Option<Endpoint>; 2]>,
+    greases_quic_bit: bool,
+}
 
 impl Endpoints {
+    /// Opens no socket yet.
+    pub(super) fn new(greases_quic_bit: bool) -> Self {
+        Self {
+            of_families: Mutex::default(),
+            greases_quic_bit,
+        }
+    }
+
     /// The one of a family, made when it is first needed.
     ///
     /// It sends from the address `local` and through `interface`, if they are named.
@@ -23,12 +34,13 @@ impl Endpoints {
         peer: SocketAddr,
         is_stopped: bool,
     ) -> Result<Endpoint, Error> {
-        let mut endpoints = self.0.lock();
+        let mut endpoints = self.of_families.lock();
         let place = &mut endpoints[usize::from(peer.is_ipv6())];
         match place {
             Some(endpoint) if !is_stopped => Ok(endpoint.clone()),
             _ => {
-                let endpoint = open(local, interface, peer).map_err(|error| {
+                let builder = Endpoint::builder().grease_quic_bit(self.greases_quic_bit);
+                let endpoint = open(builder, local, interface, peer).map_err(|error| {
                     let text = format!("cannot open a UDP socket for {peer}: {error}");
                     Error::new(ErrorKind::ConnectQuic, text)
                 })?;
@@ -39,12 +51,17 @@ impl Endpoints {
 
     /// Returns the open endpoints.
     pub(super) fn open(&self) -> Vec<Endpoint> {
-        let endpoints = self.0.lock();
+        let endpoints = self.of_families.lock();
         endpoints.iter().flatten().cloned().collect()
     }
 }
 
-fn open(local: Option<IpAddr>, interface: Option<&str>, peer: SocketAddr) -> io::Result<Endpoint> {
+fn open(
+    builder: EndpointBuilder,
+    local: Option<IpAddr>,
+    interface: Option<&str>,
+    peer: SocketAddr,
+) -> io::Result<Endpoint> {
     let local = match local {
         Some(local) => local,
         None if peer.is_ipv4() => Ipv4Addr::UNSPECIFIED.into(),
@@ -52,14 +69,13 @@ fn open(local: Option<IpAddr>, interface: Option<&str>, peer: SocketAddr) -> io:
     };
     let local = SocketAddr::new(local, 0);
     let endpoint = match interface {
-        None => Endpoint::client(local),
+        None => builder.bind(local),
         Some(interface) => {
             let socket = UdpSocket::bind(local)?;
             socket.set_nonblocking(true)?;
             let socket = tokio::net::UdpSocket::from_std(socket)?;
             bind_to_interface(&socket, interface)?;
-            let config = EndpointConfig::from_seed(runtime::random_seed()?);
-            Endpoint::new(config, None, socket.into_std()?)
+            builder.socket(socket.into_std()?)
         }
     };
     endpoint.map_err(io::Error::other)

@@ -85,6 +85,7 @@ pub struct EndpointBuilder {
     config: Option<EndpointConfig>,
     server: Option<ServerConfig>,
     shards: Option<usize>,
+    greases_quic_bit: bool,
 }
 
 impl EndpointBuilder {
@@ -100,6 +101,12 @@ impl EndpointBuilder {
     /// (its reset key, memory budget and limits of replies) have no effect.
     pub fn server(mut self, server: ServerConfig) -> Self {
         self.server = Some(server);
+        self
+    }
+
+    /// Turns [`EndpointConfig::grease_quic_bit`] on (RFC 9287). Default off.
+    pub fn grease_quic_bit(mut self, is_on: bool) -> Self {
+        self.greases_quic_bit = is_on;
         self
     }
 
@@ -208,10 +215,11 @@ impl EndpointBuilder {
     ) -> Result<Endpoint, BindError> {
         let (runtime, count) = (Current::require()?, self.shards.unwrap_or(1));
         shards::check(count)?;
-        let config = match self.config {
+        let mut config = match self.config {
             Some(config) => config,
             None => random_config(&runtime, self.server.as_ref())?,
         };
+        config.grease_quic_bit |= self.greases_quic_bit;
         let sockets = sockets(&runtime, count, &config)?;
         Endpoint::start(&runtime, config, self.server, sockets)
     }

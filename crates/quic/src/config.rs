@@ -637,17 +637,9 @@ impl ClientConfig {
         self
     }
 
-    /// Runs TLS work on threads that may block, by the runtime's `spawn_blocking`, instead of under
-    /// the lock that all connections of the endpoint share. Default off.
-    ///
-    /// Enable it if a certificate verifier, a resolver of client certificates or a signer may take
-    /// long, because it uses a network, a key store, a disk or a database. Otherwise no connection
-    /// of the endpoint sends or receives until it returns. It is not the default because each
-    /// handshake takes two to three round trips to another thread. At most 128 tasks run at a time
-    /// on an endpoint. Wait for async code with [`runtime::block_on`](crate::runtime::block_on).
-    ///
-    /// Tickets are an exception: `ClientSessionStore` is called as the connection starts, under the
-    /// lock.
+    /// Runs TLS work on threads that may block, as [`ServerConfig::offload_tls`] does, if a certificate
+    /// verifier, a resolver of client certificates or a signer may take long. Default off. Tickets are
+    /// an exception: `ClientSessionStore` is called as the connection starts, under the lock.
     #[must_use]
     pub fn offload_tls(mut self, offloads: bool) -> Self {
         self.settings.offload_tls = offloads;

@@ -22,6 +22,14 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// An address of [`preferred_address`](super::Server::preferred_address) cannot be offered to clients.
+    #[error("cannot offer the preferred address {address}: {reason}")]
+    PreferredAddress {
+        /// The address.
+        address: SocketAddr,
+        /// The reason, and a remedy.
+        reason: &'static str,
+    },
     /// A configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -58,6 +58,7 @@ mod held;
 mod limits;
 mod listen;
 mod misdirected;
+mod moves;
 mod origins;
 mod pace;
 mod peer;
@@ -81,7 +82,7 @@ mod uploads;
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,6 +119,7 @@ pub use self::tally::QuicTotals;
 pub use courser_http3_tokio::EarlyData;
 
 use self::events::Events;
+use self::moves::Moves;
 use self::reset::ResetSecret;
 
 /// Describes a server on `address` with this certificate. Sockets are opened when it is
@@ -159,6 +161,7 @@ where
         retry: RetryPolicy::default(),
         quic_versions: None,
         connection_ids: None,
+        moves: Moves::DEFAULT,
         early_data: None,
         early_requests: TooEarly::unless_safe(),
         reset: None,
@@ -192,6 +195,7 @@ pub struct Server {
     retry: RetryPolicy,
     quic_versions: Option<Vec<QuicVersion>>,
     connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
+    moves: Moves,
     early_data: Option<EarlyDataOptions>,
     early_requests: TooEarly,
     reset: Option<ResetSecret>,
@@ -335,6 +339,55 @@ impl Server {
     /// of a connection.
     pub fn connection_ids(mut self, generator: Arc<dyn ConnectionIdGenerator>) -> Self {
         self.connection_ids = Some(generator);
+        self
+    }
+
+    /// Allows HTTP/3 clients to change their address, like
+    /// [`ServerConfig::migration`](courser_quic::ServerConfig::migration). Default on.
+    ///
+    /// Otherwise clients are asked not to (RFC 9000 §18.2), and packets from another IP address are
+    /// dropped. Another port of the same address is followed, because NATs rebind.
+    pub fn migration(mut self, is_allowed: bool) -> Self {
+        self.moves.forbids_migration = !is_allowed;
+        self
+    }
+
+    /// Asks HTTP/3 clients to move to another address of the server once the handshake is confirmed:
+    /// to `v4` over IPv4, and to `v6` over IPv6 (RFC 9000 §9.6). None by default.
+    ///
+    /// This suits servers behind a shared address, such as anycast, that have an address of their own.
+    /// Only listeners on a wildcard address offer it, because their sockets receive there: `0.0.0.0` for
+    /// `v4`, and `[::]` for both. Ports are not compared, as a router may translate them. Clients that get
+    /// no answer there stay, and so do those that do not support it. It also works with
+    /// [`migration(false)`](Self::migration), which then holds for the first address only.
+    ///
+    /// [`bind`](Self::bind) returns [`Error::PreferredAddress`] for a wildcard or multicast address, for
+    /// port 0, and without a listener that can receive there.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::net::{Ipv4Addr, SocketAddrV4};
+    ///
+    /// let own = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 7), 4433);
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?).preferred_address(own, None);
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    pub fn preferred_address(
+        mut self,
+        v4: impl Into<Option<SocketAddrV4>>,
+        v6: impl Into<Option<SocketAddrV6>>,
+    ) -> Self {
+        self.moves.preferred_v4 = v4.into();
+        self.moves.preferred_v6 = v6.into();
+        self
+    }
+
+    /// Accepts QUIC packets whose QUIC bit is 0, and clears the bit of every other packet to clients
+    /// that accept it too, so that networks do not come to rely on it (RFC 9287). Default off.
+    pub fn grease_quic_bit(mut self, is_on: bool) -> Self {
+        self.moves.greases_quic_bit = is_on;
         self
     }
 

@@ -8,6 +8,16 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 
 use super::error::Error;
+use super::moves::Moves;
+
+/// The settings of QUIC for the sockets.
+#[derive(Debug)]
+pub(super) struct Quic {
+    pub(super) config: ServerConfig,
+    /// The number of shards for each address.
+    pub(super) shards: usize,
+    pub(super) moves: Moves,
+}
 
 /// A listener: one address and port.
 #[derive(Debug)]
@@ -24,11 +34,11 @@ impl Door {
     }
 }
 
-/// Opens the requested sockets: QUIC with this configuration and number of shards, and TCP. With port 0 the system
-/// chooses a port that is free for both.
+/// Opens the requested sockets: QUIC with these settings, and TCP. With port 0 the system chooses a port that is
+/// free for both.
 pub(super) fn open(
     address: SocketAddr,
-    quic: Option<&(ServerConfig, usize)>,
+    quic: Option<&Quic>,
     with_tcp: bool,
 ) -> Result<Door, Error> {
     let mut tries = match (address.port(), quic, with_tcp) {
@@ -44,18 +54,17 @@ pub(super) fn open(
     }
 }
 
-fn open_once(
-    address: SocketAddr,
-    quic: Option<&(ServerConfig, usize)>,
-    with_tcp: bool,
-) -> Result<Door, Error> {
+fn open_once(address: SocketAddr, quic: Option<&Quic>, with_tcp: bool) -> Result<Door, Error> {
     let mut door = Door {
         address,
         quic: None,
         tcp: None,
     };
-    if let Some((config, shards)) = quic {
-        let builder = Endpoint::builder().server(config.clone()).shards(*shards);
+    if let Some(quic) = quic {
+        let builder = Endpoint::builder()
+            .server(quic.config.clone())
+            .shards(quic.shards)
+            .grease_quic_bit(quic.moves.greases_quic_bit);
         let endpoint = builder
             .bind(address)
             .map_err(|error| Error::udp(address, error))?;

@@ -22,7 +22,7 @@ use super::error::Error;
 use super::exchange::AltSvcHeader;
 use super::gate::Gate;
 use super::handle::{ServerHandle, Shared};
-use super::listen::{self, Door};
+use super::listen::{self, Door, Quic};
 use super::phase::{Conductor, Phase};
 use super::quic::QuicContext;
 use super::refused_clients::RefusedClients;
@@ -94,6 +94,9 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     }
     server.limits.validate()?;
     let addresses = server.addresses.map_err(Error::Address)?;
+    if server.with_quic {
+        server.moves.check(&addresses)?;
+    }
     let certificates = server.certificates?;
     let resolver = certificates.resolver;
     let reset = server.reset.or(certificates.reset);
@@ -110,7 +113,11 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         let config = with_early_data(config, server.early_data, &server.http3);
         let (replies, resets) = (server.reply_limits, server.reset_limits);
         let config = with_budgets(config, server.memory_budget, replies, resets);
-        Some((config.retry(server.retry), server.shards))
+        Some(Quic {
+            config: config.retry(server.retry),
+            shards: server.shards,
+            moves: server.moves,
+        })
     } else {
         None
     };
@@ -245,10 +252,10 @@ fn with_budgets(
     config
 }
 
-/// Opens the sockets of all addresses, for QUIC with this number of shards. With port 0, those with different IPs share one port.
+/// Opens the sockets of all addresses. With port 0, those with different IPs share one port.
 fn open_doors(
     addresses: Vec<SocketAddr>,
-    quic: Option<&(ServerConfig, usize)>,
+    quic: Option<&Quic>,
     reset: Option<&ResetSecret>,
     with_tcp: bool,
 ) -> Result<Vec<Door>, Error> {
@@ -258,9 +265,13 @@ fn open_doors(
         if let (0, Some(first), true) = (address.port(), doors.first(), is_new) {
             address.set_port(first.address.port());
         }
-        let quic = quic.map(|(config, shards)| {
-            let config = with_reset_key(config.clone(), reset, address);
-            (config, *shards)
+        let quic = quic.map(|quic| Quic {
+            config: with_reset_key(
+                quic.moves.apply(quic.config.clone(), address),
+                reset,
+                address,
+            ),
+            ..*quic
         });
         doors.push(listen::open(address, quic.as_ref(), with_tcp)?);
     }

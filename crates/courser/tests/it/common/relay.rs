@@ -36,6 +36,8 @@ struct Shared {
     held_up: Mutex<Option<Vec<Bytes>>>,
     /// Datagrams of the client with a 0-RTT packet.
     early: AtomicU64,
+    /// Datagrams to the server and back whose first packet has a QUIC bit of 0.
+    cleared: [AtomicU64; 2],
     /// The first bytes of the connection IDs in the client's 1-RTT packets.
     connection_ids: Mutex<HashSet<[u8; 8]>>,
 }
@@ -72,6 +74,7 @@ impl Relay {
             held: Mutex::new(None),
             held_up: Mutex::new(None),
             early: AtomicU64::new(0),
+            cleared: Default::default(),
             connection_ids: Mutex::default(),
         });
         let tasks = vec![
@@ -134,6 +137,12 @@ impl Relay {
     /// Returns the number of datagrams with a 0-RTT packet that the client has sent.
     pub fn early_datagrams(&self) -> u64 {
         self.shared.early.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of datagrams whose first packet has a QUIC bit of 0 (RFC 9287), those to the server
+    /// first.
+    pub fn cleared(&self) -> [u64; 2] {
+        [0, 1].map(|index| self.shared.cleared[index].load(Ordering::Relaxed))
     }
 
     /// Returns the number of connection IDs that the client has used in 1-RTT packets.
@@ -205,6 +214,8 @@ impl Shared {
 
     /// Sends a datagram over the link, and returns those that arrive.
     fn pass(&self, direction: Direction, payload: &[u8]) -> Vec<Bytes> {
+        let is_cleared = payload.first().is_some_and(|first| first & 0x40 == 0);
+        self.cleared[direction as usize].fetch_add(u64::from(is_cleared), Ordering::Relaxed);
         let link = &mut lock(&self.links)[direction as usize];
         let packet = Packet {
             source: self.server,

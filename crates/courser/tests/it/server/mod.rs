@@ -10,6 +10,7 @@ mod files;
 mod hanging;
 mod interim;
 mod limits;
+mod moves;
 mod refused;
 mod slow;
 mod sources;
