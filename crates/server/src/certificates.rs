@@ -2,6 +2,7 @@
 
 #[cfg(feature = "acme")]
 mod acme;
+mod choice;
 mod facts;
 pub(super) mod fields;
 mod files;
@@ -18,9 +19,11 @@ use std::time::Duration;
 use courser_base::Mutex;
 use courser_quic::{ConfigError, Identity};
 use courser_tls::rustls::server::ResolvesServerCert;
+use courser_tls::rustls::sign::CertifiedKey;
 
 #[cfg(feature = "acme")]
 pub use self::acme::Acme;
+pub(super) use self::choice::Choice;
 pub use self::facts::CertificateFacts;
 pub(super) use self::resolver::Resolver;
 
@@ -199,7 +202,47 @@ impl Certificates {
         })
     }
 
-    /// Uses a custom resolver, which is called for each connection.
+    /// Calls an async function to choose the certificate of each connection, by the name that the client
+    /// requests (SNI). `None` refuses the client with the alert access_denied.
+    ///
+    /// Neither the choice nor a key that takes long, in another process for example, delays other
+    /// connections: handshakes run on threads that may block (`spawn_blocking`), at most 128 at a time over
+    /// TCP, and 128 on each address over QUIC. A choice may take
+    /// [`Limits::handshake_timeout`](super::Limits::handshake_timeout). Over TCP it holds no thread. It is
+    /// made for each connection, also for those that resume a session.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// use std::sync::Arc;
+    /// use courser::rustls::sign::CertifiedKey;
+    /// use courser::server::Certificates;
+    ///
+    /// async fn look_up(name: Option<String>) -> Option<Arc<CertifiedKey>> {
+    ///     // Ask a database, a key store or another server.
+    /// #   let _ = name;
+    ///     None
+    /// }
+    ///
+    /// let server = courser::serve("[::]:4433", Certificates::asynchronous(look_up));
+    /// # drop(server);
+    /// ```
+    ///
+    /// # Cancel safety
+    /// The future is dropped when its time is over, and may be dropped when the server ends.
+    pub fn asynchronous<F, R>(choose: F) -> Self
+    where
+        F: Fn(Option<String>) -> R + Send + Sync + 'static,
+        R: Future<Output = Option<Arc<CertifiedKey>>> + Send + 'static,
+    {
+        Self {
+            resolver: Resolver::choosing(Choice::new(choose)),
+            sources: Source::Fixed.alone(),
+            reset: None,
+        }
+    }
+
+    /// Uses a custom resolver, which is called for each connection. It must not block: see
+    /// [`asynchronous`](Self::asynchronous).
     pub fn resolver(resolver: Arc<dyn ResolvesServerCert>) -> Self {
         Self {
             resolver: Resolver::of_user(resolver),

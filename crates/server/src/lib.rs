@@ -40,6 +40,7 @@
 
 mod body;
 mod certificates;
+mod chosen;
 /// Fields of certificates (RFC 5280 §4.1), for diagnoses.
 pub mod certificate {
     pub use crate::certificates::fields::{Certificate, length_in_order};

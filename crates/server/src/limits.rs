@@ -26,7 +26,8 @@ pub struct Limits {
     /// Like `connection_rate`, but applied only while CPU time or memory is short. Default `None`:
     /// then networks take turns over QUIC.
     pub loaded_connection_rate: Option<u32>,
-    /// Time limit for the TLS handshake of a connection over TCP. Default 10 s.
+    /// Time limit for the TLS handshake of a connection over TCP, and for an async choice of the certificate
+    /// over QUIC ([`Certificates::asynchronous`](super::Certificates::asynchronous)). Default 10 s.
     pub handshake_timeout: Duration,
     /// Time limit for the head of a request over HTTP/1.1, and for the wait for the next request on
     /// a connection. Default 30 s.

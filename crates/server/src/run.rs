@@ -16,7 +16,8 @@ use courser_tls::rustls;
 use http::HeaderValue;
 
 use super::body::Body;
-use super::certificates::{self, Sources};
+use super::certificates::{self, Resolver, Sources};
+use super::chosen::Chooser;
 use super::drain::{self, Drained};
 use super::error::Error;
 use super::exchange::AltSvcHeader;
@@ -100,7 +101,11 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let certificates = server.certificates?;
     let resolver = certificates.resolver;
     let reset = server.reset.or(certificates.reset);
-    let tls = tls::Tls::new(server.tls, resolver.clone())?;
+    let tls = tls::Tls::new(
+        server.tls,
+        resolver.clone(),
+        server.limits.handshake_timeout,
+    )?;
     // The certificate of a client is known at the end of its handshake.
     let takes_early = server.early_data.is_some() && !tls.requests_certificates();
     let early_requests = takes_early.then_some(server.early_requests);
@@ -113,6 +118,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         let config = with_early_data(config, server.early_data, &server.http3);
         let (replies, resets) = (server.reply_limits, server.reset_limits);
         let config = with_budgets(config, server.memory_budget, replies, resets);
+        let config = with_choice(config, &resolver);
         Some(Quic {
             config: config.retry(server.retry),
             shards: server.shards,
@@ -189,6 +195,14 @@ fn with_connection_ids(
 ) -> ServerConfig {
     match generator {
         Some(generator) => config.connection_ids(generator),
+        None => config,
+    }
+}
+
+/// Runs TLS where it may wait, if an async function chooses the certificates.
+fn with_choice(config: ServerConfig, resolver: &Resolver) -> ServerConfig {
+    match resolver.choice() {
+        Some(_) => config.offload_tls(true),
         None => config,
     }
 }
@@ -398,6 +412,12 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
     } = bound;
     let shared = &handle.0;
     let only = server.only_names.then(|| shared.resolver.clone());
+    let chooser = shared
+        .resolver
+        .choice()
+        .cloned()
+        .map(Chooser::new)
+        .map(Arc::new);
     let _cut = CutOnDrop(shared.conductor.clone());
     for door in doors {
         let part = shared.conductor.part();
@@ -426,6 +446,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
             let context = Arc::new(TcpContext {
                 tls: server.tcp.clone(),
                 challenge: server.challenge.clone(),
+                chooser: chooser.clone(),
                 only: only.clone(),
                 limits: server.limits.clone(),
                 uploads: server.uploads.clone(),

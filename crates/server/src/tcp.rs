@@ -19,6 +19,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::body::Body;
 use super::certificates::Resolver;
+use super::chosen::Chooser;
 use super::events::{Event, Events};
 use super::exchange::{AltSvcHeader, Exchange};
 use super::executor::Executor;
@@ -43,6 +44,8 @@ pub(super) struct TcpContext {
     pub(super) tls: Arc<rustls::ServerConfig>,
     /// The configuration for connections that only validate a name (RFC 8737).
     pub(super) challenge: Option<Arc<rustls::ServerConfig>>,
+    /// Chooses the certificates, if an async function does.
+    pub(super) chooser: Option<Arc<Chooser>>,
     /// The certificates whose names alone are served, if they are.
     pub(super) only: Option<Arc<Resolver>>,
     pub(super) limits: Limits,
@@ -235,7 +238,10 @@ async fn handshake(socket: Socket, context: &TcpContext) -> io::Result<Option<Tl
             return Ok(None);
         }
     }
-    start.into_stream(context.tls.clone()).await.map(Some)
+    match &context.chooser {
+        Some(chooser) => chooser.accept(start, &context.tls).await.map(Some),
+        None => start.into_stream(context.tls.clone()).await.map(Some),
+    }
 }
 
 /// The record of the fatal alert unsupported_extension (RFC 8446 §6), with which a server answers QUIC

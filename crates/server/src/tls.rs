@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use courser_http3_tokio as h3;
 use courser_quic::ConfigError;
 #[cfg(feature = "acme")]
 use courser_tls::rustls::crypto::CryptoProvider;
 use courser_tls::rustls::crypto::aws_lc_rs;
+use courser_tls::rustls::server::ResolvesServerCert;
 use courser_tls::rustls::server::danger::ClientCertVerifier;
 use courser_tls::rustls::version::{TLS12, TLS13};
 use courser_tls::rustls::{ServerConfig, SupportedProtocolVersion};
@@ -47,10 +49,16 @@ pub(super) struct Tls {
     hook: Option<Hook>,
     clients: Arc<dyn ClientCertVerifier>,
     cryptography: Cryptography,
+    /// The time limit for the choice of a certificate over QUIC.
+    choice_limit: Duration,
 }
 
 impl Tls {
-    pub(super) fn new(settings: Settings, resolver: Arc<Resolver>) -> Result<Self, ConfigError> {
+    pub(super) fn new(
+        settings: Settings,
+        resolver: Arc<Resolver>,
+        choice_limit: Duration,
+    ) -> Result<Self, ConfigError> {
         let Settings {
             hook,
             clients,
@@ -62,6 +70,7 @@ impl Tls {
             hook,
             clients,
             cryptography,
+            choice_limit,
         })
     }
 
@@ -72,18 +81,24 @@ impl Tls {
 
     /// Returns the configuration for QUIC, which supports only TLS 1.3.
     pub(super) fn quic(&self) -> Result<Arc<ServerConfig>, ConfigError> {
-        self.made(&[&TLS13], &[h3::ALPN])
+        let resolver: Arc<dyn ResolvesServerCert> = match self.resolver.choice() {
+            Some(choice) => choice.clone().waiting(self.choice_limit),
+            None => self.resolver.clone(),
+        };
+        self.made(&[&TLS13], &[h3::ALPN], resolver)
     }
 
     /// Returns the configuration for TCP.
     pub(super) fn tcp(&self) -> Result<Arc<ServerConfig>, ConfigError> {
-        self.made(&[&TLS13, &TLS12], &["h2", "http/1.1"])
+        let resolver = self.resolver.clone();
+        self.made(&[&TLS13, &TLS12], &["h2", "http/1.1"], resolver)
     }
 
     fn made(
         &self,
         versions: &[&'static SupportedProtocolVersion],
         protocols: &[&str],
+        resolver: Arc<dyn ResolvesServerCert>,
     ) -> Result<Arc<ServerConfig>, ConfigError> {
         let unusable = |error: courser_tls::rustls::Error| ConfigError::Tls(error.to_string());
         let has_order = self.cryptography.has_suites();
@@ -92,7 +107,7 @@ impl Tls {
             .with_protocol_versions(versions)
             .map_err(unusable)?
             .with_client_cert_verifier(self.clients.clone())
-            .with_cert_resolver(self.resolver.clone());
+            .with_cert_resolver(resolver);
         config.ignore_client_order = has_order;
         // Each has its own: a session of one transport is useless to the other.
         config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;

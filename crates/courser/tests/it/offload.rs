@@ -132,7 +132,7 @@ impl ResolvesServerCert for Resolver {
 
 /// Blocks threads until the test lets them go on.
 #[derive(Debug, Default)]
-struct Gate {
+pub(crate) struct Gate {
     is_open: Mutex<bool>,
     opened: Condvar,
     waiting: AtomicUsize,
@@ -140,7 +140,7 @@ struct Gate {
 }
 
 impl Gate {
-    fn wait(&self) {
+    pub(crate) fn wait(&self) {
         let waiting = self.waiting.fetch_add(1, SeqCst) + 1;
         self.most_waiting.fetch_max(waiting, SeqCst);
         let mut is_open = self.is_open.lock().expect("no panic");
@@ -151,13 +151,13 @@ impl Gate {
         self.waiting.fetch_sub(1, SeqCst);
     }
 
-    fn open(&self) {
+    pub(crate) fn open(&self) {
         *self.is_open.lock().expect("no panic") = true;
         self.opened.notify_all();
     }
 
     /// Waits until so many threads are blocked.
-    async fn holds(&self, threads: usize) {
+    pub(crate) async fn holds(&self, threads: usize) {
         until(|| self.waiting.load(SeqCst) == threads).await;
     }
 }

@@ -9,6 +9,7 @@ use courser_quic::{ConfigError, Identity};
 use courser_tls::rustls::server::{ClientHello, ResolvesServerCert};
 use courser_tls::rustls::sign::CertifiedKey;
 
+use super::choice::Choice;
 use super::facts::CertificateFacts;
 use super::names::ByName;
 
@@ -19,6 +20,8 @@ pub(crate) enum Resolver {
     Held(ArcSwap<ByName>),
     /// A custom resolver.
     OfUser(Arc<dyn ResolvesServerCert>),
+    /// An async function, which each transport calls in its own way.
+    Choosing(Choice),
 }
 
 impl Resolver {
@@ -30,6 +33,18 @@ impl Resolver {
 
     pub(super) fn of_user(resolver: Arc<dyn ResolvesServerCert>) -> Arc<Self> {
         Arc::new(Self::OfUser(resolver))
+    }
+
+    pub(super) fn choosing(choice: Choice) -> Arc<Self> {
+        Arc::new(Self::Choosing(choice))
+    }
+
+    /// Returns the async function that selects the certificates, if there is one.
+    pub(crate) fn choice(&self) -> Option<&Choice> {
+        match self {
+            Self::Choosing(choice) => Some(choice),
+            Self::Held(_) | Self::OfUser(_) => None,
+        }
     }
 
     /// Adds a certificate for clients that ask for one of its names.
@@ -81,7 +96,7 @@ impl Resolver {
                 let facts = CertificateFacts::of(held.load().choose(name));
                 facts.map(|facts| facts.names).unwrap_or_default()
             }
-            Self::OfUser(_) => Vec::new(),
+            Self::OfUser(_) | Self::Choosing(_) => Vec::new(),
         }
     }
 
@@ -89,7 +104,7 @@ impl Resolver {
     pub(crate) fn count(&self) -> Option<usize> {
         match self {
             Self::Held(held) => Some(held.load().all().len()),
-            Self::OfUser(_) => None,
+            Self::OfUser(_) | Self::Choosing(_) => None,
         }
     }
 
@@ -103,7 +118,7 @@ impl Resolver {
                 });
                 facts.collect()
             }
-            Self::OfUser(_) => Vec::new(),
+            Self::OfUser(_) | Self::Choosing(_) => Vec::new(),
         }
     }
 }
@@ -113,6 +128,8 @@ impl ResolvesServerCert for Resolver {
         match self {
             Self::Held(held) => Some(held.load().choose(hello.server_name()).clone()),
             Self::OfUser(resolver) => resolver.resolve(hello),
+            // TLS calls `Choice::waiting` or `Chooser` instead.
+            Self::Choosing(_) => None,
         }
     }
 }

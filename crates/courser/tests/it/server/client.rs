@@ -11,7 +11,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -43,16 +43,27 @@ impl Client {
         address: SocketAddr,
         identity: &Identity,
     ) -> Result<Self, BoxError> {
+        Self::connect_as("localhost", source, protocol, address, identity).await
+    }
+
+    /// Connects like [`connect_from`](Self::connect_from), and asks for the certificate of this name.
+    pub(crate) async fn connect_as(
+        name: &str,
+        source: SocketAddr,
+        protocol: Protocol,
+        address: SocketAddr,
+        identity: &Identity,
+    ) -> Result<Self, BoxError> {
         let certificate = identity.certificate();
         Ok(match protocol {
             Protocol::Http1 => {
-                let stream = tls_from(source, address, certificate, &[b"http/1.1"]).await?;
+                let stream = tls_from((name, source), address, certificate, &[b"http/1.1"]).await?;
                 let (send, connection) = http1::handshake(TokioIo::new(stream)).await?;
                 crate::common::spawn(connection.with_upgrades());
                 Self::Http1(send)
             }
             Protocol::Http2 => {
-                let stream = tls_from(source, address, certificate, &[b"h2"]).await?;
+                let stream = tls_from((name, source), address, certificate, &[b"h2"]).await?;
                 let io = TokioIo::new(stream);
                 let (send, connection) = http2::handshake(TokioExecutor::new(), io).await?;
                 crate::common::spawn(connection);
@@ -61,7 +72,7 @@ impl Client {
             Protocol::Http3 => {
                 let endpoint = Endpoint::client(source)?;
                 let config = ClientConfig::with_roots([certificate])?.alpn([h3::ALPN]);
-                let connecting = endpoint.connect_with(config, address, "localhost")?;
+                let connecting = endpoint.connect_with(config, address, name)?;
                 Self::Http3(h3::Client::new(connecting.await?))
             }
         })
@@ -138,12 +149,14 @@ pub(crate) async fn tls(
     certificate: CertificateDer<'static>,
     protocols: &[&[u8]],
 ) -> Result<TlsStream<TcpStream>, BoxError> {
-    tls_from("[::]:0".parse()?, address, certificate, protocols).await
+    let source = ("localhost", "[::]:0".parse()?);
+    tls_from(source, address, certificate, protocols).await
 }
 
-/// Like [`tls`], from this address; the system chooses in place of an unspecified one.
+/// Like [`tls`], with the certificate of a name and from an address; the system chooses in place of an unspecified
+/// one.
 async fn tls_from(
-    source: SocketAddr,
+    (name, source): (&str, SocketAddr),
     address: SocketAddr,
     certificate: CertificateDer<'static>,
     protocols: &[&[u8]],
@@ -164,7 +177,7 @@ async fn tls_from(
         socket.bind(source)?;
     }
     let stream = socket.connect(address).await?;
-    let name = "localhost".try_into().expect("a name");
+    let name = ServerName::try_from(name.to_owned())?;
     Ok(TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await?)

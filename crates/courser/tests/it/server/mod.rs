@@ -1,5 +1,6 @@
 //! Servers with all three protocols, tested by hyper's clients over TCP and by ours over QUIC.
 
+mod asynchronous;
 mod certificates;
 mod client;
 mod drain;
