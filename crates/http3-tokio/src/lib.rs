@@ -36,8 +36,8 @@ mod unresolved;
 mod upgrade;
 
 pub use courser_http3::{
-    Capsule, ClaimError, Code, Config, Extensions, FieldLimits, FrameStream, Priority, Protocol,
-    Settings,
+    Capsule, ClaimError, Code, Config, ConfigError, Extensions, FieldLimits, FrameStream, Priority,
+    Protocol, Settings,
 };
 
 pub use self::body::{Body, Empty};

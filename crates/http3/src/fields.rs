@@ -15,7 +15,8 @@ pub use self::request::{Protocol, RequestError};
 
 use crate::error::Error;
 
-/// The limits of a field section, the same for header sections, interim responses and trailers.
+/// The limits of a field section, the same for header sections, interim responses and trailers. Each
+/// is at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FieldLimits {
     /// The bytes of all names and values plus 32 per field line, after decompression.

@@ -10,6 +10,7 @@
 
 mod budget;
 mod capsule;
+mod config_error;
 mod connection;
 mod error;
 mod extensions;
@@ -24,6 +25,7 @@ mod settings;
 mod stream_type;
 
 pub use capsule::{Capsule, CapsuleReader};
+pub use config_error::ConfigError;
 pub use connection::{
     Config, Connection, Event, RequestHead, ResponseHead, Section, UniFate, UniStream,
 };

@@ -4,6 +4,8 @@ mod validate;
 
 use std::time::Duration;
 
+pub(super) use self::validate::check_all;
+
 use super::pace::BodyRate;
 use super::reading::{Arrears, ReadRate, ReaderPace};
 

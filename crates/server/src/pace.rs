@@ -10,9 +10,9 @@ use tokio::time::Instant;
 /// back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BodyRate {
-    /// Bytes per second, averaged over the time waited; 0 counts as 1.
+    /// Bytes per second, averaged over the time waited. At least 1.
     pub bytes_per_second: u32,
-    /// Time in which nothing is required.
+    /// Time in which nothing is required. At least 1 ms.
     pub grace: Duration,
 }
 

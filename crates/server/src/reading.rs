@@ -18,9 +18,9 @@ use super::tally::Record;
 /// client's credit, a response held this way keeps 512 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadRate {
-    /// Bytes per second; 0 counts as 1.
+    /// Bytes per second. At least 1.
     pub bytes_per_second: u32,
-    /// The longest time that a client may be behind this rate.
+    /// The longest time that a client may be behind this rate. At least 1 ms.
     pub grace: Duration,
 }
 

@@ -93,7 +93,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     if !server.with_tcp && !server.with_quic {
         return Err(Error::NothingToServe);
     }
-    server.limits.validate()?;
+    super::limits::check_all(&server.limits, &server.http3)?;
     let addresses = server.addresses.map_err(Error::Address)?;
     if server.with_quic {
         server.moves.check(&addresses)?;

@@ -35,9 +35,23 @@ impl Limits {
                 "read_rate.grace (ms)",
                 self.read_rate.map(|rate| rate.grace),
             ),
+            (
+                "body_rate.grace (ms)",
+                self.body_rate.map(|rate| rate.grace),
+            ),
         ] {
             if let Some(time) = time {
                 check(field, millis(time), u64::MAX)?;
+            }
+        }
+        let read_rate = self.read_rate.map(|rate| rate.bytes_per_second);
+        let body_rate = self.body_rate.map(|rate| rate.bytes_per_second);
+        for (field, rate) in [
+            ("read_rate.bytes_per_second", read_rate),
+            ("body_rate.bytes_per_second", body_rate),
+        ] {
+            if let Some(rate) = rate {
+                check(field, rate.into(), u32::MAX.into())?;
             }
         }
         let bytes = self.max_header_bytes.into();
@@ -45,6 +59,20 @@ impl Limits {
         let streams = self.max_http2_streams.into();
         check("max_http2_streams", streams, u32::MAX.into())
     }
+}
+
+/// Checks the limits of a server and those of its HTTP/3 connections.
+pub(crate) fn check_all(
+    limits: &Limits,
+    http3: &courser_http3_tokio::Config,
+) -> Result<(), ConfigError> {
+    limits.validate()?;
+    http3.validate().map_err(|error| {
+        ConfigError::Limits(courser_transport::ConfigError {
+            field: error.field,
+            message: error.message,
+        })
+    })
 }
 
 fn millis(time: Duration) -> u64 {
@@ -72,11 +100,42 @@ const MAX_CONNECTION_RATE: u64 = 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pace::BodyRate;
+    use crate::reading::ReadRate;
 
     fn refused(change: impl FnOnce(&mut Limits)) -> String {
         let mut limits = Limits::default();
         change(&mut limits);
         limits.validate().expect_err("refused").to_string()
+    }
+
+    fn slow(bytes_per_second: u32, grace: u64) -> ReadRate {
+        let grace = Duration::from_secs(grace);
+        ReadRate {
+            bytes_per_second,
+            grace,
+        }
+    }
+
+    fn late(bytes_per_second: u32, grace: u64) -> BodyRate {
+        let grace = Duration::from_secs(grace);
+        BodyRate {
+            bytes_per_second,
+            grace,
+        }
+    }
+
+    #[test]
+    fn rates_may_be_off_or_as_low_as_one() {
+        let mut limits = Limits {
+            read_rate: None,
+            body_rate: None,
+            ..Limits::default()
+        };
+        assert_eq!(limits.validate(), Ok(()));
+        limits.read_rate = Some(slow(1, 1));
+        limits.body_rate = Some(late(1, 1));
+        assert_eq!(limits.validate(), Ok(()));
     }
 
     #[test]
@@ -103,11 +162,41 @@ mod tests {
             ),
             ("write_timeout", refused(|it| it.write_timeout = Some(zero))),
             ("max_http2_streams", refused(|it| it.max_http2_streams = 0)),
+            (
+                "read_rate.bytes_per_second",
+                refused(|it| it.read_rate = Some(slow(0, 60))),
+            ),
+            (
+                "read_rate.grace",
+                refused(|it| it.read_rate = Some(slow(240, 0))),
+            ),
+            (
+                "body_rate.bytes_per_second",
+                refused(|it| it.body_rate = Some(late(0, 30))),
+            ),
+            (
+                "body_rate.grace",
+                refused(|it| it.body_rate = Some(late(240, 0))),
+            ),
         ] {
             let wanted = format!("limits: {field}");
             let names_all = error.starts_with(&wanted) && error.contains("is 0, allowed is");
             assert!(names_all, "{field}: {error}");
         }
+    }
+
+    #[test]
+    fn limits_of_http3_are_checked_too() {
+        let mut limits = Limits::default();
+        let mut http3 = courser_http3_tokio::Config::new(courser_quic::Side::Server);
+        assert_eq!(check_all(&limits, &http3), Ok(()));
+        http3.limits.lines = 0;
+        let error = check_all(&limits, &http3).expect_err("no fields");
+        let wanted = "limits: limits.lines: is 0, allowed is 1 to 4294967295";
+        assert_eq!(error.to_string(), wanted);
+        limits.max_connections = 0;
+        let error = check_all(&limits, &http3).expect_err("no connections");
+        assert!(error.to_string().contains("max_connections"), "{error}");
     }
 
     #[test]
