@@ -47,8 +47,8 @@ struct Forgetful(Arc<ServerSessionMemoryCache>);
 
 impl StoresServerSessions for Forgetful {
     fn put(&self, key: Vec<u8>, mut value: Vec<u8>) -> bool {
-        // The first byte is the format, and nine limits of eight bytes follow.
-        if let Some(limits) = value.get_mut(1..73) {
+        // The first byte is the format, and ten limits of eight bytes follow.
+        if let Some(limits) = value.get_mut(1..81) {
             limits.fill(0);
         }
         self.0.put(key, value)

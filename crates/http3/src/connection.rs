@@ -453,9 +453,8 @@ impl Connection {
     fn on_settings(&mut self, settings: Settings) -> Result<(), Error> {
         if let Some(remembered) = &self.remembered {
             check_remembered(remembered, &settings)?;
-        } else {
-            self.use_limits(&settings);
         }
+        self.use_limits(&settings);
         self.peer_settings = Some(settings);
         self.record_settings(&settings);
         self.events.push_back(Event::Settings(settings));
@@ -479,8 +478,9 @@ const MOST_INSTRUCTIONS: usize = 16 * 1024;
 
 /// Checks new settings against remembered ones, §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1.
 fn check_remembered(remembered: &Settings, new: &Settings) -> Result<(), Error> {
-    let size = |settings: &Settings| settings.max_field_section_size.unwrap_or(u64::MAX);
-    let is_lower = size(new) < size(remembered)
+    // It must not be omitted either.
+    let is_smaller = |old| new.max_field_section_size.is_none_or(|size| size < old);
+    let is_lower = remembered.max_field_section_size.is_some_and(is_smaller)
         || new.qpack_blocked_streams < remembered.qpack_blocked_streams
         || (remembered.enable_connect_protocol && !new.enable_connect_protocol)
         || (remembered.h3_datagram && !new.h3_datagram)

@@ -101,7 +101,10 @@ impl Encoder {
     }
 
     /// Sets the peer's `SETTINGS_QPACK_MAX_TABLE_CAPACITY` and `SETTINGS_QPACK_BLOCKED_STREAMS`.
-    /// Call this once, when they arrive.
+    ///
+    /// Call this when they arrive. A client that sends early data calls it before with the values that
+    /// it remembers. The server may raise both then, but the capacity only if the remembered one is
+    /// zero (§3.2.3).
     pub fn set_peer_limits(&mut self, max_table_capacity: u64, max_blocked_streams: u64) {
         self.max_capacity = max_table_capacity;
         let most = u64::from(self.limits.max_blocked_streams);

@@ -1,4 +1,5 @@
-//! The limits of a server that clients rely on in early data. RFC 9000 §7.4.1, RFC 9221 §3.
+//! The limits of a server that clients rely on in early data. RFC 9000 §7.4.1, RFC 9221 §3,
+//! draft-ietf-quic-reliable-stream-reset-10 §3.
 
 use courser_base::Side;
 use courser_wire::TransportParameters;
@@ -25,6 +26,7 @@ impl EarlyLimits {
             parameters.max_datagram_frame_size,
             // A client that was allowed to migrate relies on that too.
             u64::from(!parameters.disable_active_migration),
+            u64::from(parameters.reset_stream_at),
         ])
     }
 
@@ -58,20 +60,58 @@ impl EarlyLimits {
     }
 }
 
-const COUNT: usize = 9;
+const COUNT: usize = 10;
 const LEN: usize = 1 + 8 * COUNT;
 
 /// The first byte of a session: the format of its limits.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    type Change = fn(&mut TransportParameters);
+
+    const LIMITS: [(&str, Change); COUNT] = [
+        ("active_connection_id_limit", |it| {
+            it.active_connection_id_limit -= 1;
+        }),
+        ("initial_max_data", |it| it.initial_max_data -= 1),
+        ("initial_max_stream_data_bidi_local", |it| {
+            it.initial_max_stream_data_bidi_local -= 1;
+        }),
+        ("initial_max_stream_data_bidi_remote", |it| {
+            it.initial_max_stream_data_bidi_remote -= 1;
+        }),
+        ("initial_max_stream_data_uni", |it| {
+            it.initial_max_stream_data_uni -= 1;
+        }),
+        ("initial_max_streams_bidi", |it| {
+            it.initial_max_streams_bidi -= 1;
+        }),
+        ("initial_max_streams_uni", |it| {
+            it.initial_max_streams_uni -= 1;
+        }),
+        ("max_datagram_frame_size", |it| {
+            it.max_datagram_frame_size -= 1;
+        }),
+        ("disable_active_migration", |it| {
+            it.disable_active_migration = true;
+        }),
+        ("reset_stream_at", |it| it.reset_stream_at = false),
+    ];
+
     fn limits(change: impl FnOnce(&mut TransportParameters)) -> EarlyLimits {
         let mut parameters = TransportParameters {
-            initial_max_data: 7,
-            initial_max_streams_bidi: 8,
+            initial_max_data: 11,
+            initial_max_stream_data_bidi_local: 12,
+            initial_max_stream_data_bidi_remote: 13,
+            initial_max_stream_data_uni: 14,
+            initial_max_streams_bidi: 15,
+            initial_max_streams_uni: 16,
+            active_connection_id_limit: 17,
+            max_datagram_frame_size: 18,
+            reset_stream_at: true,
             ..TransportParameters::default()
         };
         change(&mut parameters);
@@ -95,17 +135,20 @@ mod tests {
             assert_eq!(EarlyLimits::decode(&bytes[..len]), None, "{len}");
         }
         let mut other = bytes;
-        other[0] = FORMAT + 1;
-        assert_eq!(EarlyLimits::decode(&other), None);
+        for format in [FORMAT - 1, FORMAT + 1] {
+            other[0] = format;
+            assert_eq!(EarlyLimits::decode(&other), None, "{format}");
+        }
     }
 
     #[test]
     fn a_single_lower_limit_is_noticed() {
         let remembered = limits(|_| {});
         assert!(remembered.cover(&remembered));
-        assert!(limits(|now| now.initial_max_data = 8).cover(&remembered));
-        assert!(!limits(|now| now.initial_max_data = 6).cover(&remembered));
-        assert!(!limits(|now| now.initial_max_streams_bidi = 0).cover(&remembered));
-        assert!(!limits(|now| now.disable_active_migration = true).cover(&remembered));
+        for (name, lower) in LIMITS {
+            let lower = limits(lower);
+            assert!(!lower.cover(&remembered), "{name}");
+            assert!(remembered.cover(&lower), "{name} has risen");
+        }
     }
 }

@@ -81,8 +81,8 @@ impl Early {
     ///
     /// # Errors
     ///
-    /// PROTOCOL_VIOLATION when the server accepts and lowers a limit (RFC 9000 §7.4.1,
-    /// RFC 9221 §3, attack A62).
+    /// PROTOCOL_VIOLATION when the server accepts and lowers a limit (RFC 9000 §7.4.1, RFC 9221 §3) or
+    /// no longer accepts RESET_STREAM_AT (draft-ietf-quic-reliable-stream-reset-10 §3), attack A62.
     pub(super) fn settle(
         &mut self,
         is_accepted: bool,
@@ -126,6 +126,7 @@ pub(super) fn remember(bytes: &[u8]) -> Option<Box<TransportParameters>> {
         disable_active_migration: all.disable_active_migration,
         active_connection_id_limit: all.active_connection_id_limit,
         max_datagram_frame_size: all.max_datagram_frame_size,
+        reset_stream_at: all.reset_stream_at,
         ..TransportParameters::default()
     }))
 }
@@ -151,6 +152,7 @@ fn lowered(then: &TransportParameters, now: &TransportParameters) -> Option<&'st
             ("initial_max_streams_bidi", it.initial_max_streams_bidi),
             ("initial_max_streams_uni", it.initial_max_streams_uni),
             ("max_datagram_frame_size", it.max_datagram_frame_size),
+            ("reset_stream_at", u64::from(it.reset_stream_at)),
         ]
     };
     let pairs = limits(then).into_iter().zip(limits(now));
@@ -174,7 +176,7 @@ mod tests {
 
     type Change = fn(&mut TransportParameters);
 
-    const LIMITS: [(&str, Change); 8] = [
+    const LIMITS: [(&str, Change); 9] = [
         ("active_connection_id_limit", |it| {
             it.active_connection_id_limit -= 1
         }),
@@ -197,6 +199,7 @@ mod tests {
         ("max_datagram_frame_size", |it| {
             it.max_datagram_frame_size -= 1
         }),
+        ("reset_stream_at", |it| it.reset_stream_at = false),
     ];
 
     fn parameters() -> TransportParameters {
@@ -209,6 +212,7 @@ mod tests {
             initial_max_streams_uni: 10,
             active_connection_id_limit: 10,
             max_datagram_frame_size: 10,
+            reset_stream_at: true,
             ..TransportParameters::default()
         }
     }

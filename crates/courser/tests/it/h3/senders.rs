@@ -3,13 +3,15 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use courser::{Connection, ReadError, ReadToEndError, RecvStream, SendStream, h3};
+use courser::{Connection, ReadError, ReadToEndError, RecvStream, SendStream, TransportConfig, h3};
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use tokio::sync::Notify;
 
 use super::{Pair, full, get, pair, within};
+use crate::common::pair_between;
 
 /// `:status: 200` in a HEADERS frame.
 const OK: [u8; 5] = [0x01, 0x03, 0x00, 0x00, 0xd9];
@@ -331,4 +333,53 @@ async fn a_server_grants_a_hundred_requests_and_three_streams() {
     // A stream that means nothing has credit for 1024 bytes before the server has read any.
     let (mut send, _) = streams.pop().expect("one of them");
     within(send.write_all(&[0x21; 1024])).await.expect("open");
+}
+
+/// RFC 9114 §6.2: what a client grants before it has read anything.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_grants_three_streams_of_a_kilobyte() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    for _ in 0..3 {
+        let mut send = within(server.open_uni()).await.expect("allowed");
+        // Streams of a type that means nothing.
+        send.write_all(&[0x21; 1024]).await.expect("open");
+        send.finish().expect("open");
+        let end = within(send.stopped()).await.expect("connected");
+        assert_eq!(end, None, "all of it has arrived, and nobody reads yet");
+    }
+    // The streams that such a server needs still fit.
+    let mut control = within(server.open_uni()).await.expect("allowed");
+    control.write_all(&[0, 4, 0]).await.expect("open");
+    let client = h3::Client::new(client);
+    let answering = async {
+        let (mut send, _receive) = server.accept_bi().await.expect("a request");
+        send.write_all(&OK).await.expect("open");
+        send.finish().expect("open");
+    };
+    let (response, ()) = within(async { tokio::join!(client.send(get("/")), answering) }).await;
+    response.expect("answered");
+}
+
+/// RFC 9114 §5.1: the server lets a connection end whose client is silent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_does_not_keep_idle_connections_alive() {
+    let silent = TransportConfig {
+        max_idle_timeout: None,
+        ..TransportConfig::default()
+    };
+    let short = TransportConfig {
+        max_idle_timeout: Some(Duration::from_millis(500)),
+        ..TransportConfig::default()
+    };
+    let pair = pair_between(silent, short, |config| config);
+    let (client, server) = pair.connect().await;
+    let quic = server.clone();
+    let service = super::boxed(|_| async { Ok::<_, Infallible>(Response::new(full("fine"))) });
+    crate::common::spawn(h3::serve(server, service).into_future());
+    let client = h3::Client::new(client);
+    let response = within(client.send(get("/"))).await.expect("answered");
+    assert_eq!(super::text(response).await, "fine");
+    let reason = within(quic.closed()).await;
+    assert!(reason.is_timeout(), "{reason:?}");
 }

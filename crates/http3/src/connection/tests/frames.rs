@@ -259,7 +259,7 @@ fn settings_do_not_fall_below_those_of_early_data() {
     assert_eq!(check(remembered), Ok(UniFate::Read));
     let better = Settings {
         qpack_blocked_streams: 17,
-        max_field_section_size: None,
+        max_field_section_size: Some(10_001),
         ..remembered
     };
     assert_eq!(check(better), Ok(UniFate::Read));
@@ -280,6 +280,11 @@ fn settings_do_not_fall_below_those_of_early_data() {
             max_field_section_size: Some(9_999),
             ..remembered
         },
+        // No limit is no lower, but a setting that was remembered must not be omitted.
+        Settings {
+            max_field_section_size: None,
+            ..remembered
+        },
         Settings {
             enable_connect_protocol: false,
             ..remembered
@@ -290,5 +295,75 @@ fn settings_do_not_fall_below_those_of_early_data() {
         },
     ] {
         assert_eq!(check(worse), code(Code::SETTINGS_ERROR), "{worse:?}");
+    }
+}
+
+/// §7.2.4.2: the remembered settings or the defaults, then those that arrive.
+#[test]
+fn remembered_settings_hold_until_new_ones_arrive() {
+    let (parts, ()) = Request::get("https://example.org/a/long/path/to/be/inserted")
+        .header("x-custom", "v".repeat(100))
+        .body(())
+        .expect("a request")
+        .into_parts();
+    let fields = FieldsToSend::request(&parts).expect("whole");
+    let of_size = |size| Settings {
+        max_field_section_size: Some(size),
+        ..Settings::default()
+    };
+    let mut client = connection(Side::Client);
+    client.remember(of_size(100));
+    let result = client.encode(0, &fields, &mut Vec::new());
+    assert!(
+        matches!(result, Err(RequestError::TooLarge { allowed: 100, .. })),
+        "{result:?}"
+    );
+    let mut bytes = vec![0x00];
+    of_size(1000).encode(&mut bytes, &[], None);
+    assert_eq!(control(&mut client, &bytes), Ok(UniFate::Read));
+    assert_eq!(client.encode(0, &fields, &mut Vec::new()), Ok(()));
+
+    let mut client = connection(Side::Client);
+    assert_eq!(client.encode(0, &fields, &mut Vec::new()), Ok(()));
+    assert!(client.outgoing(UniStream::Encoder).is_empty(), "no table");
+    let mut bytes = vec![0x00];
+    of_size(100).encode(&mut bytes, &[], None);
+    assert_eq!(control(&mut client, &bytes), Ok(UniFate::Read));
+    let result = client.encode(0, &fields, &mut Vec::new());
+    assert!(result.is_err(), "above the setting that has arrived");
+}
+
+/// RFC 9204 §3.2.3: a server may raise a table of zero bytes, and the count of blocked streams.
+#[test]
+fn the_table_and_blocked_streams_grow_after_early_data() {
+    let (parts, ()) = Request::get("https://example.org/a/long/path/to/be/inserted")
+        .header("x-custom", "value")
+        .body(())
+        .expect("a request")
+        .into_parts();
+    let fields = FieldsToSend::request(&parts).expect("whole");
+    for capacity in [0, 4096] {
+        let mut server = connection(Side::Server);
+        let mut client = connection(Side::Client);
+        client.remember(Settings {
+            qpack_max_table_capacity: capacity,
+            ..Settings::default()
+        });
+        let mut out = Vec::new();
+        assert_eq!(client.encode(0, &fields, &mut out), Ok(()));
+        let early = server.decode_request(0, &section_of(&out));
+        assert!(matches!(early, Ok(Section::Decoded(Ok(_)))), "{early:?}");
+        if capacity == 0 {
+            assert!(client.outgoing(UniStream::Encoder).is_empty());
+        }
+        carry(&mut server, &mut client);
+        let mut out = Vec::new();
+        assert_eq!(client.encode(4, &fields, &mut out), Ok(()));
+        let section = section_of(&out);
+        let late = server.decode_request(4, &section);
+        assert!(matches!(late, Ok(Section::Blocked)), "{late:?}");
+        carry(&mut client, &mut server);
+        let late = server.decode_request(4, &section);
+        assert!(matches!(late, Ok(Section::Decoded(Ok(_)))), "{late:?}");
     }
 }

@@ -6,10 +6,10 @@ use courser_wire::version::VERSION_1;
 use courser_wire::{StreamId, Version, Writer, packet_number};
 
 use super::*;
-use crate::config::{RetryPolicy, ServerConfig};
+use crate::config::{RetryPolicy, ServerConfig, TransportConfig};
 use crate::connection::EarlyData;
-use crate::datagram::SendOptions;
-use crate::stream::{ReadError, WriteError};
+use crate::datagram::{SendDatagramError, SendOptions};
+use crate::stream::{ReadError, ResetAtError, WriteError};
 use crate::testing::identity::{client_tls_with_early_data, server_tls_with_early_data};
 use crate::testing::tampering::{Secrets, Tampered, join_parameters, split_parameters, varint};
 use crate::testing::{End, Setup, steady};
@@ -157,6 +157,64 @@ fn datagrams_travel_in_early_data() {
     assert!(pair.server.connection().is_handshaking());
     let received = pair.server.connection().datagrams().receive();
     assert_eq!(received.as_deref(), Some(&b"tick"[..]));
+}
+
+/// draft-ietf-quic-reliable-stream-reset-10 §3.
+#[test]
+fn a_reset_in_early_data_delivers_the_beginning() {
+    let mut pair = met(setup());
+    pair.start();
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Unidirectional).expect("room");
+    assert_eq!(streams.write(id, &[7; 3_000]), Ok(3_000));
+    assert_eq!(streams.reset_at(id, 9, 1_000), Ok(()));
+    pair.client.touch();
+    pair.run_for(RTT * 3 / 4);
+    let server = pair.server.connection();
+    assert!(server.is_handshaking());
+    assert_eq!(server.stats().early_data, EarlyData::Accepted);
+    let streams = server.streams();
+    assert_eq!(streams.accept(Direction::Unidirectional), Some(id));
+    let mut all = Vec::new();
+    let end = loop {
+        match streams.read_chunk(id, usize::MAX) {
+            Ok(Some(chunk)) => all.extend_from_slice(&chunk),
+            end => break end,
+        }
+    };
+    assert_eq!((all, end), (vec![7; 1_000], Err(ReadError::Reset(9))));
+    pair.server.touch();
+    pair.run_for(RTT * 3);
+    assert!(pair.client.has(&Event::Confirmed));
+    assert_eq!((pair.client_error(), pair.server_error()), (None, None));
+}
+
+/// draft-ietf-quic-reliable-stream-reset-10 §3.
+#[test]
+fn what_the_server_did_not_offer_before_is_not_used_in_early_data() {
+    let mut setup = setup();
+    let on = Arc::clone(&setup.server.transport);
+    setup.server.transport = Arc::new(TransportConfig {
+        reset_stream_at: false,
+        ..steady()
+    });
+    let mut pair = met(setup);
+    let mut config = ServerConfig::clone(&pair.server_config);
+    config.transport = on;
+    pair.server
+        .endpoint
+        .set_server_config(Some(Arc::new(config)));
+    let id = start_with(&mut pair, b"request");
+    let streams = pair.client.connection().streams();
+    let early = streams.reset_at(id, 9, 3);
+    assert_eq!(early, Err(ResetAtError::Unsupported));
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    let client = pair.client.connection();
+    assert_eq!(client.stats().early_data, EarlyData::Accepted);
+    let id = client.streams().open(Direction::Bidirectional);
+    let id = id.expect("room");
+    assert_eq!(client.streams().write(id, b"later"), Ok(5));
+    assert_eq!(client.streams().reset_at(id, 9, 3), Ok(()));
 }
 
 #[test]

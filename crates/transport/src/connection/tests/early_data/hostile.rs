@@ -147,13 +147,23 @@ fn a_server_that_accepts_and_lowers_a_limit_breaks_the_rules() {
     const MAX_DATA: u64 = 0x04;
     const MAX_STREAMS_BIDI: u64 = 0x08;
     const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
-    for raised in [MAX_DATA, MAX_STREAMS_BIDI, MAX_DATAGRAM_FRAME_SIZE] {
+    const RESET_STREAM_AT: u64 = 0x1d;
+    for (raised, content) in [
+        (MAX_DATA, varint(1 << 40)),
+        (MAX_STREAMS_BIDI, varint(1 << 40)),
+        (MAX_DATAGRAM_FRAME_SIZE, varint(1 << 40)),
+        (RESET_STREAM_AT, Vec::new()),
+    ] {
         let mut setup = setup();
+        setup.server.transport = Arc::new(TransportConfig {
+            reset_stream_at: raised != RESET_STREAM_AT,
+            ..steady()
+        });
         // The client remembers more than the server has granted.
         setup.client_tls = Tampered::remembered(setup.client_tls, move |bytes| {
             let mut parameters = split_parameters(&bytes);
             parameters.retain(|(id, _)| *id != raised);
-            parameters.push((raised, varint(1 << 40)));
+            parameters.push((raised, content.clone()));
             join_parameters(&parameters)
         });
         let mut pair = met(setup);

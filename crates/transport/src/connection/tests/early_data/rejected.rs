@@ -132,6 +132,101 @@ fn limits_below_those_of_the_session_lead_to_a_refusal() {
     assert_eq!((pair.client_error(), pair.server_error()), (None, None));
 }
 
+/// Meets a server, changes the parameters that it sends, and connects again with early data.
+fn met_with(change: impl Fn(&mut Vec<(u64, Vec<u8>)>) + Send + Sync + 'static) -> Pair {
+    let mut pair = met(setup());
+    let mut config = ServerConfig::clone(&pair.server_config);
+    config.tls = Tampered::parameters(config.tls, move |bytes| {
+        let mut parameters = split_parameters(&bytes);
+        change(&mut parameters);
+        join_parameters(&parameters)
+    });
+    pair.server
+        .endpoint
+        .set_server_config(Some(Arc::new(config)));
+    start_with(&mut pair, b"early");
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    pair
+}
+
+/// RFC 9000 §7.4.1, RFC 9221 §3.
+#[test]
+fn each_limit_that_falls_by_one_leads_to_a_refusal() {
+    // initial_max_data, the three limits on the data of a stream, both counts of streams,
+    // active_connection_id_limit and max_datagram_frame_size.
+    for id in [0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0e, 0x20] {
+        for (change, expected) in [
+            (-1, EarlyData::Rejected),
+            (0, EarlyData::Accepted),
+            (1, EarlyData::Accepted),
+        ] {
+            let mut pair = met_with(move |parameters| {
+                let found = parameters.iter_mut().find(|(it, _)| *it == id);
+                let (_, content) = found.expect("it is sent");
+                let value = courser_wire::Reader::new(content).varint();
+                let value = value.expect("a number").checked_add_signed(change);
+                *content = varint(value.expect("in range"));
+            });
+            let client = pair.client.connection();
+            let seen = client.stats().early_data;
+            assert_eq!(seen, expected, "{id:#x} by {change}");
+            let is_told = pair.client.has(&Event::EarlyDataRejected);
+            assert_eq!(is_told, expected == EarlyData::Rejected);
+            let errors = (pair.client_error(), pair.server_error());
+            assert_eq!(errors, (None, None), "{id:#x} by {change}");
+        }
+    }
+}
+
+/// draft-ietf-quic-reliable-stream-reset-10 §3.
+#[test]
+fn a_server_that_no_longer_takes_resets_with_a_size_refuses_early_data() {
+    let mut pair = met(setup());
+    let mut config = ServerConfig::clone(&pair.server_config);
+    config.transport = Arc::new(TransportConfig {
+        reset_stream_at: false,
+        ..steady()
+    });
+    pair.server
+        .endpoint
+        .set_server_config(Some(Arc::new(config)));
+    let id = start_with(&mut pair, b"early");
+    let streams = pair.client.connection().streams();
+    assert_eq!(streams.reset_at(id, 9, 3), Ok(()), "remembered");
+    pair.client.touch();
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    let client = pair.client.connection();
+    assert_eq!(client.stats().early_data, EarlyData::Rejected);
+    let id = send(&mut pair.client, b"later");
+    let streams = pair.client.connection().streams();
+    let later = streams.reset_at(id, 9, 3);
+    assert_eq!(later, Err(ResetAtError::Unsupported));
+    pair.run_for(RTT * 3);
+    assert!(pair.server.has(&Event::Connected));
+    assert_eq!((pair.client_error(), pair.server_error()), (None, None));
+}
+
+/// RFC 9000 §7.4.1.
+#[test]
+fn parameters_that_are_absent_return_to_their_defaults() {
+    // initial_max_streams_bidi, reset_stream_at and max_datagram_frame_size.
+    let mut pair = met_with(|parameters| {
+        parameters.retain(|(id, _)| ![0x08, 0x1d, 0x20].contains(id));
+    });
+    let now = pair.now;
+    let client = pair.client.connection();
+    assert_eq!(client.stats().early_data, EarlyData::Rejected);
+    let data = bytes::Bytes::from_static(b"tick");
+    let sent = client.send_datagram(now, data, SendOptions::default());
+    assert_eq!(sent, Err(SendDatagramError::UnsupportedByPeer));
+    let streams = client.streams();
+    assert_eq!(streams.open(Direction::Bidirectional), None);
+    let id = streams.open(Direction::Unidirectional).expect("room");
+    assert_eq!(streams.write(id, b"text"), Ok(4));
+    let reset = streams.reset_at(id, 9, 3);
+    assert_eq!(reset, Err(ResetAtError::Unsupported));
+}
+
 #[test]
 fn higher_limits_of_the_server_apply_once_it_has_accepted() {
     let mut pair = met(setup());
