@@ -9,6 +9,7 @@ use courser::{Algorithm, QuicVersion};
 use courser_services::Backend;
 use courser_units::{parse_duration, parse_quantity};
 
+use super::moves::MoveArguments;
 use crate::values::{parse_controller, parse_listen, parse_origin, parse_shards};
 
 #[derive(Args, Debug)]
@@ -144,6 +145,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',',
           value_parser = crate::values::parse_quic_version, help_heading = "Protocols")]
     pub(crate) quic_version: Vec<QuicVersion>,
+
+    #[command(flatten)]
+    pub(crate) moves: MoveArguments,
 
     /// Put a server ID for load balancers into connection IDs: quic-lb:FILE
     ///

@@ -4,6 +4,7 @@ mod announce;
 pub(crate) mod args;
 mod certificates;
 mod files;
+mod moves;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -249,7 +250,7 @@ fn bind(
     if let Some(bytes) = arguments.memory {
         server = server.memory_budget(bytes);
     }
-    server = without(server, arguments);
+    server = arguments.moves.apply(without(server, arguments))?;
     server
         .bind()
         .map_err(|error| Failure::new(format!("{error}{}", remedy(&error))))

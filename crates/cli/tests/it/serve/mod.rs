@@ -14,6 +14,7 @@ mod malformed;
 #[cfg(target_os = "linux")]
 mod memory;
 mod monitoring;
+mod moves;
 mod names;
 mod proxy;
 #[cfg(unix)]

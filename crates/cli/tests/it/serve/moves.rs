@@ -1,0 +1,115 @@
+//! Connections that move to other addresses.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+
+use courser::{ClientConfig, Connection, Endpoint, h3};
+use http::Method;
+
+use super::client::{Client, request};
+use super::running::start;
+use super::serving::Serving;
+use super::within;
+use crate::common::{Folder, refusal};
+
+/// A client of HTTP/3 that can send from each address of loopback.
+struct Moving {
+    client: Client,
+    connection: Connection,
+}
+
+impl Moving {
+    async fn connect(serving: &Serving, address: SocketAddr) -> Self {
+        let endpoint = Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into()).expect("a port");
+        let config = ClientConfig::with_roots([serving.certificate()]).expect("a certificate");
+        let connecting = endpoint.connect_with(config.alpn([h3::ALPN]), address, "localhost");
+        let connection = within(connecting.expect("configured")).await;
+        let connection = connection.expect("a server");
+        let client = Client::Http3(h3::Client::new(connection.clone()));
+        Self { client, connection }
+    }
+
+    async fn ask(&mut self) {
+        let asked = self.client.send(request(Method::GET, "/page", &[], ""));
+        assert_eq!(within(asked).await.expect("an answer").text(), "served");
+    }
+}
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.file("page", "served");
+    folder
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_move_to_the_preferred_address_and_not_elsewhere() {
+    let folder = folder();
+    let port = UdpSocket::bind("0.0.0.0:0").expect("a port").local_addr();
+    let port = port.expect("bound").port();
+    let preferred: SocketAddr = ([127, 0, 0, 5], port).into();
+    let arguments = [
+        "--no-tcp",
+        "--listen",
+        &format!("0.0.0.0:{port}"),
+        "--preferred-address",
+        &preferred.to_string(),
+        "--no-migration",
+        "--grease-quic-bit",
+    ];
+    let serving = start(&folder, &arguments);
+    let mut client = Moving::connect(&serving, ([127, 0, 0, 1], port).into()).await;
+    within(async {
+        while client.connection.remote_address() != preferred {
+            client.ask().await;
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    client.ask().await;
+    // The listener on an address of its own receives nothing at the other one, and does not offer it.
+    let mut client = Moving::connect(&serving, serving.address).await;
+    let refused = within(async {
+        loop {
+            client.ask().await;
+            let moved = client.connection.migrate([127, 0, 0, 2].into()).await;
+            let text = moved.map_or_else(|error| error.to_string(), |()| "moved".to_owned());
+            if text != "the handshake is not confirmed" {
+                return text;
+            }
+        }
+    })
+    .await;
+    assert_eq!(refused, "the server has disabled active migration");
+    assert_eq!(client.connection.remote_address(), serving.address);
+    client.ask().await;
+}
+
+#[test]
+fn preferred_addresses_that_no_client_can_use_are_refused() {
+    let serve = |listen: &str, addresses: &[&str]| {
+        let mut arguments = vec!["serve", "--listen", listen];
+        for address in addresses {
+            arguments.extend(["--preferred-address", address]);
+        }
+        refusal(&arguments)
+    };
+    for (listen, addresses, reason) in [
+        (
+            "127.0.0.1:0",
+            &["127.0.0.5:4433"][..],
+            "listen on 0.0.0.0 or [::]",
+        ),
+        ("0.0.0.0:0", &["[2001:db8::7]:443"], "listen on [::]"),
+        ("0.0.0.0:0", &["0.0.0.0:443"], "it is a wildcard"),
+        ("0.0.0.0:0", &["127.0.0.5:0"], "port 0"),
+        ("0.0.0.0:0", &["127.0.0.5"], "not an address with a port"),
+        (
+            "0.0.0.0:0",
+            &["127.0.0.5:1", "127.0.0.6:1"],
+            "at most one of IPv4",
+        ),
+    ] {
+        let line = serve(listen, addresses);
+        assert!(line.contains(reason), "{line}");
+        assert!(line.contains(addresses[0]), "{line}");
+    }
+}
