@@ -223,6 +223,10 @@ impl ClientBuilder {
     }
 
     /// Replaces the verification of server certificates by a custom verifier.
+    ///
+    /// In QUIC handshakes it is called on a thread that may block, so that other connections need not
+    /// wait; see [`ClientConfig::offload_tls`](courser_quic::ClientConfig::offload_tls). Over TCP, and
+    /// for further origins of a connection, it is called in a task and occupies a thread of the runtime.
     pub fn verifier(mut self, verifier: Arc<dyn ServerCertVerifier>) -> Self {
         self.tls.trust = Trust::Verifier(verifier);
         self

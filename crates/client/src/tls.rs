@@ -59,6 +59,8 @@ pub(super) struct Tls {
 impl Tls {
     pub(super) fn new(settings: &TlsSettings, version: HttpVersion) -> Result<Self, Error> {
         let is_strict = !matches!(settings.trust, Trust::Anybody);
+        // It may block, and the connections to all other servers must not wait for it.
+        let is_custom = matches!(settings.trust, Trust::Verifier(_));
         let verifier = settings.trust.clone().into_verifier()?;
         let mut quic = settings.config(&verifier, &[&TLS13])?;
         quic.alpn_protocols = vec![h3::ALPN.into()];
@@ -81,7 +83,9 @@ impl Tls {
         Ok(Self {
             quic_offer: HandshakeOffer::of_tls13(&quic),
             quic: PerPort::new(
-                ClientConfig::with_rustls(Arc::new(quic)).reporting_ech(settings.ech.clone()),
+                ClientConfig::with_rustls(Arc::new(quic))
+                    .reporting_ech(settings.ech.clone())
+                    .offload_tls(is_custom),
             ),
             ech: settings.ech.clone(),
             tcp: PerPort::new(Arc::new(tcp)),

@@ -70,10 +70,10 @@ impl Connecting {
     ///
     /// On a server that is when the client's first messages are read: early data can be received if
     /// [`ServerConfig::early_data`](crate::ServerConfig::early_data) accepts it, and answers leave
-    /// before the handshake is complete (0.5-RTT), to the client or to an attacker who replays what
-    /// it has sent. [`SendStream::is_early`](crate::SendStream::is_early) and
-    /// [`RecvStream::is_early`](crate::RecvStream::is_early) mark the streams on which that is
-    /// possible, until [`Connection::authenticated`] returns.
+    /// before the handshake is complete (0.5-RTT), to the client or to an attacker who replays what it has sent.
+    /// [`SendStream::is_early`](crate::SendStream::is_early) and [`RecvStream::is_early`](crate::RecvStream::is_early)
+    /// mark the streams on which that is possible, until [`Connection::authenticated`] returns. **Until then the
+    /// client's address may be forged**, unless [`crate::Incoming::remote_address_validated`] returned true.
     ///
     /// **Early data can be replayed, and its secrecy depends on the ticket alone** (RFC 9001 §9.2,
     /// RFC 8446 §8): send only what may be processed twice.

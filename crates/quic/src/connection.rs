@@ -300,8 +300,8 @@ impl Connection {
 
     /// Returns the peer's address, which may change during the connection.
     ///
-    /// The new address of a peer that moves is returned once the peer has answered from there.
-    /// Until then this is the earlier address, because the new one may be forged.
+    /// The new address of a peer that moves is returned once the peer has answered from there. On a server, the
+    /// first address may be forged before the handshake is complete: see [`Connecting::early`](crate::Connecting::early).
     pub fn remote_address(&self) -> SocketAddr {
         let path = self.read(transport::Connection::proven_path);
         path.map_or(NO_ADDRESS, |path| path.peer)

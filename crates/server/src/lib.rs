@@ -161,6 +161,7 @@ where
         transport: None,
         retry: RetryPolicy::default(),
         quic_versions: None,
+        offloads_tls: false,
         connection_ids: None,
         moves: Moves::DEFAULT,
         early_data: None,
@@ -195,6 +196,7 @@ pub struct Server {
     transport: Option<TransportConfig>,
     retry: RetryPolicy,
     quic_versions: Option<Vec<QuicVersion>>,
+    offloads_tls: bool,
     connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
     moves: Moves,
     early_data: Option<EarlyDataOptions>,
@@ -320,7 +322,7 @@ impl Server {
     }
 
     /// Sets when QUIC clients must validate their address. Default: if many handshakes are in
-    /// progress.
+    /// progress, or the share of their address or network in the connections is used up.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
@@ -534,6 +536,19 @@ impl Server {
     /// Modifies the TLS configurations of QUIC and TCP before they are used, for key logs. Application protocols are set afterwards.
     pub fn tls(mut self, change: impl Fn(&mut rustls::ServerConfig) + Send + 'static) -> Self {
         self.tls.hook = Some(Box::new(change));
+        self
+    }
+
+    /// Runs TLS work of QUIC on threads that may block, like
+    /// [`ServerConfig::offload_tls`](courser_quic::ServerConfig::offload_tls). Default off.
+    ///
+    /// Enable it if a [resolver](Certificates::resolver), a signer or a verifier of client certificates
+    /// may take long, because it uses a network, a key store or a disk. Otherwise no QUIC connection of
+    /// the same address sends or receives until it returns. Over TCP it runs in the task of its
+    /// connection: it occupies a thread of the runtime, and cannot wait for async code with
+    /// [`runtime::block_on`](courser_quic::runtime::block_on), which panics there.
+    pub fn offload_tls(mut self, offloads: bool) -> Self {
+        self.offloads_tls = offloads;
         self
     }
 

@@ -16,11 +16,13 @@ use super::reading::{Arrears, ReadRate, ReaderPace};
 pub struct Limits {
     /// Connections over TCP at a time, and as many over QUIC, for each address of the server.
     /// Further ones are refused at once. Default 20 000. A process needs as many file descriptors
-    /// for those over TCP.
+    /// for those over TCP. Over QUIC, clients that have not proven their address hold at most half,
+    /// and further ones must prove it first (Retry).
     pub max_connections: usize,
     /// Connections over TCP, and as many over QUIC, of one address (IPv4, or /64 of IPv6). Default
     /// `None`: an address may hold three times the connections left. Behind NAT or a load balancer,
-    /// many clients may share an address.
+    /// many clients may share an address. Over QUIC, a client that has proven its address is counted
+    /// without those that have not, because these may be forged.
     pub max_connections_per_address: Option<usize>,
     /// Connections per second that one address may open at each listener over TCP, and as many over
     /// QUIC; a network (/24, or /56 of IPv6) may open four times as many. Default `None`, no limit.

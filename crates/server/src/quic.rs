@@ -21,7 +21,7 @@ use super::phase::{Part, Phase};
 use super::reading::{self, Reading, Sample};
 use super::refusals::Refusal;
 use super::refused_clients::RefusedClients;
-use super::shares::Shares;
+use super::shares::{Share, Shares};
 use super::tally::{Open, Record, Tally};
 
 /// The shared state of an endpoint's connections.
@@ -35,6 +35,8 @@ pub(super) struct QuicContext {
     /// The policy for requests in early data, if it is accepted.
     pub(super) early_requests: Option<TooEarly>,
     pub(super) sends_interim: bool,
+    /// True if clients may be asked to validate their address.
+    pub(super) may_retry: bool,
     pub(super) limits: Limits,
     pub(super) tally: Arc<Tally>,
     pub(super) gate: Arc<Gate>,
@@ -51,7 +53,10 @@ pub(super) async fn accept<S: HttpService<Body>>(
     part: Part,
 ) {
     let mut draining = part.clone().will_reach(Phase::Draining);
-    let shares = Shares::new(&context.limits);
+    let shares = match context.may_retry {
+        true => Shares::new(&context.limits),
+        false => Shares::without_validation(&context.limits),
+    };
     loop {
         let incoming = tokio::select! {
             incoming = endpoint.accept() => incoming,
@@ -62,27 +67,39 @@ pub(super) async fn accept<S: HttpService<Body>>(
         };
         // The endpoint also counts connections that are closing.
         let address = incoming.remote_address().ip();
-        let share = match endpoint.open_connections() < context.limits.max_connections {
-            true => shares.take(address),
-            false => Err(Refusal::Full),
-        };
+        let is_validated = incoming.remote_address_validated();
+        let has_room = endpoint.open_connections() < context.limits.max_connections;
         // It may have arrived before the server was switched to busy.
-        let share = match context.gate.admit(address).and(share) {
+        let admitted = context.gate.admit(address);
+        let admitted = admitted.and_then(|()| has_room.then_some(()).ok_or(Refusal::Full));
+        if let Err(refusal) = admitted {
+            refuse(incoming, refusal, &context);
+            continue;
+        }
+        let share = match shares.take(address, is_validated) {
             Ok(share) => share,
+            // Others may have forged its address. They do not count once it has proven the address.
+            Err(_) if !is_validated && context.may_retry => {
+                if let Err(error) = incoming.retry() {
+                    error.into_incoming().refuse();
+                }
+                continue;
+            }
             Err(refusal) => {
-                context.tally.on_refused(refusal);
-                incoming.refuse();
+                refuse(incoming, refusal, &context);
                 continue;
             }
         };
-        let serving = serve(incoming, service.clone(), context.clone(), part.clone());
-        tokio::spawn(async move {
-            serving.await;
-            drop(share);
-        });
+        let (service, context) = (service.clone(), context.clone());
+        tokio::spawn(serve(incoming, service, context, part.clone(), share));
     }
     // Waiting and later clients are refused at once.
     endpoint.set_busy(true);
+}
+
+fn refuse(incoming: Incoming, refusal: Refusal, context: &QuicContext) {
+    context.tally.on_refused(refusal);
+    incoming.refuse();
 }
 
 async fn serve<S: HttpService<Body>>(
@@ -90,6 +107,7 @@ async fn serve<S: HttpService<Body>>(
     service: S,
     context: Arc<QuicContext>,
     mut part: Part,
+    mut share: Share,
 ) {
     let address = incoming.remote_address();
     let original = incoming.orig_dst_cid();
@@ -105,6 +123,12 @@ async fn serve<S: HttpService<Body>>(
             return;
         }
     };
+    // The handshake or a token has validated the address.
+    if let Err(refusal) = share.validate() {
+        context.tally.on_refused(refusal);
+        let code = error_code(Code::EXCESSIVE_LOAD);
+        return connection.close(code, b"the address holds its share of connections");
+    }
     let addresses = Addresses {
         peer: connection.remote_address(),
         local: connection.local_ip().map(|ip| (ip, context.port).into()),
@@ -160,8 +184,15 @@ fn config(connection: &Connection, context: &QuicContext) -> h3::Config {
     config
 }
 
-/// Accepts a client. Returns the connection before its handshake is complete if it has early data.
+/// Accepts a client. Returns the connection before its handshake is complete if it has early data, and
+/// a token that validates its address.
+///
+/// Early data from other addresses waits for the end of the handshake, which validates the address:
+/// services, logs and upstream servers rely on it (attack A55).
 async fn accept_early(incoming: Incoming) -> Result<Connection, ConnectionError> {
+    if !incoming.remote_address_validated() {
+        return incoming.await;
+    }
     let connection = incoming.accept()?.early().await?;
     if connection.early_data() != EarlyData::Accepted {
         connection.authenticated().await?;

@@ -9,7 +9,7 @@ use courser_base::Mutex;
 use courser_http3_tokio::HttpService;
 use courser_quic::hooks::EndpointHooks;
 use courser_quic::{
-    ConnectionIdGenerator, EarlyDataOptions, QuicVersion, ReplyLimits, ServerConfig,
+    ConnectionIdGenerator, EarlyDataOptions, QuicVersion, ReplyLimits, RetryPolicy, ServerConfig,
     TransportConfig,
 };
 use courser_tls::rustls;
@@ -84,6 +84,8 @@ struct Parts {
     uploads: Arc<UploadMemory>,
     alt_svc: Option<super::AltSvc>,
     sends_interim: bool,
+    /// True if QUIC clients may be asked to validate their address.
+    may_retry: bool,
     drain: drain::Plan,
     /// Background work that ends with the server.
     watch: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -116,7 +118,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let refused_clients = Arc::new(RefusedClients::new(server.events.clone()));
     let quic = if server.with_quic {
         let transport = server.transport.unwrap_or_else(default_transport);
-        let config = limited(tls.quic()?, &server.limits);
+        let config = limited(tls.quic()?, &server.limits).offload_tls(server.offloads_tls);
         let config = with_connection_ids(config, server.connection_ids);
         let config = with_versions(config, server.quic_versions).transport_config(transport);
         let config = with_early_data(config, server.early_data, &server.http3);
@@ -133,8 +135,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     };
     let (memory, tcp) = (budget(server.memory_budget), tls.tcp()?);
     let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
-    let mut sources = certificates.sources;
-    let events = server.events;
+    let (mut sources, events) = (certificates.sources, server.events);
     #[cfg(feature = "acme")]
     let challenge = sources.acme().map(|acme| acme.challenge(tls::provider()));
     #[cfg(not(feature = "acme"))]
@@ -167,6 +168,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
             uploads: Arc::new(UploadMemory::of_budget(memory)),
             alt_svc: server.alt_svc.filter(|_| server.with_quic),
             sends_interim: server.sends_interim,
+            may_retry: server.retry != RetryPolicy::Never,
             drain: drain::Plan {
                 signal: server.drain,
                 ready_delay: server.ready_delay,
@@ -433,6 +435,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
                 only: only.clone(),
                 early_requests: server.early_requests.clone(),
                 sends_interim: server.sends_interim,
+                may_retry: server.may_retry,
                 limits: server.limits.clone(),
                 tally: shared.tally.clone(),
                 gate: shared.gate.clone(),

@@ -15,15 +15,28 @@ use super::refusals::Refusal;
 /// limited while the server is idle, and the more sources there are, the smaller the share of each.
 /// A single address can hold three quarters of all connections and a single network seven eighths,
 /// so that one source never locks out another.
+///
+/// An address that is not validated may be forged. Such clients share with all that claim the same
+/// address, and validated clients are counted without them, so that forged packets do not use up the
+/// share of the owner of the address (attack A180). All clients that are not validated together hold a
+/// part of the connections only (limit K257).
 #[derive(Debug)]
 pub(super) struct Shares {
     max_connections: usize,
+    max_unvalidated: usize,
     max_per_address: usize,
     table: Mutex<Table>,
 }
 
+/// The connections of a listener, by the state of the clients' addresses.
 #[derive(Debug, Default)]
 struct Table {
+    validated: Counts,
+    unvalidated: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
     open: usize,
     /// Connections held; at most two entries for each open connection.
     held: HashMap<Source, usize>,
@@ -37,13 +50,26 @@ type Source = (u128, u8);
 pub(super) struct Share {
     shares: Arc<Shares>,
     address: IpAddr,
+    is_validated: bool,
 }
 
 impl Shares {
-    /// Creates the shares of a listener.
+    /// Creates the shares of a listener whose clients have validated addresses, or may be asked to
+    /// validate them.
     pub(super) fn new(limits: &Limits) -> Arc<Self> {
+        let max_unvalidated = limits.max_connections.div_ceil(UNVALIDATED_PART);
+        Self::with(limits, max_unvalidated)
+    }
+
+    /// Creates the shares of a listener whose clients are never asked to validate their addresses.
+    pub(super) fn without_validation(limits: &Limits) -> Arc<Self> {
+        Self::with(limits, usize::MAX)
+    }
+
+    fn with(limits: &Limits, max_unvalidated: usize) -> Arc<Self> {
         Arc::new(Self {
             max_connections: limits.max_connections,
+            max_unvalidated,
             max_per_address: limits.max_connections_per_address.unwrap_or(usize::MAX),
             table: Mutex::default(),
         })
@@ -52,31 +78,49 @@ impl Shares {
     /// Takes a connection for this address.
     ///
     /// # Errors
-    /// Returns the reason if it is refused.
-    pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Share, Refusal> {
+    /// Returns the reason if it is refused. A client that is not validated may be admitted once it is.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        address: IpAddr,
+        is_validated: bool,
+    ) -> Result<Share, Refusal> {
         let mut table = self.lock();
-        let left = self.max_connections.saturating_sub(table.open);
-        if left == 0 {
+        let open = table.validated.open + table.unvalidated.open;
+        let left = self.max_connections.saturating_sub(open);
+        let is_over_part = !is_validated && table.unvalidated.open >= self.max_unvalidated;
+        if left == 0 || is_over_part {
             return Err(Refusal::Full);
         }
-        let [(of_address, _), _] = sources(address);
-        if table.held.get(&of_address).copied().unwrap_or(0) >= self.max_per_address {
-            return Err(Refusal::Address);
-        }
-        for (source, multiple) in sources(address) {
-            let held = table.held.get(&source).copied().unwrap_or(0);
-            if held >= left.saturating_mul(multiple) {
-                return Err(Refusal::Share);
-            }
-        }
-        table.open += 1;
-        for (source, _) in sources(address) {
-            *table.held.entry(source).or_default() += 1;
-        }
+        let held = |source| match is_validated {
+            true => table.validated.of(source),
+            false => table.validated.of(source) + table.unvalidated.of(source),
+        };
+        self.judge(address, left, held)?;
+        table.of(is_validated).add(address);
         Ok(Share {
             shares: self.clone(),
             address,
+            is_validated,
         })
+    }
+
+    /// Decides about another connection of this address while `left` are left and its sources hold
+    /// `held`.
+    fn judge(
+        &self,
+        address: IpAddr,
+        left: usize,
+        held: impl Fn(Source) -> usize,
+    ) -> Result<(), Refusal> {
+        let sources = sources(address);
+        if held(sources[0].0) >= self.max_per_address {
+            return Err(Refusal::Address);
+        }
+        let is_over = |&(source, multiple)| held(source) >= left.saturating_mul(multiple);
+        match sources.iter().any(is_over) {
+            true => Err(Refusal::Share),
+            false => Ok(()),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -84,18 +128,67 @@ impl Shares {
     }
 }
 
-impl Drop for Share {
-    fn drop(&mut self) {
-        let mut table = self.shares.lock();
-        table.open = table.open.saturating_sub(1);
-        for (source, _) in sources(self.address) {
-            if let Some(held) = table.held.get_mut(&source) {
+impl Table {
+    fn of(&mut self, is_validated: bool) -> &mut Counts {
+        match is_validated {
+            true => &mut self.validated,
+            false => &mut self.unvalidated,
+        }
+    }
+}
+
+impl Counts {
+    fn of(&self, source: Source) -> usize {
+        self.held.get(&source).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, address: IpAddr) {
+        self.open += 1;
+        for (source, _) in sources(address) {
+            *self.held.entry(source).or_default() += 1;
+        }
+    }
+
+    fn remove(&mut self, address: IpAddr) {
+        self.open = self.open.saturating_sub(1);
+        for (source, _) in sources(address) {
+            if let Some(held) = self.held.get_mut(&source) {
                 *held -= 1;
                 if *held == 0 {
-                    table.held.remove(&source);
+                    self.held.remove(&source);
                 }
             }
         }
+    }
+}
+
+impl Share {
+    /// Counts the connection as one whose address is validated. Call this after the handshake.
+    ///
+    /// # Errors
+    /// Returns the reason if validated clients have taken the share of the source in the meantime. The
+    /// connection must be closed.
+    pub(super) fn validate(&mut self) -> Result<(), Refusal> {
+        if self.is_validated {
+            return Ok(());
+        }
+        let mut table = self.shares.lock();
+        let validated = &table.validated;
+        // Those that are not validated may all be forged.
+        let left = self.shares.max_connections.saturating_sub(validated.open);
+        let held = |source| validated.of(source);
+        self.shares.judge(self.address, left, held)?;
+        table.unvalidated.remove(self.address);
+        table.validated.add(self.address);
+        self.is_validated = true;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut table = self.shares.lock();
+        table.of(self.is_validated).remove(self.address);
     }
 }
 
@@ -117,6 +210,8 @@ fn sources(address: IpAddr) -> [(Source, usize); 2] {
 const ADDRESS_MULTIPLE: usize = 3;
 /// Multiple of the connections left that one network may hold.
 const NETWORK_MULTIPLE: usize = 7;
+/// Clients whose addresses are not validated hold all connections divided by this (limit K257).
+const UNVALIDATED_PART: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -132,8 +227,22 @@ mod tests {
 
     /// Takes as many connections as this address is allowed.
     fn fill(shares: &Arc<Shares>, address: &str) -> Vec<Share> {
+        fill_with(shares, address, true)
+    }
+
+    /// Takes as many connections as clients are allowed that claim this address.
+    fn forge(shares: &Arc<Shares>, address: &str) -> Vec<Share> {
+        fill_with(shares, address, false)
+    }
+
+    fn fill_with(shares: &Arc<Shares>, address: &str, is_validated: bool) -> Vec<Share> {
         let address = address.parse().expect("an address");
-        std::iter::from_fn(|| shares.take(address).ok()).collect()
+        std::iter::from_fn(|| shares.take(address, is_validated).ok()).collect()
+    }
+
+    fn refusal(shares: &Arc<Shares>, address: [u8; 4], is_validated: bool) -> Refusal {
+        let taken = shares.take(address.into(), is_validated);
+        taken.expect_err("refused")
     }
 
     #[test]
@@ -141,10 +250,7 @@ mod tests {
         let shares = shares(1000);
         let first = fill(&shares, "192.0.2.1");
         assert_eq!(first.len(), 750);
-        assert_eq!(
-            shares.take([192, 0, 2, 1].into()).expect_err("its share"),
-            Refusal::Share
-        );
+        assert_eq!(refusal(&shares, [192, 0, 2, 1], true), Refusal::Share);
         assert_eq!(fill(&shares, "198.51.100.1").len(), 188);
     }
 
@@ -179,10 +285,7 @@ mod tests {
         let shares = shares(1);
         let only = fill(&shares, "192.0.2.1");
         assert_eq!(only.len(), 1);
-        assert_eq!(
-            shares.take([192, 0, 2, 2].into()).expect_err("none left"),
-            Refusal::Full
-        );
+        assert_eq!(refusal(&shares, [192, 0, 2, 2], true), Refusal::Full);
         drop(only);
         assert_eq!(fill(&shares, "192.0.2.2").len(), 1);
     }
@@ -191,23 +294,91 @@ mod tests {
     fn nothing_is_left_of_connections_that_end() {
         let shares = shares(100);
         drop(fill(&shares, "192.0.2.1"));
+        let mut claimed = forge(&shares, "192.0.2.1");
+        assert_eq!(claimed[0].validate(), Ok(()));
+        drop(claimed);
         let table = shares.lock();
-        assert_eq!((table.open, table.held.len()), (0, 0));
+        for counts in [&table.validated, &table.unvalidated] {
+            assert_eq!((counts.open, counts.held.len()), (0, 0));
+        }
+    }
+
+    fn three_for_each_address() -> Arc<Shares> {
+        Shares::new(&Limits {
+            max_connections: 100,
+            max_connections_per_address: Some(3),
+            ..Limits::default()
+        })
+    }
+
+    /// Attack A180.
+    #[test]
+    fn forged_packets_leave_the_owner_of_the_address_its_maximum() {
+        let shares = three_for_each_address();
+        let forged = forge(&shares, "192.0.2.1");
+        assert_eq!(forged.len(), 3);
+        assert_eq!(refusal(&shares, [192, 0, 2, 1], false), Refusal::Address);
+        let mut owned = fill(&shares, "192.0.2.1");
+        assert_eq!(owned.len(), 3);
+        assert_eq!(refusal(&shares, [192, 0, 2, 1], true), Refusal::Address);
+        drop(forged);
+        assert!(
+            forge(&shares, "192.0.2.1").is_empty(),
+            "they share with the owner"
+        );
+        owned.truncate(1);
+        assert_eq!(forge(&shares, "192.0.2.1").len(), 2);
+    }
+
+    #[test]
+    fn late_proofs_do_not_lift_the_maximum() {
+        let shares = three_for_each_address();
+        let mut first = forge(&shares, "192.0.2.1");
+        let mut others = fill(&shares, "192.0.2.1");
+        assert_eq!(first[0].validate(), Err(Refusal::Address));
+        others.pop();
+        assert_eq!(first[0].validate(), Ok(()));
+        assert_eq!(first[0].validate(), Ok(()), "it is already");
+        assert_eq!(first[1].validate(), Err(Refusal::Address));
+        drop(first);
+        assert_eq!(fill(&shares, "192.0.2.1").len(), 1);
+    }
+
+    #[test]
+    fn late_proofs_do_not_lift_the_share() {
+        let shares = shares(1000);
+        let mut first = forge(&shares, "192.0.2.1");
+        let held = fill(&shares, "192.0.2.1").len();
+        assert_eq!((first.len(), held), (500, 375));
+        let _held = fill(&shares, "192.0.2.1");
+        let proven = first.iter_mut().map(Share::validate);
+        assert_eq!(proven.filter(Result::is_ok).count(), 375);
+        assert_eq!(first[375].validate(), Err(Refusal::Share));
+    }
+
+    /// Limit K257.
+    #[test]
+    fn forged_packets_leave_half_of_all_connections() {
+        let shares = shares(1000);
+        let forged: Vec<_> = (0..=255)
+            .flat_map(|high| forge(&shares, &format!("192.{high}.2.1")))
+            .collect();
+        assert_eq!(forged.len(), 500);
+        assert_eq!(refusal(&shares, [198, 51, 100, 1], false), Refusal::Full);
+        assert_eq!(fill(&shares, "198.51.100.1").len(), 375);
+        let unlimited = Shares::without_validation(&Limits {
+            max_connections: 1000,
+            ..Limits::default()
+        });
+        assert_eq!(forge(&unlimited, "192.0.2.1").len(), 750);
     }
 
     #[test]
     fn one_address_may_have_a_maximum() {
-        let shares = Shares::new(&Limits {
-            max_connections: 100,
-            max_connections_per_address: Some(3),
-            ..Limits::default()
-        });
+        let shares = three_for_each_address();
         let first = fill(&shares, "192.0.2.1");
         assert_eq!(first.len(), 3);
-        assert_eq!(
-            shares.take([192, 0, 2, 1].into()).expect_err("its maximum"),
-            Refusal::Address
-        );
+        assert_eq!(refusal(&shares, [192, 0, 2, 1], true), Refusal::Address);
         assert_eq!(fill(&shares, "192.0.2.2").len(), 3);
         drop(first);
         assert_eq!(fill(&shares, "192.0.2.1").len(), 3);

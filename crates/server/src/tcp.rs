@@ -92,7 +92,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
         };
         let admitted = context.gate.admit(peer.ip());
         let admitted = admitted.and_then(|()| rate.admit(peer.ip()));
-        let share = match admitted.and_then(|()| shares.take(peer.ip())) {
+        let share = match admitted.and_then(|()| shares.take(peer.ip(), true)) {
             Ok(share) => share,
             Err(refusal) => {
                 context.tally.on_refused(refusal);

@@ -23,7 +23,7 @@ async fn pair_with(conductor: &Conductor, pace: ReaderPace) -> (Socket, TcpStrea
     let address = listener.local_addr().expect("bound");
     let (peer, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
     let shares = Shares::new(&Limits::default());
-    let share = shares.take(address.ip()).expect("room for one");
+    let share = shares.take(address.ip(), true).expect("room for one");
     let (stream, _) = accepted.expect("a connection");
     let cut = conductor.part().will_reach(Phase::Cut);
     let socket = Socket::new(stream, Arc::default(), cut, pace, share);

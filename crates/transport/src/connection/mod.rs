@@ -141,6 +141,11 @@ impl Connection {
     /// Returns the addresses of the last validated path, which an application may trust. The path
     /// in use is another one while a peer that moved has not answered there (RFC 9000 §9.3): its
     /// address may be forged.
+    ///
+    /// On a server no path is validated before the handshake is complete, unless the client has
+    /// presented a token ([`Incoming::is_address_validated`](crate::Incoming::is_address_validated)).
+    /// Until then this is the path of the first packet, whose address may be forged, even if early
+    /// data has arrived.
     pub fn proven_path(&self) -> FourTuple {
         self.paths.proven().tuple()
     }

@@ -131,7 +131,8 @@ impl Paths {
         &self.table[self.active]
     }
 
-    /// Returns the path in use if it is validated, else the validated one before it.
+    /// Returns the path in use if it is validated, else the validated one before it. If none is, which
+    /// is the case before the handshake of a client without a token, returns the path in use.
     pub fn proven(&self) -> &Path {
         let active = self.active();
         if active.amplification.is_validated() {

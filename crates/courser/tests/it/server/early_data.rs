@@ -40,10 +40,18 @@ struct Client {
 impl Client {
     /// Returns a client that has met the server once.
     async fn met(running: &Running) -> Self {
+        Self::met_with(running, |config| config).await
+    }
+
+    async fn met_with(
+        running: &Running,
+        change: impl FnOnce(ClientConfig) -> ClientConfig,
+    ) -> Self {
         let mut endpoint = Endpoint::client(loopback()).expect("a port");
         let root = running.identity.certificate();
         let config = ClientConfig::with_roots([root]).expect("a certificate");
-        endpoint.set_default_client_config(config.alpn([h3::ALPN]).early_data(true));
+        let config = config.alpn([h3::ALPN]).early_data(true);
+        endpoint.set_default_client_config(change(config));
         let mut client = Self {
             endpoint,
             settings: None,
@@ -74,6 +82,10 @@ impl Client {
     /// Returns a client on a connection whose handshake is complete after [`Relay::release`] only.
     async fn early(&self) -> h3::Client {
         self.relay.hold_answers();
+        self.resume().await
+    }
+
+    async fn resume(&self) -> h3::Client {
         let connection = self.connection().await;
         assert_eq!(connection.early_data(), courser::EarlyData::Offered);
         let config = h3::Config::new(courser::Side::Client);
@@ -141,6 +153,31 @@ async fn safe_requests_are_answered_early_and_others_sent_back() {
     assert_eq!((stats.early_requests, stats.requests_too_early), (1, 1));
     let quic = stats.quic;
     assert_eq!((quic.early_data_accepted, quic.early_data_refused), (1, 0));
+}
+
+/// Attack A55. The first flight alone does not prove that its sender receives at its address.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_from_an_address_without_proof_wait_for_the_handshake() {
+    let running = start_with(app(), |server| {
+        server.early_data(EarlyDataOptions::default())
+    });
+    let client = Client::met_with(&running, |config| config.token_store(None)).await;
+    client.relay.hold_finished();
+    let http = client.resume().await;
+    let release = async {
+        // The client has the answer to its first flight, in which the request was, and repeats its
+        // Finished after several probe timeouts.
+        until(|| client.relay.held_finished() >= 6).await;
+        let stats = running.handle.stats();
+        assert_eq!(stats.http3.requests, 1, "that of the first connection");
+        client.relay.release().await;
+    };
+    let (found, ()) = tokio::join!(ask(&http, Method::GET, "/search"), release);
+    assert_eq!(found.expect("a response"), late());
+    assert!(client.relay.early_datagrams() > 0);
+    let stats = running.handle.stats();
+    assert_eq!((stats.early_requests, stats.requests_too_early), (0, 0));
+    until(|| running.handle.stats().quic.early_data_accepted == 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

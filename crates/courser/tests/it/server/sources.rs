@@ -6,10 +6,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use courser::server::{Limits, Protocol};
-use courser::{AddressFilter, AddressPrefix, Identity, serve};
+use courser::{
+    AddressFilter, AddressPrefix, ClientConfig, Endpoint, EndpointStats, Identity, h3, serve,
+};
 
 use super::client::{BoxError, Client};
 use super::{Running, start, start_with, within};
+use crate::common::relay::Relay;
+use crate::common::{loopback, until};
 
 fn app() -> Router {
     Router::new().route("/", get(|| async { "served" }))
@@ -139,6 +143,71 @@ async fn connections_of_one_address_may_have_a_maximum() {
         within(connect(&running, protocol, OTHER))
             .await
             .expect("another address");
+    }
+}
+
+/// A client that keeps its tokens.
+struct Visitor {
+    endpoint: Endpoint,
+    address: SocketAddr,
+}
+
+impl Visitor {
+    fn new(running: &Running, address: SocketAddr) -> Self {
+        let mut endpoint = Endpoint::client(loopback()).expect("a port");
+        let root = running.identity.certificate();
+        let config = ClientConfig::with_roots([root]).expect("a certificate");
+        endpoint.set_default_client_config(config.alpn([h3::ALPN]));
+        Self { endpoint, address }
+    }
+
+    fn begin(&self) -> courser::Connecting {
+        let connecting = self.endpoint.connect(self.address, "localhost");
+        connecting.expect("configured")
+    }
+
+    /// Connects and sends a request.
+    async fn visit(&self) -> Result<h3::Client, BoxError> {
+        let client = h3::Client::new(within(self.begin()).await?);
+        within(Client::Http3(client.clone()).get("/")).await?;
+        Ok(client)
+    }
+}
+
+fn quic(running: &Running) -> EndpointStats {
+    let stats = running.handle.stats();
+    stats.listeners[0].quic.expect("QUIC is served")
+}
+
+/// Attack A180, limit K104. The first flights of these clients get no second one, as those of an attacker
+/// who forges the address of others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forged_first_flights_do_not_lock_out_the_owner_of_the_address() {
+    let limits = limits(|limits| limits.max_connections_per_address = Some(2));
+    let running = start_with(app(), |server| server.limits(limits));
+    let address = running.handle.local_addr();
+    let known = Visitor::new(&running, address);
+    let first = known.visit().await.expect("nobody else is here");
+    // The token arrives before the response does.
+    first.quic().close(0u32.into(), b"");
+    until(|| running.handle.stats().http3.connections_open == 0).await;
+
+    let relay = Relay::new(address);
+    relay.hold_answers();
+    let forger = Visitor::new(&running, relay.address);
+    let _forged = [forger.begin(), forger.begin()];
+    until(|| quic(&running).half_open == 2).await;
+
+    let with_token = known.visit().await.expect("its token proves the address");
+    assert_eq!(quic(&running).retries_sent, 0);
+    let stranger = Visitor::new(&running, address);
+    let with_retry = stranger.visit().await.expect("a Retry proves the address");
+    assert!(quic(&running).retries_sent >= 1);
+    assert!(known.visit().await.is_err(), "two are the maximum");
+    assert!(stranger.visit().await.is_err(), "without a token too");
+    assert!(running.handle.stats().refusals.address >= 2);
+    for client in [with_token, with_retry] {
+        assert!(client.quic().close_reason().is_none());
     }
 }
 
