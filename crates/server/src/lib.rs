@@ -65,6 +65,7 @@ mod pace;
 mod peer;
 mod phase;
 mod quic;
+mod quic_settings;
 mod rate;
 mod reading;
 mod refusals;
@@ -120,7 +121,7 @@ pub use self::tally::QuicTotals;
 pub use courser_http3_tokio::EarlyData;
 
 use self::events::Events;
-use self::moves::Moves;
+use self::quic_settings::QuicSettings;
 use self::reset::ResetSecret;
 
 /// Describes a server on `address` with this certificate. Sockets are opened when it is
@@ -158,19 +159,9 @@ where
         http3: h3::Config::new(courser_quic::Side::Server),
         announces_names: false,
         only_names: false,
-        transport: None,
-        retry: RetryPolicy::default(),
-        quic_versions: None,
-        offloads_tls: false,
-        connection_ids: None,
-        moves: Moves::DEFAULT,
-        early_data: None,
         early_requests: TooEarly::unless_safe(),
         reset: None,
-        shards: 1,
-        memory_budget: None,
-        reply_limits: None,
-        reset_limits: None,
+        quic: QuicSettings::default(),
         address_filter: Arc::default(),
         alt_svc: Some(AltSvc::default()),
         with_tcp: true,
@@ -193,19 +184,9 @@ pub struct Server {
     http3: h3::Config,
     announces_names: bool,
     only_names: bool,
-    transport: Option<TransportConfig>,
-    retry: RetryPolicy,
-    quic_versions: Option<Vec<QuicVersion>>,
-    offloads_tls: bool,
-    connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
-    moves: Moves,
-    early_data: Option<EarlyDataOptions>,
     early_requests: TooEarly,
     reset: Option<ResetSecret>,
-    shards: usize,
-    memory_budget: Option<u64>,
-    reply_limits: Option<ReplyLimits>,
-    reset_limits: Option<ReplyLimits>,
+    quic: QuicSettings,
     address_filter: Arc<AddressFilter>,
     alt_svc: Option<AltSvc>,
     with_tcp: bool,
@@ -317,14 +298,14 @@ impl Server {
     /// # Ok(()) }
     /// ```
     pub fn transport(mut self, transport: TransportConfig) -> Self {
-        self.transport = Some(transport);
+        self.quic.transport = Some(transport);
         self
     }
 
     /// Sets when QUIC clients must validate their address. Default: if many handshakes are in
     /// progress, or the share of their address or network in the connections is used up.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = policy;
+        self.quic.retry = policy;
         self
     }
 
@@ -332,7 +313,7 @@ impl Server {
     /// they support, like [`ServerConfig::versions`](courser_quic::ServerConfig::versions). Default:
     /// all, in the version in which a client begins.
     pub fn quic_versions(mut self, versions: impl IntoIterator<Item = QuicVersion>) -> Self {
-        self.quic_versions = Some(versions.into_iter().collect());
+        self.quic.versions = Some(versions.into_iter().collect());
         self
     }
 
@@ -341,7 +322,7 @@ impl Server {
     /// bytes. A [`ServerIdGenerator`](courser_quic::ServerIdGenerator) lets load balancers find the server
     /// of a connection.
     pub fn connection_ids(mut self, generator: Arc<dyn ConnectionIdGenerator>) -> Self {
-        self.connection_ids = Some(generator);
+        self.quic.connection_ids = Some(generator);
         self
     }
 
@@ -351,7 +332,7 @@ impl Server {
     /// Otherwise clients are asked not to (RFC 9000 §18.2), and packets from another IP address are
     /// dropped. Another port of the same address is followed, because NATs rebind.
     pub fn migration(mut self, is_allowed: bool) -> Self {
-        self.moves.forbids_migration = !is_allowed;
+        self.quic.moves.forbids_migration = !is_allowed;
         self
     }
 
@@ -382,15 +363,15 @@ impl Server {
         v4: impl Into<Option<SocketAddrV4>>,
         v6: impl Into<Option<SocketAddrV6>>,
     ) -> Self {
-        self.moves.preferred_v4 = v4.into();
-        self.moves.preferred_v6 = v6.into();
+        self.quic.moves.preferred_v4 = v4.into();
+        self.quic.moves.preferred_v6 = v6.into();
         self
     }
 
     /// Accepts QUIC packets whose QUIC bit is 0, and clears the bit of every other packet to clients
     /// that accept it too, so that networks do not come to rely on it (RFC 9287). Default off.
     pub fn grease_quic_bit(mut self, is_on: bool) -> Self {
-        self.moves.greases_quic_bit = is_on;
+        self.quic.moves.greases_quic_bit = is_on;
         self
     }
 
@@ -401,7 +382,7 @@ impl Server {
     /// share an address. The settings of [`Server::config`] take the place of
     /// [`EarlyDataOptions::application`].
     pub fn early_data(mut self, options: EarlyDataOptions) -> Self {
-        self.early_data = Some(options);
+        self.quic.early_data = Some(options);
         self
     }
 
@@ -422,7 +403,7 @@ impl Server {
     /// where they cannot be had there is one, and a warning in the capabilities of
     /// [`ServerHandle::endpoints`].
     pub fn shards(mut self, count: usize) -> Self {
-        self.shards = count;
+        self.quic.shards = count;
         self
     }
 
@@ -435,21 +416,21 @@ impl Server {
     /// growing and clients are refused. As the last resort, the server closes the connection that
     /// holds most for the least progress.
     pub fn memory_budget(mut self, bytes: u64) -> Self {
-        self.memory_budget = Some(bytes);
+        self.quic.memory_budget = Some(bytes);
         self
     }
 
     /// Sets the rates of Retry, Version Negotiation and refusals over QUIC, for each address of the
     /// server. Default 10 000 a second for one network and 40 000 for all.
     pub fn reply_limits(mut self, limits: ReplyLimits) -> Self {
-        self.reply_limits = Some(limits);
+        self.quic.reply_limits = Some(limits);
         self
     }
 
     /// Sets the rates of stateless resets over QUIC, for each address of the server. Default 200 a
     /// second for one network and 2000 for all.
     pub fn reset_limits(mut self, limits: ReplyLimits) -> Self {
-        self.reset_limits = Some(limits);
+        self.quic.reset_limits = Some(limits);
         self
     }
 
@@ -548,7 +529,7 @@ impl Server {
     /// connection: it occupies a thread of the runtime, and cannot wait for async code with
     /// [`runtime::block_on`](courser_quic::runtime::block_on), which panics there.
     pub fn offload_tls(mut self, offloads: bool) -> Self {
-        self.offloads_tls = offloads;
+        self.quic.offloads_tls = offloads;
         self
     }
 

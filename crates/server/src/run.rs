@@ -8,15 +8,12 @@ use std::sync::Arc;
 use courser_base::Mutex;
 use courser_http3_tokio::HttpService;
 use courser_quic::hooks::EndpointHooks;
-use courser_quic::{
-    ConnectionIdGenerator, EarlyDataOptions, QuicVersion, ReplyLimits, RetryPolicy, ServerConfig,
-    TransportConfig,
-};
+use courser_quic::{RetryPolicy, ServerConfig, TransportConfig};
 use courser_tls::rustls;
 use http::HeaderValue;
 
 use super::body::Body;
-use super::certificates::{self, Resolver, Sources};
+use super::certificates::{self, Sources};
 use super::chosen::Chooser;
 use super::drain::{self, Drained};
 use super::error::Error;
@@ -26,6 +23,7 @@ use super::handle::{ServerHandle, Shared};
 use super::listen::{self, Door, Quic};
 use super::phase::{Conductor, Phase};
 use super::quic::QuicContext;
+use super::quic_settings::QuicSettings;
 use super::refused_clients::RefusedClients;
 use super::reset::ResetSecret;
 use super::tally::Tally;
@@ -91,10 +89,6 @@ struct Parts {
     watch: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "a line for each setting; the part for QUIC is to become a function"
-)]
 pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     if !server.with_tcp && !server.with_quic {
         return Err(Error::NothingToServe);
@@ -102,7 +96,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     super::limits::check_all(&server.limits, &server.http3)?;
     let addresses = server.addresses.map_err(Error::Address)?;
     if server.with_quic {
-        server.moves.check(&addresses)?;
+        server.quic.moves.check(&addresses)?;
     }
     let certificates = server.certificates?;
     let resolver = certificates.resolver;
@@ -113,33 +107,17 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         server.limits.handshake_timeout,
     )?;
     // The certificate of a client is known at the end of its handshake.
-    let takes_early = server.early_data.is_some() && !tls.requests_certificates();
+    let takes_early = server.quic.early_data.is_some() && !tls.requests_certificates();
     let early_requests = takes_early.then_some(server.early_requests);
     let refused_clients = Arc::new(RefusedClients::new(server.events.clone()));
-    let quic = if server.with_quic {
-        let transport = server.transport.unwrap_or_else(default_transport);
-        let config = limited(tls.quic()?, &server.limits).offload_tls(server.offloads_tls);
-        let config = with_connection_ids(config, server.connection_ids);
-        let config = with_versions(config, server.quic_versions).transport_config(transport);
-        let config = with_early_data(config, server.early_data, &server.http3);
-        let (replies, resets) = (server.reply_limits, server.reset_limits);
-        let config = with_budgets(config, server.memory_budget, replies, resets);
-        let config = with_choice(config, &resolver);
-        Some(Quic {
-            config: config.retry(server.retry),
-            shards: server.shards,
-            moves: server.moves,
-        })
-    } else {
-        None
-    };
-    let (memory, tcp) = (budget(server.memory_budget), tls.tcp()?);
+    let (retry, memory) = (server.quic.retry, budget(server.quic.memory_budget));
+    let build = |it: QuicSettings| it.build(&tls, &resolver, &server.limits, &server.http3);
+    let quic = server.with_quic.then_some(server.quic);
+    let quic = quic.map(build).transpose()?;
+    let tcp = tls.tcp()?;
     let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
     let (mut sources, events) = (certificates.sources, server.events);
-    #[cfg(feature = "acme")]
-    let challenge = sources.acme().map(|acme| acme.challenge(tls::provider()));
-    #[cfg(not(feature = "acme"))]
-    let challenge = None;
+    let challenge = challenge(&sources);
     let acme = take_acme(&mut sources, &events);
     let sources = Arc::new(Mutex::new(sources));
     let watch = certificates::watch(sources.clone(), resolver.clone(), events.clone());
@@ -168,7 +146,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
             uploads: Arc::new(UploadMemory::of_budget(memory)),
             alt_svc: server.alt_svc.filter(|_| server.with_quic),
             sends_interim: server.sends_interim,
-            may_retry: server.retry != RetryPolicy::Never,
+            may_retry: retry != RetryPolicy::Never,
             drain: drain::Plan {
                 signal: server.drain,
                 ready_delay: server.ready_delay,
@@ -186,33 +164,6 @@ async fn watch_and_renew(watch: impl Future<Output = ()>, renew: impl Future<Out
     tokio::join!(watch, renew);
 }
 
-/// Sets the versions of QUIC, if some are given.
-fn with_versions(config: ServerConfig, versions: Option<Vec<QuicVersion>>) -> ServerConfig {
-    match versions {
-        Some(versions) => config.versions(versions),
-        None => config,
-    }
-}
-
-/// Sets the generator of connection IDs, if one is given.
-fn with_connection_ids(
-    config: ServerConfig,
-    generator: Option<Arc<dyn ConnectionIdGenerator>>,
-) -> ServerConfig {
-    match generator {
-        Some(generator) => config.connection_ids(generator),
-        None => config,
-    }
-}
-
-/// Runs TLS where it may wait, if an async function chooses the certificates.
-fn with_choice(config: ServerConfig, resolver: &Resolver) -> ServerConfig {
-    match resolver.choice() {
-        Some(_) => config.offload_tls(true),
-        None => config,
-    }
-}
-
 /// Returns the memory budget of a server with this setting.
 fn budget(given: Option<u64>) -> u64 {
     given.unwrap_or_else(courser_quic::default_memory_budget)
@@ -223,53 +174,6 @@ fn share_memory(shared: &Shared) {
     for endpoint in shared.listeners.iter().filter_map(|(_, it)| it.as_ref()) {
         endpoint.share_memory(shared.tally.memory.used().clone());
     }
-}
-
-/// Builds a configuration with the limits that the endpoint applies.
-fn limited(tls: Arc<rustls::ServerConfig>, limits: &super::Limits) -> ServerConfig {
-    ServerConfig::with_rustls(tls)
-        .connection_rate(limits.connection_rate)
-        .loaded_connection_rate(limits.loaded_connection_rate)
-}
-
-/// Accepts early data, if options are given. Clients rely on the settings of HTTP/3 in it.
-fn with_early_data(
-    config: ServerConfig,
-    options: Option<EarlyDataOptions>,
-    http3: &courser_http3_tokio::Config,
-) -> ServerConfig {
-    match options {
-        Some(options) => config.early_data(EarlyDataOptions {
-            application: promises(http3),
-            ..options
-        }),
-        None => config,
-    }
-}
-
-/// Returns the settings of HTTP/3 in a form that is compared with those of the connection that a client
-/// resumes. Early data is refused if they differ (RFC 9114 §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1).
-fn promises(http3: &courser_http3_tokio::Config) -> Vec<u8> {
-    format!("{http3:?}").into_bytes()
-}
-
-/// Adds the budgets that were given. The others keep their defaults.
-fn with_budgets(
-    mut config: ServerConfig,
-    memory: Option<u64>,
-    replies: Option<ReplyLimits>,
-    resets: Option<ReplyLimits>,
-) -> ServerConfig {
-    if let Some(bytes) = memory {
-        config = config.memory_budget(bytes);
-    }
-    if let Some(limits) = replies {
-        config = config.reply_limits(limits);
-    }
-    if let Some(limits) = resets {
-        config = config.reset_limits(limits);
-    }
-    config
 }
 
 /// Opens the sockets of all addresses. With port 0, those with different IPs share one port.
@@ -312,6 +216,17 @@ fn with_reset_key(
 
 type Acme = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// Returns the configuration for connections that check a challenge of ACME.
+fn challenge(sources: &Sources) -> Option<Arc<rustls::ServerConfig>> {
+    #[cfg(feature = "acme")]
+    return sources.acme().map(|acme| acme.challenge(tls::provider()));
+    #[cfg(not(feature = "acme"))]
+    {
+        let _ = sources;
+        None
+    }
+}
+
 /// Separates ACME, which drives itself, from sources that are checked periodically.
 fn take_acme(sources: &mut Sources, events: &super::Events) -> Acme {
     #[cfg(feature = "acme")]
@@ -323,7 +238,7 @@ fn take_acme(sources: &mut Sources, events: &super::Events) -> Acme {
 }
 
 /// Returns the defaults: browsers open many requests at once, and three unidirectional streams.
-fn default_transport() -> TransportConfig {
+pub(super) fn default_transport() -> TransportConfig {
     TransportConfig {
         max_bidi_streams: 256,
         ..TransportConfig::default()

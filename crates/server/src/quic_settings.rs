@@ -1,0 +1,156 @@
+//! The settings of a server that concern QUIC alone.
+
+use std::sync::Arc;
+
+use courser_quic::{
+    ConnectionIdGenerator, EarlyDataOptions, QuicVersion, ReplyLimits, RetryPolicy, ServerConfig,
+    TransportConfig,
+};
+use courser_tls::rustls;
+
+use super::Limits;
+use super::certificates::Resolver;
+use super::error::Error;
+use super::listen::Quic;
+use super::moves::Moves;
+use super::run::default_transport;
+use super::tls::Tls;
+
+/// What the methods of [`Server`](super::Server) have set for QUIC.
+pub(super) struct QuicSettings {
+    pub(super) transport: Option<TransportConfig>,
+    pub(super) retry: RetryPolicy,
+    pub(super) versions: Option<Vec<QuicVersion>>,
+    pub(super) offloads_tls: bool,
+    pub(super) connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
+    pub(super) moves: Moves,
+    pub(super) early_data: Option<EarlyDataOptions>,
+    pub(super) shards: usize,
+    pub(super) memory_budget: Option<u64>,
+    pub(super) reply_limits: Option<ReplyLimits>,
+    pub(super) reset_limits: Option<ReplyLimits>,
+}
+
+impl Default for QuicSettings {
+    fn default() -> Self {
+        Self {
+            transport: None,
+            retry: RetryPolicy::default(),
+            versions: None,
+            offloads_tls: false,
+            connection_ids: None,
+            moves: Moves::DEFAULT,
+            early_data: None,
+            shards: 1,
+            memory_budget: None,
+            reply_limits: None,
+            reset_limits: None,
+        }
+    }
+}
+
+impl QuicSettings {
+    /// Builds the configuration of the sockets.
+    ///
+    /// # Errors
+    /// Returns an error if TLS cannot be configured for QUIC.
+    pub(super) fn build(
+        self,
+        tls: &Tls,
+        resolver: &Resolver,
+        limits: &Limits,
+        http3: &courser_http3_tokio::Config,
+    ) -> Result<Quic, Error> {
+        let transport = self.transport.unwrap_or_else(default_transport);
+        let config = limited(tls.quic()?, limits).offload_tls(self.offloads_tls);
+        let config = with_connection_ids(config, self.connection_ids);
+        let config = with_versions(config, self.versions).transport_config(transport);
+        let config = with_early_data(config, self.early_data, http3);
+        let config = with_budgets(
+            config,
+            self.memory_budget,
+            self.reply_limits,
+            self.reset_limits,
+        );
+        let config = with_choice(config, resolver);
+        Ok(Quic {
+            config: config.retry(self.retry),
+            shards: self.shards,
+            moves: self.moves,
+        })
+    }
+}
+
+/// Sets the versions of QUIC, if some are given.
+fn with_versions(config: ServerConfig, versions: Option<Vec<QuicVersion>>) -> ServerConfig {
+    match versions {
+        Some(versions) => config.versions(versions),
+        None => config,
+    }
+}
+
+/// Sets the generator of connection IDs, if one is given.
+fn with_connection_ids(
+    config: ServerConfig,
+    generator: Option<Arc<dyn ConnectionIdGenerator>>,
+) -> ServerConfig {
+    match generator {
+        Some(generator) => config.connection_ids(generator),
+        None => config,
+    }
+}
+
+/// Runs TLS where it may wait, if an async function chooses the certificates.
+fn with_choice(config: ServerConfig, resolver: &Resolver) -> ServerConfig {
+    match resolver.choice() {
+        Some(_) => config.offload_tls(true),
+        None => config,
+    }
+}
+
+/// Builds a configuration with the limits that the endpoint applies.
+fn limited(tls: Arc<rustls::ServerConfig>, limits: &super::Limits) -> ServerConfig {
+    ServerConfig::with_rustls(tls)
+        .connection_rate(limits.connection_rate)
+        .loaded_connection_rate(limits.loaded_connection_rate)
+}
+
+/// Accepts early data, if options are given. Clients rely on the settings of HTTP/3 in it.
+fn with_early_data(
+    config: ServerConfig,
+    options: Option<EarlyDataOptions>,
+    http3: &courser_http3_tokio::Config,
+) -> ServerConfig {
+    match options {
+        Some(options) => config.early_data(EarlyDataOptions {
+            application: promises(http3),
+            ..options
+        }),
+        None => config,
+    }
+}
+
+/// Returns the settings of HTTP/3 in a form that is compared with those of the connection that a client
+/// resumes. Early data is refused if they differ (RFC 9114 §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1).
+fn promises(http3: &courser_http3_tokio::Config) -> Vec<u8> {
+    format!("{http3:?}").into_bytes()
+}
+
+/// Adds the budgets that were given. The others keep their defaults.
+fn with_budgets(
+    mut config: ServerConfig,
+    memory: Option<u64>,
+    replies: Option<ReplyLimits>,
+    resets: Option<ReplyLimits>,
+) -> ServerConfig {
+    if let Some(bytes) = memory {
+        config = config.memory_budget(bytes);
+    }
+    if let Some(limits) = replies {
+        config = config.reply_limits(limits);
+    }
+    if let Some(limits) = resets {
+        config = config.reset_limits(limits);
+    }
+    config
+}
