@@ -40,15 +40,24 @@ struct Bursts {
     last: u64,
     /// Observations since the memory held was half of the peak.
     waited: u32,
+    /// Observations left in which memory is released again.
+    to_repeat: u32,
 }
 
 impl Bursts {
     /// Takes the memory held now, once in each [`INTERVAL`]. Returns true if much less is held than before, and
-    /// if that does not change quickly any more or has lasted.
+    /// if that does not change quickly any more or has lasted. Up to half of the burst may be left then, so it
+    /// returns true twice more, after half a minute and after a minute.
     fn is_over(&mut self, held: u64) -> bool {
         self.peak = self.peak.max(held);
         let was_falling = held + held / 8 < self.last;
         self.last = held;
+        if self.to_repeat > 0 {
+            self.to_repeat -= 1;
+            if self.to_repeat.is_multiple_of(REPEAT) {
+                return true;
+            }
+        }
         if self.peak - held < WORTHWHILE || held > self.peak / 2 {
             self.waited = 0;
             return false;
@@ -61,6 +70,7 @@ impl Bursts {
             peak: held,
             last: held,
             waited: 0,
+            to_repeat: 2 * REPEAT,
         };
         true
     }
@@ -74,6 +84,8 @@ const CONNECTION: u64 = 16 << 10;
 const WORTHWHILE: u64 = 8 << 20;
 /// Observations after which memory is released although clients still go.
 const LONGEST_WAIT: u32 = 6;
+/// Observations between a release and its repetition: connections without a sign of life have ended then.
+const REPEAT: u32 = 6;
 
 #[cfg(test)]
 mod tests {
@@ -96,6 +108,12 @@ mod tests {
     fn a_burst_that_is_over_is_noticed_once() {
         assert_eq!(released(&[1, 100, 100, 60, 20, 2, 2, 2, 2]), [6]);
         assert_eq!(released(&[1, 100, 2, 2, 2, 80, 3, 3]), [3, 7]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_burst_is_released_later() {
+        let load: Vec<u64> = [20, 100, 50, 50].into_iter().chain([44; 30]).collect();
+        assert_eq!(released(&load), [3, 9, 15]);
     }
 
     #[test]
