@@ -154,3 +154,30 @@ fn with_budgets(
     }
     config
 }
+
+#[cfg(test)]
+mod tests {
+    use courser_http3_tokio::Config;
+    use courser_quic::Side;
+
+    use super::*;
+
+    /// RFC 9204 §3.2.3, RFC 9297 §2.1.1: early data is accepted with the same settings only.
+    #[test]
+    fn early_data_depends_on_each_setting_that_clients_remember() {
+        let changes: [fn(&mut Config); 5] = [
+            |config| config.decoder.max_table_capacity = 0,
+            |config| config.decoder.max_blocked_streams = 0,
+            |config| config.datagrams = true,
+            |config| config.extended_connect = true,
+            |config| config.limits.size /= 2,
+        ];
+        let usual = Config::new(Side::Server);
+        assert_eq!(promises(&usual), promises(&usual.clone()));
+        for (index, change) in changes.into_iter().enumerate() {
+            let mut other = usual.clone();
+            change(&mut other);
+            assert_ne!(promises(&usual), promises(&other), "change {index}");
+        }
+    }
+}
