@@ -41,9 +41,6 @@ server, with honest clients beside it.
   --courser FILE  the binary under attack [default: next to this program]
   --list          list the attacks with their labels";
 
-/// The permitted duration in seconds. Below three, rounds are too short for measurements.
-const SECONDS: std::ops::RangeInclusive<u64> = 3..=3600;
-
 pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
     let mut read = Arguments {
         name: String::new(),
@@ -60,7 +57,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
         match argument.as_str() {
             "-h" | "--help" | "help" => return Ok(Command::Help),
             "--list" => return Ok(Command::List),
-            "--seconds" => read.time = seconds(value()?)?,
+            "--seconds" => read.time = Duration::from_secs(number(argument, value()?, 3, 3600)?),
             "--json" => read.json = Some(PathBuf::from(value()?)),
             "--courser" => read.courser = PathBuf::from(value()?),
             name if !name.starts_with('-') && read.name.is_empty() => {
@@ -75,12 +72,12 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
     Ok(Command::Run(read))
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// Reads the number of an option.
+pub(super) fn number(name: &str, text: &str, least: u64, most: u64) -> Result<u64, String> {
     text.parse()
         .ok()
-        .filter(|seconds| SECONDS.contains(seconds))
-        .map(Duration::from_secs)
-        .ok_or_else(|| format!("--seconds is `{text}`; allowed are whole seconds from 3 to 3600"))
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| format!("{name} is `{text}`; allowed are {least} to {most}"))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub(super) fn main(arguments: &[String]) -> Result<(), String> {
 
 /// Chooses the cores and makes the site.
 fn set_up(arguments: &Arguments) -> Result<Setup, String> {
-    let cores = machine::cores();
+    let cores = courser_measure::allowed_cores();
     let (Some(first), Some(second)) = (cores.first(), cores.get(1)) else {
         return Err("this needs two cores: one for the server, one for clients".to_owned());
     };

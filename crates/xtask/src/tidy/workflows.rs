@@ -62,8 +62,23 @@ fn crate_without_io(file: &File) -> Option<&str> {
 fn words_of_array<'a>(script: &'a str, name: &str) -> BTreeSet<&'a str> {
     let start = format!("\n{name}=(");
     let rest = script.split_once(&start).map_or("", |(_, rest)| rest);
-    let inner = rest.split(')').next().unwrap_or_default();
-    inner.split_whitespace().collect()
+    let mut words = BTreeSet::new();
+    for line in rest.lines() {
+        let (line, is_last) = match without_comment(line).split_once(')') {
+            Some((before, _)) => (before, true),
+            None => (without_comment(line), false),
+        };
+        words.extend(line.split_whitespace());
+        if is_last {
+            break;
+        }
+    }
+    words
+}
+
+/// Returns the part of a line of a script before its comment.
+fn without_comment(line: &str) -> &str {
+    line.split_once('#').map_or(line, |(code, _)| code)
 }
 
 /// Returns the words of a line that are paths of this repository, without those that a matrix completes.
@@ -143,7 +158,7 @@ mod tests {
             file("crates/udp/Cargo.toml", ""),
             file(
                 THIRTY_TWO_BIT,
-                "# crates=(wire)\ncrates=(base udp\n  transport)\n",
+                "# crates=(wire)\ncrates=(base udp # not wire (floor 1)\n  transport)\n",
             ),
         ];
         assert_eq!(

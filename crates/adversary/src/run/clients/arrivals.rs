@@ -7,12 +7,13 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use courser::{Endpoint, VarInt, h3};
+use courser_measure::CpuClock;
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
 use super::client::{config, endpoint, fetch, label};
 use super::options::Options;
-use super::statistics::{cpu_seconds, quantile};
+use super::statistics::quantile;
 
 /// Runs the mode. Options: `server`, `count`, `interval_us` (0 for all at once), and `limit_ms` for
 /// connection and request of each client.
@@ -28,7 +29,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
         .collect::<Result<_, _>>()?;
     let tally = Rc::new(RefCell::new(Tally::default()));
     let tasks = LocalSet::new();
-    let (began, cpu) = (Instant::now(), cpu_seconds());
+    let (began, cpu) = (Instant::now(), CpuClock::Process.seconds());
     for (index, client) in (0_u32..).zip(clients) {
         let tally = Rc::clone(&tally);
         tasks.spawn_local(async move {
@@ -46,7 +47,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
         });
     }
     tasks.await;
-    let cpu = cpu_seconds() - cpu;
+    let cpu = CpuClock::Process.seconds() - cpu;
     println!("{}", tally.borrow().report(cpu));
     Ok(())
 }

@@ -7,12 +7,13 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use courser::{ClientConfig, VarInt, h3};
+use courser_measure::CpuClock;
 use serde_json::json;
 use tokio::task::LocalSet;
 
 use super::client::{config, endpoint, fetch, label};
 use super::options::Options;
-use super::statistics::{cpu_seconds, quantile};
+use super::statistics::quantile;
 
 /// Runs the mode. Options: `server`, `time_ms`, and either `at_once` for closed loops or
 /// `interval_us` for a fixed rate.
@@ -28,7 +29,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
         tally: RefCell::default(),
     };
     let visitors = Rc::new(visitors);
-    let cpu = cpu_seconds();
+    let cpu = CpuClock::Process.seconds();
     let tasks = LocalSet::new();
     match options.get::<u32>("at_once") {
         Ok(at_once) => {
@@ -58,7 +59,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
         "perSecond": times.len() as f64 / time.as_secs_f64(),
         "failures": tally.failures,
         "answer": { "p50": quantile(&times, 0.5), "p99": quantile(&times, 0.99) },
-        "cpuSeconds": cpu_seconds() - cpu,
+        "cpuSeconds": CpuClock::Process.seconds() - cpu,
     });
     println!("{report}");
     Ok(())

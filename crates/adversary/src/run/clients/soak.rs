@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use courser::{ClientConfig, Connection, ConnectionError, Endpoint, VarInt, h3};
 use courser_crypto::Rng;
+use courser_measure::CpuClock;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use tokio::task::LocalSet;
 
 use super::client::{config, endpoint, label};
 use super::options::Options;
-use super::statistics::{cpu_seconds, quantile};
+use super::statistics::quantile;
 use crate::run::objects::{self, MEDIUM, Object, SHORT};
 
 /// Runs the mode. Its options are:
@@ -44,7 +45,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
         open: Cell::new(0),
         tally: RefCell::default(),
     });
-    let cpu = cpu_seconds();
+    let cpu = CpuClock::Process.seconds();
     let tasks = LocalSet::new();
     for number in 0..connections {
         let soak = Rc::clone(&soak);
@@ -59,7 +60,12 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
     // Transfers in progress at the end may complete.
     let limit = soak.end + PATIENCE + Duration::from_secs(5);
     let _ = tokio::time::timeout_at(limit.into(), tasks).await;
-    println!("{}", soak.tally.borrow().report(cpu_seconds() - cpu));
+    println!(
+        "{}",
+        soak.tally
+            .borrow()
+            .report(CpuClock::Process.seconds() - cpu)
+    );
     Ok(())
 }
 

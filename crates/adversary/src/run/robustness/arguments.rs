@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::rows::{ROWS, Row};
+use crate::run::arguments::number;
 use crate::run::process::sibling;
 
 /// The command that the arguments select.
@@ -106,6 +107,8 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
     if read.rows.is_empty() {
         read.rows = ROWS.iter().collect();
     }
+    // The row `soak` takes over Ctrl-C, so it is the last one in any order of the arguments.
+    read.rows.sort_by_key(|row| row.name == "soak");
     Ok(Command::Run(read))
 }
 
@@ -116,13 +119,6 @@ fn row(name: &str) -> Result<&'static Row, String> {
 
 fn seconds(name: &str, text: &str) -> Result<Duration, String> {
     number(name, text, 3, 36_000).map(Duration::from_secs)
-}
-
-fn number(name: &str, text: &str, least: u64, most: u64) -> Result<u64, String> {
-    text.parse()
-        .ok()
-        .filter(|number| (least..=most).contains(number))
-        .ok_or_else(|| format!("{name} is `{text}`; allowed are {least} to {most}"))
 }
 
 #[cfg(test)]

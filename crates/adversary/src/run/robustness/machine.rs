@@ -2,17 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-
-/// Returns the cores that this process may use.
-pub(super) fn cores() -> Vec<usize> {
-    let Ok(set) = sched_getaffinity(None) else {
-        return Vec::new();
-    };
-    (0..CpuSet::MAX_CPU)
-        .filter(|core| set.is_set(*core))
-        .collect()
-}
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Restricts this thread to these cores from now on. Child processes with a core of their own are
 /// not affected.
@@ -46,7 +36,7 @@ pub(super) fn describe() -> String {
     format!(
         "{}, {} cores, {:.0} GiB, Linux {}",
         model.unwrap_or("unknown processor").trim(),
-        cores().len(),
+        courser_measure::allowed_cores().len(),
         kib.unwrap_or(0) as f64 / f64::from(1 << 20),
         kernel.trim()
     )

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::run::arguments::number;
 use crate::run::process::sibling;
 
 /// The command that the arguments select.
@@ -83,13 +84,6 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
         }
     }
     Ok(Command::Run(read))
-}
-
-fn number(name: &str, text: &str, least: u64, most: u64) -> Result<u64, String> {
-    text.parse()
-        .ok()
-        .filter(|number| (least..=most).contains(number))
-        .ok_or_else(|| format!("{name} is `{text}`; allowed are {least} to {most}"))
 }
 
 #[cfg(test)]
