@@ -2,6 +2,7 @@
 //! QUIC interop runner and LISTEN, WWW, CERTS and DOWNLOADS.
 
 mod handler;
+mod http3;
 
 use std::cell::RefCell;
 use std::env;
@@ -15,21 +16,22 @@ use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tquic::{Config, Endpoint, PacketInfo, PacketSendHandler, TlsConfig};
+use tquic::{Config, Endpoint, PacketInfo, PacketSendHandler, TlsConfig, TransportHandler};
 
 use crate::handler::{Handler, State};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
 /// tquic marks no packets, has no version 2 and no preferred addresses, offers no call for key updates
-/// and no choice of suites. Its HTTP/3 is not used here.
-const BOTH: [&str; 6] = [
+/// and no choice of suites.
+const BOTH: [&str; 7] = [
     "handshake",
     "transfer",
     "multiconnect",
     "retry",
     "resumption",
     "zerortt",
+    "http3",
 ];
 
 fn main() -> Result<ExitCode> {
@@ -56,6 +58,8 @@ fn config() -> Result<Config> {
     config.set_initial_max_stream_data_bidi_local(1 << 19);
     config.set_initial_max_stream_data_bidi_remote(1 << 19);
     config.set_initial_max_streams_bidi(100);
+    config.set_initial_max_stream_data_uni(1 << 16);
+    config.set_initial_max_streams_uni(10);
     Ok(config)
 }
 
@@ -63,8 +67,9 @@ fn folder(variable: &str) -> Result<PathBuf> {
     Ok(env::var(variable)?.into())
 }
 
-fn protocols() -> Vec<Vec<u8>> {
-    vec![b"hq-interop".to_vec()]
+fn protocols(is_http3: bool) -> Vec<Vec<u8>> {
+    let name: &[u8] = if is_http3 { b"h3" } else { b"hq-interop" };
+    vec![name.to_vec()]
 }
 
 fn serve(test: &str) -> Result {
@@ -72,12 +77,17 @@ fn serve(test: &str) -> Result {
     let file = |name| certificates.join(name).to_string_lossy().into_owned();
     let mut config = config()?;
     let (certificate, key) = (file("cert.pem"), file("priv.key"));
-    let tls = TlsConfig::new_server_config(&certificate, &key, protocols(), true)?;
+    let tls = TlsConfig::new_server_config(&certificate, &key, protocols(test == "http3"), true)?;
     config.set_tls_config(tls);
     config.enable_retry(test == "retry");
     let socket = Rc::new(Socket::bind(env::var("LISTEN")?.parse()?)?);
-    let state = State::server(folder("WWW")?);
-    let handler = Box::new(Handler(Rc::new(RefCell::new(state))));
+    let root = folder("WWW")?;
+    let handler: Box<dyn TransportHandler> = if test == "http3" {
+        let state = http3::State::server(root);
+        Box::new(http3::Handler(Rc::new(RefCell::new(state))))
+    } else {
+        Box::new(Handler(Rc::new(RefCell::new(State::server(root)))))
+    };
     let mut endpoint = Endpoint::new(Box::new(config), true, handler, socket.clone());
     loop {
         turn(&mut endpoint, &socket)?;
@@ -99,6 +109,7 @@ fn fetch(test: &str) -> Result {
             let session = session.ok_or("the server sent no ticket")?;
             download(others, Some((&session, test == "zerortt")), false)?;
         }
+        "http3" => download_http3(&urls)?,
         _ => drop(download(&urls, None, false)?),
     }
     Ok(())
@@ -111,26 +122,11 @@ fn download(
     session: Option<(&[u8], bool)>,
     wants_ticket: bool,
 ) -> Result<Option<Vec<u8>>> {
-    let mut paths = Vec::new();
-    let mut authority = "";
-    for url in urls {
-        let rest = url.strip_prefix("https://").ok_or("no https URL")?;
-        let (host, path) = rest.split_once('/').ok_or("no path")?;
-        authority = host;
-        paths.push(path.to_owned());
-    }
+    let (authority, paths) = parts(urls)?;
     let server: SocketAddr = authority.parse()?;
-    let any = if server.is_ipv4() {
-        "0.0.0.0:0"
-    } else {
-        "[::]:0"
-    };
-    let socket = Rc::new(Socket::bind(any.parse()?)?);
-    let mut config = config()?;
+    let socket = Rc::new(Socket::client(server)?);
     let is_early = session.is_some_and(|(_, is_early)| is_early);
-    let mut tls = TlsConfig::new_client_config(protocols(), is_early)?;
-    tls.set_verify(false);
-    config.set_tls_config(tls);
+    let config = client_config(false, is_early)?;
     let state = State::client(folder("DOWNLOADS")?, paths);
     let state = Rc::new(RefCell::new(state));
     let handler = Box::new(Handler(state.clone()));
@@ -159,6 +155,56 @@ fn download(
             return Ok(session);
         }
     }
+}
+
+fn download_http3(urls: &[&str]) -> Result {
+    let (authority, paths) = parts(urls)?;
+    let server: SocketAddr = authority.parse()?;
+    let socket = Rc::new(Socket::client(server)?);
+    let state = http3::State::client(folder("DOWNLOADS")?, authority, paths);
+    let state = Rc::new(RefCell::new(state));
+    let handler = Box::new(http3::Handler(state.clone()));
+    let config = Box::new(client_config(true, false)?);
+    let mut endpoint = Endpoint::new(config, false, handler, socket.clone());
+    let index = endpoint.connect(socket.local, server, Some("localhost"), None, None, None)?;
+    loop {
+        turn(&mut endpoint, &socket)?;
+        let connection = endpoint.conn_get_mut(index);
+        let connection = connection.ok_or("the connection was closed before the files arrived")?;
+        let mut state = state.borrow_mut();
+        state.request(connection);
+        if let Some(reason) = state.failure() {
+            return Err(reason.into());
+        }
+        if state.is_done() {
+            // H3_NO_ERROR.
+            connection.close(true, 0x100, b"")?;
+            drop(state);
+            endpoint.process_connections()?;
+            return Ok(());
+        }
+    }
+}
+
+/// Returns the authority and the paths of URLs.
+fn parts<'a>(urls: &[&'a str]) -> Result<(&'a str, Vec<String>)> {
+    let mut paths = Vec::new();
+    let mut authority = "";
+    for url in urls {
+        let rest = url.strip_prefix("https://").ok_or("no https URL")?;
+        let (host, path) = rest.split_once('/').ok_or("no path")?;
+        authority = host;
+        paths.push(path.to_owned());
+    }
+    Ok((authority, paths))
+}
+
+fn client_config(is_http3: bool, is_early: bool) -> Result<Config> {
+    let mut config = config()?;
+    let mut tls = TlsConfig::new_client_config(protocols(is_http3), is_early)?;
+    tls.set_verify(false);
+    config.set_tls_config(tls);
+    Ok(config)
 }
 
 /// Sends what is due, and waits for a datagram or a timer.
@@ -195,6 +241,16 @@ struct Socket {
 }
 
 impl Socket {
+    /// Binds a socket for a server of this family.
+    fn client(server: SocketAddr) -> Result<Self> {
+        let any = if server.is_ipv4() {
+            "0.0.0.0:0"
+        } else {
+            "[::]:0"
+        };
+        Self::bind(any.parse()?)
+    }
+
     fn bind(address: SocketAddr) -> Result<Self> {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
