@@ -208,8 +208,16 @@ impl Certificates {
     /// Neither the choice nor a key that takes long, in another process for example, delays other
     /// connections: handshakes run on threads that may block (`spawn_blocking`), at most 128 at a time over
     /// TCP, and 128 on each address over QUIC. A choice may take
-    /// [`Limits::handshake_timeout`](super::Limits::handshake_timeout). Over TCP it holds no thread. It is
-    /// made for each connection, also for those that resume a session.
+    /// [`Limits::handshake_timeout`](super::Limits::handshake_timeout), and over QUIC at most
+    /// [`TransportConfig::handshake_timeout`](courser_quic::TransportConfig::handshake_timeout). Over TCP it
+    /// holds no thread. It is made for each connection, also for those that resume a session.
+    ///
+    /// Over QUIC each choice holds a thread. So that forged packets cannot occupy all of them, clients without
+    /// a token validate their address first, which takes a further round trip (Retry). An explicit
+    /// [`Server::retry`](super::Server::retry) replaces this policy.
+    ///
+    /// The server has no list of the names: [`Server::only_names`](super::Server::only_names) and
+    /// [`Server::announce_names`](super::Server::announce_names) have no effect.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
@@ -241,8 +249,9 @@ impl Certificates {
         }
     }
 
-    /// Uses a custom resolver, which is called for each connection. It must not block: see
-    /// [`asynchronous`](Self::asynchronous).
+    /// Uses a custom resolver, which is called for each connection. It must not block, except over QUIC
+    /// with [`Server::offload_tls`](super::Server::offload_tls). See [`asynchronous`](Self::asynchronous) for
+    /// a choice that takes long over all protocols.
     pub fn resolver(resolver: Arc<dyn ResolvesServerCert>) -> Self {
         Self {
             resolver: Resolver::of_user(resolver),

@@ -259,8 +259,9 @@ impl Server {
     /// connection for several of them (ORIGIN, RFC 9412). Wildcards are not announced, and nothing is
     /// if the certificate has only the name that the client asked for.
     ///
-    /// Off by default. [`h3::Config::origins`] is announced to every client in any case. A server
-    /// that does not serve one of its names on each of its connections should answer with 421: see
+    /// Off by default, and without effect with ACME, a custom resolver or an
+    /// [asynchronous](Certificates::asynchronous) choice. [`h3::Config::origins`] is announced to every
+    /// client in any case. A server that does not serve one of its names on each of its connections should answer with 421: see
     /// [`only_names`](Self::only_names).
     pub fn announce_names(mut self, is_on: bool) -> Self {
         self.announces_names = is_on;
@@ -274,8 +275,8 @@ impl Server {
     /// CONNECT (RFC 9220).
     ///
     /// Off by default, because clients of a development server or behind a load balancer may use
-    /// other names. It has no effect with ACME before the first certificate or with a custom
-    /// resolver, which alone knows its names.
+    /// other names. It has no effect with ACME, a custom resolver or an
+    /// [asynchronous](Certificates::asynchronous) choice, because the server has no list of their names.
     pub fn only_names(mut self, is_on: bool) -> Self {
         self.only_names = is_on;
         self
@@ -302,10 +303,12 @@ impl Server {
         self
     }
 
-    /// Sets when QUIC clients must validate their address. Default: if many handshakes are in
-    /// progress, or the share of their address or network in the connections is used up.
+    /// Sets when QUIC clients must validate their address. Default [`RetryPolicy::Auto`]: if many handshakes
+    /// are in progress, or the share of their address or network in the connections is used up. The default
+    /// is [`RetryPolicy::Always`] if the choice of certificates is
+    /// [asynchronous](Certificates::asynchronous).
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.quic.retry = policy;
+        self.quic.retry = Some(policy);
         self
     }
 
@@ -341,12 +344,12 @@ impl Server {
     ///
     /// This suits servers behind a shared address, such as anycast, that have an address of their own.
     /// Only listeners on a wildcard address offer it, because their sockets receive there: `0.0.0.0` for
-    /// `v4`, and `[::]` for both. Ports are not compared, as a router may translate them. Clients that get
+    /// `v4`, and `[::]` for both. Their ports are not compared, as a router may translate them. Clients that get
     /// no answer there stay, and so do those that do not support it. It also works with
     /// [`migration(false)`](Self::migration), which then holds for the first address only.
     ///
     /// [`bind`](Self::bind) returns [`Error::PreferredAddress`] for a wildcard or multicast address, for
-    /// port 0, and without a listener that can receive there.
+    /// port 0, for the address and port of another listener, and without a listener that can receive there.
     ///
     /// ```
     /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
@@ -378,6 +381,9 @@ impl Server {
     /// Accepts HTTP/3 requests in early data (0-RTT), which save returning clients a round trip. Off by
     /// default. Each has the extension [`EarlyData`] until the handshake is complete.
     ///
+    /// Early requests of clients without a token that validates their address wait for the end of the
+    /// handshake, and are ordinary requests then.
+    ///
     /// Early data can be replayed, but not to this server: see [`EarlyDataOptions`] for servers that
     /// share an address. The settings of [`Server::config`] take the place of
     /// [`EarlyDataOptions::application`].
@@ -390,6 +396,9 @@ impl Server {
     /// Early`, and the client sends them again. By default the service receives those with safe
     /// methods ([`TooEarly::unless_safe`]). The policy gets method, path and fields, so that it can
     /// decide by route. It has no effect without [`Server::early_data`].
+    ///
+    /// It is not called for early requests of clients without a token that validates their address: these
+    /// wait for the end of the handshake, and are ordinary requests then.
     pub fn early_requests(mut self, policy: TooEarly) -> Self {
         self.early_requests = policy;
         self
@@ -514,7 +523,9 @@ impl Server {
         self
     }
 
-    /// Modifies the TLS configurations of QUIC and TCP before they are used, for key logs. Application protocols are set afterwards.
+    /// Modifies the TLS configurations of QUIC and TCP before they are used, for key logs. Application
+    /// protocols are set afterwards. With [`Certificates::asynchronous`], the choice replaces the resolver
+    /// that `change` sets for TCP.
     pub fn tls(mut self, change: impl Fn(&mut rustls::ServerConfig) + Send + 'static) -> Self {
         self.tls.hook = Some(Box::new(change));
         self
@@ -528,6 +539,9 @@ impl Server {
     /// the same address sends or receives until it returns. Over TCP it runs in the task of its
     /// connection: it occupies a thread of the runtime, and cannot wait for async code with
     /// [`runtime::block_on`](courser_quic::runtime::block_on), which panics there.
+    ///
+    /// With [`Certificates::asynchronous`] it is always on, and TLS over TCP runs on threads that may block,
+    /// too.
     pub fn offload_tls(mut self, offloads: bool) -> Self {
         self.quic.offloads_tls = offloads;
         self

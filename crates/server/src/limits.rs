@@ -17,7 +17,8 @@ pub struct Limits {
     /// Connections over TCP at a time, and as many over QUIC, for each address of the server.
     /// Further ones are refused at once. Default 20 000. A process needs as many file descriptors
     /// for those over TCP. Over QUIC, clients that have not proven their address hold at most half,
-    /// and further ones must prove it first (Retry).
+    /// and further ones must prove it first (Retry), unless [`Server::retry`](super::Server::retry) is
+    /// `Never`.
     pub max_connections: usize,
     /// Connections over TCP, and as many over QUIC, of one address (IPv4, or /64 of IPv6). Default
     /// `None`: an address may hold three times the connections left. Behind NAT or a load balancer,
@@ -31,7 +32,9 @@ pub struct Limits {
     /// then networks take turns over QUIC.
     pub loaded_connection_rate: Option<u32>,
     /// Time limit for the TLS handshake of a connection over TCP, and for an async choice of the certificate
-    /// over QUIC ([`Certificates::asynchronous`](super::Certificates::asynchronous)). Default 10 s.
+    /// over QUIC ([`Certificates::asynchronous`](super::Certificates::asynchronous)). Over QUIC a choice also
+    /// ends with [`TransportConfig::handshake_timeout`](courser_quic::TransportConfig::handshake_timeout),
+    /// the time limit of its handshake. Default 10 s.
     pub handshake_timeout: Duration,
     /// Time limit for the head of a request over HTTP/1.1, and for the wait for the next request on
     /// a connection. Default 30 s.

@@ -24,7 +24,7 @@ impl Moves {
         greases_quic_bit: false,
     };
 
-    /// Sets what concerns the listener on `address`.
+    /// Applies the settings to the listener on `address`.
     pub(super) fn apply(&self, config: ServerConfig, address: SocketAddr) -> ServerConfig {
         let v4 = self.preferred_v4.filter(|_| receives_v4(address));
         let v6 = self.preferred_v6.filter(|_| receives_v6(address));
@@ -33,7 +33,7 @@ impl Moves {
             .preferred_address(v4, v6)
     }
 
-    /// Checks that datagrams to the preferred addresses can arrive at one of the sockets.
+    /// Checks that datagrams to the preferred addresses arrive at a socket that offers them.
     ///
     /// # Errors
     /// Returns the first address that clients cannot use, with the reason.
@@ -46,6 +46,9 @@ impl Moves {
             let Some(address) = address else { continue };
             let reason = match fault(address) {
                 Some(fault) => fault,
+                None if is_bound(address, listeners) => {
+                    "another listener receives there: leave it out, or prefer another address"
+                }
                 None if is_received => continue,
                 None if address.is_ipv4() => "no socket receives there: listen on 0.0.0.0 or [::]",
                 None => "no socket receives there: listen on [::]",
@@ -64,6 +67,20 @@ fn fault(address: SocketAddr) -> Option<&'static str> {
         _ if address.port() == 0 => Some("port 0 is no port: use the one that clients can reach"),
         _ => None,
     }
+}
+
+/// Returns true if a listener is bound to this very address and port. Its endpoint would get the packets of
+/// connections that began at the wildcard.
+fn is_bound(address: SocketAddr, listeners: &[SocketAddr]) -> bool {
+    // Listeners with port 0 get the port of the first one, if they can.
+    let first = listeners.first().map_or(0, SocketAddr::port);
+    listeners.iter().any(|listener| {
+        let port = match listener.port() {
+            0 => first,
+            port => port,
+        };
+        (listener.ip().to_canonical(), port) == (address.ip(), address.port())
+    })
 }
 
 /// Returns true if a socket on `address` receives datagrams to every IPv4 address of the machine.
@@ -109,6 +126,20 @@ mod tests {
             error.contains("[2001:db8::7]:443") && error.contains("listen on [::]"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn addresses_of_another_listener_are_refused() {
+        let (v4, v6) = (Some("192.0.2.7:443"), Some("[2001:db8::7]:443"));
+        for other in ["192.0.2.7:443", "[::ffff:192.0.2.7]:443", "192.0.2.7:0"] {
+            let error = check(v4, None, &["0.0.0.0:443", other]).expect(other);
+            assert!(error.contains("another listener"), "{error}");
+        }
+        let error = check(None, v6, &["[::]:443", "[2001:db8::7]:443"]).expect("bound");
+        assert!(error.contains("another listener"), "{error}");
+        for other in ["192.0.2.7:444", "192.0.2.8:443"] {
+            assert_eq!(check(v4, None, &["0.0.0.0:443", other]), None);
+        }
     }
 
     #[test]

@@ -134,20 +134,20 @@ impl Peer {
         }))
     }
 
-    /// Returns the client's address at the start of the connection, with IPv4 unmapped. The client has
-    /// proven that it receives there. A QUIC client may have moved since: see
-    /// [`current_address`](Self::current_address).
+    /// Returns the client's address at the start of the connection, with IPv4 unmapped. A QUIC client may
+    /// have moved since: see [`current_address`](Self::current_address).
+    ///
+    /// The client has proven that it receives at this address, by its handshake. A request in early data
+    /// precedes the end of the handshake, and reaches the service only if a token proves the address (RFC
+    /// 9000 §8.1.3). Such a token proves the IP address but not the port, and the client received it there
+    /// in the last 24 hours.
     pub fn address(&self) -> SocketAddr {
         self.0.address
     }
 
     /// Returns the client's present address. A new address counts once the client has proven that
     /// it receives there (RFC 9000 §8.2). After the end of the connection it is the last address, and
-    /// the first once all handles are gone.
-    ///
-    /// The handshake proves the first address. A request in early data precedes the end of the
-    /// handshake, and reaches the service only if a token proves the address (RFC 9000 §8.1.3). The
-    /// client received such a token at this address at most a day ago.
+    /// the first once all handles are gone. See [`address`](Self::address) for the proof of the first one.
     ///
     /// Takes a lock; two successive calls may differ.
     pub fn current_address(&self) -> SocketAddr {

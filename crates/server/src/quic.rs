@@ -79,7 +79,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
         let share = match shares.take(address, is_validated) {
             Ok(share) => share,
             // Others may have forged its address. They do not count once it has proven the address.
-            Err(_) if !is_validated && context.may_retry => {
+            Err(refusal) if shares.may_retry(refusal, is_validated) => {
                 if let Err(error) = incoming.retry() {
                     error.into_incoming().refuse();
                 }

@@ -1,6 +1,7 @@
 //! The settings of a server that concern QUIC alone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use courser_quic::{
     ConnectionIdGenerator, EarlyDataOptions, QuicVersion, ReplyLimits, RetryPolicy, ServerConfig,
@@ -13,13 +14,13 @@ use super::certificates::Resolver;
 use super::error::Error;
 use super::listen::Quic;
 use super::moves::Moves;
-use super::run::default_transport;
 use super::tls::Tls;
 
-/// What the methods of [`Server`](super::Server) have set for QUIC.
+/// The settings of a [`Server`](super::Server) for QUIC.
 pub(super) struct QuicSettings {
     pub(super) transport: Option<TransportConfig>,
-    pub(super) retry: RetryPolicy,
+    /// The policy for Retry. Without one it depends on the certificates.
+    pub(super) retry: Option<RetryPolicy>,
     pub(super) versions: Option<Vec<QuicVersion>>,
     pub(super) offloads_tls: bool,
     pub(super) connection_ids: Option<Arc<dyn ConnectionIdGenerator>>,
@@ -35,7 +36,7 @@ impl Default for QuicSettings {
     fn default() -> Self {
         Self {
             transport: None,
-            retry: RetryPolicy::default(),
+            retry: None,
             versions: None,
             offloads_tls: false,
             connection_ids: None,
@@ -50,6 +51,26 @@ impl Default for QuicSettings {
 }
 
 impl QuicSettings {
+    /// Returns the policy for Retry. If an async function chooses the certificates and no policy is given,
+    /// clients prove their address before the function is called (attack A205).
+    pub(super) fn retry_policy(&self, resolver: &Resolver) -> RetryPolicy {
+        let default = match resolver.choice() {
+            Some(_) => RetryPolicy::Always,
+            None => RetryPolicy::default(),
+        };
+        self.retry.unwrap_or(default)
+    }
+
+    /// Returns the time limit for the choice of a certificate. A handshake that is over needs none.
+    pub(super) fn choice_limit(&self, limits: &Limits) -> Duration {
+        let transport = self.transport.as_ref();
+        let handshake = transport.map_or_else(
+            || default_transport().handshake_timeout,
+            |it| it.handshake_timeout,
+        );
+        limits.handshake_timeout.min(handshake)
+    }
+
     /// Builds the configuration of the sockets.
     ///
     /// # Errors
@@ -61,6 +82,7 @@ impl QuicSettings {
         limits: &Limits,
         http3: &courser_http3_tokio::Config,
     ) -> Result<Quic, Error> {
+        let retry = self.retry_policy(resolver);
         let transport = self.transport.unwrap_or_else(default_transport);
         let config = limited(tls.quic()?, limits).offload_tls(self.offloads_tls);
         let config = with_connection_ids(config, self.connection_ids);
@@ -74,10 +96,18 @@ impl QuicSettings {
         );
         let config = with_choice(config, resolver);
         Ok(Quic {
-            config: config.retry(self.retry),
+            config: config.retry(retry),
             shards: self.shards,
             moves: self.moves,
         })
+    }
+}
+
+/// Returns the defaults: browsers open many requests at once, and three unidirectional streams.
+fn default_transport() -> TransportConfig {
+    TransportConfig {
+        max_bidi_streams: 256,
+        ..TransportConfig::default()
     }
 }
 
@@ -161,6 +191,47 @@ mod tests {
     use courser_quic::Side;
 
     use super::*;
+    use crate::Certificates;
+
+    /// Attack A205.
+    #[test]
+    fn async_choices_need_a_proven_address_unless_a_policy_is_given() {
+        let choosing = Certificates::asynchronous(|_| async { None }).resolver;
+        let identity = courser_quic::Identity::dev().expect("random numbers");
+        let held = Certificates::try_from(identity).expect("valid").resolver;
+        let mut settings = QuicSettings::default();
+        assert_eq!(settings.retry_policy(&choosing), RetryPolicy::Always);
+        assert_eq!(settings.retry_policy(&held), RetryPolicy::Auto);
+        for policy in [RetryPolicy::Auto, RetryPolicy::Never] {
+            settings.retry = Some(policy);
+            assert_eq!(settings.retry_policy(&choosing), policy);
+            assert_eq!(settings.retry_policy(&held), policy);
+        }
+    }
+
+    #[test]
+    fn choice_ends_with_the_shorter_time_limit_of_handshakes() {
+        let seconds = Duration::from_secs;
+        for (limit, handshake, expected) in [
+            (20, None, 10),
+            (3, None, 3),
+            (20, Some(15), 15),
+            (3, Some(15), 3),
+        ] {
+            let limits = Limits {
+                handshake_timeout: seconds(limit),
+                ..Limits::default()
+            };
+            let settings = QuicSettings {
+                transport: handshake.map(|handshake| TransportConfig {
+                    handshake_timeout: seconds(handshake),
+                    ..TransportConfig::default()
+                }),
+                ..QuicSettings::default()
+            };
+            assert_eq!(settings.choice_limit(&limits), seconds(expected));
+        }
+    }
 
     /// RFC 9204 §3.2.3, RFC 9297 §2.1.1: early data is accepted with the same settings only.
     #[test]

@@ -9,6 +9,8 @@ use courser_quic::EndpointStats;
 pub(super) enum Refusal {
     /// All connections are in use.
     Full,
+    /// Clients whose addresses are not validated hold their part of the connections.
+    Unvalidated,
     /// The source holds its share.
     Share,
     /// The address holds as many connections as one address may.
@@ -23,7 +25,7 @@ pub(super) enum Refusal {
 
 /// Counts refusals of listeners.
 #[derive(Debug, Default)]
-pub(super) struct Counts([AtomicU64; 6]);
+pub(super) struct Counts([AtomicU64; 7]);
 
 impl Counts {
     pub(super) fn add(&self, refusal: Refusal) {
@@ -83,7 +85,7 @@ impl Refusals {
     pub(super) fn of_listeners(counts: &Counts) -> Self {
         Self {
             full: counts.of(Refusal::Full),
-            share: counts.of(Refusal::Share),
+            share: counts.of(Refusal::Share) + counts.of(Refusal::Unvalidated),
             address: counts.of(Refusal::Address),
             rate: counts.of(Refusal::Rate),
             blocked: counts.of(Refusal::Blocked),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use courser_base::Mutex;
 use courser_http3_tokio::HttpService;
 use courser_quic::hooks::EndpointHooks;
-use courser_quic::{RetryPolicy, ServerConfig, TransportConfig};
+use courser_quic::{RetryPolicy, ServerConfig};
 use courser_tls::rustls;
 use http::HeaderValue;
 
@@ -104,13 +104,14 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let tls = tls::Tls::new(
         server.tls,
         resolver.clone(),
-        server.limits.handshake_timeout,
+        server.quic.choice_limit(&server.limits),
     )?;
     // The certificate of a client is known at the end of its handshake.
     let takes_early = server.quic.early_data.is_some() && !tls.requests_certificates();
     let early_requests = takes_early.then_some(server.early_requests);
     let refused_clients = Arc::new(RefusedClients::new(server.events.clone()));
-    let (retry, memory) = (server.quic.retry, budget(server.quic.memory_budget));
+    let may_retry = server.quic.retry_policy(&resolver) != RetryPolicy::Never;
+    let memory = budget(server.quic.memory_budget);
     let build = |it: QuicSettings| it.build(&tls, &resolver, &server.limits, &server.http3);
     let quic = server.with_quic.then_some(server.quic);
     let quic = quic.map(build).transpose()?;
@@ -146,7 +147,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
             uploads: Arc::new(UploadMemory::of_budget(memory)),
             alt_svc: server.alt_svc.filter(|_| server.with_quic),
             sends_interim: server.sends_interim,
-            may_retry: retry != RetryPolicy::Never,
+            may_retry,
             drain: drain::Plan {
                 signal: server.drain,
                 ready_delay: server.ready_delay,
@@ -235,14 +236,6 @@ fn take_acme(sources: &mut Sources, events: &super::Events) -> Acme {
     }
     let _ = (sources, events);
     Box::pin(std::future::ready(()))
-}
-
-/// Returns the defaults: browsers open many requests at once, and three unidirectional streams.
-pub(super) fn default_transport() -> TransportConfig {
-    TransportConfig {
-        max_bidi_streams: 256,
-        ..TransportConfig::default()
-    }
 }
 
 impl Bound {

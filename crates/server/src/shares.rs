@@ -16,14 +16,15 @@ use super::refusals::Refusal;
 /// A single address can hold three quarters of all connections and a single network seven eighths,
 /// so that one source never locks out another.
 ///
-/// An address that is not validated may be forged. Such clients share with all that claim the same
-/// address, and validated clients are counted without them, so that forged packets do not use up the
-/// share of the owner of the address (attack A180). All clients that are not validated together hold a
-/// part of the connections only (limit K257).
+/// An address that is not validated may be forged. Unvalidated clients are counted together with all
+/// clients of the claimed address. Validated clients are counted without the unvalidated ones, so that
+/// forged packets do not use up the share of the owner of the address (attack A180). All unvalidated
+/// clients together hold a part of the connections only (limit K257).
 #[derive(Debug)]
 pub(super) struct Shares {
     max_connections: usize,
-    max_unvalidated: usize,
+    /// `None` if clients are never asked to validate their addresses.
+    max_unvalidated: Option<usize>,
     max_per_address: usize,
     table: Mutex<Table>,
 }
@@ -58,15 +59,15 @@ impl Shares {
     /// validate them.
     pub(super) fn new(limits: &Limits) -> Arc<Self> {
         let max_unvalidated = limits.max_connections.div_ceil(UNVALIDATED_PART);
-        Self::with(limits, max_unvalidated)
+        Self::with(limits, Some(max_unvalidated))
     }
 
     /// Creates the shares of a listener whose clients are never asked to validate their addresses.
     pub(super) fn without_validation(limits: &Limits) -> Arc<Self> {
-        Self::with(limits, usize::MAX)
+        Self::with(limits, None)
     }
 
-    fn with(limits: &Limits, max_unvalidated: usize) -> Arc<Self> {
+    fn with(limits: &Limits, max_unvalidated: Option<usize>) -> Arc<Self> {
         Arc::new(Self {
             max_connections: limits.max_connections,
             max_unvalidated,
@@ -78,7 +79,7 @@ impl Shares {
     /// Takes a connection for this address.
     ///
     /// # Errors
-    /// Returns the reason if it is refused. A client that is not validated may be admitted once it is.
+    /// Returns the reason if it is refused; see [`may_retry`](Self::may_retry).
     pub(super) fn take(
         self: &Arc<Self>,
         address: IpAddr,
@@ -87,9 +88,12 @@ impl Shares {
         let mut table = self.lock();
         let open = table.validated.open + table.unvalidated.open;
         let left = self.max_connections.saturating_sub(open);
-        let is_over_part = !is_validated && table.unvalidated.open >= self.max_unvalidated;
-        if left == 0 || is_over_part {
+        if left == 0 {
             return Err(Refusal::Full);
+        }
+        let max_unvalidated = self.max_unvalidated.unwrap_or(usize::MAX);
+        if !is_validated && table.unvalidated.open >= max_unvalidated {
+            return Err(Refusal::Unvalidated);
         }
         let held = |source| match is_validated {
             true => table.validated.of(source),
@@ -102,6 +106,16 @@ impl Shares {
             address,
             is_validated,
         })
+    }
+
+    /// Returns true if a client that was refused for this reason may be admitted once it has validated its
+    /// address, and can be asked to.
+    pub(super) fn may_retry(&self, refusal: Refusal, is_validated: bool) -> bool {
+        let is_lifted = matches!(
+            refusal,
+            Refusal::Unvalidated | Refusal::Share | Refusal::Address
+        );
+        self.max_unvalidated.is_some() && !is_validated && is_lifted
     }
 
     /// Decides about another connection of this address while `left` are left and its sources hold
@@ -364,13 +378,51 @@ mod tests {
             .flat_map(|high| forge(&shares, &format!("192.{high}.2.1")))
             .collect();
         assert_eq!(forged.len(), 500);
-        assert_eq!(refusal(&shares, [198, 51, 100, 1], false), Refusal::Full);
+        let over_part = refusal(&shares, [198, 51, 100, 1], false);
+        assert_eq!(over_part, Refusal::Unvalidated);
+        assert!(shares.may_retry(over_part, false));
         assert_eq!(fill(&shares, "198.51.100.1").len(), 375);
         let unlimited = Shares::without_validation(&Limits {
             max_connections: 1000,
             ..Limits::default()
         });
         assert_eq!(forge(&unlimited, "192.0.2.1").len(), 750);
+    }
+
+    #[test]
+    fn full_listeners_ask_no_client_to_validate_its_address() {
+        let shares = shares(2);
+        let _all = [
+            fill(&shares, "192.0.2.1"),
+            fill(&shares, "198.51.100.1"),
+            fill(&shares, "203.0.113.1"),
+        ];
+        let full = refusal(&shares, [192, 0, 2, 7], false);
+        assert_eq!(full, Refusal::Full);
+        assert!(!shares.may_retry(full, false));
+    }
+
+    #[test]
+    fn clients_over_a_share_are_asked_to_validate_their_address_once() {
+        let limits = Limits {
+            max_connections: 100,
+            max_connections_per_address: Some(3),
+            ..Limits::default()
+        };
+        let unlimited = Limits {
+            max_connections_per_address: None,
+            ..limits.clone()
+        };
+        for (limits, reason) in [(limits, Refusal::Address), (unlimited, Refusal::Share)] {
+            let asking = Shares::new(&limits);
+            let silent = Shares::without_validation(&limits);
+            for (shares, may_retry) in [(asking, true), (silent, false)] {
+                let _held = fill(&shares, "192.0.2.1");
+                assert_eq!(refusal(&shares, [192, 0, 2, 1], false), reason);
+                assert_eq!(shares.may_retry(reason, false), may_retry);
+                assert!(!shares.may_retry(reason, true), "it is validated");
+            }
+        }
     }
 
     #[test]

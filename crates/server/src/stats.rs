@@ -196,11 +196,17 @@ impl Tally {
                 handshakes_failed: self.tcp_handshakes_failed.load(Relaxed),
             },
             quic_handshakes_failed: self.quic_handshakes_failed.load(Relaxed),
-            refused: [Refusal::Full, Refusal::Share, Refusal::Address]
-                .map(|refusal| self.refusals.of(refusal))
-                .iter()
-                .sum(),
-            refused_for_share: self.refusals.of(Refusal::Share),
+            refused: [
+                Refusal::Full,
+                Refusal::Unvalidated,
+                Refusal::Share,
+                Refusal::Address,
+            ]
+            .map(|refusal| self.refusals.of(refusal))
+            .iter()
+            .sum(),
+            refused_for_share: self.refusals.of(Refusal::Share)
+                + self.refusals.of(Refusal::Unvalidated),
             refusals: Refusals::of_listeners(&self.refusals),
             requests_memory: self.memory.used().load(Relaxed),
             requests_memory_limit: self.memory.limit(),

@@ -47,14 +47,15 @@ struct Bursts {
 impl Bursts {
     /// Takes the memory held now, once in each [`INTERVAL`]. Returns true if much less is held than before, and
     /// if that does not change quickly any more or has lasted. Up to half of the burst may be left then, so it
-    /// returns true twice more, after half a minute and after a minute.
+    /// returns true twice more, after half a minute and after a minute, unless more is held again by then.
     fn is_over(&mut self, held: u64) -> bool {
         self.peak = self.peak.max(held);
         let was_falling = held + held / 8 < self.last;
+        let is_rising = held > self.last + self.last / 8;
         self.last = held;
         if self.to_repeat > 0 {
             self.to_repeat -= 1;
-            if self.to_repeat.is_multiple_of(REPEAT) {
+            if self.to_repeat.is_multiple_of(REPEAT) && !is_rising {
                 return true;
             }
         }
@@ -105,15 +106,26 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_that_is_over_is_noticed_once() {
-        assert_eq!(released(&[1, 100, 100, 60, 20, 2, 2, 2, 2]), [6]);
-        assert_eq!(released(&[1, 100, 2, 2, 2, 80, 3, 3]), [3, 7]);
+    fn a_burst_that_is_over_is_released_three_times() {
+        let one = [1, 100, 100, 60, 20].into_iter().chain([2; 40]);
+        assert_eq!(released(&one.collect::<Vec<_>>()), [6, 12, 18]);
+        let two = [1, 100, 2, 2, 2, 80].into_iter().chain([3; 40]);
+        assert_eq!(released(&two.collect::<Vec<_>>()), [3, 7, 13, 19]);
     }
 
     #[test]
     fn what_is_left_of_a_burst_is_released_later() {
         let load: Vec<u64> = [20, 100, 50, 50].into_iter().chain([44; 30]).collect();
         assert_eq!(released(&load), [3, 9, 15]);
+    }
+
+    #[test]
+    fn repetitions_leave_a_new_burst_alone_while_it_rises() {
+        let load = [20, 100, 50, 50, 44, 44, 44, 44, 44];
+        let rise = [60, 80, 100, 120, 140, 160, 190];
+        assert_eq!(released(&[&load[..], &rise].concat()), [3]);
+        let even = [60; 7];
+        assert_eq!(released(&[&load[..], &even].concat()), [3, 15]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) struct MoveArguments {
 }
 
 impl MoveArguments {
-    /// Sets what the flags say.
+    /// Applies the flags to the server.
     pub(super) fn apply(&self, server: Server) -> Result<Server, Failure> {
         let (mut v4, mut v6) = (None, None);
         for address in &self.preferred_address {

@@ -192,8 +192,9 @@ mod tests {
         assert_eq!(check_all(&limits, &http3), Ok(()));
         http3.limits.lines = 0;
         let error = check_all(&limits, &http3).expect_err("no fields");
-        let wanted = "limits: limits.lines: is 0, allowed is 1 to 4294967295";
-        assert_eq!(error.to_string(), wanted);
+        let message = error.to_string();
+        let wanted = "limits: limits.lines: is 0, allowed is ";
+        assert!(message.starts_with(wanted), "{message}");
         limits.max_connections = 0;
         let error = check_all(&limits, &http3).expect_err("no connections");
         assert!(error.to_string().contains("max_connections"), "{error}");

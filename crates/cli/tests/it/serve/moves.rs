@@ -6,7 +6,6 @@ use courser::{ClientConfig, Connection, Endpoint, h3};
 use http::Method;
 
 use super::client::{Client, request};
-use super::running::start;
 use super::serving::Serving;
 use super::within;
 use crate::common::{Folder, refusal};
@@ -40,23 +39,36 @@ fn folder() -> Folder {
     folder
 }
 
+/// Starts a server on all addresses of IPv4 that prefers one of them, which is returned.
+fn preferring(folder: &Folder) -> (Serving, SocketAddr) {
+    let path = folder.path().to_str().expect("UTF-8");
+    for _ in 0..100 {
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("a port");
+        let port = socket.local_addr().expect("bound").port();
+        drop(socket);
+        let preferred: SocketAddr = ([127, 0, 0, 5], port).into();
+        let arguments = [
+            path,
+            "--no-tcp",
+            "--listen",
+            &format!("0.0.0.0:{port}"),
+            "--preferred-address",
+            &preferred.to_string(),
+            "--no-migration",
+        ];
+        if let Some(serving) = Serving::start_if_free(&arguments) {
+            return (serving, preferred);
+        }
+    }
+    panic!("every port is taken");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_move_to_the_preferred_address_and_not_elsewhere() {
     let folder = folder();
-    let port = UdpSocket::bind("0.0.0.0:0").expect("a port").local_addr();
-    let port = port.expect("bound").port();
-    let preferred: SocketAddr = ([127, 0, 0, 5], port).into();
-    let arguments = [
-        "--no-tcp",
-        "--listen",
-        &format!("0.0.0.0:{port}"),
-        "--preferred-address",
-        &preferred.to_string(),
-        "--no-migration",
-        "--grease-quic-bit",
-    ];
-    let serving = start(&folder, &arguments);
-    let mut client = Moving::connect(&serving, ([127, 0, 0, 1], port).into()).await;
+    let (serving, preferred) = preferring(&folder);
+    let first = ([127, 0, 0, 1], preferred.port()).into();
+    let mut client = Moving::connect(&serving, first).await;
     within(async {
         while client.connection.remote_address() != preferred {
             client.ask().await;

@@ -51,7 +51,20 @@ impl Serving {
         })
     }
 
+    /// Starts a server whose arguments contain a port. Returns `None` if the server ends at once, because
+    /// another process has taken the port.
+    pub(crate) fn start_if_free(arguments: &[&str]) -> Option<Self> {
+        let (mut command, folder) = Self::command(arguments, courser);
+        Self::begin(&mut command, folder)
+    }
+
     fn start_as(arguments: &[&str], command: impl FnOnce(&[&str]) -> Command) -> Self {
+        let (command, folder) = Self::command(arguments, command);
+        Self::spawn(command, folder)
+    }
+
+    /// Returns a command with the usual arguments and these, and the folder of its certificate.
+    fn command(arguments: &[&str], command: impl FnOnce(&[&str]) -> Command) -> (Command, Folder) {
         let folder = Folder::new();
         let path = folder.file("dev", "");
         std::fs::remove_file(&path).expect("made just now");
@@ -63,7 +76,7 @@ impl Serving {
             "--tls-dev-dir",
             &path,
         ];
-        Self::spawn(command(&[&common[..], arguments].concat()), folder)
+        (command(&[&common[..], arguments].concat()), folder)
     }
 
     /// Starts a server with these arguments only. The folder is kept.
@@ -72,6 +85,11 @@ impl Serving {
     }
 
     fn spawn(mut command: Command, folder: Folder) -> Self {
+        Self::begin(&mut command, folder).expect("the server does not end at once")
+    }
+
+    /// Starts a server, and returns it when it listens. Returns `None` if it ends before.
+    fn begin(command: &mut Command, folder: Folder) -> Option<Self> {
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -85,6 +103,9 @@ impl Serving {
             address: ([0, 0, 0, 0], 0).into(),
             announced: Value::Null,
         };
+        if serving.lines.fill_buf().expect("a pipe").is_empty() {
+            return None;
+        }
         serving.announced = serving.next_event();
         assert_eq!(
             serving.announced["event"], "listening",
@@ -95,7 +116,7 @@ impl Serving {
             .as_str()
             .expect("an address");
         serving.address = address.parse().expect("an address");
-        serving
+        Some(serving)
     }
 
     pub(crate) fn next_line(&mut self) -> String {

@@ -369,7 +369,7 @@ async fn a_server_does_not_keep_idle_connections_alive() {
         ..TransportConfig::default()
     };
     let short = TransportConfig {
-        max_idle_timeout: Some(Duration::from_millis(500)),
+        max_idle_timeout: Some(Duration::from_secs(2)),
         ..TransportConfig::default()
     };
     let pair = pair_between(silent, short, |config| config);

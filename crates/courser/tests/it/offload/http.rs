@@ -1,4 +1,4 @@
-//! The same for `courser::Client`, which runs custom verifiers elsewhere, and for `courser::serve`.
+//! Slow TLS work of `courser::Client` and `courser::serve`, which run it on threads that may block.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;

@@ -1,6 +1,7 @@
 //! Certificates that an async function chooses, over all protocols.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use axum::Router;
@@ -10,12 +11,13 @@ use courser::rustls::pki_types::PrivatePkcs8KeyDer;
 use courser::rustls::sign::{CertifiedKey, Signer, SigningKey};
 use courser::rustls::{Error, SignatureAlgorithm, SignatureScheme};
 use courser::server::{Certificates, Drained, Limits, Protocol, Server, ServerHandle};
-use courser::{Cryptography, Identity, KeyExchange, serve};
+use courser::{Cryptography, Identity, KeyExchange, RetryPolicy, serve};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::client::Client;
 use super::within;
+use crate::common::relay::Relay;
 use crate::common::until;
 use crate::offload::Gate;
 
@@ -137,6 +139,56 @@ async fn choice_that_waits_delays_no_other_connection() {
     }
     assert_eq!(server.failed(), [2, 1]);
     server.end().await;
+}
+
+/// A205: the first flights of these clients get no second one, as those with a forged address.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_certificate_is_chosen_before_the_address_is_proven() {
+    for policy in [None, Some(RetryPolicy::Auto)] {
+        let choices = Arc::new(AtomicUsize::new(0));
+        let counted = choices.clone();
+        let server = Chosen::start(
+            |key| {
+                Certificates::asynchronous(move |_| {
+                    counted.fetch_add(1, SeqCst);
+                    let key = key.clone();
+                    async move { Some(key) }
+                })
+            },
+            |server| match policy {
+                Some(policy) => server.retry(policy),
+                None => server,
+            },
+        );
+        let relay = Relay::new(server.handle.local_addr());
+        relay.hold_answers();
+        let (address, identity) = (relay.address, server.identity.clone());
+        let forged = crate::common::spawn(async move {
+            let source = ([0, 0, 0, 0], 0).into();
+            let connecting = Client::connect_as(SLOW, source, Protocol::Http3, address, &identity);
+            connecting.await.is_ok()
+        });
+        let retries = || {
+            let quic = server.handle.stats().listeners[0].quic;
+            quic.expect("QUIC is served").retries_sent
+        };
+        let (before, served) = match policy {
+            None => {
+                until(|| retries() >= 1).await;
+                (0, 1)
+            }
+            Some(_) => {
+                until(|| choices.load(SeqCst) == 1).await;
+                assert_eq!(retries(), 0);
+                (1, 2)
+            }
+        };
+        assert_eq!(choices.load(SeqCst), before, "{policy:?}");
+        assert!(server.serves(Protocol::Http3, "localhost").await);
+        assert_eq!(choices.load(SeqCst), served, "{policy:?}");
+        forged.abort();
+        server.end().await;
+    }
 }
 
 /// A205: what never ends is ended with the time limit of handshakes, and holds nothing afterwards.

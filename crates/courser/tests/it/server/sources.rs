@@ -7,7 +7,8 @@ use axum::Router;
 use axum::routing::get;
 use courser::server::{Limits, Protocol};
 use courser::{
-    AddressFilter, AddressPrefix, ClientConfig, Endpoint, EndpointStats, Identity, h3, serve,
+    AddressFilter, AddressPrefix, ClientConfig, Endpoint, EndpointStats, Identity, RetryPolicy,
+    TransportConfig, h3, serve,
 };
 
 use super::client::{BoxError, Client};
@@ -184,7 +185,12 @@ fn quic(running: &Running) -> EndpointStats {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forged_first_flights_do_not_lock_out_the_owner_of_the_address() {
     let limits = limits(|limits| limits.max_connections_per_address = Some(2));
-    let running = start_with(app(), |server| server.limits(limits));
+    // The server keeps the forged clients for half of it (K12).
+    let patient = TransportConfig {
+        handshake_timeout: Duration::from_secs(120),
+        ..TransportConfig::default()
+    };
+    let running = start_with(app(), |server| server.limits(limits).transport(patient));
     let address = running.handle.local_addr();
     let known = Visitor::new(&running, address);
     let first = known.visit().await.expect("nobody else is here");
@@ -208,6 +214,25 @@ async fn forged_first_flights_do_not_lock_out_the_owner_of_the_address() {
     assert!(running.handle.stats().refusals.address >= 2);
     for client in [with_token, with_retry] {
         assert!(client.quic().close_reason().is_none());
+    }
+}
+
+/// Clients over a share or a maximum are refused at once if they cannot be asked for a proof, and those of a full
+/// server in any case.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_whom_no_proof_helps_are_refused_without_a_retry() {
+    let full = limits(|limits| limits.max_connections = 1);
+    let maximum = limits(|limits| limits.max_connections_per_address = Some(1));
+    for (limits, policy) in [(full, RetryPolicy::Auto), (maximum, RetryPolicy::Never)] {
+        let running = start_with(app(), |server| server.limits(limits).retry(policy));
+        let address = running.handle.local_addr();
+        let first = Visitor::new(&running, address);
+        let _held = first.visit().await.expect("the first one");
+        let second = Visitor::new(&running, address);
+        assert!(second.visit().await.is_err(), "{policy:?}");
+        assert_eq!(quic(&running).retries_sent, 0, "{policy:?}");
+        let refusals = running.handle.stats().refusals;
+        assert!(refusals.full + refusals.address >= 1, "{policy:?}");
     }
 }
 
