@@ -1,4 +1,4 @@
-//! Operations that a client does many of.
+//! Runs many operations of a client in parallel and measures them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use crate::latency::Latency;
 use crate::tally::Work;
 use crate::{Failure, PathCounts};
 
-/// Work at its end.
+/// The measurements of completed operations.
 #[derive(Debug)]
 pub struct Done {
-    /// From the begin of the first operation to the end of the last one.
+    /// Time from the start of the first operation to the end of the last one.
     pub time: Duration,
-    /// Of single operations.
+    /// The latency of single operations, if it was measured.
     pub latency: Option<Latency>,
     /// Counts of the connection, if the stack reports them.
     pub path: Option<PathCounts>,

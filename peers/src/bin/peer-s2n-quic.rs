@@ -11,8 +11,7 @@ use peers::command_line::{
 };
 use peers::operations::{Done, in_flight};
 use peers::settings::{
-    ALPN, CHUNK_SIZE, CONNECTION_WINDOW, HEADER_LEN, IDLE_TIMEOUT, SERVER_NAME, SOCKET_BUFFER,
-    STREAM_WINDOW,
+    ALPN, CHUNK_SIZE, CONNECTION_WINDOW, HEADER_LEN, IDLE_TIMEOUT, SERVER_NAME, STREAM_WINDOW,
 };
 use peers::tally::Tally;
 use peers::{ClientResult, Failure, Ready, ServerResult, process, standard_input, tls};
@@ -39,14 +38,13 @@ fn main() -> Result<(), Failure> {
     })
 }
 
-/// A socket with the shared buffers and packet size. s2n-quic counts the headers of IP and UDP.
+/// Returns a socket with the shared buffers and packet size. s2n-quic counts the headers of IP and UDP,
+/// and must not set the buffers again: it cannot exceed the limit of the kernel.
 fn io(address: SocketAddr, options: TransportOptions) -> Result<Provider, Failure> {
     let socket = peers::sockets::udp(address)?;
     let builder = Builder::default()
         .with_rx_socket(socket.try_clone()?)?
-        .with_tx_socket(socket)?
-        .with_recv_buffer_size(SOCKET_BUFFER)?
-        .with_send_buffer_size(SOCKET_BUFFER)?;
+        .with_tx_socket(socket)?;
     if options.own_settings {
         return Ok(builder.build()?);
     }
