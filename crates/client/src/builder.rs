@@ -226,7 +226,8 @@ impl ClientBuilder {
     ///
     /// In QUIC handshakes it is called on a thread that may block, so that other connections need not
     /// wait; see [`ClientConfig::offload_tls`](courser_quic::ClientConfig::offload_tls). Over TCP, and
-    /// for further origins of a connection, it is called in a task and occupies a thread of the runtime.
+    /// for further origins of a connection, it is called in a task: it occupies a thread of the runtime, and
+    /// [`runtime::block_on`](courser_quic::runtime::block_on) panics there.
     pub fn verifier(mut self, verifier: Arc<dyn ServerCertVerifier>) -> Self {
         self.tls.trust = Trust::Verifier(verifier);
         self

@@ -150,7 +150,7 @@ impl Clients {
         };
         client.last_seen = now;
         // The first reply counts always: on a slow machine, a client may have sent more than the watched
-        // bytes before the server says anything.
+        // bytes before the server replies.
         let is_first = client.sent_by_server == 0;
         client.sent_by_server += bytes;
         let received = client.received_by_server;

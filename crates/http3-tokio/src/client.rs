@@ -58,7 +58,8 @@ impl Client {
 
     /// Starts HTTP/3 on a connection from [`Connecting::early`](courser_quic::Connecting::early).
     /// `remembered` are the [settings](Self::settings) that the server sent on the connection whose
-    /// session is resumed (RFC 9114 §7.2.4.2). Requests leave before the handshake is complete, and
+    /// session is resumed (RFC 9114 §7.2.4.2). They apply only if the connection offers early data:
+    /// otherwise the server may have other settings. Requests leave before the handshake is complete, and
     /// an attacker may replay them: send only those with safe methods (RFC 8470 §4).
     ///
     /// A server that refuses early data has processed no request: they fail with
@@ -72,7 +73,11 @@ impl Client {
     ) -> Self {
         connection.keep_alive_while_busy(true);
         let shared = Shared::new(connection, config);
-        if shared.quic.early_data() != EarlyData::Rejected {
+        // Without early data, the server may have changed its settings.
+        if matches!(
+            shared.quic.early_data(),
+            EarlyData::Offered | EarlyData::Accepted
+        ) {
             shared.remember(remembered);
         }
         driver::start(&shared, driver::SETTINGS_TIMEOUT);

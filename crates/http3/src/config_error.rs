@@ -27,11 +27,12 @@ impl Config {
             ("limits.name", self.limits.name),
             ("limits.value", self.limits.value),
         ] {
-            check(field, limit as u64, u32::MAX.into())?;
+            check(field, limit as u64, usize::MAX as u64)?;
         }
         // Nothing is blocked without a table or without blocked streams.
         if self.decoder.max_table_capacity > 0 && self.decoder.max_blocked_streams > 0 {
-            check("blocked_bytes", self.blocked_bytes as u64, u32::MAX.into())?;
+            let bytes = self.blocked_bytes as u64;
+            check("blocked_bytes", bytes, usize::MAX as u64)?;
         }
         Ok(())
     }
@@ -89,6 +90,16 @@ mod tests {
             error,
             format!("limits.size: is 4611686018427387904, {range}")
         );
+    }
+
+    #[test]
+    fn limits_may_be_turned_off() {
+        let mut config = Config::new(Side::Server);
+        config.limits.lines = usize::MAX;
+        config.limits.name = usize::MAX;
+        config.limits.value = usize::MAX;
+        config.blocked_bytes = usize::MAX;
+        assert_eq!(config.validate(), Ok(()));
     }
 
     #[test]

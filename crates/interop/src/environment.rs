@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn client_speaks_http3_in_all_tests_if_told() {
+    fn protocol_h3_selects_http3_in_all_tests() {
         let variables = lookup(&[
             ("TESTCASE", "transfer"),
             ("REQUESTS", "https://127.0.0.1:443/a"),

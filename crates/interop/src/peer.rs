@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_beside_a_program_tell_its_version_and_its_only_protocol() {
+    fn version_and_protocol_of_a_program_are_read_from_files_beside_it() {
         let name = format!("courser-peer-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");

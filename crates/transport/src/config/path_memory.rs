@@ -11,9 +11,9 @@ use courser_recovery::SavedPath;
 /// faster (Careful Resume, RFC 9959). Pass it in
 /// [`TransportConfig::path_memory`](crate::TransportConfig::path_memory).
 ///
-/// Connections write into the memory when they end, unless the peer broke a rule, and read from it when
-/// they start. An entry is used by one connection at a time, and for an hour. Several endpoints can share a memory if their
-/// clocks have the same origin, as all endpoints of one runtime have.
+/// Connections write into the memory when they end, unless the peer broke a rule of QUIC, and read from
+/// it when they start. An entry is used by one connection at a time, and for an hour. Several endpoints
+/// can share a memory if their clocks have the same origin, as all endpoints of one runtime have.
 ///
 /// The memory holds 1024 addresses (limit K178), and forgets the oldest.
 #[derive(Debug, Default)]

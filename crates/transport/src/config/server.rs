@@ -44,9 +44,10 @@ pub struct ServerConfig {
     /// Default 200 ms. Applies while at least 32 wait.
     pub max_incoming_delay: Duration,
     /// Bytes that handshakes in progress may hold before [`RetryPolicy::Auto`] sends Retry. Each
-    /// counts as 28 KiB. At least 1, and at most
-    /// [`EndpointConfig::memory_budget`](crate::EndpointConfig::memory_budget), of which `None`, the
-    /// default, is half.
+    /// counts as 28 KiB. With less than that, also with 0, clients without a token always receive a
+    /// Retry, and one address may have three handshakes in progress. More than
+    /// [`EndpointConfig::memory_budget`](crate::EndpointConfig::memory_budget) has the effect of the
+    /// whole budget. `None`, the default, is half of it.
     pub half_open_bytes: Option<u64>,
     /// Connections per second that one address (IPv4, or /64 of IPv6) may open, and a quarter of
     /// those that one network (/24, or /56) may open. Clients beyond the limit receive a Retry if
@@ -127,9 +128,6 @@ impl ServerConfig {
             MIN_INITIAL_DATAGRAM as u64,
             most,
         )?;
-        if let Some(bytes) = self.half_open_bytes {
-            check("half_open_bytes", bytes, 1, u64::MAX)?;
-        }
         for (field, rate) in [
             ("connection_rate", self.connection_rate),
             ("loaded_connection_rate", self.loaded_connection_rate),

@@ -61,8 +61,8 @@ impl Connection {
         );
         let peer = self.path().peer.ip();
         let (recovery, protection, owners) = self.split();
-        // What a peer that breaks the rules has acknowledged says nothing about the path (attack A190).
-        if !matches!(error, ConnectionError::TransportError(_)) {
+        // Acknowledgements of a peer that breaks the rules prove nothing about the path (attack A190).
+        if !matches!(&error, ConnectionError::TransportError(error) if is_by_peer(error)) {
             recovery.remember_path(now, peer);
         }
         if is_lost {
@@ -76,6 +76,17 @@ impl Connection {
         protection.on_close();
         self.events.push_back(Event::Lost(error));
     }
+}
+
+/// Returns true if the peer caused a transport error. Attackers can forge packets until the keys are used
+/// up, and networks can change.
+const fn is_by_peer(error: &TransportError) -> bool {
+    !matches!(
+        error.code,
+        TransportErrorCode::NO_VIABLE_PATH
+            | TransportErrorCode::AEAD_LIMIT_REACHED
+            | TransportErrorCode::INTERNAL_ERROR
+    )
 }
 
 /// The error of a path that does not carry the smallest datagrams of QUIC: only probes and

@@ -603,7 +603,8 @@ fn limits_of(config: &EndpointConfig, server: &ServerConfig) -> HandshakeLimits 
         max_delay: server.max_incoming_delay,
         max_half_open_bytes: server
             .half_open_bytes
-            .unwrap_or(config.memory_budget / HALF_OPEN_PART),
+            .unwrap_or(config.memory_budget / HALF_OPEN_PART)
+            .min(config.memory_budget),
     }
 }
 

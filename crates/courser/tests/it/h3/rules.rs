@@ -13,7 +13,7 @@ use courser::{
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 
-use super::{full, get, within};
+use super::{full, get, pair, text, tower_of, within};
 use crate::common::pair_with;
 use crate::common::relay::Relay;
 
@@ -620,4 +620,25 @@ async fn rapid_stops_end_the_connection() {
     assert_eq!(error.code(), Some(h3::Code::EXCESSIVE_LOAD), "{error}");
     assert!(stopped > 500, "{stopped} is no flood");
     assert!(most.load(Ordering::Relaxed) <= 100, "streams that are open");
+}
+
+/// RFC 9114 §7.2.4.2: remembered settings bind a server only if early data is used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_early_data_remembered_settings_do_not_apply() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    assert_eq!(client.early_data(), courser::EarlyData::None);
+    let service = tower_of(|_| async { Response::new(full("fine")) });
+    crate::common::spawn(h3::serve(server, service).into_future());
+    let remembered = h3::Settings {
+        h3_datagram: true,
+        max_field_section_size: Some(u64::from(u32::MAX)),
+        ..h3::Settings::default()
+    };
+    let config = h3::Config::new(courser::Side::Client);
+    let client = h3::Client::resume(client, config, remembered);
+    let settings = within(client.settings()).await.expect("they are allowed");
+    assert!(!settings.h3_datagram);
+    let response = within(client.send(get("/"))).await.expect("a response");
+    assert_eq!(text(response).await, "fine");
 }

@@ -359,3 +359,20 @@ fn very_many_connections_that_become_idle_give_memory_back_in_groups() {
     assert!(keys_until(endpoint).is_none());
     assert_eq!(LOOKS_AT_ONCE, 64);
 }
+
+#[test]
+fn handshakes_may_hold_at_most_the_budget() {
+    let mut config = EndpointConfig::from_seed([1; 32]);
+    config.memory_budget = 10 << 20;
+    let mut server = Setup::default().server;
+    for (bytes, most) in [
+        (None, 5 << 20),
+        (Some(0), 0),
+        (Some(1 << 20), 1 << 20),
+        (Some(u64::MAX), 10 << 20),
+    ] {
+        server.half_open_bytes = bytes;
+        let limits = limits_of(&config, &server);
+        assert_eq!(limits.max_half_open_bytes, most, "{bytes:?}");
+    }
+}

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
+use courser_wire::TransportErrorCode;
+
 use super::*;
+use crate::TransportError;
 use crate::config::{PathMemory, TransportConfig};
 use crate::testing::traffic::Transfer;
 use crate::testing::{Setup, steady};
@@ -86,6 +89,13 @@ fn a_peer_that_breaks_a_rule_leaves_no_path_to_later_connections() {
         pair.server.connection().close(now, 0, b"");
     });
     assert_eq!(of_honest_clients, 1);
+    let of_others_with_errors = remembered(|pair| {
+        let code = TransportErrorCode::AEAD_LIMIT_REACHED;
+        let now = pair.now;
+        let error = TransportError::new(code, "not caused by the client");
+        pair.server.connection().end(now, error);
+    });
+    assert_eq!(of_others_with_errors, 1);
     let of_liars = remembered(|pair| {
         let next = next_number(&mut pair.server);
         pair.forge_to_server(SpaceId::Application, &ack(next + 1000, 0));
