@@ -26,20 +26,17 @@ impl Remembered {
         self.0.lock().get(&(name.to_owned(), port)).copied()
     }
 
-    /// Remembers the settings of a server when they arrive. Forgets those that the connection was
-    /// resumed with if it ends before.
-    pub(super) fn watch(&self, client: h3::Client, name: &str, port: u16, is_early: bool) {
+    /// Remembers the settings of a server when they arrive.
+    pub(super) fn watch(&self, client: h3::Client, name: &str, port: u16) {
         let (remembered, server) = (self.clone(), (name.to_owned(), port));
         tokio::spawn(async move {
-            match client.settings().await {
-                Some(settings) => remembered.put(server, settings),
-                None if is_early => remembered.forget(&server.0, server.1),
-                None => {}
+            if let Some(settings) = client.settings().await {
+                remembered.put(server, settings);
             }
         });
     }
 
-    /// Forgets a server for which early data was of no use, so that the next connection to it has none.
+    /// Forgets a server that has refused early data, so that the next connection to it has none.
     pub(super) fn forget(&self, name: &str, port: u16) {
         self.0.lock().remove(&(name.to_owned(), port));
     }

@@ -75,8 +75,7 @@ pub(super) async fn attempt(
         None => h3::Client::new(connection),
     };
     if let Some(early_data) = &core.early_data {
-        let is_early = settings.is_some();
-        early_data.watch(client.clone(), origin.host(), address.port(), is_early);
+        early_data.watch(client.clone(), origin.host(), address.port());
     }
     let serves = Serves::of(origin.clone());
     Ok(established(&endpoint, client, address, alternative, serves))
