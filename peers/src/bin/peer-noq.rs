@@ -13,17 +13,15 @@ mod stack {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use peers::command_line::{ClientOptions, ServerOptions, TransportOptions};
-    use peers::{Failure, PathCounts, settings, sockets, tls};
     use noq::congestion::CubicConfig;
     use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
     use noq::{
         ClientConfig, EndpointConfig, PathId, ServerConfig, TokioRuntime, TransportConfig, VarInt,
     };
+    use peers::command_line::{ClientOptions, ServerOptions, TransportOptions};
+    use peers::{Failure, PathCounts, settings, sockets, tls};
 
-    pub(crate) use noq::{
-        Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream,
-    };
+    pub(crate) use noq::{Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
 
     pub(crate) const NO_ERROR: VarInt = VarInt::from_u32(0);
 
