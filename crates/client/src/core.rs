@@ -16,6 +16,7 @@ use super::early_data::Remembered;
 use super::endpoints::Endpoints;
 use super::error::{Error, ErrorKind};
 use super::family::Family;
+use super::link::Facts;
 use super::origin::Origin;
 use super::pool::{Key, Limits, Pool};
 use super::proxy::{Proxies, Proxy};
@@ -181,6 +182,14 @@ impl Core {
         Key {
             origin: origin.clone(),
             proxy: self.settings.proxy_for(origin),
+        }
+    }
+
+    /// Lets the next connection to a server begin without early data. The other tickets of the server
+    /// may be as useless, and without them there is a race.
+    pub(super) fn forget_early_data(&self, origin: &Origin, facts: &Facts) {
+        if let Some(remembered) = &self.early_data {
+            remembered.forget(origin.host(), facts.remote.port());
         }
     }
 

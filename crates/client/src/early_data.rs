@@ -26,19 +26,35 @@ impl Remembered {
         self.0.lock().get(&(name.to_owned(), port)).copied()
     }
 
-    /// Remembers the settings of a server when they arrive.
-    pub(super) fn watch(&self, client: h3::Client, name: &str, port: u16) {
+    /// Remembers the settings of a server when they arrive. Forgets those that the connection was
+    /// resumed with if it ends before, unless a later connection has replaced them.
+    pub(super) fn watch(
+        &self,
+        client: h3::Client,
+        name: &str,
+        port: u16,
+        resumed: Option<h3::Settings>,
+    ) {
         let (remembered, server) = (self.clone(), (name.to_owned(), port));
         tokio::spawn(async move {
-            if let Some(settings) = client.settings().await {
-                remembered.put(server, settings);
+            match client.settings().await {
+                Some(settings) => remembered.put(server, settings),
+                None => remembered.forget_if(&server, resumed),
             }
         });
     }
 
-    /// Forgets a server that has refused early data, so that the next connection to it has none.
+    /// Forgets a server for which early data was of no use, so that the next connection to it has none.
     pub(super) fn forget(&self, name: &str, port: u16) {
         self.0.lock().remove(&(name.to_owned(), port));
+    }
+
+    /// Forgets a server if these are its settings.
+    fn forget_if(&self, server: &Server, settings: Option<h3::Settings>) {
+        let mut all = self.0.lock();
+        if all.get(server).copied() == settings {
+            all.remove(server);
+        }
     }
 
     /// Remembers the settings of a server.

@@ -260,6 +260,16 @@ impl Error {
             .stale(is_stale)
     }
 
+    /// Returns true if we have found that the server breaks a rule of QUIC or HTTP/3.
+    pub(super) fn is_violation(&self) -> bool {
+        let cause = self.source().and_then(|cause| cause.downcast_ref());
+        cause.is_some_and(|error| match error {
+            h3::Error::Http { origin, .. } => *origin == h3::Origin::Local,
+            h3::Error::Connection(error) => matches!(error, ConnectionError::TransportError(_)),
+            _ => false,
+        })
+    }
+
     /// Creates the error of a request over HTTP/2 or HTTP/1.1 that failed before its response.
     pub(super) fn of_hyper(error: hyper::Error, is_http2: bool) -> Self {
         let reset = h2_reason(&error);

@@ -36,10 +36,10 @@ pub(super) async fn exchange(
         let facts = established.facts.clone();
         facts.tell(&mut timing, is_reused);
         timing.request_started = Some(timing.elapsed());
-        let head = head_for(&parts, &origin, &facts)?;
-        let request = Request::from_parts(head, body);
+        let request = Request::from_parts(head_for(&parts, &origin, &facts)?, body);
         // Requests with other methods wait for the handshake.
         let early = established.link.early();
+        let resumed = established.link.share().filter(|_| facts.is_early());
         let sent = send(core, &key, established, request, &mut timing);
         let (sent, is_silent) = match &early {
             Some(quic) => match unless_silent(quic, core.settings.attempt_delay, sent).await {
@@ -50,7 +50,7 @@ pub(super) async fn exchange(
         };
         // Requests with other methods have not been sent then.
         let is_unanswered = sent.is_err() && early.as_ref().is_some_and(is_unfinished);
-        let falls_back = is_silent || is_unanswered;
+        let mut falls_back = is_silent || is_unanswered;
         let early = early.filter(|_| parts.method.is_safe());
         let error = match sent {
             Ok(response) => {
@@ -78,12 +78,11 @@ pub(super) async fn exchange(
                 if is_rejected {
                     timing.early_data = Some(EarlyRequest::Rejected);
                 }
-                if (is_rejected || falls_back)
-                    && let Some(remembered) = &core.early_data
-                {
-                    // Other tickets of this server may be as useless, and without them there is a race.
-                    remembered.forget(origin.host(), facts.remote.port());
+                let is_broken = resumed.is_some_and(|link| is_broken(&link, &error));
+                if is_rejected || falls_back || is_broken {
+                    core.forget_early_data(&origin, &facts);
                 }
+                falls_back |= is_broken && parts.method.is_safe();
                 error
             }
         };
@@ -98,6 +97,12 @@ pub(super) async fn exchange(
         }
         timing.retries += 1;
     }
+}
+
+/// Returns true if a connection is over because its server has broken a rule, such as one for the
+/// settings that early data relies on.
+fn is_broken(link: &Link, error: &Error) -> bool {
+    error.is_violation() && !link.is_usable()
 }
 
 /// Returns a connection, and whether it existed before.

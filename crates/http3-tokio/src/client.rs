@@ -429,7 +429,7 @@ impl Client {
     fn unsent(&self, failure: Failure) -> Error {
         match self.0.quic.early_data() {
             EarlyData::Rejected => Error::EarlyDataRejected,
-            _ => failure.into(),
+            _ => self.0.cause_of(failure).into(),
         }
     }
 
@@ -441,7 +441,7 @@ impl Client {
         }
         match self.0.is_refused(stream) {
             true => Error::GoingAway,
-            false => failure.into(),
+            false => self.0.cause_of(failure).into(),
         }
     }
 }

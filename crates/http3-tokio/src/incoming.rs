@@ -182,7 +182,7 @@ impl Incoming {
         let is_closed = error == ReadError::ClosedStream;
         match is_closed && self.guard.datagrams.was_aborted(self.stream()) {
             true => UNWANTED_DATAGRAM.into(),
-            false => error.into(),
+            false => self.guard.cause_of(error.into()),
         }
     }
 

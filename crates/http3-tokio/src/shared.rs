@@ -14,7 +14,7 @@ use courser_base::{Mutex, Time};
 use courser_http3::{self as http3, Event, FieldsToSend, Scope, UniStream};
 use courser_quic::hooks::{ConnectionHooks, Ticket, Waiters};
 use courser_quic::telemetry::Http3Record;
-use courser_quic::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
+use courser_quic::{Connection, ConnectionError, RecvStream, SendStream, Side, StreamId, runtime};
 
 use super::claimed::{ExtensionFrame, Queue};
 use super::datagrams::{Delivery, Registry, UNWANTED_DATAGRAM};
@@ -190,6 +190,18 @@ impl Shared {
         match self.quic.close_reason().filter(|_| error == OVER) {
             Some(reason) => Failure::Connection(reason),
             None => error.into(),
+        }
+    }
+
+    /// Returns the error of HTTP/3 for which we have closed the connection, if that is the cause of a
+    /// failure. The transport knows only that we have closed it.
+    pub(super) fn cause_of(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Connection(ConnectionError::LocallyClosed) => {
+                let own = self.lock().failure.filter(|error| *error != OVER);
+                own.map_or(failure, Failure::from)
+            }
+            _ => failure,
         }
     }
 

@@ -75,7 +75,7 @@ pub(super) async fn attempt(
         None => h3::Client::new(connection),
     };
     if let Some(early_data) = &core.early_data {
-        early_data.watch(client.clone(), origin.host(), address.port());
+        early_data.watch(client.clone(), origin.host(), address.port(), settings);
     }
     let serves = Serves::of(origin.clone());
     Ok(established(&endpoint, client, address, alternative, serves))

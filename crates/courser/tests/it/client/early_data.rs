@@ -9,14 +9,14 @@ use axum::routing::any;
 use bytes::Bytes;
 use courser::client::{ClientBuilder, EarlyRequest, ErrorKind, HttpVersion, Prepared, Proxy};
 use courser::server::{EarlyData, ServerHandle, TooEarly};
-use courser::{Client, EarlyDataOptions, Identity, serve};
+use courser::{Client, EarlyDataOptions, Endpoint, Identity, h3, serve};
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{text, timing, within};
 use crate::common::relay::Relay;
-use crate::common::until;
+use crate::common::{loopback, until};
 
 /// A server that answers with the fact whether the request came in early data, and its client.
 struct Pair {
@@ -288,4 +288,63 @@ async fn a_preparation_that_ends_on_tcp_is_reported() {
     let other = other.build().expect("a client");
     let prepared = within(other.prepare_early_data(&uri)).await;
     assert_eq!(prepared.expect("it connects"), Prepared::NotHttp3);
+}
+
+/// Serves HTTP/3, on the first connection with datagrams, later without them. The first early connection
+/// gets no answers, so that its requests wait for the settings.
+async fn serve_with_fewer_settings(endpoint: Endpoint) {
+    let mut has_failed = false;
+    for index in 0.. {
+        let Some(incoming) = endpoint.accept().await else {
+            return;
+        };
+        let connection = incoming.accept().expect("configured").early();
+        let connection = connection.await.expect("a handshake");
+        let is_early = connection.early_data() == courser::EarlyData::Accepted;
+        let is_silent = is_early && !has_failed;
+        has_failed |= is_early;
+        let mut config = h3::Config::new(courser::Side::Server);
+        config.datagrams = index == 0;
+        let service = tower::service_fn(move |_: http::Request<h3::Body>| async move {
+            if is_silent {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, h3::Error>(http::Response::new(Full::new(Bytes::new())))
+        });
+        crate::common::spawn(h3::serve(connection, service).config(config).into_future());
+    }
+}
+
+/// RFC 9114 §7.2.4.2: a server that accepts early data must not lower its settings.
+// One thread: the client uses each connection before it takes note of the end of the handshake.
+#[tokio::test]
+async fn settings_that_a_server_has_lowered_are_forgotten() {
+    let identity = Identity::dev().expect("random numbers");
+    let config = courser::ServerConfig::with_identity(&identity).expect("own certificate");
+    let config = config
+        .alpn([h3::ALPN])
+        .early_data(EarlyDataOptions::default());
+    let endpoint = Endpoint::server(config, loopback()).expect("a port");
+    let address = endpoint.local_addr().expect("bound");
+    crate::common::spawn(serve_with_fewer_settings(endpoint));
+    let client = Client::builder()
+        .platform_roots(false)
+        .root(identity.certificate())
+        .proxy(Proxy::Direct)
+        .version(HttpVersion::Http3Only)
+        .resolve("localhost", 0, [address.ip()])
+        .early_data(true)
+        .idle_timeout(Duration::from_millis(250))
+        .build()
+        .expect("a client");
+    let url = format!("https://localhost:{}/", address.port());
+    let accepted = Some(EarlyRequest::Accepted);
+    for (retries, early_data) in [(0, None), (1, None), (0, accepted)] {
+        let response = within(client.get(&url)).await.expect("answered");
+        let timing = timing(&response);
+        assert_eq!((timing.retries, timing.early_data), (retries, early_data));
+        drop(text(response).await);
+        // The next request opens another connection.
+        tokio::time::sleep(Duration::from_millis(600)).await;
+    }
 }
