@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use courser::{ClientConfig, Connection, ConnectionError, Endpoint, VarInt, h3};
+use courser::{ClientConfig, Connection, ConnectionError, ConnectionStats, Endpoint, VarInt, h3};
 use courser_crypto::Rng;
 use courser_measure::CpuClock;
 use http::{Request, Response};
@@ -169,7 +169,7 @@ impl Soak {
                     connection.close(VarInt::from(NO_ERROR), b"");
                 }
                 Some(reason) => {
-                    let reason = label(reason);
+                    let reason = how_it_ended(reason);
                     *self.tally.borrow_mut().ended.entry(reason).or_default() += 1;
                 }
             }
@@ -221,13 +221,19 @@ impl Soak {
         let client = h3::Client::new(connection.clone());
         while !self.is_over() && Instant::now() < until {
             let doing = task.take().unwrap_or_else(|| self.choose(target, rng));
-            let begin = Instant::now();
+            let (begin, before) = (Instant::now(), connection.stats());
             let result = tokio::time::timeout(PATIENCE, self.perform(&client, doing)).await;
             let result =
                 result.unwrap_or_else(|_| Err(Failure::Lost("no response in time".to_owned())));
             let took = begin.elapsed();
             if let Err(failure) = result {
                 let failure = failure.at(&target.name);
+                if let Failure::Lost(reason) = &failure {
+                    eprintln!(
+                        "  {reason} after {took:.1?}, {}",
+                        since(connection, &before)
+                    );
+                }
                 return self.tally.borrow_mut().fail(failure, doing);
             }
             self.tally.borrow_mut().note(doing, &self.objects, took);
@@ -306,6 +312,34 @@ async fn read(response: Response<h3::Body>) -> Result<Bytes, Failure> {
     // The response has begun, so a server that closes now loses a request in progress.
     let body = body.map_err(|error| Failure::Lost(format!("in progress: {}", label(error))))?;
     Ok(body.to_bytes())
+}
+
+/// Names the end of a connection. Servers draw a new reserved code for each (RFC 9114 §8.1), and all of them
+/// count as one.
+fn how_it_ended(reason: ConnectionError) -> String {
+    match &reason {
+        ConnectionError::ApplicationClosed { code, .. } => {
+            match h3::Code::from_value(VarInt::from(*code).into_inner()).is_no_error() {
+                true => "closed by peer without an error".to_owned(),
+                false => label(reason),
+            }
+        }
+        _ => label(reason),
+    }
+}
+
+/// Describes what a connection has sent and received since `before`, to tell a silent server from a client
+/// that cannot send.
+fn since(connection: &Connection, before: &ConnectionStats) -> String {
+    let now = connection.stats();
+    format!(
+        "{} packets sent, {} received, {} dropped, {} probe timeouts, {} closes received",
+        now.packets_sent - before.packets_sent,
+        now.packets_received - before.packets_received,
+        now.packets_dropped - before.packets_dropped,
+        now.ptos - before.ptos,
+        now.frames_received.connection_close,
+    )
 }
 
 impl Failure {

@@ -34,6 +34,8 @@ struct Restarted {
     killed: u64,
     /// Servers that ended unexpectedly.
     ended: u64,
+    /// Attempts to start the next server that have failed in a row.
+    failed_starts: u32,
     cpu: Duration,
 }
 
@@ -99,6 +101,7 @@ impl Servers {
                 restarts: 0,
                 killed: 0,
                 ended: 0,
+                failed_starts: 0,
                 cpu: Duration::ZERO,
             },
             links,
@@ -158,13 +161,38 @@ impl Servers {
                 self.restarted.since = now;
                 // The port is free after the process has ended.
                 drop(server);
-                let address = self.restarted.address;
-                let url = &self.origin;
-                Life::Serving(proxy(&self.courser, &self.site, url, address, "restarted")?)
+                self.start_again()?
             }
+            Life::Ended => self.start_again()?,
             state => state,
         };
         Ok(())
+    }
+}
+
+impl Servers {
+    /// Starts the next server at the address of the last one. Another program may have taken the port
+    /// meanwhile, so this is tried again a few times, once for each call.
+    fn start_again(&mut self) -> Result<Life, String> {
+        let address = self.restarted.address;
+        match proxy(
+            &self.courser,
+            &self.site,
+            &self.origin,
+            address,
+            "restarted",
+        ) {
+            Ok(server) => {
+                self.restarted.failed_starts = 0;
+                Ok(Life::Serving(server))
+            }
+            Err(error) if self.restarted.failed_starts < MOST_FAILED_STARTS => {
+                eprintln!("  the server at {address} did not start: {error}");
+                self.restarted.failed_starts += 1;
+                Ok(Life::Ended)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -205,6 +233,9 @@ impl Servers {
 
 /// The time after which a draining server is killed, a little longer than its own limit.
 const DRAIN: Duration = Duration::from_secs(35);
+
+/// The number of attempts to start a server, one per second, after which the soak ends with an error.
+const MOST_FAILED_STARTS: u32 = 20;
 
 /// Starts a proxy in front of the origin. The folder of its certificate also contains the secret for
 /// stateless resets.
