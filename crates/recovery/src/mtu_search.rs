@@ -402,6 +402,12 @@ impl MtuSearch {
         falls
     }
 
+    /// Notes that the peer has another address from now on, on a network path that may be the same. Earlier
+    /// losses prove nothing any more: nobody may have received packets of any size at the old one.
+    pub fn on_moved(&mut self) {
+        self.black_hole.rounds = 0;
+    }
+
     fn fall_back(&mut self, not_before: Time) {
         self.mtu = BASE_MTU.min(self.mtu);
         self.black_hole.rounds = 0;

@@ -427,3 +427,17 @@ fn lost_probes_of_usual_sizes_are_not_waited_for() {
     search.on_probe_lost(number);
     assert!(search.can_afford_probe(0));
 }
+
+/// A NAT that often rebinds loses large packets, as it loses all others.
+#[test]
+fn losses_before_and_after_a_move_are_not_added_up() {
+    let mut search = started(1472, Some(1472));
+    for round in 1..100 {
+        search.on_lost(at(100 * round), BASE_MTU, at(100 * round - 50));
+        search.on_acked(64);
+        if round % u64::from(ERROR_ROUNDS - 1) == 0 {
+            search.on_moved();
+        }
+        assert!(!search.is_error(), "round {round}");
+    }
+}

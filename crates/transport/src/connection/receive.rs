@@ -54,37 +54,64 @@ impl Connection {
             return;
         }
         // A server follows its client to new addresses once the handshake is confirmed, if it allows
-        // that; a client takes packets only from where it sent some (RFC 9000 §9). Packets from
-        // elsewhere are dropped without a sign (§9, §18.2).
+        // that, and before to another port if a NAT rebinds; a client takes packets only from where it
+        // sent some (RFC 9000 §9). Packets from elsewhere are dropped without a sign (§9, §18.2).
         let may_move = (self.life.is_confirmed() || self.life.is_closing())
             && self.paths.may_move_to(arrival.path.tuple);
-        let mut opened = false;
-        if is_known || may_move {
-            opened = self.handle_packet(&arrival, datagram, first);
-            let mut start = first.end;
-            let cid_len = self.handshake.local_id().len();
-            while start < datagram.len() {
-                let rest = &mut datagram[start..];
-                let accepts = self.bits.accepts_cleared();
-                let Ok(next) = packet::decode_greased(rest, 0, cid_len, accepts) else {
-                    break;
-                };
-                debug_assert!(next.end > 0, "each packet takes bytes");
-                start += next.end;
-                // Packets for another ID are ignored (RFC 9000 §12.2).
-                if next.destination == first.destination {
-                    opened |= self.handle_packet(&arrival, rest, &next);
-                }
-            }
+        let opened = if is_known || may_move {
+            self.handle_packets(&arrival, datagram, first, false)
+        } else if self.paths.may_have_rebound(arrival.path) && self.life.is_handshaking() {
+            self.handle_packets(&arrival, datagram, first, true)
         } else {
-            self.counters.packets_dropped += 1;
-            self.trace
-                .packet_dropped(arrival.now, first, Reason::UnknownPath);
-        }
+            self.drop_from_elsewhere(arrival.now, first)
+        };
         if !opened && is_known {
             self.check_stateless_reset(arrival.now, datagram);
         }
         self.trace.changes(arrival.now, &self.recovery);
+    }
+
+    /// Takes the packets of a datagram; true when one was authentic. `is_rebound` is true if it comes from
+    /// another port than the client's, before the handshake is complete. Then only a Handshake packet
+    /// is taken, after which the client is known there: anyone can make the packets before it.
+    fn handle_packets(
+        &mut self,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+        first: &Packet,
+        is_rebound: bool,
+    ) -> bool {
+        let take = |this: &mut Self, datagram: &mut [u8], packet: &Packet| {
+            let is_proof = packet.kind == PacketKind::Handshake;
+            if is_rebound && !is_proof && this.paths.find(arrival.path).is_none() {
+                return this.drop_from_elsewhere(arrival.now, packet);
+            }
+            this.handle_packet(arrival, datagram, packet)
+        };
+        let mut opened = take(self, datagram, first);
+        let mut start = first.end;
+        let cid_len = self.handshake.local_id().len();
+        while start < datagram.len() {
+            let rest = &mut datagram[start..];
+            let accepts = self.bits.accepts_cleared();
+            let Ok(next) = packet::decode_greased(rest, 0, cid_len, accepts) else {
+                break;
+            };
+            debug_assert!(next.end > 0, "each packet takes bytes");
+            start += next.end;
+            // Packets for another ID are ignored (RFC 9000 §12.2).
+            if next.destination == first.destination {
+                opened |= take(self, rest, &next);
+            }
+        }
+        opened
+    }
+
+    /// Drops a packet that comes from where the peer is not known to be, and returns false.
+    fn drop_from_elsewhere(&mut self, now: Time, packet: &Packet) -> bool {
+        self.counters.packets_dropped += 1;
+        self.trace.packet_dropped(now, packet, Reason::UnknownPath);
+        false
     }
 
     /// Takes one packet at the start of `datagram`; true when it was authentic.
@@ -320,6 +347,9 @@ impl Connection {
             self.counters.ecn_received.count(arrival.ecn);
             self.counters.ack_eliciting_received += u64::from(arrived.ack_eliciting);
             let is_largest = self.acknowledger.on_packet(now, space, &arrived);
+            if space == SpaceId::Handshake && is_largest {
+                self.migrations().follow_rebinding(arrival);
+            }
             if space == SpaceId::Application && self.life.is_confirmed() {
                 let is_move = is_largest && effects.has(Effects::BEYOND_PROBING);
                 let packet = carrier.packet;

@@ -255,6 +255,7 @@ impl LossRecovery {
     /// Continues on the route of another path, whose support of ECN is unknown.
     pub(crate) fn activate_route(&mut self, id: RouteId) {
         self.routes.activate(id);
+        self.routes.active_mut().search.on_moved();
         self.spaces.application.ecn.restart();
     }
 

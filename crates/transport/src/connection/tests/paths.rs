@@ -17,6 +17,7 @@ use crate::testing::traffic::Transfer;
 use crate::testing::{Setup, client_address, server_address};
 
 mod probing;
+mod rebinding;
 mod spoofing;
 mod without_spare_ids;
 

@@ -1,0 +1,83 @@
+//! NATs that give a client another port before the handshake is complete.
+
+use super::*;
+
+/// A pair whose client has all keys and whose Finished is lost.
+fn unfinished() -> (Pair, Eye) {
+    let (mut pair, eye) = Pair::watched();
+    pair.link.filter = Some(Box::new(|_, datagram| {
+        datagram.from != client_address() || !has_kind(datagram, PacketKind::Handshake)
+    }));
+    pair.start();
+    assert!(pair.run_until(RTT * 3, |pair| pair.client.has(&Event::Connected)));
+    assert!(!pair.server.has(&Event::Confirmed));
+    (pair, eye)
+}
+
+#[test]
+fn a_client_with_another_port_completes_its_handshake() {
+    let (mut pair, eye) = unfinished();
+    rebind(&mut pair, other_port());
+    let is_done = |pair: &mut Pair| pair.client.has(&Event::Confirmed);
+    assert!(pair.run_until(Duration::from_secs(5), is_done));
+    assert_eq!(server_peer(&mut pair), other_port());
+    assert_eq!(moves(&pair), [other_port()]);
+    pair.run_for(RTT * 2);
+    let challenged = sent_with(&pair, &eye, is_challenge);
+    assert!(
+        !challenged.is_empty(),
+        "RFC 9000 §9: the peer has changed its address"
+    );
+    assert!(challenged.iter().all(|(to, _)| *to == other_port()));
+    assert!(is_validated(&mut pair));
+    pair.download(200_000);
+    pair.upload(200_000);
+}
+
+#[test]
+fn a_client_at_another_host_is_not_followed_before_the_handshake_is_complete() {
+    let (mut pair, _) = unfinished();
+    rebind(&mut pair, other_host());
+    pair.run_for(Duration::from_secs(4));
+    assert_eq!(server_peer(&mut pair), client_address());
+    assert!(!pair.server.has(&Event::Confirmed));
+    assert!(moves(&pair).is_empty());
+}
+
+/// Anyone who has seen the first Initial can make others (RFC 9001 §5.2).
+#[test]
+fn initial_packets_do_not_move_a_client() {
+    let mut pair = Pair::new();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
+    pair.start();
+    pair.run_for(RTT);
+    rebind(&mut pair, other_port());
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!(server_peer(&mut pair), client_address());
+    assert!(moves(&pair).is_empty());
+}
+
+/// A copy of the client's packet from another port moves nothing once the original has come.
+#[test]
+fn a_late_copy_of_a_packet_does_not_move_a_client() {
+    let (mut pair, _) = unfinished();
+    pair.link.filter = None;
+    let is_finished = |datagram: &Datagram| {
+        datagram.from == client_address() && has_kind(datagram, PacketKind::Handshake)
+    };
+    pair.run_until(Duration::from_secs(3), |pair| {
+        pair.client.sent.iter().filter(|it| is_finished(it)).count() > 1
+    });
+    let mut copy = pair
+        .client
+        .sent
+        .iter()
+        .rfind(|it| is_finished(it))
+        .cloned()
+        .expect("sent again");
+    copy.from = other_port();
+    pair.run_for(RTT);
+    pair.deliver(copy);
+    pair.drive();
+    assert_eq!(server_peer(&mut pair), client_address());
+}
