@@ -27,7 +27,7 @@ impl Remembered {
     }
 
     /// Remembers the settings of a server when they arrive. Forgets those that the connection was
-    /// resumed with if it ends before, unless a later connection has replaced them.
+    /// resumed with if it ends before, unless a later connection has brought different ones.
     pub(super) fn watch(
         &self,
         client: h3::Client,

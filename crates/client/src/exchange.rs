@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use courser_http3_tokio::hooks;
 use courser_http3_tokio::{OnInterim, Protocol};
-use courser_quic::EarlyData;
+use courser_quic::{Connection, EarlyData};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Uri, Version};
@@ -39,7 +39,7 @@ pub(super) async fn exchange(
         let request = Request::from_parts(head_for(&parts, &origin, &facts)?, body);
         // Requests with other methods wait for the handshake.
         let early = established.link.early();
-        let resumed = established.link.share().filter(|_| facts.is_early());
+        let quic = established.link.quic();
         let sent = send(core, &key, established, request, &mut timing);
         let (sent, is_silent) = match &early {
             Some(quic) => match unless_silent(quic, core.settings.attempt_delay, sent).await {
@@ -78,11 +78,11 @@ pub(super) async fn exchange(
                 if is_rejected {
                     timing.early_data = Some(EarlyRequest::Rejected);
                 }
-                let is_broken = resumed.is_some_and(|link| is_broken(&link, &error));
+                let is_broken = quic.is_some_and(|quic| is_broken(&quic, &error));
                 if is_rejected || falls_back || is_broken {
                     core.forget_early_data(&origin, &facts);
                 }
-                falls_back |= is_broken && parts.method.is_safe();
+                falls_back |= is_broken && may_be_unlucky(is_reused, &facts, &parts.method);
                 error
             }
         };
@@ -101,8 +101,14 @@ pub(super) async fn exchange(
 
 /// Returns true if a connection is over because its server has broken a rule, such as one for the
 /// settings that early data relies on.
-fn is_broken(link: &Link, error: &Error) -> bool {
-    error.is_violation() && !link.is_usable()
+fn is_broken(quic: &Connection, error: &Error) -> bool {
+    error.is_violation() && quic.close_reason().is_some()
+}
+
+/// Returns true if the server may have broken a rule in early data, or for another request, so that this one
+/// may succeed on another connection.
+fn may_be_unlucky(is_reused: bool, facts: &Facts, method: &Method) -> bool {
+    is_reused && method.is_idempotent() || facts.is_early() && method.is_safe()
 }
 
 /// Returns a connection, and whether it existed before.

@@ -71,12 +71,17 @@ impl Link {
         }
     }
 
-    /// Returns the connection if requests leave on it before its handshake is complete.
-    pub(super) fn early(&self) -> Option<Connection> {
+    /// Returns the QUIC connection, if it is one.
+    pub(super) fn quic(&self) -> Option<Connection> {
         match self {
-            Self::Http3(client) if is_unfinished(client.quic()) => Some(client.quic().clone()),
+            Self::Http3(client) => Some(client.quic().clone()),
             _ => None,
         }
+    }
+
+    /// Returns the connection if requests leave on it before its handshake is complete.
+    pub(super) fn early(&self) -> Option<Connection> {
+        self.quic().filter(is_unfinished)
     }
 
     /// Returns true if the server of the connection claims the origin, and nothing is against it.

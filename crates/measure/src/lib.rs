@@ -11,6 +11,7 @@
 //! - [`Moves`] counts moves of connections between sockets and the stalls that they cause, and [`Mover`]
 //!   makes such moves. [`Latency`] is a distribution of times.
 //! - [`Records`] keeps traces and key logs, and [`Watch`] warns while a program runs.
+//! - [`memory_of`], [`cpu_time_of`], [`kernel_drops_at`] and [`MetricsPage`] measure another process.
 //! - [`Failure`] is the reason why a tool ends without success: one line for humans, and a [`Cause`]
 //!   for the program that knows which flag helps. [`printable`] makes text of a peer harmless.
 
@@ -22,6 +23,7 @@ mod failure;
 mod latency;
 mod moves;
 mod peer;
+mod processes;
 mod records;
 pub mod sockets;
 pub mod target;
@@ -33,5 +35,6 @@ pub use self::failure::{Cause, Failure, printable};
 pub use self::latency::{Latency, histogram_of_times};
 pub use self::moves::{Busy, Mover, Moves, MovesReport, MovesTotal, Way};
 pub use self::peer::Peer;
+pub use self::processes::{MetricsPage, ProcessMemory, cpu_time_of, kernel_drops_at, memory_of};
 pub use self::records::Records;
 pub use self::watch::Watch;

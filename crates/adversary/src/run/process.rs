@@ -1,6 +1,5 @@
 //! Processes of a run, and their statistics from the system.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,6 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+
+use courser_measure::{MetricsPage, cpu_time_of, kernel_drops_at, memory_of};
 
 /// A folder of files to serve and a private one. Both are removed on drop.
 pub(super) struct Site {
@@ -144,40 +145,13 @@ pub(super) struct Server {
 
 impl Server {
     /// Returns the values of its metrics page, or none if it does not respond.
-    pub(super) fn metrics(&self) -> Metrics {
-        Metrics::parse(&fetch(self.admin, "/metrics").unwrap_or_default())
+    pub(super) fn metrics(&self) -> MetricsPage {
+        MetricsPage::parse(&fetch(self.admin, "/metrics").unwrap_or_default())
     }
 
     /// Returns the number of datagrams for its port that the kernel dropped.
     pub(super) fn kernel_drops(&self) -> u64 {
-        kernel_drops(self.address.port())
-    }
-}
-
-/// The values of a metrics page by name. Values that differ only in labels are added.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Metrics(BTreeMap<String, f64>);
-
-impl Metrics {
-    fn parse(text: &str) -> Self {
-        let mut values = BTreeMap::new();
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let Some((name, value)) = line.rsplit_once(' ') else {
-                continue;
-            };
-            let Ok(value) = value.parse::<f64>() else {
-                continue;
-            };
-            let name = name.split('{').next().unwrap_or(name);
-            *values.entry(name.to_owned()).or_default() += value;
-        }
-        Self(values)
-    }
-
-    /// Returns the value of `courser_NAME`, or zero if it is missing.
-    pub(super) fn get(&self, name: &str) -> f64 {
-        let value = self.0.get(&format!("courser_{name}"));
-        value.copied().unwrap_or(0.0)
+        kernel_drops_at(self.address.port())
     }
 }
 
@@ -250,41 +224,19 @@ impl Process {
 
     /// Returns the resident memory in KiB, or zero if the process has ended.
     pub(super) fn rss(&self) -> u64 {
-        self.status("VmRSS:")
+        memory_of(self.id()).resident
     }
 
     /// Returns the peak of resident memory in KiB.
     pub(super) fn peak_rss(&self) -> u64 {
-        self.status("VmHWM:")
+        memory_of(self.id()).peak
     }
 
     /// Returns the CPU time of all threads so far.
     pub(super) fn cpu(&self) -> Duration {
-        let path = format!("/proc/{}/stat", self.0.id());
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        // The name in parentheses may contain spaces. User and system time are fields 14 and 15.
-        let fields = text.rsplit(')').next().unwrap_or_default();
-        let ticks: u64 = fields
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .filter_map(|field| field.parse::<u64>().ok())
-            .sum();
-        Duration::from_millis(ticks * TICK_MS)
-    }
-
-    fn status(&self, field: &str) -> u64 {
-        let path = format!("/proc/{}/status", self.0.id());
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        text.lines()
-            .find_map(|line| line.strip_prefix(field))
-            .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
-            .unwrap_or(0)
+        cpu_time_of(self.id())
     }
 }
-
-/// The unit of CPU times in milliseconds. Linux reports hundredths of a second on every architecture.
-const TICK_MS: u64 = 10;
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -292,21 +244,6 @@ impl Drop for Process {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// Returns the number of datagrams for a local port that the kernel dropped because the receiver was
-/// too slow.
-pub(super) fn kernel_drops(port: u16) -> u64 {
-    let text = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
-    let of_port = format!(":{port:04X}");
-    text.lines()
-        .skip(1)
-        .filter(|line| {
-            let local = line.split_whitespace().nth(1);
-            local.is_some_and(|local| local.ends_with(&of_port))
-        })
-        .filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok())
-        .sum()
 }
 
 /// Returns the IPv4 loopback address with port 0.
@@ -341,18 +278,6 @@ pub(super) const PANIC: &str = "panicked at";
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_of_one_name_are_added_up() {
-        let text = "# HELP courser_requests Requests.\n\
-                    courser_requests_total{protocol=\"h3\",code=\"200\"} 7\n\
-                    courser_requests_total{protocol=\"h3\",code=\"404\"} 2\n\
-                    courser_ready 1.0\n# EOF\n";
-        let metrics = Metrics::parse(text);
-        assert_eq!(metrics.get("requests_total"), 9.0);
-        assert_eq!(metrics.get("ready"), 1.0);
-        assert_eq!(metrics.get("missing"), 0.0);
-    }
 
     #[test]
     fn announcement_names_both_addresses() {

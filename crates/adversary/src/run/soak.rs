@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use courser_adversary::{Attack, Attacker, Plan, Sockets, Victim, attacks, client_tls};
+use courser_measure::kernel_drops_at;
 
 use self::arguments::{Arguments, Command};
 use self::result::Soaked;
 use self::samples::Samples;
 use self::servers::Servers;
 use super::helper::Helper;
-use super::process::kernel_drops;
 use super::robustness::figure::Figure;
 use super::robustness::ledger::Ledger;
 
@@ -216,7 +216,7 @@ impl AttackRotation {
     fn pause(&mut self) {
         if let Some(running) = self.current.take() {
             let sent = running.attacker.counts().sent;
-            let dropped = kernel_drops(running.victim.port()).saturating_sub(running.dropped);
+            let dropped = kernel_drops_at(running.victim.port()).saturating_sub(running.dropped);
             self.sent.push((running.plan.name, sent, dropped.min(sent)));
         }
     }
@@ -243,7 +243,7 @@ impl AttackRotation {
             attack,
             left: ATTACK_TIME,
             victim,
-            dropped: kernel_drops(victim.port()),
+            dropped: kernel_drops_at(victim.port()),
         }))
     }
 }

@@ -326,7 +326,7 @@ async fn settings_that_a_server_has_lowered_are_forgotten() {
         .early_data(EarlyDataOptions::default());
     let endpoint = Endpoint::server(config, loopback()).expect("a port");
     let address = endpoint.local_addr().expect("bound");
-    crate::common::spawn(serve_with_fewer_settings(endpoint));
+    crate::common::spawn(serve_with_fewer_settings(endpoint.clone()));
     let client = Client::builder()
         .platform_roots(false)
         .root(identity.certificate())
@@ -345,6 +345,6 @@ async fn settings_that_a_server_has_lowered_are_forgotten() {
         assert_eq!((timing.retries, timing.early_data), (retries, early_data));
         drop(text(response).await);
         // The next request opens another connection.
-        tokio::time::sleep(Duration::from_millis(600)).await;
+        until(|| endpoint.open_connections() == 0).await;
     }
 }

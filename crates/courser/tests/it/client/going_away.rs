@@ -70,3 +70,50 @@ async fn requests_go_on_elsewhere_when_a_server_drains() {
     }
     until(|| count.load(Ordering::SeqCst) == 2).await;
 }
+
+/// A server breaks a rule of HTTP/3 on its first connection while a request waits there. The request, which
+/// has nothing to do with it, is sent on another connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_beside_a_broken_rule_go_on_elsewhere() {
+    let identity = Identity::dev().expect("random numbers");
+    let config = ServerConfig::with_identity(&identity)
+        .expect("our own")
+        .alpn([h3::ALPN]);
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let endpoint = Endpoint::server(config, address).expect("a port");
+    let url = format!("https://{}/", endpoint.local_addr().expect("bound"));
+    crate::common::spawn(async move {
+        for number in 0.. {
+            let Some(incoming) = endpoint.accept().await else {
+                return;
+            };
+            let connection = incoming.await.expect("a handshake");
+            let quic = connection.clone();
+            let service = tower::service_fn(move |request: Request<h3::Body>| {
+                let quic = quic.clone();
+                async move {
+                    if number == 0 && request.uri().path() == "/again" {
+                        // RFC 9114 §6.2.1: only one control stream is allowed.
+                        let mut second = quic.open_uni().await.expect("credit");
+                        second.write_all(&[0]).await.expect("written");
+                        std::future::pending::<()>().await;
+                    }
+                    let body = Full::<bytes::Bytes>::from(number.to_string());
+                    Ok::<_, Infallible>(Response::new(body))
+                }
+            });
+            crate::common::spawn(h3::serve(connection, service).into_future());
+        }
+    });
+    let client = Client::builder()
+        .version(HttpVersion::Http3Only)
+        .platform_roots(false)
+        .proxy(Proxy::Direct)
+        .root(identity.certificate())
+        .build()
+        .expect("a client");
+    let first = within(client.get(&url)).await.expect("answered");
+    assert_eq!(text(first).await, "0");
+    let again = within(client.get(&format!("{url}again"))).await;
+    assert_eq!(text(again.expect("answered elsewhere")).await, "1");
+}
