@@ -403,7 +403,7 @@ impl MtuSearch {
     }
 
     /// Notes that the peer has another address from now on, on a network path that may be the same. Earlier
-    /// losses prove nothing any more: nobody may have received packets of any size at the old one.
+    /// losses prove nothing any more: packets of any size may have been lost at the old one.
     pub fn on_moved(&mut self) {
         self.black_hole.rounds = 0;
     }

@@ -148,28 +148,12 @@ impl Migrations<'_> {
         }
     }
 
-    /// Follows a client whose NAT has given it another port during the handshake. A client does not know
-    /// that, and cannot complete the handshake otherwise. Its Handshake packet shows that it is there
-    /// (RFC 9000 §8.1). The path is validated as soon as frames for that can be sent.
-    pub(super) fn follow_rebinding(&mut self, arrival: &Arrival) {
-        if !self.owners.paths.may_have_rebound(arrival.path) {
-            return;
-        }
-        self.owners.paths.rebind(arrival.path, arrival.len);
-        let path = self.owners.paths.active();
-        self.owners
-            .trace
-            .path(arrival.now, path, PathState::MigrationStarted);
-        let peer = path.tuple().peer;
-        self.events.push_back(Event::PathChanged { peer });
-    }
-
-    /// Validates the path of a client that has another port than at the begin of the handshake.
-    pub(super) fn validate_rebound(&mut self, now: Time) {
-        let is_rebound = self.is_server() && !self.owners.paths.is_at_first_peer();
-        if is_rebound {
-            let pto = self.recovery.pto();
-            self.owners.paths.validate_active(now, pto);
+    /// Follows a client whose NAT has given it another port during the handshake, without which it could not
+    /// complete the handshake. `packet` is a Handshake packet with the largest number so far. As after any
+    /// other move, the new port is limited until it is validated, and the old one is asked too.
+    pub(super) fn follow_rebinding(&mut self, arrival: &Arrival, packet: &Packet) {
+        if self.owners.paths.may_have_rebound(arrival.path) {
+            self.follow_peer(arrival, packet, true);
         }
     }
 

@@ -90,7 +90,6 @@ impl Connection {
         owners.handshake.on_confirmed();
         self.events.push_back(Event::Confirmed);
         self.migrations().follow_preferred(now);
-        self.migrations().validate_rebound(now);
     }
 }
 

@@ -54,44 +54,29 @@ impl Connection {
             return;
         }
         // A server follows its client to new addresses once the handshake is confirmed, if it allows
-        // that, and before to another port if a NAT rebinds; a client takes packets only from where it
-        // sent some (RFC 9000 §9). Packets from elsewhere are dropped without a sign (§9, §18.2).
+        // that, and before that to another port if a NAT rebinds; a client takes packets only from where
+        // it sent some (RFC 9000 §9). Packets from elsewhere are dropped without a sign (§9, §18.2).
         let may_move = (self.life.is_confirmed() || self.life.is_closing())
             && self.paths.may_move_to(arrival.path.tuple);
-        let opened = if is_known || may_move {
-            self.handle_packets(&arrival, datagram, first, false)
-        } else if self.paths.may_have_rebound(arrival.path) && self.life.is_handshaking() {
-            self.handle_packets(&arrival, datagram, first, true)
-        } else {
-            self.drop_from_elsewhere(arrival.now, first)
-        };
-        if !opened && is_known {
-            self.check_stateless_reset(arrival.now, datagram);
-        }
-        self.trace.changes(arrival.now, &self.recovery);
-    }
-
-    /// Takes the packets of a datagram; true when one was authentic. `is_rebound` is true if it comes from
-    /// another port than the client's, before the handshake is complete. Then only a Handshake packet
-    /// is taken, after which the client is known there: anyone can make the packets before it.
-    fn handle_packets(
-        &mut self,
-        arrival: &Arrival,
-        datagram: &mut [u8],
-        first: &Packet,
-        is_rebound: bool,
-    ) -> bool {
+        let expected = is_known || may_move;
+        let is_rebound = !expected && self.paths.may_have_rebound(arrival.path);
+        let is_rebound = is_rebound && self.life.is_handshaking();
+        // Before the handshake is confirmed, only Handshake packets come from another port. Anyone can
+        // make Initial packets.
         let take = |this: &mut Self, datagram: &mut [u8], packet: &Packet| {
             let is_proof = packet.kind == PacketKind::Handshake;
-            if is_rebound && !is_proof && this.paths.find(arrival.path).is_none() {
-                return this.drop_from_elsewhere(arrival.now, packet);
+            if expected || is_rebound && (is_proof || this.paths.find(arrival.path).is_some()) {
+                return this.handle_packet(&arrival, datagram, packet);
             }
-            this.handle_packet(arrival, datagram, packet)
+            this.counters.packets_dropped += 1;
+            this.trace
+                .packet_dropped(arrival.now, packet, Reason::UnknownPath);
+            false
         };
         let mut opened = take(self, datagram, first);
         let mut start = first.end;
         let cid_len = self.handshake.local_id().len();
-        while start < datagram.len() {
+        while start < datagram.len() && (expected || is_rebound) {
             let rest = &mut datagram[start..];
             let accepts = self.bits.accepts_cleared();
             let Ok(next) = packet::decode_greased(rest, 0, cid_len, accepts) else {
@@ -104,14 +89,10 @@ impl Connection {
                 opened |= take(self, rest, &next);
             }
         }
-        opened
-    }
-
-    /// Drops a packet that comes from where the peer is not known to be, and returns false.
-    fn drop_from_elsewhere(&mut self, now: Time, packet: &Packet) -> bool {
-        self.counters.packets_dropped += 1;
-        self.trace.packet_dropped(now, packet, Reason::UnknownPath);
-        false
+        if !opened && is_known {
+            self.check_stateless_reset(arrival.now, datagram);
+        }
+        self.trace.changes(arrival.now, &self.recovery);
     }
 
     /// Takes one packet at the start of `datagram`; true when it was authentic.
@@ -335,6 +316,7 @@ impl Connection {
             // Not acknowledged, so that the peer sends it again when there is room.
             return Ok(());
         }
+        let mut is_largest = false;
         if self.acknowledger.is_open(space) {
             let arrived = Arrived {
                 number,
@@ -346,10 +328,7 @@ impl Connection {
             };
             self.counters.ecn_received.count(arrival.ecn);
             self.counters.ack_eliciting_received += u64::from(arrived.ack_eliciting);
-            let is_largest = self.acknowledger.on_packet(now, space, &arrived);
-            if space == SpaceId::Handshake && is_largest {
-                self.migrations().follow_rebinding(arrival);
-            }
+            is_largest = self.acknowledger.on_packet(now, space, &arrived);
             if space == SpaceId::Application && self.life.is_confirmed() {
                 let is_move = is_largest && effects.has(Effects::BEYOND_PROBING);
                 let packet = carrier.packet;
@@ -358,8 +337,15 @@ impl Connection {
         }
         let is_server = self.side().is_server();
         if space == SpaceId::Handshake && is_server {
-            // Only the real client can have these keys (RFC 9000 §8.1, RFC 9001 §4.9.1).
-            self.paths.active_mut().on_validated();
+            // Only the real client can have these keys (RFC 9000 §8.1, RFC 9001 §4.9.1). It got them at its
+            // first address.
+            if self.paths.is_at_first_peer() {
+                self.paths.active_mut().on_validated();
+            }
+            if is_largest {
+                let packet = carrier.packet;
+                self.migrations().follow_rebinding(arrival, packet);
+            }
             let (recovery, protection, mut owners) = self.split();
             discard_space(now, SpaceId::Initial, recovery, protection, &mut owners);
         }
@@ -402,12 +388,17 @@ impl Connection {
                 let Ok(packet) = packet else {
                     continue;
                 };
+                // A packet that has waited does not tell where the client is now.
+                let path = match self.paths.may_have_rebound(early.path) {
+                    true => self.paths.active().place(),
+                    false => early.path,
+                };
                 // Its bytes were counted when it came; its length must not matter to rules on
                 // datagrams with Initials, which never wait.
                 let arrival = Arrival {
                     now,
                     arrived: early.arrived,
-                    path: early.path,
+                    path,
                     ecn: early.ecn,
                     len: early.bytes.len(),
                 };

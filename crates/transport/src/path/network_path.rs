@@ -161,13 +161,6 @@ impl Path {
         self.validation.wants_challenge() || self.validation.response().is_some()
     }
 
-    /// Moves the path to another place, from which `len` bytes came.
-    pub(super) fn rebind(&mut self, place: Place, len: usize) {
-        self.place = place;
-        self.amplification = Amplification::default();
-        self.amplification.on_received(len);
-    }
-
     /// Returns the UDP payload that fits IP packets of `mtu` bytes to the peer.
     pub fn payload_of(&self, mtu: u32) -> u16 {
         let headers = match self.place.tuple.peer.ip().to_canonical() {

@@ -117,26 +117,13 @@ impl Paths {
     }
 
     /// Returns true if `place` differs from the path in use only by the port of the peer, and the peer may
-    /// move: its NAT may have rebound. Only for the time before the handshake is confirmed.
+    /// move: its NAT may have rebound.
     pub(crate) fn may_have_rebound(&self, place: Place) -> bool {
         let here = self.active().place();
         self.peer_may_move()
             && place.socket == here.socket
             && place.is_same_host(&here)
             && place.tuple.peer.port() != here.tuple.peer.port()
-    }
-
-    /// Moves the path in use to another port of the peer, from which `len` bytes came. The network path is
-    /// the same, and nothing is sent to the old port any more.
-    pub(crate) fn rebind(&mut self, place: Place, len: usize) {
-        self.changes += 1;
-        self.active_mut().rebind(place, len);
-    }
-
-    /// Asks the peer whether it receives on the path in use.
-    pub(crate) fn validate_active(&mut self, now: Time, pto: Duration) {
-        let pto = self.validation_pto(pto);
-        self.active_mut().validation.start(now, pto);
     }
 
     /// Returns true if the path in use leads to the address of the peer in the handshake.

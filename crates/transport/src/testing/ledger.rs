@@ -49,6 +49,11 @@ impl Ledger {
         );
     }
 
+    /// Notes that something which only a receiver at `address` could have made came from elsewhere.
+    pub(crate) fn excuse(&mut self, address: SocketAddr) {
+        self.0.entry(address).or_default().is_excused = true;
+    }
+
     /// Returns the bytes received from an address and the bytes sent to it.
     pub(crate) fn of(&self, address: SocketAddr) -> (usize, usize) {
         let account = self.0.get(&address).copied().unwrap_or_default();

@@ -28,7 +28,11 @@ fn a_client_with_another_port_completes_its_handshake() {
         !challenged.is_empty(),
         "RFC 9000 §9: the peer has changed its address"
     );
-    assert!(challenged.iter().all(|(to, _)| *to == other_port()));
+    let asked = |place| challenged.iter().any(|(to, _)| *to == place);
+    assert!(
+        asked(other_port()) && asked(client_address()),
+        "{challenged:?}"
+    );
     assert!(is_validated(&mut pair));
     pair.download(200_000);
     pair.upload(200_000);
@@ -80,4 +84,52 @@ fn a_late_copy_of_a_packet_does_not_move_a_client() {
     pair.deliver(copy);
     pair.drive();
     assert_eq!(server_peer(&mut pair), client_address());
+}
+
+/// A request in 1-RTT packets comes from the old port and waits for the Finished, which comes from the new
+/// one. The response goes to the new one.
+#[test]
+fn packets_that_wait_for_the_handshake_do_not_lead_back() {
+    let (mut pair, _) = unfinished();
+    let request = Transfer::up(&mut pair, 1000);
+    pair.run_for(RTT);
+    assert!(!pair.server.has(&Event::Confirmed));
+    rebind(&mut pair, other_port());
+    let is_done = |pair: &mut Pair| pair.client.has(&Event::Confirmed);
+    assert!(pair.run_until(Duration::from_secs(5), is_done));
+    assert_eq!(moves(&pair), [other_port()]);
+    assert!(request.finish(&mut pair, RTT * 2).is_some());
+}
+
+/// An attacker lets the Finished of a client come from another port of its host, and nothing else arrives.
+#[test]
+fn a_port_that_never_answers_gets_no_more_than_three_times_as_much() {
+    let (mut pair, _) = Pair::watched();
+    pair.link.filter = Some(Box::new(|_, datagram| {
+        let is_finished = has_kind(datagram, PacketKind::Handshake);
+        if datagram.from == client_address() && is_finished {
+            datagram.from = other_port();
+        }
+        datagram.to != other_port()
+            && (datagram.to == client_address()
+                || is_finished
+                || has_kind(datagram, PacketKind::Initial))
+    }));
+    pair.start();
+    assert!(pair.run_until(RTT * 3, |pair| pair.server.has(&Event::Confirmed)));
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to == client_address()));
+    // The client got its keys there.
+    pair.ledger.excuse(client_address());
+    let mut download = Transfer::down(&mut pair, 200_000);
+    for _ in 0..100 {
+        download.step(&mut pair);
+        pair.run_for(Duration::from_millis(20));
+    }
+    let (received, sent) = pair.ledger.of(other_port());
+    assert!(
+        received > 0 && sent <= 3 * received,
+        "{sent} for {received}"
+    );
+    pair.run_for(Duration::from_secs(5));
+    assert_eq!(server_peer(&mut pair), client_address(), "RFC 9000 §9.3.2");
 }

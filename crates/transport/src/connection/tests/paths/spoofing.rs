@@ -159,30 +159,34 @@ fn client_drops_what_comes_from_where_it_sent_nothing() {
 }
 
 #[test]
-fn rebinding_before_confirmation_is_not_followed() {
+fn a_forged_source_during_the_handshake_leads_the_server_nowhere() {
     // Attack A56: each datagram of the client's handshake in turn arrives from another address. The
-    // first is excluded, because its source defines the client's address.
-    for position in 2..8 {
+    // first is excluded, because its source defines the client's address. The client's next packet
+    // brings back a server that was led to another port of its host.
+    let positions =
+        (2..8).flat_map(|position| [(position, other_host()), (position, other_port())]);
+    for (position, from) in positions {
         let mut pair = Pair::new();
         let mut count = 0;
         pair.link.filter = Some(Box::new(move |_, datagram| {
             if datagram.to == server_address() {
                 count += 1;
                 if count == position {
-                    datagram.from = other_host();
+                    datagram.from = from;
                 }
             }
-            datagram.to != other_host()
+            datagram.to != from
         }));
         pair.start();
         let done = pair.run_until(Duration::from_secs(10), |pair| {
             pair.client.has(&Event::Confirmed) && pair.server.has(&Event::Confirmed)
         });
-        assert!(done, "position {position}: {:?}", pair.client.events);
-        let (received, sent) = pair.ledger.of(other_host());
+        assert!(done, "{from} at {position}: {:?}", pair.client.events);
+        let (received, sent) = pair.ledger.of(from);
         assert!(
             sent <= 3 * received,
-            "position {position}: {sent} for {received}"
+            "{from} at {position}: {sent} for {received}"
         );
+        assert_eq!(server_peer(&mut pair), client_address());
     }
 }
