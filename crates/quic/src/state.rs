@@ -134,7 +134,7 @@ impl State {
     /// Returns the reason why a connection is over, or `None` while it is not. The first reason stays.
     #[inline]
     pub(crate) fn end_of(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
-        let slot = self.slots[handle.index()].as_ref();
+        let slot = self.slots.get(handle.index()).and_then(Option::as_ref);
         let is_over = slot.is_some_and(|slot| slot.is_over);
         let error = is_over.then(|| self.endpoint.close_error(handle));
         error.flatten().or(self.stopped.as_ref())
@@ -359,6 +359,13 @@ impl State {
             self.close(handle, VarInt::default(), b"");
         }
         self.slots[handle.index()] = None;
+        // Low indexes are used first, so the list is short again after a burst.
+        while let Some(None) = self.slots.last() {
+            self.slots.pop();
+        }
+        if self.slots.len() <= self.slots.capacity() / 8 {
+            self.slots.shrink_to(2 * self.slots.len());
+        }
         self.endpoint.release(handle);
     }
 

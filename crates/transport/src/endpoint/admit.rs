@@ -351,7 +351,7 @@ impl Endpoint {
         incoming: Incoming,
         config: Option<Arc<ServerConfig>>,
     ) -> Result<ConnectionHandle, ConnectionError> {
-        let Some(waiting) = self.room.waiting.remove(&incoming.id) else {
+        let Some(waiting) = self.room.take(incoming.id) else {
             return Err(ConnectionError::TimedOut);
         };
         self.forget_route(&waiting.destination, Owner::Waiting(incoming.id));
@@ -531,7 +531,7 @@ impl Endpoint {
     }
 
     fn forget_waiting(&mut self, incoming: &Incoming) -> Option<Waiting> {
-        let waiting = self.room.waiting.remove(&incoming.id)?;
+        let waiting = self.room.take(incoming.id)?;
         self.forget_route(&waiting.destination, Owner::Waiting(incoming.id));
         self.handshakes.on_refused(waiting.claim(), waiting.bytes);
         Some(waiting)

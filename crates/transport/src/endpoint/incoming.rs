@@ -12,6 +12,7 @@ use courser_wire::{ConnectionId, TransportErrorCode, Version, Writer, packet_num
 
 use super::address_token::AddressProof;
 use super::shares::Claim;
+use super::sparse::shrink;
 use crate::build::transmit::SocketId;
 use crate::hasher::KeyedState;
 use crate::path::Place;
@@ -118,6 +119,13 @@ impl WaitingRoom {
             next_id: 0,
             oldest: 0,
         }
+    }
+
+    /// Removes a client.
+    pub(super) fn take(&mut self, id: u64) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&id);
+        shrink(&mut self.waiting);
+        waiting
     }
 
     /// Returns the time that the oldest client has waited.

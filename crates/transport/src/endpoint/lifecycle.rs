@@ -12,8 +12,9 @@ use courser_wire::ConnectionId;
 use super::address_token::ValidationToken;
 use super::memory::Held;
 use super::shares::Claim;
+use super::sparse::shrink_heap;
 use super::stage::Stage;
-use super::{ConnectionHandle, Endpoint, LOOK_INTERVAL, Owner, Slot};
+use super::{ConnectionHandle, Endpoint, LOOK_INTERVAL, Owner};
 use crate::cid::{ConnectionIdError, TokenChange};
 use crate::config::{ClientConfig, ConfigError};
 use crate::connection::{Connection, ConnectionError, FIRST_DESTINATION_LEN, Origin, Timer};
@@ -132,19 +133,12 @@ impl Endpoint {
         connection: Connection,
         half_open: Option<Claim>,
     ) -> ConnectionHandle {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
-            u32::try_from(self.slots.len() - 1).expect("memory ends before 2^32 connections")
-        });
-        let slot = &mut self.slots[index as usize];
+        let handle = self.slots.take();
+        let slot = &mut self.slots[handle.index()];
         slot.connection = Some(Box::new(connection));
         slot.half_open = half_open;
-        slot.stage = Stage::Busy;
         self.busy += 1;
-        ConnectionHandle {
-            index,
-            generation: slot.generation,
-        }
+        handle
     }
 
     /// Routes a new connection by its ID, or by address if it has none.
@@ -248,7 +242,7 @@ impl Endpoint {
         let Some((_, index)) = open.max() else {
             return;
         };
-        for slot in &mut self.slots {
+        for slot in self.slots.iter_mut() {
             if let Some(connection) = slot.connection.as_deref_mut() {
                 slot.held.look(connection.streams().moved());
             }
@@ -345,6 +339,7 @@ impl Endpoint {
                 slot.generation == handle.generation && slot.scheduled == Some(*at)
             })
         });
+        shrink_heap(&mut self.timers);
     }
 }
 
@@ -473,12 +468,8 @@ impl Endpoint {
             return;
         };
         let connection = slot.connection.take();
-        *slot = Slot {
-            generation: slot.generation.wrapping_add(1),
-            ..Slot::default()
-        };
         self.drained -= 1;
-        self.free.push(handle.index);
+        self.slots.free(handle.index);
         drop(connection);
     }
 }

@@ -23,8 +23,10 @@ mod routes;
 pub mod routing;
 mod shard;
 mod shares;
+mod slots;
 mod sockets;
 mod source;
+mod sparse;
 mod stage;
 pub mod stateless_reset;
 mod stats;
@@ -43,7 +45,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser_base::{Ecn, FourTuple, Mutex, Time};
+use courser_base::{Ecn, Mutex, Time};
 use courser_crypto::{ResetKey, TokenKey};
 use courser_wire::{ConnectionId, TransportErrorCode};
 
@@ -64,18 +66,18 @@ use self::admission::ShardHandshakes;
 use self::backlog::Backlog;
 use self::incoming::{Arrived, WaitingRoom};
 use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter};
-use self::memory::{Held, Memory};
+use self::memory::Memory;
 use self::owner::Owner;
 use self::routes::Routes;
-use self::shares::Claim;
-use self::stage::Stage;
+use self::slots::{Slot, Slots};
+use self::sparse::shrink_heap;
 use self::token_filter::TokenFilter;
 use self::touched::Touched;
 use self::turns::Turns;
 use crate::build::transmit::{SocketId, Transmit, TransmitBuffer};
 use crate::cid::IdSource;
 use crate::config::{EndpointConfig, ServerConfig};
-use crate::connection::{Connection, ConnectionError};
+use crate::connection::Connection;
 use crate::error::TransportError;
 use crate::flow::WindowBudget;
 use crate::rng::Rng;
@@ -105,8 +107,7 @@ pub struct Endpoint {
     last_route: Option<(ConnectionId, Owner)>,
     /// True if a connection has many unread datagrams.
     is_crowded: bool,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    slots: Slots,
     /// Connections that are open, or whose peers do not know of their end.
     busy: usize,
     /// Connections that are drained and wait to be released.
@@ -130,39 +131,6 @@ pub struct Endpoint {
     stats: EndpointStats,
     /// The connection that was used last: a panic is attributed to it.
     in_use: Option<ConnectionHandle>,
-}
-
-/// The record of one connection, from its start until its owner releases it.
-#[derive(Default)]
-struct Slot {
-    generation: u32,
-    /// `None` in a free slot and after a fault.
-    connection: Option<Box<Connection>>,
-    /// The error of a connection that was dropped because of a panic.
-    fault: Option<Box<ConnectionError>>,
-    stage: Stage,
-    /// The owner has no more use for the connection.
-    is_released: bool,
-    /// It is in the queue of connections whose events may be unread.
-    is_touched: bool,
-    /// It is in the queue of connections that wait for their turn to send.
-    is_sender: bool,
-    held: Held,
-    /// The earliest entry in the timer heap.
-    scheduled: Option<Time>,
-    /// The client that the connection counts towards while it is half-open.
-    half_open: Option<Claim>,
-    /// The client's first ID. It is routed as long as the connection lives; otherwise a late copy
-    /// of the first Initial would look like another client.
-    initial_id: Option<ConnectionId>,
-    /// Tokens that a server sends to the client for later connections.
-    new_tokens: u32,
-    /// Stateless reset tokens that are routed.
-    reset_tokens: Vec<(SocketAddr, [u8; 16])>,
-    /// The address and the ID that the connection sends to.
-    peer_id: Option<(SocketAddr, ConnectionId)>,
-    /// The addresses by which the connection is routed if it has no ID.
-    four_tuple: Option<Box<FourTuple>>,
 }
 
 /// Idle connections that give back memory before datagrams are received again (limit K256).
@@ -226,8 +194,7 @@ impl Endpoint {
             strays: VecDeque::new(),
             last_route: None,
             is_crowded: false,
-            slots: Vec::new(),
-            free: Vec::new(),
+            slots: Slots::default(),
             room: WaitingRoom::new(rng.array()),
             incoming: Turns::new(keys.array()),
             handshakes: ShardHandshakes::new(shared(Handshakes::new(limits, keys.array()))),
@@ -479,6 +446,7 @@ impl Endpoint {
             && at <= now
         {
             self.timers.pop();
+            shrink_heap(&mut self.timers);
             self.in_use = Some(handle);
             let Some(slot) = self.slot_mut(handle) else {
                 continue;
@@ -526,13 +494,13 @@ impl Endpoint {
 
     /// Returns the number of connections that are not drained.
     pub fn connections(&self) -> usize {
-        self.slots.len() - self.free.len() - self.drained
+        self.slots.in_use() - self.drained
     }
 
     /// Returns the handles of all connections that are not released, drained ones included.
     pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
         (0u32..)
-            .zip(&self.slots)
+            .zip(self.slots.iter())
             .filter(|(_, slot)| slot.connection.is_some())
             .map(|(index, slot)| ConnectionHandle {
                 index,

@@ -9,6 +9,7 @@ use courser_base::FourTuple;
 use courser_crypto::reset_token;
 use courser_wire::ConnectionId;
 
+use super::sparse::shrink;
 use super::stateless_reset;
 use crate::cid::ResetToken;
 use crate::hasher::KeyedState;
@@ -87,6 +88,7 @@ impl<H: Copy + Eq> Routing<H> {
     pub fn remove_peer_id(&mut self, peer: SocketAddr, id: ConnectionId, handle: H) {
         if self.peer_ids.get(&(peer, id)) == Some(&handle) {
             self.peer_ids.remove(&(peer, id));
+            shrink(&mut self.peer_ids);
         }
     }
 
@@ -100,6 +102,7 @@ impl<H: Copy + Eq> Routing<H> {
     pub fn remove_id(&mut self, id: &ConnectionId, handle: H) {
         if self.ids.get(id) == Some(&handle) {
             self.ids.remove(id);
+            shrink(&mut self.ids);
         }
     }
 
@@ -107,6 +110,7 @@ impl<H: Copy + Eq> Routing<H> {
     pub fn remove_initial_id(&mut self, id: &ConnectionId, handle: H) {
         if self.initial_ids.get(id) == Some(&handle) {
             self.initial_ids.remove(id);
+            shrink(&mut self.initial_ids);
         }
     }
 
@@ -114,6 +118,7 @@ impl<H: Copy + Eq> Routing<H> {
     pub fn remove_four_tuple(&mut self, four_tuple: &FourTuple, handle: H) {
         if self.four_tuples.get(four_tuple) == Some(&handle) {
             self.four_tuples.remove(four_tuple);
+            shrink(&mut self.four_tuples);
         }
     }
 
@@ -122,6 +127,7 @@ impl<H: Copy + Eq> Routing<H> {
         let source = ResetSource { peer, token };
         if self.reset_tokens.get(&source) == Some(&handle) {
             self.reset_tokens.remove(&source);
+            shrink(&mut self.reset_tokens);
         }
     }
 

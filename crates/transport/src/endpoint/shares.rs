@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::source::Source;
+use super::sparse::shrink;
 use crate::hasher::KeyedState;
 
 /// The client that a handshake in progress counts towards.
@@ -105,6 +106,7 @@ impl Shares {
             change(held);
             if *held == Amounts::default() {
                 self.held.remove(&key);
+                shrink(&mut self.held);
             }
         }
     }

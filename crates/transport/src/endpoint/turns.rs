@@ -7,6 +7,7 @@ use std::time::Duration;
 use courser_base::Time;
 
 use super::source::Source;
+use super::sparse::shrink;
 use crate::hasher::KeyedState;
 
 /// A queue in which networks take turns: they share the CPU time of handshakes, however many
@@ -91,6 +92,7 @@ impl<T> Turns<T> {
             network.since = entry.since;
             if network.waiting == 0 {
                 self.networks.remove(&entry.network);
+                shrink(&mut self.networks);
             }
         }
         Some(entry.entry)
