@@ -7,16 +7,17 @@ use tokio::time::sleep;
 
 /// Gives the memory of bursts of clients back to the system, for as long as this future is polled.
 ///
-/// The allocator of glibc keeps it otherwise: a server holds what its worst minute took until it ends. While the
-/// load is even, a few counters are read every five seconds. Other allocators are not asked.
+/// The allocator of glibc keeps it otherwise: a server holds what its worst minute took until it ends. A few
+/// counters, and on Linux the resident memory, are read every five seconds. Other allocators are not asked.
 ///
 /// # Cancel safety
 /// It can be dropped at any time. A release that has begun goes on.
 pub async fn release_memory_of_bursts(handle: ServerHandle) {
-    let mut bursts = Bursts::default();
+    let (mut bursts, mut excess) = (Bursts::default(), Excess::default());
     loop {
         sleep(INTERVAL).await;
-        if bursts.is_over(held(&handle)) {
+        let is_over = bursts.is_over(held(&handle));
+        if excess.is_due(is_over, resident()) {
             // Threads that allocate may wait for it, but no task does.
             drop(tokio::task::spawn_blocking(
                 courser_udp::release_unused_memory,
@@ -77,6 +78,68 @@ impl Bursts {
     }
 }
 
+/// Returns the resident memory of this process without the pages of files, or zero where it is unknown.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut pages = text.split(' ').skip(1).map_while(|word| word.parse().ok());
+    let (all, of_files): (u64, u64) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    all.saturating_sub(of_files) * PAGE
+}
+
+/// Notices resident memory above what was left after the last release. Requests take memory that no counter
+/// of connections shows, and clients that stay keep blocks between those of a burst.
+#[derive(Debug)]
+struct Excess {
+    /// The resident memory after the last release.
+    left: u64,
+    last: u64,
+    /// Observations since the last release, and those that pass before the next one.
+    waited: u32,
+    pause: u32,
+}
+
+impl Default for Excess {
+    fn default() -> Self {
+        Self {
+            left: u64::MAX,
+            last: 0,
+            waited: 0,
+            pause: SHORTEST_PAUSE,
+        }
+    }
+}
+
+impl Excess {
+    /// Takes the resident memory now, once in each [`INTERVAL`], and whether memory is to be released in any
+    /// case. Returns true if it is to be released. The pause between two releases doubles, up to an hour,
+    /// while they have no effect: then the memory is in use.
+    fn is_due(&mut self, is_over: bool, resident: u64) -> bool {
+        self.waited = self.waited.saturating_add(1);
+        if self.waited == 1 {
+            let has_helped = resident + resident / 8 <= self.last;
+            self.pause = match has_helped || self.last == 0 {
+                true => SHORTEST_PAUSE,
+                false => (2 * self.pause).min(LONGEST_PAUSE),
+            };
+            self.left = resident;
+        }
+        let is_rising = resident > self.last + self.last / 16;
+        self.last = resident;
+        let is_excess = resident >= self.left.saturating_add(2 * WORTHWHILE);
+        let is_due = is_over || self.waited >= self.pause && is_excess && !is_rising;
+        if is_due {
+            self.waited = 0;
+        }
+        is_due
+    }
+}
+
+/// Bytes of a page in /proc/self/statm. Where pages are larger, the excess is noticed later.
+const PAGE: u64 = 4096;
+/// Observations between two releases because of excess: a minute, and an hour after many without effect.
+const SHORTEST_PAUSE: u32 = 12;
+const LONGEST_PAUSE: u32 = 720;
+
 /// The time between two looks at the memory held.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// About the memory of an idle connection (docs/ROBUSTNESS.md).
@@ -126,6 +189,44 @@ mod tests {
         assert_eq!(released(&[&load[..], &rise].concat()), [3]);
         let even = [60; 7];
         assert_eq!(released(&[&load[..], &even].concat()), [3, 15]);
+    }
+
+    /// Returns the observations at which resident memory is released, which `effect` changes.
+    fn released_excess(grown: &[u64], effect: impl Fn(u64) -> u64) -> Vec<usize> {
+        let (mut excess, mut resident) = (Excess::default(), 20 * MIB);
+        let mut released = Vec::new();
+        for (index, more) in grown.iter().enumerate() {
+            resident += more * MIB;
+            if excess.is_due(false, resident) {
+                released.push(index);
+                resident = effect(resident);
+            }
+        }
+        released
+    }
+
+    #[test]
+    fn excess_is_released_once_a_minute() {
+        let mut grown = [0; 60];
+        // Twice more than is worthwhile, then too little.
+        (grown[3], grown[20], grown[40]) = (100, 30, 10);
+        assert_eq!(released_excess(&grown, |_| 25 * MIB), [11, 23]);
+    }
+
+    #[test]
+    fn memory_in_use_is_asked_for_ever_less_often() {
+        // A cache that grows for an hour by 8 MiB each five seconds.
+        let grown = [8; 720];
+        let released = released_excess(&grown, |resident| resident);
+        assert!(released.len() <= 6, "{released:?}");
+        let pauses: Vec<_> = released.windows(2).map(|two| two[1] - two[0]).collect();
+        assert!(pauses.is_sorted(), "{released:?}");
+    }
+
+    #[test]
+    fn resident_memory_is_read() {
+        let is_known = cfg!(target_os = "linux");
+        assert_eq!(resident() > 0, is_known);
     }
 
     #[test]
