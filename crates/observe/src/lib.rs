@@ -12,6 +12,9 @@
 //!
 //! [`tracing`]: https://docs.rs/tracing
 
+// Shows the feature that each item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(any(feature = "metrics", feature = "tracing"))]
 mod names;
 

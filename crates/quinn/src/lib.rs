@@ -34,6 +34,9 @@
 //! # Ok(()) }
 //! ```
 
+// Shows the feature that each item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod cid;
 mod close;
 mod config;
