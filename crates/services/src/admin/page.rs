@@ -30,7 +30,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-const FILES: [(&str, &str, &str); 8] = [
+const FILES: [(&str, &str, &str); 9] = [
     (
         "/",
         "text/html; charset=utf-8",
@@ -47,6 +47,7 @@ const FILES: [(&str, &str, &str); 8] = [
     ("/table.js", SCRIPT, include_str!("page/table.js")),
     ("/charts.js", SCRIPT, include_str!("page/charts.js")),
     ("/watch.js", SCRIPT, include_str!("page/watch.js")),
+    ("/trace.js", SCRIPT, include_str!("page/trace.js")),
 ];
 
 #[cfg(test)]

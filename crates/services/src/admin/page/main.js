@@ -2,17 +2,22 @@
 
 import { showState, showSummary } from "./summary.js";
 import { Table } from "./table.js";
+import { Recorder } from "./trace.js";
 import { Watch } from "./watch.js";
 import { by, limitName, make, whole, write } from "./words.js";
 
 const PAUSE = 1000;
 const BETWEEN_PAGES = 80;
 
-async function ask(path) {
+function request(path, signal) {
   const token = sessionStorage.getItem("token");
   const headers = token ? { authorization: "Bearer " + token } : {};
+  return fetch(path, { cache: "no-store", headers, signal });
+}
+
+async function ask(path) {
   try {
-    const response = await fetch(path, { cache: "no-store", headers });
+    const response = await request(path);
     if (response.status === 401) return { isRefused: true, reason: "token required" };
     if (!response.ok) return { reason: (await response.text()).trim() };
     return { answer: await response.json() };
@@ -22,7 +27,9 @@ async function ask(path) {
 }
 
 const table = new Table(() => needRows(), id => watch.open(id));
+const recorder = new Recorder(request);
 const watch = new Watch(ask, id => {
+  recorder.choose(id);
   table.watched = id;
   table.draw();
   if (id === null) table.focus();
@@ -126,6 +133,7 @@ const KEYS = {
   Home: () => table.choose(0, false), End: () => table.choose(table.matching - 1, false),
   Enter: () => table.open(),
   l: () => table.sortBy("limit", true),
+  t: () => recorder.toggle(),
   "/": () => by("filter").focus(),
   "?": () => by("help").showModal(),
 };

@@ -80,6 +80,8 @@ impl Browser {
     /// Opens a page of this size.
     pub(super) fn visit(&mut self, url: &str, width: u32, height: u32) {
         self.session = None;
+        let downloads = json!({"behavior": "allow", "downloadPath": self.downloads()});
+        self.call("Browser.setDownloadBehavior", downloads);
         let target = self.call("Target.createTarget", json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let attached = self.call("Target.attachToTarget", attach);
@@ -89,6 +91,11 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", size);
         self.scheme("light");
         self.call("Page.navigate", json!({"url": url}));
+    }
+
+    /// Returns the folder of files that the page saves.
+    pub(super) fn downloads(&self) -> PathBuf {
+        self.profile.join("downloads")
     }
 
     /// Prefers light or dark.

@@ -16,8 +16,8 @@ fn column(name: &str) -> String {
 }
 
 /// Starts a server with a client of each protocol, that of HTTP/3 in the middle of a download.
-async fn busy() -> (Scene, Vec<Client>, tokio::task::JoinHandle<()>) {
-    let scene = Scene::start(Guard::new(&[])).await;
+async fn busy(guard: Guard) -> (Scene, Vec<Client>, tokio::task::JoinHandle<()>) {
+    let scene = Scene::start(guard).await;
     let mut clients = Vec::new();
     for version in [
         HttpVersion::Http1,
@@ -39,7 +39,7 @@ async fn page_shows_connections_and_sorts_them() {
     let Some(mut browser) = Browser::start() else {
         return;
     };
-    let (scene, _clients, reading) = busy().await;
+    let (scene, _clients, reading) = busy(Guard::new(&[])).await;
     fail(&scene, 0x107, "<img src=x id=injected>").await;
     browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
     browser.wait(&format!("{ROWS}.length === 3"));
@@ -86,7 +86,7 @@ async fn page_draws_charts_of_a_connection_in_both_colour_schemes() {
     let Some(mut browser) = Browser::start() else {
         return;
     };
-    let (scene, _clients, reading) = busy().await;
+    let (scene, _clients, reading) = busy(Guard::new(&[])).await;
     browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
     browser.wait(&format!("{ROWS}.length === 3"));
     // The first row is the newest connection, and the space above it is a row too.
@@ -203,23 +203,154 @@ async fn page_asks_for_the_token_and_works_with_it() {
     let Some(mut browser) = Browser::start() else {
         return;
     };
-    let guard = Guard::new(&[])
-        .with_token(b"0123456789abcdef")
-        .expect("long enough");
-    let scene = Scene::start(guard).await;
+    let scene = Scene::start(with_token()).await;
     browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
     browser.wait("document.querySelector('#ask').open");
     assert_eq!(
         browser.run("document.querySelector('#state').textContent"),
         "token required"
     );
-    for key in "0123456789abcdef".chars() {
-        browser.press(&key.to_string());
-    }
-    browser.press("Enter");
+    enter_token(&mut browser);
     browser.wait("document.querySelector('#state').textContent === 'ready'");
     browser.wait("document.querySelector('#count').textContent === '0 open'");
 }
+
+fn with_token() -> Guard {
+    let guard = Guard::new(&[]).with_token(TOKEN.as_bytes());
+    guard.expect("long enough")
+}
+
+fn enter_token(browser: &mut Browser) {
+    for key in TOKEN.chars() {
+        browser.press(&key.to_string());
+    }
+    browser.press("Enter");
+}
+
+const TOKEN: &str = "0123456789abcdef";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_saves_the_trace_of_the_connection_that_is_watched() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let (scene, _clients, reading) = busy(with_token()).await;
+    browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
+    browser.wait("document.querySelector('#ask').open");
+    enter_token(&mut browser);
+    browser.wait(&format!("{ROWS}.length === 3"));
+    let free = || scene.endpoints.readers.available_permits();
+    // The newest is that of HTTP/3. Watching alone traces nothing.
+    browser.press("j");
+    browser.press("Enter");
+    browser.wait("document.querySelectorAll('#charts polyline')[0].points.numberOfItems > 0");
+    assert_eq!(free(), tap::MOST_READERS);
+    browser.press("t");
+    let state = "document.querySelector('#trace-state').textContent";
+    browser.wait(&format!("{state}.startsWith('trace: ')"));
+    assert_eq!(free(), tap::MOST_READERS - 1);
+    let word = "document.querySelector('#watch-trace').textContent";
+    browser.wait(&format!("{word} === 'Stop and save t'"));
+    browser.press("t");
+    let id = browser.run(&format!("{}[0]", column("id")));
+    let name = format!("connection-{}.sqlog", id.as_str().expect("a number"));
+    browser.wait(&format!("{state}.startsWith('saved {name}, ')"));
+    let trace = downloaded(&browser.downloads().join(&name)).await;
+    let records: Vec<Value> = trace
+        .lines()
+        .map(|line| serde_json::from_str(line.trim_start_matches('\u{1e}')).expect("whole records"))
+        .collect();
+    assert_eq!(records[0]["trace"]["vantage_point"]["type"], "server");
+    assert!(trace.contains("packet_sent") && trace.ends_with('\n'));
+    let began = Instant::now();
+    while free() < tap::MOST_READERS {
+        assert!(began.elapsed() < Duration::from_secs(20), "it is traced");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // One over HTTP/2 has no trace, and the page says why.
+    browser.press("Escape");
+    browser.press("j");
+    browser.press("Enter");
+    browser.wait("!document.querySelector('#watch').hidden");
+    assert_eq!(browser.run(state), "", "that of the connection before");
+    browser.click("#watch-trace");
+    browser.wait(&format!(
+        "{state} === 'no trace: 404 Not Found: there is no such connection over HTTP/3'"
+    ));
+    browser.wait(&format!("{word} === 'Trace t'"));
+    reading.abort();
+}
+
+/// Waits for a file that the browser saves, which has its name when it is complete.
+async fn downloaded(path: &std::path::Path) -> String {
+    let began = Instant::now();
+    loop {
+        match std::fs::read_to_string(path) {
+            Ok(text) if !text.is_empty() => return text,
+            other => assert!(began.elapsed() < Duration::from_secs(20), "{other:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_shows_the_progress_of_a_drain() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let scene = Scene::start(Guard::new(&[])).await;
+    let mut downloads = Vec::new();
+    for _ in 0..2 {
+        let client = scene.client(HttpVersion::Http3Only);
+        let unread = client.get(&scene.url("/endless")).await.expect("an answer");
+        downloads.push((unread, client));
+    }
+    browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
+    browser.wait(&format!("{ROWS}.length === 2"));
+    let drain = "document.querySelector('#drain')";
+    assert_eq!(browser.run(&format!("{drain}.hidden")), true);
+    scene.server.drain();
+    for ended in 0..=2 {
+        let left = 2 - ended;
+        browser.wait(&format!(
+            "!{drain}.hidden && {drain}.innerText.startsWith('Draining: {ended} of 2 connections have ended, \
+             {left} requests in progress, the rest is aborted in ')"
+        ));
+        let bar = browser.run("document.querySelector('#drain-bar').value");
+        assert_eq!(bar.as_f64(), Some(f64::from(ended) / 2.0));
+        downloads.pop();
+    }
+    assert_eq!(
+        browser.run("document.querySelector('#state').textContent"),
+        "draining"
+    );
+}
+
+/// Scrolls from the top to the end in a hundred frames. Returns the milliseconds between frames, sorted.
+fn scroll_times(browser: &mut Browser) -> Vec<f64> {
+    let times = browser.run(
+        "(async () => {
+            const scroll = document.querySelector('#scroll'), times = [];
+            const frame = () => new Promise(done => requestAnimationFrame(done));
+            scroll.scrollTop = 0;
+            let last = await frame();
+            for (let step = 1; step <= 100; step += 1) {
+                scroll.scrollTop = scroll.scrollHeight * step / 100;
+                const now = await frame();
+                times.push(now - last);
+                last = now;
+            }
+            return times;
+        })()",
+    );
+    let times = times.as_array().expect("a list").iter();
+    let mut times: Vec<f64> = times.filter_map(Value::as_f64).collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+/// The longest time between frames that 95 % may have: what takes less feels immediate. See `docs/TESTING.md`.
+const STUTTER_MS: f64 = 100.0;
 
 /// Rows outside of the table's window have no elements, so that neither a scroll nor a refresh depends on how many
 /// connections there are.
@@ -234,34 +365,17 @@ async fn ten_thousand_connections_scroll() {
     browser.visit(&format!("http://{}/", scene.admin), 1400, 1000);
     browser.wait("document.querySelector('#table').ariaRowCount === '10001' || document.querySelector('#table').getAttribute('aria-rowcount') === '10001'");
     browser.wait(&format!("{}[0] === '10000'", column("id")));
-    // From the top to the end in a hundred frames, with the time between frames.
-    let times = browser.run(
-        "(async () => {
-            const scroll = document.querySelector('#scroll'), times = [];
-            const frame = () => new Promise(done => requestAnimationFrame(done));
-            let last = await frame();
-            for (let step = 1; step <= 100; step += 1) {
-                scroll.scrollTop = scroll.scrollHeight * step / 100;
-                const now = await frame();
-                times.push(now - last);
-                last = now;
-            }
-            return times;
-        })()",
-    );
-    let mut times: Vec<f64> = times
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(Value::as_f64)
-        .collect();
-    times.sort_by(f64::total_cmp);
-    println!(
-        "time between frames of a scroll: median {:.1} ms, 95 % {:.1} ms",
-        times[50], times[95]
-    );
-    // It is 16.7 ms where nothing else is busy. With an element for each connection it would be seconds.
-    assert!(times[50] < 1000.0, "{times:?}");
+    // The best of three, because other work of the machine is none of the page.
+    let mut best = f64::INFINITY;
+    for _ in 0..3 {
+        let times = scroll_times(&mut browser);
+        println!(
+            "time between frames of a scroll: median {:.1} ms, 95 % {:.1} ms",
+            times[50], times[95]
+        );
+        best = best.min(times[95]);
+    }
+    assert!(best < STUTTER_MS, "{best} ms");
     let shown = browser
         .run(&format!("{ROWS}.length"))
         .as_u64()
