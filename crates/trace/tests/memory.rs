@@ -1,10 +1,15 @@
 //! Memory while a long trace is read. It is a process of its own, because its peak is measured.
 
-use std::io::{BufReader, Read};
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read};
+use std::path::{Path, PathBuf};
 
+use clap::Parser;
 use courser_qlog::{Reader, Series, Summary};
 use courser_trace::explain::Explanation;
-use courser_trace::{Comparison, Side};
+use courser_trace::{Comparison, Console, QlogCommand, Side, run};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 /// A trace that is made while it is read: packets of many streams, losses, gaps and metrics.
 struct Endless {
@@ -17,19 +22,23 @@ struct Endless {
 
 impl Endless {
     fn new(bytes: u64, plain: bool) -> Self {
+        Self::of("server", bytes, plain)
+    }
+
+    /// The trace of one end. All packets of one end arrive at the other.
+    fn of(end: &str, bytes: u64, plain: bool) -> Self {
+        let point = format!("\"vantage_point\":{{\"type\":\"{end}\"}}");
         let head = match plain {
             true => {
-                "{\"qlog_version\":\"0.3\",\"traces\":[{\"vantage_point\":{\"type\":\"server\"},\"events\":[\n"
+                format!("{{\"qlog_version\":\"0.3\",\"traces\":[{{{point},\"events\":[\n")
             }
-            false => {
-                "\u{1e}{\"qlog_version\":\"0.3\",\"trace\":{\"vantage_point\":{\"type\":\"server\"}}}\n"
-            }
+            false => format!("\u{1e}{{\"qlog_version\":\"0.3\",\"trace\":{{{point}}}}}\n"),
         };
         Self {
             left: bytes,
             number: 0,
             plain,
-            buffer: head.as_bytes().to_vec(),
+            buffer: head.into_bytes(),
             at: 0,
         }
     }
@@ -105,15 +114,16 @@ fn peak() -> Option<u64> {
     Some(kilobytes / 1024)
 }
 
-/// The size of the traces in MB; `COURSER_TRACE_MB` sets another.
-fn megabytes() -> u64 {
+/// The size of the traces in bytes; `COURSER_TRACE_MB` sets another than the usual one.
+fn size(usual_megabytes: u64) -> u64 {
     let asked = std::env::var("COURSER_TRACE_MB").ok();
-    asked.and_then(|text| text.parse().ok()).unwrap_or(24)
+    let megabytes = asked.and_then(|text| text.parse().ok());
+    megabytes.unwrap_or(usual_megabytes) * 1_000_000
 }
 
 #[test]
 fn memory_does_not_grow_with_the_trace() {
-    let bytes = megabytes() * 1_000_000;
+    let bytes = size(24);
     for plain in [false, true] {
         let open = || Reader::new(BufReader::new(Endless::new(bytes, plain))).expect("a header");
         let explanation = Explanation::of(open());
@@ -130,8 +140,118 @@ fn memory_does_not_grow_with_the_trace() {
         let (series, _) = Series::of(&mut open(), 0.1);
         assert!(!series.sent.as_slice().is_empty());
     }
+    assert_peak();
+}
+
+/// Fails if this process has had 200 MiB of memory or more.
+fn assert_peak() {
     if let Some(peak) = peak() {
         assert!(peak < 200, "{peak} MiB");
         println!("peak {peak} MiB");
     }
+}
+
+/// `courser qlog`, as the binary has it.
+#[derive(Parser)]
+struct Line {
+    #[command(subcommand)]
+    command: QlogCommand,
+}
+
+/// The output of a command.
+#[derive(Default)]
+struct Seen(String);
+
+impl Console for Seen {
+    fn line(&mut self, text: &str) {
+        self.0 += &format!("{text}\n");
+    }
+
+    fn note(&mut self, text: &str) {
+        self.line(text);
+    }
+}
+
+/// Runs a command and returns its output.
+fn courser_qlog(words: &[&Path]) -> String {
+    let words = [Path::new("qlog")].into_iter().chain(words.iter().copied());
+    let line = Line::try_parse_from(words).expect("valid flags");
+    let mut seen = Seen::default();
+    run(&line.command, &mut seen).expect("readable traces");
+    seen.0
+}
+
+/// A folder that is removed with this.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let name = format!("courser-trace-memory-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).expect("a folder");
+        Self(folder)
+    }
+
+    /// Writes a trace of one end that is compressed with gzip.
+    fn compressed(&self, end: &str, bytes: u64) -> PathBuf {
+        let path = self.0.join(format!("{end}.sqlog.gz"));
+        let file = BufWriter::new(File::create(&path).expect("a file"));
+        let mut encoder = GzEncoder::new(file, Compression::fast());
+        io::copy(&mut Endless::of(end, bytes, false), &mut encoder).expect("room");
+        encoder.finish().expect("room");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A temporary folder that stays does no harm.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Returns the number of packets sent according to a trace without unreadable lines, and removes the file.
+fn packets_sent(path: &Path) -> u64 {
+    let file = File::open(path).expect("it was written");
+    let mut reader = Reader::new(BufReader::new(file)).expect("a header");
+    let summary = Summary::of(&mut reader);
+    assert!(summary.unreadable.is_empty(), "{:?}", summary.unreadable);
+    fs::remove_file(path).expect("it was there");
+    summary.sent.packets
+}
+
+#[test]
+fn memory_of_commands_does_not_grow_with_compressed_traces() {
+    let bytes = size(8);
+    let folder = Folder::new();
+    let [client, server] = ["client", "server"].map(|end| folder.compressed(end, bytes));
+    let original = Reader::new(BufReader::new(Endless::of("client", bytes, false)));
+    let packets = Summary::of(&mut original.expect("a header")).sent.packets;
+    assert!(packets > bytes / 2000);
+    for command in ["stats", "explain", "summary"] {
+        let text = courser_qlog(&[Path::new(command), &client]);
+        assert!(!text.contains("unreadable"), "{text}");
+        assert!(text.lines().count() > 5, "{text}");
+    }
+    let text = courser_qlog(&[Path::new("diff"), &client, &server]);
+    assert!(text.lines().count() > 5, "{text}");
+    for name in ["converted.sqlog", "converted.qlog"] {
+        let output = folder.0.join(name);
+        courser_qlog(&[Path::new("convert"), &client, Path::new("-o"), &output]);
+        assert_eq!(packets_sent(&output), packets, "{name}");
+    }
+    let output = folder.0.join("both.sqlog");
+    let text = courser_qlog(&[
+        Path::new("merge"),
+        &client,
+        &server,
+        Path::new("-o"),
+        &output,
+    ]);
+    // As many as a merge compares (limit K209).
+    let compared = packets.min(1 << 18);
+    let whole = format!("0 of {compared} packets from the client did not reach the server");
+    assert!(text.contains(&whole), "{text}");
+    assert_eq!(packets_sent(&output), 2 * packets);
+    assert_peak();
 }
