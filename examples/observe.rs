@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .init();
 
     let metrics = Metrics::new();
-    let sinks = Arc::new(Tee(TracingSinks::new(), metrics.sinks()));
+    let sinks = Arc::new(Tee(TracingSinks::new(), metrics.sinks_named("greetings")));
     let identity = Identity::dev()?;
     let config = ServerConfig::with_identity(&identity)?;
     let config = config.alpn(["greeting"]).sinks(sinks);

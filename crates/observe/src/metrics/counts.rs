@@ -2,33 +2,30 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 use courser_base::{Mutex, Side};
-use courser_telemetry::{
-    ConnectionClosed, EcnState, LossTrigger, PathState, Reason, SendLimit, Timer,
-};
+use courser_telemetry::{ConnectionClosed, EcnState, PathState, Reason, Timer};
 
 use super::family::{Family, Value};
-use super::histogram::Histogram;
+use super::histogram::{Histogram, SECONDS};
+use super::path::PathCounts;
+use super::tally::Tally;
 use crate::names;
 
-/// The counters of all connections.
+/// The counters of connections.
 #[derive(Debug)]
 pub(super) struct Counts {
     client: SideCounts,
     server: SideCounts,
     closed: Mutex<BTreeMap<Closed, u64>>,
-    smoothed_rtt: Histogram,
     datagram_size: Histogram,
-    /// Nanoseconds by [`LIMITS`].
-    limited: [AtomicU64; LIMITS.len()],
-    lost: [AtomicU64; TRIGGERS.len()],
+    /// Round-trip times, losses and limits.
+    pub(super) of_paths: PathCounts,
     spuriously_lost: AtomicU64,
-    dropped: [AtomicU64; REASONS.len()],
-    timers: [AtomicU64; TIMERS.len()],
-    paths: [AtomicU64; PATHS.len()],
-    ecn: [AtomicU64; ECN_STATES.len()],
+    dropped: Tally<Reason, 5>,
+    timers: Tally<Timer, 2>,
+    paths: Tally<PathState, 6>,
+    ecn: Tally<EcnState, 4>,
     congestion_states: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -57,15 +54,13 @@ impl Default for Counts {
             client: SideCounts::new(),
             server: SideCounts::new(),
             closed: Mutex::default(),
-            smoothed_rtt: Histogram::new(&SECONDS),
             datagram_size: Histogram::new(&DATAGRAM_SIZES),
-            limited: Default::default(),
-            lost: Default::default(),
+            of_paths: PathCounts::default(),
             spuriously_lost: AtomicU64::new(0),
-            dropped: Default::default(),
-            timers: Default::default(),
-            paths: Default::default(),
-            ecn: Default::default(),
+            dropped: Tally::new(&REASONS),
+            timers: Tally::new(&TIMERS),
+            paths: Tally::new(&PATHS),
+            ecn: Tally::new(&ECN_STATES),
             congestion_states: Mutex::default(),
         }
     }
@@ -111,23 +106,8 @@ impl Counts {
         *counts.entry(labels).or_default() += 1;
     }
 
-    pub(super) fn on_end(&self, smoothed_rtt: Option<Duration>, datagram_size: u16) {
-        if let Some(rtt) = smoothed_rtt {
-            self.smoothed_rtt.observe(rtt.as_secs_f64());
-        }
+    pub(super) fn on_end(&self, datagram_size: u16) {
         self.datagram_size.observe(f64::from(datagram_size));
-    }
-
-    pub(super) fn on_limited(&self, by: SendLimit, time: Duration) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        add(&LIMITS, &self.limited, by, nanos);
-    }
-
-    pub(super) fn on_lost(&self, trigger: Option<LossTrigger>) {
-        // All losses of packets have a trigger, see `LossRecovery`.
-        if let Some(trigger) = trigger {
-            add(&TRIGGERS, &self.lost, trigger, 1);
-        }
     }
 
     pub(super) fn on_spurious_loss(&self) {
@@ -135,19 +115,19 @@ impl Counts {
     }
 
     pub(super) fn on_dropped(&self, reason: Reason) {
-        add(&REASONS, &self.dropped, reason, 1);
+        self.dropped.add(reason, 1);
     }
 
     pub(super) fn on_timer(&self, timer: Timer) {
-        add(&TIMERS, &self.timers, timer, 1);
+        self.timers.add(timer, 1);
     }
 
     pub(super) fn on_path(&self, event: PathState) {
-        add(&PATHS, &self.paths, event, 1);
+        self.paths.add(event, 1);
     }
 
     pub(super) fn on_ecn(&self, state: EcnState) {
-        add(&ECN_STATES, &self.ecn, state, 1);
+        self.ecn.add(state, 1);
     }
 
     pub(super) fn on_congestion_state(&self, state: &'static str) {
@@ -158,12 +138,7 @@ impl Counts {
     pub(super) fn families(&self) -> Vec<Family> {
         let mut families = self.sides();
         families.push(self.closed());
-        families.push(Family::counters(
-            "packets_lost",
-            "Packets declared lost",
-            "trigger",
-            named(&TRIGGERS, &self.lost, |it| names::loss_trigger(Some(it))),
-        ));
+        families.extend(self.of_paths.families());
         let help = "Packets declared lost that were acknowledged later";
         let mut late = Family::new("packets_spuriously_lost", help);
         let count = self.spuriously_lost.load(Relaxed);
@@ -173,25 +148,25 @@ impl Counts {
             "packets_dropped",
             "Received packets of known connections that were dropped",
             "reason",
-            named(&REASONS, &self.dropped, names::drop_reason),
+            self.dropped.named(names::drop_reason),
         ));
         families.push(Family::counters(
             "timers_expired",
             "Timers of loss recovery that expired",
             "timer",
-            named(&TIMERS, &self.timers, names::timer),
+            self.timers.named(names::timer),
         ));
         families.push(Family::counters(
             "paths",
             "Events of paths: validation and migration",
             "event",
-            named(&PATHS, &self.paths, names::path),
+            self.paths.named(names::path),
         ));
         families.push(Family::counters(
             "ecn",
             "States that ECN validation entered",
             "state",
-            named(&ECN_STATES, &self.ecn, names::ecn),
+            self.ecn.named(names::ecn),
         ));
         let states = self.congestion_states.lock().clone();
         families.push(Family::counters(
@@ -200,17 +175,11 @@ impl Counts {
             "state",
             states,
         ));
-        families.push(self.limits());
-        families.push(histogram(
-            "smoothed_rtt_seconds",
-            "Smoothed round-trip time at the end of connections",
-            &self.smoothed_rtt,
-        ));
-        families.push(histogram(
-            "datagram_size_bytes",
-            "Size of full datagrams at the end of connections",
-            &self.datagram_size,
-        ));
+        let help = "Size of full datagrams at the end of connections";
+        let mut sizes = Family::new("datagram_size_bytes", help);
+        let distribution = self.datagram_size.distribution();
+        sizes.push(Vec::new(), Value::Histogram(distribution));
+        families.push(sizes);
         families
     }
 
@@ -251,68 +220,10 @@ impl Counts {
         }
         family
     }
-
-    fn limits(&self) -> Family {
-        let help = "Time for which a limit held a sender back, counted when the limit changes";
-        let mut family = Family::new("send_limited_seconds", help);
-        for (by, nanos) in named(&LIMITS, &self.limited, names::limit) {
-            let time = Duration::from_nanos(nanos);
-            family.push(
-                vec![("by", by.to_owned())],
-                Value::Seconds(time.as_secs_f64()),
-            );
-        }
-        family
-    }
-}
-
-fn histogram(name: &'static str, help: &'static str, histogram: &Histogram) -> Family {
-    let mut family = Family::new(name, help);
-    family.push(Vec::new(), Value::Histogram(histogram.distribution()));
-    family
-}
-
-/// Adds to the counter of `of`, whose place is that in `all`.
-fn add<T: PartialEq + Copy, const N: usize>(
-    all: &[T; N],
-    counts: &[AtomicU64; N],
-    of: T,
-    more: u64,
-) {
-    let place = all.iter().position(|it| *it == of);
-    debug_assert!(place.is_some(), "a value without a counter");
-    if let Some(place) = place {
-        counts[place].fetch_add(more, Relaxed);
-    }
-}
-
-fn named<T: Copy, const N: usize>(
-    all: &[T; N],
-    counts: &[AtomicU64; N],
-    name: impl Fn(T) -> &'static str,
-) -> Vec<(&'static str, u64)> {
-    let each = all.iter().zip(counts);
-    each.map(|(of, count)| (name(*of), count.load(Relaxed)))
-        .collect()
 }
 
 /// Error codes without a name that are counted apart, of peers and of this end.
 const MAX_CAUSES: usize = 64;
-
-const LIMITS: [SendLimit; 6] = [
-    SendLimit::Application,
-    SendLimit::CongestionWindow,
-    SendLimit::Pacer,
-    SendLimit::FlowControl,
-    SendLimit::StreamFlowControl,
-    SendLimit::Amplification,
-];
-
-const TRIGGERS: [LossTrigger; 3] = [
-    LossTrigger::ReorderingThreshold,
-    LossTrigger::TimeThreshold,
-    LossTrigger::ProbeTimeout,
-];
 
 const REASONS: [Reason; 5] = [
     Reason::KeysUnavailable,
@@ -338,11 +249,6 @@ const ECN_STATES: [EcnState; 4] = [
     EcnState::Unknown,
     EcnState::Capable,
     EcnState::Failed,
-];
-
-/// Bounds of handshakes and round-trip times: from the same machine to satellites.
-const SECONDS: [f64; 12] = [
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
 ];
 
 /// Bounds of datagrams: the least of QUIC, the payloads of IPv6 and IPv4 over Ethernet, and jumbo frames.
@@ -430,27 +336,13 @@ mod tests {
     #[test]
     fn every_value_has_a_counter() {
         let counts = Counts::default();
-        for limit in LIMITS {
-            counts.on_limited(limit, Duration::from_secs(1));
-        }
-        for trigger in TRIGGERS {
-            counts.on_lost(Some(trigger));
-        }
         for reason in REASONS {
             counts.on_dropped(reason);
         }
-        for family in counts.families() {
-            for series in &family.series {
-                match (family.name, &series.value) {
-                    ("packets_lost" | "packets_dropped", Value::Counter(count)) => {
-                        assert_eq!(*count, 1, "{series:?}");
-                    }
-                    ("send_limited_seconds", Value::Seconds(time)) => {
-                        assert!((time - 1.0).abs() < 1e-9, "{series:?}");
-                    }
-                    _ => {}
-                }
-            }
+        let families = counts.families();
+        let dropped = families.iter().find(|it| it.name == "packets_dropped");
+        for series in &dropped.expect("there is one").series {
+            assert!(matches!(series.value, Value::Counter(1)), "{series:?}");
         }
     }
 }

@@ -51,6 +51,11 @@ impl Histogram {
     }
 }
 
+/// Bounds of handshakes and round-trip times: from the same machine to satellites.
+pub(super) const SECONDS: [f64; 12] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

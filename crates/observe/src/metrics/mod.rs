@@ -7,9 +7,11 @@ mod facade;
 mod family;
 mod histogram;
 mod open_metrics;
+mod path;
 mod service;
 mod sink;
 mod source;
+mod tally;
 
 use std::sync::Arc;
 
@@ -31,13 +33,18 @@ use self::source::Source;
 /// | `courser_connections_started_total`, `_established_total`, `courser_connections_active` | `side` | |
 /// | `courser_connections_closed_total` | `side`, `by`, `cause` | the error code, or `idle timeout` and the like |
 /// | `courser_handshake_duration_seconds` | `side` | histogram |
-/// | `courser_smoothed_rtt_seconds`, `courser_datagram_size_bytes` | | histograms, observed when connections end |
-/// | `courser_send_limited_seconds_total` | `by` | time for which a limit held a sender back |
-/// | `courser_packets_lost_total`, `courser_packets_dropped_total`, `courser_timers_expired_total` | `trigger`, `reason`, `timer` | |
+/// | `courser_smoothed_rtt_seconds` | `family` | histogram, observed when connections end |
+/// | `courser_datagram_size_bytes` | | histogram, observed when connections end |
+/// | `courser_send_limited_seconds_total` | `by`, `family` | time for which a limit held a sender back |
+/// | `courser_packets_lost_total` | `trigger`, `family` | |
+/// | `courser_packets_dropped_total`, `courser_timers_expired_total` | `reason`, `timer` | |
 /// | `courser_packets_spuriously_lost_total` | | |
 /// | `courser_paths_total`, `courser_ecn_total`, `courser_congestion_states_total` | `event`, `state`, `state` | |
 /// | `courser_endpoint_…` | `endpoint`, `shard` | counters of [`EndpointStats`](courser_quic::EndpointStats), refusals by `reason` |
 /// | `courser_socket_…` | `endpoint` | datagrams, bytes and system calls, receive buffers and what the kernel dropped |
+///
+/// `family` is `ipv4` or `ipv6`, that of the path in use. With [`Metrics::sinks_named`] all of them have the label
+/// `endpoint` too.
 ///
 /// No label has a value that a peer can choose freely: of error codes without a name the first 64 count apart, and
 /// others as `other`.
@@ -75,7 +82,33 @@ impl Metrics {
     /// A sink costs an atomic addition for each event, and a comparison for each batch of datagrams. It computes
     /// nothing for single packets.
     pub fn sinks(&self) -> Arc<MetricsSinks> {
-        Arc::new(MetricsSinks::new(self.0.counts()))
+        Arc::new(MetricsSinks::new(self.0.counts(None)))
+    }
+
+    /// Does the same for the connections of one endpoint, whose metrics have its name as the label `endpoint`: the
+    /// name that [`Metrics::watch`] has, or that of a tenant.
+    ///
+    /// Sinks of the same name have the same counters. There are counters for 64 names. Connections of further ones
+    /// count together, with the name `other`. Metrics of a name stay for as long as `self`.
+    ///
+    /// ```
+    /// use courser_observe::Metrics;
+    /// # use courser_quic::{Identity, ServerConfig};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let metrics = Metrics::new();
+    /// # let identity = Identity::dev()?;
+    /// for name in ["public", "internal"] {
+    ///     let config = ServerConfig::with_identity(&identity)?.sinks(metrics.sinks_named(name));
+    ///     // ...
+    ///     # drop(config);
+    /// }
+    /// let text = metrics.text();
+    /// assert!(text.contains(r#"courser_connections_active{endpoint="public",side="server"} 0"#));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sinks_named(&self, endpoint: &str) -> Arc<MetricsSinks> {
+        Arc::new(MetricsSinks::new(self.0.counts(Some(endpoint))))
     }
 
     /// Reports the counters of an endpoint, with `name` as the label `endpoint`. Replaces an endpoint of that name.

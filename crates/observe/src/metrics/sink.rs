@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use courser_base::{Side, Time};
-use courser_telemetry::{Detail, Record, SendLimit, Sink, SinkFactory};
+use courser_base::{FourTuple, Side, Time};
+use courser_telemetry::{Detail, PathState, Record, SendLimit, Sink, SinkFactory};
 use courser_wire::ConnectionId;
 
 use super::counts::Counts;
+use super::path::IpFamily;
 
 /// Makes the sinks of `Metrics`.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ impl SinkFactory for MetricsSinks {
         Some(Box::new(Counter {
             counts: Arc::clone(&self.0),
             side,
+            family: IpFamily::default(),
             started_at: None,
             limited: None,
             initial_rtt: Duration::ZERO,
@@ -43,6 +45,8 @@ impl SinkFactory for MetricsSinks {
 struct Counter {
     counts: Arc<Counts>,
     side: Side,
+    /// The family of the path in use, known from the first record on.
+    family: IpFamily,
     started_at: Option<Time>,
     /// The limit that holds the connection back, since when.
     limited: Option<(Time, SendLimit)>,
@@ -57,9 +61,16 @@ struct Counter {
 impl Counter {
     fn limit(&mut self, now: Time, by: Option<SendLimit>) {
         if let Some((since, by)) = self.limited {
-            self.counts.on_limited(by, now.saturating_since(since));
+            let time = now.saturating_since(since);
+            self.counts.of_paths.on_limited(self.family, by, time);
         }
         self.limited = by.map(|by| (now, by));
+    }
+
+    /// The connection uses another path from now on.
+    fn enter(&mut self, now: Time, path: FourTuple) {
+        self.limit(now, self.limited.map(|(_, by)| by));
+        self.family = IpFamily::of(path);
     }
 
     fn on_complete(&self, now: Time) {
@@ -83,11 +94,18 @@ impl Sink for Counter {
                 self.limit(now, self.limited.map(|(_, by)| by));
             }
             Record::SendLimited(limited) => self.limit(now, Some(limited.by)),
-            Record::PacketLost(lost) if !lost.is_mtu_probe => counts.on_lost(lost.trigger),
+            Record::PacketLost(lost) if !lost.is_mtu_probe => {
+                counts.of_paths.on_lost(self.family, lost.trigger);
+            }
             Record::SpuriousLoss(_) => counts.on_spurious_loss(),
             Record::PacketDropped(dropped) => counts.on_dropped(dropped.reason),
             Record::TimerExpired(expired) => counts.on_timer(expired.timer),
-            Record::PathUpdated(update) => counts.on_path(update.state),
+            Record::PathUpdated(update) => {
+                counts.on_path(update.state);
+                if let PathState::MigrationStarted | PathState::MigrationAbandoned = update.state {
+                    self.enter(now, update.path);
+                }
+            }
             Record::EcnStateUpdated(update) => counts.on_ecn(update.new),
             Record::CongestionStateUpdated(update) => counts.on_congestion_state(update.new),
             Record::RecoveryParametersSet(set) => {
@@ -96,7 +114,10 @@ impl Sink for Counter {
             }
             Record::MtuUpdated(update) => self.datagram_size = update.new,
             Record::ProtocolChosen(chosen) => self.protocol.clone_from(&chosen.protocol),
-            Record::ConnectionStarted(_) => self.started_at = Some(now),
+            Record::ConnectionStarted(started) => {
+                self.started_at = Some(now);
+                self.family = IpFamily::of(started.path);
+            }
             Record::StateChanged(change) if change.state == "complete" => self.on_complete(now),
             Record::ConnectionClosed(closed) => {
                 self.limit(now, None);
@@ -114,6 +135,94 @@ impl Sink for Counter {
 impl Drop for Counter {
     fn drop(&mut self) {
         self.counts.of(self.side).active.fetch_sub(1, Relaxed);
-        self.counts.on_end(self.smoothed_rtt, self.datagram_size);
+        self.counts.on_end(self.datagram_size);
+        if let Some(rtt) = self.smoothed_rtt {
+            self.counts.of_paths.on_rtt(self.family, rtt);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use courser_telemetry::{ConnectionStarted, LossTrigger, PacketLost, PathUpdated, SendLimited};
+    use courser_wire::packet::PacketKind;
+
+    use super::super::family::{Family, Series, Value};
+    use super::*;
+
+    const IPV4: &str = "192.0.2.1:443";
+    const IPV6: &str = "[2001:db8::1]:443";
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    fn path(peer: &str) -> FourTuple {
+        FourTuple::to(peer.parse().expect("an address"))
+    }
+
+    fn moved(state: PathState, peer: &str) -> Record {
+        let path = path(peer);
+        Record::PathUpdated(PathUpdated { state, path })
+    }
+
+    fn lost() -> Record {
+        Record::PacketLost(PacketLost {
+            kind: PacketKind::OneRtt,
+            packet_number: 1,
+            len: 1200,
+            trigger: Some(LossTrigger::TimeThreshold),
+            is_mtu_probe: false,
+        })
+    }
+
+    /// Returns the losses and the paced milliseconds over IPv4 and over IPv6.
+    fn seen(counts: &Counts) -> [(u64, u128); 2] {
+        let [lost, limited, _] = counts.of_paths.families();
+        let of = |all: &Family, label: &str, family: &str| {
+            let has = |it: &Series, of: &str| it.labels.iter().any(|(_, label)| label == of);
+            let mut found = all.series.iter();
+            let found = found.find(|it| has(it, label) && has(it, family));
+            found.expect("a series").value.clone()
+        };
+        ["ipv4", "ipv6"].map(|family| {
+            let values = (
+                of(&lost, "time_threshold", family),
+                of(&limited, "pacing", family),
+            );
+            match values {
+                (Value::Counter(lost), Value::Seconds(time)) => {
+                    (lost, Duration::from_secs_f64(time).as_millis())
+                }
+                other => unreachable!("{other:?}"),
+            }
+        })
+    }
+
+    #[test]
+    fn losses_and_limits_belong_to_the_family_of_the_path_in_use() {
+        let counts = Arc::new(Counts::default());
+        let sinks = MetricsSinks::new(Arc::clone(&counts));
+        let sink = sinks.sink(&ConnectionId::EMPTY, Side::Server);
+        let mut sink = sink.expect("each connection has one");
+        let started = ConnectionStarted {
+            path: path(IPV6),
+            local_id: ConnectionId::EMPTY,
+            peer_id: ConnectionId::EMPTY,
+        };
+        let by = SendLimit::Pacer;
+        sink.record(at(0), &Record::ConnectionStarted(started));
+        sink.record(at(10), &Record::SendLimited(SendLimited { by }));
+        sink.record(at(20), &lost());
+        // A path that is probed only is not in use.
+        sink.record(at(30), &moved(PathState::ProbingStarted, IPV4));
+        sink.record(at(40), &lost());
+        sink.record(at(50), &moved(PathState::MigrationStarted, IPV4));
+        assert_eq!(seen(&counts), [(0, 0), (2, 40)]);
+        sink.record(at(60), &lost());
+        // It was the address of another one: back to the path before, which the record names.
+        sink.record(at(80), &moved(PathState::MigrationAbandoned, IPV6));
+        sink.record(at(90), &lost());
+        assert_eq!(seen(&counts), [(1, 30), (3, 40)]);
     }
 }

@@ -15,13 +15,29 @@ pub(super) struct Source(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    counts: Arc<Counts>,
+    /// Counters of connections, by the name of the endpoint if there is one.
+    counts: Mutex<Vec<(Option<String>, Arc<Counts>)>>,
     endpoints: Mutex<Vec<(String, Endpoint)>>,
 }
 
 impl Source {
-    pub(super) fn counts(&self) -> Arc<Counts> {
-        Arc::clone(&self.0.counts)
+    /// Returns the counters of the connections of an endpoint, or of all that have none of their own.
+    pub(super) fn counts(&self, endpoint: Option<&str>) -> Arc<Counts> {
+        let mut all = self.0.counts.lock();
+        let find = |all: &[(Option<String>, Arc<Counts>)], wanted: Option<&str>| {
+            let found = all.iter().find(|(name, _)| name.as_deref() == wanted);
+            found.map(|(_, counts)| Arc::clone(counts))
+        };
+        let named = all.iter().filter(|(name, _)| name.is_some()).count();
+        let has_room =
+            endpoint.is_none() || find(&all, endpoint).is_some() || named < MAX_ENDPOINTS;
+        let wanted = if has_room { endpoint } else { Some(OTHER) };
+        if let Some(counts) = find(&all, wanted) {
+            return counts;
+        }
+        let counts = Arc::new(Counts::default());
+        all.push((wanted.map(str::to_owned), Arc::clone(&counts)));
+        counts
     }
 
     /// Adds an endpoint, or replaces the one of this name.
@@ -44,9 +60,96 @@ impl Source {
     }
 
     pub(super) fn families(&self) -> Vec<Family> {
-        let mut families = self.0.counts.families();
+        let counts = self.0.counts.lock().clone();
+        let mut all = counts.into_iter().map(|(endpoint, counts)| {
+            let mut families = counts.families();
+            let series = families.iter_mut().flat_map(|family| &mut family.series);
+            if let Some(endpoint) = endpoint {
+                series.for_each(|it| it.labels.insert(0, ("endpoint", endpoint.clone())));
+            }
+            families
+        });
+        let first = all.next();
+        // There are zeros before a configuration has sinks.
+        let mut families = first.unwrap_or_else(|| Counts::default().families());
+        for more in all {
+            // All have the same families in the same order.
+            for (family, more) in families.iter_mut().zip(more) {
+                debug_assert_eq!(family.name, more.name);
+                family.series.extend(more.series);
+            }
+        }
         let endpoints = self.0.endpoints.lock().clone();
         families.extend(endpoint::families(&endpoints));
         families
+    }
+}
+
+/// Endpoints whose connections count apart. Those of more count together, as [`OTHER`].
+const MAX_ENDPOINTS: usize = 64;
+
+const OTHER: &str = "other";
+
+#[cfg(test)]
+mod tests {
+    use super::super::family::Value;
+    use super::*;
+
+    /// Returns the endpoints of a family, and its number of series.
+    fn endpoints(source: &Source, name: &str) -> Vec<String> {
+        let families = source.families();
+        let mut of_name = families.iter().filter(|it| it.name == name);
+        let family = of_name.next().expect("there is one");
+        assert!(of_name.next().is_none(), "{name} is there once");
+        let endpoints = family.series.iter().map(|it| {
+            let label = it.labels.iter().find(|(name, _)| *name == "endpoint");
+            label.map_or_else(String::new, |(_, of)| of.clone())
+        });
+        let mut endpoints: Vec<_> = endpoints.collect();
+        endpoints.dedup();
+        endpoints
+    }
+
+    #[test]
+    fn endpoints_count_apart_and_in_a_bounded_number() {
+        let source = Source::default();
+        assert_eq!(endpoints(&source, "packets_lost"), [""], "zeros");
+        let one = source.counts(Some("one"));
+        assert_eq!(endpoints(&source, "packets_lost"), ["one"]);
+        assert!(Arc::ptr_eq(&one, &source.counts(Some("one"))));
+        source.counts(None);
+        for number in 1..MAX_ENDPOINTS {
+            source.counts(Some(&number.to_string()));
+        }
+        assert!(Arc::ptr_eq(&one, &source.counts(Some("one"))));
+        let more = source.counts(Some("more"));
+        assert!(Arc::ptr_eq(&more, &source.counts(Some("still more"))));
+        let all = endpoints(&source, "smoothed_rtt_seconds");
+        assert_eq!(all.len(), MAX_ENDPOINTS + 2, "{all:?}");
+        assert_eq!(
+            (all[1].as_str(), all.last().map(String::as_str)),
+            ("", Some(OTHER))
+        );
+    }
+
+    #[test]
+    fn series_of_two_endpoints_differ() {
+        let source = Source::default();
+        for (name, count) in [("one", 1), ("two", 2)] {
+            let of = source.counts(Some(name));
+            (0..count).for_each(|_| of.on_spurious_loss());
+        }
+        let families = source.families();
+        let late = families
+            .iter()
+            .find(|it| it.name == "packets_spuriously_lost");
+        let series = late.expect("there is one").series.iter();
+        let seen: Vec<_> = series
+            .map(|it| match it.value {
+                Value::Counter(count) => (it.labels[0].1.as_str(), count),
+                _ => unreachable!("{it:?}"),
+            })
+            .collect();
+        assert_eq!(seen, [("one", 1), ("two", 2)]);
     }
 }

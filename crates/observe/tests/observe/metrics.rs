@@ -62,7 +62,8 @@ async fn text_counts_connections_and_the_causes_of_their_ends() {
             r#"courser_handshake_duration_seconds_count{side="server"}"#,
             1.0,
         ),
-        (r#"courser_smoothed_rtt_seconds_count"#, 2.0),
+        (r#"courser_smoothed_rtt_seconds_count{family="ipv4"}"#, 2.0),
+        (r#"courser_smoothed_rtt_seconds_count{family="ipv6"}"#, 0.0),
         (
             r#"courser_connections_closed_total{side="server",by="peer",cause="application error 0x7"}"#,
             1.0,
@@ -94,7 +95,7 @@ async fn text_counts_connections_and_the_causes_of_their_ends() {
     assert!(
         value(
             &text,
-            r#"courser_send_limited_seconds_total{by="application"}"#
+            r#"courser_send_limited_seconds_total{by="application",family="ipv4"}"#
         ) > 0.0
     );
     for histogram in [
@@ -108,6 +109,38 @@ async fn text_counts_connections_and_the_causes_of_their_ends() {
         assert!(last.count() >= 1, "{histogram}\n{text}");
     }
     assert!(text.ends_with("# EOF\n"), "{text}");
+}
+
+#[tokio::test]
+async fn connections_of_named_endpoints_count_apart() {
+    let metrics = Metrics::new();
+    for name in ["public", "internal"] {
+        let sinks: Arc<dyn SinkFactory> = metrics.sinks_named(name);
+        let pair = Pair::connect(&sinks).await;
+        metrics.watch(name, &pair.server);
+        let _endpoints = pair.exchange().await;
+    }
+    let text = metrics.text();
+    for name in ["public", "internal"] {
+        let closed = format!(
+            "courser_connections_closed_total{{endpoint=\"{name}\",side=\"server\",by=\"peer\",cause=\"application error 0x7\"}}"
+        );
+        assert!((value(&text, &closed) - 1.0).abs() < f64::EPSILON, "{text}");
+        let handshakes = format!(
+            "courser_handshake_duration_seconds_count{{endpoint=\"{name}\",side=\"client\"}}"
+        );
+        assert!(
+            (value(&text, &handshakes) - 1.0).abs() < f64::EPSILON,
+            "{text}"
+        );
+        let limited = format!(
+            "courser_send_limited_seconds_total{{endpoint=\"{name}\",by=\"application\",family=\"ipv4\"}}"
+        );
+        assert!(value(&text, &limited) > 0.0, "{text}");
+    }
+    // All of the series are those of an endpoint.
+    let without = "courser_connections_started_total{side";
+    assert!(!text.contains(without), "{text}");
 }
 
 #[tokio::test]

@@ -74,8 +74,8 @@ fn metrics_count_connections_by_the_cause_of_their_end() {
     for series in [
         r#"courser_connections_established_total{side="server"} 1"#,
         r#"courser_handshake_duration_seconds_count{side="server"} 1"#,
-        r#"courser_send_limited_seconds_total{by="application"}"#,
-        r#"courser_packets_lost_total{trigger="time_threshold"}"#,
+        r#"courser_send_limited_seconds_total{by="application",family="ipv4"}"#,
+        r#"courser_packets_lost_total{trigger="time_threshold",family="ipv6"} 0"#,
     ] {
         assert!(metrics.contains(series), "no {series} in\n{metrics}");
     }
