@@ -1,6 +1,6 @@
 //! `cargo xtask`: checks the repository itself, and attacks the server.
 //!
-//! `tidy`, `features`, `conformance`, `rfc-map`, `guide`, `package` and `msrv` are checks. `attack`,
+//! `tidy`, `features`, `conformance`, `rfc-map`, `guide`, `instructions`, `package` and `msrv` are checks. `attack`,
 //! `robustness` and `soak` run attacks. `sbom` and `release-notes` write what a release needs.
 
 mod attack;
@@ -11,6 +11,7 @@ mod dependencies;
 mod features;
 mod floors;
 mod guide;
+mod instructions;
 mod manifest;
 mod metadata;
 mod modules;
@@ -58,6 +59,10 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
         ("rfc-map", ["--check"]) => rfc_map::run(&tree::root()?, rfc_map::Output::Check),
         ("rfc-map", ["--print"]) => rfc_map::run(&tree::root()?, rfc_map::Output::Print),
         ("guide", options) => guide::run(&tree::root()?, &guide_options(options)?),
+        ("instructions", []) => instructions::run(&tree::root()?, instructions::Task::Check),
+        ("instructions", ["--write"]) => {
+            instructions::run(&tree::root()?, instructions::Task::Write)
+        }
         ("package", []) => package::run(&tree::root()?, package::Verify::Skip),
         ("package", ["--verify"]) => package::run(&tree::root()?, package::Verify::Compile),
         ("msrv", []) => msrv::run(&tree::root()?),
@@ -143,6 +148,9 @@ usage: cargo xtask <command>
   guide [PAGE...]       run the commands of docs/guide and write their output into its pages
       --check           fail if an output has another form instead
       --programs FOLDER folder with `courser` and `examples` [default: target/debug]
+  instructions          count the instructions of the core's paths with callgrind, and fail if one is more
+                        than 3 % above its budget in docs/instructions.tsv; skipped without valgrind
+      --write           make the counts the budgets instead
   package               pack each published crate as `cargo publish` does, in its order
       --verify          compile each from its archive too
   msrv                  check that no dependency needs a newer Rust than Cargo.toml promises

@@ -1,0 +1,76 @@
+//! The paths that have a budget.
+
+/// A path of the core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Path {
+    Send,
+    Receive,
+    AckSend,
+    AckReceive,
+    RequestClient,
+    RequestServer,
+    GetClient,
+    GetServer,
+    HandshakeClient,
+    HandshakeServer,
+}
+
+impl Path {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Send,
+        Self::Receive,
+        Self::AckSend,
+        Self::AckReceive,
+        Self::RequestClient,
+        Self::RequestServer,
+        Self::GetClient,
+        Self::GetServer,
+        Self::HandshakeClient,
+        Self::HandshakeServer,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Receive => "receive",
+            Self::AckSend => "ack-send",
+            Self::AckReceive => "ack-receive",
+            Self::RequestClient => "request-client",
+            Self::RequestServer => "request-server",
+            Self::GetClient => "get-client",
+            Self::GetServer => "get-server",
+            Self::HandshakeClient => "handshake-client",
+            Self::HandshakeServer => "handshake-server",
+        }
+    }
+
+    pub(crate) const fn unit(self) -> &'static str {
+        match self {
+            Self::Send | Self::Receive => "packet",
+            Self::AckSend | Self::AckReceive => "acknowledgment",
+            Self::RequestClient | Self::RequestServer | Self::GetClient | Self::GetServer => {
+                "request"
+            }
+            Self::HandshakeClient | Self::HandshakeServer => "handshake",
+        }
+    }
+
+    pub(crate) const fn description(self) -> &'static str {
+        match self {
+            Self::Send => "a packet of 1200 bytes of one stream is written, built and sealed",
+            Self::Receive => "such a packet is opened, and its data are read",
+            Self::AckSend => "an acknowledgment of 57 such packets is built",
+            Self::AckReceive => "such an acknowledgment is processed by the sender of the data",
+            Self::RequestClient => "100 bytes on a new stream and 100 bytes back, at the client",
+            Self::RequestServer => "100 bytes on a new stream and 100 bytes back, at the server",
+            Self::GetClient => "HTTP/3 GET with a response of 1000 bytes, at the client",
+            Self::GetServer => "HTTP/3 GET with a response of 1000 bytes, at the server",
+            Self::HandshakeClient => {
+                "from the call to a confirmed connection, without TLS, at the client"
+            }
+            Self::HandshakeServer => {
+                "from the first datagram to a confirmed connection, without TLS, at the server"
+            }
+        }
+    }
+}
