@@ -6,36 +6,37 @@ use std::hint::black_box;
 use crate::path::Path;
 
 /// Runs the calls of one path inside a function that callgrind recognises by its name.
-pub(crate) struct Meter {
+pub struct Meter {
     path: Path,
     is_on: Cell<bool>,
 }
 
 impl Meter {
     /// Creates a meter that counts nothing before [`Meter::start`].
-    pub(crate) fn new(path: Path) -> Self {
+    pub fn new(path: Path) -> Self {
         Self {
             path,
             is_on: Cell::new(false),
         }
     }
 
-    pub(crate) fn path(&self) -> Path {
+    /// Returns the path that is counted.
+    pub fn path(&self) -> Path {
         self.path
     }
 
     /// Counts from now on.
-    pub(crate) fn start(&self) {
+    pub fn start(&self) {
         self.is_on.set(true);
     }
 
     /// Counts nothing until the next [`Meter::start`].
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.is_on.set(false);
     }
 
     /// Makes a call that belongs to `path`.
-    pub(crate) fn count<T>(&self, path: Path, call: impl FnOnce() -> T) -> T {
+    pub fn count<T>(&self, path: Path, call: impl FnOnce() -> T) -> T {
         if path != self.path || !self.is_on.get() {
             return call();
         }

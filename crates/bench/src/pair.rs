@@ -16,46 +16,59 @@ use crate::null_tls::NullTls;
 use crate::path::Path;
 
 /// A client, a server, and the time.
-pub(crate) struct Pair<'a> {
-    pub(crate) now: Time,
-    pub(crate) client: End<'a>,
-    pub(crate) server: End<'a>,
+pub struct Pair<'a> {
+    /// The time.
+    pub now: Time,
+    /// The end that connects.
+    pub client: End<'a>,
+    /// The end that accepts.
+    pub server: End<'a>,
     meter: &'a Meter,
     config: ClientConfig,
 }
 
 /// One endpoint with at most one connection.
-pub(crate) struct End<'a> {
+pub struct End<'a> {
     endpoint: Endpoint,
     handle: Option<ConnectionHandle>,
     address: SocketAddr,
     buffer: TransmitBuffer,
     meter: &'a Meter,
     /// The path that what this end sends belongs to.
-    pub(crate) sends: Path,
+    pub sends: Path,
     /// The path that what this end does with arrivals belongs to.
-    pub(crate) receives: Path,
+    pub receives: Path,
 }
 
 /// The paths of one end: the one of what it sends, and the one of what it receives.
-pub(crate) type Paths = (Path, Path);
+pub type Paths = (Path, Path);
 
 /// Datagrams that leave together.
-pub(crate) struct Batch {
+pub struct Batch {
     bytes: Vec<u8>,
     segment_size: usize,
 }
 
+impl From<&[u8]> for Batch {
+    /// Makes a batch of one datagram.
+    fn from(datagram: &[u8]) -> Self {
+        Self {
+            bytes: datagram.to_vec(),
+            segment_size: datagram.len().max(1),
+        }
+    }
+}
+
 impl Batch {
-    /// Returns the number of datagrams.
-    pub(crate) fn datagrams(&self) -> u64 {
-        self.bytes.len().div_ceil(self.segment_size) as u64
+    /// Returns the datagrams.
+    pub fn datagrams(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.bytes.chunks(self.segment_size)
     }
 }
 
 impl<'a> Pair<'a> {
     /// Creates two ends without a connection.
-    pub(crate) fn new(meter: &'a Meter, client: Paths, server: Paths) -> Self {
+    pub fn new(meter: &'a Meter, client: Paths, server: Paths) -> Self {
         let transport = Arc::new(TransportConfig {
             // The search for larger datagrams would change the packets that are counted.
             mtu_discovery: false,
@@ -76,14 +89,14 @@ impl<'a> Pair<'a> {
     }
 
     /// Creates two ends whose handshake is confirmed.
-    pub(crate) fn connected(meter: &'a Meter, client: Paths, server: Paths) -> Self {
+    pub fn connected(meter: &'a Meter, client: Paths, server: Paths) -> Self {
         let mut pair = Self::new(meter, client, server);
         pair.connect();
         pair
     }
 
     /// Runs a handshake until both ends have confirmed it.
-    pub(crate) fn connect(&mut self) {
+    pub fn connect(&mut self) {
         let (client, config, to) = (&mut self.client, &self.config, self.server.address);
         let connecting = self.meter.count(client.sends, || {
             client.endpoint.connect(self.now, config, to, "localhost")
@@ -97,7 +110,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Closes the connection, and forgets it at both ends when its time has come.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         let now = self.now;
         self.client.connection().close(now, 0, b"");
         self.exchange();
@@ -116,19 +129,19 @@ impl<'a> Pair<'a> {
 
     /// Passes what waits from the client to the server, and then from the server to the client. Returns the
     /// number of datagrams.
-    pub(crate) fn exchange(&mut self) -> u64 {
+    pub fn exchange(&mut self) -> u64 {
         self.client_to_server() + self.server_to_client()
     }
 
     /// Passes what waits at the client to the server, and returns the number of datagrams.
-    pub(crate) fn client_to_server(&mut self) -> u64 {
+    pub fn client_to_server(&mut self) -> u64 {
         let (count, now) = pass(self.now, &mut self.client, &mut self.server);
         self.now = now;
         count
     }
 
     /// Passes what waits at the server to the client, and returns the number of datagrams.
-    pub(crate) fn server_to_client(&mut self) -> u64 {
+    pub fn server_to_client(&mut self) -> u64 {
         let (count, now) = pass(self.now, &mut self.server, &mut self.client);
         self.now = now;
         count
@@ -140,7 +153,7 @@ impl<'a> Pair<'a> {
 fn pass(now: Time, from: &mut End<'_>, to: &mut End<'_>) -> (u64, Time) {
     let batches = from.transmit(now);
     let arrival = now + DELAY;
-    let count = batches.iter().map(Batch::datagrams).sum();
+    let count = batches.iter().map(|it| it.datagrams().len() as u64).sum();
     for batch in batches {
         to.deliver(arrival, from.address, batch);
     }
@@ -166,19 +179,25 @@ impl<'a> End<'a> {
         }
     }
 
+    /// Returns the address, from which the other end receives.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Returns the connection, which sends at the next occasion.
-    pub(crate) fn connection(&mut self) -> &mut Connection {
+    pub fn connection(&mut self) -> &mut Connection {
         let handle = self.handle.expect("connected");
         self.endpoint.touched(handle);
         self.endpoint.connection_mut(handle).expect("connected")
     }
 
-    pub(crate) fn streams(&mut self) -> &mut Streams {
+    /// Returns the streams of the connection, which sends at the next occasion.
+    pub fn streams(&mut self) -> &mut Streams {
         self.connection().streams()
     }
 
     /// Takes the events of the connection.
-    pub(crate) fn take_events(&mut self) {
+    pub fn take_events(&mut self) {
         let connection = self.connection();
         while let Some(event) = connection.poll_event() {
             assert!(!matches!(event, Event::Lost(_)), "{event:?}");
@@ -192,7 +211,7 @@ impl<'a> End<'a> {
     }
 
     /// Returns all that may leave now.
-    fn transmit(&mut self, now: Time) -> Vec<Batch> {
+    pub fn transmit(&mut self, now: Time) -> Vec<Batch> {
         let (meter, path) = (self.meter, self.sends);
         let (endpoint, buffer) = (&mut self.endpoint, &mut self.buffer);
         if endpoint.next_timeout().is_some_and(|at| at <= now) {
@@ -213,7 +232,7 @@ impl<'a> End<'a> {
     }
 
     /// Takes datagrams, and accepts the client that they may be from.
-    fn deliver(&mut self, now: Time, from: SocketAddr, mut batch: Batch) {
+    pub fn deliver(&mut self, now: Time, from: SocketAddr, mut batch: Batch) {
         let meta = ReceiveMeta {
             path: FourTuple {
                 peer: from,

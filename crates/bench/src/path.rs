@@ -2,21 +2,32 @@
 
 /// A path of the core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Path {
+pub enum Path {
+    /// Sending packets.
     Send,
+    /// Receiving packets.
     Receive,
+    /// Sending acknowledgments.
     AckSend,
+    /// Processing acknowledgments.
     AckReceive,
+    /// Requests on streams, at the client.
     RequestClient,
+    /// Requests on streams, at the server.
     RequestServer,
+    /// HTTP/3 requests, at the client.
     GetClient,
+    /// HTTP/3 requests, at the server.
     GetServer,
+    /// Handshakes, at the client.
     HandshakeClient,
+    /// Handshakes, at the server.
     HandshakeServer,
 }
 
 impl Path {
-    pub(crate) const ALL: [Self; 10] = [
+    /// All paths.
+    pub const ALL: [Self; 10] = [
         Self::Send,
         Self::Receive,
         Self::AckSend,
@@ -29,7 +40,8 @@ impl Path {
         Self::HandshakeServer,
     ];
 
-    pub(crate) const fn name(self) -> &'static str {
+    /// Returns the name of the path.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Send => "send",
             Self::Receive => "receive",
@@ -44,7 +56,8 @@ impl Path {
         }
     }
 
-    pub(crate) const fn unit(self) -> &'static str {
+    /// Returns the thing that is counted, such as a packet.
+    pub const fn unit(self) -> &'static str {
         match self {
             Self::Send | Self::Receive => "packet",
             Self::AckSend | Self::AckReceive => "acknowledgment",
@@ -55,7 +68,8 @@ impl Path {
         }
     }
 
-    pub(crate) const fn description(self) -> &'static str {
+    /// Returns the work for one unit.
+    pub const fn description(self) -> &'static str {
         match self {
             Self::Send => "a packet of 1200 bytes of one stream is written, built and sealed",
             Self::Receive => "such a packet is opened, and its data are read",
