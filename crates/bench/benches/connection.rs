@@ -1,8 +1,10 @@
 //! Connections of the core without TLS and without sockets: handshakes, data in order and out of order.
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
 use courser_bench::{Batch, Meter, Pair, Path};
-use courser_transport::ReadError;
+use courser_transport::{ReadError, WriteError};
 use courser_wire::{Direction, StreamId};
 use divan::Bencher;
 use divan::counter::BytesCount;
@@ -20,6 +22,48 @@ fn establish_and_close(bencher: Bencher<'_, '_>) {
         pair.connect();
         pair.close();
     });
+}
+
+/// Sends data of one stream in batches of so many datagrams. A batch has at most 65 507 bytes, which are 54 datagrams.
+#[divan::bench(args = [10, 20, 40, 64, 128], sample_count = ROUNDS, sample_size = 1)]
+fn send(bencher: Bencher<'_, '_>, batch: usize) {
+    let meter = Meter::new(Path::Send);
+    let mut pair = Pair::connected(&meter, PATHS, PATHS);
+    let stream = pair.client.streams().open(Direction::Unidirectional);
+    let stream = stream.expect("the server allows streams");
+    pair.client.set_max_segments(batch);
+    // The pair, and what the client has sent.
+    let state = RefCell::new((pair, Vec::new()));
+    let write = || {
+        let (pair, sent): &mut (Pair<'_>, Vec<Batch>) = &mut state.borrow_mut();
+        if !sent.is_empty() {
+            let from = pair.client.address();
+            for batch in sent.drain(..) {
+                pair.server.deliver(pair.now, from, batch);
+            }
+            read(pair, stream);
+            pair.server_to_client();
+            pair.client.take_events();
+        }
+        let mut data = Bytes::from_static(&[7; BULK]);
+        let written = pair.client.streams().write_chunk(stream, &mut data);
+        assert!(matches!(written, Ok(_) | Err(WriteError::Blocked)));
+    };
+    let transmit = |()| {
+        let (pair, sent) = &mut *state.borrow_mut();
+        *sent = pair.client.transmit(pair.now);
+    };
+    // Until the windows have room for a round.
+    for _ in 0..100 {
+        write();
+        transmit(());
+    }
+    bencher
+        .counter(BytesCount::new(BULK))
+        .with_inputs(write)
+        .bench_local_values(transmit);
+    let (pair, _) = &mut *state.borrow_mut();
+    assert_eq!(pair.client.connection().stats().packets_lost, 0);
 }
 
 /// Data of one stream arrive in order.
@@ -43,7 +87,7 @@ fn reassemble_behind_one_gap(bencher: Bencher<'_, '_>) {
 /// Measures the receiver of a round trip of data whose datagrams `reorder` has put into another order.
 fn receive(bencher: Bencher<'_, '_>, reorder: impl Fn(&mut [Batch])) {
     let meter = Meter::new(Path::Send);
-    let pair = std::cell::RefCell::new(Pair::connected(&meter, PATHS, PATHS));
+    let pair = RefCell::new(Pair::connected(&meter, PATHS, PATHS));
     let stream = pair
         .borrow_mut()
         .client
@@ -97,5 +141,7 @@ fn read(pair: &mut Pair<'_>, stream: StreamId) -> usize {
 const PATHS: (Path, Path) = (Path::Send, Path::Send);
 /// Bytes of a round trip: less than the initial window.
 const ROUND: usize = 10_000;
+/// Bytes of a round trip that is sent in batches, 105 packets.
+const BULK: usize = 120_000;
 /// Each round trip needs the acknowledgments of the one before, so each is a sample of its own.
 const ROUNDS: u32 = 1000;

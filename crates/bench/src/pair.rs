@@ -184,6 +184,11 @@ impl<'a> End<'a> {
         self.address
     }
 
+    /// Sets the most datagrams of a batch. The default is 64, as on Linux.
+    pub fn set_max_segments(&mut self, segments: usize) {
+        self.buffer.set_max_segments(segments);
+    }
+
     /// Returns the connection, which sends at the next occasion.
     pub fn connection(&mut self) -> &mut Connection {
         let handle = self.handle.expect("connected");
