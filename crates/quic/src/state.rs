@@ -363,7 +363,8 @@ impl State {
         while let Some(None) = self.slots.last() {
             self.slots.pop();
         }
-        if self.slots.len() <= self.slots.capacity() / 8 {
+        // As the tables of the transport do (limit K258).
+        if self.slots.capacity() >= 4096 && self.slots.len() <= self.slots.capacity() / 8 {
             self.slots.shrink_to(2 * self.slots.len());
         }
         self.endpoint.release(handle);

@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 
 use super::{text, until, within};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_go_on_elsewhere_when_a_server_drains() {
+/// Returns an endpoint of a server, its URL, and a client that trusts it.
+fn ends() -> (Endpoint, String, Client) {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
         .expect("our own")
@@ -21,6 +21,19 @@ async fn requests_go_on_elsewhere_when_a_server_drains() {
     let address = "127.0.0.1:0".parse().expect("an address");
     let endpoint = Endpoint::server(config, address).expect("a port");
     let url = format!("https://{}/", endpoint.local_addr().expect("bound"));
+    let client = Client::builder()
+        .version(HttpVersion::Http3Only)
+        .platform_roots(false)
+        .proxy(Proxy::Direct)
+        .root(identity.certificate())
+        .build()
+        .expect("a client");
+    (endpoint, url, client)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_go_on_elsewhere_when_a_server_drains() {
+    let (endpoint, url, client) = ends();
     let (leave, count) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
     let (signal, connections) = (leave.clone(), count.clone());
     crate::common::spawn(async move {
@@ -46,13 +59,6 @@ async fn requests_go_on_elsewhere_when_a_server_drains() {
             crate::common::spawn(h3::serve(connection, service).drain(leaves).into_future());
         }
     });
-    let client = Client::builder()
-        .version(HttpVersion::Http3Only)
-        .platform_roots(false)
-        .proxy(Proxy::Direct)
-        .root(identity.certificate())
-        .build()
-        .expect("a client");
     let post = || {
         Request::post(url.as_str())
             .body(Full::<bytes::Bytes>::from("content"))
@@ -75,13 +81,7 @@ async fn requests_go_on_elsewhere_when_a_server_drains() {
 /// has nothing to do with it, is sent on another connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_beside_a_broken_rule_go_on_elsewhere() {
-    let identity = Identity::dev().expect("random numbers");
-    let config = ServerConfig::with_identity(&identity)
-        .expect("our own")
-        .alpn([h3::ALPN]);
-    let address = "127.0.0.1:0".parse().expect("an address");
-    let endpoint = Endpoint::server(config, address).expect("a port");
-    let url = format!("https://{}/", endpoint.local_addr().expect("bound"));
+    let (endpoint, url, client) = ends();
     crate::common::spawn(async move {
         for number in 0.. {
             let Some(incoming) = endpoint.accept().await else {
@@ -105,13 +105,6 @@ async fn requests_beside_a_broken_rule_go_on_elsewhere() {
             crate::common::spawn(h3::serve(connection, service).into_future());
         }
     });
-    let client = Client::builder()
-        .version(HttpVersion::Http3Only)
-        .platform_roots(false)
-        .proxy(Proxy::Direct)
-        .root(identity.certificate())
-        .build()
-        .expect("a client");
     let first = within(client.get(&url)).await.expect("answered");
     assert_eq!(text(first).await, "0");
     let again = within(client.get(&format!("{url}again"))).await;
