@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use courser_base::Time;
+use courser_recovery::BASE_MTU;
 use courser_transport::{ShardPlace, TransportConfig};
 
 use crate::clock::Clock;
@@ -41,12 +42,11 @@ impl Shard {
         self.clock.now()
     }
 
-    /// Returns the MTU of the interface towards `peer`, for a connection that searches for its MTU.
+    /// Returns the MTU of the interface towards `peer`, for a connection that searches for its MTU and
+    /// whose first datagrams may be too large for the interface. Others ask when the search begins.
     pub(crate) fn interface_mtu(&self, config: &TransportConfig, peer: SocketAddr) -> Option<u32> {
-        config
-            .mtu_discovery
-            .then(|| self.socket().interface_mtu(peer))
-            .flatten()
+        let asks = config.mtu_discovery && config.mtu > BASE_MTU;
+        asks.then(|| self.socket().interface_mtu(peer)).flatten()
     }
 
     /// Returns the socket in use.

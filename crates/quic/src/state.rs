@@ -32,8 +32,8 @@ pub(crate) struct State {
     slots: Vec<Option<Slot>>,
     pub(crate) outbox: Outbox,
     pub(crate) clock: Clock,
-    /// Connections of clients whose handshake has just completed.
-    connected: Vec<ConnectionHandle>,
+    /// Connections that need to know the MTU of their interface.
+    searching: Vec<ConnectionHandle>,
     accepting: Waiters,
     idle: Waiters,
     /// To be woken when the lock is released.
@@ -86,7 +86,7 @@ impl State {
             slots: Vec::new(),
             outbox: Outbox::new(Arc::new(socket)),
             clock,
-            connected: Vec::new(),
+            searching: Vec::new(),
             accepting: Waiters::default(),
             idle: Waiters::default(),
             woken: Vec::new(),
@@ -218,8 +218,8 @@ impl State {
 
     /// Asks connections that something happened to for their events, and queues them to send.
     ///
-    /// The interface of each client that has just connected is asked for its MTU. That costs several
-    /// system calls, which a first packet with a forged address must not cause.
+    /// An interface is asked for its MTU when a connection begins to search for larger datagrams. That
+    /// costs several system calls, which short connections and forged first packets must not cause.
     pub(crate) fn collect_events(&mut self, now: Time) {
         while let Some(handle) = self.endpoint.next_touched() {
             self.take_events(handle);
@@ -231,7 +231,7 @@ impl State {
             // They stay in the endpoint, where networks take turns.
             self.accepting.wake_all(&mut self.woken);
         }
-        while let Some(handle) = self.connected.pop() {
+        while let Some(handle) = self.searching.pop() {
             let peer = self.connection(handle).map(|it| it.path().peer);
             if let Some(peer) = peer {
                 let mtu = self.outbox.socket().interface_mtu(peer);
@@ -275,8 +275,8 @@ impl State {
             return slot.on_end(&mut self.woken);
         };
         while let Some(event) = connection.poll_event() {
-            if matches!(event, Event::Connected) && connection.side().is_server() {
-                self.connected.push(handle);
+            if matches!(event, Event::InterfaceMtuWanted) {
+                self.searching.push(handle);
             }
             let acknowledged = match event {
                 Event::Stream(StreamEvent::Acknowledged { id, .. }) => Some(id),

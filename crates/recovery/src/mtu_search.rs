@@ -35,6 +35,8 @@ pub struct MtuSearch {
     max: u16,
     /// The MTU of the interface, if known.
     interface: Option<u16>,
+    /// True after the owner was asked for it.
+    has_asked: bool,
     /// The probe in flight: its number and size.
     in_flight: Option<(u32, u16)>,
     probes: u32,
@@ -93,6 +95,7 @@ impl MtuSearch {
             mtu,
             max: max.max(mtu),
             interface: None,
+            has_asked: false,
             in_flight: None,
             probes: 0,
             wasted: 0,
@@ -120,17 +123,35 @@ impl MtuSearch {
         self.mtu = self.mtu.min(self.max);
     }
 
-    /// Sets the MTU of the interface towards the peer. It is the first size to be tried and the
+    /// Sets the MTU of the interface towards the peer. It is the next size to be tried and the
     /// largest. Sizes below the base are ignored (RFC 9000 §14.2.1).
+    ///
+    /// A search that no size has failed yet goes on, and a probe in flight that the interface sends
+    /// still counts.
     pub fn set_interface_mtu(&mut self, size: u16) {
         if self.state == State::Disabled || size < BASE_MTU {
             return;
         }
         self.interface = Some(size);
         self.mtu = self.mtu.min(size);
-        if !matches!(self.state, State::Base { .. } | State::Error) {
-            self.restart(Time::ZERO);
+        let limit = self.limit();
+        let in_flight = self.probe_in_flight();
+        match &mut self.state {
+            State::Base { .. } | State::Error => {}
+            State::Searching { refused, .. }
+                if *refused > limit && in_flight.is_none_or(|size| size <= limit) =>
+            {
+                *refused = limit.saturating_add(1);
+            }
+            _ => self.restart(Time::ZERO),
         }
+    }
+
+    /// Returns true once if the MTU of the interface is of use and not known.
+    pub fn asks_for_interface(&mut self) -> bool {
+        let asks = self.is_searching() && self.interface.is_none() && !self.has_asked;
+        self.has_asked |= asks;
+        asks
     }
 
     /// Returns the largest size worth trying.

@@ -76,6 +76,37 @@ fn without_an_interface_ethernet_is_tried_first_and_jumbo_frames_next() {
 }
 
 #[test]
+fn interface_is_asked_for_once_and_only_if_it_is_not_known() {
+    let mut search = started(65_507, None);
+    assert!(search.asks_for_interface());
+    assert!(!search.asks_for_interface());
+    assert!(!started(65_507, Some(1472)).asks_for_interface());
+    assert!(!MtuSearch::disabled(1400).asks_for_interface());
+}
+
+#[test]
+fn interface_that_is_learnt_late_keeps_the_probe_in_flight() {
+    let mut search = started(65_507, None);
+    assert_eq!(search.next_probe(at(0), ROOM), Some(1452));
+    search.on_probe_sent(1452);
+    search.set_interface_mtu(1472);
+    assert_eq!(search.probe_in_flight(), Some(1452));
+    assert!(search.on_probe_acked(1452));
+    assert_eq!(search.next_probe(at(0), ROOM), Some(1472));
+}
+
+#[test]
+fn probe_that_the_interface_does_not_send_is_given_up() {
+    let mut search = started(65_507, None);
+    search.next_probe(at(0), ROOM);
+    search.on_probe_sent(1452);
+    search.set_interface_mtu(1400);
+    assert_eq!(search.probe_in_flight(), None);
+    search.on_full_datagram_sent(at(0));
+    assert_eq!(search.next_probe(at(0), ROOM), Some(1400));
+}
+
+#[test]
 fn path_of_the_base_size_ends_where_it_began() {
     let mut search = started(65_507, Some(1472));
     run(&mut search, at(0), BASE_MTU);

@@ -35,6 +35,11 @@ pub enum Event {
     /// The path that our end wanted to move to was not validated in time. The connection uses the
     /// one before.
     MigrationFailed,
+    /// A caller that can find out the MTU of the interface towards the peer
+    /// [sets it](super::Connection::set_interface_mtu) now: the search for larger datagrams begins on the
+    /// path in use, or the handshake is complete with datagrams larger than 1200 bytes. It may occur
+    /// again for another path.
+    InterfaceMtuWanted,
     /// The connection is over. The event occurs once; only draining follows, and no event of
     /// streams or datagrams.
     ///

@@ -341,10 +341,9 @@ impl Connection {
         self.recovery.switch_controller(now, algorithm);
     }
 
-    /// Sets the MTU of the interface towards the peer in bytes of an IP packet. It is the first
+    /// Sets the MTU of the interface towards the peer in bytes of an IP packet. It is the next
     /// size that the search tries, and the largest. Without it the search begins at Ethernet's.
-    /// Best called as soon as the connection exists, and again after
-    /// [`Event::PathChanged`].
+    /// Best called at [`Event::InterfaceMtuWanted`]: connections that send little never need it.
     pub fn set_interface_mtu(&mut self, mtu: u32) {
         let size = self.paths.active().payload_of(mtu);
         self.recovery.set_interface_mtu(size);

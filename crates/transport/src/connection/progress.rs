@@ -65,6 +65,9 @@ impl Connection {
                     self.counters.handshake_time = Some(time);
                     self.enter(now, State::Complete);
                     self.events.push_back(Event::Connected);
+                    if self.recovery.is_size_unproven() {
+                        self.events.push_back(Event::InterfaceMtuWanted);
+                    }
                     if self.handshake.side().is_server() {
                         // The server's handshake is confirmed when it is complete
                         // (RFC 9001 §4.1.2).

@@ -7,6 +7,7 @@ use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::Connection;
 use super::coalesced::{Packets, Unsealed, common_mark, pad};
+use super::event::Event;
 use super::fill::{Content, Order};
 use super::life::Ending;
 use super::packets::build_short;
@@ -265,6 +266,9 @@ impl Connection {
     fn transmit_size_probe(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         let is_validated = self.paths.active().is_validated();
         let has_data = self.streams.wants_to_send();
+        if self.recovery.wants_interface() {
+            self.events.push_back(Event::InterfaceMtuWanted);
+        }
         let size = self.recovery.next_size_probe(now, is_validated, has_data)?;
         if !self.keys_are_good(now) {
             return self.transmit_close(now, buffer);
@@ -283,9 +287,37 @@ impl Connection {
         Some(Transmit::single(path.way(), Ecn::NotEct, built.len))
     }
 
-    /// Sends one datagram with whatever the spaces have to send.
+    /// Sends datagrams with whatever the spaces have to send. A flight that takes several full datagrams
+    /// is one batch.
     fn transmit_handshake(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         let limit = handshake_limit(self.paths.active(), self.recovery.route().mtu())?;
+        let (size, ecn) = self.build_handshake_datagram(now, (limit, None), buffer)?;
+        let (mut segments, mut last) = (1, size);
+        while last == limit
+            && segments < buffer.max_segments()
+            && buffer.len() + limit <= MAX_BATCH
+            && self.recovery.marks_all(ecn)
+        {
+            let left = handshake_limit(self.paths.active(), self.recovery.route().mtu());
+            let Some(left) = left else { break };
+            let order = (left.min(limit), Some(ecn));
+            let Some((len, _)) = self.build_handshake_datagram(now, order, buffer) else {
+                break;
+            };
+            (segments, last) = (segments + 1, len);
+        }
+        let way = self.paths.active().way();
+        Some(Transmit::batch(way, ecn, (segments, size), buffer.len()))
+    }
+
+    /// Adds a datagram of at most `limit` bytes to the batch, with the ECN mark of the batch if it has
+    /// begun. Returns the length and the mark.
+    fn build_handshake_datagram(
+        &mut self,
+        now: Time,
+        (limit, ecn): (usize, Option<Ecn>),
+        buffer: &mut TransmitBuffer,
+    ) -> Option<(usize, Ecn)> {
         let (recovery, _, mut owners) = self.split();
         recovery.repeat_for_probes(&mut owners);
         let room = buffer.room(limit);
@@ -311,7 +343,7 @@ impl Connection {
             return None;
         }
         pad(self.handshake.side(), &mut packets, room);
-        let ecn = common_mark(&packets, &self.recovery);
+        let ecn = ecn.unwrap_or_else(|| common_mark(&packets, &self.recovery));
         let mut len = 0;
         for packet in packets.iter().flatten() {
             let (recovery, protection, mut owners) = self.split();
@@ -323,16 +355,14 @@ impl Connection {
             len = packet.end();
         }
         buffer.advance(len);
-        let path = self.paths.active_mut();
-        path.on_datagram_sent(len);
-        let way = path.way();
+        self.paths.active_mut().on_datagram_sent(len);
         self.recovery.on_handshake_datagram_sent(len);
         if self.handshake.side().is_client() && packets[SpaceId::Handshake as usize].is_some() {
             // RFC 9001 §4.9.1: the server has shown Handshake keys, Initials are done.
             let (recovery, protection, mut owners) = self.split();
             discard_space(now, SpaceId::Initial, recovery, protection, &mut owners);
         }
-        Some(Transmit::single(way, ecn, len))
+        Some((len, ecn))
     }
 
     /// Returns what a space may send in a datagram of the handshake.

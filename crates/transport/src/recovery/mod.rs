@@ -334,6 +334,12 @@ impl LossRecovery {
         Some(self.spaces.get(id)?.ecn.mark(codepoint))
     }
 
+    /// True if a packet of any space may have this mark.
+    pub(crate) fn marks_all(&self, ecn: Ecn) -> bool {
+        let marks = |id| self.mark(id).is_none_or(|mark| mark == ecn);
+        ecn == Ecn::NotEct || SpaceId::ALL.into_iter().all(marks)
+    }
+
     /// The state of the validation of ECN.
     pub(crate) fn ecn_state(&self) -> courser_recovery::EcnState {
         self.spaces.application.ecn.state()

@@ -1,7 +1,7 @@
 //! The datagram size of the path in use: probes, and their results. RFC 9000 §14.3, §14.4.
 
 use courser_base::Time;
-use courser_recovery::Controller;
+use courser_recovery::{BASE_MTU, Controller};
 
 use super::{Built, LossRecovery, Phase};
 
@@ -11,6 +11,19 @@ impl LossRecovery {
         let route = self.routes.active_mut();
         route.search.set_interface_mtu(size);
         route.follow_search();
+    }
+
+    /// Returns true once if the search has begun without knowing the interface. Probes leave later: at
+    /// the beginning of slow start data comes first.
+    pub(crate) fn wants_interface(&mut self) -> bool {
+        let search = &mut self.routes.active_mut().search;
+        search.wants_probe() && search.asks_for_interface()
+    }
+
+    /// Returns true once if datagrams may be too large for an interface that is not known.
+    pub(crate) fn is_size_unproven(&mut self) -> bool {
+        let search = &mut self.routes.active_mut().search;
+        search.mtu() > BASE_MTU && search.asks_for_interface()
     }
 
     /// Returns the size of the next MTU probe, when it is time for one.

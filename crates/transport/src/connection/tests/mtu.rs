@@ -133,6 +133,36 @@ fn probe_is_a_datagram_of_its_own_with_nothing_to_lose() {
     assert!(probe.frames().all(is_harmless), "{probe:?}");
 }
 
+/// To ask an interface takes system calls, so that connections which send little must not do it.
+#[test]
+fn interface_is_wanted_once_by_a_connection_that_sends_full_datagrams() {
+    let wanted = |pair: &Pair| {
+        let events = pair.client.events.iter();
+        events
+            .filter(|it| **it == Event::InterfaceMtuWanted)
+            .count()
+    };
+    let mut pair = Pair::with(setup(65_507));
+    pair.connect();
+    assert_eq!(wanted(&pair), 0);
+    pair.upload(20_000);
+    assert_eq!(wanted(&pair), 1);
+    pair.upload(1_000_000);
+    assert_eq!(wanted(&pair), 1);
+    assert!(pair.client.sent.iter().any(|it| it.bytes.len() > 1200));
+    assert!(!pair.server.has(&Event::InterfaceMtuWanted));
+}
+
+#[test]
+fn interface_is_wanted_at_once_for_datagrams_that_not_every_path_carries() {
+    let mut setup = setup(1472);
+    setup.client.mtu = 1400;
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    assert!(pair.client.has(&Event::InterfaceMtuWanted));
+    assert!(!pair.server.has(&Event::InterfaceMtuWanted));
+}
+
 #[test]
 fn small_talk_and_handshake_send_no_probes() {
     let mut pair = Pair::with(setup(65_507));

@@ -221,7 +221,6 @@ const CLIENT: &str = "\
 0 congestion_state_updated slow_start
 0 recovery_metrics_updated
 0 packet_sent initial 0 crypto
-0 recovery_metrics_updated
 0 packet_sent initial 1 crypto padding
 0 recovery_metrics_updated
 20 packet_received initial 0 ack crypto
@@ -279,7 +278,6 @@ const SERVER: &str = "\
 10 key_updated client_1rtt_secret tls
 10 key_updated server_1rtt_secret tls
 10 packet_sent initial 0 ack crypto
-10 recovery_metrics_updated
 10 packet_sent initial 1 crypto
 10 packet_sent handshake 0 crypto padding
 10 recovery_metrics_updated
