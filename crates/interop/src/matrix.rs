@@ -161,11 +161,16 @@ impl fmt::Display for RunDone<'_> {
 impl Matrix {
     /// Returns the cells that failed, each with its pair.
     pub fn failed(&self) -> impl Iterator<Item = (&Pair, &Cell)> {
+        self.cells_with(Verdict::Failed)
+    }
+
+    /// Returns the cells with this verdict, each with its pair.
+    pub(crate) fn cells_with(&self, verdict: Verdict) -> impl Iterator<Item = (&Pair, &Cell)> {
         let cells = self
             .pairs
             .iter()
             .flat_map(|pair| pair.cells.iter().map(move |cell| (pair, cell)));
-        cells.filter(|(_, cell)| cell.verdict == Verdict::Failed)
+        cells.filter(move |(_, cell)| cell.verdict == verdict)
     }
 }
 

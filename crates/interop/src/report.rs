@@ -188,6 +188,7 @@ impl Matrix {
         text.push_str(&self.markdown_grid());
         self.push_rates(&mut text);
         self.push_failures(&mut text, notes);
+        self.push_earlier_failures(&mut text, notes);
         self.push_cases(&mut text);
         text.push_str("\n## WebTransport\n\n| letter | case | result |\n|---|---|---|\n");
         for (letter, case) in WEBTRANSPORT {
@@ -235,6 +236,9 @@ impl Matrix {
 
     fn push_failures(&self, text: &mut String, notes: &Notes) {
         text.push_str("\n## Failures\n\n");
+        if !notes.0.is_empty() {
+            let _ = writeln!(text, "{SUPPOSED}\n");
+        }
         let mut failed = self.failed().peekable();
         if failed.peek().is_none() {
             text.push_str("None.\n");
@@ -254,6 +258,27 @@ impl Matrix {
                 let _ = writeln!(text, "  {note}");
             }
         }
+    }
+
+    /// Lists the cells that passed although a note explains why they fail now and then.
+    fn push_earlier_failures(&self, text: &mut String, notes: &Notes) {
+        let mut cells = self.passed_with_notes(notes).peekable();
+        if cells.peek().is_some() {
+            text.push_str("\n## Failures of other runs\n\nThese cells passed here.\n\n");
+        }
+        for (pair, cell, note) in cells {
+            let (server, client) = (&pair.server, &pair.client);
+            let case = cell.case;
+            let _ = writeln!(text, "- {server} server, {client} client, {case}: {note}");
+        }
+    }
+
+    fn passed_with_notes<'a>(
+        &'a self,
+        notes: &'a Notes,
+    ) -> impl Iterator<Item = (&'a Pair, &'a Cell, &'a str)> {
+        let passed = self.cells_with(Verdict::Succeeded);
+        passed.filter_map(|(pair, cell)| Some((pair, cell, notes.about(pair, cell)?)))
     }
 
     fn push_cases(&self, text: &mut String) {
@@ -303,15 +328,29 @@ impl Matrix {
             let texts = [&pair.server, &pair.client, cell.case, &passed, first, note];
             failures = failures.row(texts.map(PageCell::text));
         }
+        let mut earlier = Table::new(
+            "Failures of other runs",
+            ["server", "client", "case", "explanation"],
+        );
+        for (pair, cell, note) in self.passed_with_notes(notes) {
+            let texts = [&pair.server, &pair.client, cell.case, note];
+            earlier = earlier.row(texts.map(PageCell::text));
+        }
         let mut section = Section::new("Grid").table(grid);
         if self.failed().next().is_some() {
             section = section.table(failures);
+        }
+        if self.passed_with_notes(notes).next().is_some() {
+            section = section.table(earlier);
         }
         let mut webtransport = Table::new("Cases", ["letter", "case", "result"]);
         for (letter, case) in WEBTRANSPORT {
             webtransport = webtransport.row([letter, case, NOT_THERE].map(PageCell::text));
         }
-        let page = Page::new("Interoperability").line(self.about());
+        let mut page = Page::new("Interoperability").line(self.about());
+        if !notes.0.is_empty() {
+            page = page.line(SUPPOSED);
+        }
         self.protocols()
             .fold(page, Page::line)
             .section(section)
@@ -324,6 +363,10 @@ impl Matrix {
         cells.any(|cell| cell.letter == letter)
     }
 }
+
+/// Tells evidence from guesses in the notes.
+const SUPPOSED: &str = "An explanation is what traces, captures or the peer's source show. What begins with \
+                        \"Supposed\" is a guess that none of them proves.";
 
 /// The runner's cases of WebTransport: letters and names.
 const WEBTRANSPORT: [(&str, &str); 7] = [
@@ -409,6 +452,48 @@ mod tests {
                 "{line:?} in:\n{text}"
             );
         }
+    }
+
+    #[test]
+    fn failures_of_other_runs_are_reported_beside_a_passed_cell() {
+        let notes = "courser\tother\tH\tSupposed: a lost packet.\ncourser\tother\tV2\tNot run.\n";
+        let notes = Notes::parse(notes).expect("notes");
+        let text = matrix().to_markdown(&notes);
+        let section = "\n## Failures of other runs\n\nThese cells passed here.\n\n\
+                       - courser server, other client, handshake: Supposed: a lost packet.\n\n";
+        assert!(text.contains(section), "{text}");
+        assert!(text.contains(SUPPOSED), "{text}");
+        assert!(!text.contains("Not run."), "{text}");
+        let html = matrix().to_html(&notes);
+        assert!(html.contains("Supposed: a lost packet."), "{html}");
+        let text = matrix().to_markdown(&Notes::default());
+        assert!(
+            !text.contains("other runs") && !text.contains(SUPPOSED),
+            "{text}"
+        );
+    }
+
+    /// The report in the repository was written in two parts, so its explanations could differ.
+    #[test]
+    fn published_report_has_the_explanations_of_the_notes() {
+        let report = include_str!("../../../docs/INTEROP.md");
+        let notes = include_str!("../../../interop/peers/notes.tsv");
+        for Note {
+            server,
+            client,
+            letter,
+            text,
+        } in Notes::parse(notes).expect("notes").0
+        {
+            let case = Case::find(&letter).expect("a case").name;
+            let cell = format!("- {server} server, {client} client, {case}: ");
+            let mut lines = report.lines().skip_while(|line| !line.starts_with(&cell));
+            let item = lines.next().unwrap_or_else(|| panic!("no item {cell:?}"));
+            let is_there = item.strip_prefix(&cell) == Some(text.as_str())
+                || lines.take(2).any(|line| line.trim_start() == text);
+            assert!(is_there, "the report needs for {cell:?}: {text}");
+        }
+        assert!(report.contains(SUPPOSED), "the report needs: {SUPPOSED}");
     }
 
     #[test]
