@@ -202,7 +202,7 @@ fn forged_first_answers_end_the_attempt_at_once() {
         ConnectionError::ConnectionClosed(close) => {
             early == Early::Close && close.code == TransportErrorCode::INTERNAL_ERROR
         }
-        ConnectionError::VersionMismatch { offered } => {
+        ConnectionError::VersionMismatch { offered, .. } => {
             early == Early::Versions && offered.len() == 1
         }
         _ => false,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use courser_wire::{ApplicationErrorCode, TransportErrorCode};
+use courser_wire::{ApplicationErrorCode, TransportErrorCode, Versions};
 
 use crate::error::TransportError;
 
@@ -12,6 +12,8 @@ use crate::error::TransportError;
 pub enum ConnectionError {
     /// The server supports none of our versions (RFC 9000 §6.2).
     VersionMismatch {
+        /// The versions that we support.
+        supported: Versions,
         /// The versions that the server listed.
         offered: Vec<u32>,
     },
@@ -72,11 +74,12 @@ impl ConnectionError {
 impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::VersionMismatch { offered } => {
-                write!(
-                    f,
-                    "no common QUIC version: we speak 0x00000001, the server offered"
-                )?;
+            Self::VersionMismatch { supported, offered } => {
+                write!(f, "no common QUIC version: we speak")?;
+                for version in supported.iter() {
+                    write!(f, " {:#010x}", version.value())?;
+                }
+                write!(f, ", the server offered")?;
                 offered
                     .iter()
                     .try_for_each(|version| write!(f, " {version:#010x}"))
@@ -124,7 +127,24 @@ impl From<TransportError> for ConnectionError {
 
 #[cfg(test)]
 mod tests {
+    use courser_wire::{VERSION_1, Version};
+
     use super::*;
+
+    #[test]
+    fn versions_of_both_ends_are_named() {
+        let error = |supported: &[Version], offered| {
+            let supported = supported.iter().copied().collect();
+            ConnectionError::VersionMismatch { supported, offered }.to_string()
+        };
+        assert_eq!(
+            error(&[Version::V2], vec![VERSION_1, 0x5aaa_fa8a]),
+            "no common QUIC version: we speak 0x6b3343cf, the server offered 0x00000001 0x5aaafa8a"
+        );
+        let both = error(&[Version::V2, Version::V1], vec![0x1a2a_3a4a]);
+        let told = "we speak 0x6b3343cf 0x00000001, the server offered 0x1a2a3a4a";
+        assert!(both.ends_with(told), "{both}");
+    }
 
     #[test]
     fn peers_text_is_escaped_and_cut() {

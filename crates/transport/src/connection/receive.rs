@@ -492,7 +492,8 @@ impl Connection {
             Reaction::Ignore => {}
             Reaction::GiveUp => {
                 let offered = versions.by_ref().take(MAX_VERSIONS).collect();
-                let error = ConnectionError::VersionMismatch { offered };
+                let supported = version.supported();
+                let error = ConnectionError::VersionMismatch { supported, offered };
                 self.end(now, Ending::Silence(error));
             }
             Reaction::StartAgain(version) => {

@@ -73,6 +73,11 @@ impl Negotiation {
         }
     }
 
+    /// Returns the versions that this end supports, most preferred first.
+    pub(crate) fn supported(&self) -> Versions {
+        self.supported
+    }
+
     /// Returns the version in which this end sends.
     pub(crate) fn current(&self) -> Version {
         self.current

@@ -126,7 +126,10 @@ fn client_gives_up_when_its_version_is_not_offered() {
     let offered = vec![OTHER, 0x1a2a_3a4a];
     assert_eq!(
         lost(&pair.client),
-        Some(&ConnectionError::VersionMismatch { offered })
+        Some(&ConnectionError::VersionMismatch {
+            supported: courser_wire::Versions::V1,
+            offered,
+        })
     );
     assert_clean(&pair.client, "client");
 }
@@ -189,7 +192,10 @@ fn of_65_versions_64_are_kept_and_all_are_compared() {
     let offered = versions[..64].to_vec();
     assert_eq!(
         lost(&pair.client),
-        Some(&ConnectionError::VersionMismatch { offered })
+        Some(&ConnectionError::VersionMismatch {
+            supported: courser_wire::Versions::V1,
+            offered,
+        })
     );
 }
 
