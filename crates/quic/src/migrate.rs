@@ -28,7 +28,8 @@ impl Endpoint {
     /// IP address (§9.4). Connections stay on the socket before if their handshake is not confirmed,
     /// if the server has disabled migration or issued no spare connection ID, or if one of the ends
     /// uses no connection IDs. So do connections that this endpoint has accepted. A socket is closed
-    /// when no connection needs it; an endpoint has at most 4.
+    /// when no connection needs it. An endpoint has at most 4: if connections need them all, a further
+    /// one takes the place of the oldest.
     ///
     /// # Errors
     /// When the socket cannot be used, there is no runtime, it is one with sockets of its own, or the
@@ -108,7 +109,9 @@ fn replace_socket(locked: &mut Locked<'_>, new: SocketAddr, socket: Socket) {
     let old = locked.outbox.sockets.newest().local_addr();
     let is_same_ip = old.is_ok_and(|old| old.ip() == new.ip() && !new.ip().is_unspecified());
     locked.change(|state, now| {
-        let id = state.outbox.add_socket(Arc::new(socket));
+        let endpoint = &mut state.endpoint;
+        let is_needed = |id| endpoint.uses_socket(id);
+        let id = state.outbox.add_socket(Arc::new(socket), is_needed);
         state.endpoint.set_socket(id);
         state.move_clients(now, id, is_same_ip);
     });

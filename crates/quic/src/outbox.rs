@@ -33,9 +33,14 @@ impl Outbox {
         self.sockets.newest()
     }
 
-    /// Adds a socket, from which later connections send.
-    pub(crate) fn add_socket(&mut self, socket: Arc<Socket>) -> SocketId {
-        let id = self.sockets.add(socket);
+    /// Adds a socket, from which later connections send. `is_needed` returns whether a connection needs an
+    /// earlier one.
+    pub(crate) fn add_socket(
+        &mut self,
+        socket: Arc<Socket>,
+        is_needed: impl FnMut(SocketId) -> bool,
+    ) -> SocketId {
+        let id = self.sockets.add(socket, is_needed);
         // A batch that is kept is in the buffer already, and is cut as it was.
         self.buffer.set_max_segments(self.max_segments());
         id

@@ -9,7 +9,8 @@ use courser_udp::Counters;
 
 use crate::runtime::Socket;
 
-/// Maximum of sockets of one endpoint (limit K161). A further one takes the place of the oldest.
+/// Maximum of sockets of one endpoint (limit K161). A further one takes the place of the oldest that no
+/// connection needs, or else of the oldest.
 const MAX_SOCKETS: usize = 4;
 
 /// Time between two looks at who needs the earlier sockets: each asks all connections.
@@ -57,13 +58,19 @@ impl Sockets {
         from_newest.find(|(at, _)| *at == id).map(|(_, it)| it)
     }
 
-    /// Adds a socket, which is in use from now on.
-    pub(crate) fn add(&mut self, socket: Arc<Socket>) -> SocketId {
+    /// Adds a socket, which is in use from now on. `is_needed` returns whether a connection needs an earlier
+    /// one: those without a spare connection ID cannot follow to this socket.
+    pub(crate) fn add(
+        &mut self,
+        socket: Arc<Socket>,
+        mut is_needed: impl FnMut(SocketId) -> bool,
+    ) -> SocketId {
         let id = SocketId(self.newest_id().0.wrapping_add(1));
         if self.list.len() >= MAX_SOCKETS {
-            let (_, oldest) = self.list.remove(0);
-            self.closed += oldest.counters();
-            self.closed_overflow += oldest.receive_overflow().unwrap_or(0);
+            let unneeded = self.list.iter().position(|(at, _)| !is_needed(*at));
+            let (_, closed) = self.list.remove(unneeded.unwrap_or(0));
+            self.closed += closed.counters();
+            self.closed_overflow += closed.receive_overflow().unwrap_or(0);
         }
         self.list.push((id, socket));
         self.generation += 1;

@@ -192,6 +192,22 @@ async fn many_sockets_in_a_row_are_bounded() {
     pair.finish().await;
 }
 
+/// The connection moves with the connection IDs that it has, and stays where the last one led it.
+#[tokio::test]
+async fn a_connection_that_cannot_move_keeps_its_socket() {
+    let pair = pair(true);
+    let (client, server) = pair.connect().await;
+    echo(&server);
+    ask(&client, async || {}).await;
+    ask(&client, async || {
+        for _ in 0..12 {
+            pair.client.rebind_to(loopback()).expect("a port");
+        }
+    })
+    .await;
+    pair.finish().await;
+}
+
 #[tokio::test]
 async fn a_client_moves_to_the_address_that_its_server_prefers() {
     let mut pair = pair(true);
