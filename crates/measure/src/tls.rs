@@ -116,7 +116,12 @@ pub fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerConfig>, 
         .map_err(unusable)?
         .with_no_client_auth()
         .with_single_cert(identity.chain, identity.key)
-        .map_err(|error| Failure::new(format!("cannot use certificate and key: {error}")))?;
+        .map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => Failure::new(
+                "cannot use certificate and key: the key is not that of the certificate",
+            ),
+            error => Failure::new(format!("cannot use certificate and key: {error}")),
+        })?;
     config.alpn_protocols = vec![protocol.to_vec()];
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
     config.key_log = QueuedKeyLog::environment();

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use courser_tls::rustls;
 use courser_tls::rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer,
 };
@@ -60,7 +61,13 @@ impl Identity {
     pub(crate) fn certified_key(&self) -> Result<CertifiedKey, ConfigError> {
         let provider = courser_tls::provider(&[]);
         let (chain, key) = (self.chain.clone(), self.key.clone_key());
-        let key = CertifiedKey::from_der(chain, key, &provider).map_err(unusable)?;
+        let key = CertifiedKey::from_der(chain, key, &provider).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => unusable(
+                "the private key is not that of the first certificate: use the key that the \
+                 certificate was made for",
+            ),
+            error => unusable(error),
+        })?;
         Ok(CertifiedKey {
             ocsp: self.ocsp.clone(),
             ..key
@@ -125,10 +132,12 @@ impl Identity {
     /// Parses PEM text: the certificates of the chain, and the key.
     ///
     /// # Errors
-    /// Returns an error if either is missing or invalid.
+    /// Returns an error if either is missing or invalid, or the key is not that of the first certificate.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, ConfigError> {
         let read = courser_tls::Identity::from_pem(chain, key).map_err(unusable)?;
-        Ok(Self::new(read.chain, read.key))
+        let identity = Self::new(read.chain, read.key);
+        identity.certified_key()?;
+        Ok(identity)
     }
 
     /// Reads PEM files: the certificates of the chain, and the key.

@@ -60,7 +60,11 @@ fn unreadable_certificate_and_key() {
         ),
         (&text, &good.key, "no certificate in"),
         (&good.cert, &text, "no usable private key in"),
-        (&good.cert, &other.key, "cannot use certificate and key"),
+        (
+            &good.cert,
+            &other.key,
+            "the key is not that of the certificate",
+        ),
     ];
     for (cert, key, wanted) in cases {
         let listen = ["perf", "server", "--listen", "127.0.0.1:0"];

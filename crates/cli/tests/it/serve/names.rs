@@ -81,6 +81,13 @@ fn certificates_without_key_or_name_are_refused() {
     let [nameless, its_key] = certificate(&folder, "b", &[]);
     let error = refusal(&["serve", "--cert", &cert, "--cert", &cert, "--key", &key]);
     assert!(error.contains("2 --cert and 1 --key"), "{error}");
+    let error = refusal(&["serve", "--cert", &cert, "--key", &its_key]);
+    assert!(
+        error.contains("a.pem")
+            && error.contains("b.key")
+            && error.contains("not that of the first"),
+        "{error}"
+    );
     let error = refusal(&[
         "serve", "--cert", &cert, "--key", &key, "--cert", &nameless, "--key", &its_key,
     ]);
