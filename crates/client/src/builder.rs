@@ -288,8 +288,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Accepts QUIC packets whose QUIC bit is 0, and clears the bit of every other packet to servers
-    /// that accept it too, so that networks do not come to rely on it (RFC 9287). Default off.
+    /// Accepts QUIC packets whose QUIC bit is 0, and clears the bit of half of the packets, at random,
+    /// to servers that accept it too, so that networks do not come to rely on it (RFC 9287). Default off.
     pub fn grease_quic_bit(mut self, is_on: bool) -> Self {
         self.settings.greases_quic_bit = is_on;
         self

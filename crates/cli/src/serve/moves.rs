@@ -25,7 +25,7 @@ pub(crate) struct MoveArguments {
     #[arg(long, value_name = "ADDR", value_parser = parse_preferred, conflicts_with = "no_quic")]
     preferred_address: Vec<SocketAddr>,
 
-    /// Clear the QUIC bit of every other packet to clients that accept it (RFC 9287)
+    /// Clear the QUIC bit of half of the packets, at random, to clients that accept it (RFC 9287)
     #[arg(long, conflicts_with = "no_quic")]
     grease_quic_bit: bool,
 }

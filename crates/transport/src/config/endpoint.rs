@@ -44,8 +44,8 @@ pub struct EndpointConfig {
     /// Unix time in seconds at [`courser_base::Time::ZERO`]. Token lifetimes count from it, so that
     /// tokens survive a restart.
     pub unix_seconds_at_epoch: u64,
-    /// Accepts packets whose QUIC bit is 0, says so to peers (grease_quic_bit), and clears the bit of
-    /// every other packet to peers that say so too, so that networks do not come to rely on it
+    /// Accepts packets whose QUIC bit is 0, says so to peers (grease_quic_bit), and clears the bit of half
+    /// of the packets, at random, to peers that say so too, so that networks do not come to rely on it
     /// (RFC 9287). Default off.
     ///
     /// Leave it off if the socket carries other protocols, such as STUN or RTP: the bit tells QUIC

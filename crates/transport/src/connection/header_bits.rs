@@ -68,7 +68,7 @@ impl HeaderBits {
         self.may_clear = grease_quic_bit && self.accepts_cleared;
     }
 
-    /// Clears the Fixed Bit of every other packet, chosen at random, if the peer accepts that.
+    /// Clears the Fixed Bit of half of the packets, at random, if the peer accepts that.
     /// Called before the packet is sealed.
     #[inline]
     pub(super) fn grease(&self, first_byte: &mut u8, rng: &mut Rng) {

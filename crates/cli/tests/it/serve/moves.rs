@@ -1,9 +1,12 @@
 //! Connections that move to other addresses.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use courser::{ClientConfig, Connection, Endpoint, h3};
 use http::Method;
+use tokio::task::JoinHandle;
 
 use super::client::{Client, request};
 use super::serving::Serving;
@@ -19,6 +22,10 @@ struct Moving {
 impl Moving {
     async fn connect(serving: &Serving, address: SocketAddr) -> Self {
         let endpoint = Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into()).expect("a port");
+        Self::connect_from(&endpoint, serving, address).await
+    }
+
+    async fn connect_from(endpoint: &Endpoint, serving: &Serving, address: SocketAddr) -> Self {
         let config = ClientConfig::with_roots([serving.certificate()]).expect("a certificate");
         let connecting = endpoint.connect_with(config.alpn([h3::ALPN]), address, "localhost");
         let connection = within(connecting.expect("configured")).await;
@@ -30,6 +37,66 @@ impl Moving {
     async fn ask(&mut self) {
         let asked = self.client.send(request(Method::GET, "/page", &[], ""));
         assert_eq!(within(asked).await.expect("an answer").text(), "served");
+    }
+}
+
+/// Forwards the datagrams of one client to a server and back, and looks at the first byte of the server's.
+struct Wire {
+    address: SocketAddr,
+    /// Datagrams whose first packet has the QUIC bit, and those without it.
+    bits: Arc<[AtomicU64; 2]>,
+    task: JoinHandle<()>,
+}
+
+impl Wire {
+    /// The second bit of the first byte (RFC 9000 §17.2, §17.3).
+    const QUIC_BIT: u8 = 0x40;
+
+    async fn to(server: SocketAddr) -> Self {
+        let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await;
+        let socket = socket.expect("a port");
+        let address = socket.local_addr().expect("bound");
+        let bits = Arc::<[AtomicU64; 2]>::default();
+        let counts = bits.clone();
+        let task = tokio::spawn(async move {
+            let mut buffer = [0; 65_536];
+            let mut client = None;
+            loop {
+                // An error reports an earlier datagram to a closed port.
+                let Ok((len, from)) = socket.recv_from(&mut buffer).await else {
+                    continue;
+                };
+                let datagram = &buffer[..len];
+                let receiver = if from == server {
+                    let is_clear = datagram[0] & Self::QUIC_BIT == 0;
+                    counts[usize::from(is_clear)].fetch_add(1, Ordering::Relaxed);
+                    client
+                } else {
+                    client = Some(from);
+                    Some(server)
+                };
+                if let Some(receiver) = receiver {
+                    let _ = socket.send_to(datagram, receiver).await;
+                }
+            }
+        });
+        Self {
+            address,
+            bits,
+            task,
+        }
+    }
+
+    /// Returns the number of datagrams with the QUIC bit, and of those without it.
+    fn bits(&self) -> (u64, u64) {
+        let count = |index: usize| self.bits[index].load(Ordering::Relaxed);
+        (count(0), count(1))
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 
@@ -123,5 +190,38 @@ fn preferred_addresses_that_no_client_can_use_are_refused() {
         let line = serve(listen, addresses);
         assert!(line.contains(reason), "{line}");
         assert!(line.contains(addresses[0]), "{line}");
+    }
+}
+
+/// RFC 9287 §3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_quic_bit_is_cleared_with_the_flag_for_clients_that_accept_it() {
+    let folder = folder();
+    let path = folder.path().to_str().expect("UTF-8");
+    for (flag, accepts) in [
+        (Some("--grease-quic-bit"), true),
+        (Some("--grease-quic-bit"), false),
+        (None, true),
+    ] {
+        let arguments: Vec<&str> = [path, "--no-tcp"].into_iter().chain(flag).collect();
+        let serving = Serving::start(&arguments);
+        let wire = Wire::to(serving.address).await;
+        let endpoint = Endpoint::builder()
+            .grease_quic_bit(accepts)
+            .bind((Ipv4Addr::LOCALHOST, 0).into())
+            .expect("a port");
+        let mut client = Moving::connect_from(&endpoint, &serving, wire.address).await;
+        // Each answer is a datagram at least, and each bit is a coin of its own.
+        for _ in 0..40 {
+            client.ask().await;
+        }
+        let (with, without) = wire.bits();
+        let is_greased = flag.is_some() && accepts;
+        assert!(with > 0, "{flag:?}, {accepts}: the QUIC bit is never set");
+        assert_eq!(
+            without > 0,
+            is_greased,
+            "{flag:?}, {accepts}: {without} without it"
+        );
     }
 }
