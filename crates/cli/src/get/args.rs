@@ -304,7 +304,7 @@ pub(crate) struct ConnectionArguments {
     pub(crate) tls13_ciphers: Option<String>,
     /// Move the QUIC connections to a new socket at this interval, and report the moves and stalls
     #[arg(long, visible_alias = "migrate-every", value_name = "SECONDS", value_parser = parse_duration,
-          conflicts_with = "interface")]
+          conflicts_with_all = ["interface", "http2", "http1"])]
     pub(crate) rebind_every: Option<Duration>,
     /// Use these addresses: host:port:address[,address]
     #[arg(long, value_name = "PLACE")]

@@ -94,8 +94,11 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
             .client
             .save_alt_svc()
             .map_err(|error| Failed::of(&error))?;
-        if let Some(Err(error)) = tokens.map(|tokens| tokens.save()) {
-            crate::output::note(format!("cannot write the tokens: {error}"));
+        if let Some((path, tokens)) = arguments.connection.token_file.as_ref().zip(tokens)
+            && let Err(error) = tokens.save()
+        {
+            let path = path.display();
+            crate::output::note(format!("cannot write the tokens to {path}: {error}"));
         }
         Ok(code)
     });

@@ -245,14 +245,16 @@ pub(crate) struct Flags {
 
     /// Resume TLS sessions
     ///
-    /// Each connection keeps the tickets of the one before it; the first ones perform full handshakes.
+    /// Needs --disable-keepalive, which makes the connections. Each one keeps the tickets of the one before
+    /// it; the first ones perform full handshakes.
     #[arg(long, requires = "disable_keepalive", help_heading = CONNECTION)]
     pub(crate) resume: bool,
 
     /// Resume TLS sessions and send requests in early data (0-RTT) over HTTP/3
     ///
-    /// Needs a safe method, such as GET. Requests that the server answers with 425 Too Early count as
-    /// answered and are not sent again; those in rejected early data are.
+    /// Needs --disable-keepalive, which makes a connection for each request, and a safe method, such as GET.
+    /// Requests that the server answers with 425 Too Early count as answered and are not sent again; those in
+    /// rejected early data are.
     #[arg(long, requires = "disable_keepalive", help_heading = CONNECTION)]
     pub(crate) early_data: bool,
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::run;
 use super::server::{Server, Speaks};
-use crate::common;
+use crate::common::{self, refusal};
 
 #[test]
 fn connections_move_between_sockets_and_all_transfers_succeed() {
@@ -27,4 +27,15 @@ fn connections_move_between_sockets_and_all_transfers_succeed() {
     let facts: Value = serde_json::from_str(last).expect("JSON");
     assert!(common::number(&facts, "moves.count") >= 1.0, "{facts:#}");
     assert_eq!(facts["moves"]["failed"], 0, "{facts:#}");
+}
+
+#[test]
+fn protocols_over_tcp_cannot_move() {
+    for version in ["--http2", "--http1.1"] {
+        let line = refusal(&["get", version, "--rebind-every", "1", "https://localhost/"]);
+        assert!(
+            line.contains("--rebind-every") && line.contains(version),
+            "{line}"
+        );
+    }
 }

@@ -65,3 +65,19 @@ fn file_of_another_format_is_reported_and_left_alone() {
     let text = fs::read_to_string(&path).expect("it is there");
     assert_eq!(text, "my notes\n");
 }
+
+#[test]
+fn file_that_cannot_be_written_is_named_and_the_transfer_succeeds() {
+    let server = Server::start(Speaks::Both);
+    let folder = Folder::new();
+    let path = folder.path().join("missing").join("tokens");
+    let name = path.to_str().expect("UTF-8");
+    let (url, cert) = (server.url("/hello"), &server.cert);
+    let flags = ["--http3-only", "--cacert", cert, "--token-file", name, &url];
+    let output = run(&[&["-s"], &flags[..]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let error = String::from_utf8(output.stderr).expect("UTF-8");
+    let expected = format!("courser: cannot write the tokens to {name}: ");
+    assert!(error.starts_with(&expected), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}
