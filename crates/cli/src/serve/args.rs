@@ -166,7 +166,8 @@ pub(crate) struct Arguments {
     /// repeats it. Only requests with safe methods (GET, HEAD, OPTIONS, TRACE) are therefore processed
     /// early. Others are answered with 425 Too Early, and clients send them again. Do not use this flag if
     /// such requests change anything. With --proxy, early requests have the field Early-Data: 1, and the
-    /// upstream server can answer 425 too. Tickets are kept in memory and end with the process.
+    /// upstream server can answer 425 too. With --client-ca, all requests wait for the end of the handshake.
+    /// Tickets are kept in memory and end with the process.
     #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
     pub(crate) early_data: bool,
 

@@ -129,10 +129,16 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Warns of certificates that make handshakes of QUIC slower.
+/// Warns of certificates that make handshakes of QUIC slower, and of early data that is of no use.
 fn advise(handle: &ServerHandle, arguments: &Arguments) {
     if arguments.no_quic {
         return;
+    }
+    if arguments.early_data && arguments.certificate.client_ca.is_some() {
+        warning(arguments.json)(
+            "--early-data saves no round trip with --client-ca: requests wait for the end of the handshake, \
+             which proves the client's certificate",
+        );
     }
     let certificates = handle.certificates();
     let advice = certificates.iter().filter_map(announce::advice);

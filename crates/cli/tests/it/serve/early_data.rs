@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::running::{admin, start};
 use super::serving::Serving;
-use crate::common::{Folder, refusal, run};
+use crate::common::{Folder, certificate, refusal, run};
 use crate::proxy::Proxy;
 
 /// Fetches a file and returns the output. The handshake takes a round trip of 100 ms, and a request that
@@ -78,6 +78,18 @@ fn a_request_is_early_once_a_session_is_known() {
     let drained = serving.next_event();
     assert_eq!(drained["event"], "drained");
     assert_eq!(drained["early_data"], wanted);
+}
+
+#[test]
+fn early_data_that_client_certificates_make_useless_is_told() {
+    let folder = Folder::new();
+    let authority = certificate(2200);
+    let mut serving = start(&folder, &["--early-data", "--client-ca", &authority.cert]);
+    // Warnings about sockets may come before it.
+    let told = (0..4).map(|_| serving.next_of_all_events()["text"].to_string());
+    let mut told = told.filter(|text| text.contains("--early-data"));
+    let warning = told.next().expect("a warning");
+    assert!(warning.contains("--client-ca"), "{warning}");
 }
 
 #[test]
