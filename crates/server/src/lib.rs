@@ -75,6 +75,7 @@ mod reset;
 mod run;
 mod shares;
 mod signal;
+mod sinks;
 mod socket;
 mod stats;
 mod tally;

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 
 use super::error::Error;
 use super::moves::Moves;
+use super::sinks::{AddressSinks, MakeSinks};
 
 /// The settings of QUIC for the sockets.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct Quic {
     /// The number of shards for each address.
     pub(super) shards: usize,
     pub(super) moves: Moves,
+    /// Makes the sinks of connections, in place of those of `config`.
+    pub(super) sinks: Option<MakeSinks>,
 }
 
 /// A listener: one address and port.
@@ -60,9 +63,15 @@ fn open_once(address: SocketAddr, quic: Option<&Quic>, with_tcp: bool) -> Result
         quic: None,
         tcp: None,
     };
+    let make = quic.and_then(|quic| quic.sinks.as_ref());
+    let sinks = make.map(AddressSinks::new);
     if let Some(quic) = quic {
+        let mut config = quic.config.clone();
+        if let Some(sinks) = &sinks {
+            config = config.sinks(sinks.clone());
+        }
         let builder = Endpoint::builder()
-            .server(quic.config.clone())
+            .server(config)
             .shards(quic.shards)
             .grease_quic_bit(quic.moves.greases_quic_bit);
         let endpoint = builder
@@ -78,6 +87,9 @@ fn open_once(address: SocketAddr, quic: Option<&Quic>, with_tcp: bool) -> Result
         let local = listener.local_addr();
         door.address = local.map_err(|error| Error::tcp(door.address, error))?;
         door.tcp = Some(listener);
+    }
+    if let Some(sinks) = sinks {
+        sinks.begin(door.address);
     }
     Ok(door)
 }

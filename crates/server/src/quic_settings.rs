@@ -14,11 +14,13 @@ use super::certificates::Resolver;
 use super::error::Error;
 use super::listen::Quic;
 use super::moves::Moves;
+use super::sinks::MakeSinks;
 use super::tls::Tls;
 
 /// The settings of a [`Server`](super::Server) for QUIC.
 pub(super) struct QuicSettings {
     pub(super) transport: Option<TransportConfig>,
+    pub(super) sinks: Option<MakeSinks>,
     /// The policy for Retry. Without one it depends on the certificates.
     pub(super) retry: Option<RetryPolicy>,
     pub(super) versions: Option<Vec<QuicVersion>>,
@@ -36,6 +38,7 @@ impl Default for QuicSettings {
     fn default() -> Self {
         Self {
             transport: None,
+            sinks: None,
             retry: None,
             versions: None,
             offloads_tls: false,
@@ -99,6 +102,7 @@ impl QuicSettings {
             config: config.retry(retry),
             shards: self.shards,
             moves: self.moves,
+            sinks: self.sinks,
         })
     }
 }

@@ -196,6 +196,7 @@ fn open_doors(
                 reset,
                 address,
             ),
+            sinks: quic.sinks.clone(),
             ..*quic
         });
         doors.push(listen::open(address, quic.as_ref(), with_tcp)?);

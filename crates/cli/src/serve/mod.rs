@@ -63,12 +63,10 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let lists = &arguments.limits;
     let lists = AddressLists::load(lists.block.as_deref(), lists.allow.as_deref())
         .map_err(|error| unusable(&error))?;
-    // Sinks cost a little. Only the admin endpoints report what they count.
     let connections = observe::Metrics::new();
     let observer = Observer::new();
-    let sinks = || Arc::new(Tee(connections.sinks(), observer.sinks())) as Arc<dyn SinkFactory>;
-    let counted = arguments.admin.map(|_| sinks());
-    let bound = bind(arguments, &lists, counted)?;
+    let sinks = sinks(arguments, &connections, &observer)?;
+    let bound = bind(arguments, &lists, sinks)?;
     let handle = bound.handle();
     let (log, writer) = open_log(arguments)?.unzip();
     let counters = || Metrics::new(handle.clone(), &connections, log.clone(), site.files());
@@ -208,7 +206,7 @@ async fn open_admin(
 fn bind(
     arguments: &Arguments,
     lists: &AddressLists,
-    counts: Option<Arc<dyn SinkFactory>>,
+    sinks: Option<MakeSinks>,
 ) -> Result<Bound, Failure> {
     let (first, others) = addresses(arguments);
     let certificates = certificates::open(&arguments.certificate, &arguments.domain)?;
@@ -230,7 +228,7 @@ fn bind(
         .only_names(arguments.only_names)
         .client_authentication(clients?)
         .cryptography(algorithms?)
-        .transport(transport(arguments, counts)?)
+        .transport(transport(arguments))
         .shards(arguments.shards.map_or_else(cores, usize::from))
         .limits(limits(arguments))
         .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))
@@ -244,6 +242,9 @@ fn bind(
         .on_event(move |event| say(event, as_json));
     for address in others {
         server = server.also_on(address);
+    }
+    if let Some(sinks) = sinks {
+        server = server.sinks(sinks);
     }
     if let Some(file) = &arguments.connection_ids {
         let generator = read_server_ids(file);
@@ -337,10 +338,7 @@ fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
     }
 }
 
-fn transport(
-    arguments: &Arguments,
-    counts: Option<Arc<dyn SinkFactory>>,
-) -> Result<TransportConfig, Failure> {
+fn transport(arguments: &Arguments) -> TransportConfig {
     let mut transport = TransportConfig {
         congestion: arguments.cc,
         max_bidi_streams: REQUESTS_AT_A_TIME,
@@ -349,17 +347,37 @@ fn transport(
     if arguments.remember_paths {
         transport.path_memory = Some(Arc::default());
     }
-    transport.sinks = match &arguments.qlog {
-        Some(folder) => {
-            let traces = RECORDS.traces(folder, None)?;
-            Some(match counts {
-                Some(counts) => Arc::new(Tee(traces, counts)),
-                None => traces,
-            })
+    transport
+}
+
+/// Makes the sinks of the connections that arrive at an address.
+type MakeSinks = Box<dyn Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync>;
+
+/// Returns what makes the sinks of each address, if connections are recorded or counted.
+///
+/// Sinks cost a little. Only the admin endpoints report what they count.
+fn sinks(
+    arguments: &Arguments,
+    connections: &observe::Metrics,
+    observer: &Observer,
+) -> Result<Option<MakeSinks>, Failure> {
+    let folder = arguments.qlog.as_ref();
+    let traces = folder.map(|folder| RECORDS.traces(folder, None));
+    let traces = traces.transpose()?;
+    if arguments.admin.is_none() {
+        return Ok(traces.map(|traces| Box::new(move |_| traces.clone() as _) as MakeSinks));
+    }
+    let (connections, limits) = (connections.clone(), observer.sinks());
+    Ok(Some(Box::new(move |address| {
+        let counts = Tee(
+            connections.sinks_named(&address.to_string()),
+            limits.clone(),
+        );
+        match traces.clone() {
+            Some(traces) => Arc::new(Tee(traces, counts)),
+            None => Arc::new(counts),
         }
-        None => counts,
-    };
-    Ok(transport)
+    })))
 }
 
 fn say(event: &Event, as_json: bool) {

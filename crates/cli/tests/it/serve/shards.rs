@@ -56,28 +56,54 @@ fn each_core_has_a_shard_by_default() {
 }
 
 #[test]
-fn metrics_count_connections_by_the_cause_of_their_end() {
+fn metrics_count_connections_of_each_address_by_the_cause_of_their_end() {
     let folder = Folder::new();
     folder.file("page", "counted");
-    let serving = start(&folder, &["--admin", "127.0.0.1:0"]);
-    let url = format!("https://{}/page", serving.address);
-    let output = run(&["get", "--http3-only", "-k", "-s", &url]);
-    assert!(output.status.success(), "{output:?}");
-    let closed =
-        r#"courser_connections_closed_total{side="server",by="peer",cause="H3_NO_ERROR"} 1"#;
+    let more = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let serving = start(&folder, &more);
+    let addresses = serving.announced["addresses"].as_array().expect("a list");
+    let addresses: Vec<_> = addresses.iter().filter_map(|it| it.as_str()).collect();
+    let [one, other] = addresses[..] else {
+        panic!("two addresses in {addresses:?}");
+    };
+    for (address, requests) in [(one, 1), (other, 2)] {
+        for _ in 0..requests {
+            let url = format!("https://{address}/page");
+            let output = run(&["get", "--http3-only", "-k", "-s", &url]);
+            assert!(output.status.success(), "{output:?}");
+        }
+    }
+    let labels = r#"side="server",by="peer",cause="H3_NO_ERROR""#;
+    let closed = [(one, 1), (other, 2)].map(|(address, count)| {
+        format!("courser_connections_closed_total{{endpoint=\"{address}\",{labels}}} {count}\n")
+    });
     let mut metrics = admin(&serving, "/metrics").1;
     let begun = Instant::now();
-    while !metrics.contains(closed) {
-        assert!(begun.elapsed() < PATIENCE, "no {closed} in\n{metrics}");
+    while !closed.iter().all(|line| metrics.contains(line)) {
+        assert!(begun.elapsed() < PATIENCE, "no {closed:?} in\n{metrics}");
         metrics = admin(&serving, "/metrics").1;
     }
-    for series in [
-        r#"courser_connections_established_total{side="server"} 1"#,
-        r#"courser_handshake_duration_seconds_count{side="server"} 1"#,
-        r#"courser_send_limited_seconds_total{by="application",family="ipv4"}"#,
-        r#"courser_packets_lost_total{trigger="time_threshold",family="ipv6"} 0"#,
-    ] {
-        assert!(metrics.contains(series), "no {series} in\n{metrics}");
+    for (address, count) in [(one, 1), (other, 2)] {
+        for (name, labels, value) in [
+            ("connections_established_total", r#"side="server""#, count),
+            (
+                "handshake_duration_seconds_count",
+                r#"side="server""#,
+                count,
+            ),
+            (
+                "packets_lost_total",
+                r#"trigger="time_threshold",family="ipv6""#,
+                0,
+            ),
+        ] {
+            let series = format!("courser_{name}{{endpoint=\"{address}\",{labels}}} {value}\n");
+            assert!(metrics.contains(&series), "no {series} in\n{metrics}");
+        }
+        let limited = format!("courser_send_limited_seconds_total{{endpoint=\"{address}\",by=");
+        assert!(metrics.contains(&limited), "no {limited} in\n{metrics}");
+        let shard = format!("courser_quic_shard_accepted_total{{address=\"{address}\",");
+        assert!(metrics.contains(&shard), "no {shard} in\n{metrics}");
     }
     let ends = metrics.lines().filter(|line| *line == "# EOF").count();
     assert_eq!(ends, 1, "{metrics}");
