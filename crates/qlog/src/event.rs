@@ -155,6 +155,21 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// Returns the end that closes the connection and the error, if the packet has a CONNECTION_CLOSE frame. `is_sent`
+    /// is true for a packet that the end of the trace sent.
+    pub fn close(&self, is_sent: bool) -> Option<Closed> {
+        let frames = self.frames.iter();
+        let mut closes = frames.filter_map(|frame| match frame {
+            Frame::ConnectionClose(closed) => Some(closed),
+            _ => None,
+        });
+        let initiator = if is_sent { "local" } else { "remote" };
+        closes.next().map(|closed| Closed {
+            initiator: Some(initiator.to_owned()),
+            ..closed.clone()
+        })
+    }
+
     /// Returns the packet number space of the packet.
     pub fn space(&self) -> Space {
         space_of(&self.packet_type)

@@ -169,6 +169,8 @@ pub struct Summarizer {
     /// Packets lost, as the metrics count them.
     counted_lost: u64,
     limit: Option<(f64, String)>,
+    /// The first frame that closes the connection. Some stacks have no event for the close.
+    close_frame: Option<Closed>,
     last: f64,
 }
 
@@ -244,8 +246,14 @@ impl Summarizer {
         self.last = self.last.max(time);
         self.summary.events += 1;
         match &event.kind {
-            EventKind::PacketSent(packet) => self.on_sent(time, packet),
-            EventKind::PacketReceived(packet) => self.on_received(time, packet),
+            EventKind::PacketSent(packet) => {
+                self.on_close_frame(packet, true);
+                self.on_sent(time, packet);
+            }
+            EventKind::PacketReceived(packet) => {
+                self.on_close_frame(packet, false);
+                self.on_received(time, packet);
+            }
             EventKind::PacketDropped { trigger, .. } => {
                 let reasons = &mut self.summary.dropped;
                 let reason = trigger.clone().unwrap_or_else(|| "untold".to_owned());
@@ -287,6 +295,12 @@ impl Summarizer {
     fn first_packet(&self) -> f64 {
         let first = [self.sent.first, self.received.first];
         first.into_iter().flatten().reduce(f64::min).unwrap_or(0.0)
+    }
+
+    fn on_close_frame(&mut self, packet: &Packet, is_sent: bool) {
+        if self.close_frame.is_none() {
+            self.close_frame = packet.close(is_sent);
+        }
     }
 
     fn on_sent(&mut self, time: f64, packet: &Packet) {
@@ -378,6 +392,7 @@ impl Summarizer {
         let first = self.first_packet();
         let mut summary = self.summary;
         summary.handshake = summary.handshake.or(done.map(|done| done - first));
+        summary.close = summary.close.or(self.close_frame.map(Close::from));
         summary.duration = self.last;
         // A trace that records expired timers records each of them, while the count in the metrics
         // restarts at each ACK.

@@ -247,8 +247,13 @@ fn rename(data: &mut Value, name: &str) {
 
 /// Moves the fields of a packet: its type into the header, sizes into `raw`.
 fn packet(fields: &mut Map<String, Value>) {
-    for key in ["packet_type", "packet_number"] {
-        if let Some(value) = fields.remove(key) {
+    // aioquic calls the type of lost packets `type`.
+    for (old, key) in [
+        ("packet_type", "packet_type"),
+        ("type", "packet_type"),
+        ("packet_number", "packet_number"),
+    ] {
+        if let Some(value) = fields.remove(old) {
             let header = fields.entry("header").or_insert_with(|| json!({}));
             if let Some(header) = header.as_object_mut() {
                 header.entry(key).or_insert(value);

@@ -1,5 +1,7 @@
 //! Frames of packets.
 
+use super::Closed;
+
 /// A frame of a packet, as far as a trace records it. Sizes and offsets are bytes, times seconds.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
@@ -75,6 +77,8 @@ pub enum Frame {
     PathChallenge,
     /// A HANDSHAKE_DONE frame.
     HandshakeDone,
+    /// A CONNECTION_CLOSE frame. The direction of its packet tells the initiator.
+    ConnectionClose(Closed),
     /// Any other frame.
     Other {
         /// The type, spelled as in the trace.
@@ -100,6 +104,7 @@ impl Frame {
             Self::ResetStream { .. } => "reset_stream",
             Self::PathChallenge => "path_challenge",
             Self::HandshakeDone => "handshake_done",
+            Self::ConnectionClose(_) => "connection_close",
             Self::Other { name } => name,
         }
     }

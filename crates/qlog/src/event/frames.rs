@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
-use super::Packet;
 use super::frame::{Frame, Span};
 use super::values::{number, size, text, uint};
+use super::{Closed, Packet};
 
 /// Adds a frame to its packet. `per_second` is the number of time units in a second.
 pub(super) fn read(frame: &Value, per_second: f64, packet: &mut Packet) {
@@ -58,11 +58,32 @@ pub(super) fn read(frame: &Value, per_second: f64, packet: &mut Packet) {
         ("reset_stream", Some(stream)) => Frame::ResetStream { stream },
         ("path_challenge", _) => Frame::PathChallenge,
         ("handshake_done", _) => Frame::HandshakeDone,
+        ("connection_close", _) => Frame::ConnectionClose(closed(frame)),
         _ => Frame::Other { name },
     };
-    let is_silent = matches!(read, Frame::Ack { .. } | Frame::Padding);
-    packet.ack_eliciting |= !is_silent && read.name() != "connection_close";
+    let is_silent = matches!(
+        read,
+        Frame::Ack { .. } | Frame::Padding | Frame::ConnectionClose(_)
+    );
+    packet.ack_eliciting |= !is_silent;
     packet.frames.push(read);
+}
+
+/// Reads the error of a frame that closes the connection. Up to quic-events-08, `error_code` is a name or a number, and
+/// `raw_error_code` the number. Since then, `error` is the name.
+fn closed(frame: &Value) -> Closed {
+    let code = uint(frame, "raw_error_code").or_else(|| uint(frame, "error_code"));
+    let name = text(frame, "error").or_else(|| text(frame, "error_code"));
+    let name = name.filter(|name| name != "unknown");
+    let space = text(frame, "error_space").unwrap_or_default();
+    Closed {
+        initiator: None,
+        error: name.or_else(|| code.map(|code| code.to_string())),
+        code,
+        is_application: space.starts_with("application"),
+        reason: text(frame, "reason").filter(|reason| !reason.is_empty()),
+        trigger: None,
+    }
 }
 
 /// Reads the delay of an acknowledgement, in the unit of the trace. Some writers use strings.

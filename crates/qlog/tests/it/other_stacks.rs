@@ -1,14 +1,15 @@
 //! Reads traces of other stacks.
 //!
-//! The published stacks wrote the files in `data/`, which carry their names and versions. In each, a
-//! client sends about 60 000 bytes over 10 ms each way, and some datagrams are dropped. Together
-//! the files cover three generations of the drafts. The expected numbers were counted in the files
-//! by other means.
+//! The published stacks wrote the files in `data/`, which carry their names and versions. In those of quic-go and
+//! quiche, a client sends about 60 000 bytes over 10 ms each way, and some datagrams are dropped. In those of aioquic and
+//! ngtcp2, a client receives 6000 bytes over HTTP/3 from `courser serve`, over 10 ms each way, and one datagram is dropped
+//! in each direction. Together the files cover three generations of the drafts. The expected numbers were counted in
+//! the files by other means.
 
 use std::fs::File;
 use std::io::BufReader;
 
-use courser_qlog::{About, Reader, Series, Summary};
+use courser_qlog::{About, EventKind, Reader, Series, Space, Summary};
 
 fn reader(name: &str) -> Reader<BufReader<File>> {
     let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -134,6 +135,77 @@ fn quiche_0_30_counts_losses_in_its_metrics() {
     assert_eq!(summary.congestion_state_changes, 7);
     let (series, _) = Series::of(&mut reader("quiche-0.30-client.sqlog"), 0.1);
     assert_eq!(series.losses.as_slice().len(), 3);
+}
+
+/// Summarizes a trace that has no event for the close, but a frame.
+fn read_without_close_event(name: &str, format: &str) -> (About, Summary) {
+    let about = reader(name).about().clone();
+    let summary = Summary::of(&mut reader(name));
+    assert_eq!(summary.unreadable_lines, 0, "{:?}", summary.unreadable);
+    assert_eq!(
+        (about.format.as_str(), about.schema.as_deref()),
+        (format, Some("0.3"))
+    );
+    assert_eq!(about.vantage_point.as_deref(), Some("client"));
+    let close = summary.close.as_ref().expect("a frame");
+    assert_eq!(close.initiator.as_deref(), Some("local"));
+    assert_eq!(close.error.as_deref(), Some("256"));
+    (about, summary)
+}
+
+#[test]
+fn aioquic_1_7_names_lost_packets_in_its_own_way() {
+    let name = "aioquic-1.7-client.qlog";
+    let (_, summary) = read_without_close_event(name, "JSON");
+    let close = summary.close.expect("a frame");
+    assert_eq!(close.reason.as_deref(), Some("bye"));
+    assert_eq!((summary.sent.packets, summary.sent.bytes), (15, 2123));
+    assert_eq!(
+        (summary.received.packets, summary.received.bytes),
+        (13, 9338)
+    );
+    assert_eq!((summary.lost.packets, summary.lost.untold), (1, 1));
+    // It repeats the request.
+    assert_eq!(
+        (summary.stream_bytes_sent, summary.stream_bytes_repeated),
+        (59, 19)
+    );
+    let rtt = summary.rtt.expect("samples");
+    assert!(near(rtt.min, 0.024_443_306_999_955_894) && near(rtt.max, 0.035_636_422_999_914_43));
+    assert!((summary.handshake.expect("done") - 0.047_452_637).abs() < 1e-6);
+    assert_eq!(summary.congestion_window_max, Some(13_598));
+    assert_eq!(summary.bytes_in_flight_max, Some(1200));
+    let lost: Vec<_> = reader(name)
+        .filter_map(|line| match line.expect("readable").kind {
+            EventKind::PacketLost(lost) => Some((lost.space, lost.number)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lost, [(Space::Application, Some(4))]);
+}
+
+#[test]
+fn ngtcp2_0_12_counts_probe_timeouts_in_its_metrics() {
+    let (about, summary) = read_without_close_event("ngtcp2-0.12-client.sqlog", "JSON-SEQ");
+    let group = about.group_id.as_deref();
+    assert_eq!(group.map(str::len), Some(36), "{group:?}");
+    assert_eq!((summary.sent.packets, summary.sent.bytes), (8, 5076));
+    assert_eq!(
+        (summary.received.packets, summary.received.bytes),
+        (11, 9730)
+    );
+    assert_eq!((summary.lost.packets, summary.lost.untold), (2, 2));
+    assert_eq!(summary.probe_timeouts, 1);
+    assert_eq!(
+        (summary.stream_bytes_sent, summary.stream_bytes_repeated),
+        (62, 0)
+    );
+    let rtt = summary.rtt.expect("samples");
+    assert!(near(rtt.min, 0.024) && near(rtt.max, 0.033));
+    // The time from the first packet to the first 1-RTT packet: the last flight of the client was lost.
+    assert!(near(summary.handshake.expect("done"), 1.04));
+    assert_eq!(summary.congestion_window_max, Some(14_520));
+    assert_eq!(summary.bytes_in_flight_max, Some(2547));
 }
 
 #[test]

@@ -24,6 +24,9 @@ pub enum Cause {
     ConnectionFlowControl,
     /// The receiver had all data and gave no credit: its application reads slowly.
     SlowReader,
+    /// A limit of flow control was reached because data was missing before what had arrived: the receiver could not
+    /// read on until the lost packet was repeated.
+    HeadOfLine,
     /// The receiver's limit on the number of streams was reached (RFC 9000 §4.6).
     StreamLimit,
     /// The congestion window had not grown yet.
@@ -58,7 +61,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the order of their discriminants.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Handshake,
         Self::Amplification,
         Self::Application,
@@ -67,6 +70,7 @@ impl Cause {
         Self::StreamFlowControl,
         Self::ConnectionFlowControl,
         Self::SlowReader,
+        Self::HeadOfLine,
         Self::StreamLimit,
         Self::SlowStart,
         Self::Loss,
@@ -95,6 +99,7 @@ impl Cause {
             Self::StreamFlowControl => "stream flow control",
             Self::ConnectionFlowControl => "connection flow control",
             Self::SlowReader => "slow reader",
+            Self::HeadOfLine => "head-of-line blocking",
             Self::StreamLimit => "stream limit",
             Self::SlowStart => "slow start",
             Self::Loss => "loss",

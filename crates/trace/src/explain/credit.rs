@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use courser_qlog::{Frame, Parameters, Span};
 
+use super::delivery::Delivery;
+
 /// The credit of one direction: what the receiver allows, and what was sent.
 #[derive(Clone, Debug)]
 pub(super) struct Credit {
@@ -146,7 +148,8 @@ impl Credit {
         if self.max_data.is_some_and(|limit| limit <= self.bytes) && self.bytes > 0 {
             return Some(Reached::Connection);
         }
-        self.blocked_stream(false).then_some(Reached::Stream)
+        let mut blocked = self.blocked_streams();
+        blocked.next().map(|_| Reached::Stream)
     }
 
     /// Returns the limit at which the data of the sender has ended, although the receiver may have
@@ -156,22 +159,47 @@ impl Credit {
         if bytes > 0 && self.previous_max_data.contains(&bytes) {
             return Some(Reached::Connection);
         }
-        self.blocked_stream(true).then_some(Reached::Stream)
+        self.was_stream_blocked().then_some(Reached::Stream)
     }
 
-    fn blocked_stream(&self, is_earlier: bool) -> bool {
-        self.streams.iter().any(|(&id, stream)| {
-            let limit = match is_earlier {
-                true => stream.previous,
-                false => stream.maximum.or(self.initial_of(id)),
-            };
-            let is_at = match (is_earlier, limit) {
-                (_, None) => false,
-                (true, Some(limit)) => stream.end == limit,
-                (false, Some(limit)) => stream.end >= limit,
-            };
-            !stream.is_over && stream.end > 0 && is_at
+    /// Returns true if a gap in the data that has arrived keeps the receiver from giving credit: a large part of the
+    /// window lies behind it. In front of a smaller part is data that the receiver could read.
+    ///
+    /// If streams have reached their limits, that is so for all of them.
+    pub(super) fn is_held_by_a_gap(&self, reached: Reached, arrived: &Delivery) -> bool {
+        match reached {
+            Reached::Connection => is_large(arrived.behind_gaps(), self.initial_max_data),
+            Reached::Stream => {
+                let mut blocked = self.blocked_streams().peekable();
+                let is_held = |(id, limit): (u64, u64)| {
+                    let part = arrived.gap_in(id).map(|from| limit.saturating_sub(from));
+                    part.is_some_and(|part| is_large(part, self.initial_of(id)))
+                };
+                blocked.peek().is_some() && blocked.all(is_held)
+            }
+        }
+    }
+
+    /// Returns true if so many bytes are a large part of a window.
+    pub(super) fn is_large(&self, part: u64) -> bool {
+        let windows = [true, false].map(|it| self.initial_window(it));
+        let mut known = windows.into_iter().filter(Option::is_some);
+        known.any(|window| is_large(part, window))
+    }
+
+    /// Returns the streams that have reached their limits, and the limits.
+    fn blocked_streams(&self) -> impl Iterator<Item = (u64, u64)> {
+        let open = self.streams.iter().filter(|(_, stream)| !stream.is_over);
+        open.filter_map(|(&id, stream)| {
+            let limit = stream.maximum.or(self.initial_of(id))?;
+            (stream.end > 0 && stream.end >= limit).then_some((id, limit))
         })
+    }
+
+    /// Returns true if the data of a stream has ended at the limit before the last update.
+    fn was_stream_blocked(&self) -> bool {
+        let mut open = self.streams.values().filter(|stream| !stream.is_over);
+        open.any(|stream| stream.end > 0 && stream.previous == Some(stream.end))
     }
 
     /// Returns the window with which the connection, or a stream, began.
@@ -183,7 +211,15 @@ impl Credit {
     }
 }
 
+/// Returns true if so many bytes are a large part of a window. Without a known window every part is large.
+fn is_large(part: u64, window: Option<u64>) -> bool {
+    part > 0 && part.saturating_mul(GAP_SHARE) >= window.unwrap_or(0)
+}
+
 /// Limits of the connection that are remembered.
 const PREVIOUS: usize = 4;
 /// The largest number of streams whose limits are remembered. K207.
 const MAX_STREAMS: usize = 1024;
+/// The part of the first window that has to lie behind a gap for the gap to hold the window. Receivers give credit
+/// once a quarter to a half of the window was read.
+const GAP_SHARE: u64 = 4;

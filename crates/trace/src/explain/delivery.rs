@@ -135,6 +135,12 @@ impl Stream {
             && (to <= self.end || known.is_some_and(|(_, &end)| to <= end))
     }
 
+    /// Returns the beginning of the first gap before a part that has arrived. The application has no use for data of a
+    /// stream that was reset.
+    fn gap(&self) -> Option<u64> {
+        (!self.is_over && !self.later.is_empty()).then_some(self.end)
+    }
+
     fn is_complete(&self) -> bool {
         self.size.is_some_and(|size| size <= self.end)
     }
@@ -209,6 +215,21 @@ impl Delivery {
                 }
             }
         }
+    }
+
+    /// Returns how far a stream has arrived in order, if data after a gap has arrived too.
+    pub(super) fn gap_in(&self, id: u64) -> Option<u64> {
+        self.streams.get(&id).and_then(Stream::gap)
+    }
+
+    /// Returns the number of bytes of all streams from a gap to the end of what has arrived.
+    pub(super) fn behind_gaps(&self) -> u64 {
+        let all = self.streams.values();
+        all.filter_map(|stream| {
+            let (_, &last) = stream.later.last_key_value()?;
+            stream.gap().map(|from| last - from)
+        })
+        .fold(0, u64::saturating_add)
     }
 
     /// Returns the counts of the streams. `None` if there were too many at once to tell.
@@ -434,6 +455,29 @@ mod tests {
         delivery.on_received(&packet(3001, &[(0, 10, 10, false)]));
         assert_eq!(counts(&delivery), (1, 1, 0, 0));
         assert_eq!(delivery.unknown(), None);
+    }
+
+    #[test]
+    fn gaps_are_those_before_data_that_has_arrived() {
+        let mut delivery = Delivery::default();
+        delivery.on_received(&packet(0, &[(0, 0, 10, false), (4, 0, 10, false)]));
+        assert_eq!((delivery.gap_in(0), delivery.behind_gaps()), (None, 0));
+        delivery.on_received(&packet(2, &[(0, 20, 10, false), (4, 40, 10, false)]));
+        delivery.on_received(&packet(4, &[(0, 50, 10, false)]));
+        assert_eq!(
+            (delivery.gap_in(0), delivery.gap_in(4)),
+            (Some(10), Some(10))
+        );
+        assert_eq!(delivery.behind_gaps(), 50 + 40);
+        delivery.on_received(&packet(5, &[(0, 10, 10, false)]));
+        assert_eq!(
+            (delivery.gap_in(0), delivery.behind_gaps()),
+            (Some(30), 30 + 40)
+        );
+        delivery.reset(4);
+        delivery.on_received(&packet(6, &[(0, 30, 20, false)]));
+        assert_eq!((delivery.gap_in(0), delivery.gap_in(4)), (None, None));
+        assert_eq!(delivery.behind_gaps(), 0);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub struct Ending {
 
 impl Ending {
     pub(super) fn of(facts: &Facts) -> Option<Self> {
-        let (closed, at) = facts.close.as_ref()?;
+        let (closed, at) = facts.close.as_ref().or(facts.close_frame.as_ref())?;
         let (name, code) = codes::resolve(closed, facts.is_http3);
         let Mark { time, line } = *at;
         Some(Self {

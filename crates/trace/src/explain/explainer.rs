@@ -87,11 +87,12 @@ impl Explainer {
                 line: event.line,
             },
         );
-        sender.on_time(from, to, &self.facts);
-        receiver.on_time(from, to, &self.facts, sender.handshake(&self.facts));
+        let [sent, received] = &mut self.deliveries;
+        sender.on_time(from, to, &self.facts, sent);
+        let handshake = sender.handshake(&self.facts);
+        receiver.on_time(from, to, &self.facts, handshake, received);
         let changes = self.facts.on_event(event);
         self.facts.last.time = to.time;
-        let [sent, received] = &mut self.deliveries;
         match &event.kind {
             EventKind::PacketSent(packet) => sent.on_sent(packet),
             EventKind::PacketReceived(packet) => {
@@ -101,7 +102,7 @@ impl Explainer {
             _ => {}
         }
         sender.on_event(event, &self.facts, &changes);
-        receiver.on_event(event, &self.facts, changes.moved);
+        receiver.on_event(event, &self.facts, changes.moved, received);
     }
 
     /// Returns the explanation, once all lines were read.

@@ -51,6 +51,8 @@ pub(super) struct Facts {
     pub(super) close_trigger: Option<String>,
     /// The close that says most, and its place.
     pub(super) close: Option<(Closed, Mark)>,
+    /// The first frame that closes the connection, and its place. Some stacks have no event for the close.
+    pub(super) close_frame: Option<(Closed, Mark)>,
     pub(super) is_http3: bool,
     pub(super) blocked: Blocked,
     pub(super) controller: Option<String>,
@@ -112,6 +114,7 @@ impl Facts {
                     self.mtu = self.mtu.max(packet.len.min(MAX_DATAGRAM));
                 }
                 self.on_one_rtt(packet, mark, true);
+                self.on_close_frame(packet, mark, true);
             }
             EventKind::PacketReceived(packet) => {
                 self.first.get_or_insert(mark);
@@ -123,6 +126,7 @@ impl Facts {
                 }
                 changes.ce_marks = self.on_acks(packet);
                 self.on_one_rtt(packet, mark, false);
+                self.on_close_frame(packet, mark, false);
             }
             EventKind::PacketDropped { .. } => counts.dropped += 1,
             EventKind::PacketLost(lost) if !lost.is_mtu_probe => {
@@ -202,6 +206,15 @@ impl Facts {
         let ends = self.is_server != Some(is_ours);
         if packet.packet_type == "1RTT" && ends {
             self.handshake_done.get_or_insert(mark);
+        }
+    }
+
+    fn on_close_frame(&mut self, packet: &Packet, mark: Mark, is_ours: bool) {
+        if self.close_frame.is_none()
+            && let Some(closed) = packet.close(is_ours)
+        {
+            self.closed.get_or_insert(mark);
+            self.close_frame = Some((closed, mark));
         }
     }
 

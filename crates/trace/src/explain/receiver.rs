@@ -6,6 +6,7 @@ use courser_qlog::{Event, EventKind, Frame, Packet, Space};
 
 use super::cause::Cause;
 use super::credit::{Credit, Reached};
+use super::delivery::Delivery;
 use super::facts::Facts;
 use super::ledger::{Ledger, Mark, Snapshot};
 use super::rates::Rates;
@@ -37,6 +38,9 @@ pub(super) struct Receiver {
     /// Data packets since the last pause, and their bytes.
     has_loss: bool,
     was_blocked: Option<Cause>,
+    /// The bytes behind gaps, and the time at which a gap before a large part of the window last closed.
+    behind_gaps: u64,
+    released: Option<f64>,
     pub(super) datagram_bytes: u64,
     moved: bool,
     shrinking: u64,
@@ -60,6 +64,8 @@ impl Receiver {
             received: 0,
             has_loss: false,
             was_blocked: None,
+            behind_gaps: 0,
+            released: None,
             datagram_bytes: 0,
             moved: false,
             shrinking: 0,
@@ -68,28 +74,31 @@ impl Receiver {
     }
 
     /// Attributes the time from the event before to this one. `facts` are those before it.
-    /// `handshake` is the cause until the handshake is complete.
+    /// `handshake` is the cause until the handshake is complete, and `arrived` is the data that has arrived.
     pub(super) fn on_time(
         &mut self,
         from: Mark,
         to: Mark,
         facts: &Facts,
         handshake: Option<Cause>,
+        arrived: &Delivery,
     ) {
         self.ledger.set_pause(facts.base_rtt());
         if facts.first.is_none() || facts.closed.is_some() {
             return;
         }
-        let cause = handshake.unwrap_or_else(|| self.cause(from));
+        let cause = handshake.unwrap_or_else(|| self.cause(from, arrived));
         self.ledger.add(cause, from, to);
     }
 
-    fn cause(&self, now: Mark) -> Cause {
-        match self.credit.reached() {
-            // The credit that the peer needs has not left: the application here reads slowly, or
-            // data before a gap is missing.
-            Some(_) if self.missing.is_empty() => return Cause::SlowReader,
-            _ => {}
+    fn cause(&self, now: Mark, arrived: &Delivery) -> Cause {
+        // The credit that the peer needs has not left: the application here reads slowly, or data is missing before
+        // what it could read.
+        if let Some(reached) = self.credit.reached() {
+            return match self.credit.is_held_by_a_gap(reached, arrived) {
+                true => Cause::HeadOfLine,
+                false => Cause::SlowReader,
+            };
         }
         if let Some(cause) = self.was_blocked {
             return cause;
@@ -109,12 +118,21 @@ impl Receiver {
         Cause::Bottleneck
     }
 
-    /// Takes over an event. `facts` are those after it.
-    pub(super) fn on_event(&mut self, event: &Event, facts: &Facts, moved: bool) {
+    /// Takes over an event. `facts` are those after it, and `arrived` is the data that has arrived with it.
+    pub(super) fn on_event(
+        &mut self,
+        event: &Event,
+        facts: &Facts,
+        moved: bool,
+        arrived: &Delivery,
+    ) {
         let mark = facts.last;
         self.moved |= moved;
         match &event.kind {
-            EventKind::PacketReceived(packet) => self.on_received(packet, mark, facts),
+            EventKind::PacketReceived(packet) => {
+                self.on_received(packet, mark, facts);
+                self.on_gaps(packet, mark, arrived);
+            }
             EventKind::PacketSent(packet) => self.on_sent(packet, mark),
             EventKind::Parameters(parameters) if !parameters.is_peers => {
                 self.credit.on_parameters(parameters);
@@ -186,6 +204,18 @@ impl Receiver {
         self.data = Some(self.ledger.snapshot(mark));
     }
 
+    /// Data arrives behind a gap, or in it.
+    fn on_gaps(&mut self, packet: &Packet, mark: Mark, arrived: &Delivery) {
+        if packet.streams.is_empty() {
+            return;
+        }
+        let before = std::mem::replace(&mut self.behind_gaps, arrived.behind_gaps());
+        let released = before.saturating_sub(self.behind_gaps);
+        if self.credit.is_large(released) {
+            self.released = Some(mark.time);
+        }
+    }
+
     /// A packet arrives, with data behind a gap or not. Missing numbers without a gap in the data
     /// were skipped by the peer, as a defence against acknowledgements of packets that were not
     /// received (RFC 9000 §21.4).
@@ -238,6 +268,13 @@ impl Receiver {
             && pause >= rtt * SHORT_PAUSE
         {
             let cause = match reached {
+                // The credit had to wait for a gap to close. It takes a round trip until data for it arrives.
+                _ if self
+                    .released
+                    .is_some_and(|at| until.time - at < rtt * LONG_PAUSE) =>
+                {
+                    Cause::HeadOfLine
+                }
                 Reached::Connection => Cause::ConnectionFlowControl,
                 Reached::Stream => Cause::StreamFlowControl,
             };

@@ -6,6 +6,7 @@ use courser_qlog::{Event, EventKind, Frame, Packet};
 
 use super::cause::Cause;
 use super::credit::{Credit, Reached};
+use super::delivery::Delivery;
 use super::facts::{Changes, Facts};
 use super::ledger::{Ledger, Mark, Snapshot};
 use super::spread::Spread;
@@ -98,13 +99,14 @@ impl Sender {
         }
     }
 
-    /// Attributes the time from the event before to this one. `facts` are those before it.
-    pub(super) fn on_time(&mut self, from: Mark, to: Mark, facts: &Facts) {
+    /// Attributes the time from the event before to this one. `facts` are those before it, and `arrived` is the data
+    /// that the peer has acknowledged.
+    pub(super) fn on_time(&mut self, from: Mark, to: Mark, facts: &Facts, arrived: &Delivery) {
         self.ledger.set_pause(facts.base_rtt());
         if facts.first.is_none() || facts.closed.is_some() {
             return;
         }
-        let cause = self.cause(facts);
+        let cause = self.cause(facts, arrived);
         if cause == Cause::Bottleneck {
             let time = to.time - from.time;
             let has_lost = matches!(self.regime, Regime::Congestion | Regime::Loss);
@@ -123,7 +125,7 @@ impl Sender {
         }
     }
 
-    fn cause(&self, facts: &Facts) -> Cause {
+    fn cause(&self, facts: &Facts, arrived: &Delivery) -> Cause {
         if let Some(cause) = self.handshake(facts) {
             return cause;
         }
@@ -137,16 +139,23 @@ impl Sender {
         match limit {
             Cause::Window => self.window(facts),
             Cause::Pacing => self.pacing(facts),
-            Cause::StreamFlowControl | Cause::ConnectionFlowControl
-                if facts.in_flight == Some(0) =>
-            {
-                // The receiver has everything, and still gives no credit.
-                Cause::SlowReader
-            }
+            Cause::StreamFlowControl => self.full(Reached::Stream, facts, arrived),
+            Cause::ConnectionFlowControl => self.full(Reached::Connection, facts, arrived),
             Cause::Application if self.is_out_of_streams => Cause::StreamLimit,
             // The address of the peer on another path is not validated yet.
             Cause::Amplification if facts.counts.path_changes > 0 => Cause::PathChange,
             other => other,
+        }
+    }
+
+    /// Finds the reason why the receiver gives no more credit.
+    fn full(&self, reached: Reached, facts: &Facts, arrived: &Delivery) -> Cause {
+        match reached {
+            _ if self.credit.is_held_by_a_gap(reached, arrived) => Cause::HeadOfLine,
+            // The receiver has everything, and still gives no credit.
+            _ if facts.in_flight == Some(0) => Cause::SlowReader,
+            Reached::Connection => Cause::ConnectionFlowControl,
+            Reached::Stream => Cause::StreamFlowControl,
         }
     }
 

@@ -55,6 +55,11 @@ impl Case<'_> {
                 "{receiver} had received all data and gave no further credit: its application \
                  reads more slowly than data arrives"
             ),
+            Cause::HeadOfLine => format!(
+                "{sender} had used up the flow control credit, because lost data kept {receiver} from reading what \
+                 had come after it: {}",
+                self.losses()
+            ),
             Cause::StreamLimit => format!("{sender} may not open more streams at a time"),
             Cause::SlowStart => format!(
                 "the congestion window was still growing, at most twofold per round trip of {rtt}"
@@ -242,6 +247,10 @@ impl Case<'_> {
                 format!("raise the connection window of {receiver} (courser: receive_window)")
             }
             Cause::SlowReader => format!("let the application of {receiver} read faster"),
+            Cause::HeadOfLine => format!(
+                "raise the windows of {receiver}, so that they hold what arrives while lost data is sent again (courser: \
+                 stream_receive_window, receive_window), use more streams, or repair the path"
+            ),
             Cause::StreamLimit => {
                 format!("raise the stream limit of {receiver} (courser: max_bidi_streams)")
             }

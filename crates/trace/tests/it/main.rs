@@ -5,4 +5,5 @@ mod dialects;
 mod hostile;
 mod known_causes;
 mod lab;
+mod other_stacks;
 mod small_traces;

@@ -263,6 +263,118 @@ fn timeouts_violations_and_missing_closes_are_named() {
     );
 }
 
+/// The beginning of a trace in which the receiver allows a hundred packets on a stream.
+fn window_of_100_packets(owner: &str) -> Vec<(f64, &'static str, Value)> {
+    let limits = json!({
+        "owner": owner,
+        "initial_max_data": 1_000_000,
+        "initial_max_stream_data_bidi_local": 120_000,
+        "initial_max_stream_data_bidi_remote": 120_000,
+    });
+    let metrics = json!({"congestion_window": 1_000_000, "min_rtt": 50});
+    vec![
+        (0.0, "transport:parameters_set", limits),
+        (0.0, "recovery:metrics_updated", metrics),
+    ]
+}
+
+/// Makes the trace of a client whose peer fills the window of a stream, but for one packet that arrives after a second,
+/// and then goes on.
+fn download_with_one_late_packet(late: u64) -> String {
+    let mut events = window_of_100_packets("local");
+    let request =
+        json!([{"frame_type": "stream", "stream_id": 0, "offset": 0, "length": 10, "fin": true}]);
+    events.push((0.0, "transport:packet_sent", packet(0, &request)));
+    let mut data = |time, number, offset| {
+        let received = packet(number, &stream(offset * 1200, 1200));
+        events.push((time, "transport:packet_received", received));
+    };
+    for number in (0..100).filter(|number| *number != late) {
+        data(50.0 + number as f64, number, number);
+    }
+    data(1150.0, 100, late);
+    let more = json!([{"frame_type": "max_stream_data", "stream_id": 0, "maximum": 240_000}]);
+    events.push((1150.0, "transport:packet_sent", packet(1, &more)));
+    let received = packet(101, &stream(120_000, 1200));
+    events.push((1200.0, "transport:packet_received", received));
+    trace("client", &events)
+}
+
+#[test]
+fn window_full_behind_a_gap_is_told_from_a_slow_reader() {
+    // More packets follow than a receiver waits for before it calls one lost.
+    let explanation = explain(&download_with_one_late_packet(1));
+    assert_eq!(explanation.first_cause(), Some(Cause::HeadOfLine));
+    // The credit for the data behind the gap takes a round trip, for the same reason.
+    let seconds = explanation.findings[0].seconds;
+    assert!((seconds - 1.051).abs() < 1e-9, "{explanation:#?}");
+    let text = sentences(&explanation).join("\n");
+    assert!(
+        text.contains("lost data kept this end from reading what had come after it"),
+        "{text}"
+    );
+    assert!(text.contains("stream_receive_window"), "{text}");
+    // Before this gap are 95 packets that the application could read.
+    let explanation = explain(&download_with_one_late_packet(95));
+    assert_eq!(explanation.first_cause(), Some(Cause::SlowReader));
+}
+
+#[test]
+fn sender_knows_the_gap_of_its_peer_by_acknowledgements() {
+    let mut events = window_of_100_packets("remote");
+    for number in 0..100 {
+        let sent = packet(number, &stream(number * 1200, 1200));
+        events.push((number as f64, "transport:packet_sent", sent));
+    }
+    let ranges = json!([{"frame_type": "ack", "acked_ranges": [[0, 0], [2, 99]]}]);
+    let received = packet(0, &ranges);
+    events.push((150.0, "transport:packet_received", received));
+    let empty = json!({"bytes_in_flight": 0});
+    events.push((150.0, "recovery:metrics_updated", empty));
+    // The packet that repeats the data is late.
+    events.push((
+        1100.0,
+        "transport:packet_sent",
+        packet(100, &stream(1200, 1200)),
+    ));
+    let rest = json!([
+        {"frame_type": "ack", "acked_ranges": [[100, 100]]},
+        {"frame_type": "max_stream_data", "stream_id": 0, "maximum": 240_000},
+    ]);
+    events.push((1150.0, "transport:packet_received", packet(1, &rest)));
+    let explanation = explain(&trace("client", &events));
+    assert_eq!(
+        explanation.first_cause(),
+        Some(Cause::HeadOfLine),
+        "{explanation:#?}"
+    );
+    assert!((explanation.findings[0].seconds - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn close_is_that_of_a_frame_if_there_is_no_event() {
+    let close = json!([{"frame_type": "connection_close", "error_space": "transport",
+        "error_code": "protocol_violation", "raw_error_code": 10, "reason": "no"}]);
+    let mut events = vec![
+        (0.0, "transport:packet_sent", packet(0, &stream(0, 100))),
+        (40.0, "transport:packet_received", packet(0, &close)),
+        (900.0, "transport:packet_received", packet(1, &close)),
+    ];
+    assert_eq!(
+        ending(&events)[0],
+        "closed by the peer: PROTOCOL_VIOLATION (0xa), \"no\", at 40.0 ms (line 3)"
+    );
+    // What comes after the close limits no transfer.
+    assert!((explain(&trace("client", &events)).duration - 0.04).abs() < 1e-9);
+    // The event says more: a frame has no trigger.
+    let idle = json!({"owner": "local", "trigger": "idle_timeout"});
+    events.push((900.0, "connectivity:connection_closed", idle));
+    assert_eq!(
+        ending(&events)[0],
+        "ended by the idle timeout, at 900 ms (line 5)"
+    );
+}
+
 #[test]
 fn trace_with_gaps_or_a_late_beginning_does_not_tell_whether_the_transfer_was_complete() {
     let answer = |number, offset| {

@@ -507,4 +507,42 @@ pub const SCENARIOS: &[Scenario] = &[
             .run(up(2000 * KB), Serve::new())
         },
     ),
+    // Without losses the window is large enough for 100 Mbit/s.
+    case(
+        "BBR, stream window of 1.2 BDP, 3 % random loss",
+        Side::Client,
+        Cause::HeadOfLine,
+        |seed| {
+            with(
+                seed,
+                "100mbit,rtt=40ms,loss=3%;100mbit,rtt=40ms",
+                Algorithm::Bbr,
+            )
+            .server(|config| {
+                config.stream_receive_window = 600_000;
+                config.stream_receive_window_max = 600_000;
+            })
+            .run(up(8000 * KB), Serve::new())
+        },
+    ),
+    case(
+        "application of the server reads 1.6 Mbit/s, 0.5 % loss",
+        Side::Client,
+        Cause::SlowReader,
+        |seed| {
+            let slow = Slow::new().reading(2000);
+            let link = "100mbit,rtt=20ms,loss=0.5%;100mbit,rtt=20ms";
+            Setup::on(seed, link).run(up(1500 * KB), slow)
+        },
+    ),
+    case(
+        "application of the server reads 1.6 Mbit/s, 0.5 % loss",
+        Side::Server,
+        Cause::SlowReader,
+        |seed| {
+            let slow = Slow::new().reading(2000);
+            let link = "100mbit,rtt=20ms,loss=0.5%;100mbit,rtt=20ms";
+            Setup::on(seed, link).run(up(1500 * KB), slow)
+        },
+    ),
 ];
