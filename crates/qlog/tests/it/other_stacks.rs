@@ -139,11 +139,13 @@ fn quiche_0_30_counts_losses_in_its_metrics() {
 
 /// Summarizes a trace that has no event for the close, but a frame.
 fn read_without_close_event(name: &str, format: &str) -> (About, Summary) {
-    let about = reader(name).about().clone();
-    let summary = Summary::of(&mut reader(name));
+    let mut reader = reader(name);
+    let summary = Summary::of(&mut reader);
+    // aioquic writes the vantage point after the events.
+    let about = reader.about().clone();
     assert_eq!(summary.unreadable_lines, 0, "{:?}", summary.unreadable);
     assert_eq!(
-        (about.format.as_str(), about.schema.as_deref()),
+        (about.format, about.schema.as_deref()),
         (format, Some("0.3"))
     );
     assert_eq!(about.vantage_point.as_deref(), Some("client"));
