@@ -361,23 +361,27 @@ fn sinks(
     connections: &observe::Metrics,
     observer: &Observer,
 ) -> Result<Option<MakeSinks>, Failure> {
-    let folder = arguments.qlog.as_ref();
-    let traces = folder.map(|folder| RECORDS.traces(folder, None));
-    let traces = traces.transpose()?;
+    let traces: Option<Arc<dyn SinkFactory>> = match &arguments.qlog {
+        Some(folder) => Some(RECORDS.traces(folder, None)?),
+        None => None,
+    };
     if arguments.admin.is_none() {
-        return Ok(traces.map(|traces| Box::new(move |_| traces.clone() as _) as MakeSinks));
+        let Some(traces) = traces else {
+            return Ok(None);
+        };
+        let make: MakeSinks = Box::new(move |_| traces.clone());
+        return Ok(Some(make));
     }
     let (connections, limits) = (connections.clone(), observer.sinks());
-    Ok(Some(Box::new(move |address| {
-        let counts = Tee(
-            connections.sinks_named(&address.to_string()),
-            limits.clone(),
-        );
-        match traces.clone() {
-            Some(traces) => Arc::new(Tee(traces, counts)),
+    let make: MakeSinks = Box::new(move |address| {
+        let connections = connections.sinks_named(&address.to_string());
+        let counts = Tee(connections, limits.clone());
+        match &traces {
+            Some(traces) => Arc::new(Tee(traces.clone(), counts)),
             None => Arc::new(counts),
         }
-    })))
+    });
+    Ok(Some(make))
 }
 
 fn say(event: &Event, as_json: bool) {
