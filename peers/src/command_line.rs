@@ -1,6 +1,6 @@
 //! The command line that all peer programs share.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -37,6 +37,9 @@ pub struct ServerOptions {
     /// Bidirectional streams that a client may have open.
     #[arg(long, default_value_t = 100)]
     pub streams: u32,
+    /// Count unreliable datagrams.
+    #[arg(long)]
+    pub datagrams: bool,
     /// The settings of the transport.
     #[command(flatten)]
     pub transport: TransportOptions,
@@ -54,21 +57,37 @@ pub struct ClientOptions {
     /// The work.
     #[arg(long)]
     pub scenario: Scenario,
-    /// Bytes to move in `up` and `down`; length of each response in `http`.
+    /// Bytes to move in `up` and `down` over all streams, and beside the requests of `latency`;
+    /// length of each response in `http`.
     #[arg(long, default_value_t = 0)]
     pub bytes: u64,
-    /// Handshakes or requests to do in `handshake`, `rr` and `http`.
+    /// Handshakes, requests or datagrams in `handshake`, `rr`, `http` and `datagrams`.
     #[arg(long, default_value_t = 0)]
     pub count: u64,
     /// Handshakes or requests that are under way at the same time.
     #[arg(long, default_value_t = 1)]
     pub in_flight: u32,
-    /// Connections that `http` spreads its requests over.
-    #[arg(long, default_value_t = 1)]
+    /// Connections that `http` spreads its requests over, `up` and `down` their bytes; idle ones.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: u32,
+    /// Streams of each connection in `up` and `down`.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub streams: u32,
     /// The settings of the transport.
     #[command(flatten)]
     pub transport: TransportOptions,
+}
+
+impl ClientOptions {
+    /// Returns the local address of a UDP socket that can reach the server.
+    pub fn local(&self) -> SocketAddr {
+        let local = match self.server.ip() {
+            address if address.is_loopback() => address,
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        SocketAddr::new(local, 0)
+    }
 }
 
 /// The settings of the transport of a QUIC stack; TCP ignores them.
@@ -98,11 +117,11 @@ impl TransportOptions {
 
 /// A piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Scenario {
-    /// One stream from client to server; the clock runs from opening it to the empty answer.
+    /// Streams from client to server; the clock runs from opening them to the last empty answer.
     Up,
-    /// One stream from server to client; the clock runs from opening it to its last byte.
+    /// Streams from server to client; the clock runs from opening them to the last byte.
     Down,
     /// Full handshakes, each connection closed as soon as it stands.
     Handshake,
@@ -110,4 +129,13 @@ pub enum Scenario {
     Rr,
     /// `GET /N`, answered with N bytes.
     Http,
+    /// As `rr`, beside one stream from client to server on the same connection.
+    LatencyUp,
+    /// As `rr`, beside one stream from server to client on the same connection.
+    LatencyDown,
+    /// Unreliable datagrams from client to server.
+    Datagrams,
+    /// Connections that are kept without any traffic until standard input ends. Each then has to
+    /// answer a request.
+    Idle,
 }

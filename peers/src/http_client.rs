@@ -8,8 +8,9 @@ use tokio::task::JoinSet;
 
 use crate::command_line::ClientOptions;
 use crate::latency::Latency;
+use crate::operations::Done;
 use crate::tally::Work;
-use crate::{ClientResult, Failure, process};
+use crate::{ClientResult, Failure};
 
 /// Sends `options.count` requests over `connections`, with `options.in_flight` of them under way
 /// over all. `request` sends one and returns the length of its response.
@@ -49,14 +50,11 @@ where
     while let Some(worker) = workers.join_next().await {
         samples.extend(worker??);
     }
-    Ok(ClientResult {
-        version,
-        scenario: options.scenario,
+    let done = Done {
+        latency: Latency::of(samples),
         bytes: size * options.count,
         count: options.count,
-        seconds: start.elapsed().as_secs_f64(),
-        latency: Latency::of(samples),
-        peak_rss_kib: process::peak_rss_kib(),
-        path: None,
-    })
+        ..Done::after(start.elapsed())
+    };
+    Ok(ClientResult::new(version, options.scenario, &done))
 }

@@ -11,6 +11,7 @@
 
 mod children;
 pub mod command_line;
+pub mod descriptors;
 pub mod file_server;
 pub mod http_client;
 pub mod http_server;
@@ -24,10 +25,13 @@ pub mod standard_input;
 pub mod tally;
 pub mod tls;
 pub mod web;
+pub mod workloads;
 
 mod result_line;
 
-pub use result_line::{ClientResult, PathCounts, Ready, ServerResult, print, version_in};
+pub use result_line::{
+    ClientResult, Datagrams, PathCounts, Ready, ServerResult, print, version_in,
+};
 
 /// Any error of a program; it is printed and ends the program.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use crate::command_line::Scenario;
 use crate::latency::Latency;
 use crate::tally::Work;
-use crate::{Failure, PathCounts};
+use crate::{ClientResult, Failure, PathCounts, process};
 
 /// The measurements of completed operations.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Done {
     /// Time from the start of the first operation to the end of the last one.
     pub time: Duration,
@@ -18,6 +19,37 @@ pub struct Done {
     pub latency: Option<Latency>,
     /// Counts of the connection, if the stack reports them.
     pub path: Option<PathCounts>,
+    /// Bytes of contents that were moved.
+    pub bytes: u64,
+    /// Operations.
+    pub count: u64,
+}
+
+impl Done {
+    /// Creates what took `time`, without anything else.
+    pub fn after(time: Duration) -> Self {
+        Self {
+            time,
+            ..Self::default()
+        }
+    }
+}
+
+impl ClientResult {
+    /// Creates the line about what is done, with the memory used so far.
+    pub fn new(version: String, scenario: Scenario, done: &Done) -> Self {
+        Self {
+            version,
+            scenario,
+            bytes: done.bytes,
+            count: done.count,
+            seconds: done.time.as_secs_f64(),
+            latency: done.latency,
+            peak_rss_kib: process::peak_rss_kib(),
+            path: done.path,
+            socket_drops: process::socket_drops(),
+        }
+    }
 }
 
 /// Does `count` operations, always `at_once` of them at the same time.
@@ -54,6 +86,7 @@ where
     Ok(Done {
         time: start.elapsed(),
         latency: Latency::of(samples),
-        path: None,
+        count,
+        ..Done::default()
     })
 }

@@ -6,16 +6,16 @@
 //! endpoint, `counts` of a connection, `read`, and `version`. So the programs differ in
 //! the settings of their library and in nothing else.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use clap::Parser;
-use peers::command_line::{ClientOptions, CommandLine, Role, Scenario, ServerOptions};
-use peers::operations::{Done, in_flight};
+use peers::command_line::{CommandLine, Role, ServerOptions};
 use peers::settings::{CHUNK_SIZE, HEADER_LEN, SERVER_NAME};
 use peers::tally::Tally;
-use peers::{ClientResult, Failure, Ready, ServerResult, process, standard_input};
+use peers::{Datagrams, Failure, PathCounts, Ready, ServerResult, standard_input, workloads};
 use tokio::task::JoinSet;
 
 use crate::stack::{self, Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
@@ -29,7 +29,16 @@ pub(crate) fn run() -> Result<(), Failure> {
     runtime.block_on(async {
         match command_line.role {
             Role::Server(options) => peers::print(&serve(&options).await?)?,
-            Role::Client(options) => peers::print(&work(&options).await?)?,
+            Role::Client(options) => {
+                let endpoint = stack::client(&options)?;
+                let client = Client {
+                    endpoint: endpoint.clone(),
+                    server: options.server,
+                };
+                workloads::run(&client, &options, stack::version()).await?;
+                endpoint.close(stack::NO_ERROR, b"");
+                endpoint.wait_idle().await;
+            }
         }
         Ok(())
     })
@@ -49,7 +58,7 @@ async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
             () = &mut stop => break,
             incoming = endpoint.accept() => {
                 let Some(incoming) = incoming else { break };
-                connections.spawn(serve_connection(incoming, tally.clone()));
+                connections.spawn(serve_connection(incoming, options.datagrams, tally.clone()));
             }
             Some(_) = connections.join_next() => {}
         }
@@ -60,7 +69,7 @@ async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
     Ok(ServerResult::new(&tally))
 }
 
-async fn serve_connection(incoming: Incoming, tally: Arc<Tally>) {
+async fn serve_connection(incoming: Incoming, has_datagrams: bool, tally: Arc<Tally>) {
     let connection = match incoming.await {
         Ok(connection) => connection,
         // A client of `handshake` may close in the datagram that ends the handshake. An
@@ -69,6 +78,9 @@ async fn serve_connection(incoming: Incoming, tally: Arc<Tally>) {
         Err(error) => return eprintln!("handshake: {error}"),
     };
     tally.connected();
+    if has_datagrams {
+        tally.datagrams_came(count_datagrams(&connection).await);
+    }
     // The error is the client's close.
     while let Ok((send, receive)) = connection.accept_bi().await {
         let tally = tally.clone();
@@ -96,95 +108,78 @@ async fn answer(
     Ok(())
 }
 
-async fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
-    let endpoint = stack::client(options)?;
-    let done = match options.scenario {
-        Scenario::Up => transfer(&endpoint, options, options.bytes, 0).await?,
-        Scenario::Down => transfer(&endpoint, options, 0, options.bytes).await?,
-        Scenario::Handshake => handshakes(&endpoint, options).await?,
-        Scenario::Rr => requests(&endpoint, options).await?,
-        Scenario::Http => return Err("this program does not speak HTTP".into()),
-    };
-    endpoint.close(stack::NO_ERROR, b"");
-    endpoint.wait_idle().await;
-    Ok(ClientResult {
-        version: stack::version(),
-        scenario: options.scenario,
-        bytes: options.bytes,
-        count: options.count,
-        seconds: done.time.as_secs_f64(),
-        latency: done.latency,
-        peak_rss_kib: process::peak_rss_kib(),
-        path: done.path,
-    })
-}
-
-async fn transfer(
-    endpoint: &Endpoint,
-    options: &ClientOptions,
-    up: u64,
-    down: u64,
-) -> Result<Done, Failure> {
-    let connection = endpoint.connect(options.server, SERVER_NAME)?.await?;
-    let start = Instant::now();
-    exchange(&connection, up, down).await?;
-    Ok(Done {
-        time: start.elapsed(),
-        latency: None,
-        path: Some(stack::counts(&connection)),
-    })
-}
-
-async fn exchange(connection: &Connection, up: u64, down: u64) -> Result<(), Failure> {
-    let (mut send, mut receive) = connection.open_bi().await?;
-    send.write_all(&down.to_be_bytes()).await?;
-    write(&mut send, up).await?;
-    send.finish()?;
-    let received = read_to_fin(&mut receive).await?;
-    if received != down {
-        return Err(format!("received {received} bytes, wanted {down}").into());
+/// Takes datagrams until the connection ends.
+async fn count_datagrams(connection: &Connection) -> Datagrams {
+    let mut received = 0;
+    let mut first = None;
+    let mut last = None;
+    while connection.read_datagram().await.is_ok() {
+        received += 1;
+        last = Some(Instant::now());
+        first = first.or(last);
     }
-    Ok(())
+    let span = last.zip(first).map(|(last, first)| last - first);
+    Datagrams {
+        received,
+        seconds: span.unwrap_or_default().as_secs_f64(),
+    }
 }
 
-async fn handshakes(endpoint: &Endpoint, options: &ClientOptions) -> Result<Done, Failure> {
-    let endpoint = endpoint.clone();
-    let server = options.server;
-    in_flight(options.count, options.in_flight, move || {
-        let endpoint = endpoint.clone();
-        async move {
-            let connection = endpoint.connect(server, SERVER_NAME)?.await?;
-            connection.close(stack::NO_ERROR, b"");
-            Ok(())
+/// The client's end.
+#[derive(Clone)]
+struct Client {
+    endpoint: Endpoint,
+    server: SocketAddr,
+}
+
+impl workloads::Client for Client {
+    type Connection = Dialed;
+
+    async fn connect(&self) -> Result<Dialed, Failure> {
+        let connecting = self.endpoint.connect(self.server, SERVER_NAME)?;
+        Ok(Dialed(connecting.await?))
+    }
+}
+
+/// A connection of the client.
+#[derive(Clone)]
+struct Dialed(Connection);
+
+impl workloads::Connection for Dialed {
+    async fn exchange(&self, up: u64, down: u64) -> Result<(), Failure> {
+        let (mut send, mut receive) = self.0.open_bi().await?;
+        send.write_all(&down.to_be_bytes()).await?;
+        write(&mut send, up).await?;
+        send.finish()?;
+        match read_to_fin(&mut receive).await? {
+            received if received == down => Ok(()),
+            received => Err(format!("received {received} bytes, wanted {down}").into()),
         }
-    })
-    .await
-}
+    }
 
-async fn requests(endpoint: &Endpoint, options: &ClientOptions) -> Result<Done, Failure> {
-    let connection = endpoint.connect(options.server, SERVER_NAME)?.await?;
-    let every = connection.clone();
-    let done = in_flight(options.count, options.in_flight, move || {
-        let connection = every.clone();
-        async move { request(&connection).await }
-    })
-    .await?;
-    Ok(Done {
-        path: Some(stack::counts(&connection)),
-        ..done
-    })
-}
+    /// Header and byte leave in one write.
+    async fn request(&self) -> Result<(), Failure> {
+        let (mut send, mut receive) = self.0.open_bi().await?;
+        let mut upload = [0; HEADER_LEN + 1];
+        upload[..HEADER_LEN].copy_from_slice(&1_u64.to_be_bytes());
+        send.write_all(&upload).await?;
+        send.finish()?;
+        match read_to_fin(&mut receive).await? {
+            1 => Ok(()),
+            other => Err(format!("received {other} bytes, wanted 1").into()),
+        }
+    }
 
-/// One byte there and one back; header and byte leave in one write.
-async fn request(connection: &Connection) -> Result<(), Failure> {
-    let (mut send, mut receive) = connection.open_bi().await?;
-    let mut upload = [0; HEADER_LEN + 1];
-    upload[..HEADER_LEN].copy_from_slice(&1_u64.to_be_bytes());
-    send.write_all(&upload).await?;
-    send.finish()?;
-    match read_to_fin(&mut receive).await? {
-        1 => Ok(()),
-        other => Err(format!("received {other} bytes, wanted 1").into()),
+    async fn send_datagram(&self, payload: Bytes) -> Result<(), Failure> {
+        Ok(self.0.send_datagram_wait(payload).await?)
+    }
+
+    fn counts(&self) -> Option<PathCounts> {
+        Some(stack::counts(&self.0))
+    }
+
+    fn close(&self) {
+        self.0.close(stack::NO_ERROR, b"");
     }
 }
 

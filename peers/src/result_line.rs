@@ -43,6 +43,22 @@ pub struct ServerResult {
     /// CPU time of the server, where it is a child of the program that prints this.
     #[serde(default)]
     pub cpu: Option<CpuTime>,
+    /// Unreliable datagrams that came on the connection that ended last.
+    #[serde(default)]
+    pub datagrams: Option<Datagrams>,
+    /// Datagrams that the kernel dropped at the program's sockets; absent from programs that do not
+    /// look.
+    #[serde(default)]
+    pub socket_drops: Option<u64>,
+}
+
+/// Unreliable datagrams that a server received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Datagrams {
+    /// Their number.
+    pub received: u64,
+    /// From the first to the last.
+    pub seconds: f64,
 }
 
 impl ServerResult {
@@ -58,6 +74,8 @@ impl ServerResult {
             path: tally.path(),
             is_uncounted: false,
             cpu: None,
+            datagrams: tally.datagrams(),
+            socket_drops: process::socket_drops(),
         }
     }
 }
@@ -90,19 +108,22 @@ pub struct ClientResult {
     pub version: String,
     /// The work that was done.
     pub scenario: Scenario,
-    /// Bytes moved in `up` and `down`, 0 else.
+    /// Bytes moved in `up`, `down` and beside requests of `latency`, 0 else.
     pub bytes: u64,
-    /// Handshakes or requests done, 0 else.
+    /// Handshakes, requests, datagrams or idle connections, 0 else.
     pub count: u64,
-    /// The duration of the work; `up`, `down` and `rr` without the handshake.
+    /// The duration of the work; without the handshake, but in `handshake` and `idle`.
     pub seconds: f64,
     /// Of single handshakes or requests.
     pub latency: Option<Latency>,
     /// Peak resident memory.
     pub peak_rss_kib: u64,
-    /// Counts of the connection of `up`, `down` and `rr`, if the stack reports them.
+    /// Counts of the connection, where there is one and the stack reports them.
     #[serde(default)]
     pub path: Option<PathCounts>,
+    /// As [`ServerResult::socket_drops`].
+    #[serde(default)]
+    pub socket_drops: Option<u64>,
 }
 
 /// Prints one line of JSON and does not leave it in a buffer.

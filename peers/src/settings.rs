@@ -39,3 +39,9 @@ pub const SERVER_NAME: &str = "localhost";
 
 /// Length of the response length at the start of a stream.
 pub const HEADER_LEN: usize = 8;
+
+/// Payload of each unreliable datagram; one fits into a packet of every stack.
+pub const DATAGRAM_PAYLOAD: usize = 1200;
+
+/// Bytes of unreliable datagrams that wait to be sent, and as many that wait to be read.
+pub const DATAGRAM_BUFFER: usize = 1 << 20;

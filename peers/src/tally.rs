@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::PathCounts;
+use crate::{Datagrams, PathCounts};
 
 /// The counts of a server, which the runner compares with the requests of the client.
 #[derive(Debug, Default)]
@@ -17,6 +17,7 @@ pub struct Tally {
     /// Bytes sent.
     pub sent: AtomicU64,
     path: Mutex<Option<PathCounts>>,
+    datagrams: Mutex<Option<Datagrams>>,
 }
 
 impl Tally {
@@ -35,6 +36,22 @@ impl Tally {
     /// Returns the counts of the connection that ended last.
     pub fn path(&self) -> Option<PathCounts> {
         *self.path.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the datagrams of a connection until another one ends.
+    pub fn datagrams_came(&self, datagrams: Datagrams) {
+        *self
+            .datagrams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(datagrams);
+    }
+
+    /// Returns the datagrams of the connection that ended last, if any were looked for.
+    pub fn datagrams(&self) -> Option<Datagrams> {
+        *self
+            .datagrams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts one connection.

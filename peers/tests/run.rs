@@ -1,19 +1,32 @@
 //! Small runs of the whole: every stack under every workload, and a stack that fails.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
-/// Both ends on one core, so that the test runs on any machine.
 fn run(options: &str, peers: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_peers"))
-        .args("--no-build --json --retries 0 --server-core 0 --client-core 0".split(' '))
-        .args("--gigabytes 0.002 --handshakes 5 --requests 50".split(' '))
-        .args(options.split(' '))
-        .args(peers.iter().flat_map(|peer| ["--peer", peer]))
+    command("0.002", options, peers)
         .output()
         .expect("the runner is built with its tests")
+}
+
+/// Both ends on one core, so that the test runs on any machine.
+fn command(gigabytes: &str, options: &str, peers: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_peers"));
+    command
+        .args("--no-build --json --retries 0 --server-core 0 --client-core 0".split(' '))
+        .args("--handshakes 5 --requests 50 --datagrams 2000".split(' '))
+        .args(["--gigabytes", gigabytes])
+        .args(options.split(' '))
+        .args(peers.iter().flat_map(|peer| ["--peer", peer]));
+    command
 }
 
 fn lines(output: &Output) -> Vec<Value> {
@@ -40,7 +53,13 @@ fn every_stack_does_every_workload() {
         .as_array()
         .expect("ratios are a list");
     assert_eq!(of_type(&lines, "measurement").len(), rows.len());
-    assert_eq!(rows.len() % 5, 0, "{rows:?}");
+    let of_pipe = rows.iter().filter(|row| row["stack"] == "pipe");
+    assert_eq!(of_pipe.count(), 2, "up and down alone: {rows:?}");
+    assert_eq!((rows.len() - 2) % 5, 0, "{rows:?}");
+    let has_ktls = rows.iter().any(|row| row["stack"] == "ktls");
+    let error = String::from_utf8_lossy(&output.stderr);
+    let is_left_out = error.contains("left out ktls: this kernel has no TLS");
+    assert_ne!(has_ktls, is_left_out, "{error}");
     assert_eq!(ratios.len(), rows.len() - 5, "every stack but the baseline");
     for row in rows {
         for figure in [
@@ -55,6 +74,201 @@ fn every_stack_does_every_workload() {
                 "{figure}: {row}"
             );
         }
+    }
+}
+
+/// The stacks that did a workload.
+fn stacks_of<'a>(measurements: &[&'a Value], workload: &str) -> BTreeSet<&'a str> {
+    let of_workload = measurements
+        .iter()
+        .filter(|line| line["workload"] == workload);
+    of_workload
+        .filter_map(|line| line["stack"].as_str())
+        .filter(|stack| *stack != "ktls")
+        .collect()
+}
+
+#[test]
+fn parallel_transfers_are_shared_out() {
+    let workloads = "streams-3-up,streams-3-down,connections-3-up,connections-3-down";
+    let output = run(&format!("--pairs 1 --workloads {workloads}"), &[]);
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines(&output);
+    let measurements = of_type(&lines, "measurement");
+    for way in ["up", "down"] {
+        let streams = stacks_of(&measurements, &format!("streams-3-{way}"));
+        assert_eq!(
+            streams,
+            BTreeSet::from(["courser", "noq", "quinn", "s2n-quic"])
+        );
+        let connections = stacks_of(&measurements, &format!("connections-3-{way}"));
+        let tcp = BTreeSet::from(["tcp", "tls-tcp"]);
+        assert_eq!(connections, &streams | &tcp);
+    }
+    for line in &measurements {
+        assert_eq!(line["client"]["bytes"], 1_999_998, "{line}");
+        assert_eq!(line["server"]["answers"], 3, "{line}");
+        let has_connections = line["workload"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("connections"));
+        let connections = if has_connections { 3 } else { 1 };
+        assert_eq!(line["server"]["connections"], connections, "{line}");
+        for end in ["client", "server"] {
+            assert!(line[end]["socket_drops"].is_u64(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn datagrams_are_sent_by_those_that_have_them() {
+    let output = run("--pairs 1 --workloads datagrams", &[]);
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines(&output);
+    let measurements = of_type(&lines, "measurement");
+    let stacks = stacks_of(&measurements, "datagrams");
+    assert_eq!(stacks, BTreeSet::from(["courser", "noq", "pipe", "quinn"]));
+    for line in measurements {
+        assert_eq!(line["client"]["count"], 2000, "{line}");
+        let received = line["server"]["datagrams"]["received"].as_u64();
+        assert!(received.is_some_and(|received| received > 1000), "{line}");
+    }
+}
+
+#[test]
+fn idle_connections_take_memory_and_answer_afterwards() {
+    let output = run("--pairs 1 --workloads idle-200", &[]);
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines(&output);
+    let measurements = of_type(&lines, "measurement");
+    let stacks = stacks_of(&measurements, "idle-200");
+    assert!(
+        stacks.contains("courser") && stacks.contains("tcp"),
+        "{stacks:?}"
+    );
+    assert!(!stacks.contains("pipe"), "{stacks:?}");
+    for line in measurements {
+        assert_eq!(line["server"]["answers"], 200, "{line}");
+        let grown = line["idle_kib"].as_f64();
+        assert!(grown.is_some_and(|grown| grown > 0.0), "{line}");
+    }
+}
+
+#[test]
+fn requests_are_answered_beside_a_transfer() {
+    let output = command("0.05", "--pairs 1 --workloads latency-up,latency-down", &[])
+        .output()
+        .expect("the runner is built with its tests");
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines(&output);
+    let measurements = of_type(&lines, "measurement");
+    assert_eq!(measurements.len(), 8, "two directions of four stacks");
+    for line in measurements {
+        let count = line["client"]["count"].as_u64().expect("a count");
+        assert!(count > 0, "{line}");
+        assert_eq!(line["server"]["answers"], count + 1, "{line}");
+        let p99 = line["client"]["latency"]["p99_us"].as_f64();
+        assert!(p99.is_some_and(|time| time > 0.0), "{line}");
+    }
+}
+
+#[test]
+fn bars_are_drawn_into_a_file() {
+    let file = std::env::temp_dir().join(format!("peers-bars-{}.svg", std::process::id()));
+    let options = format!(
+        "--pairs 1 --workloads up --stacks courser,quinn --svg {}",
+        file.display()
+    );
+    let output = run(&options, &[]);
+    let svg = fs::read_to_string(&file);
+    let _ = fs::remove_file(&file);
+    assert!(output.status.success(), "{output:?}");
+    let svg = svg.expect("it was written");
+    for part in ["<svg", ">courser</text>", ">quinn</text>", "Gbit/s"] {
+        assert!(svg.contains(part), "{part}: {svg}");
+    }
+    assert_eq!(svg.matches("class=\"stack\"").count(), 6, "{svg}");
+}
+
+/// True for root, with the program that makes interfaces.
+fn has_namespaces() -> bool {
+    let has_ip = ["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip", "/bin/ip"]
+        .iter()
+        .any(|path| Path::new(path).is_file());
+    nix::unistd::geteuid().is_root() && has_ip
+}
+
+#[test]
+fn ends_meet_over_a_veth_pair() {
+    let output = run(
+        "--veth --pairs 1 --workloads up,down,rr-2 --stacks courser,quinn,noq,s2n-quic,tls-tcp,tcp,pipe",
+        &[],
+    );
+    if !has_namespaces() {
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{output:?}");
+        assert!(error.starts_with("peers: --veth needs "), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines(&output);
+    assert_eq!(of_type(&lines, "measurement").len(), 7 * 2 + 6);
+}
+
+#[test]
+fn nothing_is_left_of_a_veth_pair_after_an_interrupt() {
+    if !has_namespaces() {
+        // There is nothing to leave behind; `ends_meet_over_a_veth_pair` reads the message.
+        return;
+    }
+    let mut runner = command("1000", "--veth --workloads up --stacks courser", &[])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the runner is built with its tests");
+    let own = fs::read_link("/proc/self/ns/net").expect("Linux has namespaces");
+    let id = runner.id();
+    let namespaces = wait_for(|| {
+        let found: BTreeSet<PathBuf> = children(id)
+            .into_iter()
+            .filter_map(|child| fs::read_link(format!("/proc/{child}/ns/net")).ok())
+            .filter(|namespace| *namespace != own)
+            .collect();
+        (found.len() == 2).then_some(found)
+    });
+    kill(
+        Pid::from_raw(i32::try_from(id).expect("an id")),
+        Signal::SIGINT,
+    )
+    .expect("it runs");
+    runner.wait().expect("it is a child");
+    // An interface lives as long as its namespace, and that as long as a process is in it.
+    wait_for(|| {
+        let is_left = fs::read_dir("/proc")
+            .ok()?
+            .filter_map(Result::ok)
+            .filter_map(|process| fs::read_link(process.path().join("ns/net")).ok())
+            .any(|namespace| namespaces.contains(&namespace));
+        (!is_left).then_some(())
+    });
+}
+
+fn children(id: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    list.split_whitespace()
+        .filter_map(|id| id.parse().ok())
+        .collect()
+}
+
+/// Asks again and again until there is something, for half a minute.
+fn wait_for<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = ask() {
+            return found;
+        }
+        assert!(Instant::now() < end, "it did not happen in time");
+        thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -188,6 +402,14 @@ fn a_link_is_for_udp() {
         error,
         "peers: --link is one of UDP: leave tls-tcp out of --stacks\n"
     );
+}
+
+#[test]
+fn kernel_tls_is_refused_where_there_is_none() {
+    let output = run("--pairs 1 --workloads up --stacks quinn,ktls", &[]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    let is_refused = error.starts_with("peers: ktls: this kernel has no TLS");
+    assert_ne!(output.status.success(), is_refused, "{output:?}");
 }
 
 #[test]

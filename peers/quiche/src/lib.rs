@@ -29,7 +29,7 @@ mod result_line;
 mod socket;
 mod streams;
 
-pub use result_line::{ClientResult, PathCounts, Ready, ServerResult, print, version_in};
+pub use result_line::{ClientResult, Datagrams, PathCounts, Ready, ServerResult, print, version_in};
 
 /// Any error of a program; it is printed and ends the program.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -98,6 +98,7 @@ fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
         latency: Latency::of(asking.samples),
         peak_rss_kib: process::peak_rss_kib(),
         path: None,
+        socket_drops: process::socket_drops(),
     })
 }
 

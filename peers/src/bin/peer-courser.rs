@@ -9,7 +9,6 @@ fn main() -> Result<(), peers::Failure> {
 
 /// courser with the shared settings.
 mod stack {
-    use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;
 
     use bytes::Bytes;
@@ -22,6 +21,9 @@ mod stack {
     };
 
     pub(crate) const NO_ERROR: VarInt = VarInt::from_u32(0);
+
+    /// Datagrams of the shared payload that fill the shared buffer.
+    const DATAGRAM_QUEUE: usize = settings::DATAGRAM_BUFFER / settings::DATAGRAM_PAYLOAD;
 
     pub(crate) fn version() -> String {
         peers::locked_version("courser")
@@ -41,7 +43,7 @@ mod stack {
         let tls = tls::client(&options.identity, &[settings::ALPN])?;
         let config = ClientConfig::with_rustls(Arc::new(tls))
             .transport_config(transport(options.transport, 0));
-        let mut endpoint = Endpoint::client(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let mut endpoint = Endpoint::client(options.local())?;
         endpoint.set_default_client_config(config);
         Ok(endpoint)
     }
@@ -85,6 +87,10 @@ mod stack {
             stream_receive_window_max: settings::STREAM_WINDOW.into(),
             receive_window: settings::CONNECTION_WINDOW.into(),
             receive_window_max: settings::CONNECTION_WINDOW.into(),
+            datagram_receive_buffer_size: Some(settings::DATAGRAM_BUFFER),
+            datagram_receive_queue: DATAGRAM_QUEUE,
+            datagram_send_buffer_size: settings::DATAGRAM_BUFFER,
+            datagram_send_queue: DATAGRAM_QUEUE,
             mtu: options.datagram,
             mtu_discovery: false,
             ..own

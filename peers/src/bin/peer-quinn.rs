@@ -9,7 +9,7 @@ fn main() -> Result<(), peers::Failure> {
 
 /// quinn with the shared settings.
 mod stack {
-    use std::net::{Ipv4Addr, SocketAddr};
+    use std::net::SocketAddr;
     use std::sync::Arc;
 
     use bytes::Bytes;
@@ -42,7 +42,7 @@ mod stack {
         let tls = tls::client(&options.identity, &[settings::ALPN])?;
         let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
         config.transport_config(Arc::new(transport(options.transport, 0)?));
-        let mut endpoint = endpoint(None, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let mut endpoint = endpoint(None, options.local())?;
         endpoint.set_default_client_config(config);
         Ok(endpoint)
     }
@@ -93,6 +93,8 @@ mod stack {
         config
             .stream_receive_window(VarInt::from_u32(settings::STREAM_WINDOW))
             .receive_window(VarInt::from_u32(settings::CONNECTION_WINDOW))
+            .datagram_receive_buffer_size(Some(settings::DATAGRAM_BUFFER))
+            .datagram_send_buffer_size(settings::DATAGRAM_BUFFER)
             .initial_mtu(options.datagram)
             .min_mtu(options.datagram)
             .mtu_discovery_config(None);

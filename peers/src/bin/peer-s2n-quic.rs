@@ -1,20 +1,16 @@
 //! s2n-quic as a peer: `peer-s2n-quic server|client`.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use clap::Parser;
-use peers::command_line::{
-    ClientOptions, CommandLine, Role, Scenario, ServerOptions, TransportOptions,
-};
-use peers::operations::{Done, in_flight};
+use peers::command_line::{ClientOptions, CommandLine, Role, ServerOptions, TransportOptions};
 use peers::settings::{
     ALPN, CHUNK_SIZE, CONNECTION_WINDOW, HEADER_LEN, IDLE_TIMEOUT, SERVER_NAME, STREAM_WINDOW,
 };
 use peers::tally::Tally;
-use peers::{ClientResult, Failure, Ready, ServerResult, process, standard_input, tls};
+use peers::{Failure, PathCounts, Ready, ServerResult, standard_input, tls, workloads};
 use s2n_quic::client::Connect;
 use s2n_quic::connection::Handle;
 use s2n_quic::provider::io::tokio::{Builder, Provider};
@@ -32,7 +28,16 @@ fn main() -> Result<(), Failure> {
     runtime.block_on(async {
         match command_line.role {
             Role::Server(options) => peers::print(&serve(&options).await?)?,
-            Role::Client(options) => peers::print(&work(&options).await?)?,
+            Role::Client(options) => {
+                let mut client = client(&options)?;
+                let dialer = Dialer {
+                    client: client.clone(),
+                    server: options.server,
+                };
+                let version = peers::locked_version("s2n-quic");
+                workloads::run(&dialer, &options, version).await?;
+                client.wait_idle().await?;
+            }
         }
         Ok(())
     })
@@ -148,106 +153,76 @@ async fn read_more(receive: &mut ReceiveStream, has_header: bool) -> Result<u64,
     }
 }
 
-async fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
+fn client(options: &ClientOptions) -> Result<Client, Failure> {
     let tls = tls::client(&options.identity, &[ALPN])?;
     #[allow(deprecated)]
     let tls = s2n_rustls::Client::from(tls);
-    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut client = Client::builder()
+    Ok(Client::builder()
         .with_tls(tls)?
-        .with_io(io(local, options.transport)?)?
+        .with_io(io(options.local(), options.transport)?)?
         .with_limits(limits(options.transport, 0)?)?
-        .start()?;
-    let done = match options.scenario {
-        Scenario::Up => transfer(&client, options, options.bytes, 0).await?,
-        Scenario::Down => transfer(&client, options, 0, options.bytes).await?,
-        Scenario::Handshake => handshakes(&client, options).await?,
-        Scenario::Rr => requests(&client, options).await?,
-        Scenario::Http => return Err("this program does not speak HTTP".into()),
-    };
-    client.wait_idle().await?;
-    Ok(ClientResult {
-        version: peers::locked_version("s2n-quic"),
-        scenario: options.scenario,
-        bytes: options.bytes,
-        count: options.count,
-        seconds: done.time.as_secs_f64(),
-        latency: done.latency,
-        peak_rss_kib: process::peak_rss_kib(),
-        path: done.path,
-    })
+        .start()?)
 }
 
-async fn connect(client: &Client, server: SocketAddr) -> Result<Connection, Failure> {
-    let connect = Connect::new(server).with_server_name(SERVER_NAME);
-    Ok(client.connect(connect).await?)
+/// The client's end.
+#[derive(Clone)]
+struct Dialer {
+    client: Client,
+    server: SocketAddr,
 }
 
-async fn transfer(
-    client: &Client,
-    options: &ClientOptions,
-    up: u64,
-    down: u64,
-) -> Result<Done, Failure> {
-    let connection = connect(client, options.server).await?;
-    let mut handle = connection.handle();
-    let start = Instant::now();
-    let stream = handle.open_bidirectional_stream().await?;
-    let (mut receive, mut send) = stream.split();
-    send.send(Bytes::copy_from_slice(&down.to_be_bytes()))
-        .await?;
-    write(&mut send, up).await?;
-    send.finish()?;
-    let received = read_to_fin(&mut receive).await?;
-    if received != down {
-        return Err(format!("received {received} bytes, wanted {down}").into());
+impl workloads::Client for Dialer {
+    type Connection = Dialed;
+
+    async fn connect(&self) -> Result<Dialed, Failure> {
+        let connect = Connect::new(self.server).with_server_name(SERVER_NAME);
+        let connection = self.client.connect(connect).await?;
+        Ok(Dialed(connection.handle()))
     }
-    let time = start.elapsed();
-    handle.close(0_u32.into());
-    Ok(Done {
-        time,
-        latency: None,
-        path: None,
-    })
 }
 
-async fn handshakes(client: &Client, options: &ClientOptions) -> Result<Done, Failure> {
-    let (client, server) = (client.clone(), options.server);
-    in_flight(options.count, options.in_flight, move || {
-        let client = client.clone();
-        async move {
-            let connection = connect(&client, server).await?;
-            connection.close(0_u32.into());
-            Ok(())
+/// A connection of the client; it lives as long as a handle of it.
+#[derive(Clone)]
+struct Dialed(Handle);
+
+impl workloads::Connection for Dialed {
+    async fn exchange(&self, up: u64, down: u64) -> Result<(), Failure> {
+        let stream = self.0.clone().open_bidirectional_stream().await?;
+        let (mut receive, mut send) = stream.split();
+        send.send(Bytes::copy_from_slice(&down.to_be_bytes()))
+            .await?;
+        write(&mut send, up).await?;
+        send.finish()?;
+        match read_to_fin(&mut receive).await? {
+            received if received == down => Ok(()),
+            received => Err(format!("received {received} bytes, wanted {down}").into()),
         }
-    })
-    .await
-}
+    }
 
-async fn requests(client: &Client, options: &ClientOptions) -> Result<Done, Failure> {
-    let connection = connect(client, options.server).await?;
-    let handle = connection.handle();
-    let every = handle.clone();
-    let done = in_flight(options.count, options.in_flight, move || {
-        let handle = every.clone();
-        async move { request(handle).await }
-    })
-    .await?;
-    handle.close(0_u32.into());
-    Ok(done)
-}
+    /// Header and byte leave in one write.
+    async fn request(&self) -> Result<(), Failure> {
+        let stream = self.0.clone().open_bidirectional_stream().await?;
+        let (mut receive, mut send) = stream.split();
+        let mut upload = [0; HEADER_LEN + 1];
+        upload[..HEADER_LEN].copy_from_slice(&1_u64.to_be_bytes());
+        send.send(Bytes::copy_from_slice(&upload)).await?;
+        send.finish()?;
+        match read_to_fin(&mut receive).await? {
+            1 => Ok(()),
+            other => Err(format!("received {other} bytes, wanted 1").into()),
+        }
+    }
 
-/// One byte there and one back; header and byte leave in one write.
-async fn request(mut handle: Handle) -> Result<(), Failure> {
-    let stream = handle.open_bidirectional_stream().await?;
-    let (mut receive, mut send) = stream.split();
-    let mut upload = [0; HEADER_LEN + 1];
-    upload[..HEADER_LEN].copy_from_slice(&1_u64.to_be_bytes());
-    send.send(Bytes::copy_from_slice(&upload)).await?;
-    send.finish()?;
-    match read_to_fin(&mut receive).await? {
-        1 => Ok(()),
-        other => Err(format!("received {other} bytes, wanted 1").into()),
+    async fn send_datagram(&self, _: Bytes) -> Result<(), Failure> {
+        Err("s2n-quic has datagrams only behind a feature that it calls unstable".into())
+    }
+
+    fn counts(&self) -> Option<PathCounts> {
+        None
+    }
+
+    fn close(&self) {
+        self.0.close(0_u32.into());
     }
 }
 

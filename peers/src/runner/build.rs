@@ -6,8 +6,9 @@ use std::process::Command;
 
 use peers::Failure;
 
-use super::plan::{Family, Plan};
+use super::plan::Plan;
 use super::registry::{DIST, RELEASE};
+use super::workload::Family;
 
 /// Builds every program of this package in the runner's profile, and for HTTP and links what they
 /// take besides; does nothing when Cargo did not start the runner. What takes more than this

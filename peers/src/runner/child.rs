@@ -72,6 +72,11 @@ impl Program {
             .map_err(|error| format!("{}: {error}: {line}", self.name).into())
     }
 
+    /// Returns the number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks the program to end as Ctrl-C would.
     pub(crate) fn terminate(&self) -> Result<(), Failure> {
         let id = i32::try_from(self.child.id())?;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use peers::{Failure, settings};
 
-use super::plan::{Content, Plan, Workload};
+use super::plan::Plan;
+use super::workload::{Content, Workload};
 
 /// Path of the file that `files-N` gets.
 pub(crate) const ONE: &str = "/file";

@@ -12,7 +12,8 @@ use peers::{ClientResult, Failure, identity, settings, web};
 use serde::Deserialize;
 
 use super::files;
-use super::plan::{Content, Plan, Workload};
+use super::plan::Plan;
+use super::workload::{Content, Workload};
 
 /// The program with what is the same in every measurement.
 pub(crate) fn command(
@@ -170,6 +171,7 @@ impl LoadReport {
             }),
             peak_rss_kib: 0,
             path: None,
+            socket_drops: None,
         })
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use peers::process::CpuTime;
+use peers::process::{self, CpuTime};
 use peers::{ClientResult, Failure, Ready, ServerResult, identity};
 use serde::Serialize;
 
@@ -15,8 +15,10 @@ use super::files;
 use super::host::{CoreTimes, Disturbance};
 use super::link::{LinkReport, Proxy};
 use super::load::{self, LoadReport};
-use super::plan::{Family, Plan, Workload};
+use super::plan::Plan;
 use super::registry::{Client, Stack};
+use super::veth::{End, Veth};
+use super::workload::{Family, Figure, Way, Workload};
 
 /// The results and the resources of one pair of processes.
 #[derive(Clone, Debug, Serialize)]
@@ -31,6 +33,8 @@ pub(crate) struct Measurement {
     pub(crate) disturbance: Disturbance,
     /// The counts of the link, if there is one.
     pub(crate) link: Option<LinkReport>,
+    /// What the server's resident memory grew by with idle connections, in KiB.
+    pub(crate) idle_kib: Option<f64>,
 }
 
 impl Measurement {
@@ -45,20 +49,26 @@ impl Measurement {
         self.link.as_ref().map_or(0, LinkReport::mishaps)
     }
 
-    /// Gbit/s of a transfer, operations a second of anything else.
-    pub(crate) fn speed(&self) -> f64 {
-        self.work() / self.client.seconds
-            * if self.workload.is_transfer() {
-                8.0
-            } else {
-                1.0
+    /// The workload's first figure, in its unit; a latency or memory of nothing is not a number.
+    pub(crate) fn figure(&self) -> f64 {
+        let seconds = self.client.seconds;
+        match self.workload.figure() {
+            Figure::Goodput => self.work() * 8.0 / seconds,
+            Figure::Rate => self.work() / seconds,
+            Figure::Datagrams => self.server.datagrams.map_or(f64::NAN, |datagrams| {
+                datagrams.received as f64 / datagrams.seconds
+            }),
+            Figure::Memory => {
+                self.idle_kib.unwrap_or(f64::NAN) / f64::from(self.workload.connections())
             }
+            Figure::Latency => self.client.latency.map_or(f64::NAN, |times| times.p99_us),
+        }
     }
 
     /// CPU of `used`: seconds a GB of a transfer, microseconds an operation of anything else.
     pub(crate) fn cost(&self, used: CpuTime) -> f64 {
         used.total() / self.work()
-            * if self.workload.is_transfer() {
+            * if self.workload.figure().is_of_bytes() {
                 1.0
             } else {
                 1e6
@@ -66,12 +76,23 @@ impl Measurement {
     }
 
     /// GB or operations.
-    fn work(&self) -> f64 {
-        if self.workload.is_transfer() {
+    pub(crate) fn work(&self) -> f64 {
+        if self.workload.figure().is_of_bytes() {
             self.client.bytes as f64 / 1e9
         } else {
             self.client.count as f64
         }
+    }
+
+    /// Datagrams that the kernel dropped at the sockets of both ends, if both looked.
+    pub(crate) fn socket_drops(&self) -> Option<u64> {
+        Some(self.client.socket_drops? + self.server.socket_drops?)
+    }
+
+    /// Unreliable datagrams that did not come, of those that were sent.
+    pub(crate) fn datagrams_lost(&self) -> Option<f64> {
+        let received = self.server.datagrams?.received as f64;
+        Some(1.0 - received / self.client.count as f64)
     }
 }
 
@@ -80,18 +101,21 @@ impl Measurement {
 pub(crate) struct Measurer<'a> {
     plan: &'a Plan,
     identity: Identity,
+    veth: Option<Veth>,
     failures: usize,
     discarded: usize,
 }
 
 impl<'a> Measurer<'a> {
-    /// Makes the certificate of the run, and the files that its workloads take.
+    /// Makes the certificate of the run, the network between its ends, and the files that its
+    /// workloads take.
     pub(crate) fn new(plan: &'a Plan) -> Result<Self, Failure> {
         let identity = Identity::new()?;
         files::write(plan, &identity.folder)?;
         Ok(Self {
             plan,
             identity,
+            veth: plan.veth.then(Veth::new).transpose()?,
             failures: 0,
             discarded: 0,
         })
@@ -150,7 +174,7 @@ impl<'a> Measurer<'a> {
         let before = CoreTimes::now(&cores)?;
 
         let command = self.server(stack, workload);
-        let mut server = Program::start("server", command, Some(plan.server_core))?;
+        let mut server = self.start(End::Server, command)?;
         let ready: Ready = server.line(SERVER_TIMEOUT)?;
         let proxy = match &plan.link {
             Some(link) => Some(Proxy::start(plan, link, ready.listening, pair)?),
@@ -158,12 +182,17 @@ impl<'a> Measurer<'a> {
         };
         let entrance = proxy.as_ref().map_or(ready.listening, Proxy::address);
         let command = self.client(stack, workload, entrance);
-        let client = Program::start("client", command, Some(plan.client_core))?;
+        let before_idle = process::resident_kib(server.id());
+        let mut client = self.start(End::Client, command)?;
         let timeout = Duration::from_secs(plan.timeout);
         let client_result = match &stack.client {
             Client::Peer(_) => client.line::<ClientResult>(timeout)?,
             Client::Load { .. } => client.line::<LoadReport>(timeout)?.result()?,
         };
+        let idle_kib = matches!(workload, Workload::Idle { .. })
+            .then(|| process::resident_kib(server.id()) as f64 - before_idle as f64);
+        // Idle connections are kept until then.
+        client.close_stdin();
         let client_cpu = client.finish()?;
         server.close_stdin();
         let server_result: ServerResult = server.line(SERVER_TIMEOUT)?;
@@ -187,7 +216,20 @@ impl<'a> Measurer<'a> {
             server_cpu,
             disturbance,
             link,
+            idle_kib,
         })
+    }
+
+    /// Starts an end on its core, and in its namespace if there are any.
+    fn start(&self, end: End, command: Command) -> Result<Program, Failure> {
+        let (name, core) = match end {
+            End::Server => ("server", self.plan.server_core),
+            End::Client => ("client", self.plan.client_core),
+        };
+        match &self.veth {
+            Some(veth) => veth.inside(end, || Program::start(name, command, Some(core)))?,
+            None => Program::start(name, command, Some(core)),
+        }
     }
 
     fn server(&self, stack: &Stack, workload: Workload) -> Command {
@@ -199,6 +241,12 @@ impl<'a> Measurer<'a> {
         command.arg("server").arg("--identity").arg(folder);
         command.args(["--streams", &streams.to_string()]);
         command.args(&stack.server_arguments);
+        if workload == Workload::Datagrams {
+            command.arg("--datagrams");
+        }
+        if self.veth.is_some() {
+            command.args(["--listen", &Veth::listen().to_string()]);
+        }
         match stack.family {
             Family::Perf | Family::Http => command.args(self.plan.transport.arguments()),
             // As they are installed.
@@ -229,8 +277,22 @@ impl<'a> Measurer<'a> {
         }
         command.args(self.plan.transport.arguments());
         match workload {
-            Workload::Up | Workload::Down => {
+            Workload::Up | Workload::Down | Workload::Latency { .. } => {
                 command.args(["--bytes", &self.plan.bytes().to_string()]);
+            }
+            Workload::Streams { count, .. } => {
+                command.args(["--bytes", &self.plan.bytes().to_string()]);
+                command.args(["--streams", &count.to_string()]);
+            }
+            Workload::Connections { count, .. } => {
+                command.args(["--bytes", &self.plan.bytes().to_string()]);
+                command.args(["--connections", &count.to_string()]);
+            }
+            Workload::Datagrams => {
+                command.args(["--count", &self.plan.datagrams.to_string()]);
+            }
+            Workload::Idle { connections } => {
+                command.args(["--connections", &connections.to_string()]);
             }
             Workload::Handshake => {
                 command.args(["--count", &self.plan.handshakes.to_string()]);
@@ -269,6 +331,34 @@ fn check(
     let agrees = match workload {
         Workload::Up => server.received == client.bytes && server.answers == 1,
         Workload::Down => server.sent == client.bytes && server.answers == 1,
+        Workload::Streams { count, way } | Workload::Connections { count, way } => {
+            let moved = match way {
+                Way::Up => server.received,
+                Way::Down => server.sent,
+            };
+            let connections = workload.connections();
+            moved == client.bytes
+                && server.answers == u64::from(count)
+                && server.connections == u64::from(connections)
+        }
+        // The transfer, and a byte in each direction for each request.
+        Workload::Latency { way } => {
+            let (bulk, small) = match way {
+                Way::Up => (server.received, server.sent),
+                Way::Down => (server.sent, server.received),
+            };
+            server.answers == client.count + 1
+                && bulk == client.bytes + client.count
+                && small == client.count
+        }
+        Workload::Datagrams => server
+            .datagrams
+            .is_some_and(|datagrams| (2..=client.count).contains(&datagrams.received)),
+        // Each has answered after its rest.
+        Workload::Idle { connections } => {
+            let connections = u64::from(connections);
+            server.connections == connections && server.answers == connections
+        }
         // The last one may still be on its way when the server is told to end.
         Workload::Handshake => server.connections + 1 >= client.count,
         Workload::Requests { .. } => server.answers == client.count && server.sent == client.count,
@@ -318,7 +408,9 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use peers::Datagrams;
     use peers::command_line::Scenario;
+    use peers::latency::Latency;
 
     use super::*;
 
@@ -336,6 +428,7 @@ mod tests {
                 latency: None,
                 peak_rss_kib: 1,
                 path: None,
+                socket_drops: Some(2),
             },
             server: ServerResult {
                 version: String::new(),
@@ -347,6 +440,8 @@ mod tests {
                 path: None,
                 is_uncounted: false,
                 cpu: None,
+                datagrams: None,
+                socket_drops: Some(3),
             },
             client_cpu: CpuTime {
                 user: 1.0,
@@ -355,13 +450,14 @@ mod tests {
             server_cpu: CpuTime::default(),
             disturbance: Disturbance::default(),
             link: None,
+            idle_kib: None,
         }
     }
 
     #[test]
     fn a_transfer_is_measured_in_bytes() {
         let measurement = measurement(Workload::Up);
-        assert!((measurement.speed() - 4.0).abs() < 1e-9);
+        assert!((measurement.figure() - 4.0).abs() < 1e-9);
         assert!((measurement.cost(measurement.client_cpu) - 0.75).abs() < 1e-9);
     }
 
@@ -381,9 +477,69 @@ mod tests {
     #[test]
     fn anything_else_is_measured_in_operations() {
         let measurement = measurement(Workload::Handshake);
-        assert!((measurement.speed() - 125.0).abs() < 1e-9);
+        assert!((measurement.figure() - 125.0).abs() < 1e-9);
         assert!((measurement.cost(measurement.client_cpu) - 3000.0).abs() < 1e-9);
         assert_eq!(measurement.client.scenario, Scenario::Handshake);
+    }
+
+    #[test]
+    fn idle_connections_are_measured_in_memory() {
+        let mut measurement = measurement("idle-500".parse().unwrap());
+        measurement.idle_kib = Some(6000.0);
+        assert!((measurement.figure() - 12.0).abs() < 1e-9);
+        assert!((measurement.cost(measurement.client_cpu) - 3000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn datagrams_are_measured_where_they_come() {
+        let mut measurement = measurement(Workload::Datagrams);
+        assert_eq!(measurement.datagrams_lost(), None);
+        measurement.server.datagrams = Some(Datagrams {
+            received: 400,
+            seconds: 2.0,
+        });
+        assert!((measurement.figure() - 200.0).abs() < 1e-9);
+        assert!(
+            measurement
+                .datagrams_lost()
+                .is_some_and(|lost| (lost - 0.2).abs() < 1e-9)
+        );
+        assert_eq!(measurement.socket_drops(), Some(5));
+    }
+
+    #[test]
+    fn requests_beside_a_transfer_are_measured_in_time() {
+        let mut measurement = measurement("latency-up".parse().unwrap());
+        measurement.client.latency = Some(Latency {
+            p50_us: 100.0,
+            p99_us: 700.0,
+        });
+        assert!((measurement.figure() - 700.0).abs() < 1e-9);
+        // Seconds a GB, as the transfer is nearly all of the work.
+        assert!((measurement.cost(measurement.client_cpu) - 0.75).abs() < 1e-9);
+    }
+
+    #[test]
+    fn parallel_transfers_and_idle_connections_are_checked() {
+        let plan = Plan::parse_from(["peers"]);
+        let check = |one: &Measurement| check(&plan, one.workload, &one.client, &one.server);
+        let mut streams = measurement("streams-8-up".parse().unwrap());
+        assert!(check(&streams).is_err(), "one answer for 8 streams");
+        streams.server.answers = 8;
+        assert!(check(&streams).is_ok());
+        streams.workload = "connections-8-up".parse().unwrap();
+        assert!(check(&streams).is_err(), "one connection of 8");
+        let mut idle = measurement("idle-500".parse().unwrap());
+        (idle.server.connections, idle.server.answers) = (500, 499);
+        assert!(check(&idle).is_err(), "one does not answer");
+        idle.server.answers = 500;
+        assert!(check(&idle).is_ok());
+        let mut latency = measurement("latency-up".parse().unwrap());
+        latency.server.answers = 501;
+        (latency.server.received, latency.server.sent) = (2_000_000_500, 500);
+        assert!(check(&latency).is_ok());
+        latency.server.sent = 499;
+        assert!(check(&latency).is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! stack for one workload, next to one another in time; what is compared are the two halves of a
 //! pair, so that a slow hour of the machine slows both.
 
+mod bars;
 mod build;
 mod child;
 mod files;
@@ -15,6 +16,8 @@ mod plan;
 mod registry;
 mod report;
 mod statistics;
+mod veth;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -41,6 +44,8 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     if cfg!(debug_assertions) {
         eprintln!("peers: a debug build; its figures say nothing");
     }
+    // A connection over TCP is a descriptor at either end.
+    peers::descriptors::raise()?;
     let mut measurer = Measurer::new(&plan)?;
     let measurements = measure_all(&plan, &stacks, &mut measurer)?;
     let summary = Summary {
@@ -48,6 +53,10 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         ..Summary::new(&plan, &stacks, &measurements)
     };
     let ratios = Ratio::all(&plan, &stacks, &measurements);
+    if let Some(file) = &plan.svg {
+        std::fs::write(file, bars::draw(&plan, &summary))
+            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
     if plan.json {
         peers::print(&Line::Summary {
             summary: &summary,

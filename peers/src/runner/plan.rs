@@ -1,13 +1,13 @@
 //! The plan of a run, from the command line.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Parser;
 use peers::Failure;
-use peers::command_line::{Scenario, TransportOptions};
-use serde::{Serialize, Serializer};
+use peers::command_line::TransportOptions;
+
+use super::workload::{Family, Workload};
 
 /// courser beside other stacks: goodput, CPU and memory in one interleaved run.
 #[derive(Clone, Debug, Parser)]
@@ -24,7 +24,13 @@ pub(crate) struct Plan {
     /// Requests of one measurement.
     #[arg(long, default_value_t = 50_000)]
     pub(crate) requests: u64,
-    /// Any of up, down, handshake, rr-N with N requests in flight, and of HTTP: http-N with N
+    /// Unreliable datagrams of one measurement.
+    #[arg(long, default_value_t = 500_000)]
+    pub(crate) datagrams: u64,
+    /// Any of up, down, streams-N-up and -down with N streams on one connection, connections-N-up
+    /// and -down with a stream on each of N connections, handshake, rr-N with N requests in flight,
+    /// latency-up and -down with requests beside a transfer, datagrams, idle-N with N connections,
+    /// and of HTTP: http-N with N
     /// requests in flight on one connection, http-NxC with N in flight over C connections,
     /// http-down with one response of --gigabytes, and of files: files-N and files-NxC, which get
     /// one file again and again, walk-N and walk-NxC, which get files of a folder at random.
@@ -40,6 +46,9 @@ pub(crate) struct Plan {
     /// Core of the link; without it the system chooses.
     #[arg(long, requires = "link")]
     pub(crate) proxy_core: Option<usize>,
+    /// Both ends in network namespaces of their own, with a veth pair between them; needs root.
+    #[arg(long, conflicts_with = "link")]
+    pub(crate) veth: bool,
     /// The settings of QUIC.
     #[command(flatten)]
     pub(crate) transport: TransportOptions,
@@ -80,6 +89,9 @@ pub(crate) struct Plan {
     /// One line of JSON for each measurement and one for the summary.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write bars of all figures into this file, with whiskers for the 95 % intervals.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     /// Take the programs beside this one as they are.
     #[arg(long)]
     pub(crate) no_build: bool,
@@ -88,14 +100,21 @@ pub(crate) struct Plan {
 impl Plan {
     /// Refuses what the parser lets pass.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        if self.pairs == 0 || self.handshakes == 0 || self.requests == 0 {
-            return Err("nothing to measure: pairs, handshakes or requests is 0".into());
+        let counts = [self.handshakes, self.requests, self.datagrams];
+        if self.pairs == 0 || counts.contains(&0) {
+            let counted = "pairs, handshakes, requests or datagrams";
+            return Err(format!("nothing to measure: {counted} is 0").into());
         }
         if !(self.gigabytes > 0.0 && self.gigabytes <= 1e6) {
             return Err(format!("cannot move {} GB", self.gigabytes).into());
         }
         if self.link.is_some() && self.has(Family::Files) {
             return Err("--link is not for files: half of the stacks are TCP".into());
+        }
+        if self.veth && (self.has(Family::Files) || self.has(Family::Http)) {
+            return Err(
+                "--veth is not for HTTP and files, whose servers listen on 127.0.0.1".into(),
+            );
         }
         Ok(())
     }
@@ -114,157 +133,6 @@ impl Plan {
     }
 }
 
-/// The workload of a measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Workload {
-    /// Client to server.
-    Up,
-    /// Server to client.
-    Down,
-    /// Handshakes, one after another.
-    Handshake,
-    /// Requests of one byte.
-    Requests { in_flight: u32 },
-    /// `GET`s of small responses; `in_flight` is over all connections.
-    Http { in_flight: u32, connections: u32 },
-    /// One `GET` of a large response.
-    HttpDown,
-    /// `GET`s of files; `in_flight` is over all connections.
-    Files {
-        in_flight: u32,
-        connections: u32,
-        content: Content,
-    },
-}
-
-/// Files that clients get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
-    /// One file, again and again.
-    One,
-    /// Files of a folder at random.
-    Folder,
-}
-
-/// Workloads that the same programs can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
-    /// Streams of the protocol `perf`.
-    Perf,
-    /// Responses made up by a server.
-    Http,
-    /// Files.
-    Files,
-}
-
-impl Workload {
-    /// The peer programs' word for it.
-    pub(crate) fn scenario(self) -> Scenario {
-        match self {
-            Self::Up => Scenario::Up,
-            Self::Down => Scenario::Down,
-            Self::Handshake => Scenario::Handshake,
-            Self::Requests { .. } => Scenario::Rr,
-            Self::Http { .. } | Self::HttpDown | Self::Files { .. } => Scenario::Http,
-        }
-    }
-
-    /// True when it is measured in bytes, false when in operations.
-    pub(crate) fn is_transfer(self) -> bool {
-        matches!(self, Self::Up | Self::Down | Self::HttpDown)
-    }
-
-    /// The family of programs that it takes.
-    pub(crate) fn family(self) -> Family {
-        match self {
-            Self::Up | Self::Down | Self::Handshake | Self::Requests { .. } => Family::Perf,
-            Self::Http { .. } | Self::HttpDown => Family::Http,
-            Self::Files { .. } => Family::Files,
-        }
-    }
-
-    /// Operations under way at once.
-    pub(crate) fn in_flight(self) -> u32 {
-        match self {
-            Self::Requests { in_flight }
-            | Self::Http { in_flight, .. }
-            | Self::Files { in_flight, .. } => in_flight,
-            _ => 1,
-        }
-    }
-
-    /// Connections at once.
-    pub(crate) fn connections(self) -> u32 {
-        match self {
-            Self::Http { connections, .. } | Self::Files { connections, .. } => connections,
-            _ => 1,
-        }
-    }
-}
-
-impl FromStr for Workload {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let requests = text
-            .strip_prefix("rr-")
-            .and_then(|number| number.parse().ok());
-        if let Some(http) = text.strip_prefix("http-") {
-            return http_workload(http).ok_or_else(|| unknown(text));
-        }
-        for content in [Content::One, Content::Folder] {
-            let spread = text
-                .strip_prefix(content.name())
-                .and_then(|rest| rest.strip_prefix('-'));
-            if let Some(spread) = spread {
-                let (in_flight, connections) = parse_spread(spread).ok_or_else(|| unknown(text))?;
-                return Ok(Self::Files {
-                    in_flight,
-                    connections,
-                    content,
-                });
-            }
-        }
-        match (text, requests) {
-            ("up", _) => Ok(Self::Up),
-            ("down", _) => Ok(Self::Down),
-            ("handshake", _) => Ok(Self::Handshake),
-            (_, Some(in_flight @ 1..=MAX_IN_FLIGHT)) => Ok(Self::Requests { in_flight }),
-            _ => Err(unknown(text)),
-        }
-    }
-}
-
-impl Content {
-    /// Its name in workloads.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::One => "files",
-            Self::Folder => "walk",
-        }
-    }
-}
-
-/// `N`, `NxC` with N a multiple of C, or `down`.
-fn http_workload(text: &str) -> Option<Workload> {
-    if text == "down" {
-        return Some(Workload::HttpDown);
-    }
-    let (in_flight, connections) = parse_spread(text)?;
-    Some(Workload::Http {
-        in_flight,
-        connections,
-    })
-}
-
-/// `N`, or `NxC` with N a multiple of C.
-fn parse_spread(text: &str) -> Option<(u32, u32)> {
-    let (in_flight, connections) = text.split_once('x').unwrap_or((text, "1"));
-    let (in_flight, connections): (u32, u32) = (in_flight.parse().ok()?, connections.parse().ok()?);
-    let is_spread = connections > 0 && in_flight.is_multiple_of(connections);
-    ((1..=MAX_IN_FLIGHT).contains(&in_flight) && is_spread).then_some((in_flight, connections))
-}
-
 /// Reads a size in bytes, of powers of ten or, with an `i`, of two.
 fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
@@ -279,50 +147,6 @@ fn parse_size(text: &str) -> Result<u64, String> {
     let size = unit.and_then(|unit| digits.parse::<u64>().ok()?.checked_mul(unit));
     size.filter(|size| *size <= MAX_FILE_SIZE)
         .ok_or_else(|| format!("`{text}` is not a size such as 4096, 100k, 10M or 64Ki, to 1000M"))
-}
-
-fn unknown(text: &str) -> String {
-    format!(
-        "`{text}` is none of up, down, handshake, rr-1 to rr-{MAX_IN_FLIGHT}, http-1 to \
-         http-{MAX_IN_FLIGHT}, http-8x4 (8 over 4 connections, a multiple), http-down, files-N \
-         and walk-N as http-N"
-    )
-}
-
-impl fmt::Display for Workload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Up => f.pad("up"),
-            Self::Down => f.pad("down"),
-            Self::Handshake => f.pad("handshake"),
-            Self::Requests { in_flight } => f.pad(&format!("rr-{in_flight}")),
-            Self::Http {
-                in_flight,
-                connections: 1,
-            } => f.pad(&format!("http-{in_flight}")),
-            Self::Http {
-                in_flight,
-                connections,
-            } => f.pad(&format!("http-{in_flight}x{connections}")),
-            Self::HttpDown => f.pad("http-down"),
-            Self::Files {
-                in_flight,
-                connections: 1,
-                content,
-            } => f.pad(&format!("{}-{in_flight}", content.name())),
-            Self::Files {
-                in_flight,
-                connections,
-                content,
-            } => f.pad(&format!("{}-{in_flight}x{connections}", content.name())),
-        }
-    }
-}
-
-impl Serialize for Workload {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
 }
 
 /// A stack from the command line.
@@ -346,57 +170,12 @@ impl FromStr for Peer {
     }
 }
 
-/// A request is a connection in `rr` over TCP, and a file descriptor at either end.
-const MAX_IN_FLIGHT: u32 = 10_000;
-
 /// A file is written for each run.
 const MAX_FILE_SIZE: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn workloads_are_read_as_they_are_written() {
-        for name in [
-            "up",
-            "down",
-            "handshake",
-            "rr-1",
-            "rr-100",
-            "http-1",
-            "http-8x4",
-            "http-down",
-            "files-1",
-            "files-100x4",
-            "walk-100x4",
-        ] {
-            assert_eq!(name.parse::<Workload>().unwrap().to_string(), name);
-        }
-    }
-
-    #[test]
-    fn other_workloads_are_refused() {
-        for name in [
-            "",
-            "rr",
-            "rr-0",
-            "rr-x",
-            "rr-99999",
-            "sideways",
-            "http-",
-            "http-0",
-            "http-3x2",
-            "http-4x0",
-            "files",
-            "files-down",
-            "files-3x2",
-            "walk-",
-            "walker-1",
-        ] {
-            assert!(name.parse::<Workload>().is_err(), "{name}");
-        }
-    }
 
     #[test]
     fn sizes_have_suffixes() {

@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use peers::Failure;
 use peers::file_server::{Protocol, Software};
 
-use super::plan::{Family, Peer, Plan, Workload};
+use super::plan::{Peer, Plan};
+use super::workload::{Family, Workload};
 
 /// Programs that are measured together, under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,40 @@ pub(crate) struct Stack {
     pub(crate) client: Client,
     /// The family of workloads that it can do.
     pub(crate) family: Family,
+    /// What it has for workloads of [`Family::Perf`].
+    pub(crate) kind: Kind,
+}
+
+/// What a stack has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Connections with streams and unreliable datagrams.
+    Quic,
+    /// The same without datagrams.
+    QuicStreams,
+    /// Connections that are one stream each.
+    Tcp,
+    /// Datagrams alone.
+    Pipe,
+}
+
+impl Kind {
+    /// True when a stack of this kind can do this.
+    fn does(self, workload: Workload) -> bool {
+        match workload {
+            Workload::Up | Workload::Down => true,
+            Workload::Streams { .. } | Workload::Latency { .. } => {
+                matches!(self, Self::Quic | Self::QuicStreams)
+            }
+            Workload::Datagrams => matches!(self, Self::Quic | Self::Pipe),
+            _ => self != Self::Pipe,
+        }
+    }
+
+    /// True when it can go through an emulated link, which is one of UDP and loses datagrams.
+    fn has_links(self) -> bool {
+        matches!(self, Self::Quic | Self::QuicStreams)
+    }
 }
 
 /// The client of a stack.
@@ -36,6 +72,7 @@ impl Stack {
     /// True when this stack can do this.
     pub(crate) fn does(&self, workload: Workload) -> bool {
         self.family == workload.family()
+            && (self.family != Family::Perf || self.kind.does(workload))
     }
 
     fn programs(&self) -> [&Path; 2] {
@@ -62,13 +99,16 @@ enum Asking {
     Load(Protocol),
 }
 
-/// Stacks of QUIC, and TCP, in the order of measurement: the same program at both ends.
-const STACKS: &[(&str, &str)] = &[
-    ("courser", "peer-courser"),
-    ("quinn", "peer-quinn"),
-    ("noq", "peer-noq"),
-    ("s2n-quic", "peer-s2n-quic"),
-    (TCP, "peer-tls-tcp"),
+/// Stacks of QUIC, and TCP, in the order of measurement: the same program at both ends. Last the limit.
+const STACKS: &[(&str, &str, Kind)] = &[
+    ("courser", "peer-courser", Kind::Quic),
+    ("quinn", "peer-quinn", Kind::Quic),
+    ("noq", "peer-noq", Kind::Quic),
+    ("s2n-quic", "peer-s2n-quic", Kind::QuicStreams),
+    ("tls-tcp", "peer-tls-tcp", Kind::Tcp),
+    (KTLS, "peer-ktls", Kind::Tcp),
+    ("tcp", "peer-tcp", Kind::Tcp),
+    ("pipe", "peer-pipe", Kind::Pipe),
 ];
 
 /// Servers of HTTP with one client for all, then clients with one server for all. Optional are
@@ -121,17 +161,24 @@ const fn optional(entry: Entry) -> Entry {
     }
 }
 
-const TCP: &str = "tls-tcp";
+/// TCP with TLS of the kernel, which not every kernel has.
+const KTLS: &str = "ktls";
 
 /// The stacks of a plan: those that do any of its workloads.
 pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
     let mut known = Vec::new();
-    for (name, program) in STACKS {
-        // A link is one of UDP.
-        if plan.link.is_some() && *name == TCP {
+    for &(name, program, kind) in STACKS {
+        if plan.link.is_some() && !kind.has_links() {
+            if plan.stacks.iter().any(|wanted| wanted == name) {
+                return Err(format!("--link is one of UDP: leave {name} out of --stacks").into());
+            }
             continue;
         }
-        known.push(both_ends(name, beside(program)?));
+        let program = beside(program)?;
+        if name == KTLS && !has_ktls(plan, &program)? {
+            continue;
+        }
+        known.push(both_ends(name, program, kind));
     }
     for entry in HTTP_STACKS {
         let stack = of_http(entry)?;
@@ -144,14 +191,13 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
         known.extend(of_files(plan)?);
     }
     for peer in plan.peers.iter().filter(|peer| !is_of_files(peer)) {
-        let stack = both_ends(&peer.name, peer.program.clone());
+        let kind = STACKS.iter().find(|(name, ..)| *name == peer.name);
+        let kind = kind.map_or(Kind::Quic, |&(_, _, kind)| kind);
+        let stack = both_ends(&peer.name, peer.program.clone(), kind);
         match known.iter_mut().find(|known| known.name == stack.name) {
             Some(replaced) => *replaced = stack,
             None => known.push(stack),
         }
-    }
-    if plan.link.is_some() && plan.stacks.iter().any(|name| name == TCP) {
-        return Err(format!("--link is one of UDP: leave {TCP} out of --stacks").into());
     }
     let is_wanted = |stack: &Stack| plan.workloads.iter().any(|one| stack.does(*one));
     let mut selected = choose(known, &plan.stacks)?;
@@ -170,13 +216,33 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
     Ok(selected)
 }
 
-fn both_ends(name: &str, program: PathBuf) -> Stack {
+/// Asks the program whether this kernel takes TLS keys. Without, the stack is left out with a line that
+/// says so, and is an error when the plan names it.
+fn has_ktls(plan: &Plan, program: &Path) -> Result<bool, Failure> {
+    let is_named = plan.stacks.iter().any(|name| name == KTLS);
+    let is_wanted = is_named || plan.stacks.is_empty();
+    // A program that is missing is reported with the others.
+    if !is_wanted || !plan.has(Family::Perf) || !program.is_file() {
+        return Ok(is_wanted);
+    }
+    let answer = Command::new(program).arg("check").output()?.stdout;
+    let failure = "this kernel has no TLS (CONFIG_TLS; `modprobe tls` loads it)";
+    match answer.trim_ascii() {
+        b"yes" => return Ok(true),
+        _ if is_named => return Err(format!("{KTLS}: {failure}").into()),
+        _ => eprintln!("peers: left out {KTLS}: {failure}"),
+    }
+    Ok(false)
+}
+
+fn both_ends(name: &str, program: PathBuf, kind: Kind) -> Stack {
     Stack {
         name: name.to_owned(),
         server: program.clone(),
         server_arguments: Vec::new(),
         client: Client::Peer(program),
         family: Family::Perf,
+        kind,
     }
 }
 
@@ -194,6 +260,7 @@ fn of_http(entry: &Entry) -> Result<Stack, Failure> {
         server_arguments: Vec::new(),
         client,
         family: Family::Http,
+        kind: Kind::Quic,
     })
 }
 
@@ -284,6 +351,7 @@ fn file_server(software: Software, protocol: Protocol, program: &Path) -> Result
             protocol,
         },
         family: Family::Files,
+        kind: Kind::Quic,
     })
 }
 
@@ -326,7 +394,28 @@ mod tests {
     use super::*;
 
     fn stack(name: &str) -> Stack {
-        both_ends(name, PathBuf::new())
+        both_ends(name, PathBuf::new(), Kind::Quic)
+    }
+
+    #[test]
+    fn stacks_have_what_their_protocol_has() {
+        let does =
+            |kind, name: &str| both_ends("a", PathBuf::new(), kind).does(name.parse().unwrap());
+        for name in [
+            "up",
+            "streams-8-down",
+            "latency-up",
+            "datagrams",
+            "idle-5",
+            "connections-2-up",
+        ] {
+            assert!(does(Kind::Quic, name), "{name}");
+        }
+        assert!(does(Kind::QuicStreams, "streams-8-up") && !does(Kind::QuicStreams, "datagrams"));
+        assert!(does(Kind::Tcp, "connections-8-up") && does(Kind::Tcp, "idle-5"));
+        assert!(!does(Kind::Tcp, "streams-8-up") && !does(Kind::Tcp, "latency-up"));
+        assert!(does(Kind::Pipe, "down") && does(Kind::Pipe, "datagrams"));
+        assert!(!does(Kind::Pipe, "handshake") && !does(Kind::Pipe, "rr-1"));
     }
 
     #[test]

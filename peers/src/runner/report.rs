@@ -1,5 +1,6 @@
 //! The results of a run: medians of each stack, and ratios to the baseline.
 
+mod special;
 mod through_link;
 
 use std::fmt::Write;
@@ -9,9 +10,10 @@ use serde::Serialize;
 
 use super::host;
 use super::measure::Measurement;
-use super::plan::{Family, Plan, Workload};
+use super::plan::Plan;
 use super::registry::Stack;
 use super::statistics::{Estimate, median};
+use super::workload::{Family, Figure, Workload};
 use through_link::LinkRow;
 
 /// The figures of a run.
@@ -33,7 +35,8 @@ pub(crate) struct Row {
     pub(crate) stack: String,
     pub(crate) version: String,
     pub(crate) runs: usize,
-    /// Gbit/s or operations a second.
+    /// The workload's first figure: Gbit/s, operations a second or another, with the least and the
+    /// most of the runs.
     pub(crate) speed: f64,
     pub(crate) slowest: f64,
     pub(crate) fastest: f64,
@@ -44,7 +47,22 @@ pub(crate) struct Row {
     pub(crate) server_mib: f64,
     pub(crate) p50_us: Option<f64>,
     pub(crate) p99_us: Option<f64>,
+    /// Bytes a second of the transfer beside requests, in Gbit/s.
+    pub(crate) beside_gbits: Option<f64>,
+    /// Unreliable datagrams that did not come, of those that were sent.
+    pub(crate) datagrams_lost: Option<f64>,
+    /// The most datagrams that the kernel dropped at the sockets of both ends in one run.
+    pub(crate) most_drops: Option<u64>,
     pub(crate) link: Option<LinkRow>,
+    pub(crate) intervals: Intervals,
+}
+
+/// The figures of a row with their 95 % intervals.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Intervals {
+    pub(crate) speed: Estimate,
+    pub(crate) client_cost: Estimate,
+    pub(crate) server_cost: Estimate,
 }
 
 impl Summary {
@@ -80,7 +98,15 @@ impl Row {
             .collect();
         let p50: Vec<f64> = latencies.iter().map(|latency| latency.p50_us).collect();
         let p99: Vec<f64> = latencies.iter().map(|latency| latency.p99_us).collect();
-        let speeds = all(&Measurement::speed);
+        let speeds = all(&Measurement::figure);
+        let client_costs = all(&|one| one.cost(one.client_cpu));
+        let server_costs = all(&|one| one.cost(one.server_cpu));
+        let is_beside = first.workload.figure() == Figure::Latency;
+        let beside = all(&|one| one.work() * 8.0 / one.client.seconds);
+        let lost: Vec<f64> = measurements
+            .iter()
+            .filter_map(|one| one.datagrams_lost())
+            .collect();
         Some(Self {
             workload: first.workload,
             stack: first.stack.clone(),
@@ -92,13 +118,24 @@ impl Row {
             speed: median(&speeds)?,
             slowest: speeds.iter().copied().min_by(f64::total_cmp)?,
             fastest: speeds.iter().copied().max_by(f64::total_cmp)?,
-            client_cost: median(&all(&|one| one.cost(one.client_cpu)))?,
-            server_cost: median(&all(&|one| one.cost(one.server_cpu)))?,
+            client_cost: median(&client_costs)?,
+            server_cost: median(&server_costs)?,
             client_mib: median(&all(&|one| one.client.peak_rss_kib as f64 / 1024.0))?,
             server_mib: median(&all(&|one| one.server.peak_rss_kib as f64 / 1024.0))?,
             p50_us: median(&p50),
             p99_us: median(&p99),
+            beside_gbits: median(&beside).filter(|_| is_beside),
+            datagrams_lost: median(&lost),
+            most_drops: measurements
+                .iter()
+                .filter_map(|one| one.socket_drops())
+                .max(),
             link: LinkRow::of(measurements),
+            intervals: Intervals {
+                speed: Estimate::of(&speeds)?,
+                client_cost: Estimate::of(&client_costs)?,
+                server_cost: Estimate::of(&server_costs)?,
+            },
         })
     }
 }
@@ -111,7 +148,7 @@ pub(crate) struct Ratio {
     pub(crate) baseline: String,
     /// Pairs in which both came to their end.
     pub(crate) pairs: usize,
-    /// Above 1: faster than the baseline.
+    /// Of the workload's first figure. Above 1: faster than the baseline, or more memory, or later.
     pub(crate) speed: Estimate,
     /// Below 1: cheaper than the baseline.
     pub(crate) client_cost: Estimate,
@@ -156,7 +193,7 @@ impl Ratio {
             stack: first.stack.clone(),
             baseline: other.stack.clone(),
             pairs: pairs.len(),
-            speed: estimate(&Measurement::speed)?,
+            speed: estimate(&Measurement::figure)?,
             client_cost: estimate(&|one| one.cost(one.client_cpu))?,
             server_cost: estimate(&|one| one.cost(one.server_cpu))?,
         })
@@ -178,18 +215,28 @@ pub(crate) fn render(plan: &Plan, summary: &Summary, ratios: &[Ratio]) -> String
     text.push_str(&transfer_table(&summary.rows));
     text.push_str(&through_link::table(&summary.rows));
     text.push_str(&operation_table(&summary.rows));
-    text.push_str(&ratio_table(ratios));
+    text.push_str(&special::latency(&summary.rows));
+    text.push_str(&special::datagrams(&summary.rows));
+    text.push_str(&special::idle(&summary.rows));
+    for heading in ["speed [95 %]", "p99 [95 %]", "memory [95 %]"] {
+        text.push_str(&ratio_table(ratios, heading));
+    }
     text
 }
 
 fn head(plan: &Plan, summary: &Summary) -> String {
     let mut text = format!(
-        "{}; server on core {}, client on core {}, loopback.\n\
+        "{}; server on core {}, client on core {}, {}.\n\
          {} GB a transfer, {} handshakes, {} requests; {} pairs; medians.\n\
          TLS_AES_128_GCM_SHA256, X25519, P-256; CUBIC; {}.\n",
         summary.machine,
         plan.server_core,
         plan.client_core,
+        if plan.veth {
+            "a veth pair between two namespaces"
+        } else {
+            "loopback"
+        },
         plan.gigabytes,
         plan.handshakes,
         plan.requests,
@@ -246,6 +293,7 @@ fn transfer_table(rows: &[Row]) -> String {
         "server s/GB",
         "client MiB",
         "server MiB",
+        "dropped",
         "runs",
     ]);
     let direct = |row: &&Row| row.workload.is_transfer() && row.link.is_none();
@@ -259,10 +307,17 @@ fn transfer_table(rows: &[Row]) -> String {
             format!("{:.3}", row.server_cost),
             mebibytes(row.client_mib),
             mebibytes(row.server_mib),
+            drops(row),
             row.runs.to_string(),
         ]);
     }
     table.render()
+}
+
+/// The most of a run; nothing where an end does not tell, or has no sockets that drop.
+fn drops(row: &Row) -> String {
+    row.most_drops
+        .map_or_else(String::new, |most| most.to_string())
 }
 
 /// Nothing where a program does not tell.
@@ -288,7 +343,8 @@ fn operation_table(rows: &[Row]) -> String {
         "server MiB",
         "runs",
     ]);
-    for row in rows.iter().filter(|row| !row.workload.is_transfer()) {
+    let is_counted = |row: &&Row| row.workload.figure() == Figure::Rate;
+    for row in rows.iter().filter(is_counted) {
         table.row(vec![
             row.workload.to_string(),
             format!("{} {}", row.stack, row.version),
@@ -306,16 +362,18 @@ fn operation_table(rows: &[Row]) -> String {
     table.render()
 }
 
-fn ratio_table(ratios: &[Ratio]) -> String {
+/// The ratios of workloads whose first figure has this heading.
+fn ratio_table(ratios: &[Ratio], heading: &str) -> String {
     let mut table = Table::new(&[
         "workload",
         "stack to baseline",
-        "speed [95 %]",
+        heading,
         "client CPU [95 %]",
         "server CPU [95 %]",
         "pairs",
     ]);
-    for ratio in ratios {
+    let has_heading = |ratio: &&Ratio| ratio.workload.figure().ratio() == heading;
+    for ratio in ratios.iter().filter(has_heading) {
         table.row(vec![
             ratio.workload.to_string(),
             format!("{} to {}", ratio.stack, ratio.baseline),

@@ -8,12 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use peers::file_server::{Protocol, Software};
 use peers::process::{self, CpuTime};
-use peers::{Failure, ServerResult, identity};
+use peers::{Failure, ServerResult, descriptors, identity};
 
 use crate::Options;
 use crate::configuration::{self, Site};
@@ -57,7 +56,7 @@ impl Running {
             protocol: options.protocol,
             port: address.port(),
             streams: options.streams,
-            descriptors: raise_descriptors()?,
+            descriptors: descriptors::raise()?,
         };
         let mut command = Command::new(&options.program);
         let mut status = None;
@@ -159,6 +158,8 @@ impl Running {
             path: None,
             is_uncounted: counts.is_none(),
             cpu: Some(CpuTime::of_children()?.since(self.cpu_before)),
+            datagrams: None,
+            socket_drops: None,
         })
     }
 
@@ -216,18 +217,6 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Lets children have many file descriptors: as many as [`DESCRIPTORS`] where this process may raise
-/// its limit, else as many as the limit allows. Returns how many these are.
-fn raise_descriptors() -> Result<u64, Failure> {
-    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    if most < DESCRIPTORS && setrlimit(Resource::RLIMIT_NOFILE, DESCRIPTORS, DESCRIPTORS).is_ok() {
-        return Ok(DESCRIPTORS);
-    }
-    let allowed = most.min(DESCRIPTORS);
-    setrlimit(Resource::RLIMIT_NOFILE, allowed, most)?;
-    Ok(allowed)
-}
-
 /// Asks nginx for its counts.
 fn stub_status(address: SocketAddr) -> Result<Counts, Failure> {
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
@@ -261,9 +250,6 @@ const LOG: &str = "log";
 
 /// Lines of a server's output that failures show.
 const LOG_LINES: usize = 12;
-
-/// File descriptors for 100 000 open files and many connections.
-const DESCRIPTORS: u64 = 250_000;
 
 #[cfg(test)]
 mod tests {

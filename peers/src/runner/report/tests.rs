@@ -1,11 +1,11 @@
 use clap::Parser;
+use peers::latency::Latency;
 use peers::process::CpuTime;
-use peers::{ClientResult, PathCounts, ServerResult};
+use peers::{ClientResult, Datagrams, PathCounts, ServerResult};
 
 use super::super::host::Disturbance;
 use super::super::link::LinkReport;
-use super::super::plan::Family;
-use super::super::registry::Client;
+use super::super::registry::{Client, Kind};
 use super::*;
 
 fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
@@ -22,6 +22,7 @@ fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
             latency: None,
             peak_rss_kib: 2048,
             path: None,
+            socket_drops: Some(0),
         },
         server: ServerResult {
             version: String::new(),
@@ -33,6 +34,8 @@ fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
             path: None,
             is_uncounted: false,
             cpu: None,
+            datagrams: None,
+            socket_drops: Some(pair as u64),
         },
         client_cpu: CpuTime {
             user: seconds,
@@ -44,6 +47,7 @@ fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
         },
         disturbance: Disturbance::default(),
         link: None,
+        idle_kib: None,
     }
 }
 
@@ -59,6 +63,7 @@ fn stacks() -> Vec<Stack> {
             server_arguments: Vec::new(),
             client: Client::Peer("x".into()),
             family: Family::Perf,
+            kind: Kind::Quic,
         })
         .to_vec()
 }
@@ -77,6 +82,66 @@ fn a_row_holds_medians() {
     assert!((row.slowest - 2.0).abs() < 1e-9, "{row:?}");
     assert!((row.client_cost - 2.0).abs() < 1e-9, "{row:?}");
     assert!((row.server_mib - 4.0).abs() < 1e-9, "{row:?}");
+}
+
+#[test]
+fn the_most_drops_of_a_run_are_shown() {
+    let measurements = [measurement("fast", 0, 1.0), measurement("fast", 3, 1.0)];
+    let plan = plan();
+    let summary = Summary::new(&plan, &stacks(), &measurements);
+    assert_eq!(summary.rows[0].most_drops, Some(3));
+    let text = render(&plan, &summary, &[]);
+    assert!(text.contains("| dropped | runs |"), "{text}");
+    assert!(text.contains("|       3 |    2 |"), "{text}");
+}
+
+#[test]
+fn special_workloads_have_tables_of_their_own() {
+    let plan =
+        Plan::parse_from("peers --workloads latency-down,datagrams,idle-1000 --veth".split(' '));
+    let of = |workload: &str, stack| Measurement {
+        workload: workload.parse().unwrap(),
+        ..measurement(stack, 0, 2.0)
+    };
+    let mut measurements = Vec::new();
+    for (stack, factor) in [("fast", 1.0), ("quinn", 2.0)] {
+        let mut latency = of("latency-down", stack);
+        latency.client.latency = Some(Latency {
+            p50_us: 300.0,
+            p99_us: 900.0 * factor,
+        });
+        let mut datagrams = of("datagrams", stack);
+        datagrams.client.count = 1000;
+        datagrams.server.datagrams = Some(Datagrams {
+            received: 950,
+            seconds: factor,
+        });
+        let mut idle = of("idle-1000", stack);
+        idle.client.count = 1000;
+        idle.idle_kib = Some(8000.0 * factor);
+        measurements.extend([latency, datagrams, idle]);
+    }
+    let summary = Summary::new(&plan, &stacks(), &measurements);
+    let ratios = Ratio::all(&plan, &stacks(), &measurements);
+    let text = render(&plan, &summary, &ratios);
+    for part in [
+        "a veth pair",
+        "| p50 us | p99 us |",
+        "|    300 |    900 |",
+        "| received per second |",
+        "|                 950 | ",
+        "5.00 %",
+        "| KiB a connection |",
+        "|             8.00 |",
+        " p99 [95 %] |",
+        " memory [95 %] |",
+        " speed [95 %] |",
+        "2.00 [2.00, 2.00]",
+        "0.50 [0.50, 0.50]",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("dropped by link"), "{text}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::{Row, Table};
 use crate::runner::link::LinkReport;
 use crate::runner::measure::Measurement;
-use crate::runner::plan::Workload;
 use crate::runner::statistics::median;
+use crate::runner::workload::Workload;
 
 /// The figures of runs through a link; medians over the measurements of a row.
 #[derive(Debug, Serialize)]
