@@ -189,12 +189,13 @@ fn bars_are_drawn_into_a_file() {
     assert_eq!(svg.matches("class=\"stack\"").count(), 6, "{svg}");
 }
 
-/// True for root, with the program that makes interfaces.
+/// True where this user may make network namespaces, and has the program that makes interfaces.
 fn has_namespaces() -> bool {
-    let has_ip = ["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip", "/bin/ip"]
-        .iter()
-        .any(|path| Path::new(path).is_file());
-    nix::unistd::geteuid().is_root() && has_ip
+    let works = |program: &str, arguments: &[&str]| {
+        let status = Command::new(program).args(arguments).output();
+        status.is_ok_and(|output| output.status.success())
+    };
+    works("unshare", &["--net", "true"]) && works("ip", &["-V"])
 }
 
 #[test]
@@ -206,8 +207,9 @@ fn ends_meet_over_a_veth_pair() {
     if !has_namespaces() {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{output:?}");
-        assert!(error.starts_with("peers: --veth needs "), "{error}");
-        assert_eq!(error.lines().count(), 1, "{error}");
+        // Before it stands that this is a debug build.
+        let last = error.lines().last().unwrap_or_default();
+        assert!(last.starts_with("peers: --veth needs "), "{error}");
         return;
     }
     assert!(output.status.success(), "{output:?}");
