@@ -82,11 +82,26 @@ pub fn protect(
     let sample = sample(packet, packet_number_offset).expect("the packet holds a sample");
     let [first_mask, number_mask @ ..] = key.mask(sample);
     packet[0] ^= first_mask & protected_bits(packet[0]);
-    let number = &mut packet[packet_number_offset..][..packet_number_len];
-    number
-        .iter_mut()
-        .zip(number_mask)
-        .for_each(|(byte, mask)| *byte ^= mask);
+    let number = packet[packet_number_offset..].first_chunk_mut();
+    mask_number(
+        number.expect("the sample lies behind it"),
+        number_mask,
+        packet_number_len,
+    );
+}
+
+/// Applies the mask to a packet number of `len` bytes, 1 to 4, at the beginning of `field`, and returns its
+/// value.
+///
+/// All four bytes are one word: the processor would wait for a mask whose bytes were just written and are
+/// read one by one.
+#[inline]
+fn mask_number(field: &mut [u8; 4], mask: [u8; 4], len: usize) -> u32 {
+    let rest = 32 - 8 * len;
+    let mask = u32::from_be_bytes(mask) & (u32::MAX << rest);
+    let number = u32::from_be_bytes(*field) ^ mask;
+    *field = number.to_be_bytes();
+    number >> rest
 }
 
 /// Removes header protection and returns the length of the packet number and its truncated value.
@@ -105,13 +120,9 @@ pub fn unprotect(
     let first = packet.first_mut()?;
     *first ^= first_mask & protected_bits(*first);
     let len = usize::from(*first & PACKET_NUMBER_LEN_BITS) + 1;
-    let number = packet.get_mut(packet_number_offset..)?.get_mut(..len)?;
-    let mut truncated = 0;
-    for (byte, mask) in number.iter_mut().zip(number_mask) {
-        *byte ^= mask;
-        truncated = truncated << 8 | u64::from(*byte);
-    }
-    Some((len, truncated))
+    // The sample lies behind four bytes for the packet number.
+    let field = packet.get_mut(packet_number_offset..)?.first_chunk_mut()?;
+    Some((len, mask_number(field, number_mask, len).into()))
 }
 
 /// Offset of the sample from the start of the packet number. It assumes a packet number of four

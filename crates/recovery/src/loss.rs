@@ -99,7 +99,7 @@ impl LossDetector {
     /// Call it after removing newly acknowledged packets from `sent`, and at
     /// [`loss_time`](Self::loss_time). Packets are sent in the order of their numbers, so only the
     /// oldest is examined, and the cost is proportional to the packets lost.
-    pub fn detect<F>(
+    pub fn detect<F: Copy>(
         &mut self,
         now: Time,
         sent: &mut SentPackets<F>,

@@ -45,7 +45,7 @@ pub struct SentPackets<F> {
 #[repr(align(64))]
 struct Slot<F>(Content<F>);
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Content<F> {
     /// A packet that is neither acknowledged nor lost.
     Open(Sent<F>),
@@ -61,7 +61,7 @@ pub struct Walk {
     end: u64,
 }
 
-impl<F> SentPackets<F> {
+impl<F: Copy> SentPackets<F> {
     /// Creates an empty ring. Does not allocate.
     pub const fn new() -> Self {
         Self {
@@ -338,9 +338,10 @@ impl<F> SentPackets<F> {
     fn take_at(&mut self, position: u64) -> Option<Sent<F>> {
         let index = self.index(position);
         let slot = &mut self.slots[index].0;
-        let Content::Open(packet) = std::mem::replace(slot, Content::Taken(1)) else {
+        let Content::Open(packet) = *slot else {
             return None;
         };
+        *slot = Content::Taken(1);
         self.len -= 1;
         if position == self.head {
             self.advance();
@@ -437,7 +438,7 @@ impl<F> SentPackets<F> {
     }
 }
 
-impl<F> Default for SentPackets<F> {
+impl<F: Copy> Default for SentPackets<F> {
     fn default() -> Self {
         Self::new()
     }

@@ -1,6 +1,6 @@
 //! The frame area of one packet while it is being filled.
 
-use courser_wire::Writer;
+use courser_wire::{StreamId, Writer};
 
 use crate::space::sent::{FrameLists, SentFrame, SentFrames};
 
@@ -53,6 +53,13 @@ impl<'a> PacketBuilder<'a> {
     pub fn record(&mut self, frame: SentFrame) {
         self.ack_eliciting |= !matches!(frame, SentFrame::Ack { .. });
         self.lists.push(frame);
+    }
+
+    /// Records `len` bytes of a stream from `offset` on that were just written.
+    #[inline]
+    pub fn record_stream(&mut self, id: StreamId, (offset, len): (u64, u16), fin: bool) {
+        self.ack_eliciting = true;
+        self.lists.push_stream(id, (offset, len), fin);
     }
 
     /// Adds PADDING until the frame area is `len` bytes long or full.

@@ -43,20 +43,25 @@ impl Connection {
     /// packets that break a rule end the connection.
     pub(crate) fn handle_datagram(
         &mut self,
-        arrival: Arrival,
+        arrival: &Arrival,
         datagram: &mut [u8],
         first: &Packet,
     ) {
         self.counters.udp_received.datagrams += 1;
         self.counters.udp_received.bytes += arrival.len as u64;
-        let is_known = self.paths.on_datagram(arrival.path, arrival.len);
+        let is_here = self.paths.is_here(&arrival.path);
+        let is_known = match is_here {
+            true => self.paths.on_datagram_here(arrival.len),
+            false => self.paths.on_datagram(arrival.path, arrival.len),
+        };
         if !self.life.on_datagram() {
             return;
         }
         // A server follows its client to new addresses once the handshake is confirmed, if it allows
         // that, and before that to another port if a NAT rebinds; a client takes packets only from where
         // it sent some (RFC 9000 §9). Packets from elsewhere are dropped without a sign (§9, §18.2).
-        let may_move = (self.life.is_confirmed() || self.life.is_closing())
+        let may_move = !is_here
+            && (self.life.is_confirmed() || self.life.is_closing())
             && self.paths.may_move_to(arrival.path.tuple);
         let expected = is_known || may_move;
         let is_rebound = !expected && self.paths.may_have_rebound(arrival.path);
@@ -66,7 +71,7 @@ impl Connection {
         let take = |this: &mut Self, datagram: &mut [u8], packet: &Packet| {
             let is_proof = packet.kind == PacketKind::Handshake;
             if expected || is_rebound && (is_proof || this.paths.find(arrival.path).is_some()) {
-                return this.handle_packet(&arrival, datagram, packet);
+                return this.handle_packet(arrival, datagram, packet);
             }
             this.counters.packets_dropped += 1;
             this.trace
@@ -197,7 +202,8 @@ impl Connection {
             packet,
             space,
         };
-        let mut received = self.process_payload(carrier, payload)?;
+        let mut received = Received::default();
+        self.process_payload(carrier, payload, &mut received)?;
         received.idle += opened.update.map_or(0, |update| update.cost);
         self.on_processed(carrier, opened.number, &received)?;
         Ok(Verdict::Opened)
@@ -248,27 +254,36 @@ impl Connection {
     }
 
     /// Hands every frame of a packet to its owner, in order.
+    ///
+    /// Neither frames nor what was received are moved: the processor would wait for what was just written
+    /// field by field and is read as a whole.
     fn process_payload(
         &mut self,
         carrier: Carrier<'_>,
         payload: &[u8],
-    ) -> Result<Received, TransportError> {
+        received: &mut Received,
+    ) -> Result<(), TransportError> {
         if payload.is_empty() {
             return Err(TransportError::protocol_violation("packet without frames"));
         }
-        let mut received = Received::default();
-        for frame in Frames::new(payload) {
-            let frame = frame.map_err(encoding_error)?;
+        let mut frames = Frames::new(payload);
+        loop {
+            let next = frames.next();
+            let frame = match &next {
+                None => return Ok(()),
+                Some(Ok(frame)) => frame,
+                Some(Err(error)) => return Err(encoding_error(*error)),
+            };
             let frame_type = frame.frame_type().value();
             if !permitted::is_permitted(frame_type, carrier.packet.kind) {
                 let reason = "frame type not allowed in this packet type";
                 return Err(TransportError::protocol_violation(reason).in_frame(frame_type));
             }
-            self.counters.frames_received.on_received(&frame);
+            self.counters.frames_received.on_received(frame);
             let (recovery, protection, mut owners) = self.split();
-            let effects = dispatch(&frame, carrier, recovery, protection, &mut owners)
+            let effects = dispatch(frame, carrier, recovery, protection, &mut owners)
                 .map_err(|error| error.in_frame(frame_type))?;
-            received.count(&frame, effects);
+            received.count(frame, effects);
             if effects.concern_life() {
                 let now = carrier.arrival.now;
                 if effects.has(Effects::CONFIRMS) {
@@ -280,15 +295,14 @@ impl Connection {
                 if effects.has(Effects::PATH_VALIDATED) {
                     self.migrations().on_path_validated(now);
                 }
-                if let Frame::ConnectionClose(close) = &frame {
+                if let Frame::ConnectionClose(close) = frame {
                     self.end(now, Ending::by_peer(close));
                 }
                 if !self.life.is_open() {
-                    break;
+                    return Ok(());
                 }
             }
         }
-        Ok(received)
     }
 
     /// A packet was processed in full: it may be acknowledged now (RFC 9000 §13.1).
@@ -329,7 +343,8 @@ impl Connection {
             self.counters.ecn_received.count(arrival.ecn);
             self.counters.ack_eliciting_received += u64::from(arrived.ack_eliciting);
             is_largest = self.acknowledger.on_packet(now, space, &arrived);
-            if space == SpaceId::Application && self.life.is_confirmed() {
+            let may_be_elsewhere = !self.paths.is_here(&arrival.path) || self.paths.has_given_up();
+            if space == SpaceId::Application && self.life.is_confirmed() && may_be_elsewhere {
                 let is_move = is_largest && effects.has(Effects::BEYOND_PROBING);
                 let packet = carrier.packet;
                 self.migrations().follow_peer(arrival, packet, is_move);

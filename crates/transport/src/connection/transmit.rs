@@ -118,10 +118,11 @@ impl Connection {
             }
             let (order, room) = (Order::one_rtt(now, content), buffer.room(limit));
             let (recovery, protection, mut owners) = self.split();
-            let Some(built) = build_short(order, room, recovery, protection, &mut owners) else {
+            let built = build_short(order, room, recovery, protection, &mut owners);
+            let Some(built) = &built else {
                 break;
             };
-            recovery.on_packet_sent(now, order.space, &built, ecn, owners.rng);
+            recovery.on_packet_sent(now, order.space, built, ecn, owners.rng);
             self.idle.on_packet_sent(now, built.ack_eliciting);
             self.paths.active_mut().on_datagram_sent(built.len);
             buffer.advance(built.len);

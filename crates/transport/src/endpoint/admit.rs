@@ -473,7 +473,7 @@ impl Endpoint {
                     ecn,
                     len,
                 };
-                connection.handle_datagram(arrival, &mut datagram, &packet);
+                connection.handle_datagram(&arrival, &mut datagram, &packet);
                 connection.on_batch_end(now);
             }
         }

@@ -105,7 +105,7 @@ impl Endpoint {
         batch: &mut Option<ConnectionHandle>,
     ) {
         for datagram in datagrams {
-            let owner = self.handle_datagram(arrived, datagram);
+            let owner = self.handle_datagram(&arrived, datagram);
             if owner.is_some() && owner != *batch {
                 let ended = std::mem::replace(batch, owner);
                 self.end_batch(arrived.now, ended);
@@ -140,69 +140,77 @@ impl Endpoint {
     /// Handles one datagram and returns the connection that it belongs to.
     fn handle_datagram(
         &mut self,
-        arrived: Arrived,
+        arrived: &Arrived,
         datagram: &mut [u8],
     ) -> Option<ConnectionHandle> {
         let cid_len = self.ids.length();
         let accepts_cleared = self.config.grease_quic_bit;
-        match packet::decode_greased(datagram, 0, cid_len, accepts_cleared) {
-            Ok(packet) => self.route(arrived, datagram, &packet),
+        // The packet is not moved, which would take longer than to decode it.
+        let decoded = packet::decode_greased(datagram, 0, cid_len, accepts_cleared);
+        match &decoded {
+            Ok(packet) => self.route(arrived, datagram, packet),
             Err(PacketError::UnknownVersion { .. }) => {
-                self.answer_unknown_version(arrived, datagram);
+                self.answer_unknown_version(*arrived, datagram);
                 None
             }
-            Err(_) => self.handle_orphan(arrived, datagram, None),
+            Err(_) => self.handle_orphan(*arrived, datagram, None),
         }
     }
 
+    /// Most packets are for the connection of the packet before.
     fn route(
+        &mut self,
+        arrived: &Arrived,
+        datagram: &mut [u8],
+        packet: &Packet,
+    ) -> Option<ConnectionHandle> {
+        let owner = match &self.last_route {
+            Some((id, owner)) if *id == packet.destination => Some(*owner),
+            _ if self.may_be_ours(packet) => self.find_owner(packet, &arrived.path),
+            _ => {
+                self.stats.datagrams_foreign += 1;
+                return self.handle_orphan(*arrived, datagram, None);
+            }
+        };
+        let Some(Owner::Connection(handle)) = owner else {
+            return self.route_elsewhere(*arrived, datagram, packet, owner);
+        };
+        let connection = self.connection_mut(handle)?;
+        if packet.kind == PacketKind::VersionNegotiation {
+            if let Ok(parts) = version_negotiation::decode(datagram) {
+                let (versions, source) = (parts.versions(), parts.source);
+                connection.on_version_negotiation(arrived.now, versions, source);
+            }
+        } else {
+            let arrival = Arrival {
+                now: arrived.now,
+                arrived: arrived.now,
+                path: Place {
+                    tuple: arrived.path,
+                    socket: arrived.socket,
+                },
+                ecn: arrived.ecn,
+                len: datagram.len(),
+            };
+            connection.handle_datagram(&arrival, datagram, packet);
+        }
+        Some(handle)
+    }
+
+    /// Handles a packet for a client that waits, or for none that is known.
+    fn route_elsewhere(
         &mut self,
         arrived: Arrived,
         datagram: &mut [u8],
         packet: &Packet,
+        owner: Option<Owner>,
     ) -> Option<ConnectionHandle> {
-        let is_last = self
-            .last_route
-            .is_some_and(|(id, _)| id == packet.destination);
-        if !is_last && !self.may_be_ours(packet) {
-            self.stats.datagrams_foreign += 1;
-            return self.handle_orphan(arrived, datagram, None);
-        }
-        match self.find_owner(packet, arrived.path) {
-            Some(Owner::Connection(handle)) => {
-                let connection = self.connection_mut(handle)?;
-                if packet.kind == PacketKind::VersionNegotiation {
-                    if let Ok(parts) = version_negotiation::decode(datagram) {
-                        let (versions, source) = (parts.versions(), parts.source);
-                        connection.on_version_negotiation(arrived.now, versions, source);
-                    }
-                } else {
-                    let Arrived {
-                        now,
-                        path: tuple,
-                        socket,
-                        ecn,
-                        ..
-                    } = arrived;
-                    let arrival = Arrival {
-                        now,
-                        arrived: now,
-                        path: Place { tuple, socket },
-                        ecn,
-                        len: datagram.len(),
-                    };
-                    connection.handle_datagram(arrival, datagram, packet);
-                }
-                Some(handle)
-            }
-            Some(Owner::Waiting(id)) => {
-                self.keep_for_waiting(id, arrived, datagram);
-                None
-            }
-            None if self.hand_on(arrived, datagram, packet) => None,
+        match owner {
+            Some(Owner::Connection(handle)) => return Some(handle),
+            Some(Owner::Waiting(id)) => self.keep_for_waiting(id, arrived, datagram),
+            None if self.hand_on(arrived, datagram, packet) => {}
             None if is_long(packet.kind) && !self.accepts_version(packet.version) => {
                 self.answer_unknown_version(arrived, datagram);
-                None
             }
             // One that was handed on is no first packet, or its client was refused meanwhile.
             None if packet.kind == PacketKind::Initial
@@ -210,24 +218,18 @@ impl Endpoint {
                 && !arrived.is_stray =>
             {
                 self.handle_first_initial(arrived, datagram, packet);
-                None
             }
             None => {
                 // Other protocols have a cleared bit, and must not be answered (RFC 9443).
                 let is_quic = packet::has_fixed_bit(datagram[0]);
-                self.handle_orphan(arrived, datagram, is_quic.then_some(packet))
+                return self.handle_orphan(arrived, datagram, is_quic.then_some(packet));
             }
         }
+        None
     }
 
-    #[inline]
-    fn find_owner(&mut self, packet: &Packet, path: FourTuple) -> Option<Owner> {
-        if let Some((id, owner)) = self.last_route
-            && id == packet.destination
-        {
-            return Some(owner);
-        }
-        let owner = self.routing.find(&packet.destination, &path)?;
+    fn find_owner(&mut self, packet: &Packet, path: &FourTuple) -> Option<Owner> {
+        let owner = self.routing.find(&packet.destination, path)?;
         if !packet.destination.is_empty() {
             self.last_route = Some((packet.destination, owner));
         }

@@ -26,22 +26,26 @@ pub struct Place {
 impl Place {
     /// True if a datagram that arrived at `self` belongs to a path at `other`. An unknown local
     /// address matches any.
+    ///
+    /// Compares in place: to copy addresses costs more for each datagram than to compare them.
     #[inline]
     pub fn matches(&self, other: &Self) -> bool {
-        let (this, that) = (self.tuple, other.tuple);
-        this.peer == that.peer && self.socket == other.socket && may_be_same(this.local, that.local)
+        let (this, that) = (&self.tuple, &other.tuple);
+        this.peer == that.peer
+            && self.socket == other.socket
+            && may_be_same(&this.local, &that.local)
     }
 
     /// True if the local addresses are not known to differ.
     pub fn is_same_local(&self, other: &Self) -> bool {
-        may_be_same(self.tuple.local, other.tuple.local)
+        may_be_same(&self.tuple.local, &other.tuple.local)
     }
 
     /// True if at most the ports differ, so that the network path is most likely the same
     /// (RFC 9000 §9.4).
     pub fn is_same_host(&self, other: &Self) -> bool {
         let (this, that) = (self.tuple, other.tuple);
-        this.peer.ip() == that.peer.ip() && may_be_same(this.local, that.local)
+        this.peer.ip() == that.peer.ip() && may_be_same(&this.local, &that.local)
     }
 }
 
@@ -54,7 +58,8 @@ impl From<FourTuple> for Place {
 }
 
 /// True if two local addresses are not known to differ.
-fn may_be_same(one: Option<IpAddr>, other: Option<IpAddr>) -> bool {
+#[inline]
+fn may_be_same(one: &Option<IpAddr>, other: &Option<IpAddr>) -> bool {
     one == other || one.is_none() || other.is_none()
 }
 
@@ -104,6 +109,12 @@ impl Path {
     #[inline]
     pub fn place(&self) -> Place {
         self.place
+    }
+
+    /// True if a datagram that arrived at `place` came on this path.
+    #[inline]
+    pub fn is_at(&self, place: &Place) -> bool {
+        place.matches(&self.place)
     }
 
     /// The addresses and the socket of datagrams that leave.

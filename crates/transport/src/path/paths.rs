@@ -184,6 +184,26 @@ impl Paths {
         is_client && self.table.iter().any(|path| path.tuple().peer == peer)
     }
 
+    /// Returns true if a datagram that arrived at `place` came on the path in use, as nearly all do.
+    #[inline]
+    pub(crate) fn is_here(&self, place: &Place) -> bool {
+        let active = self.table.get(self.active);
+        active.is_some_and(|path| path.is_at(place))
+    }
+
+    /// Counts a datagram on the path in use, which is known.
+    #[inline]
+    pub(crate) fn on_datagram_here(&mut self, len: usize) -> bool {
+        self.active_mut().amplification.on_received(len);
+        true
+    }
+
+    /// Returns true if a path was given up whose ID and route still exist.
+    #[inline]
+    pub(crate) fn has_given_up(&self) -> bool {
+        !self.given_up.is_empty()
+    }
+
     /// Returns the path at `index`.
     pub fn get_mut(&mut self, index: PathIndex) -> Option<&mut Path> {
         self.table.get_mut(index)
@@ -193,11 +213,10 @@ impl Paths {
     #[inline]
     pub fn find(&self, place: impl Into<Place>) -> Option<PathIndex> {
         let place = place.into();
-        let same = |path: &Path| place.matches(&path.place());
-        if self.table.get(self.active).is_some_and(same) {
+        if self.is_here(&place) {
             return Some(self.active);
         }
-        self.table.iter().position(same)
+        self.table.iter().position(|path| path.is_at(&place))
     }
 
     /// Adds a path on which a packet of the peer arrived. Returns `None` when there are too many

@@ -30,7 +30,8 @@ struct NewlyAcked {
     /// Bytes that were in flight on the active path.
     bytes: u64,
     /// The largest of them in bytes.
-    largest_size: u16,
+    /// Wider than sizes are: it is read as 32 bits for the next packet.
+    largest_size: u32,
     largest: u64,
     largest_sent: Time,
     earliest_sent: Time,
@@ -121,7 +122,8 @@ impl LossRecovery {
                 .on_ack(newly.ecn_marked, frame.ecn, newly.largest_increased)
         });
         let ce = ce.unwrap_or_default();
-        self.routes.active_mut().search.on_acked(newly.largest_size);
+        let largest_size = u16::try_from(newly.largest_size).unwrap_or(u16::MAX);
+        self.routes.active_mut().search.on_acked(largest_size);
         let lost = self.detect_lost(now, id, owners);
         self.inform_controller(now, newly, ce, &lost);
         self.forget_snapshots(id);
@@ -243,7 +245,7 @@ impl LossRecovery {
         let on_path = sent.path == route.id;
         if sent.in_flight && on_path {
             newly.bytes += u64::from(sent.size);
-            newly.largest_size = newly.largest_size.max(sent.size);
+            newly.largest_size = newly.largest_size.max(u32::from(sent.size));
             route.on_packet_acked(&sent);
             newly.earliest_sent = newly.earliest_sent.min(sent.time);
         } else if sent.in_flight {

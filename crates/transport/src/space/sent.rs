@@ -222,10 +222,7 @@ impl SentFrames {
                 offset,
                 len,
                 fin,
-            } if self.flags & HAS_STREAM == 0 => {
-                self.flags |= HAS_STREAM | if fin { HAS_FIN } else { 0 };
-                (self.stream_id, self.offset, self.len) = (id.value(), offset, len);
-            }
+            } if self.flags & HAS_STREAM == 0 => self.set_stream(id, (offset, len), fin),
             SentFrame::Datagrams { count } if self.flags & HAS_DATAGRAMS == 0 => {
                 self.flags |= HAS_DATAGRAMS;
                 self.datagrams = count;
@@ -237,6 +234,12 @@ impl SentFrames {
                 pool.push(&mut self.list, other);
             }
         }
+    }
+
+    #[inline]
+    fn set_stream(&mut self, id: StreamId, (offset, len): (u64, u16), fin: bool) {
+        self.flags |= HAS_STREAM | if fin { HAS_FIN } else { 0 };
+        (self.stream_id, self.offset, self.len) = (id.value(), offset, len);
     }
 
     /// Calls `each` with every frame, in no particular order.
@@ -312,6 +315,22 @@ impl FrameLists {
     pub fn push(&mut self, frame: SentFrame) {
         frame.count(&mut self.counts);
         self.current.push(frame, &mut self.pool);
+    }
+
+    /// Adds a span of a stream, which nearly every packet has. It is not passed as a [`SentFrame`]: the
+    /// processor would wait for one that was just written field by field and is read as a whole.
+    #[inline]
+    pub fn push_stream(&mut self, id: StreamId, (offset, len): (u64, u16), fin: bool) {
+        if self.current.flags & HAS_STREAM == 0 {
+            self.counts.stream += 1;
+            return self.current.set_stream(id, (offset, len), fin);
+        }
+        self.push(SentFrame::Stream {
+            id,
+            offset,
+            len,
+            fin,
+        });
     }
 
     /// Returns the record of the packet that was built.

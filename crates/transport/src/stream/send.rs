@@ -9,7 +9,6 @@ use super::send_buffer::{SendBuffer, Span};
 use super::stats::{BlockedBy, SendStreamStats};
 use crate::build::packet_builder::PacketBuilder;
 use crate::flow::SendLimit;
-use crate::space::sent::SentFrame;
 
 /// Sending part of a stream, RFC 9000 §3.1 figure 2.
 ///
@@ -624,12 +623,7 @@ impl SendPart {
 
 fn record(id: StreamId, span: Span, packet: &mut PacketBuilder<'_>) {
     let len = u16::try_from(span.len).expect("bounded by Fit::of");
-    packet.record(SentFrame::Stream {
-        id,
-        offset: span.offset,
-        len,
-        fin: span.fin,
-    });
+    packet.record_stream(id, (span.offset, len), span.fin);
 }
 
 /// The amount of data that a STREAM frame takes into the rest of a packet.
