@@ -174,6 +174,10 @@ impl workloads::Connection for Dialed {
         Ok(self.0.send_datagram_wait(payload).await?)
     }
 
+    fn datagram_room(&self) -> usize {
+        self.0.datagram_send_buffer_space()
+    }
+
     fn counts(&self) -> Option<PathCounts> {
         Some(stack::counts(&self.0))
     }

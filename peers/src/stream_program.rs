@@ -190,6 +190,10 @@ impl workloads::Connection for Connection {
         Err("TCP has no datagrams".into())
     }
 
+    fn datagram_room(&self) -> usize {
+        0
+    }
+
     fn counts(&self) -> Option<PathCounts> {
         None
     }

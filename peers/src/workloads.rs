@@ -47,6 +47,9 @@ pub trait Connection: Clone + Send + Sync + 'static {
     /// When the connection ends, or the stack has no datagrams.
     fn send_datagram(&self, payload: Bytes) -> impl Future<Output = Result<(), Failure>> + Send;
 
+    /// Returns the room for datagrams that wait to be sent, in bytes; 0 for a stack without datagrams.
+    fn datagram_room(&self) -> usize;
+
     /// Returns what the stack counted on this connection, if it tells.
     fn counts(&self) -> Option<PathCounts>;
 
@@ -182,13 +185,19 @@ async fn beside_bulk<C: Client>(client: &C, up: u64, down: u64) -> Result<Done, 
     })
 }
 
-/// Sends datagrams as fast as the stack takes them. What is left in its queue has a second to leave.
+/// Sends datagrams as fast as the stack takes them, and closes the connection when its queue is empty
+/// and what was under way has arrived.
 async fn datagrams<C: Client>(client: &C, count: u64) -> Result<Done, Failure> {
     let connection = client.connect().await?;
     let payload = Bytes::from(vec![0; settings::DATAGRAM_PAYLOAD]);
+    let room = connection.datagram_room();
     let start = Instant::now();
     for _ in 0..count {
         connection.send_datagram(payload.clone()).await?;
+    }
+    // A queue that does not become empty is one of a connection that is over, or never sends.
+    while connection.datagram_room() < room && start.elapsed() < MOST_DATAGRAM_TIME {
+        tokio::time::sleep(QUEUE_PAUSE).await;
     }
     let time = start.elapsed();
     tokio::time::sleep(DRAIN).await;
@@ -245,7 +254,13 @@ async fn idle<C: Client>(
 /// part of the work.
 const REQUEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// For datagrams in the stack's queue, and for those that are under way.
+/// Between two looks at the queue of datagrams.
+const QUEUE_PAUSE: Duration = Duration::from_millis(5);
+
+/// Shorter than the runner's default patience with a client.
+const MOST_DATAGRAM_TIME: Duration = Duration::from_secs(100);
+
+/// For datagrams that are under way, and for the server to read them.
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// Handshakes at the same time before connections are idle.

@@ -217,6 +217,10 @@ impl workloads::Connection for Dialed {
         Err("s2n-quic has datagrams only behind a feature that it calls unstable".into())
     }
 
+    fn datagram_room(&self) -> usize {
+        0
+    }
+
     fn counts(&self) -> Option<PathCounts> {
         None
     }
