@@ -36,6 +36,9 @@ pub(crate) fn draw(plan: &Plan, summary: &Summary) -> String {
     out
 }
 
+/// Takes the figure of a panel.
+type Choice = fn(&Intervals) -> Estimate;
+
 /// The rows of a workload.
 struct Group<'a> {
     workload: Workload,
@@ -83,7 +86,7 @@ fn draw_group(out: &mut String, group: &Group<'_>, top: usize) {
     } else {
         ("client CPU us each", "server CPU us each")
     };
-    let panels: [(&str, fn(&Intervals) -> Estimate); PANELS] = [
+    let panels: [(&str, Choice); PANELS] = [
         (figure.unit(), |all| all.speed),
         (client, |all| all.client_cost),
         (server, |all| all.server_cost),
