@@ -146,7 +146,7 @@ mod tests {
         let sender = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let address = receiver.local_addr().expect("it is bound");
         let before = socket_drops().expect("Linux tells");
-        // Far more than any receive buffer of a socket that nobody has enlarged.
+        // Far more than any receive buffer of a socket that was not enlarged.
         for _ in 0..2000 {
             let _ = sender.send_to(&[0; 8000], address);
         }

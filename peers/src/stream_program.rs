@@ -43,7 +43,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     })
 }
 
-/// What the streams of a connection are for.
+/// The use of the streams of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// One exchange, which FIN ends in both directions.

@@ -17,7 +17,7 @@ use crate::{ClientResult, Failure, PathCounts, settings, standard_input};
 
 /// Makes connections to one server.
 pub trait Client: Clone + Send + Sync + 'static {
-    /// What it makes.
+    /// The connections that it makes.
     type Connection: Connection;
 
     /// Connects, and returns when the client's handshake is complete.

@@ -10,7 +10,7 @@ mod values;
 use std::ops::RangeInclusive;
 
 pub(crate) use self::decode::Clock;
-pub use self::frame::{Frame, Span};
+pub use self::frame::{Closed, Frame, Span};
 pub(crate) use self::raw::Columns;
 pub use self::raw::RawEvent;
 
@@ -247,23 +247,6 @@ pub struct Parameters {
     pub initial_max_streams_bidi: Option<u64>,
     /// Initial limit on the number of unidirectional streams.
     pub initial_max_streams_uni: Option<u64>,
-}
-
-/// The end of a connection.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Closed {
-    /// The end that closed the connection: `local` or `remote`.
-    pub initiator: Option<String>,
-    /// The name or code of the error.
-    pub error: Option<String>,
-    /// The code of the error, if the trace has it as a number.
-    pub code: Option<u64>,
-    /// True if an application closed the connection, so that the code is one of its own.
-    pub is_application: bool,
-    /// The reason phrase, for humans.
-    pub reason: Option<String>,
-    /// The cause: `idle_timeout`, `application`, `error`...
-    pub trigger: Option<String>,
 }
 
 #[cfg(test)]

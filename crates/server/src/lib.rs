@@ -91,6 +91,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser_http3_tokio as h3;
+use courser_quic::telemetry::SinkFactory;
 use courser_quic::{
     AddressFilter, ConfigError, ConnectionIdGenerator, EarlyDataOptions, QuicVersion, ReplyLimits,
     RetryPolicy, TransportConfig,
@@ -301,6 +302,42 @@ impl Server {
     /// ```
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.quic.transport = Some(transport);
+        self
+    }
+
+    /// Records QUIC connections with sinks that know the address at which the client arrived, for example to count
+    /// those of each address apart. They replace the sinks of [`Server::transport`].
+    ///
+    /// `sinks` is called once for each address that the server listens on. The address has the port that the system
+    /// chose if the program asked for port 0.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    ///
+    /// use courser::telemetry::{Sink, SinkFactory};
+    ///
+    /// #[derive(Debug)]
+    /// struct Log(std::net::SocketAddr);
+    ///
+    /// impl SinkFactory for Log {
+    ///     fn sink(&self, _: &courser::ConnectionId, _: courser::Side) -> Option<Box<dyn Sink>> {
+    ///         println!("a client arrived at {}", self.0);
+    ///         None
+    ///     }
+    /// }
+    ///
+    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?);
+    /// let server = server.sinks(|address| Arc::new(Log(address)));
+    /// # drop(server);
+    /// # Ok(()) }
+    /// ```
+    pub fn sinks(
+        mut self,
+        sinks: impl Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync + 'static,
+    ) -> Self {
+        self.quic.sinks = Some(sinks::MakeSinks(Arc::new(sinks)));
         self
     }
 

@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 use courser_quic::telemetry::{Sink, SinkFactory};
 use courser_quic::{ConnectionId, Side};
 
-use super::Server;
-
 /// Makes the sinks of an address.
 #[derive(Clone)]
-pub(super) struct MakeSinks(Arc<dyn Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync>);
+pub(super) struct MakeSinks(
+    pub(super) Arc<dyn Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync>,
+);
 
 impl fmt::Debug for MakeSinks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,43 +44,5 @@ impl AddressSinks {
 impl SinkFactory for AddressSinks {
     fn sink(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
         self.made.get()?.sink(original_destination, side)
-    }
-}
-
-impl Server {
-    /// Records QUIC connections with sinks that know the address at which the client arrived, for example to count
-    /// those of each address apart. They replace the sinks of [`Server::transport`].
-    ///
-    /// `sinks` is called once for each address that the server listens on. The address has the port that the system
-    /// chose if the program asked for port 0.
-    ///
-    /// ```
-    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; }
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use std::sync::Arc;
-    ///
-    /// use courser::telemetry::{Sink, SinkFactory};
-    ///
-    /// #[derive(Debug)]
-    /// struct Log(std::net::SocketAddr);
-    ///
-    /// impl SinkFactory for Log {
-    ///     fn sink(&self, _: &courser::ConnectionId, _: courser::Side) -> Option<Box<dyn Sink>> {
-    ///         println!("a client arrived at {}", self.0);
-    ///         None
-    ///     }
-    /// }
-    ///
-    /// let server = courser::serve("[::]:4433", courser::Identity::dev()?);
-    /// let server = server.sinks(|address| Arc::new(Log(address)));
-    /// # drop(server);
-    /// # Ok(()) }
-    /// ```
-    pub fn sinks(
-        mut self,
-        sinks: impl Fn(SocketAddr) -> Arc<dyn SinkFactory> + Send + Sync + 'static,
-    ) -> Self {
-        self.quic.sinks = Some(MakeSinks(Arc::new(sinks)));
-        self
     }
 }

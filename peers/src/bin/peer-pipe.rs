@@ -96,7 +96,7 @@ impl Order {
     }
 }
 
-/// What one call of the kernel gave.
+/// The result of one call of the kernel.
 enum Batch {
     Order(Order, SocketAddr),
     /// The contents of so many datagrams, with so many bytes.

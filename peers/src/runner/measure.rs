@@ -33,7 +33,7 @@ pub(crate) struct Measurement {
     pub(crate) disturbance: Disturbance,
     /// The counts of the link, if there is one.
     pub(crate) link: Option<LinkReport>,
-    /// What the server's resident memory grew by with idle connections, in KiB.
+    /// Growth of the server's resident memory with idle connections, in KiB.
     pub(crate) idle_kib: Option<f64>,
 }
 

@@ -20,11 +20,11 @@ pub(crate) struct Stack {
     pub(crate) client: Client,
     /// The family of workloads that it can do.
     pub(crate) family: Family,
-    /// What it has for workloads of [`Family::Perf`].
+    /// Its abilities for workloads of [`Family::Perf`].
     pub(crate) kind: Kind,
 }
 
-/// What a stack has.
+/// The abilities of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Connections with streams and unreliable datagrams.

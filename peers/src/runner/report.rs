@@ -148,7 +148,7 @@ pub(crate) struct Ratio {
     pub(crate) baseline: String,
     /// Pairs in which both came to their end.
     pub(crate) pairs: usize,
-    /// Of the workload's first figure. Above 1: faster than the baseline, or more memory, or later.
+    /// Ratio of the workload's first figure. Above 1: faster than the baseline, or more memory, or later.
     pub(crate) speed: Estimate,
     /// Below 1: cheaper than the baseline.
     pub(crate) client_cost: Estimate,

@@ -57,7 +57,7 @@ impl Way {
     }
 }
 
-/// What the first figure of a workload is.
+/// The kind of the first figure of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figure {
     /// Gbit/s.
@@ -139,7 +139,7 @@ impl Workload {
         }
     }
 
-    /// What is measured first.
+    /// Returns the kind of its first figure.
     pub(crate) fn figure(self) -> Figure {
         match self {
             Self::Up

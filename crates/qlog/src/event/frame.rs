@@ -1,7 +1,5 @@
 //! Frames of packets.
 
-use super::Closed;
-
 /// A frame of a packet, as far as a trace records it. Sizes and offsets are bytes, times seconds.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
@@ -119,4 +117,21 @@ pub struct Span {
     pub offset: u64,
     /// The length in bytes.
     pub len: u64,
+}
+
+/// The end of a connection.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Closed {
+    /// The end that closed the connection: `local` or `remote`.
+    pub initiator: Option<String>,
+    /// The name or code of the error.
+    pub error: Option<String>,
+    /// The code of the error, if the trace has it as a number.
+    pub code: Option<u64>,
+    /// True if an application closed the connection, so that the code is one of its own.
+    pub is_application: bool,
+    /// The reason phrase, for humans.
+    pub reason: Option<String>,
+    /// The cause: `idle_timeout`, `application`, `error`...
+    pub trigger: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What `courser qlog` says about traces of aioquic and ngtcp2, which are part of `courser-qlog`.
+//! Reports of `courser qlog` about traces of aioquic and ngtcp2, which are part of `courser-qlog`.
 //!
 //! In each, a client receives 6000 bytes over HTTP/3, over 10 ms each way. One datagram is dropped in each direction. The
 //! expected numbers were counted in the files by other means.

@@ -62,10 +62,11 @@ impl Connection {
                     let time = owners.handshake.complete(now, next_number)?;
                     owners.streams.on_early_data_end();
                     recovery.on_handshake_complete();
+                    let wants_interface = recovery.is_size_unproven();
                     self.counters.handshake_time = Some(time);
                     self.enter(now, State::Complete);
                     self.events.push_back(Event::Connected);
-                    if self.recovery.is_size_unproven() {
+                    if wants_interface {
                         self.events.push_back(Event::InterfaceMtuWanted);
                     }
                     if self.handshake.side().is_server() {

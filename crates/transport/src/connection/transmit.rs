@@ -292,7 +292,7 @@ impl Connection {
     /// is one batch.
     fn transmit_handshake(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         let limit = handshake_limit(self.paths.active(), self.recovery.route().mtu())?;
-        let (size, ecn) = self.build_handshake_datagram(now, (limit, None), buffer)?;
+        let (size, ecn) = build_handshake_datagram(self, now, (limit, None), buffer)?;
         let (mut segments, mut last) = (1, size);
         while last == limit
             && segments < buffer.max_segments()
@@ -302,68 +302,13 @@ impl Connection {
             let left = handshake_limit(self.paths.active(), self.recovery.route().mtu());
             let Some(left) = left else { break };
             let order = (left.min(limit), Some(ecn));
-            let Some((len, _)) = self.build_handshake_datagram(now, order, buffer) else {
+            let Some((len, _)) = build_handshake_datagram(self, now, order, buffer) else {
                 break;
             };
             (segments, last) = (segments + 1, len);
         }
         let way = self.paths.active().way();
         Some(Transmit::batch(way, ecn, (segments, size), buffer.len()))
-    }
-
-    /// Adds a datagram of at most `limit` bytes to the batch, with the ECN mark of the batch if it has
-    /// begun. Returns the length and the mark.
-    fn build_handshake_datagram(
-        &mut self,
-        now: Time,
-        (limit, ecn): (usize, Option<Ecn>),
-        buffer: &mut TransmitBuffer,
-    ) -> Option<(usize, Ecn)> {
-        let (recovery, _, mut owners) = self.split();
-        recovery.repeat_for_probes(&mut owners);
-        let room = buffer.room(limit);
-        let mut packets: Packets = [None; 3];
-        let mut at = 0;
-        for space in SpaceId::ALL {
-            let Some(content) = self.handshake_content(now, space, limit) else {
-                continue;
-            };
-            let order = Order {
-                now,
-                space,
-                content,
-            };
-            let (recovery, protection, mut owners) = self.split();
-            let packet = Unsealed::build(order, (room, at), recovery, protection, &mut owners);
-            if let Some(packet) = packet {
-                at = packet.end();
-                packets[space as usize] = Some(packet);
-            }
-        }
-        if at == 0 {
-            return None;
-        }
-        pad(self.handshake.side(), &mut packets, room);
-        let ecn = ecn.unwrap_or_else(|| common_mark(&packets, &self.recovery));
-        let mut len = 0;
-        for packet in packets.iter().flatten() {
-            let (recovery, protection, mut owners) = self.split();
-            packet.seal(now, room, protection, &mut owners);
-            let built = packet.built();
-            recovery.on_packet_sent(now, packet.id(), &built, ecn, owners.rng);
-            recovery.on_handshake_packet_sent(now, &built);
-            self.idle.on_packet_sent(now, built.ack_eliciting);
-            len = packet.end();
-        }
-        buffer.advance(len);
-        self.paths.active_mut().on_datagram_sent(len);
-        self.recovery.on_handshake_datagram_sent(len);
-        if self.handshake.side().is_client() && packets[SpaceId::Handshake as usize].is_some() {
-            // RFC 9001 §4.9.1: the server has shown Handshake keys, Initials are done.
-            let (recovery, protection, mut owners) = self.split();
-            discard_space(now, SpaceId::Initial, recovery, protection, &mut owners);
-        }
-        Some((len, ecn))
     }
 
     /// Returns what a space may send in a datagram of the handshake.
@@ -435,6 +380,61 @@ impl Connection {
         path.on_datagram_sent(len);
         Some(Transmit::single(path.way(), Ecn::NotEct, len))
     }
+}
+
+/// Adds a datagram of at most `limit` bytes to the batch, with the ECN mark of the batch if it has
+/// begun. Returns the length and the mark.
+fn build_handshake_datagram(
+    connection: &mut Connection,
+    now: Time,
+    (limit, ecn): (usize, Option<Ecn>),
+    buffer: &mut TransmitBuffer,
+) -> Option<(usize, Ecn)> {
+    let (recovery, _, mut owners) = connection.split();
+    recovery.repeat_for_probes(&mut owners);
+    let room = buffer.room(limit);
+    let mut packets: Packets = [None; 3];
+    let mut at = 0;
+    for space in SpaceId::ALL {
+        let Some(content) = connection.handshake_content(now, space, limit) else {
+            continue;
+        };
+        let order = Order {
+            now,
+            space,
+            content,
+        };
+        let (recovery, protection, mut owners) = connection.split();
+        let packet = Unsealed::build(order, (room, at), recovery, protection, &mut owners);
+        if let Some(packet) = packet {
+            at = packet.end();
+            packets[space as usize] = Some(packet);
+        }
+    }
+    if at == 0 {
+        return None;
+    }
+    pad(connection.handshake.side(), &mut packets, room);
+    let ecn = ecn.unwrap_or_else(|| common_mark(&packets, &connection.recovery));
+    let mut len = 0;
+    for packet in packets.iter().flatten() {
+        let (recovery, protection, mut owners) = connection.split();
+        packet.seal(now, room, protection, &mut owners);
+        let built = packet.built();
+        recovery.on_packet_sent(now, packet.id(), &built, ecn, owners.rng);
+        recovery.on_handshake_packet_sent(now, &built);
+        connection.idle.on_packet_sent(now, built.ack_eliciting);
+        len = packet.end();
+    }
+    buffer.advance(len);
+    connection.paths.active_mut().on_datagram_sent(len);
+    connection.recovery.on_handshake_datagram_sent(len);
+    if connection.handshake.side().is_client() && packets[SpaceId::Handshake as usize].is_some() {
+        // RFC 9001 §4.9.1: the server has shown Handshake keys, Initials are done.
+        let (recovery, protection, mut owners) = connection.split();
+        discard_space(now, SpaceId::Initial, recovery, protection, &mut owners);
+    }
+    Some((len, ecn))
 }
 
 /// True when there is anything but an ACK, datagrams and stream data. Flow-control frames are part
