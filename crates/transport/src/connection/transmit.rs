@@ -107,8 +107,10 @@ impl Connection {
         let mtu = usize::from(self.recovery.route().mtu());
         let ecn = self.recovery.mark(SpaceId::Application).unwrap_or_default();
         let (mut segments, mut last_number, mut in_flight) = (0, 0, 0);
-        while segments < buffer.max_segments() && buffer.len() + mtu <= MAX_BATCH {
-            let mut limit = self.paths.active().datagram_limit(mtu);
+        // The size of all segments but the last.
+        let mut size = mtu;
+        while segments < buffer.max_segments() && buffer.len() + size <= MAX_BATCH {
+            let mut limit = self.paths.active().datagram_limit(size);
             if segments == 0 {
                 // Where little is left, that is what the permit is for.
                 limit = limit.min(usize::try_from(allowed).unwrap_or(usize::MAX));
@@ -134,33 +136,28 @@ impl Connection {
             // What follows the probes needs a permit of its own: controllers learn of a batch when
             // it has left, so their room does not shrink meanwhile.
             let is_over = is_probing && !self.recovery.is_probing(SpaceId::Application);
-            if built.len < mtu || is_lone || is_over {
+            if is_lone || is_over {
                 break;
             }
-            content = if wants_control(
-                &self.recovery,
-                &self.handshake,
-                &self.paths,
-                &self.ids,
-                &self.pings,
-            ) {
-                Content::All
-            } else if self.datagrams.wants_to_send() {
-                Content::Mixed
-            } else {
-                Content::Data
-            };
+            if built.len < size {
+                // Datagrams of an application often have one size, which is not that of full packets.
+                if segments > 1 || !self.datagrams.wants_to_send() {
+                    break;
+                }
+                size = built.len;
+            }
+            content = next_content(self);
         }
         if segments == 0 {
             return None;
         }
         if in_flight > 0 {
-            let is_full = buffer.len() >= mtu;
+            let is_full = size == mtu && buffer.len() >= mtu;
             self.recovery
                 .on_batch_sent(now, in_flight, last_number, is_full);
         }
         let way = self.paths.active().way();
-        Some(Transmit::batch(way, ecn, (segments, mtu), buffer.len()))
+        Some(Transmit::batch(way, ecn, (segments, size), buffer.len()))
     }
 
     /// Returns how many bytes of 1-RTT packets may leave now, and what may be in them.
@@ -435,6 +432,23 @@ fn build_handshake_datagram(
         discard_space(now, SpaceId::Initial, recovery, protection, &mut owners);
     }
     Some((len, ecn))
+}
+
+/// Returns what the next packet of a batch may contain.
+#[inline]
+fn next_content(connection: &Connection) -> Content {
+    let control = wants_control(
+        &connection.recovery,
+        &connection.handshake,
+        &connection.paths,
+        &connection.ids,
+        &connection.pings,
+    );
+    match control {
+        true => Content::All,
+        false if connection.datagrams.wants_to_send() => Content::Mixed,
+        false => Content::Data,
+    }
 }
 
 /// True when there is anything but an ACK, datagrams and stream data. Flow-control frames are part

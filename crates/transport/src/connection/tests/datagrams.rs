@@ -5,10 +5,11 @@ use std::cell::Cell;
 use courser_wire::frame::{Datagram, Frame};
 
 use super::*;
+use crate::build::transmit::TransmitBuffer;
 use crate::datagram::{DatagramEvent, DatagramFate, SendDatagramError, SendOptions};
 use crate::testing::eye::Eye;
 use crate::testing::traffic::Transfer;
-use crate::testing::{End, Setup, steady};
+use crate::testing::{End, Setup, link, steady};
 
 fn with(
     client: impl FnOnce(&mut TransportConfig),
@@ -108,6 +109,43 @@ fn largest_one_leaves_although_acknowledgements_are_always_due() {
             .is_some()
     );
     assert_eq!(received(&mut pair.server), vec![max; 20]);
+}
+
+/// The sizes of the datagrams of the next batch of the client.
+fn next_batch(pair: &mut Pair) -> Vec<usize> {
+    let (now, from) = (pair.now, pair.client.address);
+    let handle = pair.client.handle.expect("it is connected");
+    let mut buffer = TransmitBuffer::new(16);
+    let transmit = pair.client.endpoint.poll_transmit(now, handle, &mut buffer);
+    let datagrams = transmit.map(|it| link::Datagram::split(&it, buffer.bytes(), from));
+    let datagrams = datagrams.unwrap_or_default();
+    datagrams.iter().map(|it| it.bytes.len()).collect()
+}
+
+#[test]
+fn datagrams_of_one_size_leave_as_one_batch() {
+    let mut pair = connected(with(|_| {}, |_| {}));
+    let queue = |pair: &mut Pair, sizes: &[usize]| {
+        for &size in sizes {
+            let (now, options) = (pair.now, SendOptions::default());
+            let client = pair.client.connection();
+            client
+                .send_datagram(now, vec![1; size].into(), options)
+                .expect("room");
+        }
+    };
+    queue(&mut pair, &[700, 700, 700, 700, 650, 900, 60]);
+    let batches = [
+        next_batch(&mut pair),
+        next_batch(&mut pair),
+        next_batch(&mut pair),
+    ];
+    let counts = batches.each_ref().map(Vec::len);
+    // 650 bytes are the shorter end of a batch, and 900 do not fit into it. A packet of 900 bytes has room
+    // for the last one.
+    assert_eq!(counts, [5, 1, 0], "{batches:?}");
+    let [first, ..] = &batches;
+    assert!(first[..4].iter().all(|len| *len == first[0]) && first[4] < first[0]);
 }
 
 #[test]
