@@ -150,6 +150,8 @@ fn converted_traces_say_the_same() {
     }
     let text = std::fs::read_to_string(folder.path("aioquic.sqlog")).expect("written");
     let lost = text.lines().find(|line| line.contains("quic:packet_lost"));
-    let header = r#""header":{"packet_number":4,"packet_type":"1RTT"}"#;
-    assert!(lost.expect("one").contains(header), "{lost:?}");
+    let lost = lost.expect("one");
+    for part in [r#""packet_number":4"#, r#""packet_type":"1RTT""#] {
+        assert!(lost.contains(part), "{lost}");
+    }
 }

@@ -140,8 +140,11 @@ impl Connection {
                 break;
             }
             if built.len < size {
-                // Datagrams of an application often have one size, which is not that of full packets.
-                if segments > 1 || !self.datagrams.wants_to_send() {
+                // Datagrams of an application often have one size, which is not that of full packets. What needs
+                // full packets gets the next batch.
+                let needs_full =
+                    self.streams.wants_to_send() || self.paths.active().wants_to_send();
+                if segments > 1 || needs_full || !self.datagrams.wants_to_send() {
                     break;
                 }
                 size = built.len;
