@@ -126,6 +126,11 @@ impl Relay {
         for payload in held.into_iter().flatten() {
             let _ = outside.send_to(&payload, self.shared.server).await;
         }
+        self.release_answers().await;
+    }
+
+    /// Forwards the held datagrams of the server, and later ones at once.
+    pub async fn release_answers(&self) {
         let held = lock(&self.shared.held).take();
         let client = *lock(&self.shared.client);
         for payload in held.into_iter().flatten() {

@@ -163,8 +163,11 @@ async fn requests_from_an_address_without_proof_wait_for_the_handshake() {
     });
     let client = Client::met_with(&running, |config| config.token_store(None)).await;
     client.relay.hold_finished();
-    let http = client.resume().await;
+    // The handshake must not complete at the client before its request is on the way.
+    let http = client.early().await;
     let release = async {
+        until(|| client.relay.early_datagrams() > 0).await;
+        client.relay.release_answers().await;
         // The client has the answer to its first flight, in which the request was, and repeats its
         // Finished after several probe timeouts.
         until(|| client.relay.held_finished() >= 6).await;
