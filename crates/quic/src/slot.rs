@@ -42,7 +42,7 @@ impl Slot {
             Event::Migrated | Event::MigrationFailed => {
                 self.wakers.waiters(Topic::Migration).wake_all(woken);
             }
-            Event::Confirmed | Event::PathChanged { .. } | Event::InterfaceMtuWanted => {}
+            Event::Confirmed | Event::PathChanged { .. } | Event::InterfaceMtuWanted { .. } => {}
         }
     }
 

@@ -3,14 +3,15 @@
 //!
 //! The verbs that send are in [`sending`](crate::sending).
 
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use courser_base::Time;
 use courser_transport::{
-    Connection, ConnectionError, ConnectionHandle, EarlyData, Endpoint, Event, StreamEvent,
-    Streams, TransportError,
+    Connection, ConnectionError, ConnectionHandle, EarlyData, Endpoint, Event, SocketId,
+    StreamEvent, Streams, TransportError,
 };
 use courser_wire::{StreamId, TransportErrorCode};
 
@@ -32,8 +33,8 @@ pub(crate) struct State {
     slots: Vec<Option<Slot>>,
     pub(crate) outbox: Outbox,
     pub(crate) clock: Clock,
-    /// Connections that need to know the MTU of their interface.
-    searching: Vec<ConnectionHandle>,
+    /// Connections that need to know the MTU of their interface, with the peer and the socket of the path.
+    searching: Vec<(ConnectionHandle, SocketAddr, SocketId)>,
     accepting: Waiters,
     idle: Waiters,
     /// To be woken when the lock is released.
@@ -231,12 +232,10 @@ impl State {
             // They stay in the endpoint, where networks take turns.
             self.accepting.wake_all(&mut self.woken);
         }
-        while let Some(handle) = self.searching.pop() {
-            let peer = self.connection(handle).map(|it| it.path().peer);
-            if let Some(peer) = peer {
-                let mtu = self.outbox.socket().interface_mtu(peer);
-                self.set_interface_mtu(handle, mtu);
-            }
+        while let Some((handle, peer, socket)) = self.searching.pop() {
+            let socket = self.outbox.sockets.get(socket);
+            let mtu = socket.and_then(|socket| socket.interface_mtu(peer));
+            self.set_interface_mtu(handle, mtu);
         }
     }
 
@@ -275,8 +274,8 @@ impl State {
             return slot.on_end(&mut self.woken);
         };
         while let Some(event) = connection.poll_event() {
-            if matches!(event, Event::InterfaceMtuWanted) {
-                self.searching.push(handle);
+            if let Event::InterfaceMtuWanted { peer, socket } = event {
+                self.searching.push((handle, peer, socket));
             }
             let acknowledged = match event {
                 Event::Stream(StreamEvent::Acknowledged { id, .. }) => Some(id),

@@ -118,7 +118,7 @@ pub(super) fn dispatch(
         | Event::PingAnswered
         | Event::PathChanged { .. }
         | Event::Migrated
-        | Event::InterfaceMtuWanted
+        | Event::InterfaceMtuWanted { .. }
         | Event::MigrationFailed => {}
     }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::error::ConnectionError;
+use crate::build::transmit::SocketId;
 use crate::datagram::DatagramEvent;
 use crate::stream::StreamEvent;
 
@@ -39,7 +40,12 @@ pub enum Event {
     /// [sets it](super::Connection::set_interface_mtu) now: the search for larger datagrams begins on the
     /// path in use, or the handshake is complete with datagrams larger than 1200 bytes. It may occur
     /// again for another path.
-    InterfaceMtuWanted,
+    InterfaceMtuWanted {
+        /// The address of the peer.
+        peer: SocketAddr,
+        /// The socket from which the connection sends to it.
+        socket: SocketId,
+    },
     /// The connection is over. The event occurs once; only draining follows, and no event of
     /// streams or datagrams.
     ///

@@ -1,6 +1,6 @@
 //! The progress of the handshake: its steps, and the parts that follow them. RFC 9001 §4.
 
-use courser_base::Time;
+use courser_base::{FourTuple, Time};
 use courser_crypto::KeyChange;
 use courser_wire::packet::PacketKind;
 use courser_wire::transport_parameters::TransportParameters;
@@ -62,12 +62,14 @@ impl Connection {
                     let time = owners.handshake.complete(now, next_number)?;
                     owners.streams.on_early_data_end();
                     recovery.on_handshake_complete();
-                    let wants_interface = recovery.is_size_unproven();
+                    let unproven = recovery.is_size_unproven();
+                    let unproven = unproven.then(|| owners.paths.active().way());
                     self.counters.handshake_time = Some(time);
                     self.enter(now, State::Complete);
                     self.events.push_back(Event::Connected);
-                    if wants_interface {
-                        self.events.push_back(Event::InterfaceMtuWanted);
+                    if let Some((FourTuple { peer, .. }, socket)) = unproven {
+                        let wanted = Event::InterfaceMtuWanted { peer, socket };
+                        self.events.push_back(wanted);
                     }
                     if self.handshake.side().is_server() {
                         // The server's handshake is confirmed when it is complete

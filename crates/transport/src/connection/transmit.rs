@@ -268,7 +268,10 @@ impl Connection {
         let is_validated = self.paths.active().is_validated();
         let has_data = self.streams.wants_to_send();
         if self.recovery.wants_interface() {
-            self.events.push_back(Event::InterfaceMtuWanted);
+            let (tuple, socket) = self.paths.active().way();
+            let peer = tuple.peer;
+            self.events
+                .push_back(Event::InterfaceMtuWanted { peer, socket });
         }
         let size = self.recovery.next_size_probe(now, is_validated, has_data)?;
         if !self.keys_are_good(now) {
