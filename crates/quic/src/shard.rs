@@ -129,6 +129,9 @@ impl Drop for Locked<'_> {
             return;
         };
         let driver = state.driver.take_wakeup();
+        if driver.is_none() && state.woken.is_empty() {
+            return;
+        }
         let woken = std::mem::take(&mut state.woken);
         drop(state);
         driver.into_iter().chain(woken).for_each(Waker::wake);

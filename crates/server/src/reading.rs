@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::tally::Record;
-
 /// Minimum rate at which a client must read waiting data on its connection.
 ///
 /// Time counts while the client prevents waiting data from being sent: by granting no credit, by
@@ -194,15 +192,6 @@ pub(super) async fn stalled(
         if reading.on_sample(Instant::now(), sample()) {
             return;
         }
-    }
-}
-
-impl Record {
-    /// Returns the number of requests that have ended, answered or not.
-    pub(super) fn ended(&self) -> u64 {
-        use std::sync::atomic::Ordering::Relaxed;
-        let in_flight = self.requests_in_flight.load(Relaxed);
-        self.requests.load(Relaxed).saturating_sub(in_flight)
     }
 }
 

@@ -175,8 +175,8 @@ impl ConnectionSummary {
         Self {
             peer: record.peer.clone(),
             age: record.since.elapsed(),
-            requests: record.requests.load(Relaxed),
-            requests_in_flight: record.requests_in_flight.load(Relaxed),
+            requests: record.requests(),
+            requests_in_flight: record.in_flight(),
             bytes_received: received,
             bytes_sent: sent,
             quic,
@@ -237,8 +237,8 @@ impl Tally {
         ProtocolStats {
             connections: tally.connections.load(Relaxed),
             connections_open: tally.connections_open.load(Relaxed),
-            requests: tally.requests.load(Relaxed),
-            requests_in_flight: tally.requests_in_flight.load(Relaxed),
+            requests: tally.requests(),
+            requests_in_flight: tally.in_flight(),
         }
     }
 }

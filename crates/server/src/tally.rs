@@ -96,8 +96,25 @@ pub(super) struct DrainBegin {
 pub(super) struct ProtocolTally {
     pub(super) connections: AtomicU64,
     pub(super) connections_open: AtomicU64,
-    pub(super) requests: AtomicU64,
-    pub(super) requests_in_flight: AtomicU64,
+    requests: AtomicU64,
+    requests_ended: AtomicU64,
+}
+
+impl ProtocolTally {
+    pub(super) fn requests(&self) -> u64 {
+        self.requests.load(Relaxed)
+    }
+
+    pub(super) fn in_flight(&self) -> u64 {
+        difference(&self.requests, &self.requests_ended)
+    }
+}
+
+/// Returns the requests that have not ended. They are not counted, because each request would pay for it.
+fn difference(requests: &AtomicU64, ended: &AtomicU64) -> u64 {
+    // Loaded first, so that one that begins and ends meanwhile does not count as ended only.
+    let ended = ended.load(Relaxed);
+    requests.load(Relaxed).saturating_sub(ended)
 }
 
 impl Tally {
@@ -169,22 +186,18 @@ impl Tally {
     }
 
     pub(super) fn in_flight(&self) -> u64 {
-        self.sum(|protocol| &protocol.requests_in_flight)
+        self.protocols.iter().map(ProtocolTally::in_flight).sum()
     }
 
     /// Returns the number of answered requests.
     pub(super) fn answered(&self) -> u64 {
-        self.sum(|protocol| &protocol.requests)
-            .saturating_sub(self.in_flight())
+        let ended = |protocol: &ProtocolTally| protocol.requests_ended.load(Relaxed);
+        self.protocols.iter().map(ended).sum()
     }
 
     pub(super) fn connections_open(&self) -> u64 {
-        self.sum(|protocol| &protocol.connections_open)
-    }
-
-    fn sum(&self, count: impl Fn(&ProtocolTally) -> &AtomicU64) -> u64 {
-        let counts = self.protocols.iter().map(count);
-        counts.map(|count| count.load(Relaxed)).sum()
+        let open = |protocol: &ProtocolTally| protocol.connections_open.load(Relaxed);
+        self.protocols.iter().map(open).sum()
     }
 
     /// Returns the totals of all QUIC connections so far.
@@ -218,8 +231,10 @@ impl Tally {
 pub(super) struct Record {
     pub(super) peer: Peer,
     pub(super) since: Instant,
-    pub(super) requests: AtomicU64,
-    pub(super) requests_in_flight: AtomicU64,
+    /// The counters that its requests count in, too.
+    tally: Arc<Tally>,
+    requests: AtomicU64,
+    requests_ended: AtomicU64,
     /// Bytes on the wire, for TCP.
     pub(super) traffic: Arc<Traffic>,
     /// Memory of its requests in progress.
@@ -262,8 +277,21 @@ impl Record {
         burden(self.held.load(Relaxed), ended.saturating_sub(before))
     }
 
+    pub(super) fn requests(&self) -> u64 {
+        self.requests.load(Relaxed)
+    }
+
+    pub(super) fn in_flight(&self) -> u64 {
+        difference(&self.requests, &self.requests_ended)
+    }
+
+    /// Returns the number of requests that have ended, answered or not.
+    pub(super) fn ended(&self) -> u64 {
+        self.requests_ended.load(Relaxed)
+    }
+
     pub(super) fn is_idle(&self) -> bool {
-        self.requests_in_flight.load(Relaxed) == 0
+        self.in_flight() == 0
     }
 }
 
@@ -287,8 +315,9 @@ impl Open {
         let record = Arc::new(Record {
             peer,
             since: Instant::now(),
+            tally: tally.clone(),
             requests: AtomicU64::new(0),
-            requests_in_flight: AtomicU64::new(0),
+            requests_ended: AtomicU64::new(0),
             traffic,
             held: AtomicU64::new(0),
             ended_before: AtomicU64::new(0),
@@ -309,14 +338,9 @@ impl Open {
     /// Begins a request that counts as in flight, and holds memory, until the result is dropped.
     pub(super) fn begin_request(&self, cost: u64) -> InFlight {
         let of_protocol = self.tally.of(self.record.peer.protocol());
-        for count in [&of_protocol.requests, &of_protocol.requests_in_flight] {
-            count.fetch_add(1, Relaxed);
-        }
-        for count in [&self.record.requests, &self.record.requests_in_flight] {
-            count.fetch_add(1, Relaxed);
-        }
+        of_protocol.requests.fetch_add(1, Relaxed);
+        self.record.requests.fetch_add(1, Relaxed);
         InFlight {
-            tally: self.tally.clone(),
             record: self.record.clone(),
             memory: self.take_memory(cost),
         }
@@ -360,7 +384,6 @@ impl Drop for Open {
 /// A request that is not completely answered.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    tally: Arc<Tally>,
     record: Arc<Record>,
     /// Bytes that it holds; `None` if it was refused.
     memory: Option<u64>,
@@ -375,13 +398,14 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
+        let (record, tally) = (&self.record, &self.record.tally);
         if let Some(bytes) = self.memory {
-            self.tally.memory.release(bytes);
-            self.record.held.fetch_sub(bytes, Relaxed);
-            self.record.refused.store(0, Relaxed);
+            tally.memory.release(bytes);
+            record.held.fetch_sub(bytes, Relaxed);
+            record.refused.store(0, Relaxed);
         }
-        let of_protocol = self.tally.of(self.record.peer.protocol());
-        of_protocol.requests_in_flight.fetch_sub(1, Relaxed);
-        self.record.requests_in_flight.fetch_sub(1, Relaxed);
+        let of_protocol = tally.of(record.peer.protocol());
+        of_protocol.requests_ended.fetch_add(1, Relaxed);
+        record.requests_ended.fetch_add(1, Relaxed);
     }
 }

@@ -348,7 +348,7 @@ async fn stalled(credit: impl Fn() -> (bool, u64), record: &Record, limits: &Lim
 
 /// Completes when there was no request for this long.
 async fn idle(open: Arc<Open>, timeout: Duration) {
-    let requests = || open.record.requests.load(Relaxed);
+    let requests = || open.record.requests();
     let mut before = None;
     loop {
         // Two checks without a request in between are enough, with a precision of half the time.
