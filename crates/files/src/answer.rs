@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) memory: Memory,
     pub(crate) counters: Counters,
     pub(crate) clock: Clock,
+    /// The moment when the listener was last called about an exhausted system.
+    pub(crate) last_notice: AtomicU64,
     /// The generation of the root that is watched.
     generation: AtomicU64,
     watcher: Option<Watcher>,
@@ -50,6 +52,7 @@ impl Shared {
         Self {
             memory: Memory::new(settings.memory),
             counters: Counters::default(),
+            last_notice: AtomicU64::default(),
             clock: Clock::start(),
             generation: AtomicU64::new(0),
             watcher: Watcher::new().filter(|_| settings.memory > 0),

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -30,9 +30,8 @@ use crate::trouble::{Effort, Patience, Trouble};
 /// written, or for a compressor need tokio with its time driver enabled.
 #[derive(Clone)]
 pub struct Files {
+    // Each request clones it.
     shared: Arc<Shared>,
-    /// The moment when the listener was last called about an exhausted system.
-    last_notice: Arc<AtomicU64>,
 }
 
 impl Builder {
@@ -55,7 +54,6 @@ impl Files {
         let root = Root::new(path, settings.follow_symlinks)?;
         Ok(Self {
             shared: Arc::new(Shared::new(root, settings)),
-            last_notice: Arc::default(),
         })
     }
 
@@ -122,10 +120,13 @@ impl Files {
     fn refuse(&self, trouble: &Trouble) -> Response<Body> {
         if let Trouble::Exhausted(error) = trouble {
             self.shared.counters.on_exhausted();
-            let (now, last) = (self.shared.clock.now(), self.last_notice.load(Relaxed));
+            let (now, last) = (
+                self.shared.clock.now(),
+                self.shared.last_notice.load(Relaxed),
+            );
             if let Some(listener) = &self.shared.settings.on_exhausted
                 && !now.is_within(Moment::of(last), NOTICE_INTERVAL)
-                && self.last_notice.swap(now.get(), Relaxed) == last
+                && self.shared.last_notice.swap(now.get(), Relaxed) == last
             {
                 listener(error);
             }

@@ -49,33 +49,37 @@ impl AltSvcHeader {
 #[derive(Debug)]
 pub(super) struct Exchange<S> {
     service: S,
+    // Each request clones the rest.
+    terms: Arc<Terms>,
+    /// The time limit of a service that is not ready for an HTTP/3 request.
+    readying: Option<Pin<Box<Sleep>>>,
+    /// The held content of an HTTP/2 connection.
+    held: Option<HeldContent>,
+}
+
+/// What all requests of a connection have in common.
+#[derive(Debug)]
+pub(super) struct Terms {
     open: Arc<Open>,
     alt_svc: Option<AltSvcHeader>,
     /// True if requests get an `Interim` that sends nothing. Those of HTTP/3 have a working one.
     tells_of_interim: bool,
     body_rate: Option<BodyRate>,
     handler_timeout: Option<Duration>,
-    /// The time limit of a service that is not ready for an HTTP/3 request.
-    readying: Option<Pin<Box<Sleep>>>,
-    /// The held content of an HTTP/2 connection.
-    held: Option<HeldContent>,
     /// The policy for requests in early data.
     early_requests: Option<TooEarly>,
     /// The only names whose requests the service receives.
     names: Option<Names>,
 }
 
-impl<S> Exchange<S> {
-    pub(super) fn new(service: S, open: Arc<Open>, limits: &Limits) -> Self {
+impl Terms {
+    pub(super) fn new(open: Arc<Open>, limits: &Limits) -> Self {
         Self {
-            service,
             open,
             alt_svc: None,
             tells_of_interim: false,
             body_rate: limits.body_rate,
             handler_timeout: limits.handler_timeout,
-            readying: None,
-            held: None,
             early_requests: None,
             names: None,
         }
@@ -84,15 +88,6 @@ impl<S> Exchange<S> {
     /// Restricts the service to requests for these names.
     pub(super) fn only(self, names: Option<Names>) -> Self {
         Self { names, ..self }
-    }
-
-    fn is_misdirected<B>(&self, request: &Request<B>) -> bool {
-        let misdirected = self.names.as_ref().is_some_and(|it| it.refuse(request));
-        if misdirected {
-            let count = &self.open.tally.requests_misdirected;
-            count.fetch_add(1, Relaxed);
-        }
-        misdirected
     }
 
     /// Adds the policy for requests in early data, which only HTTP/3 has.
@@ -112,12 +107,13 @@ impl<S> Exchange<S> {
         }
     }
 
-    /// Adds a bound on the content of responses that waits to be sent.
-    pub(super) fn holding(self, held: HeldContent) -> Self {
-        Self {
-            held: Some(held),
-            ..self
+    fn is_misdirected<B>(&self, request: &Request<B>) -> bool {
+        let misdirected = self.names.as_ref().is_some_and(|it| it.refuse(request));
+        if misdirected {
+            let count = &self.open.tally.requests_misdirected;
+            count.fetch_add(1, Relaxed);
         }
+        misdirected
     }
 
     fn prepare<B: Into<Body>>(&self, request: Request<B>) -> Request<Body> {
@@ -129,19 +125,32 @@ impl<S> Exchange<S> {
     }
 }
 
+impl<S> Exchange<S> {
+    pub(super) fn new(service: S, terms: Terms) -> Self {
+        Self {
+            service,
+            terms: Arc::new(terms),
+            readying: None,
+            held: None,
+        }
+    }
+
+    /// Adds a bound on the content of responses that waits to be sent.
+    pub(super) fn holding(self, held: HeldContent) -> Self {
+        Self {
+            held: Some(held),
+            ..self
+        }
+    }
+}
+
 impl<S: Clone> Clone for Exchange<S> {
     fn clone(&self) -> Self {
         Self {
             service: self.service.clone(),
-            open: self.open.clone(),
-            alt_svc: self.alt_svc.clone(),
-            tells_of_interim: self.tells_of_interim,
-            body_rate: self.body_rate,
-            handler_timeout: self.handler_timeout,
+            terms: self.terms.clone(),
             readying: None,
             held: self.held.clone(),
-            early_requests: self.early_requests.clone(),
-            names: self.names.clone(),
         }
     }
 }
@@ -163,7 +172,7 @@ impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
         if let Poll::Ready(ready) = self.service.poll_ready(cx) {
             return Poll::Ready(ready);
         }
-        let Some(limit) = self.handler_timeout else {
+        let Some(limit) = self.terms.handler_timeout else {
             return Poll::Pending;
         };
         let readying = self
@@ -174,28 +183,30 @@ impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
     }
 
     fn call(&mut self, request: Request<h3::Body>) -> Self::Future {
-        let in_flight = self.open.begin_request(cost(&request));
-        if self.is_misdirected(&request) {
+        let terms = &*self.terms;
+        let in_flight = terms.open.begin_request(cost(&request));
+        if terms.is_misdirected(&request) {
             return Answering::refused(in_flight, StatusCode::MISDIRECTED_REQUEST);
         }
-        if let Some(policy) = &self.early_requests
+        if let Some(policy) = &terms.early_requests
             && early_data::is_early(&request)
         {
-            let tally = &self.open.tally;
+            let tally = &terms.open.tally;
             if policy.refuses(&request) {
                 tally.requests_too_early.fetch_add(1, Relaxed);
                 return Answering::refused(in_flight, StatusCode::TOO_EARLY);
             }
             tally.early_requests.fetch_add(1, Relaxed);
         }
-        let request = self.prepare(request);
+        let request = terms.prepare(request);
+        let limit = terms.handler_timeout;
         let readying = self.readying.take();
         let is_late = readying.as_ref().is_some_and(|end| end.is_elapsed());
         Answering {
             future: (!is_late && !in_flight.is_refused()).then(|| self.service.call(request)),
             refusal: StatusCode::SERVICE_UNAVAILABLE,
             in_flight: Some(in_flight),
-            limit: self.handler_timeout,
+            limit,
             end: readying,
         }
     }
@@ -210,10 +221,11 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
     type Future = BoxFuture<Result<Self::Response, S::Error>>;
 
     fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
-        let in_flight = self.open.begin_request(cost(&request));
+        let terms = &*self.terms;
+        let in_flight = terms.open.begin_request(cost(&request));
         let refusal = match in_flight.is_refused() {
             true => Some(StatusCode::SERVICE_UNAVAILABLE),
-            false if self.is_misdirected(&request) => Some(StatusCode::MISDIRECTED_REQUEST),
+            false if terms.is_misdirected(&request) => Some(StatusCode::MISDIRECTED_REQUEST),
             false => None,
         };
         if let Some(refusal) = refusal {
@@ -222,16 +234,16 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
                 Ok(empty(refusal).map(answer))
             });
         }
-        let mut request = self.prepare(request);
-        if self.tells_of_interim {
+        let mut request = terms.prepare(request);
+        if terms.tells_of_interim {
             request
                 .extensions_mut()
                 .insert(hooks::unsupported_interim());
         }
-        let alt_svc = self.alt_svc.clone();
+        let alt_svc = terms.alt_svc.clone();
         let held = self.held.clone();
         let mut service = self.service.clone();
-        let limit = self.handler_timeout;
+        let limit = terms.handler_timeout;
         Box::pin(async move {
             let answer = async {
                 std::future::poll_fn(|cx| service.poll_ready(cx)).await?;

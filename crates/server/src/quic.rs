@@ -11,7 +11,7 @@ use courser_quic::{Connection, ConnectionError, EarlyData, Endpoint, Incoming, V
 use super::TooEarly;
 use super::body::Body;
 use super::certificates::Resolver;
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Terms};
 use super::gate::Gate;
 use super::limits::Limits;
 use super::misdirected::Names;
@@ -141,7 +141,7 @@ async fn serve<S: HttpService<Body>>(
         Arc::default(),
         Some(connection.clone()),
     );
-    let open = Arc::new(open);
+    let open = Arc::new(open.with_share(share));
     let cut = part.clone().will_reach(Phase::Cut);
     let limits = &context.limits;
     let stalled = pin!(stalled(&connection, open.record.clone(), limits));
@@ -150,9 +150,10 @@ async fn serve<S: HttpService<Body>>(
         let asked = facts(&connection).server_name;
         Names::new(resolver.names_for(asked.as_deref()))
     });
-    let exchange = Exchange::new(service, open, limits)
+    let terms = Terms::new(open, limits)
         .over_quic(context.early_requests.clone())
         .only(names);
+    let exchange = Exchange::new(service, terms);
     let serving = h3::serve(connection.clone(), exchange)
         .config(config(&connection, &context))
         .interim_responses(context.sends_interim)

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::peer::{Peer, Protocol};
 use super::refusals::{Counts, Refusal};
 use super::request_memory::{REFUSED_IN_A_ROW, RequestMemory, Verdict, burden};
+use super::shares::Share;
 
 /// The counters, shared by all parts of a server.
 #[derive(Debug, Default)]
@@ -300,6 +301,7 @@ impl Record {
 pub(super) struct Open {
     pub(super) tally: Arc<Tally>,
     pub(super) record: Arc<Record>,
+    share: Option<Share>,
 }
 
 impl Open {
@@ -332,7 +334,15 @@ impl Open {
         Self {
             tally: tally.clone(),
             record,
+            share: None,
         }
+    }
+
+    /// Holds the share of its address as well. It is given back first, so that whoever sees that the
+    /// connection is no longer open finds room for another one.
+    pub(super) fn with_share(mut self, share: Share) -> Self {
+        self.share = Some(share);
+        self
     }
 
     /// Begins a request that counts as in flight, and holds memory, until the result is dropped.
@@ -369,6 +379,7 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
+        drop(self.share.take());
         let id = self.record.peer.connection_id();
         self.tally.lock().remove(&id);
         let of_protocol = self.tally.of(self.record.peer.protocol());

@@ -21,7 +21,7 @@ use super::body::Body;
 use super::certificates::Resolver;
 use super::chosen::Chooser;
 use super::events::{Event, Events};
-use super::exchange::{AltSvcHeader, Exchange};
+use super::exchange::{AltSvcHeader, Exchange, Terms};
 use super::executor::Executor;
 use super::gate::Gate;
 use super::gather::gather;
@@ -179,8 +179,10 @@ async fn serve<S: HttpService<Body>>(
         .only
         .as_ref()
         .and_then(|resolver| Names::new(resolver.names_for(stream.get_ref().1.server_name())));
-    let exchange = Exchange::new(service, open.clone(), &context.limits).only(names);
-    let exchange = exchange.over_tcp(context.alt_svc.clone(), context.sends_interim);
+    let terms = Terms::new(open.clone(), &context.limits)
+        .over_tcp(context.alt_svc.clone(), context.sends_interim)
+        .only(names);
+    let exchange = Exchange::new(service, terms);
     let limits = &context.limits;
     let record = open.record.clone();
     let idle = idle(open, limits.idle_timeout);
