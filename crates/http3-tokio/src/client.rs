@@ -1,6 +1,7 @@
 //! The client end of a connection.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -155,14 +156,14 @@ impl Client {
         } = self.begin(&mut parts, length).await?;
         let asking = Asking::default();
         if body.is_end_stream() && !is_connect {
-            let sent = ignore_stop(outgoing.send(head, super::Empty, None).await);
+            let sent = ignore_stop(outgoing.send(head, pin!(super::Empty), None).await);
             if let Err(error) = sent {
                 return Err(self.explain(error, incoming.stream()).await);
             }
         } else {
             runtime::spawn(asking.unless_given_up(async move {
                 // An error is reported to the task that waits for the response.
-                let _ = outgoing.send(head, body, length).await;
+                let _ = outgoing.send(head, pin!(body), length).await;
             }));
         }
         let (mut response, incoming) = self.response(incoming, &parts).await?;
@@ -248,7 +249,8 @@ impl Client {
             Some(SentHead::Part(send, receive, rest)) => {
                 let incoming = self.incoming(receive, parts);
                 let mut outgoing = Outgoing::new(self.0.clone(), send);
-                let sent = ignore_stop(Box::pin(outgoing.send(rest, super::Empty, None)).await);
+                let sent =
+                    ignore_stop(Box::pin(outgoing.send(rest, pin!(super::Empty), None)).await);
                 match sent {
                     Ok(()) => Ok(Some(incoming)),
                     Err(error) => Err(self.explain(error, incoming.stream()).await),

@@ -1,6 +1,6 @@
 //! The response to one request.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -186,13 +186,13 @@ impl Respond {
             *head = frames.before(head);
         }
         async move {
-            let head = head?;
-            if has_content {
-                outgoing.send(head, body, length).await?;
-            } else {
-                outgoing.send(head, Empty, None).await?;
-            }
-            Ok(())
+            // Pinned once, because each future that has the body has room for it.
+            let mut body = pin!(body);
+            let sent = match has_content {
+                true => outgoing.send(head?, body.as_mut(), length).await,
+                false => outgoing.send(head?, pin!(Empty), None).await,
+            };
+            Ok(sent?)
         }
     }
 

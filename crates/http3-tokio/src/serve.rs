@@ -235,41 +235,51 @@ struct Offer {
     sends_interim: bool,
 }
 
-async fn answer<S: HttpService<Body>>(request: Unresolved, mut service: S, offer: Offer) {
-    let Ok((mut request, mut respond)) = request.arrive().await else {
-        return;
-    };
-    // Boxed, because few requests need it and the future of each would have room for it.
-    if request.expects_continue() && Box::pin(respond.interim(go_on())).await.is_err() {
-        return;
-    }
-    if let (Some(protocol), Some(known)) = (request.protocol(), offer.protocols)
-        && !known.contains(protocol)
-    {
-        let mut response = Response::new(Empty);
-        *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
-        return drop(Box::pin(respond.send(response)).await);
-    }
-    if offer.sends_interim {
-        // Boxed, so that requests without it need no room for it.
-        return Box::pin(answer_after_interim(request, service, respond)).await;
-    }
-    let response = match ready(&mut service).await {
-        Ok(()) => {
-            // Not in a function, whose future would have room for the request twice.
-            let response = pin!(service.call(request.into_request()));
-            wanted(response, || respond.cancelled()).await
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async fn has room for each mutable argument twice, and this future is moved for each request"
+)]
+fn answer<S: HttpService<Body>>(
+    request: Unresolved,
+    mut service: S,
+    offer: Offer,
+) -> impl Future<Output = ()> + Send {
+    async move {
+        let Ok((mut request, mut respond)) = request.arrive().await else {
+            return;
+        };
+        // Boxed, because few requests need it and the future of each would have room for it.
+        if request.expects_continue() && Box::pin(respond.interim(go_on())).await.is_err() {
+            return;
         }
-        Err(error) => Some(Err(error)),
-    };
-    match response {
-        Some(Ok(response)) if respond.is_upgrade(&response) => {
-            drop(Box::pin(respond.hand_over(response)).await);
+        if let (Some(protocol), Some(known)) = (request.protocol(), offer.protocols)
+            && !known.contains(protocol)
+        {
+            let mut response = Response::new(Empty);
+            *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
+            return drop(Box::pin(respond.send(response)).await);
         }
-        // Errors of the body and of the connection have ended the stream.
-        Some(Ok(response)) => drop(respond.send(response).await),
-        Some(Err(error)) => respond.reset(code_of(&*error)),
-        None => respond.give_up(),
+        if offer.sends_interim {
+            // Boxed, so that requests without it need no room for it.
+            return Box::pin(answer_after_interim(request, service, respond)).await;
+        }
+        let response = match ready(&mut service).await {
+            Ok(()) => {
+                // Not in a function, whose future would have room for the request twice.
+                let response = pin!(service.call(request.into_request()));
+                wanted(response, || respond.cancelled()).await
+            }
+            Err(error) => Some(Err(error)),
+        };
+        match response {
+            Some(Ok(response)) if respond.is_upgrade(&response) => {
+                drop(Box::pin(respond.hand_over(response)).await);
+            }
+            // Errors of the body and of the connection have ended the stream.
+            Some(Ok(response)) => drop(respond.send(response).await),
+            Some(Err(error)) => respond.reset(code_of(&*error)),
+            None => respond.give_up(),
+        }
     }
 }
 

@@ -82,24 +82,32 @@ impl Unresolved {
     }
 
     /// Reads the header section like [`resolve`](Self::resolve), but leaves it in its decoder.
-    pub(super) async fn arrive(mut self) -> Result<(Arrived, Respond), Error> {
-        // Most header sections have already arrived, and need neither a timer nor room for a wait.
-        let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_step(cx));
-        let step = match std::future::poll_fn(poll).await {
-            Poll::Ready(Ok(step)) => step,
-            Poll::Ready(Err(error)) => {
-                self.outgoing.reset(code_of(&error));
-                return Err(error.into());
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn has room for `self` twice"
+    )]
+    pub(super) fn arrive(
+        mut self,
+    ) -> impl Future<Output = Result<(Arrived, Respond), Error>> + Send {
+        async move {
+            // Most header sections have already arrived, and need neither a timer nor room for a wait.
+            let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_step(cx));
+            let step = match std::future::poll_fn(poll).await {
+                Poll::Ready(Ok(step)) => step,
+                Poll::Ready(Err(error)) => {
+                    self.outgoing.reset(code_of(&error));
+                    return Err(error.into());
+                }
+                Poll::Pending => Box::pin(self.wait_for_headers()).await?,
+            };
+            match step {
+                Step::Claimed { signal, first } => Err(self.hand_over(signal, first)),
+                // Dropping it rejects it.
+                _ if self.is_excluded => Err(Error::GoingAway),
+                Step::Headers => Ok(self.begin()),
+                Step::TooLarge(reason) => Err(Box::pin(self.refuse(reason)).await),
+                _ => Err(Error::closed()),
             }
-            Poll::Pending => Box::pin(self.wait_for_headers()).await?,
-        };
-        match step {
-            Step::Claimed { signal, first } => Err(self.hand_over(signal, first)),
-            // Dropping it rejects it.
-            _ if self.is_excluded => Err(Error::GoingAway),
-            Step::Headers => Ok(self.begin()),
-            Step::TooLarge(reason) => Err(Box::pin(self.refuse(reason)).await),
-            _ => Err(Error::closed()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sending of a body after its header section.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Outgoing {
     pub(crate) async fn send<B>(
         &mut self,
         headers: Vec<u8>,
-        body: B,
+        body: Pin<&mut B>,
         length: Option<u64>,
     ) -> Result<(), Failure>
     where
@@ -46,14 +46,13 @@ impl Outgoing {
     async fn send_message<B>(
         &mut self,
         headers: Vec<u8>,
-        body: B,
+        mut body: Pin<&mut B>,
         length: Option<u64>,
     ) -> Result<(), Failure>
     where
         B: Body,
         B::Error: Into<BodyError>,
     {
-        let mut body = pin!(body);
         let mut unwritten = Unwritten::new(headers, length);
         let mut stopped = None;
         while !body.is_end_stream() {

@@ -164,7 +164,7 @@ impl<'c> Collector<'c> {
     }
 
     fn header(&mut self, name: HeaderName, value: HeaderValue) -> Result<(), FieldsError> {
-        if is_connection_specific(&name) {
+        if is_connection_specific(name.as_str()) {
             return Err(FieldsError::Malformed("field of a connection of HTTP/1"));
         }
         if name == TE && !value.as_bytes().eq_ignore_ascii_case(b"trailers") {
@@ -257,9 +257,9 @@ fn content_length(value: &[u8]) -> Result<u64, FieldsError> {
 }
 
 /// Returns true for fields that belong to a connection of HTTP/1, §4.2.
-pub(super) fn is_connection_specific(name: &HeaderName) -> bool {
+pub(super) fn is_connection_specific(name: &str) -> bool {
     matches!(
-        name.as_str(),
+        name,
         "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade"
     )
 }

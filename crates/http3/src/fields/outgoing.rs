@@ -18,6 +18,8 @@ use super::request::{Protocol, RequestError};
 pub struct FieldsToSend<'a> {
     pseudo: [Option<(&'static str, Cow<'a, str>)>; 5],
     headers: &'a HeaderMap,
+    /// The `connection` field, which names fields that are left out.
+    named: Option<&'a HeaderValue>,
     /// The `host` field is equal to `:authority` and left out.
     is_host_dropped: bool,
     content_length: Option<Digits>,
@@ -94,6 +96,7 @@ impl<'a> FieldsToSend<'a> {
         Ok(Self {
             pseudo,
             headers: &parts.headers,
+            named: parts.headers.get(CONNECTION),
             is_host_dropped: true,
             content_length: None,
         })
@@ -110,16 +113,18 @@ impl<'a> FieldsToSend<'a> {
                 None,
             ],
             headers,
+            named: headers.get(CONNECTION),
             is_host_dropped: false,
             content_length: None,
         }
     }
 
     /// Creates the field lines of trailers.
-    pub const fn trailers(headers: &'a HeaderMap) -> Self {
+    pub fn trailers(headers: &'a HeaderMap) -> Self {
         Self {
             pseudo: [const { None }; 5],
             headers,
+            named: headers.get(CONNECTION),
             is_host_dropped: false,
             content_length: None,
         }
@@ -150,18 +155,20 @@ impl<'a> FieldsToSend<'a> {
             .iter()
             .flatten()
             .map(|(name, value)| FieldLine::new(name.as_bytes(), value.as_bytes()));
-        let headers = self.headers;
-        let named = headers.get(CONNECTION);
-        let is_host_dropped = self.is_host_dropped;
-        let fields = headers.iter().filter(move |(name, value)| {
-            let is_dropped = is_connection_specific(name) || (is_host_dropped && *name == HOST);
-            !is_dropped
-                && (*name != TE || value.as_bytes().eq_ignore_ascii_case(b"trailers"))
-                && !named.is_some_and(|named| names(named, name.as_str()))
-        });
-        let fields = fields.map(|(name, value)| FieldLine {
-            is_sensitive: value.is_sensitive(),
-            ..FieldLine::new(name.as_str().as_bytes(), value.as_bytes())
+        let (named, is_host_dropped) = (self.named, self.is_host_dropped);
+        let fields = self.headers.iter().filter_map(move |(name, value)| {
+            let name = name.as_str();
+            let is_dropped = may_be_dropped(name)
+                && (is_connection_specific(name)
+                    || (is_host_dropped && name == HOST)
+                    || (name == TE && !value.as_bytes().eq_ignore_ascii_case(b"trailers")));
+            if is_dropped || named.is_some_and(|named| names(named, name)) {
+                return None;
+            }
+            Some(FieldLine {
+                is_sensitive: value.is_sensitive(),
+                ..FieldLine::new(name.as_bytes(), value.as_bytes())
+            })
         });
         let length = self.content_length.as_ref().map(|length| {
             let name = CONTENT_LENGTH.as_str().as_bytes();
@@ -169,6 +176,15 @@ impl<'a> FieldsToSend<'a> {
         });
         pseudo.chain(length).chain(fields)
     }
+}
+
+/// Returns false for most fields that are sent, by their first letter: no other field is looked at closely,
+/// because each section is passed over several times.
+fn may_be_dropped(name: &str) -> bool {
+    matches!(
+        name.as_bytes().first(),
+        Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')
+    )
 }
 
 /// Returns the authority without user information, §4.3.1.
