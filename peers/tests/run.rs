@@ -77,14 +77,14 @@ fn every_stack_does_every_workload() {
     }
 }
 
-/// The stacks that did a workload.
+/// The stacks that did a workload, without those that are not everywhere.
 fn stacks_of<'a>(measurements: &[&'a Value], workload: &str) -> BTreeSet<&'a str> {
     let of_workload = measurements
         .iter()
         .filter(|line| line["workload"] == workload);
     of_workload
         .filter_map(|line| line["stack"].as_str())
-        .filter(|stack| *stack != "ktls")
+        .filter(|stack| !["ktls", "msquic"].contains(stack))
         .collect()
 }
 
@@ -155,7 +155,9 @@ fn idle_connections_take_memory_and_answer_afterwards() {
 
 #[test]
 fn requests_are_answered_beside_a_transfer() {
-    let output = command("0.05", "--pairs 1 --workloads latency-up,latency-down", &[])
+    let stacks = "--stacks courser,quinn,noq,s2n-quic";
+    let options = format!("--pairs 1 --workloads latency-up,latency-down {stacks}");
+    let output = command("0.05", &options, &[])
         .output()
         .expect("the runner is built with its tests");
     assert!(output.status.success(), "{output:?}");
@@ -290,6 +292,49 @@ fn quiche_asks_where_it_is_built() {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{output:?}");
         assert!(error.contains("from-quiche has no program"), "{error}");
+    }
+}
+
+#[test]
+fn msquic_does_what_it_is_measured_in_where_it_is_built() {
+    let workloads = "up,down,streams-3-up,streams-3-down,connections-3-up,connections-3-down,\
+                     handshake,rr-1,rr-10,latency-down,datagrams,idle-20";
+    let output = run(
+        &format!("--pairs 1 --stacks msquic --baseline msquic --workloads {workloads}"),
+        &[],
+    );
+    let runner = Path::new(env!("CARGO_BIN_EXE_peers"));
+    if !runner.with_file_name("peer-msquic").is_file() {
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{output:?}");
+        assert!(error.contains("msquic has no program"), "{error}");
+        eprintln!("skipped: peer-msquic is not built");
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines(&output);
+    let measurements = of_type(&lines, "measurement");
+    assert_eq!(measurements.len(), 12, "{output:?}");
+    for line in measurements {
+        let (client, server) = (&line["client"], &line["server"]);
+        match line["workload"].as_str().unwrap_or_default() {
+            "up" => assert_eq!(server["received"], 2_000_000, "{line}"),
+            "down" => assert_eq!(server["sent"], 2_000_000, "{line}"),
+            "streams-3-up" | "connections-3-up" => {
+                assert_eq!(server["received"], 1_999_998, "{line}");
+            }
+            "rr-1" | "rr-10" => assert_eq!(server["answers"], 50, "{line}"),
+            "idle-20" => assert_eq!(server["answers"], 20, "{line}"),
+            "datagrams" => {
+                assert_eq!(client["count"], 2000, "{line}");
+                let received = server["datagrams"]["received"].as_u64();
+                assert!(received.is_some_and(|count| count > 1000), "{line}");
+            }
+            _ => {}
+        }
+        if line["workload"] == "up" {
+            assert_eq!(client["path"]["datagram"], 1452, "{line}");
+        }
     }
 }
 

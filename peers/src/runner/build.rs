@@ -1,13 +1,14 @@
 //! Builds the peer programs beside the runner, since `cargo run` builds the runner alone.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use peers::Failure;
 
 use super::plan::Plan;
-use super::registry::{DIST, RELEASE};
+use super::registry::{DIST, MSQUIC, RELEASE};
 use super::workload::Family;
 
 /// Builds every program of this package in the runner's profile, and for HTTP and links what they
@@ -35,6 +36,13 @@ pub(crate) fn programs(plan: &Plan) -> Result<(), Failure> {
         if let Err(failure) = build.with_boringssl() {
             eprintln!("peers: left out quiche: {failure}");
         }
+    }
+    let is_named = plan.stacks.iter().any(|name| name == MSQUIC);
+    if plan.has(Family::Perf)
+        && (is_named || plan.stacks.is_empty())
+        && let Err(failure) = build.msquic()
+    {
+        eprintln!("peers: left out msquic: {failure}");
     }
     Ok(())
 }
@@ -117,6 +125,32 @@ impl Build {
         Err("cargo build failed".into())
     }
 
+    /// Builds the program of msquic, and puts the shared library beside it, where it looks for it.
+    fn msquic(&self) -> Result<(), Failure> {
+        let name = "peer-msquic";
+        for program in ["cmake", "cc"] {
+            let found = Command::new(program).arg("--version").output();
+            found.map_err(|_| format!("{program} is needed"))?;
+        }
+        if !self.runner.with_file_name(name).is_file() {
+            eprintln!("peers: building msquic, which takes minutes the first time");
+        }
+        let output = Command::new(&self.cargo)
+            .args(self.arguments(name, "msquic/Cargo.toml", &self.profile))
+            .output()?;
+        if !output.status.success() {
+            eprint!("{}", String::from_utf8_lossy(&output.stderr));
+            return Err("cargo build failed".into());
+        }
+        let library = newest_library(&self.runner.with_file_name("build"))?;
+        // The old file may be in use by a program, and is not overwritten.
+        let place = self.runner.with_file_name(LIBMSQUIC);
+        let fresh = self.runner.with_file_name(format!("{LIBMSQUIC}.new"));
+        fs::copy(library, &fresh)?;
+        fs::rename(fresh, place)?;
+        Ok(())
+    }
+
     fn arguments(&self, package: &str, manifest: &str, profile: &str) -> Vec<OsString> {
         let arguments = [
             "build",
@@ -132,6 +166,19 @@ impl Build {
         arguments.extend(["--profile".into(), profile.into()]);
         arguments
     }
+}
+
+/// Finds msquic's library among the folders of build scripts; settings that changed leave older ones.
+fn newest_library(folder: &Path) -> Result<PathBuf, Failure> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let library = entry?.path().join("out/lib").join(LIBMSQUIC);
+        if let Ok(time) = fs::metadata(&library).and_then(|file| file.modified()) {
+            found.push((time, library));
+        }
+    }
+    let newest = found.into_iter().max().map(|(_, library)| library);
+    newest.ok_or_else(|| format!("{} has no {LIBMSQUIC}", folder.display()).into())
 }
 
 /// Builds the program of quic-go, which Go's own tools fetch.
@@ -152,3 +199,6 @@ fn with_go(folder: &Path, program: &Path) -> Result<(), Failure> {
 
 /// The exit code of scripts whose prerequisites are missing.
 const IS_MISSING: i32 = 77;
+
+/// The shared library of msquic.
+const LIBMSQUIC: &str = "libmsquic.so.2";

@@ -100,11 +100,13 @@ enum Asking {
 }
 
 /// Stacks of QUIC, and TCP, in the order of measurement: the same program at both ends. Last the limit.
+/// msquic is optional, because it takes more than this workspace to build.
 const STACKS: &[(&str, &str, Kind)] = &[
     ("courser", "peer-courser", Kind::Quic),
     ("quinn", "peer-quinn", Kind::Quic),
     ("noq", "peer-noq", Kind::Quic),
     ("s2n-quic", "peer-s2n-quic", Kind::QuicStreams),
+    (MSQUIC, "peer-msquic", Kind::Quic),
     ("tls-tcp", "peer-tls-tcp", Kind::Tcp),
     (KTLS, "peer-ktls", Kind::Tcp),
     ("tcp", "peer-tcp", Kind::Tcp),
@@ -161,6 +163,9 @@ const fn optional(entry: Entry) -> Entry {
     }
 }
 
+/// The QUIC of Microsoft, which is a program of a workspace of its own.
+pub(crate) const MSQUIC: &str = "msquic";
+
 /// TCP with TLS of the kernel, which not every kernel has.
 const KTLS: &str = "ktls";
 
@@ -176,6 +181,10 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
         }
         let program = beside(program)?;
         if name == KTLS && !has_ktls(plan, &program)? {
+            continue;
+        }
+        let is_named = plan.stacks.iter().any(|wanted| wanted == name);
+        if name == MSQUIC && !is_named && !program.is_file() {
             continue;
         }
         known.push(both_ends(name, program, kind));

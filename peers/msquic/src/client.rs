@@ -1,0 +1,343 @@
+//! The client. Its thread waits for what the callbacks on the thread of msquic report.
+
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::net::SocketAddr;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use msquic::ffi::QUIC_PARAM_CONN_REMOTE_ADDRESS;
+use msquic::{
+    Addr, Api, BufferRef, Configuration, Connection, ConnectionEvent, ConnectionRef,
+    ConnectionShutdownFlags, DatagramSendState, Registration, SendFlags, Status, Stream,
+    StreamEvent, StreamOpenFlags, StreamRef,
+};
+use peer_msquic_common::command_line::ClientOptions;
+use peer_msquic_common::settings::{DATAGRAM_BUFFER, SERVER_NAME};
+use peer_msquic_common::{Failure, PathCounts, workloads};
+use tokio::sync::{Notify, oneshot};
+
+use crate::exchange::{self, Outgoing};
+use crate::setup;
+
+/// The client's end.
+#[derive(Clone)]
+pub(crate) struct Client(Arc<Inner>);
+
+struct Inner {
+    /// Before the registration, which waits for it.
+    configuration: Configuration,
+    registration: Registration,
+    server: SocketAddr,
+    /// Connections that ended, which are to be closed outside of their own callbacks.
+    ended: Mutex<mpsc::Receiver<Connection>>,
+    end: mpsc::Sender<Connection>,
+    open: AtomicUsize,
+}
+
+impl Client {
+    pub(crate) fn new(options: &ClientOptions) -> Result<Self, Failure> {
+        let registration = setup::registration()?;
+        let configuration = setup::client(&registration, &options.identity, options.transport)?;
+        let (end, ended) = mpsc::channel();
+        Ok(Self(Arc::new(Inner {
+            configuration,
+            registration,
+            server: options.server,
+            ended: Mutex::new(ended),
+            end,
+            open: AtomicUsize::new(0),
+        })))
+    }
+
+    /// Closes the connections that ended.
+    fn close_ended(&self, patience: Duration) -> bool {
+        let ended = self.0.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = ended.recv_timeout(patience);
+        let is_any = found.is_ok();
+        for connection in found.into_iter().chain(ended.try_iter()) {
+            drop(connection);
+            self.0.open.fetch_sub(1, Ordering::Relaxed);
+        }
+        is_any
+    }
+
+    /// Returns when the server has been told of the end of all connections.
+    pub(crate) fn wait_for_the_end(&self) {
+        while self.0.open.load(Ordering::Relaxed) > 0 && self.close_ended(PATIENCE) {}
+    }
+}
+
+impl workloads::Client for Client {
+    type Connection = Dialed;
+
+    async fn connect(&self) -> Result<Dialed, Failure> {
+        self.close_ended(Duration::ZERO);
+        let (done, connected) = oneshot::channel();
+        let shared = Arc::new(Shared::default());
+        let mut state = Dialing {
+            done: Some(done),
+            reason: None,
+            end: self.0.end.clone(),
+            shared: shared.clone(),
+        };
+        let connection = Connection::open(&self.0.registration, move |connection, event| {
+            state.on_event(&connection, event);
+            Ok(())
+        })?;
+        self.0.open.fetch_add(1, Ordering::Relaxed);
+        let address = Addr::from(self.0.server);
+        let length = u32::try_from(size_of_val(&address))?;
+        let value = ptr::from_ref(&address).cast();
+        // SAFETY: the connection is open, and msquic copies the value during the call.
+        unsafe {
+            let handle = connection.as_raw();
+            Api::set_param(handle, QUIC_PARAM_CONN_REMOTE_ADDRESS, length, value)
+        }?;
+        let port = self.0.server.port();
+        connection.start(&self.0.configuration, SERVER_NAME, port)?;
+        connected.await??;
+        Ok(Dialed(Arc::new(Live {
+            connection: ManuallyDrop::new(connection),
+            shared,
+        })))
+    }
+}
+
+/// Values that a connection shares with its callbacks.
+#[derive(Default)]
+struct Shared {
+    /// Streams that ended, which are to be closed outside of their own callbacks.
+    ended: Mutex<Vec<Stream>>,
+    /// Bytes of datagrams that msquic has not sent.
+    queued: AtomicUsize,
+    has_room: Notify,
+}
+
+impl Shared {
+    fn close_streams(&self) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.clear();
+    }
+}
+
+/// The state of a connection's callback.
+struct Dialing {
+    done: Option<oneshot::Sender<Result<(), String>>>,
+    reason: Option<String>,
+    end: mpsc::Sender<Connection>,
+    shared: Arc<Shared>,
+}
+
+impl Dialing {
+    fn on_event(&mut self, connection: &ConnectionRef, event: ConnectionEvent<'_>) {
+        match event {
+            ConnectionEvent::Connected { .. } => self.report(Ok(())),
+            ConnectionEvent::ShutdownInitiatedByTransport { status, error_code } => {
+                self.reason = Some(format!("the connection failed: {status}, {error_code:#x}"));
+            }
+            ConnectionEvent::ShutdownInitiatedByPeer { error_code } => {
+                self.reason = Some(format!("the server closed with {error_code:#x}"));
+            }
+            ConnectionEvent::DatagramSendStateChanged {
+                client_context,
+                state,
+            } => self.on_datagram(client_context, &state),
+            ConnectionEvent::ShutdownComplete { .. } => {
+                let reason = self.reason.take();
+                self.report(Err(reason.unwrap_or_else(|| "the connection ended".into())));
+                self.shared.close_streams();
+                // SAFETY: `Dialed` does not close the handle.
+                let connection = unsafe { Connection::from_raw(connection.as_raw()) };
+                let _ = self.end.send(connection);
+            }
+            _ => {}
+        }
+    }
+
+    fn report(&mut self, result: Result<(), String>) {
+        if let Some(done) = self.done.take() {
+            let _ = done.send(result);
+        }
+    }
+
+    fn on_datagram(&self, context: *const c_void, state: &DatagramSendState) {
+        let sending: *mut DatagramSending = context.cast_mut().cast();
+        let is_last = !matches!(
+            state,
+            DatagramSendState::Unknown | DatagramSendState::Sent | DatagramSendState::LostSuspect
+        );
+        if matches!(state, DatagramSendState::Sent | DatagramSendState::Canceled) {
+            // SAFETY: the value lives until the last state.
+            let length = unsafe { (*sending).payload.len() };
+            let before = self.shared.queued.fetch_sub(length, Ordering::Relaxed);
+            // A wake-up for each datagram would cost more than the datagram.
+            if before - length <= DATAGRAM_BUFFER / 2 {
+                self.shared.has_room.notify_one();
+            }
+        }
+        if is_last {
+            // SAFETY: the address is that of `send_datagram`, and msquic reports one last state.
+            drop(unsafe { Box::from_raw(sending) });
+        }
+    }
+}
+
+/// A connection of the client.
+#[derive(Clone)]
+pub(crate) struct Dialed(Arc<Live>);
+
+struct Live {
+    /// Closed by [`Client::close_ended`].
+    connection: ManuallyDrop<Connection>,
+    shared: Arc<Shared>,
+}
+
+impl Dialed {
+    /// Sends a header, `more` bytes with it and `up` bytes after it, and waits for `down` bytes.
+    async fn ask(&self, more: usize, up: u64, down: u64) -> Result<(), Failure> {
+        self.0.shared.close_streams();
+        let (done, answered) = oneshot::channel();
+        let mut state = Asked {
+            done: Some(done),
+            received: 0,
+            outgoing: match up {
+                0 => Outgoing::finished(),
+                _ => Outgoing::new(up),
+            },
+            shared: self.0.shared.clone(),
+        };
+        let connection: &Connection = &self.0.connection;
+        let stream = Stream::open(connection, StreamOpenFlags::NONE, move |stream, event| {
+            state.on_event(&stream, event)
+        })?;
+        // `Asked` closes it.
+        let stream = ManuallyDrop::new(stream);
+        let flags = match up {
+            0 => SendFlags::FIN,
+            _ => SendFlags::NONE,
+        };
+        exchange::send_header(&stream, down, more, flags)?;
+        let received = answered
+            .await
+            .map_err(|_| "a stream ended before its answer")?;
+        if received == down {
+            Ok(())
+        } else {
+            Err(format!("received {received} bytes, wanted {down}").into())
+        }
+    }
+}
+
+impl workloads::Connection for Dialed {
+    async fn exchange(&self, up: u64, down: u64) -> Result<(), Failure> {
+        self.ask(0, up, down).await
+    }
+
+    async fn request(&self) -> Result<(), Failure> {
+        self.ask(1, 0, 1).await
+    }
+
+    async fn send_datagram(&self, payload: Bytes) -> Result<(), Failure> {
+        let length = payload.len();
+        while self.datagram_room() < length {
+            self.0.shared.has_room.notified().await;
+        }
+        self.0.shared.queued.fetch_add(length, Ordering::Relaxed);
+        DatagramSending::send(payload, &self.0.connection)?;
+        Ok(())
+    }
+
+    fn datagram_room(&self) -> usize {
+        DATAGRAM_BUFFER.saturating_sub(self.0.shared.queued.load(Ordering::Relaxed))
+    }
+
+    fn counts(&self) -> Option<PathCounts> {
+        setup::counts(&self.0.connection)
+    }
+
+    fn close(&self) {
+        let connection = &self.0.connection;
+        connection.shutdown(ConnectionShutdownFlags::NONE, 0);
+    }
+}
+
+/// A datagram that msquic reads until it reports the last state with the address of this value.
+struct DatagramSending {
+    payload: Bytes,
+    buffers: [BufferRef; 1],
+}
+
+impl DatagramSending {
+    fn send(payload: Bytes, connection: &Connection) -> Result<(), Status> {
+        let buffers = [BufferRef::from(&payload[..])];
+        let sending = Box::into_raw(Box::new(Self { payload, buffers }));
+        let context = sending.cast_const().cast();
+        // SAFETY: the value and its payload live until the last state.
+        let sent =
+            unsafe { connection.datagram_send(&(*sending).buffers, SendFlags::NONE, context) };
+        // SAFETY: msquic did not take the value.
+        sent.inspect_err(|_| drop(unsafe { Box::from_raw(sending) }))
+    }
+}
+
+/// The state of a stream's callback.
+struct Asked {
+    done: Option<oneshot::Sender<u64>>,
+    received: u64,
+    outgoing: Outgoing,
+    shared: Arc<Shared>,
+}
+
+impl Asked {
+    fn on_event(&mut self, stream: &StreamRef, event: StreamEvent<'_>) -> Result<(), Status> {
+        match event {
+            StreamEvent::StartComplete { status, .. } if status.is_ok() => {
+                self.outgoing.fill(stream)?;
+            }
+            // The receiver reports the missing answer.
+            StreamEvent::StartComplete { .. } => self.done = None,
+            StreamEvent::Receive { buffers, .. } => {
+                let lengths = buffers.iter().map(|buffer| buffer.as_bytes().len() as u64);
+                self.received += lengths.sum::<u64>();
+            }
+            StreamEvent::PeerSendShutdown => {
+                if let Some(done) = self.done.take() {
+                    let _ = done.send(self.received);
+                }
+            }
+            StreamEvent::SendComplete {
+                client_context,
+                cancelled,
+            } => {
+                if cancelled {
+                    self.outgoing.give_up();
+                }
+                // SAFETY: all data of the client's streams is sent by `exchange`.
+                unsafe { self.outgoing.on_send_complete(client_context, stream) }?;
+            }
+            StreamEvent::IdealSendBufferSize { byte_count } => {
+                self.outgoing.on_ideal(byte_count, stream)?;
+            }
+            StreamEvent::ShutdownComplete { .. } => {
+                self.done = None;
+                // SAFETY: `Dialed::ask` does not close the handle.
+                let stream = unsafe { Stream::from_raw(stream.as_raw()) };
+                let ended = &self.shared.ended;
+                ended
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(stream);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The longest wait for the end of a connection that was closed.
+const PATIENCE: Duration = Duration::from_secs(2);
