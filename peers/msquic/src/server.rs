@@ -1,10 +1,11 @@
 //! The server. Its requests are answered on the thread of msquic.
 
 use std::io::{self, Read};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use msquic::{
     Addr, BufferRef, Connection, ConnectionEvent, ConnectionRef, Listener, ListenerEvent, Status,
@@ -45,6 +46,8 @@ pub(crate) fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
         has_datagrams: options.datagrams,
     };
     let tally = shared.tally.clone();
+    let open = Arc::new(AtomicUsize::new(0));
+    let accepted = open.clone();
     let listener = Listener::open(&registration, move |_, event| {
         if let ListenerEvent::NewConnection { connection, .. } = event {
             let mut state = Accepted::new(shared.clone());
@@ -53,6 +56,7 @@ pub(crate) fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
                 Ok(())
             });
             connection.set_configuration(&configuration)?;
+            accepted.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     })?;
@@ -69,10 +73,21 @@ pub(crate) fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
     // A connection must not be closed in its own callback, which is freed with it.
     while let Ok(Event::Closed(connection)) = events.recv() {
         drop(connection);
+        open.fetch_sub(1, Ordering::Relaxed);
     }
     let result = ServerResult::new(&tally);
-    // Connections that are left would keep the library from closing, and the process is about to end.
-    std::mem::forget((listener, registration));
+    // The library must not be at work when the process ends.
+    listener.stop();
+    registration.shutdown();
+    while open.load(Ordering::Relaxed) > 0 {
+        if let Ok(Event::Closed(connection)) = events.recv_timeout(PATIENCE) {
+            drop(connection);
+            open.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            return Err("a connection did not end".into());
+        }
+    }
+    drop(listener);
     Ok(result)
 }
 
@@ -213,3 +228,6 @@ impl Answer {
         }
     }
 }
+
+/// The longest wait for the end of a connection when the server stops.
+const PATIENCE: Duration = Duration::from_secs(5);

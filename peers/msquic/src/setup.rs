@@ -26,6 +26,8 @@ pub(crate) fn use_one_worker() -> Result<(), Failure> {
         // Nothing is pinned to it: the runner has chosen the core of this process.
         ProcessorList: [0],
     };
+    // It opens the library, which `set_param` expects.
+    let _ = Api::get_ffi();
     let length = u32::try_from(size_of_val(&config))?;
     let parameter = QUIC_PARAM_GLOBAL_EXECUTION_CONFIG;
     let value = ptr::from_ref(&config).cast();
