@@ -104,8 +104,8 @@ pub(crate) fn counts(connection: &Connection) -> Option<PathCounts> {
         packets_spuriously_lost: counted.SendSpuriousLostPackets,
         datagrams_received: 0,
         congestion_events: counted.SendCongestionCount.into(),
-        // It is that of the payload, although its name says otherwise.
-        datagram: counted.SendPathMtu,
+        // msquic counts the headers of IP and UDP.
+        datagram: counted.SendPathMtu.saturating_sub(HEADERS),
         rtt_ms: f64::from(counted.Rtt) / 1e3,
     })
 }
