@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Quic,
     /// The same without datagrams.
     QuicStreams,
+    /// The same with datagrams, whose streams do not take turns: a request waits for a transfer beside it.
+    QuicInOrder,
     /// Connections that are one stream each.
     Tcp,
     /// Datagrams alone.
@@ -42,17 +44,20 @@ impl Kind {
     fn does(self, workload: Workload) -> bool {
         match workload {
             Workload::Up | Workload::Down => true,
-            Workload::Streams { .. } | Workload::Latency { .. } => {
-                matches!(self, Self::Quic | Self::QuicStreams)
-            }
-            Workload::Datagrams => matches!(self, Self::Quic | Self::Pipe),
+            Workload::Streams { .. } => self.is_quic(),
+            Workload::Latency { .. } => matches!(self, Self::Quic | Self::QuicStreams),
+            Workload::Datagrams => matches!(self, Self::Quic | Self::QuicInOrder | Self::Pipe),
             _ => self != Self::Pipe,
         }
     }
 
     /// True when it can go through an emulated link, which is one of UDP and loses datagrams.
     fn has_links(self) -> bool {
-        matches!(self, Self::Quic | Self::QuicStreams)
+        self.is_quic()
+    }
+
+    fn is_quic(self) -> bool {
+        matches!(self, Self::Quic | Self::QuicStreams | Self::QuicInOrder)
     }
 }
 
@@ -106,7 +111,7 @@ const STACKS: &[(&str, &str, Kind)] = &[
     ("quinn", "peer-quinn", Kind::Quic),
     ("noq", "peer-noq", Kind::Quic),
     ("s2n-quic", "peer-s2n-quic", Kind::QuicStreams),
-    (MSQUIC, "peer-msquic", Kind::Quic),
+    (MSQUIC, "peer-msquic", Kind::QuicInOrder),
     ("tls-tcp", "peer-tls-tcp", Kind::Tcp),
     (KTLS, "peer-ktls", Kind::Tcp),
     ("tcp", "peer-tcp", Kind::Tcp),
@@ -421,6 +426,7 @@ mod tests {
             assert!(does(Kind::Quic, name), "{name}");
         }
         assert!(does(Kind::QuicStreams, "streams-8-up") && !does(Kind::QuicStreams, "datagrams"));
+        assert!(does(Kind::QuicInOrder, "datagrams") && !does(Kind::QuicInOrder, "latency-up"));
         assert!(does(Kind::Tcp, "connections-8-up") && does(Kind::Tcp, "idle-5"));
         assert!(!does(Kind::Tcp, "streams-8-up") && !does(Kind::Tcp, "latency-up"));
         assert!(does(Kind::Pipe, "down") && does(Kind::Pipe, "datagrams"));
