@@ -57,7 +57,7 @@ pub(super) struct Exchange<S> {
     held: Option<HeldContent>,
 }
 
-/// What all requests of a connection have in common.
+/// The settings of a connection, which all its requests share.
 #[derive(Debug)]
 pub(super) struct Terms {
     open: Arc<Open>,

@@ -338,7 +338,7 @@ impl Open {
         }
     }
 
-    /// Holds the share of its address as well. It is given back first, so that whoever sees that the
+    /// Holds the share of its address as well. It is given back first: a client that sees that the
     /// connection is no longer open finds room for another one.
     pub(super) fn with_share(mut self, share: Share) -> Self {
         self.share = Some(share);

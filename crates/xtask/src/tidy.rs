@@ -267,7 +267,7 @@ fn may_be_unsafe(path: &str) -> bool {
     path.starts_with("crates/udp/")
         || path.starts_with("crates/fused/src/")
         || path == COUNTING_ALLOCATOR
-        || path.starts_with(MSQUIC)
+        || MSQUIC.iter().any(|program| path.starts_with(program))
 }
 
 fn check_machine_paths(file: &File, root: &str) -> Problems {
@@ -367,9 +367,9 @@ const UNSAFE_RULE: &str = "only udp and the kernels of fused may be unsafe";
 /// The allocator of the test that measures memory. It cannot be written without `unsafe`.
 const COUNTING_ALLOCATOR: &str = "crates/courser/tests/memory/counting.rs";
 
-/// The adapter of msquic for interoperability tests. The interface of msquic is unsafe, and no crate of
-/// courser depends on the adapter.
-const MSQUIC: &str = "interop/peers/msquic/";
+/// The programs of msquic for interoperability tests and for the lab. The interface of msquic is unsafe, and no crate of
+/// courser depends on them.
+const MSQUIC: [&str; 2] = ["interop/peers/msquic/", "peers/msquic/"];
 
 /// The largest number of lines that is accepted, without code in doc comments. The aim is 500.
 const MAX_LINES: usize = 700;

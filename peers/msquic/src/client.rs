@@ -66,7 +66,7 @@ impl Client {
         is_any
     }
 
-    /// Returns when the server has been told of the end of all connections.
+    /// Waits until the server knows that all connections have ended.
     pub(crate) fn wait_for_the_end(&self) {
         while self.0.open.load(Ordering::Relaxed) > 0 && self.close_ended(PATIENCE) {}
     }

@@ -48,7 +48,7 @@ pub(crate) struct Outgoing {
     left: u64,
     /// Given to msquic and not acknowledged.
     under_way: u64,
-    /// What msquic wants to have for its congestion window.
+    /// Bytes that msquic wants for its congestion window.
     ideal: u64,
     is_finished: bool,
 }
@@ -124,5 +124,5 @@ impl Outgoing {
 
 static ZEROS: [u8; CHUNK_SIZE] = [0; CHUNK_SIZE];
 
-/// What msquic wants to have before it says otherwise.
+/// Bytes that msquic gets before it has said how many it wants.
 const FIRST_IDEAL: u64 = 128 << 10;

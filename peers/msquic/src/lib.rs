@@ -1,4 +1,4 @@
-//! What all peer programs share, from the sources of the workspace above, and without its other stacks.
+//! Parts that all peer programs share, from the sources of the workspace above, and without its other stacks.
 
 #[path = "../../src/command_line.rs"]
 pub mod command_line;

@@ -19,7 +19,7 @@ use peer_msquic_common::{Datagrams, Failure, Ready, ServerResult, print};
 use crate::exchange::Outgoing;
 use crate::setup;
 
-/// What the main thread waits for.
+/// An event for which the main thread waits.
 enum Event {
     /// A handle that is to be closed.
     Closed(Connection),
