@@ -56,10 +56,7 @@ impl Outgoing {
         let mut unwritten = Unwritten::new(headers, length);
         let mut stopped = None;
         while !body.is_end_stream() {
-            // Looking at the credit takes the lock of the endpoint.
-            if !is_tiny(&*body) {
-                self.wait_for_credit(&mut unwritten).await?;
-            }
+            self.wait_for_credit(&mut unwritten).await?;
             let frame = self.next_frame(body.as_mut(), &mut unwritten, &mut stopped);
             let frame = match frame.await? {
                 Some(Ok(frame)) => frame,
@@ -207,15 +204,6 @@ impl Unwritten {
         self.frames.len() >= LARGE
     }
 }
-
-/// Returns true for a body that may be polled without credit, because what it can return takes little
-/// memory.
-fn is_tiny<B: Body>(body: &B) -> bool {
-    body.size_hint().upper().is_some_and(|most| most <= TINY)
-}
-
-/// Content that may wait for credit in memory. The request that it belongs to takes seven times as much.
-const TINY: u64 = 1024;
 
 /// Number of bytes that are worth a system call.
 const LARGE: usize = 64 * 1024;
