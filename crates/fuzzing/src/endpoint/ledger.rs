@@ -22,16 +22,25 @@ impl Ledger {
     pub(super) fn on_received(&mut self, from: SocketAddr, datagram: &[u8]) {
         let account = self.0.entry(from).or_default();
         account.received += datagram.len();
-        let mut start = 0;
+        let (mut start, mut has_keys) = (0, false);
         while let Ok(packet) = packet::decode(datagram, start, 8) {
             account.may_be_validated |= match packet.kind {
                 PacketKind::Initial => !packet.token.is_empty(),
                 PacketKind::Handshake | PacketKind::OneRtt => true,
                 _ => false,
             };
+            has_keys |= packet.kind == PacketKind::Handshake;
             start = packet.end;
             if start >= datagram.len() {
                 break;
+            }
+        }
+        if has_keys {
+            // A client whose port has changed got the keys at its first one, which they validate, too.
+            let same_host = |to: &SocketAddr| to.ip() == from.ip();
+            let others = self.0.iter_mut().filter(|(to, _)| same_host(to));
+            for (_, account) in others.filter(|(_, account)| account.sent > 0) {
+                account.may_be_validated = true;
             }
         }
     }
