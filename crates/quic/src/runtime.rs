@@ -62,6 +62,8 @@ mod within;
 
 use std::io;
 use std::panic::Location;
+use std::pin::pin;
+use std::task::Context;
 use std::time::{Duration, Instant};
 
 pub use courser_base::Ecn;
@@ -131,6 +133,18 @@ pub fn unix_time() -> Duration {
 /// Returns an error if the system has no random numbers.
 pub fn random_seed() -> io::Result<[u8; 32]> {
     Current::get().random_seed()
+}
+
+/// Arranges that the task is woken after others had a chance to run, and the runtime has looked at its
+/// sockets.
+pub(crate) fn make_way(cx: &mut Context<'_>) {
+    match Current::get() {
+        // Wakes only after the runtime has polled its sockets, which an own wakeup would not.
+        Current::Tokio => {
+            let _ = pin!(tokio::task::yield_now()).poll(cx);
+        }
+        Current::Entered(_) => cx.waker().wake_by_ref(),
+    }
 }
 
 #[cfg(test)]

@@ -61,6 +61,8 @@ pub(crate) struct DriverState {
     pub(crate) alarm: Option<Time>,
     /// Clients that the application may still accept before the driver's next turn.
     pub(crate) accepts_left: usize,
+    /// Bytes that tasks have written since the driver's last turn, or since a writer made way.
+    pub(crate) written: usize,
 }
 
 /// Maximum of TLS tasks that run at a time on one endpoint (limit K91): a quarter of the threads

@@ -1,7 +1,14 @@
-//! Packets that leave while the driver lets the tasks run that it has woken.
+//! Packets that leave while the driver lets the tasks run that it has woken, and writers that let others run.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
 
 use crate::common::{Pair, pair_with, within};
-use courser::{Connection, TransportConfig};
+use courser::congestion::{
+    AckSample, Controller, ControllerFactory, LossSample, RttEstimator, Time,
+};
+use courser::{Connection, Rate, SendStream, TransportConfig};
 
 const REQUESTS: usize = 100;
 
@@ -55,6 +62,86 @@ async fn the_first_of_many_writes_leave_before_the_last_task_has_run() {
         let calls = ask_again(&pair, &client, &server).await;
         // At the 64th, the 128th and the 256th use of the connection, of some 300.
         assert!((3..20).contains(&calls), "{calls} calls");
+        pair.finish().await;
+    })
+    .await;
+}
+
+/// A congestion controller that never refuses anything.
+#[derive(Clone, Debug)]
+struct Unlimited;
+
+impl Controller for Unlimited {
+    fn on_sent(&mut self, _: Time, _: u64, _: u64, _: u64) {}
+    fn on_ack(&mut self, _: &AckSample<'_>) {}
+    fn on_congestion(&mut self, _: &LossSample<'_>) {}
+    fn on_mtu_update(&mut self, _: u16) {}
+    fn window(&self) -> u64 {
+        1 << 40
+    }
+    fn ssthresh(&self) -> Option<u64> {
+        None
+    }
+    fn pacing_rate(&self, _: &RttEstimator) -> Option<Rate> {
+        None
+    }
+    fn in_slow_start(&self) -> bool {
+        false
+    }
+    fn name(&self) -> &'static str {
+        "unlimited"
+    }
+}
+
+impl ControllerFactory for Unlimited {
+    fn make(&self, _: u16, _: u64) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+/// Writes so many bytes and finishes. Returns the most bytes that were written without a wait.
+async fn longest_run(send: &mut SendStream, mut bytes: usize) -> usize {
+    let (piece, mut run, mut longest) = (vec![7; 64 << 10], 0, 0);
+    poll_fn(|cx| {
+        while bytes > 0 {
+            let Poll::Ready(written) = send.poll_write(cx, &piece[..bytes.min(piece.len())]) else {
+                run = 0;
+                return Poll::Pending;
+            };
+            let written = written.expect("open");
+            bytes -= written;
+            run += written;
+            longest = longest.max(run);
+        }
+        Poll::Ready(())
+    })
+    .await;
+    send.finish().expect("open");
+    longest
+}
+
+/// Limit K215: a writer that is never refused leaves its thread to others after half a megabyte, although there
+/// is room for all of its bytes.
+#[tokio::test]
+async fn writer_with_room_for_everything_makes_way_for_other_tasks() {
+    const BYTES: usize = 8 << 20;
+    within(60, async {
+        let transport = TransportConfig {
+            stream_receive_window: 16 << 20,
+            receive_window: 16 << 20,
+            controller_factory: Some(Arc::new(Unlimited)),
+            ..TransportConfig::default()
+        };
+        let pair = pair_with(transport, |config| config);
+        let (client, server) = pair.connect().await;
+        let reading = tokio::spawn(async move {
+            let mut receive = server.accept_uni().await.expect("a stream");
+            receive.read_to_end(BYTES).await.expect("all of it")
+        });
+        let mut send = client.open_uni().await.expect("room");
+        let longest = longest_run(&mut send, BYTES).await;
+        assert!((512 << 10..=576 << 10).contains(&longest), "{longest}");
+        assert_eq!(reading.await.expect("no panic").len(), BYTES);
         pair.finish().await;
     })
     .await;

@@ -61,7 +61,8 @@ pub struct TransportConfig {
     pub send_buffer_max: u64,
     /// Maximum of bytes that a stream accepts from its writer before they can be sent. The limit
     /// follows two congestion windows from 64 KiB up to this value, and never exceeds the credit of
-    /// the peer by more than 512 bytes. Default 256 KiB: more data would leave the caches before it
+    /// the stream by more than 512 bytes, nor that of the connection by more than a sixteenth of the
+    /// limit. Default 256 KiB: more data would leave the caches before it
     /// is sealed.
     pub unsent_limit: u64,
     /// Bytes of received datagrams (RFC 9221) that wait to be read; `None` announces to the peer

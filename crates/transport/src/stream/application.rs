@@ -134,13 +134,12 @@ impl Streams {
     }
 
     pub(super) fn write_room(&self) -> WriteRoom {
+        let available = self.send_limit.available();
         WriteRoom {
             unsent_limit: self.totals.unsent_limit,
             connection: self.send_buffer().saturating_sub(self.totals.retained),
-            credit: self
-                .send_limit
-                .available()
-                .saturating_sub(self.totals.unsent),
+            credit: available.saturating_sub(self.totals.unsent),
+            ahead: (available + self.totals.unsent_limit / 2).saturating_sub(self.totals.unsent),
         }
     }
 

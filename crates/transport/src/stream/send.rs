@@ -71,6 +71,8 @@ pub(super) struct WriteRoom {
     pub(super) connection: u64,
     /// The connection's credit that is not claimed by unsent bytes of any stream.
     pub(super) credit: u64,
+    /// Bytes that all streams together may hold beyond the connection's credit.
+    pub(super) ahead: u64,
 }
 
 /// State, bytes and credit of the sending part.
@@ -229,8 +231,11 @@ impl SendPart {
             return Err(WriteError::ClosedStream);
         }
         let unsent = self.buffer.unsent();
-        let covered = self.covered(room).max(AHEAD.saturating_sub(unsent));
-        let ahead = covered.min(room.unsent_limit.saturating_sub(unsent));
+        let own = self.limit.available().saturating_sub(unsent);
+        let share = (room.unsent_limit / SHARES).saturating_sub(unsent);
+        let covered = own.min(room.credit.max(share.min(room.ahead)));
+        let accepted = covered.max(AHEAD.saturating_sub(unsent));
+        let ahead = accepted.min(room.unsent_limit.saturating_sub(unsent));
         let len = ahead.min(room.connection).min(len as u64);
         if len == 0 && (ahead == 0 || room.connection == 0) {
             let is_ahead = ahead == 0;
@@ -671,6 +676,12 @@ const WORTHWHILE: usize = 16;
 /// or a small response, so that it can be sent as soon as there is credit. Nothing more of a
 /// response is stored for a peer that grants no credit (attack A88).
 pub(super) const AHEAD: u64 = 512;
+
+/// A stream may hold this part of the unsent limit when only the connection lacks credit, as long as all
+/// streams together hold at most half of that limit beyond the credit (limit K214). A response beside a
+/// transfer could otherwise be written in pieces of [`AHEAD`] bytes only: the transfer's writer claims
+/// all credit as soon as it arrives.
+const SHARES: u64 = 16;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ const ROOM: WriteRoom = WriteRoom {
     unsent_limit: 1000,
     connection: 1000,
     credit: u64::MAX,
+    ahead: u64::MAX,
 };
 const RESET: Reset = Reset {
     code: 7,
@@ -250,6 +251,7 @@ fn writer_is_held_back_by_the_stream_and_woken_at_half() {
         unsent_limit: 100,
         connection: 1000,
         credit: u64::MAX,
+        ahead: u64::MAX,
     };
     assert_eq!(part.write(&[0; 150], room, &mut buffers), Ok(100));
     assert!(!part.take_writable(100));
@@ -277,12 +279,14 @@ fn writer_is_held_back_by_the_connection() {
         unsent_limit: 100,
         connection: 30,
         credit: u64::MAX,
+        ahead: u64::MAX,
     };
     assert_eq!(part.write(&[0; 150], room, &mut buffers), Ok(30));
     let room = WriteRoom {
         unsent_limit: 100,
         connection: 0,
         credit: u64::MAX,
+        ahead: u64::MAX,
     };
     assert_eq!(
         part.write(b"x", room, &mut buffers),

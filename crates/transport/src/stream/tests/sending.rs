@@ -359,3 +359,43 @@ fn much_that_is_left_is_not_little() {
     assert!(client.streams.little_left(132).is_some());
     assert_eq!(client.streams.little_left(131), None, "four frames");
 }
+
+/// Limit K214: a response is written whole although the writer of a transfer claims all credit.
+#[test]
+fn small_response_needs_no_credit_that_a_transfer_has_claimed() {
+    let config = StreamsConfig {
+        receive_window: 100_000,
+        ..StreamsConfig::default()
+    };
+    let mut end = End::new(Side::Client, &config);
+    end.streams.on_congestion_window(1 << 30);
+    let bulk = end.streams.open(BIDI).unwrap();
+    assert_eq!(end.streams.write(bulk, &[1; 200_000]), Ok(100_000));
+    assert_eq!(end.streams.write(bulk, &[1; 1]), Err(WriteError::Blocked));
+
+    let small = end.streams.open(BIDI).unwrap();
+    assert_eq!(end.streams.write(small, &[2; 4000]), Ok(4000));
+    end.streams.finish(small).unwrap();
+    // Both share the credit that is left.
+    let sent = kinds(&end.send_all());
+    let is_end = |frame: &String| frame.starts_with("STREAM 4 ") && frame.ends_with("FIN");
+    assert!(sent.iter().take(20).any(is_end), "{sent:?}");
+}
+
+/// Limit K214: what one stream may hold beyond the connection's credit, and what all may.
+#[test]
+fn streams_share_what_is_held_beyond_the_credit() {
+    let config = StreamsConfig {
+        receive_window: 0,
+        ..StreamsConfig::default()
+    };
+    let mut end = End::new(Side::Client, &config);
+    end.streams.on_congestion_window(1 << 30);
+    let written: Vec<usize> = std::iter::repeat_with(|| {
+        let id = end.streams.open(BIDI).unwrap();
+        end.streams.write(id, &[0; 100_000]).unwrap()
+    })
+    .take(10)
+    .collect();
+    assert_eq!(written, [[16_384; 8].as_slice(), &[512; 2]].concat());
+}
