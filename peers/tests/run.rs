@@ -84,7 +84,7 @@ fn stacks_of<'a>(measurements: &[&'a Value], workload: &str) -> BTreeSet<&'a str
         .filter(|line| line["workload"] == workload);
     of_workload
         .filter_map(|line| line["stack"].as_str())
-        .filter(|stack| !["ktls", "msquic"].contains(stack))
+        .filter(|stack| !["ktls", "msquic", "tquic"].contains(stack))
         .collect()
 }
 
@@ -161,7 +161,11 @@ fn requests_are_answered_beside_a_transfer() {
     assert!(output.status.success(), "{output:?}");
     let lines = lines(&output);
     let measurements = of_type(&lines, "measurement");
-    assert_eq!(measurements.len(), 8, "two directions of four stacks");
+    for workload in ["latency-up", "latency-down"] {
+        let stacks = stacks_of(&measurements, workload);
+        let expected = BTreeSet::from(["courser", "noq", "quinn", "s2n-quic"]);
+        assert_eq!(stacks, expected, "{workload}");
+    }
     for line in measurements {
         let count = line["client"]["count"].as_u64().expect("a count");
         assert!(count > 0, "{line}");
@@ -295,24 +299,38 @@ fn quiche_asks_where_it_is_built() {
 
 #[test]
 fn msquic_does_what_it_is_measured_in_where_it_is_built() {
+    check_optional("msquic", "datagrams");
+}
+
+#[test]
+fn tquic_does_what_it_is_measured_in_where_it_is_built() {
+    check_optional("tquic", "latency-up,latency-down");
+}
+
+/// A stack that is built does all that QUIC does, and `others`; one that is not built is missed.
+fn check_optional(stack: &str, others: &str) {
     let workloads = "up,down,streams-3-up,streams-3-down,connections-3-up,connections-3-down,\
-                     handshake,rr-1,rr-10,datagrams,idle-20";
+                     handshake,rr-1,rr-10,idle-20";
     let output = run(
-        &format!("--pairs 1 --stacks msquic --baseline msquic --workloads {workloads}"),
+        &format!("--pairs 1 --stacks {stack} --baseline {stack} --workloads {workloads},{others}"),
         &[],
     );
     let runner = Path::new(env!("CARGO_BIN_EXE_peers"));
-    if !runner.with_file_name("peer-msquic").is_file() {
+    if !runner.with_file_name(format!("peer-{stack}")).is_file() {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{output:?}");
-        assert!(error.contains("msquic has no program"), "{error}");
-        eprintln!("skipped: peer-msquic is not built");
+        assert!(
+            error.contains(&format!("{stack} has no program")),
+            "{error}"
+        );
+        eprintln!("skipped: peer-{stack} is not built");
         return;
     }
     assert!(output.status.success(), "{output:?}");
     let lines = lines(&output);
     let measurements = of_type(&lines, "measurement");
-    assert_eq!(measurements.len(), 11, "{output:?}");
+    let count = 10 + others.split(',').count();
+    assert_eq!(measurements.len(), count, "{output:?}");
     for line in measurements {
         let (client, server) = (&line["client"], &line["server"]);
         match line["workload"].as_str().unwrap_or_default() {
@@ -323,6 +341,10 @@ fn msquic_does_what_it_is_measured_in_where_it_is_built() {
             }
             "rr-1" | "rr-10" => assert_eq!(server["answers"], 50, "{line}"),
             "idle-20" => assert_eq!(server["answers"], 20, "{line}"),
+            "latency-up" | "latency-down" => {
+                let count = client["count"].as_u64().expect("a count");
+                assert_eq!(server["answers"], count + 1, "{line}");
+            }
             "datagrams" => {
                 assert_eq!(client["count"], 2000, "{line}");
                 let received = server["datagrams"]["received"].as_u64();

@@ -8,7 +8,7 @@ use std::process::Command;
 use peers::Failure;
 
 use super::plan::Plan;
-use super::registry::{DIST, MSQUIC, RELEASE};
+use super::registry::{DIST, MSQUIC, RELEASE, TQUIC};
 use super::workload::Family;
 
 /// Builds every program of this package in the runner's profile, and for HTTP and links what they
@@ -37,12 +37,14 @@ pub(crate) fn programs(plan: &Plan) -> Result<(), Failure> {
             eprintln!("peers: left out quiche: {failure}");
         }
     }
-    let is_named = plan.stacks.iter().any(|name| name == MSQUIC);
-    if plan.has(Family::Perf)
-        && (is_named || plan.stacks.is_empty())
-        && let Err(failure) = build.msquic()
-    {
-        eprintln!("peers: left out msquic: {failure}");
+    for stack in [MSQUIC, TQUIC] {
+        let is_named = plan.stacks.iter().any(|name| name == stack);
+        if plan.has(Family::Perf)
+            && (is_named || plan.stacks.is_empty())
+            && let Err(failure) = build.with_cmake(stack)
+        {
+            eprintln!("peers: left out {stack}: {failure}");
+        }
     }
     Ok(())
 }
@@ -125,23 +127,36 @@ impl Build {
         Err("cargo build failed".into())
     }
 
-    /// Builds the program of msquic, and puts the shared library beside it, where it looks for it.
-    fn msquic(&self) -> Result<(), Failure> {
-        let name = "peer-msquic";
-        for program in ["cmake", "cc"] {
+    /// Builds the program of a stack in C or with a BoringSSL.
+    fn with_cmake(&self, stack: &str) -> Result<(), Failure> {
+        let compilers: &[&str] = match stack {
+            TQUIC => &["cc", "c++"],
+            _ => &["cc"],
+        };
+        for program in ["cmake"].iter().chain(compilers) {
             let found = Command::new(program).arg("--version").output();
             found.map_err(|_| format!("{program} is needed"))?;
         }
-        if !self.runner.with_file_name(name).is_file() {
-            eprintln!("peers: building msquic, which takes minutes the first time");
+        let name = format!("peer-{stack}");
+        if !self.runner.with_file_name(&name).is_file() {
+            eprintln!("peers: building {stack}, which takes minutes the first time");
         }
+        let manifest = format!("{stack}/Cargo.toml");
         let output = Command::new(&self.cargo)
-            .args(self.arguments(name, "msquic/Cargo.toml", &self.profile))
+            .args(self.arguments(&name, &manifest, &self.profile))
             .output()?;
         if !output.status.success() {
             eprint!("{}", String::from_utf8_lossy(&output.stderr));
             return Err("cargo build failed".into());
         }
+        match stack {
+            MSQUIC => self.library_of_msquic(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts the shared library beside the program, which looks for it there.
+    fn library_of_msquic(&self) -> Result<(), Failure> {
         let library = newest_library(&self.runner.with_file_name("build"))?;
         // The old file may be in use by a program, and is not overwritten.
         let place = self.runner.with_file_name(LIBMSQUIC);

@@ -52,9 +52,9 @@ pub(crate) struct Plan {
     /// The settings of QUIC.
     #[command(flatten)]
     pub(crate) transport: TransportOptions,
-    /// Stacks in their order; without it all there are: courser, quinn, noq, s2n-quic, msquic, tls-tcp,
-    /// ktls, tcp and pipe, and of HTTP and files those of the README. msquic is left out where it
-    /// cannot be built.
+    /// Stacks in their order; without it all there are: courser, quinn, noq, s2n-quic, msquic, tquic,
+    /// tls-tcp, ktls, tcp and pipe, and of HTTP and files those of the README. msquic and tquic are
+    /// left out where they cannot be built.
     #[arg(long, value_delimiter = ',')]
     pub(crate) stacks: Vec<String>,
     /// One more stack, or another program for a known one: `name=program`.

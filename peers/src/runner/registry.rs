@@ -105,13 +105,13 @@ enum Asking {
 }
 
 /// Stacks of QUIC, and TCP, in the order of measurement: the same program at both ends. Last the limit.
-/// msquic is optional, because it takes more than this workspace to build.
 const STACKS: &[(&str, &str, Kind)] = &[
     ("courser", "peer-courser", Kind::Quic),
     ("quinn", "peer-quinn", Kind::Quic),
     ("noq", "peer-noq", Kind::Quic),
     ("s2n-quic", "peer-s2n-quic", Kind::QuicStreams),
     (MSQUIC, "peer-msquic", Kind::QuicInOrder),
+    (TQUIC, "peer-tquic", Kind::QuicStreams),
     ("tls-tcp", "peer-tls-tcp", Kind::Tcp),
     (KTLS, "peer-ktls", Kind::Tcp),
     ("tcp", "peer-tcp", Kind::Tcp),
@@ -168,8 +168,13 @@ const fn optional(entry: Entry) -> Entry {
     }
 }
 
-/// The QUIC of Microsoft, which is a program of a workspace of its own.
+/// The QUIC of Microsoft.
 pub(crate) const MSQUIC: &str = "msquic";
+/// The QUIC of Tencent.
+pub(crate) const TQUIC: &str = "tquic";
+
+/// Stacks that take more than this workspace to build; their programs are of workspaces of their own.
+const OPTIONAL: [&str; 2] = [MSQUIC, TQUIC];
 
 /// TCP with TLS of the kernel, which not every kernel has.
 const KTLS: &str = "ktls";
@@ -189,7 +194,7 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
             continue;
         }
         let is_named = plan.stacks.iter().any(|wanted| wanted == name);
-        if name == MSQUIC && !is_named && !program.is_file() {
+        if OPTIONAL.contains(&name) && !is_named && !program.is_file() {
             continue;
         }
         known.push(both_ends(name, program, kind));
