@@ -6,11 +6,14 @@ use std::net::SocketAddr;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use msquic::ffi::QUIC_PARAM_CONN_REMOTE_ADDRESS;
+use msquic::ffi::{
+    QUIC_PARAM_CONN_LOCAL_ADDRESS, QUIC_PARAM_CONN_REMOTE_ADDRESS,
+    QUIC_PARAM_CONN_SHARE_UDP_BINDING,
+};
 use msquic::{
     Addr, Api, BufferRef, Configuration, Connection, ConnectionEvent, ConnectionRef,
     ConnectionShutdownFlags, DatagramSendState, Registration, SendFlags, Status, Stream,
@@ -33,6 +36,10 @@ struct Inner {
     configuration: Configuration,
     registration: Registration,
     server: SocketAddr,
+    /// True if connections share a socket. Each would have one of its own otherwise, and four file descriptors.
+    is_shared: bool,
+    /// The address of the socket that is shared.
+    local: OnceLock<SocketAddr>,
     /// Connections that ended, which are to be closed outside of their own callbacks.
     ended: Mutex<mpsc::Receiver<Connection>>,
     end: mpsc::Sender<Connection>,
@@ -48,6 +55,8 @@ impl Client {
             configuration,
             registration,
             server: options.server,
+            is_shared: options.connections > 1,
+            local: OnceLock::new(),
             ended: Mutex::new(ended),
             end,
             open: AtomicUsize::new(0),
@@ -90,17 +99,26 @@ impl workloads::Client for Client {
             Ok(())
         })?;
         self.0.open.fetch_add(1, Ordering::Relaxed);
-        let address = Addr::from(self.0.server);
-        let length = u32::try_from(size_of_val(&address))?;
-        let value = ptr::from_ref(&address).cast();
-        // SAFETY: the connection is open, and msquic copies the value during the call.
-        unsafe {
-            let handle = connection.as_raw();
-            Api::set_param(handle, QUIC_PARAM_CONN_REMOTE_ADDRESS, length, value)
-        }?;
+        let server = Addr::from(self.0.server);
+        set(&connection, QUIC_PARAM_CONN_REMOTE_ADDRESS, &server)?;
+        if self.0.is_shared {
+            set(&connection, QUIC_PARAM_CONN_SHARE_UDP_BINDING, &1_u8)?;
+            if let Some(local) = self.0.local.get() {
+                set(
+                    &connection,
+                    QUIC_PARAM_CONN_LOCAL_ADDRESS,
+                    &Addr::from(*local),
+                )?;
+            }
+        }
         let port = self.0.server.port();
         connection.start(&self.0.configuration, SERVER_NAME, port)?;
         connected.await??;
+        if self.0.is_shared
+            && let Some(local) = connection.get_local_addr()?.as_socket()
+        {
+            self.0.local.get_or_init(|| local);
+        }
         Ok(Dialed(Arc::new(Live {
             connection: ManuallyDrop::new(connection),
             shared,
@@ -108,20 +126,33 @@ impl workloads::Client for Client {
     }
 }
 
+/// Sets a parameter of a connection. `T` is the type that msquic expects.
+fn set<T>(connection: &Connection, parameter: u32, value: &T) -> Result<(), Failure> {
+    let length = u32::try_from(size_of_val(value))?;
+    let value = ptr::from_ref(value).cast();
+    // SAFETY: the connection is open, and msquic copies the value during the call.
+    unsafe { Api::set_param(connection.as_raw(), parameter, length, value) }?;
+    Ok(())
+}
+
 /// Values that a connection shares with its callbacks.
 #[derive(Default)]
 struct Shared {
-    /// Streams that ended, which are to be closed outside of their own callbacks.
-    ended: Mutex<Vec<Stream>>,
+    /// The stream that ended last, which is closed outside of its own callback.
+    ended: Mutex<Option<Stream>>,
     /// Bytes of datagrams that msquic has not sent.
     queued: AtomicUsize,
     has_room: Notify,
 }
 
 impl Shared {
-    fn close_streams(&self) {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.clear();
+    /// Closes the stream that ended before `ended`. This runs in callbacks only: another thread would have to wait
+    /// until the thread of msquic has closed it.
+    fn close_stream_before(&self, ended: Option<Stream>) {
+        let mut place = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *place, ended);
+        drop(place);
+        drop(before);
     }
 }
 
@@ -150,7 +181,7 @@ impl Dialing {
             ConnectionEvent::ShutdownComplete { .. } => {
                 let reason = self.reason.take();
                 self.report(Err(reason.unwrap_or_else(|| "the connection ended".into())));
-                self.shared.close_streams();
+                self.shared.close_stream_before(None);
                 // SAFETY: `Dialed` does not close the handle.
                 let connection = unsafe { Connection::from_raw(connection.as_raw()) };
                 let _ = self.end.send(connection);
@@ -200,7 +231,6 @@ struct Live {
 impl Dialed {
     /// Sends a header, `more` bytes with it and `up` bytes after it, and waits for `down` bytes.
     async fn ask(&self, more: usize, up: u64, down: u64) -> Result<(), Failure> {
-        self.0.shared.close_streams();
         let (done, answered) = oneshot::channel();
         let mut state = Asked {
             done: Some(done),
@@ -327,11 +357,7 @@ impl Asked {
                 self.done = None;
                 // SAFETY: `Dialed::ask` does not close the handle.
                 let stream = unsafe { Stream::from_raw(stream.as_raw()) };
-                let ended = &self.shared.ended;
-                ended
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(stream);
+                self.shared.close_stream_before(Some(stream));
             }
             _ => {}
         }
