@@ -1,12 +1,13 @@
 //! The settings of both ends.
 
+use std::mem;
 use std::path::Path;
 use std::ptr;
 
 use msquic::ffi::{
     QUIC_GLOBAL_EXECUTION_CONFIG,
     QUIC_GLOBAL_EXECUTION_CONFIG_FLAGS_QUIC_GLOBAL_EXECUTION_CONFIG_FLAG_NONE,
-    QUIC_PARAM_GLOBAL_EXECUTION_CONFIG,
+    QUIC_PARAM_CONFIGURATION_SETTINGS, QUIC_PARAM_GLOBAL_EXECUTION_CONFIG, QUIC_SETTINGS,
 };
 use msquic::{
     AllowedCipherSuiteFlags, Api, BufferRef, CertificateFile, Configuration, Connection,
@@ -63,6 +64,21 @@ fn settings(options: TransportOptions, streams: u32) -> Result<Settings, Failure
         .set_ConnFlowControlWindow(CONNECTION_WINDOW))
 }
 
+/// Opens a configuration without msquic's copies of data that is sent. The crate's `Settings` cannot disable them.
+fn open(registration: &Registration, settings: &Settings) -> Result<Configuration, Failure> {
+    let configuration = Configuration::open(registration, &protocols(), Some(settings))?;
+    // SAFETY: all fields are numbers.
+    let mut without_copies: QUIC_SETTINGS = unsafe { mem::zeroed() };
+    // SAFETY: both views of this union are numbers. The setting is marked as set, and its value is 0.
+    unsafe { &mut without_copies.__bindgen_anon_1.IsSet }.set_SendBufferingEnabled(1);
+    let length = u32::try_from(size_of_val(&without_copies))?;
+    let value = ptr::from_ref(&without_copies).cast();
+    let parameter = QUIC_PARAM_CONFIGURATION_SETTINGS;
+    // SAFETY: the configuration is open, and msquic copies the value during the call.
+    unsafe { Api::set_param(configuration.as_raw(), parameter, length, value) }?;
+    Ok(configuration)
+}
+
 pub(crate) fn server(
     registration: &Registration,
     identity: &Path,
@@ -70,7 +86,7 @@ pub(crate) fn server(
     streams: u32,
 ) -> Result<Configuration, Failure> {
     let settings = settings(options, streams)?;
-    let configuration = Configuration::open(registration, &protocols(), Some(&settings))?;
+    let configuration = open(registration, &settings)?;
     let file = |name| identity.join(name).to_string_lossy().into_owned();
     let pair = CertificateFile::new(file(KEY), file(CERTIFICATE));
     let tls = CredentialConfig::new()
@@ -86,7 +102,7 @@ pub(crate) fn client(
     options: TransportOptions,
 ) -> Result<Configuration, Failure> {
     let settings = settings(options, 0)?;
-    let configuration = Configuration::open(registration, &protocols(), Some(&settings))?;
+    let configuration = open(registration, &settings)?;
     let trusted = identity.join(CERTIFICATE).to_string_lossy().into_owned();
     let tls = CredentialConfig::new_client()
         .set_ca_certificate_file(trusted)
