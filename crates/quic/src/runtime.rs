@@ -135,16 +135,11 @@ pub fn random_seed() -> io::Result<[u8; 32]> {
     Current::get().random_seed()
 }
 
-/// Arranges that the task is woken after others had a chance to run, and the runtime has looked at its
-/// sockets.
-pub(crate) fn make_way(cx: &mut Context<'_>) {
-    match Current::get() {
-        // Wakes only after the runtime has polled its sockets, which an own wakeup would not.
-        Current::Tokio => {
-            let _ = pin!(tokio::task::yield_now()).poll(cx);
-        }
-        Current::Entered(_) => cx.waker().wake_by_ref(),
-    }
+/// Arranges that tokio wakes the task after others had a chance to run and the sockets were polled, which
+/// an own wakeup would not do. Returns false on other runtimes: the caller wakes the task.
+pub(crate) fn make_way(cx: &mut Context<'_>) -> bool {
+    let is_tokio = matches!(Current::get(), Current::Tokio);
+    is_tokio && pin!(tokio::task::yield_now()).poll(cx).is_pending()
 }
 
 #[cfg(test)]

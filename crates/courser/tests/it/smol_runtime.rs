@@ -11,6 +11,7 @@ use courser::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, Transp
 
 use self::runtime::Smol;
 use crate::common::{loopback, pattern};
+use crate::turns::{longest_run, unlimited};
 
 /// Runs a test on smol. There is no tokio on this thread: what looks for it fails.
 fn on_smol<T>(test: impl Future<Output = T>) -> T {
@@ -227,4 +228,22 @@ async fn smol_and_tokio_share_a_process() {
     );
     connection.close(0u32.into(), b"");
     thread.join().expect("no panic");
+}
+
+/// Limit K215: a writer that has made way is woken on any runtime.
+#[test]
+fn writer_with_room_for_everything_makes_way_on_smol() {
+    const BYTES: usize = 4 << 20;
+    on_smol(async {
+        let ends = ends(unlimited());
+        let (client, server) = ends.connect().await;
+        let reading = spawn(async move {
+            let mut receive = server.accept_uni().await.expect("a stream");
+            receive.read_to_end(BYTES).await.expect("all of it")
+        });
+        let mut send = client.open_uni().await.expect("room");
+        let longest = longest_run(&mut send, BYTES).await;
+        assert!((512 << 10..=576 << 10).contains(&longest), "{longest}");
+        assert_eq!(reading.await.expect("no panic").len(), BYTES);
+    });
 }

@@ -99,8 +99,18 @@ impl ControllerFactory for Unlimited {
     }
 }
 
+/// Settings with which a writer is never refused for a while.
+pub(crate) fn unlimited() -> TransportConfig {
+    TransportConfig {
+        stream_receive_window: 16 << 20,
+        receive_window: 16 << 20,
+        controller_factory: Some(Arc::new(Unlimited)),
+        ..TransportConfig::default()
+    }
+}
+
 /// Writes so many bytes and finishes. Returns the most bytes that were written without a wait.
-async fn longest_run(send: &mut SendStream, mut bytes: usize) -> usize {
+pub(crate) async fn longest_run(send: &mut SendStream, mut bytes: usize) -> usize {
     let (piece, mut run, mut longest) = (vec![7; 64 << 10], 0, 0);
     poll_fn(|cx| {
         while bytes > 0 {
@@ -126,13 +136,7 @@ async fn longest_run(send: &mut SendStream, mut bytes: usize) -> usize {
 async fn writer_with_room_for_everything_makes_way_for_other_tasks() {
     const BYTES: usize = 8 << 20;
     within(60, async {
-        let transport = TransportConfig {
-            stream_receive_window: 16 << 20,
-            receive_window: 16 << 20,
-            controller_factory: Some(Arc::new(Unlimited)),
-            ..TransportConfig::default()
-        };
-        let pair = pair_with(transport, |config| config);
+        let pair = pair_with(unlimited(), |config| config);
         let (client, server) = pair.connect().await;
         let reading = tokio::spawn(async move {
             let mut receive = server.accept_uni().await.expect("a stream");
