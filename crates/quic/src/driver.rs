@@ -259,7 +259,7 @@ impl Driver {
         let now = self.shard.now();
         let mut locked = self.shard.lock();
         locked.driver.on_running(cx.waker());
-        locked.driver.written = 0;
+        locked.driver.run.end();
         locked.endpoint.on_socket_read(now, self.has_more);
         // Datagrams in the socket come before new handshakes: the room for waiting clients is larger, and
         // pressure is seen only there.

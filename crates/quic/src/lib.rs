@@ -22,6 +22,7 @@ pub mod hooks;
 mod identity;
 mod incoming;
 mod limits;
+mod make_way;
 mod migrate;
 mod offload;
 mod opening;

@@ -14,6 +14,7 @@ use tokio::io::AsyncWrite;
 use crate::VarInt;
 use crate::error::{StoppedError, WriteError};
 use crate::handles::ConnectionRef;
+use crate::make_way::Way;
 use crate::shard::Locked;
 use crate::stream::Stream;
 use crate::wakers::ConnectionWakers;
@@ -38,11 +39,6 @@ pub struct SendStream {
     pub(crate) half: Half,
 }
 
-/// Bytes that tasks may write between two turns of the driver before one makes way (limit K215), 0.2 ms
-/// of work. Without a limit eight uploads on one thread moved 14 Gbit/s, and with it 19; half of it cost
-/// single transfers 2 %.
-const LONGEST_RUN: usize = 512 * 1024;
-
 /// The sending half of a stream, apart from its connection.
 #[derive(Debug)]
 pub(crate) struct Half {
@@ -53,8 +49,7 @@ pub(crate) struct Half {
     pub(crate) was_reset: bool,
     /// Something was left under the lock, which has to be taken back.
     pub(crate) has_waited: bool,
-    /// It has made way for other tasks, and its next write is accepted.
-    has_made_way: bool,
+    way: Way,
 }
 
 impl SendStream {
@@ -66,7 +61,7 @@ impl SendStream {
                 is_over: false,
                 was_reset: false,
                 has_waited: false,
-                has_made_way: false,
+                way: Way::default(),
             },
         }
     }
@@ -556,7 +551,10 @@ impl Half {
         cx: &mut Context<'_>,
         mut write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
-        if self.makes_way(locked, cx) {
+        if self.way.is_due(&mut locked.driver.run) {
+            if !crate::runtime::make_way(cx) {
+                locked.woken.push(cx.waker().clone());
+            }
             return Poll::Pending;
         }
         let step = |streams: &mut _, id| write.write_to(streams, id);
@@ -567,24 +565,6 @@ impl Half {
             locked.send_now();
         }
         Poll::Ready(Ok(written))
-    }
-
-    /// Returns true if the task has to let others run first, and is woken afterwards. A writer that is
-    /// never refused would otherwise keep its thread for a whole window, and neither the driver nor a
-    /// reader would run on it for milliseconds.
-    fn makes_way(&mut self, locked: &mut Locked<'_>, cx: &mut Context<'_>) -> bool {
-        if std::mem::take(&mut self.has_made_way) {
-            locked.driver.written = 0;
-            return false;
-        }
-        if locked.driver.written < LONGEST_RUN {
-            return false;
-        }
-        self.has_made_way = true;
-        if !crate::runtime::make_way(cx) {
-            locked.woken.push(cx.waker().clone());
-        }
-        true
     }
 
     /// Takes a step that needs room, or arranges to be woken when there is some.

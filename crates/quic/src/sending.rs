@@ -30,7 +30,7 @@ impl State {
     /// changes in a turn of the driver. The rest is sent when the caller waits, or the driver runs.
     pub(crate) fn used(&mut self, handle: ConnectionHandle, written: usize) {
         self.endpoint.touched(handle);
-        self.driver.written += written;
+        self.driver.run.on_written(written);
         let slot = self.slot(handle);
         slot.unsent += written;
         slot.uses = slot.uses.saturating_add(1);

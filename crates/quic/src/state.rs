@@ -17,6 +17,7 @@ use courser_wire::{StreamId, TransportErrorCode};
 
 use crate::VarInt;
 use crate::clock::Clock;
+use crate::make_way::Run;
 use crate::outbox::Outbox;
 use crate::runtime::Socket;
 use crate::slot::Slot;
@@ -61,8 +62,7 @@ pub(crate) struct DriverState {
     pub(crate) alarm: Option<Time>,
     /// Clients that the application may still accept before the driver's next turn.
     pub(crate) accepts_left: usize,
-    /// Bytes that tasks have written since the driver's last turn, or since a writer made way.
-    pub(crate) written: usize,
+    pub(crate) run: Run,
 }
 
 /// Maximum of TLS tasks that run at a time on one endpoint (limit K91): a quarter of the threads

@@ -360,15 +360,21 @@ fn much_that_is_left_is_not_little() {
     assert_eq!(client.streams.little_left(131), None, "four frames");
 }
 
-/// Limit K214: a response is written whole although the writer of a transfer claims all credit.
-#[test]
-fn small_response_needs_no_credit_that_a_transfer_has_claimed() {
+/// An end that has so much credit of the connection, and a large congestion window.
+fn end_with_credit(bytes: u64) -> End {
     let config = StreamsConfig {
-        receive_window: 100_000,
+        receive_window: bytes,
         ..StreamsConfig::default()
     };
     let mut end = End::new(Side::Client, &config);
     end.streams.on_congestion_window(1 << 30);
+    end
+}
+
+/// Limit K214: a response is written whole although the writer of a transfer claims all credit.
+#[test]
+fn small_response_needs_no_credit_that_a_transfer_has_claimed() {
+    let mut end = end_with_credit(100_000);
     let bulk = end.streams.open(BIDI).unwrap();
     assert_eq!(end.streams.write(bulk, &[1; 200_000]), Ok(100_000));
     assert_eq!(end.streams.write(bulk, &[1; 1]), Err(WriteError::Blocked));
@@ -385,12 +391,7 @@ fn small_response_needs_no_credit_that_a_transfer_has_claimed() {
 /// Limit K214: what one stream may hold beyond the connection's credit, and what all may.
 #[test]
 fn streams_share_what_is_held_beyond_the_credit() {
-    let config = StreamsConfig {
-        receive_window: 0,
-        ..StreamsConfig::default()
-    };
-    let mut end = End::new(Side::Client, &config);
-    end.streams.on_congestion_window(1 << 30);
+    let mut end = end_with_credit(0);
     let written: Vec<usize> = std::iter::repeat_with(|| {
         let id = end.streams.open(BIDI).unwrap();
         end.streams.write(id, &[0; 100_000]).unwrap()
