@@ -12,10 +12,10 @@
 mod children;
 pub mod command_line;
 pub mod descriptors;
-pub mod file_server;
 pub mod http_client;
 pub mod http_server;
 pub mod identity;
+pub mod installed;
 pub mod latency;
 pub mod operations;
 pub mod process;

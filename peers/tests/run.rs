@@ -424,6 +424,51 @@ fn files_are_served_by_those_that_are_installed() {
     }
 }
 
+#[test]
+fn requests_are_forwarded_by_those_that_are_installed() {
+    let runner = Path::new(env!("CARGO_BIN_EXE_peers"));
+    let workloads = "--pairs 1 --workloads proxy-1,proxy-4x2 --file-size 100k";
+    let output = run(
+        &format!("{workloads} --http-baseline proxy-courser-h2"),
+        &[],
+    );
+    if !has_courser(runner) {
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{output:?}");
+        assert!(error.contains("has no program at"), "{error}");
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines(&output);
+    let measurements = of_type(&lines, "measurement");
+    for stack in ["proxy-courser-h3", "proxy-courser-h2", "proxy-courser-h1"] {
+        let of_stack = measurements.iter().filter(|line| line["stack"] == stack);
+        assert_eq!(of_stack.count(), 2, "{stack}: {output:?}");
+    }
+    for line in measurements {
+        assert_eq!(line["client"]["count"], 50, "{line}");
+        assert_eq!(line["client"]["bytes"], 5_000_000, "{line}");
+        // The origin has seen each request.
+        assert_eq!(line["server"]["is_uncounted"], false, "{line}");
+        assert_eq!(line["server"]["answers"], 50, "{line}");
+        let memory = line["server"]["peak_rss_kib"].as_u64();
+        assert!(memory.is_some_and(|size| size > 1000), "{line}");
+    }
+}
+
+#[test]
+fn links_and_namespaces_are_not_for_installed_servers() {
+    for (options, message) in [
+        ("--link 10mbit", "--link is not for files and proxies"),
+        ("--veth", "--veth is not for HTTP, files and proxies"),
+    ] {
+        let output = run(&format!("{options} --workloads proxy-1"), &[]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{output:?}");
+        assert!(error.contains(message), "{error}");
+    }
+}
+
 /// True when courser's own binary is built where the runner looks for it.
 fn has_courser(runner: &Path) -> bool {
     let folder = runner.parent().unwrap_or(runner);

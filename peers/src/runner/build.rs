@@ -15,12 +15,12 @@ use super::workload::Family;
 /// take besides; does nothing when Cargo did not start the runner. What takes more than this
 /// workspace to build may fail, and is left out with a line that says so.
 pub(crate) fn programs(plan: &Plan) -> Result<(), Failure> {
-    let (has_http, has_files) = (plan.has(Family::Http), plan.has(Family::Files));
+    let has_http = plan.has(Family::Http);
     let Some(build) = Build::found()? else {
         return Ok(());
     };
     build.package("peers", "Cargo.toml", &build.profile)?;
-    if plan.link.is_some() || has_http || has_files {
+    if plan.link.is_some() || has_http || plan.has_installed() {
         // `release` is built quickly there, and is not what is measured.
         let profile = match build.profile.as_str() {
             RELEASE => DIST,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use peers::command_line::Scenario;
-use peers::file_server::Protocol;
+use peers::installed::Protocol;
 use peers::latency::Latency;
 use peers::{ClientResult, Failure, identity, settings, web};
 use serde::Deserialize;
@@ -51,7 +51,7 @@ pub(crate) fn work(
         Workload::Files { content, .. } => (
             plan.requests,
             match content {
-                Content::One => url(files::ONE),
+                Content::One | Content::Origin => url(files::ONE),
                 Content::Folder => {
                     let mut list = OsString::from("--input-file=");
                     list.push(files::list(folder));

@@ -251,6 +251,11 @@ impl<'a> Measurer<'a> {
             Family::Perf | Family::Http => command.args(self.plan.transport.arguments()),
             // As they are installed.
             Family::Files => command.arg("--folder").arg(files::root(folder)),
+            // The origin leaves the proxy its core.
+            Family::Proxy => {
+                command.args(["--origin-core", &self.plan.client_core.to_string()]);
+                command.args(["--response-size", &self.plan.file_size.to_string()])
+            }
         };
         command
     }
@@ -314,7 +319,7 @@ impl<'a> Measurer<'a> {
                 command.args(["--count", "1"]);
                 command.args(["--bytes", &self.plan.bytes().to_string()]);
             }
-            // `courser load` is the client of all servers of files.
+            // `courser load` is the client of all servers of files and of all proxies.
             Workload::Files { .. } => {}
         }
         command
@@ -365,7 +370,8 @@ fn check(
         Workload::Http { .. } | Workload::HttpDown => {
             server.answers == client.count && server.sent == client.bytes
         }
-        // Most servers count nothing; the client has to have what it asked for.
+        // Most servers of files count nothing, the origin of a proxy does; the client has to have what
+        // it asked for.
         Workload::Files { .. } => {
             client.count == plan.requests
                 && client.bytes == plan.requests.saturating_mul(plan.file_size)

@@ -33,7 +33,8 @@ pub(crate) struct Plan {
     /// and of HTTP: http-N with N
     /// requests in flight on one connection, http-NxC with N in flight over C connections,
     /// http-down with one response of --gigabytes, and of files: files-N and files-NxC, which get
-    /// one file again and again, walk-N and walk-NxC, which get files of a folder at random.
+    /// one file again and again, walk-N and walk-NxC, which get files of a folder at random, and of
+    /// proxies: proxy-N and proxy-NxC, which get responses of --file-size from an origin behind them.
     #[arg(
         long,
         value_delimiter = ',',
@@ -69,7 +70,7 @@ pub(crate) struct Plan {
     /// Bytes of each response of http-N.
     #[arg(long, default_value_t = 1)]
     pub(crate) response_size: u64,
-    /// Size of each file of files-N and walk-N, in bytes or with a suffix: 100k, 10M, 64Ki, 1Mi.
+    /// Size of each file of files-N and walk-N and of each response of proxy-N, in bytes or with a suffix: 100k, 10M, 64Ki, 1Mi.
     #[arg(long, value_name = "SIZE", default_value = "4096", value_parser = parse_size)]
     pub(crate) file_size: u64,
     /// Files in the folder of walk-N.
@@ -110,12 +111,13 @@ impl Plan {
         if !(self.gigabytes > 0.0 && self.gigabytes <= 1e6) {
             return Err(format!("cannot move {} GB", self.gigabytes).into());
         }
-        if self.link.is_some() && self.has(Family::Files) {
-            return Err("--link is not for files: half of the stacks are TCP".into());
+        if self.link.is_some() && self.has_installed() {
+            return Err("--link is not for files and proxies: half of the stacks are TCP".into());
         }
-        if self.veth && (self.has(Family::Files) || self.has(Family::Http)) {
+        if self.veth && (self.has_installed() || self.has(Family::Http)) {
             return Err(
-                "--veth is not for HTTP and files, whose servers listen on 127.0.0.1".into(),
+                "--veth is not for HTTP, files and proxies, whose servers listen on 127.0.0.1"
+                    .into(),
             );
         }
         Ok(())
@@ -126,6 +128,11 @@ impl Plan {
         self.workloads
             .iter()
             .any(|workload| workload.family() == family)
+    }
+
+    /// Returns true when a workload is one of servers that are measured as they are installed.
+    pub(crate) fn has_installed(&self) -> bool {
+        self.has(Family::Files) || self.has(Family::Proxy)
     }
 
     /// Bytes of one transfer.

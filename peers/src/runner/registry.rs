@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use peers::Failure;
-use peers::file_server::{Protocol, Software};
+use peers::installed::{Protocol, Software};
 
 use super::plan::{Peer, Plan};
 use super::workload::{Family, Workload};
@@ -132,13 +132,13 @@ const HTTP_STACKS: &[Entry] = &[
     optional(client("from-quiche", "peer-http-quiche")),
 ];
 
-/// Servers of files, as `peer-files` runs them, with one client for all.
-const FILE_STACKS: &[(Software, &[Protocol])] = &[
+/// Servers of files and proxies, as `peer-installed` runs them, with one client for all.
+const INSTALLED: &[(Software, &[Protocol])] = &[
     (
         Software::Courser,
         &[Protocol::H3, Protocol::H2, Protocol::H1],
     ),
-    (Software::Nginx, &[Protocol::H2, Protocol::H1]),
+    (Software::Nginx, &[Protocol::H3, Protocol::H2, Protocol::H1]),
     (Software::H2o, &[Protocol::H3, Protocol::H2]),
     (Software::Caddy, &[Protocol::H3, Protocol::H2]),
 ];
@@ -206,10 +206,12 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
             known.push(stack);
         }
     }
-    if plan.has(Family::Files) {
-        known.extend(of_files(plan)?);
+    for family in [Family::Files, Family::Proxy] {
+        if plan.has(family) {
+            known.extend(of_installed(plan, family)?);
+        }
     }
-    for peer in plan.peers.iter().filter(|peer| !is_of_files(peer)) {
+    for peer in plan.peers.iter().filter(|peer| !is_installed(peer)) {
         let kind = STACKS.iter().find(|(name, ..)| *name == peer.name);
         let kind = kind.map_or(Kind::Quic, |&(_, _, kind)| kind);
         let stack = both_ends(&peer.name, peer.program.clone(), kind);
@@ -283,16 +285,16 @@ fn of_http(entry: &Entry) -> Result<Stack, Failure> {
     })
 }
 
-/// The servers of files that are installed. Others are left out with a line that says so, and are an
-/// error when the plan names them.
-fn of_files(plan: &Plan) -> Result<Vec<Stack>, Failure> {
+/// The servers of files, or the proxies, that are installed. Others are left out with a line that says
+/// so, and are an error when the plan names them.
+fn of_installed(plan: &Plan, family: Family) -> Result<Vec<Stack>, Failure> {
     let mut stacks = Vec::new();
-    for &(software, protocols) in FILE_STACKS {
+    for &(software, protocols) in INSTALLED {
         let mut left_out = Vec::new();
         for &protocol in protocols {
-            let name = file_stack(software, protocol);
-            match find_file_server(plan, software, protocol) {
-                Ok(program) => stacks.push(file_server(software, protocol, &program)?),
+            let name = installed_name(family, software, protocol);
+            match find_installed(plan, &name, software, protocol) {
+                Ok(program) => stacks.push(installed(family, software, protocol, &program)?),
                 Err(failure) if plan.stacks.contains(&name) => {
                     return Err(format!("{name}: {failure}").into());
                 }
@@ -310,44 +312,54 @@ fn of_files(plan: &Plan) -> Result<Vec<Stack>, Failure> {
     Ok(stacks)
 }
 
-fn file_stack(software: Software, protocol: Protocol) -> String {
-    format!("files-{}-{}", software.name(), protocol.name())
+/// The name of a stack of [`INSTALLED`]: `files-nginx-h2`, `proxy-nginx-h2`.
+fn installed_name(family: Family, software: Software, protocol: Protocol) -> String {
+    let role = match family {
+        Family::Proxy => "proxy",
+        Family::Files | Family::Http | Family::Perf => "files",
+    };
+    format!("{role}-{}-{}", software.name(), protocol.name())
 }
 
-/// True when this is another program for a server of files.
-fn is_of_files(peer: &Peer) -> bool {
-    FILE_STACKS.iter().any(|&(software, protocols)| {
-        let mut protocols = protocols.iter();
-        protocols.any(|&protocol| file_stack(software, protocol) == peer.name)
-    })
+/// True when this is another program for one of [`INSTALLED`].
+fn is_installed(peer: &Peer) -> bool {
+    let names = [Family::Files, Family::Proxy]
+        .into_iter()
+        .flat_map(|family| {
+            INSTALLED.iter().flat_map(move |&(software, protocols)| {
+                let protocols = protocols.iter();
+                protocols.map(move |&protocol| installed_name(family, software, protocol))
+            })
+        });
+    names.into_iter().any(|name| name == peer.name)
 }
 
-/// The program of a server of files, which has to speak the protocol.
-fn find_file_server(
+/// The program of a stack of [`INSTALLED`], which has to speak the protocol.
+fn find_installed(
     plan: &Plan,
+    name: &str,
     software: Software,
     protocol: Protocol,
 ) -> Result<PathBuf, Failure> {
-    let name = file_stack(software, protocol);
     let given = plan.peers.iter().find(|peer| peer.name == name);
     let program = match (given, software) {
         (Some(peer), _) => peer.program.clone(),
         // Built with the runner.
         (None, Software::Courser) => return courser(),
-        (None, _) => installed(software.name())
+        (None, _) => in_path(software.name())
             .ok_or_else(|| format!("{} is not installed", software.name()))?,
     };
-    let version = software.version(&program)?;
-    if software.speaks(protocol, &version) {
+    let build = software.ask(&program)?;
+    if build.speaks(protocol) {
         Ok(program)
     } else {
         let (software, protocol) = (software.name(), protocol.name());
-        Err(format!("{software} {version} does not speak {protocol}").into())
+        Err(format!("{software} {} does not speak {protocol}", build.version).into())
     }
 }
 
 /// Looks for a program where the shell does, and where systems keep servers.
-fn installed(name: &str) -> Option<PathBuf> {
+fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path);
     let folders = folders.chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
@@ -356,20 +368,25 @@ fn installed(name: &str) -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-fn file_server(software: Software, protocol: Protocol, program: &Path) -> Result<Stack, Failure> {
+fn installed(
+    family: Family,
+    software: Software,
+    protocol: Protocol,
+    program: &Path,
+) -> Result<Stack, Failure> {
     let mut arguments: Vec<OsString> = Vec::new();
     arguments.extend(["--software".into(), software.name().into()]);
     arguments.extend(["--protocol".into(), protocol.name().into()]);
     arguments.extend(["--program".into(), program.into()]);
     Ok(Stack {
-        name: file_stack(software, protocol),
-        server: beside("peer-files")?,
+        name: installed_name(family, software, protocol),
+        server: beside("peer-installed")?,
         server_arguments: arguments,
         client: Client::Load {
             program: courser()?,
             protocol,
         },
-        family: Family::Files,
+        family,
         kind: Kind::Quic,
     })
 }
@@ -456,17 +473,23 @@ mod tests {
         assert!(stack("a").does(Workload::Up) && !stack("a").does(Workload::HttpDown));
         let http = of_http(&HTTP_STACKS[0]).unwrap();
         assert!(http.does(Workload::HttpDown) && !http.does(Workload::Handshake));
-        let files = file_server(Software::Nginx, Protocol::H2, Path::new("nginx")).unwrap();
-        assert_eq!(files.name, "files-nginx-h2");
+        let of =
+            |family| installed(family, Software::Nginx, Protocol::H2, Path::new("nginx")).unwrap();
+        let (files, proxy) = (of(Family::Files), of(Family::Proxy));
+        let names = (files.name.as_str(), proxy.name.as_str());
+        assert_eq!(names, ("files-nginx-h2", "proxy-nginx-h2"));
         let workload = "files-100x4".parse().unwrap();
         assert!(files.does(workload) && !http.does(workload) && !stack("a").does(workload));
+        let forwarded = "proxy-100x4".parse().unwrap();
+        assert!(proxy.does(forwarded) && !proxy.does(workload) && !files.does(forwarded));
     }
 
     #[test]
-    fn servers_of_files_may_be_other_programs() {
+    fn installed_servers_may_be_other_programs() {
         let peer = |text: &str| text.parse::<Peer>().unwrap();
-        assert!(is_of_files(&peer("files-h2o-h3=h2o")));
-        assert!(!is_of_files(&peer("files-nginx-h3=nginx")));
-        assert_eq!(installed("no-such-program"), None);
+        assert!(is_installed(&peer("files-h2o-h3=h2o")));
+        assert!(is_installed(&peer("proxy-nginx-h3=nginx")));
+        assert!(!is_installed(&peer("files-caddy-h1=caddy")));
+        assert_eq!(in_path("no-such-program"), None);
     }
 }

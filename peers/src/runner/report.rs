@@ -161,7 +161,7 @@ impl Ratio {
         let mut ratios = Vec::new();
         for workload in &plan.workloads {
             let name = match workload.family() {
-                Family::Http | Family::Files => &plan.http_baseline,
+                Family::Http | Family::Files | Family::Proxy => &plan.http_baseline,
                 Family::Perf => &plan.baseline,
             };
             let baseline = of_stack(measurements, *workload, name);
@@ -247,6 +247,13 @@ fn head(plan: &Plan, summary: &Summary) -> String {
     if plan.has(Family::Files) {
         let (size, count) = (plan.file_size, plan.files);
         let _ = writeln!(text, "Files of {size} bytes, {count} of them in walks.");
+    }
+    if plan.has(Family::Proxy) {
+        let _ = writeln!(
+            text,
+            "Proxied responses of {} bytes; the origin on the core of the client.",
+            plan.file_size
+        );
     }
     if let Some(link) = &plan.link {
         let _ = writeln!(

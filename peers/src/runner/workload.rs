@@ -31,7 +31,7 @@ pub(crate) enum Workload {
     Http { in_flight: u32, connections: u32 },
     /// One `GET` of a large response.
     HttpDown,
-    /// `GET`s of files; `in_flight` is over all connections.
+    /// `GET`s of files, directly or through a proxy; `in_flight` is over all connections.
     Files {
         in_flight: u32,
         connections: u32,
@@ -106,6 +106,8 @@ pub(crate) enum Content {
     One,
     /// Files of a folder at random.
     Folder,
+    /// Responses of a file's size, from an origin behind a proxy.
+    Origin,
 }
 
 /// Workloads that the same programs can do.
@@ -117,6 +119,8 @@ pub(crate) enum Family {
     Http,
     /// Files.
     Files,
+    /// Requests that a proxy forwards.
+    Proxy,
 }
 
 impl Workload {
@@ -165,6 +169,10 @@ impl Workload {
     pub(crate) fn family(self) -> Family {
         match self {
             Self::Http { .. } | Self::HttpDown => Family::Http,
+            Self::Files {
+                content: Content::Origin,
+                ..
+            } => Family::Proxy,
             Self::Files { .. } => Family::Files,
             _ => Family::Perf,
         }
@@ -203,7 +211,7 @@ impl FromStr for Workload {
         if let Some(http) = text.strip_prefix("http-") {
             return http_workload(http).ok_or_else(|| unknown(text));
         }
-        for content in [Content::One, Content::Folder] {
+        for content in [Content::One, Content::Folder, Content::Origin] {
             let spread = text
                 .strip_prefix(content.name())
                 .and_then(|rest| rest.strip_prefix('-'));
@@ -259,6 +267,7 @@ impl Content {
         match self {
             Self::One => "files",
             Self::Folder => "walk",
+            Self::Origin => "proxy",
         }
     }
 }
@@ -288,8 +297,8 @@ fn unknown(text: &str) -> String {
         "`{text}` is none of up, down, handshake, rr-1 to rr-{MAX_IN_FLIGHT}, streams-N-up, \
          streams-N-down, connections-N-up, connections-N-down with N as in rr, latency-up, \
          latency-down, datagrams, idle-1 to idle-{MAX_IDLE}, http-1 to \
-         http-{MAX_IN_FLIGHT}, http-8x4 (8 over 4 connections, a multiple), http-down, files-N \
-         and walk-N as http-N"
+         http-{MAX_IN_FLIGHT}, http-8x4 (8 over 4 connections, a multiple), http-down, files-N, \
+         walk-N and proxy-N as http-N"
     )
 }
 
@@ -368,6 +377,8 @@ mod tests {
             "files-1",
             "files-100x4",
             "walk-100x4",
+            "proxy-1",
+            "proxy-100x4",
         ] {
             assert_eq!(name.parse::<Workload>().unwrap().to_string(), name);
         }
@@ -400,6 +411,7 @@ mod tests {
             "files-3x2",
             "walk-",
             "walker-1",
+            "proxy-3x2",
         ] {
             assert!(name.parse::<Workload>().is_err(), "{name}");
         }

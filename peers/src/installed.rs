@@ -1,5 +1,5 @@
-//! Servers of files that are measured as they are installed: which there are, and what they are
-//! told.
+//! Servers of files and proxies that are measured as they are installed: which there are, and what
+//! they can do.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::Failure;
 
-/// A server of files.
+/// A server of files that is a reverse proxy too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Software {
     /// `courser serve`.
@@ -32,14 +32,15 @@ impl Software {
         }
     }
 
-    /// Asks `program` for its version.
+    /// Asks `program` for its version and what it can do.
     ///
     /// # Errors
     /// When the program cannot be run or prints nothing that looks like a version.
-    pub fn version(self, program: &Path) -> Result<String, Failure> {
+    pub fn ask(self, program: &Path) -> Result<Build, Failure> {
         let option = match self {
             Self::Courser | Self::H2o => "--version",
-            Self::Nginx => "-v",
+            // The version and the options that it was built with.
+            Self::Nginx => "-V",
             Self::Caddy => "version",
         };
         let output = Command::new(program)
@@ -48,17 +49,34 @@ impl Software {
             .map_err(|error| format!("cannot run {}: {error}", program.display()))?;
         // nginx prints it to standard error.
         let printed = [output.stdout, output.stderr].concat();
-        let version = version_in(&String::from_utf8_lossy(&printed));
-        version.ok_or_else(|| format!("{} {option} prints no version", program.display()).into())
+        self.build(&String::from_utf8_lossy(&printed))
+            .ok_or_else(|| format!("{} {option} prints no version", program.display()).into())
     }
 
-    /// Returns true when this version has the protocol. H2O has HTTP/3 since 2.3.
-    pub fn speaks(self, protocol: Protocol, version: &str) -> bool {
-        match (self, protocol) {
-            (Self::H2o, Protocol::H3) => numbers(version) >= (2, 3),
-            (Self::Nginx, Protocol::H3) => false,
-            _ => true,
-        }
+    /// Reads what the program printed. H2O has HTTP/3 since 2.3; nginx has it where it was built in.
+    fn build(self, printed: &str) -> Option<Build> {
+        let version = version_in(printed)?;
+        let has_http3 = match self {
+            Self::H2o => numbers(&version) >= (2, 3),
+            Self::Nginx => printed.contains("--with-http_v3_module"),
+            Self::Courser | Self::Caddy => true,
+        };
+        Some(Build { version, has_http3 })
+    }
+}
+
+/// The version and the abilities of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// Its version.
+    pub version: String,
+    has_http3: bool,
+}
+
+impl Build {
+    /// Returns true when this build has the protocol.
+    pub fn speaks(&self, protocol: Protocol) -> bool {
+        protocol != Protocol::H3 || self.has_http3
     }
 }
 
@@ -128,10 +146,20 @@ mod tests {
     }
 
     #[test]
-    fn http3_takes_a_new_h2o() {
-        assert!(!Software::H2o.speaks(Protocol::H3, "2.2.5"));
-        assert!(Software::H2o.speaks(Protocol::H3, "2.3.0-DEV@abc"));
-        assert!(Software::H2o.speaks(Protocol::H2, "2.2.5"));
-        assert!(!Software::Nginx.speaks(Protocol::H3, "1.22.1"));
+    fn http3_takes_a_new_h2o_or_an_nginx_that_was_built_with_it() {
+        let speaks = |software: Software, printed: &str| {
+            let build = software.build(printed).expect("a version");
+            assert!(build.speaks(Protocol::H1) && build.speaks(Protocol::H2));
+            build.speaks(Protocol::H3)
+        };
+        assert!(!speaks(Software::H2o, "h2o version 2.2.5"));
+        assert!(speaks(Software::H2o, "h2o version 2.3.0-DEV@abc"));
+        let nginx = "nginx version: nginx/1.31.1\nconfigure arguments: --with-http_ssl_module";
+        assert!(!speaks(Software::Nginx, nginx));
+        assert!(speaks(
+            Software::Nginx,
+            &format!("{nginx} --with-http_v3_module")
+        ));
+        assert!(speaks(Software::Caddy, "v2.6.2 h1:abc="));
     }
 }

@@ -1,4 +1,4 @@
-//! A server of files under way.
+//! A server under way.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use peers::file_server::{Protocol, Software};
+use peers::installed::{Protocol, Software};
 use peers::process::{self, CpuTime};
 use peers::{Failure, ServerResult, descriptors, identity};
 
 use crate::Options;
-use crate::configuration::{self, Site};
+use crate::configuration::{self, Content, Site};
+use crate::origin::Origin;
 use crate::probe;
 
-/// A server that was started. Dropped before [`Running::end`], it is killed.
+/// A server that was started, with its origin if it is a proxy. Dropped before [`Running::end`], it is killed.
 #[derive(Debug)]
 pub(crate) struct Running {
     options: Options,
@@ -32,6 +33,7 @@ pub(crate) struct Running {
     status: Option<SocketAddr>,
     /// The counts at the first answer.
     counts_before: Counts,
+    origin: Option<Origin>,
 }
 
 /// Counts of a server since its start.
@@ -45,12 +47,21 @@ impl Running {
     /// Writes the configuration and starts the program.
     pub(crate) fn start(options: &Options, address: SocketAddr) -> Result<Self, Failure> {
         let id = std::process::id();
-        let own = options.identity.join(format!("peer-files-{id}"));
+        let own = options.identity.join(format!("peer-installed-{id}"));
         fs::create_dir(&own)?;
         let certificate = options.identity.join(identity::CERTIFICATE_PEM);
         let key = options.identity.join(identity::KEY_PEM);
+        let origin = match (options.origin_core, options.response_size) {
+            (Some(core), Some(size)) => Some(Origin::start(core, size)?),
+            _ => None,
+        };
+        let content = match (&origin, &options.folder) {
+            (Some(origin), _) => Content::Origin(origin.address()),
+            (None, Some(folder)) => Content::Folder(folder),
+            (None, None) => return Err("neither a folder nor an origin".into()),
+        };
         let site = Site {
-            folder: &options.folder,
+            content,
             certificate: &certificate,
             key: &key,
             protocol: options.protocol,
@@ -103,6 +114,7 @@ impl Running {
             own,
             status,
             counts_before: Counts::default(),
+            origin,
         })
     }
 
@@ -124,11 +136,19 @@ impl Running {
 
     /// Reads what the server used and counted, and ends it.
     pub(crate) fn end(mut self, version: String) -> Result<ServerResult, Failure> {
-        let counts = match self.status {
+        let mut counts = match self.status {
             // The request for the counts is one of them, and comes on a connection of its own.
             Some(status) => Some(stub_status(status)?.since(self.counts_before).less_own()),
             None => None,
         };
+        // Whatever a proxy counts, its origin has answered so much.
+        if let Some(origin) = &self.origin {
+            let connections = counts.unwrap_or_default().connections;
+            counts = Some(Counts {
+                connections,
+                requests: origin.answers(),
+            });
+        }
         let peak_rss_kib = process::peak_rss_kib_of_tree(self.child.id());
         kill(
             Pid::from_raw(i32::try_from(self.child.id())?),
@@ -200,7 +220,11 @@ impl Counts {
 }
 
 fn courser(command: &mut Command, site: &Site<'_>) {
-    command.arg("serve").arg(site.folder);
+    command.arg("serve");
+    match site.content {
+        Content::Folder(folder) => command.arg(folder),
+        Content::Origin(origin) => command.args(["--proxy", &format!("http://{origin}")]),
+    };
     command.args(["--listen", &format!("127.0.0.1:{}", site.port)]);
     command.arg("--cert").arg(site.certificate);
     command.arg("--key").arg(site.key);

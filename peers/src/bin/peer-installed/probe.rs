@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use peers::file_server::Protocol;
+use peers::installed::Protocol;
 use peers::{Failure, settings, tls};
 use quinn::crypto::rustls::QuicClientConfig;
 use rustls::pki_types::ServerName;

@@ -1,9 +1,10 @@
-//! Other servers of files as peers: `peer-files server`.
+//! Other servers of files, and proxies, as peers: `peer-installed server`.
 //!
 //! Writes the configuration of a program that is installed, runs it until standard input ends, and
-//! prints what the runner wants to know about it.
+//! prints what the runner wants to know about it. A proxy has its origin in this program.
 
 mod configuration;
+mod origin;
 mod probe;
 mod software;
 
@@ -11,12 +12,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use peers::file_server::{Protocol, Software};
+use peers::installed::{Protocol, Software};
 use peers::{Failure, Ready, standard_input};
 
 use software::Running;
 
-/// One server of files.
+/// One server of files, or one proxy.
 #[derive(Debug, Parser)]
 struct CommandLine {
     #[command(subcommand)]
@@ -25,19 +26,29 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Role {
-    /// Serves files until standard input ends.
+    /// Serves until standard input ends.
     Server(Options),
 }
 
-/// Options of a server of files.
+/// Options of a server.
 #[derive(Clone, Debug, Args)]
 struct Options {
     /// Folder with the certificate; the configuration is written there too.
     #[arg(long)]
     identity: PathBuf,
     /// Folder to serve.
-    #[arg(long)]
-    folder: PathBuf,
+    #[arg(
+        long,
+        required_unless_present = "origin_core",
+        conflicts_with = "origin_core"
+    )]
+    folder: Option<PathBuf>,
+    /// Forward requests to an origin that runs on this core.
+    #[arg(long, requires = "response_size")]
+    origin_core: Option<usize>,
+    /// Bytes of each response of the origin.
+    #[arg(long, requires = "origin_core")]
+    response_size: Option<u64>,
     /// Kind of server.
     #[arg(long)]
     software: Software,
@@ -63,7 +74,7 @@ fn main() -> Result<(), Failure> {
 async fn serve(options: &Options) -> Result<(), Failure> {
     let version = match options.software {
         Software::Courser => peers::locked_version("courser"),
-        software => software.version(&options.program)?,
+        software => software.ask(&options.program)?.version,
     };
     let address = free_address()?;
     let mut running = Running::start(options, address)?;
