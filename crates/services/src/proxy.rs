@@ -178,7 +178,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
             Ok(body) => body,
             Err(error) => return plain(status_of_body(&error)),
         };
-        let turn = Turn::default();
+        let mut turn = Turn::begin();
         let mut request = Request::from_parts(parts, turn.watch(body));
         let relay = interim.map(|client| Relay::new(&mut request, client));
         let asked = self.client.request(request);
@@ -198,13 +198,11 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
     }
 
     fn uri(&self, asked: &Uri) -> Option<Uri> {
-        let path = asked.path_and_query()?.clone();
-        Uri::builder()
-            .scheme(Scheme::HTTP)
-            .authority(self.backend.authority.clone())
-            .path_and_query(path)
-            .build()
-            .ok()
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(Scheme::HTTP);
+        parts.authority = Some(self.backend.authority.clone());
+        parts.path_and_query = Some(asked.path_and_query()?.clone());
+        Uri::from_parts(parts).ok()
     }
 }
 

@@ -46,7 +46,8 @@ impl Site {
     pub fn into_service(self, compress: bool, recorder: Recorder) -> Answers {
         let source = match self {
             Self::Files(files) => Source::Files(files),
-            Self::Proxy(proxy) => Source::Boxed(proxied(*proxy, compress)),
+            Self::Proxy(proxy) if compress => Source::Boxed(compressed(*proxy)),
+            Self::Proxy(proxy) => Source::Proxy(Arc::new(*proxy)),
         };
         Answers {
             source,
@@ -66,6 +67,8 @@ pub struct Answers {
 enum Source {
     /// Answers directly: most files are answered in less time than a box takes.
     Files(Files),
+    /// Shared, since each request has a clone.
+    Proxy(Arc<Proxy>),
     Boxed(Boxed),
 }
 
@@ -91,7 +94,7 @@ impl Service<Request<server::Body>> for Answers {
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         match &mut self.source {
-            Source::Files(_) => Poll::Ready(Ok(())),
+            Source::Files(_) | Source::Proxy(_) => Poll::Ready(Ok(())),
             Source::Boxed(service) => service.poll_ready(cx),
         }
     }
@@ -100,6 +103,11 @@ impl Service<Request<server::Body>> for Answers {
         let record = self.recorder.begin(&request);
         let source = match &mut self.source {
             Source::Files(files) => AnsweringSource::File(files.call(request)),
+            Source::Proxy(proxy) => {
+                let proxy = proxy.clone();
+                let answer = async move { Ok(proxy.answer(request).await) };
+                AnsweringSource::Boxed(Box::pin(answer))
+            }
             Source::Boxed(service) => AnsweringSource::Boxed(service.call(request)),
         };
         Answering {
@@ -123,14 +131,11 @@ impl Future for Answering {
     }
 }
 
-fn proxied(proxy: Proxy, compress: bool) -> Boxed {
+fn compressed(proxy: Proxy) -> Boxed {
     let answers = service_fn(move |request: Request<server::Body>| {
         let proxy = proxy.clone();
         async move { Ok::<_, Infallible>(proxy.answer(request).await) }
     });
-    if !compress {
-        return BoxCloneSyncService::new(answers);
-    }
     let compressed = CompressionLayer::new().layer(answers);
     BoxCloneSyncService::new(service_fn(move |request| {
         let answer = tower::ServiceExt::oneshot(compressed.clone(), request);

@@ -1,25 +1,37 @@
 //! Interim responses of the upstream server.
 
+use std::collections::VecDeque;
 use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use courser::h3::Interim;
+use courser_base::Mutex;
 use http::response::Parts;
 use http::{Request, Response, StatusCode, Version};
-use tokio::sync::mpsc;
 
 use super::forward;
 
 /// Forwards the interim responses to one request, as a proxy must (RFC 9110 §15.2). Upstream servers that
 /// speak HTTP/2 have none: hyper's client skips them.
 pub(super) struct Relay {
-    heard: mpsc::Receiver<Parts>,
+    heard: Arc<Mutex<Heard>>,
     client: Interim,
+}
+
+/// The interim responses that have arrived and are not forwarded yet. Nearly all requests have none, so
+/// it allocates nothing for them.
+#[derive(Default)]
+struct Heard {
+    responses: VecDeque<Parts>,
+    waiting: Option<Waker>,
 }
 
 impl Relay {
     /// Makes a relay from the interim responses to `request` to `client`.
     pub(super) fn new<B>(request: &mut Request<B>, client: Interim) -> Self {
-        let (hears, heard) = mpsc::channel(MOST_AT_ONCE);
+        let heard = Arc::<Mutex<Heard>>::default();
+        let hears = heard.clone();
         hyper::ext::on_informational(request, move |interim| {
             // The proxy itself has sent 100 (Continue) to clients that wait for it.
             if interim.status() == StatusCode::CONTINUE {
@@ -29,22 +41,27 @@ impl Relay {
             *response.status_mut() = interim.status();
             *response.version_mut() = interim.version();
             *response.headers_mut() = interim.headers().clone();
-            // This cannot wait. Interim responses beyond the limit are dropped, as clients would drop
-            // them.
-            let _ = hears.try_send(response.into_parts().0);
+            let woken = hears.lock().push(response.into_parts().0);
+            woken.into_iter().for_each(Waker::wake);
         });
         Self { heard, client }
     }
 
     /// Waits for the final response, and forwards all interim responses before it.
-    pub(super) async fn until<T>(mut self, response: impl Future<Output = T>) -> T {
+    pub(super) async fn until<T>(self, response: impl Future<Output = T>) -> T {
         let mut response = pin!(response);
         loop {
-            tokio::select! {
-                biased;
-                Some(interim) = self.heard.recv() => self.pass_on(interim).await,
-                response = &mut response => {
-                    while let Ok(interim) = self.heard.try_recv() {
+            let next = std::future::poll_fn(|cx| {
+                let heard = self.heard.lock().poll(cx);
+                match heard {
+                    Poll::Ready(interim) => Poll::Ready(Next::Interim(interim)),
+                    Poll::Pending => response.as_mut().poll(cx).map(Next::Final),
+                }
+            });
+            match next.await {
+                Next::Interim(interim) => self.pass_on(interim).await,
+                Next::Final(response) => {
+                    while let Some(interim) = self.take() {
                         self.pass_on(interim).await;
                     }
                     return response;
@@ -53,10 +70,41 @@ impl Relay {
         }
     }
 
+    fn take(&self) -> Option<Parts> {
+        self.heard.lock().responses.pop_front()
+    }
+
     async fn pass_on(&self, mut interim: Parts) {
         forward::prepare_response(&mut interim, Version::HTTP_3);
         // An error means that the client is gone, and with it the reason to forward.
         let _ = self.client.send(Response::from_parts(interim, ())).await;
+    }
+}
+
+enum Next<T> {
+    Interim(Parts),
+    Final(T),
+}
+
+impl Heard {
+    /// Adds an interim response. The connection cannot wait: those beyond the limit are dropped, as clients
+    /// would drop them. Returns the task to wake.
+    fn push(&mut self, interim: Parts) -> Option<Waker> {
+        if self.responses.len() < MOST_AT_ONCE {
+            self.responses.push_back(interim);
+        }
+        self.waiting.take()
+    }
+
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<Parts> {
+        if let Some(interim) = self.responses.pop_front() {
+            return Poll::Ready(interim);
+        }
+        match &mut self.waiting {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => self.waiting = Some(cx.waker().clone()),
+        }
+        Poll::Pending
     }
 }
 

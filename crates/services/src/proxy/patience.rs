@@ -14,28 +14,35 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use crate::body::{Body, BoxError, boxed};
 
 /// The end that is expected to act while a request is sent and its response is awaited.
-#[derive(Clone, Debug)]
-pub(super) struct Turn(Arc<Mutex<Option<Instant>>>);
-
-/// The server has its turn from the start, since there may be no content to send.
-impl Default for Turn {
-    fn default() -> Self {
-        Self(Arc::new(Mutex::new(Some(Instant::now()))))
-    }
+#[derive(Debug)]
+pub(super) struct Turn {
+    began: Instant,
+    /// The time since when the server is expected to act; `None` while the client is. Absent for a request
+    /// without content, during which the server has its turn from the start.
+    since: Option<Since>,
 }
 
+type Since = Arc<Mutex<Option<Instant>>>;
+
 impl Turn {
+    /// Begins with the turn of the server, since there may be no content to send.
+    pub(super) fn begin() -> Self {
+        Self {
+            began: Instant::now(),
+            since: None,
+        }
+    }
+
     /// Returns the body of the request, which records when the server takes content, and when there is
     /// none to take yet.
-    pub(super) fn watch(&self, body: Body) -> Body {
+    pub(super) fn watch(&mut self, body: Body) -> Body {
         // Without content there is nothing to record, and `boxed` would hide that there is none.
         if http_body::Body::is_end_stream(&body) {
             return body;
         }
-        boxed(Watched {
-            body,
-            turn: self.clone(),
-        })
+        let since = Arc::new(Mutex::new(Some(self.began)));
+        self.since = Some(since.clone());
+        boxed(Watched { body, since })
     }
 
     /// Waits for `response`; returns `None` if the server does nothing for longer than `limit`.
@@ -60,18 +67,17 @@ impl Turn {
     }
 
     fn since(&self) -> Option<Instant> {
-        *self.0.lock()
-    }
-
-    fn set(&self, since: Option<Instant>) {
-        *self.0.lock() = since;
+        match &self.since {
+            Some(since) => *since.lock(),
+            None => Some(self.began),
+        }
     }
 }
 
 /// The body of a request.
 struct Watched {
     body: Body,
-    turn: Turn,
+    since: Since,
 }
 
 impl http_body::Body for Watched {
@@ -84,7 +90,7 @@ impl http_body::Body for Watched {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         let is_server = polled.is_ready();
-        self.turn.set(is_server.then(Instant::now));
+        *self.since.lock() = is_server.then(Instant::now);
         polled
     }
 
@@ -175,7 +181,7 @@ mod tests {
 
     /// Takes a request's body with a pause after each frame, and answers after another.
     async fn exchange(pauses: &'static [u64], between: u64, last: u64) -> Option<()> {
-        let turn = Turn::default();
+        let mut turn = Turn::begin();
         let mut body = turn.watch(boxed(slow(pauses)));
         let answer = async {
             while let Some(frame) = body.frame().await {

@@ -19,32 +19,39 @@ pub(super) fn host(parts: &Parts) -> Result<Option<HeaderValue>, &'static str> {
     if fields.next().is_some() {
         return Err("more than one Host field");
     }
-    let field = field.map(|field| authority(field.as_bytes())).transpose()?;
-    let target = parts.uri.authority();
-    let target = target
-        .map(|target| authority(target.as_str().as_bytes()))
+    let named = field
+        .map(|field| Authority::try_from(field.as_bytes()).map_err(|_| INVALID))
         .transpose()?;
-    if let (Some(target), Some(field)) = (&target, &field)
-        && !is_same_host(target, field)
+    // The parser of the target has read it as an authority.
+    let target = parts.uri.authority();
+    for host in [named.as_ref(), target].into_iter().flatten() {
+        check(host)?;
+    }
+    if let (Some(target), Some(named)) = (target, &named)
+        && !is_same_host(target, named)
     {
         return Err("the request target and the Host field name different hosts");
     }
-    let Some(host) = target.or(field) else {
-        return match parts.version {
+    match (target, field) {
+        // Shares its memory.
+        (Some(target), Some(field)) if field == target.as_str() => Ok(Some(field.clone())),
+        (None, Some(field)) => Ok(Some(field.clone())),
+        (Some(target), _) => {
+            let host = HeaderValue::try_from(target.as_str());
+            host.map(Some).map_err(|_| INVALID)
+        }
+        (None, None) => match parts.version {
             Version::HTTP_09 | Version::HTTP_10 => Ok(None),
             _ => Err("no Host field"),
-        };
-    };
-    let host = HeaderValue::try_from(host.as_str());
-    host.map(Some).map_err(|_| INVALID)
+        },
+    }
 }
 
-/// Reads `host[:port]`.
-fn authority(text: &[u8]) -> Result<Authority, &'static str> {
-    let authority = Authority::try_from(text).map_err(|_| INVALID)?;
+/// Refuses what is not `host[:port]`.
+fn check(authority: &Authority) -> Result<(), &'static str> {
     match authority.host().is_empty() || authority.as_str().contains('@') {
         true => Err(INVALID),
-        false => Ok(authority),
+        false => Ok(()),
     }
 }
 
