@@ -6,6 +6,7 @@ pub mod fuzzing;
 mod interim;
 mod patience;
 mod target;
+mod upstream;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -16,19 +17,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser::h3::Interim;
 use courser::server;
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::uri::{Authority, Scheme};
-use http::{Method, Request, Response, StatusCode, Uri, Version};
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
-use hyper_util::client::legacy::{Client, Error};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tower::Service;
 
 use self::interim::Relay;
 use self::patience::{Silence, Turn};
+use self::upstream::{Content, Dial, Upstream};
 use crate::body::{Body, boxed, explained, plain};
 
 /// The upstream server of a proxy.
@@ -71,7 +72,7 @@ impl Backend {
             _ => return Err(wrong("has an unknown scheme")),
         };
         if !matches!(
-            uri.path_and_query().map(http::uri::PathAndQuery::as_str),
+            uri.path_and_query().map(PathAndQuery::as_str),
             None | Some("/")
         ) {
             return Err(wrong("has a path, but requests keep their own paths"));
@@ -87,6 +88,18 @@ impl Backend {
             authority,
             is_http2,
         })
+    }
+
+    fn uri(&self) -> Uri {
+        self.uri_of(PathAndQuery::from_static("/"))
+    }
+
+    fn uri_of(&self, path: PathAndQuery) -> Uri {
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(Scheme::HTTP);
+        parts.authority = Some(self.authority.clone());
+        parts.path_and_query = Some(path);
+        Uri::from_parts(parts).expect("all parts are there")
     }
 }
 
@@ -106,7 +119,7 @@ impl fmt::Display for Backend {
 #[derive(Clone, Debug)]
 pub struct Proxy<C = HttpConnector> {
     backend: Backend,
-    client: Client<C, Body>,
+    upstream: Upstream<C>,
     times: ProxyTimes,
 }
 
@@ -120,20 +133,12 @@ impl Proxy {
     }
 }
 
-impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
+impl<C: Connect + Dial> Proxy<C> {
     /// Makes a proxy with a connector of its own.
     fn with(connector: C, backend: Backend, times: ProxyTimes) -> Self {
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            // Shorter than the idle timeouts of servers, which would close a connection under a request.
-            .pool_idle_timeout(POOL_IDLE)
-            .http1_max_buf_size(HTTP1_BUFFER)
-            .http2_only(backend.is_http2)
-            .http2_adaptive_window(true)
-            .build(connector);
         Self {
+            upstream: Upstream::new(connector, &backend),
             backend,
-            client,
             times,
         }
     }
@@ -159,7 +164,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
         // Over other versions an interim response is not sent.
         let interim = parts.extensions.remove::<Interim>();
         let interim = interim.filter(|_| version == Version::HTTP_3);
-        let Some(uri) = self.uri(&parts.uri) else {
+        let Some(path) = parts.uri.path_and_query().cloned() else {
             return plain(StatusCode::BAD_REQUEST);
         };
         let host = match target::host(&parts) {
@@ -167,12 +172,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
             Err(reason) => return explained(StatusCode::BAD_REQUEST, reason),
         };
         forward::prepare_request(&mut parts, host.as_ref(), client_side.is_some());
-        parts.uri = uri;
-        parts.version = if self.backend.is_http2 {
-            Version::HTTP_2
-        } else {
-            Version::HTTP_11
-        };
+        self.address(&mut parts, path);
         parts.extensions = http::Extensions::new();
         let body = match body_of(&parts, version, body).await {
             Ok(body) => body,
@@ -181,35 +181,42 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
         let mut turn = Turn::begin();
         let mut request = Request::from_parts(parts, turn.watch(body));
         let relay = interim.map(|client| Relay::new(&mut request, client));
-        let asked = self.client.request(request);
-        let asked = async {
+        // Pinned once, since each future that has another one has room for it twice.
+        let mut asked = pin!(self.upstream.send(request));
+        let asked = pin!(async {
             match relay {
                 Some(relay) => relay.until(asked).await,
-                None => asked.await,
+                None => asked.as_mut().await,
             }
-        };
+        });
         let response = match turn.within(self.times.response, asked).await {
             Some(Ok(response)) if forward::has_valid_names(response.headers()) => response,
             Some(Ok(_)) => return plain(StatusCode::BAD_GATEWAY),
-            Some(Err(error)) => return plain(status_of(&error)),
+            Some(Err(error)) => return plain(status_of(&*error)),
             None => return plain(StatusCode::GATEWAY_TIMEOUT),
         };
         finish(response, client_side, version, self.times.body)
     }
 
-    fn uri(&self, asked: &Uri) -> Option<Uri> {
-        let mut parts = http::uri::Parts::default();
-        parts.scheme = Some(Scheme::HTTP);
-        parts.authority = Some(self.backend.authority.clone());
-        parts.path_and_query = Some(asked.path_and_query()?.clone());
-        Uri::from_parts(parts).ok()
+    /// Makes a request one to the upstream server.
+    fn address(&self, parts: &mut http::request::Parts, path: PathAndQuery) {
+        if self.backend.is_http2 {
+            parts.version = Version::HTTP_2;
+            parts.uri = self.backend.uri_of(path);
+            return;
+        }
+        parts.version = Version::HTTP_11;
+        parts.uri = Uri::from(path);
+        // A client of HTTP/1.0 need not name one, and HTTP/1.1 requires it (RFC 9112 §3.2).
+        if !parts.headers.contains_key(HOST)
+            && let Ok(host) = HeaderValue::from_str(self.backend.authority.as_str())
+        {
+            parts.headers.insert(HOST, host);
+        }
     }
 }
 
-impl<C> Service<Request<server::Body>> for Proxy<C>
-where
-    C: Connect + Clone + Send + Sync + 'static,
-{
+impl<C: Connect + Dial> Service<Request<server::Body>> for Proxy<C> {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
@@ -225,8 +232,8 @@ where
 }
 
 /// Returns what the client receives of a response.
-fn finish(
-    mut response: Response<hyper::body::Incoming>,
+fn finish<C: Dial>(
+    mut response: Response<Content<C>>,
     client_side: Option<OnUpgrade>,
     version: Version,
     longest_silence: Duration,
@@ -256,9 +263,9 @@ async fn join(client: OnUpgrade, backend: OnUpgrade) {
     let _ = tokio::io::copy_bidirectional(&mut client, &mut backend).await;
 }
 
-fn status_of(error: &Error) -> StatusCode {
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
+fn status_of(error: &(dyn std::error::Error + Send + Sync + 'static)) -> StatusCode {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<std::io::Error>()
             && error.kind() == std::io::ErrorKind::TimedOut
         {
@@ -267,7 +274,7 @@ fn status_of(error: &Error) -> StatusCode {
         if let Some(error) = error.downcast_ref() {
             return status_of_body(error);
         }
-        source = error.source();
+        next = error.source();
     }
     StatusCode::BAD_GATEWAY
 }
@@ -336,6 +343,7 @@ impl http_body::Body for Begun {
 
 /// The bytes of a message to or from the upstream server that wait in memory (limit K118).
 const HTTP1_BUFFER: usize = 64 * 1024;
+/// Shorter than the idle timeouts of servers, which would close a connection under a request.
 const POOL_IDLE: Duration = Duration::from_secs(15);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Interim responses of the upstream server.
 
 use std::collections::VecDeque;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -48,8 +48,7 @@ impl Relay {
     }
 
     /// Waits for the final response, and forwards all interim responses before it.
-    pub(super) async fn until<T>(self, response: impl Future<Output = T>) -> T {
-        let mut response = pin!(response);
+    pub(super) async fn until<T>(self, mut response: Pin<&mut impl Future<Output = T>>) -> T {
         loop {
             let next = std::future::poll_fn(|cx| {
                 let heard = self.heard.lock().poll(cx);
@@ -59,10 +58,11 @@ impl Relay {
                 }
             });
             match next.await {
-                Next::Interim(interim) => self.pass_on(interim).await,
+                // Boxed, since nearly all requests have none, and need no room for it.
+                Next::Interim(interim) => Box::pin(self.pass_on(interim)).await,
                 Next::Final(response) => {
                     while let Some(interim) = self.take() {
-                        self.pass_on(interim).await;
+                        Box::pin(self.pass_on(interim)).await;
                     }
                     return response;
                 }

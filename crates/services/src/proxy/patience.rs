@@ -1,7 +1,7 @@
 //! Time limits for the upstream server, which do not run while it waits for the client.
 
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -49,9 +49,8 @@ impl Turn {
     pub(super) async fn within<T>(
         &self,
         limit: Duration,
-        response: impl Future<Output = T>,
+        mut response: Pin<&mut impl Future<Output = T>>,
     ) -> Option<T> {
-        let mut response = pin!(response);
         loop {
             // While it is the client's turn, no earlier deadline than this can come up.
             let began = self.since().unwrap_or_else(Instant::now);
@@ -160,6 +159,7 @@ where
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::pin::pin;
 
     use futures_util::StreamExt as _;
     use http_body_util::{BodyExt as _, StreamBody};
@@ -190,7 +190,7 @@ mod tests {
             }
             tokio::time::sleep(Duration::from_secs(last)).await;
         };
-        turn.within(LIMIT, answer).await
+        turn.within(LIMIT, pin!(answer)).await
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,0 +1,56 @@
+//! Connections to the upstream server.
+
+mod pool;
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::Connect;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use self::pool::Pool;
+pub use self::pool::{Content, Dial};
+use super::{Backend, POOL_IDLE};
+use crate::body::{Body, BoxError};
+
+/// The connections to an upstream server, which requests share.
+#[derive(Clone, Debug)]
+pub(super) enum Upstream<C> {
+    /// Over HTTP/1.1 a connection has one request at a time.
+    Http1(Arc<Pool<C>>),
+    Http2(Box<Client<C, Body>>),
+}
+
+impl<C: Connect + Dial> Upstream<C> {
+    pub(super) fn new(connector: C, backend: &Backend) -> Self {
+        if !backend.is_http2 {
+            return Self::Http1(Arc::new(Pool::new(connector, backend.uri())));
+        }
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE)
+            .http2_only(true)
+            .http2_adaptive_window(true)
+            .build(connector);
+        Self::Http2(Box::new(client))
+    }
+
+    /// Sends a request and returns the response, whose content may still be on its way. A request that its
+    /// connection has not taken, since the server closed it meanwhile, is sent on another one.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection over HTTP/1.1, and resets the stream over HTTP/2.
+    pub(super) async fn send(
+        &self,
+        request: Request<Body>,
+    ) -> Result<Response<Content<C>>, BoxError> {
+        match self {
+            Self::Http1(pool) => pool.send(request).await,
+            Self::Http2(client) => {
+                let response = client.request(request).await?;
+                Ok(response.map(Content::unpooled))
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Connections over HTTP/1.1 that are used again.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use courser_base::Mutex;
+use http::{Request, Response, StatusCode, Uri};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper::rt::{Read, Write};
+use tokio::time::Instant;
+use tower::{Service, ServiceExt as _};
+
+use crate::body::{Body, BoxError};
+use crate::proxy::{HTTP1_BUFFER, POOL_IDLE};
+
+/// Opens connections to a server.
+pub trait Dial: Clone + Send + Sync + 'static {
+    /// A connection.
+    type Io: Read + Write + Unpin + Send + 'static;
+
+    /// Opens a connection.
+    fn dial(&self, server: Uri) -> impl Future<Output = Result<Self::Io, BoxError>> + Send;
+}
+
+impl<S, T> Dial for S
+where
+    S: Service<Uri, Response = T> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    T: Read + Write + Unpin + Send + 'static,
+{
+    type Io = T;
+
+    async fn dial(&self, server: Uri) -> Result<T, BoxError> {
+        self.clone().oneshot(server).await.map_err(Into::into)
+    }
+}
+
+/// The connections to one server.
+///
+/// A request takes the connection that became idle last, so that those beyond the need become old, and are
+/// closed. It costs a third of what the pool of hyper-util costs, which keeps connections to many servers:
+/// that one hashes the server twice, and moves the request 14 times.
+#[derive(Debug)]
+pub(in crate::proxy) struct Pool<C> {
+    connector: C,
+    server: Uri,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    /// The connection that became idle last is at the end.
+    connections: VecDeque<(SendRequest<Body>, Instant)>,
+    /// True while a task closes old ones.
+    is_watched: bool,
+}
+
+impl<C: Dial> Pool<C> {
+    pub(super) fn new(connector: C, server: Uri) -> Self {
+        Self {
+            connector,
+            server,
+            idle: Mutex::default(),
+        }
+    }
+
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        mut request: Request<Body>,
+    ) -> Result<Response<Content<C>>, BoxError> {
+        loop {
+            let idle = self.idle.lock().take(Instant::now());
+            let is_fresh = idle.is_none();
+            let mut sender = match idle {
+                Some(sender) => sender,
+                None => self.connect().await?,
+            };
+            let mut failure = match sender.try_send_request(request).await {
+                Ok(response) => return Ok(self.lend(sender, response)),
+                Err(failure) => failure,
+            };
+            match failure.take_message() {
+                // The server has closed the connection before it took the request.
+                Some(unsent) if !is_fresh => request = unsent,
+                _ => return Err(failure.into_error().into()),
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Body>, BoxError> {
+        let io = self.connector.dial(self.server.clone()).await?;
+        let mut settings = Builder::new();
+        settings.max_buf_size(HTTP1_BUFFER);
+        let (sender, connection) = settings.handshake(io).await?;
+        // Requests are told of errors.
+        tokio::spawn(async move { drop(connection.with_upgrades().await) });
+        Ok(sender)
+    }
+
+    /// Returns the response, with which the connection comes back.
+    fn lend(
+        self: &Arc<Self>,
+        sender: SendRequest<Body>,
+        response: Response<Incoming>,
+    ) -> Response<Content<C>> {
+        // After an upgrade it has another protocol.
+        let is_kept = response.status() != StatusCode::SWITCHING_PROTOCOLS;
+        let lease = is_kept.then(|| Lease {
+            pool: self.clone(),
+            sender: Some(sender),
+        });
+        response.map(|body| Content::new(body, lease))
+    }
+
+    fn put(self: &Arc<Self>, sender: SendRequest<Body>) {
+        if sender.is_closed() {
+            return;
+        }
+        let mut idle = self.idle.lock();
+        idle.connections.push_back((sender, Instant::now()));
+        if !idle.is_watched {
+            idle.is_watched = true;
+            tokio::spawn(close_old(Arc::downgrade(self)));
+        }
+    }
+}
+
+/// Closes connections that are idle for too long, until there are none.
+async fn close_old<C>(pool: Weak<Pool<C>>) {
+    loop {
+        tokio::time::sleep(POOL_IDLE / 2).await;
+        let Some(pool) = pool.upgrade() else {
+            return;
+        };
+        let mut idle = pool.idle.lock();
+        let old = idle.take_old(Instant::now());
+        idle.is_watched = !idle.connections.is_empty();
+        let is_over = !idle.is_watched;
+        drop(idle);
+        drop(old);
+        if is_over {
+            return;
+        }
+    }
+}
+
+impl Idle {
+    /// Takes a connection that can send a request now.
+    fn take(&mut self, now: Instant) -> Option<SendRequest<Body>> {
+        let mut index = self.connections.len();
+        for _ in 0..MOST_LOOKS {
+            index = index.checked_sub(1)?;
+            let (sender, since) = &self.connections[index];
+            if now - *since >= POOL_IDLE {
+                // Those before it have been idle for longer.
+                self.connections.drain(..=index);
+                return None;
+            }
+            // One that still has to read the rest of a response that nobody wants is not ready.
+            if sender.is_ready() {
+                return self.connections.remove(index).map(|(sender, _)| sender);
+            }
+            if sender.is_closed() {
+                self.connections.remove(index);
+            }
+        }
+        None
+    }
+
+    /// Takes those that have been idle for too long.
+    fn take_old(&mut self, now: Instant) -> Vec<SendRequest<Body>> {
+        let is_old = |(_, since): &(_, Instant)| now - *since >= POOL_IDLE;
+        let count = self.connections.partition_point(is_old);
+        let old = self.connections.drain(..count);
+        old.map(|(sender, _)| sender).collect()
+    }
+}
+
+impl fmt::Debug for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Idle")
+            .field("connections", &self.connections.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A connection that is busy with a response, and comes back when this is dropped.
+struct Lease<C: Dial> {
+    pool: Arc<Pool<C>>,
+    sender: Option<SendRequest<Body>>,
+}
+
+impl<C: Dial> Drop for Lease<C> {
+    fn drop(&mut self) {
+        if let Some(sender) = self.sender.take() {
+            self.pool.put(sender);
+        }
+    }
+}
+
+/// The content of a response, with the connection that it arrives on.
+pub struct Content<C: Dial> {
+    body: Incoming,
+    lease: Option<Lease<C>>,
+}
+
+impl<C: Dial> Content<C> {
+    fn new(body: Incoming, lease: Option<Lease<C>>) -> Self {
+        // Without content the connection is free at once.
+        let lease = lease.filter(|_| !http_body::Body::is_end_stream(&body));
+        Self { body, lease }
+    }
+
+    /// Content on a connection that other requests share.
+    pub(super) fn unpooled(body: Incoming) -> Self {
+        Self { body, lease: None }
+    }
+}
+
+impl<C: Dial> http_body::Body for Content<C> {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let is_over = match &polled {
+            Poll::Ready(Some(Ok(_))) => http_body::Body::is_end_stream(&self.body),
+            Poll::Ready(_) => true,
+            Poll::Pending => false,
+        };
+        if is_over {
+            self.lease = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Idle connections that a request looks at before it opens one.
+const MOST_LOOKS: usize = 8;
+
+#[cfg(test)]
+mod tests;

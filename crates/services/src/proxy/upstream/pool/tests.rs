@@ -1,0 +1,151 @@
+use std::net::SocketAddr;
+
+use http_body_util::BodyExt as _;
+use hyper_util::client::legacy::connect::HttpConnector;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use super::*;
+
+/// A server that answers the requests on its connections with `answers`, in turn, and then closes them.
+async fn server(answers: &'static [&'static str]) -> (SocketAddr, mpsc::UnboundedReceiver<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (answered, count) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut connections = 0..;
+        while let Ok((stream, _)) = listener.accept().await {
+            let index = connections.next().expect("endless");
+            tokio::spawn(answer(stream, answers, answered.clone(), index));
+        }
+    });
+    (address, count)
+}
+
+/// Tells on which connection each request came.
+async fn answer(
+    mut stream: TcpStream,
+    answers: &'static [&'static str],
+    answered: mpsc::UnboundedSender<usize>,
+    index: usize,
+) {
+    for answer in answers {
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        let _ = answered.send(index);
+        let _ = stream.write_all(answer.as_bytes()).await;
+    }
+}
+
+fn pool(server: SocketAddr) -> Arc<Pool<HttpConnector>> {
+    let uri = format!("http://{server}/").parse().expect("a URL");
+    Arc::new(Pool::new(HttpConnector::new(), uri))
+}
+
+async fn ask(pool: &Arc<Pool<HttpConnector>>) -> Response<Content<HttpConnector>> {
+    let request = Request::get("/").header("host", "a.test");
+    let request = request.body(Body::empty()).expect("a request");
+    pool.send(request).await.expect("a response")
+}
+
+/// Waits until the connections that are idle have seen what their server did.
+async fn settle(pool: &Arc<Pool<HttpConnector>>, is_settled: impl Fn(&SendRequest<Body>) -> bool) {
+    for _ in 0..500 {
+        let is_over = |(sender, _): &(_, _)| is_settled(sender);
+        if pool.idle.lock().connections.iter().all(is_over) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("the connections do not settle");
+}
+
+const SHORT: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+#[tokio::test]
+async fn a_connection_is_used_again_once_its_response_is_read() {
+    let (address, mut answered) = server(&[SHORT; 8]).await;
+    let pool = pool(address);
+    for _ in 0..3 {
+        let response = ask(&pool).await;
+        let content = response.into_body().collect().await.expect("content");
+        assert_eq!(content.to_bytes(), "hi");
+        settle(&pool, SendRequest::is_ready).await;
+        assert_eq!(answered.recv().await, Some(0));
+    }
+    // Two at once need two.
+    let (one, two) = tokio::join!(ask(&pool), ask(&pool));
+    let mut used = [answered.recv().await, answered.recv().await];
+    used.sort_unstable();
+    assert_eq!(used, [Some(0), Some(1)]);
+    assert_eq!(pool.idle.lock().connections.len(), 0);
+    drop((one, two));
+    assert_eq!(pool.idle.lock().connections.len(), 2);
+}
+
+#[tokio::test]
+async fn a_response_without_content_frees_its_connection_at_once() {
+    let (address, _) = server(&["HTTP/1.1 204 No Content\r\n\r\n"; 2]).await;
+    let pool = pool(address);
+    let response = ask(&pool).await;
+    assert_eq!(pool.idle.lock().connections.len(), 1);
+    drop(response);
+    assert_eq!(pool.idle.lock().connections.len(), 1);
+}
+
+#[tokio::test]
+async fn requests_take_another_connection_when_the_server_has_closed_theirs() {
+    // It closes after each response, without saying so.
+    let (address, mut answered) = server(&[SHORT]).await;
+    let pool = pool(address);
+    for connection in 0..3 {
+        let response = ask(&pool).await;
+        let content = response.into_body().collect().await.expect("content");
+        assert_eq!(content.to_bytes(), "hi");
+        assert_eq!(answered.recv().await, Some(connection));
+        settle(&pool, SendRequest::is_closed).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_with_an_unread_response_is_passed_over() {
+    let (address, mut answered) = server(&[LONG, SHORT]).await;
+    let pool = pool(address);
+    // Nobody wants the rest, which does not come either.
+    drop(ask(&pool).await);
+    assert_eq!(answered.recv().await, Some(0));
+    drop(ask(&pool).await);
+    assert_eq!(answered.recv().await, Some(1));
+}
+
+#[tokio::test]
+async fn a_connection_that_cannot_be_opened_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    drop(listener);
+    let request = Request::get("/").body(Body::empty()).expect("a request");
+    assert!(pool(address).send(request).await.is_err());
+}
+
+/// The beginning of a response.
+const LONG: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nbegun";
+
+#[tokio::test(start_paused = true)]
+async fn idle_connections_are_closed() {
+    let (address, mut answered) = server(&[SHORT; 2]).await;
+    let pool = pool(address);
+    drop(ask(&pool).await.into_body().collect().await);
+    assert_eq!(answered.recv().await, Some(0));
+    assert_eq!(pool.idle.lock().connections.len(), 1);
+    tokio::time::sleep(POOL_IDLE * 2).await;
+    assert_eq!(pool.idle.lock().connections.len(), 0);
+    assert!(!pool.idle.lock().is_watched);
+    drop(ask(&pool).await.into_body().collect().await);
+    assert_eq!(answered.recv().await, Some(1));
+    assert!(pool.idle.lock().is_watched);
+}
