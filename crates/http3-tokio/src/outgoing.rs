@@ -43,8 +43,17 @@ impl Outgoing {
 
     /// Encodes a HEADERS frame.
     pub(super) fn encode(&self, fields: &FieldsToSend<'_>) -> Result<Vec<u8>, Failure> {
+        self.encode_before(fields, 0)
+    }
+
+    /// Encodes a header section, with `room` for what is appended to it.
+    pub(super) fn encode_before(
+        &self,
+        fields: &FieldsToSend<'_>,
+        room: usize,
+    ) -> Result<Vec<u8>, Failure> {
         let stream = self.send.id().value();
-        let mut out = Vec::with_capacity(256);
+        let mut out = Vec::with_capacity(256 + room);
         self.guard
             .drive(|state| Ok(state.encode(stream, fields, &mut out)))
             .map_err(|error| self.guard.failure_of(error))??;

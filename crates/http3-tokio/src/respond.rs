@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use courser_http3::{Code, FieldsToSend};
+use courser_http3::{Code, FieldsToSend, MessageWriter};
 use courser_quic::hooks::{SendStreamHooks, Write};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, Response, StatusCode};
@@ -181,7 +181,7 @@ impl Respond {
                 None => length = said_length(&parts.headers),
             }
         }
-        let mut head = outgoing.encode(&fields);
+        let mut head = outgoing.encode_before(&fields, MessageWriter::room_for(length));
         if let (Some(frames), Ok(head)) = (parts.extensions.get::<LeadingFrames>(), &mut head) {
             *head = frames.before(head);
         }

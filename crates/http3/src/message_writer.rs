@@ -18,6 +18,15 @@ pub struct MessageWriter {
 }
 
 impl MessageWriter {
+    /// Returns the bytes that content of this length takes behind the HEADERS frame, if it is copied there.
+    /// A frame that is encoded into a buffer with room for them is not moved.
+    pub const fn room_for(length: Option<u64>) -> usize {
+        match length {
+            Some(length @ 1..=SMALL_AS_U64) => MOST_HEADER + length as usize,
+            _ => 0,
+        }
+    }
+
     /// Begins a message with its HEADERS frame, encoded by
     /// [`Connection::encode`](crate::Connection::encode). `length` is that of the content, if known.
     pub const fn new(headers: Vec<u8>, length: Option<u64>) -> Self {
@@ -86,6 +95,10 @@ impl MessageWriter {
 /// The largest content that is copied. A chunk of its own costs more than copying as many bytes, and
 /// the transport would copy them anyway.
 const SMALL: usize = 1023;
+const SMALL_AS_U64: u64 = SMALL as u64;
+
+/// The header of a DATA frame of small content: a type and a length of two bytes.
+const MOST_HEADER: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -121,6 +134,24 @@ mod tests {
         let chunks = writer.chunks();
         assert_eq!(chunks.len(), 2);
         assert_eq!(chunks[1].as_ptr(), large.as_ptr());
+    }
+
+    #[test]
+    fn content_fits_into_the_room_for_it() {
+        for length in [1, 63, 64, SMALL] {
+            let room = MessageWriter::room_for(Some(length as u64));
+            let mut headers = Vec::with_capacity(4 + room);
+            headers.extend_from_slice(b"head");
+            let place = headers.as_ptr();
+            let mut writer = MessageWriter::new(headers, None);
+            writer.push_content(Bytes::from(vec![0; length]));
+            let small = writer.as_small().expect("it is copied");
+            assert!(small.len() <= 4 + room && small.len() + 2 > 4 + room);
+            assert_eq!(small.as_ptr(), place);
+        }
+        for length in [None, Some(0), Some(SMALL as u64 + 1), Some(u64::MAX)] {
+            assert_eq!(MessageWriter::room_for(length), 0);
+        }
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_
         .flat_map(tokens)
         .any(|token| token.eq_ignore_ascii_case(b"trailers"));
     remove(headers, |name| is_of_connection(name) || is_of_client(name));
+    // Once, not field by field.
+    headers.reserve(MOST_ADDED);
     if let Some(upgrade) = upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, upgrade);
@@ -50,7 +52,8 @@ pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_
         headers.insert(HOST, host.clone());
         headers.insert(X_FORWARDED_HOST, host.clone());
     }
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+    const HTTPS: HeaderValue = HeaderValue::from_static("https");
+    headers.insert(X_FORWARDED_PROTO, HTTPS);
     if let Some(peer) = parts.extensions.get::<Peer>() {
         let ip = text_of(peer.current_address().ip());
         if let Some(value) = forwarded(&ip, host) {
@@ -195,13 +198,21 @@ fn text_of(ip: IpAddr) -> String {
 }
 
 fn via(version: Version) -> HeaderValue {
-    HeaderValue::from_static(match version {
-        Version::HTTP_09 | Version::HTTP_10 => "1.0 courser",
-        Version::HTTP_2 => "2.0 courser",
-        Version::HTTP_3 => "3.0 courser",
-        _ => "1.1 courser",
-    })
+    // As constants they are checked once, by the compiler.
+    const VIA_1_0: HeaderValue = HeaderValue::from_static("1.0 courser");
+    const VIA_1_1: HeaderValue = HeaderValue::from_static("1.1 courser");
+    const VIA_2: HeaderValue = HeaderValue::from_static("2.0 courser");
+    const VIA_3: HeaderValue = HeaderValue::from_static("3.0 courser");
+    match version {
+        Version::HTTP_09 | Version::HTTP_10 => VIA_1_0,
+        Version::HTTP_2 => VIA_2,
+        Version::HTTP_3 => VIA_3,
+        _ => VIA_1_1,
+    }
 }
+
+/// Fields that a request usually gets: Host, the four that name its client, and Via.
+const MOST_ADDED: usize = 6;
 
 const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
