@@ -32,12 +32,16 @@ async fn answer(
 ) {
     for answer in answers {
         let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
+        // Content comes in the same packet.
+        while !request.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
             if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
                 return;
             }
         }
         let _ = answered.send(index);
+        if answer.is_empty() {
+            return;
+        }
         let _ = stream.write_all(answer.as_bytes()).await;
     }
 }
@@ -48,9 +52,13 @@ fn pool(server: SocketAddr) -> Arc<Pool<HttpConnector>> {
 }
 
 async fn ask(pool: &Arc<Pool<HttpConnector>>) -> Response<Content<HttpConnector>> {
+    let response = pool.send(request(Body::empty())).await;
+    response.expect("a response")
+}
+
+fn request(body: Body) -> Request<Body> {
     let request = Request::get("/").header("host", "a.test");
-    let request = request.body(Body::empty()).expect("a request");
-    pool.send(request).await.expect("a response")
+    request.body(body).expect("a request")
 }
 
 /// Waits until the connections that are idle have seen what their server did.
@@ -112,6 +120,40 @@ async fn requests_take_another_connection_when_the_server_has_closed_theirs() {
     }
 }
 
+/// RFC 9112 §9.3.1: the server closes the connection while the request is on its way.
+#[tokio::test]
+async fn idempotent_requests_without_content_are_repeated_once() {
+    let (address, mut answered) = server(&[SHORT, NOTHING]).await;
+    let pool = pool(address);
+    drop(ask(&pool).await.into_body().collect().await);
+    settle(&pool, SendRequest::is_ready).await;
+    let content = ask(&pool).await.into_body().collect().await;
+    assert_eq!(content.expect("content").to_bytes(), "hi");
+    let connections = [(); 3].map(|()| answered.try_recv().ok());
+    assert_eq!(connections, [Some(0), Some(0), Some(1)]);
+
+    settle(&pool, SendRequest::is_ready).await;
+    let mut post = request(Body::empty());
+    *post.method_mut() = http::Method::POST;
+    assert!(pool.send(post).await.is_err());
+    assert_eq!(answered.try_recv().ok(), Some(1));
+    assert!(answered.try_recv().is_err());
+
+    drop(ask(&pool).await.into_body().collect().await);
+    settle(&pool, SendRequest::is_ready).await;
+    let mut put = request(Body::full("content"));
+    *put.method_mut() = http::Method::PUT;
+    assert!(pool.send(put).await.is_err());
+}
+
+#[tokio::test]
+async fn a_fresh_connection_that_closes_is_an_error() {
+    let (address, mut answered) = server(&[NOTHING]).await;
+    assert!(pool(address).send(request(Body::empty())).await.is_err());
+    assert_eq!(answered.recv().await, Some(0));
+    assert!(answered.try_recv().is_err());
+}
+
 #[tokio::test]
 async fn a_connection_with_an_unread_response_is_passed_over() {
     let (address, mut answered) = server(&[LONG, SHORT]).await;
@@ -128,9 +170,11 @@ async fn a_connection_that_cannot_be_opened_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     drop(listener);
-    let request = Request::get("/").body(Body::empty()).expect("a request");
-    assert!(pool(address).send(request).await.is_err());
+    assert!(pool(address).send(request(Body::empty())).await.is_err());
 }
+
+/// The connection ends instead.
+const NOTHING: &str = "";
 
 /// The beginning of a response.
 const LONG: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nbegun";
