@@ -137,7 +137,7 @@ impl<C: Connect + Dial> Proxy<C> {
     /// Makes a proxy with a connector of its own.
     fn with(connector: C, backend: Backend, times: ProxyTimes) -> Self {
         Self {
-            upstream: Upstream::new(connector, &backend),
+            upstream: Upstream::new(connector, backend.uri(), backend.is_http2),
             backend,
             times,
         }
@@ -340,11 +340,6 @@ impl http_body::Body for Begun {
         SizeHint::default()
     }
 }
-
-/// The bytes of a message to or from the upstream server that wait in memory (limit K118).
-const HTTP1_BUFFER: usize = 64 * 1024;
-/// Shorter than the idle timeouts of servers, which would close a connection under a request.
-const POOL_IDLE: Duration = Duration::from_secs(15);
 
 #[cfg(test)]
 mod tests {

@@ -4,14 +4,13 @@ mod pool;
 
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::Connect;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use self::pool::Pool;
 pub use self::pool::{Content, Dial};
-use super::{Backend, POOL_IDLE};
+use self::pool::{POOL_IDLE, Pool};
 use crate::body::{Body, BoxError};
 
 /// The connections to an upstream server, which requests share.
@@ -23,9 +22,9 @@ pub(super) enum Upstream<C> {
 }
 
 impl<C: Connect + Dial> Upstream<C> {
-    pub(super) fn new(connector: C, backend: &Backend) -> Self {
-        if !backend.is_http2 {
-            return Self::Http1(Arc::new(Pool::new(connector, backend.uri())));
+    pub(super) fn new(connector: C, server: Uri, is_http2: bool) -> Self {
+        if !is_http2 {
+            return Self::Http1(Arc::new(Pool::new(connector, server)));
         }
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())

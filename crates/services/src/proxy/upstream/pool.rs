@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use std::{fmt, io};
 
 use bytes::Bytes;
@@ -17,7 +18,6 @@ use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
 use crate::body::{Body, BoxError};
-use crate::proxy::{HTTP1_BUFFER, POOL_IDLE};
 
 /// Opens connections to a server.
 pub trait Dial: Clone + Send + Sync + 'static {
@@ -106,7 +106,7 @@ impl<C: Dial> Pool<C> {
         let mut settings = Builder::new();
         settings.max_buf_size(HTTP1_BUFFER);
         let (sender, connection) = settings.handshake(io).await?;
-        // Requests are told of errors.
+        // Requests receive its errors.
         tokio::spawn(async move { drop(connection.with_upgrades().await) });
         Ok(sender)
     }
@@ -199,7 +199,7 @@ impl Idle {
                 self.connections.drain(..=index);
                 return None;
             }
-            // One that still has to read the rest of a response that nobody wants is not ready.
+            // One that still has to read the rest of an unwanted response is not ready.
             if sender.is_ready() {
                 return self.connections.remove(index).map(|(sender, _)| sender);
             }
@@ -288,6 +288,12 @@ impl<C: Dial> http_body::Body for Content<C> {
         self.body.size_hint()
     }
 }
+
+/// The bytes of a message to or from the upstream server that wait in memory (limit K118).
+const HTTP1_BUFFER: usize = 64 * 1024;
+
+/// Shorter than the idle timeouts of servers, which would close a connection under a request.
+pub(super) const POOL_IDLE: Duration = Duration::from_secs(15);
 
 /// Idle connections that a request looks at before it opens one.
 const MOST_LOOKS: usize = 8;

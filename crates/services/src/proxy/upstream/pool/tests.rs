@@ -158,7 +158,7 @@ async fn a_fresh_connection_that_closes_is_an_error() {
 async fn a_connection_with_an_unread_response_is_passed_over() {
     let (address, mut answered) = server(&[LONG, SHORT]).await;
     let pool = pool(address);
-    // Nobody wants the rest, which does not come either.
+    // The rest is unwanted, and does not come either.
     drop(ask(&pool).await);
     assert_eq!(answered.recv().await, Some(0));
     drop(ask(&pool).await);
