@@ -14,6 +14,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper::rt::{Read, Write};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
@@ -75,7 +76,7 @@ impl<C: Dial> Pool<C> {
         self: &Arc<Self>,
         mut request: Request<Body>,
     ) -> Result<Response<Content<C>>, BoxError> {
-        // Taken from a connection that was idle, which its server may close at any time.
+        // The server may close a connection that is idle at any time.
         let mut idle = self.idle.lock().take(Instant::now());
         loop {
             let is_fresh = idle.is_none();
@@ -132,9 +133,12 @@ impl<C: Dial> Pool<C> {
         }
         let mut idle = self.idle.lock();
         idle.connections.push_back((sender, Instant::now()));
-        if !idle.is_watched {
+        // A response may be dropped in a thread without a runtime. The next one starts the task.
+        if !idle.is_watched
+            && let Ok(runtime) = Handle::try_current()
+        {
             idle.is_watched = true;
-            tokio::spawn(close_old(Arc::downgrade(self)));
+            runtime.spawn(close_old(Arc::downgrade(self)));
         }
     }
 }

@@ -193,3 +193,14 @@ async fn idle_connections_are_closed() {
     assert_eq!(answered.recv().await, Some(1));
     assert!(pool.idle.lock().is_watched);
 }
+
+#[tokio::test]
+async fn a_response_may_be_dropped_outside_the_runtime() {
+    let (address, _answered) = server(&[SHORT; 2]).await;
+    let pool = pool(address);
+    let response = ask(&pool).await;
+    let dropped = std::thread::spawn(move || drop(response)).join();
+    assert!(dropped.is_ok());
+    let idle = pool.idle.lock();
+    assert_eq!((idle.connections.len(), idle.is_watched), (1, false));
+}
