@@ -90,6 +90,14 @@ impl Backend {
         })
     }
 
+    /// Returns the value of a Host field for requests that name no host.
+    fn host(&self) -> &str {
+        match self.authority.port_u16() {
+            Some(80) => self.authority.host(),
+            _ => self.authority.as_str(),
+        }
+    }
+
     fn uri(&self) -> Uri {
         self.uri_of(PathAndQuery::from_static("/"))
     }
@@ -164,7 +172,9 @@ impl<C: Connect + Dial> Proxy<C> {
         // Over other versions an interim response is not sent.
         let interim = parts.extensions.remove::<Interim>();
         let interim = interim.filter(|_| version == Version::HTTP_3);
-        let Some(path) = parts.uri.path_and_query().cloned() else {
+        let path = parts.uri.path_and_query().cloned();
+        // Whatever its target, CONNECT would be one to the upstream server for a tunnel.
+        let Some(path) = path.filter(|_| parts.method != Method::CONNECT) else {
             return plain(StatusCode::BAD_REQUEST);
         };
         let host = match target::host(&parts) {
@@ -209,7 +219,7 @@ impl<C: Connect + Dial> Proxy<C> {
         parts.uri = Uri::from(path);
         // A client of HTTP/1.0 need not name one, and HTTP/1.1 requires it (RFC 9112 §3.2).
         if !parts.headers.contains_key(HOST)
-            && let Ok(host) = HeaderValue::from_str(self.backend.authority.as_str())
+            && let Ok(host) = HeaderValue::from_str(self.backend.host())
         {
             parts.headers.insert(HOST, host);
         }
@@ -354,6 +364,18 @@ mod tests {
     }
 
     #[test]
+    fn the_host_of_a_backend_has_no_default_port() {
+        for (url, host) in [
+            ("http://a.test", "a.test"),
+            ("http://a.test:80", "a.test"),
+            ("http://a.test:8080", "a.test:8080"),
+            ("http://[::1]:80", "[::1]"),
+        ] {
+            assert_eq!(Backend::parse(url).expect("a backend").host(), host);
+        }
+    }
+
+    #[test]
     fn what_is_no_backend_is_told() {
         for (text, word) in [
             ("localhost:80", "unknown scheme"),
@@ -388,13 +410,15 @@ mod tests {
             times,
         );
         for version in [Version::HTTP_11, Version::HTTP_2, Version::HTTP_3] {
-            let request = Request::connect(address.to_string()).version(version);
-            let request = request.body(server::Body::empty()).expect("a request");
-            let response = proxy.answer(request).await;
-            assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{version:?}");
-            let accepted = backend.accept().map_err(|error| error.kind());
-            let nothing = std::io::ErrorKind::WouldBlock;
-            assert_eq!(accepted.err(), Some(nothing), "{version:?}");
+            for target in [address.to_string(), format!("http://{address}/path")] {
+                let request = Request::connect(target).version(version);
+                let request = request.body(server::Body::empty()).expect("a request");
+                let response = proxy.answer(request).await;
+                assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{version:?}");
+                let accepted = backend.accept().map_err(|error| error.kind());
+                let nothing = std::io::ErrorKind::WouldBlock;
+                assert_eq!(accepted.err(), Some(nothing), "{version:?}");
+            }
         }
     }
 }

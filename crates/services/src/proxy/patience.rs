@@ -36,7 +36,7 @@ impl Turn {
     /// Returns the body of the request, which records when the server takes content, and when there is
     /// none to take yet.
     pub(super) fn watch(&mut self, body: Body) -> Body {
-        // Without content there is nothing to record, and `boxed` would hide that there is none.
+        // Without content there is nothing to record.
         if http_body::Body::is_end_stream(&body) {
             return body;
         }

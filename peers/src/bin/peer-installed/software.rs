@@ -141,7 +141,7 @@ impl Running {
             Some(status) => Some(stub_status(status)?.since(self.counts_before).less_own()),
             None => None,
         };
-        // Whatever a proxy counts, its origin has answered so much.
+        // Whatever a proxy counts, its origin has answered so many requests.
         if let Some(origin) = &self.origin {
             let connections = counts.unwrap_or_default().connections;
             counts = Some(Counts {

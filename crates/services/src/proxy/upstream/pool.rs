@@ -77,7 +77,7 @@ impl<C: Dial> Pool<C> {
         mut request: Request<Body>,
     ) -> Result<Response<Content<C>>, BoxError> {
         // The server may close a connection that is idle at any time.
-        let mut idle = self.idle.lock().take(Instant::now());
+        let mut idle = self.take();
         loop {
             let is_fresh = idle.is_none();
             let mut sender = match idle.take() {
@@ -93,13 +93,19 @@ impl<C: Dial> Pool<C> {
                 // The server has closed the connection before it took the request.
                 (Some(unsent), _) if !is_fresh => {
                     request = unsent;
-                    idle = self.idle.lock().take(Instant::now());
+                    idle = self.take();
                 }
                 // It has closed it meanwhile. A second repetition would be one too many.
                 (None, Some(spare)) if is_closed_meanwhile(failure.error()) => request = spare,
                 _ => return Err(failure.into_error().into()),
             }
         }
+    }
+
+    fn take(&self) -> Option<SendRequest<Body>> {
+        // Dropped after the lock, since that wakes their tasks.
+        let mut old = Vec::new();
+        self.idle.lock().take(Instant::now(), &mut old)
     }
 
     async fn connect(&self) -> Result<SendRequest<Body>, BoxError> {
@@ -118,7 +124,7 @@ impl<C: Dial> Pool<C> {
         sender: SendRequest<Body>,
         response: Response<Incoming>,
     ) -> Response<Content<C>> {
-        // After an upgrade it has another protocol.
+        // After an upgrade it has another protocol. CONNECT does not come here.
         let is_kept = response.status() != StatusCode::SWITCHING_PROTOCOLS;
         let lease = is_kept.then(|| Lease {
             pool: self.clone(),
@@ -157,7 +163,8 @@ fn repetition(request: &Request<Body>) -> Option<Request<Body>> {
     Some(copy)
 }
 
-/// Returns true if the connection ended before there was a response (RFC 9112 §9.3.1).
+/// Returns true if the connection ended before the header section of the response (RFC 9112 §9.3.1). Interim
+/// responses may have come before, and come again.
 fn is_closed_meanwhile(error: &hyper::Error) -> bool {
     let source = std::error::Error::source(error);
     let io = source.and_then(|error| error.downcast_ref::<io::Error>());
@@ -192,23 +199,29 @@ async fn close_old<C>(pool: Weak<Pool<C>>) {
 }
 
 impl Idle {
-    /// Takes a connection that can send a request now.
-    fn take(&mut self, now: Instant) -> Option<SendRequest<Body>> {
-        let mut index = self.connections.len();
-        for _ in 0..MOST_LOOKS {
+    /// Takes a connection that can send a request now, and those that have been idle for too long.
+    fn take(
+        &mut self,
+        now: Instant,
+        old: &mut Vec<SendRequest<Body>>,
+    ) -> Option<SendRequest<Body>> {
+        let (mut index, mut looks) = (self.connections.len(), 0);
+        while looks < MOST_LOOKS {
             index = index.checked_sub(1)?;
             let (sender, since) = &self.connections[index];
             if now - *since >= POOL_IDLE {
                 // Those before it have been idle for longer.
-                self.connections.drain(..=index);
+                old.extend(self.connections.drain(..=index).map(|(sender, _)| sender));
                 return None;
             }
-            // One that still has to read the rest of an unwanted response is not ready.
             if sender.is_ready() {
                 return self.connections.remove(index).map(|(sender, _)| sender);
             }
             if sender.is_closed() {
                 self.connections.remove(index);
+            } else {
+                // It still has to read the rest of an unwanted response.
+                looks += 1;
             }
         }
         None
@@ -299,7 +312,7 @@ const HTTP1_BUFFER: usize = 64 * 1024;
 /// Shorter than the idle timeouts of servers, which would close a connection under a request.
 pub(super) const POOL_IDLE: Duration = Duration::from_secs(15);
 
-/// Idle connections that a request looks at before it opens one.
+/// Busy connections that a request looks at before it opens one.
 const MOST_LOOKS: usize = 8;
 
 #[cfg(test)]
