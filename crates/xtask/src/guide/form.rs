@@ -80,8 +80,7 @@ fn form_of_word(word: &str) -> String {
         } else if NAMES_OF_TIMES.contains(&name) && !formed.ends_with(char::is_alphanumeric) {
             formed.push('~');
             rest = &rest[name.len()..];
-        } else if hex.len() >= 8 && hex.contains(|c: char| c.is_ascii_digit()) && !hex.contains('.')
-        {
+        } else if is_hash(hex) {
             formed.push('#');
             rest = &rest[hex.len()..];
         } else if first.is_ascii_digit() && !number.is_empty() {
@@ -102,6 +101,13 @@ fn form_of_word(word: &str) -> String {
         }
     }
     formed
+}
+
+/// Returns true for a run of hexadecimal digits that is a hash or an ID. Ten million and more are numbers.
+fn is_hash(hex: &str) -> bool {
+    let is_decimal = hex.bytes().all(|byte| byte.is_ascii_digit());
+    let has_digit = hex.contains(|c: char| c.is_ascii_digit());
+    hex.len() >= 16 && is_decimal || hex.len() >= 8 && has_digit && !is_decimal
 }
 
 /// Returns the characters at the start of `text` that are `wanted`.

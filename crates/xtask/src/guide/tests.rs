@@ -94,6 +94,8 @@ fn outputs_that_differ_in_figures_agree() {
         ("done in 12.3 ms", "done in 4 s"),
         ("1.2 Gbit/s, 0.3", "800 Mbit/s, 12.25"),
         ("id 00aa11bb22cc", "id deadbeef0000ff"),
+        ("id 0011223344556677", "id deadbeef0000ff00"),
+        ("a window of 4263105 bytes", "a window of 14204408 bytes"),
         ("a    5 |  6", "a 15 | 600"),
         ("(12.3 ms)", "(1 us)"),
         ("──────", "───"),
