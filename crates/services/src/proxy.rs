@@ -216,7 +216,11 @@ impl<C: Connect + Dial> Proxy<C> {
             return;
         }
         parts.version = Version::HTTP_11;
-        parts.uri = Uri::from(path);
+        // Without a path the target would be empty: `GET http://example.org HTTP/1.1` (RFC 9112 §3.2.1).
+        parts.uri = Uri::from(match path.as_str() {
+            "/" => PathAndQuery::from_static("/"),
+            _ => path,
+        });
         // A client of HTTP/1.0 need not name one, and HTTP/1.1 requires it (RFC 9112 §3.2).
         if !parts.headers.contains_key(HOST)
             && let Ok(host) = HeaderValue::from_str(self.backend.host())
@@ -390,6 +394,37 @@ mod tests {
                 error.contains(word) && error.contains("use http://"),
                 "{error}"
             );
+        }
+    }
+
+    /// RFC 9112 §3.2.1.
+    #[tokio::test]
+    async fn targets_get_the_form_of_their_protocol() {
+        let times = ProxyTimes {
+            connect: Duration::ZERO,
+            response: Duration::ZERO,
+            body: Duration::ZERO,
+        };
+        for (target, path) in [
+            ("http://a.test", "/"),
+            ("http://a.test#fragment", "/"),
+            ("http://a.test/", "/"),
+            ("http://a.test?b", "/?b"),
+            ("http://a.test/b?c", "/b?c"),
+            ("/b", "/b"),
+            ("*", "*"),
+        ] {
+            for (backend, wanted) in [
+                ("http://b.test", path.to_owned()),
+                ("h2c://b.test", format!("http://b.test{path}")),
+            ] {
+                let proxy = Proxy::new(Backend::parse(backend).expect("a backend"), times);
+                let request = Request::get(target).body(()).expect("a request");
+                let (mut parts, ()) = request.into_parts();
+                let path = parts.uri.path_and_query().cloned().expect("a path");
+                proxy.address(&mut parts, path);
+                assert_eq!(parts.uri.to_string(), wanted, "{target}");
+            }
         }
     }
 
