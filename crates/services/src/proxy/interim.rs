@@ -108,5 +108,22 @@ impl Heard {
     }
 }
 
-/// Interim responses that are queued; clients of courser accept as many.
+/// Interim responses that are queued (limit K217); clients of courser accept as many.
 const MOST_AT_ONCE: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ninth_interim_response_is_not_queued() {
+        let mut heard = Heard::default();
+        for _ in 0..9 {
+            assert!(heard.push(Response::new(()).into_parts().0).is_none());
+        }
+        let cx = Context::from_waker(Waker::noop());
+        let queued = std::iter::from_fn(|| heard.poll(&cx).is_ready().then_some(()));
+        assert_eq!(queued.count(), 8);
+        assert!(heard.push(Response::new(()).into_parts().0).is_some());
+    }
+}

@@ -137,8 +137,10 @@ impl<C: Dial> Pool<C> {
         if sender.is_closed() {
             return;
         }
+        // Dropped after the lock, since that wakes its task.
+        let _surplus;
         let mut idle = self.idle.lock();
-        idle.connections.push_back((sender, Instant::now()));
+        _surplus = idle.put(sender, Instant::now());
         // A response may be dropped in a thread without a runtime. The next one starts the task.
         if !idle.is_watched
             && let Ok(runtime) = Handle::try_current()
@@ -199,6 +201,15 @@ async fn close_old<C>(pool: Weak<Pool<C>>) {
 }
 
 impl Idle {
+    /// Adds a connection, and returns the oldest if there are too many.
+    fn put(&mut self, sender: SendRequest<Body>, now: Instant) -> Option<SendRequest<Body>> {
+        self.connections.push_back((sender, now));
+        if self.connections.len() <= MOST_IDLE {
+            return None;
+        }
+        self.connections.pop_front().map(|(oldest, _)| oldest)
+    }
+
     /// Takes a connection that can send a request now, and those that have been idle for too long.
     fn take(
         &mut self,
@@ -311,6 +322,9 @@ const HTTP1_BUFFER: usize = 64 * 1024;
 
 /// Shorter than the idle timeouts of servers, which would close a connection under a request.
 pub(super) const POOL_IDLE: Duration = Duration::from_secs(15);
+
+/// Idle connections that are kept (limit K216).
+const MOST_IDLE: usize = 1024;
 
 /// Busy connections that a request looks at before it opens one.
 const MOST_LOOKS: usize = 8;

@@ -204,3 +204,17 @@ async fn a_response_may_be_dropped_outside_the_runtime() {
     let idle = pool.idle.lock();
     assert_eq!((idle.connections.len(), idle.is_watched), (1, false));
 }
+
+#[tokio::test]
+async fn no_more_than_1024_idle_connections_are_kept() {
+    let (mut idle, mut connections) = (Idle::default(), Vec::new());
+    for count in 1..=1025 {
+        let (near, far) = tokio::io::duplex(16);
+        let io = hyper_util::rt::TokioIo::new(near);
+        let (sender, connection) = Builder::new().handshake(io).await.expect("a connection");
+        connections.push((connection, far));
+        let surplus = idle.put(sender, Instant::now());
+        assert_eq!(surplus.is_some(), count > 1024, "{count}");
+    }
+    assert_eq!(idle.connections.len(), 1024);
+}
