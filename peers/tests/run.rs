@@ -386,29 +386,41 @@ fn check_answers(output: &Output, stacks: usize) {
     assert_eq!(ratios, Some(3 * (stacks - 1)));
 }
 
-#[test]
-fn files_are_served_by_those_that_are_installed() {
-    let runner = Path::new(env!("CARGO_BIN_EXE_peers"));
-    let workloads = "--pairs 1 --workloads files-1,files-4x2,walk-4x2 --file-size 10k --files 30";
+/// Runs workloads of servers that are measured as they are installed, and returns their measurements;
+/// `None` if courser's own binary is not built, which the runner has to say.
+fn run_installed(role: &str, workloads: &str, count: usize) -> Option<Vec<Value>> {
     let output = run(
-        &format!("{workloads} --http-baseline files-courser-h2"),
+        &format!("--pairs 1 --http-baseline {role}-courser-h2 --workloads {workloads}"),
         &[],
     );
-    if !has_courser(runner) {
+    if !has_courser(Path::new(env!("CARGO_BIN_EXE_peers"))) {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{output:?}");
         assert!(error.contains("has no program at"), "{error}");
-        return;
+        return None;
     }
     assert!(output.status.success(), "{output:?}");
-    let lines = lines(&output);
-    let measurements = of_type(&lines, "measurement");
-    for stack in ["files-courser-h3", "files-courser-h2", "files-courser-h1"] {
+    let mut measurements = lines(&output);
+    measurements.retain(|line| line["type"] == "measurement");
+    for protocol in ["h3", "h2", "h1"] {
+        let stack = format!("{role}-courser-{protocol}");
         let of_stack = measurements.iter().filter(|line| line["stack"] == stack);
-        assert_eq!(of_stack.count(), 3, "{stack}: {output:?}");
+        assert_eq!(of_stack.count(), count, "{stack}: {output:?}");
     }
-    for line in measurements {
+    for line in &measurements {
         assert_eq!(line["client"]["count"], 50, "{line}");
+        let memory = line["server"]["peak_rss_kib"].as_u64();
+        assert!(memory.is_some_and(|size| size > 1000), "{line}");
+        let time = line["server_cpu"]["user"].as_f64();
+        assert!(time.is_some_and(|time| time >= 0.0), "{line}");
+    }
+    Some(measurements)
+}
+
+#[test]
+fn files_are_served_by_those_that_are_installed() {
+    let workloads = "files-1,files-4x2,walk-4x2 --file-size 10k --files 30";
+    for line in run_installed("files", workloads, 3).unwrap_or_default() {
         assert_eq!(line["client"]["bytes"], 500_000, "{line}");
         let is_nginx = line["stack"]
             .as_str()
@@ -417,42 +429,17 @@ fn files_are_served_by_those_that_are_installed() {
         if is_nginx {
             assert_eq!(line["server"]["answers"], 50, "{line}");
         }
-        let memory = line["server"]["peak_rss_kib"].as_u64();
-        assert!(memory.is_some_and(|size| size > 1000), "{line}");
-        let time = line["server_cpu"]["user"].as_f64();
-        assert!(time.is_some_and(|time| time >= 0.0), "{line}");
     }
 }
 
 #[test]
 fn requests_are_forwarded_by_those_that_are_installed() {
-    let runner = Path::new(env!("CARGO_BIN_EXE_peers"));
-    let workloads = "--pairs 1 --workloads proxy-1,proxy-4x2 --file-size 100k";
-    let output = run(
-        &format!("{workloads} --http-baseline proxy-courser-h2"),
-        &[],
-    );
-    if !has_courser(runner) {
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{output:?}");
-        assert!(error.contains("has no program at"), "{error}");
-        return;
-    }
-    assert!(output.status.success(), "{output:?}");
-    let lines = lines(&output);
-    let measurements = of_type(&lines, "measurement");
-    for stack in ["proxy-courser-h3", "proxy-courser-h2", "proxy-courser-h1"] {
-        let of_stack = measurements.iter().filter(|line| line["stack"] == stack);
-        assert_eq!(of_stack.count(), 2, "{stack}: {output:?}");
-    }
-    for line in measurements {
-        assert_eq!(line["client"]["count"], 50, "{line}");
+    let workloads = "proxy-1,proxy-4x2 --file-size 100k";
+    for line in run_installed("proxy", workloads, 2).unwrap_or_default() {
         assert_eq!(line["client"]["bytes"], 5_000_000, "{line}");
         // The origin has seen each request.
         assert_eq!(line["server"]["is_uncounted"], false, "{line}");
         assert_eq!(line["server"]["answers"], 50, "{line}");
-        let memory = line["server"]["peak_rss_kib"].as_u64();
-        assert!(memory.is_some_and(|size| size > 1000), "{line}");
     }
 }
 
