@@ -1,4 +1,4 @@
-//! Reads traces of any stack, event by event.
+//! Reads traces of courser and other stacks, event by event.
 
 mod error;
 mod plain;

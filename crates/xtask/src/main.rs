@@ -9,6 +9,7 @@ mod code;
 mod conformance;
 mod dependencies;
 mod features;
+mod figures;
 mod floors;
 mod guide;
 mod instructions;
@@ -63,6 +64,7 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
         ("instructions", ["--write"]) => {
             instructions::run(&tree::root()?, instructions::Task::Write)
         }
+        ("figures", []) => figures::run(&tree::root()?),
         ("package", []) => package::run(&tree::root()?, package::Verify::Skip),
         ("package", ["--verify"]) => package::run(&tree::root()?, package::Verify::Compile),
         ("msrv", []) => msrv::run(&tree::root()?),
@@ -151,6 +153,7 @@ usage: cargo xtask <command>
   instructions          count the instructions of the core's paths with callgrind, and fail if one is more
                         than 3 % above its budget in docs/instructions.tsv; skipped without valgrind
       --write           make the counts the budgets instead
+  figures               write measured figures from the document that owns them into their copies
   package               pack each published crate as `cargo publish` does, in its order
       --verify          compile each from its archive too
   msrv                  check that no dependency needs a newer Rust than Cargo.toml promises

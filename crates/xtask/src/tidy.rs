@@ -19,6 +19,7 @@ use crate::catalogue;
 use crate::code;
 use crate::code::comments;
 use crate::dependencies;
+use crate::figures;
 use crate::floors;
 use crate::guide;
 use crate::manifest::{self, Manifest, Purpose};
@@ -71,6 +72,7 @@ fn check(
     problems.extend(dependencies::check(manifests));
     problems.extend(catalogue::check(files));
     problems.extend(guide::check(files));
+    problems.extend(figures::check(files));
     problems.extend(walls::check(files));
     problems.extend(clocks::check(files, folders(manifests)));
     problems.extend(ratchet::check(table(files), counts));
