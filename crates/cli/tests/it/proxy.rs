@@ -150,7 +150,7 @@ fn delay_is_there_and_back() {
     let rtt = start.elapsed();
     assert_eq!(&buffer[..len], b"ping");
     // Datagrams are never early. Their lateness depends on other load on the machine.
-    assert!((100..400).contains(&rtt.as_millis()), "{rtt:?}");
+    assert!((100..2_000).contains(&rtt.as_millis()), "{rtt:?}");
 }
 
 #[test]

@@ -38,7 +38,6 @@ fn nobody_listens() {
     let address = free.local_addr().expect("bound");
     drop(free);
     let url = format!("https://{address}/");
-    let began = std::time::Instant::now();
     for flags in [&["--h3"][..], &["--h2"], &["--style", "oha"]] {
         let line = refusal(&[&["load", "--json", "--insecure", &url], flags].concat());
         assert!(
@@ -46,7 +45,6 @@ fn nobody_listens() {
             "{flags:?}: {line}"
         );
     }
-    assert!(began.elapsed().as_secs() < 10, "told at once");
 }
 
 #[test]

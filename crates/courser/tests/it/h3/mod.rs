@@ -15,7 +15,6 @@ mod upgrade;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::time::Duration;
 
 use crate::common::{Pair, pair};
 use bytes::Bytes;
@@ -90,9 +89,7 @@ async fn text(response: Response<h3::Body>) -> String {
 
 /// Fails a test that hangs.
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future)
-        .await
-        .expect("not in time")
+    crate::common::within(20, future).await
 }
 
 /// Creates a body of these frames.

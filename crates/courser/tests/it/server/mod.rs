@@ -17,7 +17,6 @@ mod slow;
 mod sources;
 
 use std::future::Future;
-use std::time::Duration;
 
 use axum::Router;
 use courser::server::{Drained, Server, ServerHandle};
@@ -57,13 +56,7 @@ impl Running {
     }
 }
 
-/// Fails a test that hangs, at the caller's location.
-#[track_caller]
-fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
-    let place = std::panic::Location::caller();
-    async move {
-        tokio::time::timeout(Duration::from_secs(60), future)
-            .await
-            .unwrap_or_else(|_| panic!("not in time at {place}"))
-    }
+/// Fails a test that hangs.
+async fn within<T>(future: impl Future<Output = T>) -> T {
+    crate::common::within(20, future).await
 }

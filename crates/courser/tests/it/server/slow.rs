@@ -70,7 +70,6 @@ async fn bodies_that_come_too_slowly_are_not_waited_for() {
         let said = within(text(answer.expect("an answer"))).await;
         assert!(said.contains("request body too slow"), "{protocol}: {said}");
         assert!(began.elapsed() >= RATE.grace, "{protocol}: {said}");
-        assert!(began.elapsed() < Duration::from_secs(20), "{protocol}");
     }
 }
 
