@@ -76,6 +76,11 @@ impl Acknowledger {
         }
     }
 
+    /// Returns the longest time by which we delay an acknowledgement, as announced to the peer.
+    pub(crate) fn announced_max_ack_delay(&self) -> Duration {
+        self.promise.max_ack_delay
+    }
+
     /// Opens a packet number space whose keys have arrived.
     pub(crate) fn open(&mut self, id: SpaceId) {
         match id {

@@ -45,9 +45,13 @@ impl Connection {
     /// Ends the connection. The parts give back what they hold.
     ///
     /// Late packets are waited for as long as three probe timeouts (§10.2), as far as [`MAX_DRAIN`]
-    /// allows.
+    /// allows. The probe timeouts are those of announced acknowledgement delays: a peer that misses our
+    /// CONNECTION_CLOSE sends its next probe after its own probe timeout, and must get the frame again
+    /// instead of a stateless reset.
     pub(crate) fn end(&mut self, now: Time, ending: impl Into<Ending>) {
-        let period = self.recovery.pto().saturating_mul(3).min(MAX_DRAIN);
+        let own = self.acknowledger.announced_max_ack_delay();
+        let pto = self.recovery.announced_pto(own);
+        let period = pto.saturating_mul(3).min(MAX_DRAIN);
         let ended = self.life.end(now, period, ending.into(), &mut self.trace);
         let Some(error) = ended else {
             return;

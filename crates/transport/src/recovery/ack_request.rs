@@ -87,6 +87,12 @@ impl AckRequest {
         self.confirmed.max(self.unconfirmed)
     }
 
+    /// Returns the longest time by which the peer delays an ACK unless it is asked for less: `max_ack_delay` of
+    /// its transport parameters.
+    pub fn announced_max_ack_delay(&self) -> Duration {
+        self.announced
+    }
+
     /// Considers whether another frequency would be better. Called after each ACK.
     pub fn review(&mut self, situation: &Situation) {
         let Some(least) = self.offer else { return };

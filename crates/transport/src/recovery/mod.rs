@@ -308,6 +308,13 @@ impl LossRecovery {
         self.routes.active().pto(self.ack_request.max_ack_delay())
     }
 
+    /// Returns the probe timeout with the acknowledgement delays that both ends announced: `own` and that of the
+    /// peer. Requests for earlier acknowledgements (ACK_FREQUENCY) do not shorten it.
+    pub(crate) fn announced_pto(&self, own: Duration) -> Duration {
+        let delay = own.max(self.ack_request.announced_max_ack_delay());
+        self.routes.active().pto(delay)
+    }
+
     /// Packets whose fate is open and those acknowledged late: they cost memory and work.
     pub(crate) fn remembered(&self, id: SpaceId) -> usize {
         self.spaces.get(id).map_or(0, |it| it.sent.remembered())

@@ -14,7 +14,7 @@ fn resumed(flags: &[&str], most: usize) -> Option<usize> {
     let traced = traces.path().to_str().expect("UTF-8");
     let common = ["--no-compress", "--qlog", traced];
     let mut serving = start(&folder, &[&common, flags].concat());
-    let proxy = Proxy::start(serving.address, "20mbit,60ms,queue=1m", &[]);
+    let proxy = Proxy::start(serving.address, "20mbit,60ms,queue=1m,mtu=1500", &[]);
     let url = format!("https://{}/large", proxy.address);
     let has_jumped = || {
         let files = std::fs::read_dir(traces.path()).expect("a folder");

@@ -6,9 +6,9 @@ use courser_wire::{ApplicationErrorCode, TransportErrorCode};
 
 use super::frames::raw;
 use super::*;
-use crate::testing::End;
 use crate::testing::eye::Seen;
 use crate::testing::forgery::Forgery;
+use crate::testing::{End, Setup, steady};
 
 fn close(end: &mut End, now: Time, code: u64, reason: &[u8]) {
     end.connection().close(now, code, reason);
@@ -111,6 +111,32 @@ fn state_is_kept_for_three_probe_timeouts_and_no_longer() {
     assert_eq!(pair.client.endpoint.connections(), 1);
     pair.run_for(Duration::from_millis(2));
     assert_eq!(pair.client.endpoint.connections(), 0);
+}
+
+/// On a short path that asks for early acknowledgements, our probe timeout is shorter than the peer's.
+#[test]
+fn peer_that_missed_the_close_gets_it_with_its_first_probe() {
+    let mut setup = Setup::default();
+    setup.client.ack_frequency = true;
+    let mut transport = steady();
+    transport.ack_frequency = true;
+    setup.server.transport = Arc::new(transport);
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    pair.link.delay = Duration::from_micros(50);
+    pair.upload(16_000_000);
+    let own = pair.client.connection().recovery.pto();
+    let of_server = pair.server.connection().recovery.pto();
+    assert!(own * 3 < of_server, "{own:?} and {of_server:?}");
+    pair.link.filter = Some(Box::new(|_, _| false));
+    close_client(&mut pair, 3, b"missed");
+    pair.run_for(own * 3 + Duration::from_millis(1));
+    pair.link.filter = None;
+    pair.server.connection().pings().request();
+    pair.server.touch();
+    pair.run_for(of_server * 2);
+    let ended = application_closed(3, b"missed");
+    assert_eq!(lost(&pair.server.events), [&ended]);
 }
 
 /// A machine may run an end so late that the time for late packets is over before its CONNECTION_CLOSE
