@@ -3,11 +3,13 @@
 //
 //	quic-go server CERTIFICATE KEY
 //	quic-go client ROOT PORT UPLOADS SIZE COUNT
+//	quic-go pooled ROOT PORT COUNT
 //
 // The client takes from the server at PORT and sends to the one at UPLOADS, which may be the same.
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -134,6 +136,66 @@ func ask(root, port, uploads, size, count string) error {
 	return nil
 }
 
+// pooled sends so many requests as a gateway would: 64 at a time on one connection, and one in ten is
+// given up long before its response.
+func pooled(root, port, count string) error {
+	pem, err := os.ReadFile(root)
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return errors.New("no certificate in " + root)
+	}
+	transport := &http3.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	defer transport.Close()
+	client := &http.Client{Transport: transport}
+	number, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	get := func(n int) error {
+		path, limit := fmt.Sprintf("/image/%d.svg", n), time.Minute
+		if n%10 == 0 {
+			path, limit = fmt.Sprintf("/slow?ms=1000&n=%d", n), 30*time.Millisecond
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, "GET", "https://localhost:"+port+path, nil)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if n%10 == 0 && errors.Is(err, context.DeadlineExceeded) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		_, err = io.Copy(io.Discard, response.Body)
+		return errors.Join(err, check("status", response.StatusCode, http.StatusOK))
+	}
+	numbers, results := make(chan int), make(chan error)
+	for range 64 {
+		go func() {
+			var failed error
+			for n := range numbers {
+				failed = errors.Join(failed, get(n))
+			}
+			results <- failed
+		}()
+	}
+	for n := range number {
+		numbers <- n
+	}
+	close(numbers)
+	for range 64 {
+		err = errors.Join(err, <-results)
+	}
+	return err
+}
+
 // down gets so many bytes, and returns their hash.
 func down(client *http.Client, origin string, size int64) (string, error) {
 	begun := time.Now()
@@ -203,12 +265,14 @@ func check[T comparable](what string, seen, expected T) error {
 }
 
 func main() {
-	err := errors.New("usage: " + strings.Join([]string{"server CERTIFICATE KEY", "client ROOT PORT UPLOADS SIZE COUNT"}, " | "))
+	err := errors.New("usage: " + strings.Join([]string{"server CERTIFICATE KEY", "client ROOT PORT UPLOADS SIZE COUNT", "pooled ROOT PORT COUNT"}, " | "))
 	switch arguments := os.Args[1:]; {
 	case len(arguments) == 3 && arguments[0] == "server":
 		err = serve(arguments[1], arguments[2])
 	case len(arguments) == 6 && arguments[0] == "client":
 		err = ask(arguments[1], arguments[2], arguments[3], arguments[4], arguments[5])
+	case len(arguments) == 4 && arguments[0] == "pooled":
+		err = pooled(arguments[1], arguments[2], arguments[3])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -74,7 +74,7 @@ pub(super) struct Received {
     pub(super) idle: u32,
     /// A frame made progress for its sender.
     pub(super) has_progress: bool,
-    /// STREAM and credit frames that brought what was known.
+    /// STREAM and credit frames that brought what was known, and frames that report a limit of ours.
     pub(super) repeats: u32,
     /// STREAM and credit frames that brought something new.
     pub(super) news: u32,
@@ -121,9 +121,6 @@ fn worth(frame: &Frame<'_>, effects: Effects) -> Worth {
         Frame::Ack(_) if effects.has(Effects::SETTLED) => Worth::Progress,
         Frame::Ack(_)
         | Frame::Ping
-        | Frame::DataBlocked(_)
-        | Frame::StreamDataBlocked(_)
-        | Frame::StreamsBlocked(_)
         | Frame::PathChallenge(_)
         | Frame::NewToken(_)
         | Frame::ImmediateAck
@@ -132,12 +129,15 @@ fn worth(frame: &Frame<'_>, effects: Effects) -> Worth {
     }
 }
 
-/// True for frames that honest peers send again when an acknowledgement is late or lost.
+/// True for frames that honest peers send again when an acknowledgement is late or lost, or in large
+/// numbers while they wait for credit: Chromium sends a STREAMS_BLOCKED frame for each request that it
+/// has to queue, thousands of them for a page of thousands of images.
 const fn is_repeatable(frame: &Frame<'_>) -> bool {
     match frame {
         // Empty ones count as frames without progress.
         Frame::Stream(frame) => !frame.data.is_empty() || frame.fin,
         Frame::MaxData(_) | Frame::MaxStreamData(_) | Frame::MaxStreams(_) => true,
+        Frame::DataBlocked(_) | Frame::StreamDataBlocked(_) | Frame::StreamsBlocked(_) => true,
         _ => false,
     }
 }
@@ -183,6 +183,14 @@ mod tests {
             (max_data(), Effects::default()),
         ]);
         assert_eq!((received.news, received.repeats), (1, 2));
+    }
+
+    #[test]
+    fn reports_of_missing_credit_are_repetitions() {
+        let blocked = courser_wire::frame::DataBlocked { limit: 1 };
+        let received = count(&[(Frame::DataBlocked(blocked), Effects::default()); 3]);
+        assert_eq!((received.idle, received.repeats), (0, 3));
+        assert!(!received.has_progress);
     }
 
     #[test]

@@ -9,12 +9,12 @@ use crate::error::TransportError;
 
 /// Counts what a peer sends without getting anywhere (limit K17).
 ///
-/// Honest peers send such frames too: a PING now and then, a DATA_BLOCKED when a window is
-/// small. So a bucket of [`BURST`] refills with time and with every packet that did bring
+/// Honest peers send such frames too: a PING now and then, an ACK of what is known. So a bucket of [`BURST`] refills with time and with every packet that did bring
 /// something; only a peer that sends little else ever empties it.
 ///
-/// Repeated STREAM and credit frames have a bucket of their own (limit K83). A peer may have to
-/// send all it sent once more, and several times on a path that loses most packets: so each frame
+/// Repeated STREAM and credit frames, and those of a peer that waits for credit, have a bucket of
+/// their own (limit K83). A peer may have to send all it sent once more, and several times on a path
+/// that loses most packets, and it may report each stream that it has to wait for: so each frame
 /// that brought something new pays for [`REPEATS_PER_NEWS`] repeated ones, at any later time.
 #[derive(Debug)]
 pub(crate) struct Suspicion {
@@ -42,6 +42,14 @@ impl Suspicion {
             refilled: now,
             repeats_left: REPEATS,
         }
+    }
+
+    /// Returns how many frames without progress, and repeated ones, were used of what is endured at
+    /// once.
+    #[cfg(test)]
+    pub(super) fn used(&self) -> (u32, u64) {
+        let repeats = REPEATS.saturating_sub(self.repeats_left);
+        (BURST - self.left, repeats)
     }
 
     /// Judges a packet that was processed.

@@ -34,6 +34,7 @@ mod packet_too_big;
 mod parameters;
 mod paths;
 mod pings;
+mod recorded;
 mod recovery;
 mod spin;
 mod streams;

@@ -233,7 +233,10 @@ impl PeerStreams {
     /// Counts a stream as gone. Its place becomes free at once, or a little later if many streams
     /// were cancelled and it was one of them.
     pub(super) fn on_retired(&mut self, now: Time, was_cancelled: bool) {
-        if !was_cancelled || self.cancelled.is_granted(now) {
+        if !was_cancelled {
+            self.cancelled.on_completed();
+            self.credited += 1;
+        } else if self.cancelled.is_granted(now) {
             self.credited += 1;
         }
     }
@@ -293,19 +296,37 @@ impl PeerStreams {
 /// K15).
 ///
 /// Opening and cancelling streams is cheap for the peer and work for the application, and
-/// MAX_STREAMS alone would bound only how many are open at a time.
-#[derive(Debug, Default)]
+/// MAX_STREAMS alone would bound only how many are open at a time. Streams that were completed pay
+/// for cancelled ones, and so does time. A peer that has used up what they pay for, because it does
+/// little but cancel, gets less credit.
+#[derive(Debug)]
 struct CancelledCredit {
     since: Time,
     granted: u64,
     parked: u64,
+    /// The streams that get the full credit.
+    paid: u64,
+}
+
+impl Default for CancelledCredit {
+    fn default() -> Self {
+        Self {
+            since: Time::ZERO,
+            granted: 0,
+            parked: 0,
+            paid: PAID_AT_FIRST,
+        }
+    }
 }
 
 impl CancelledCredit {
+    const fn on_completed(&mut self) {
+        self.paid = self.paid.saturating_add(PAID_BY_COMPLETED);
+    }
+
     fn is_granted(&mut self, now: Time) -> bool {
         self.begin_interval(now);
-        if self.granted < CANCELLED_PER_INTERVAL && self.parked == 0 {
-            self.granted += 1;
+        if self.parked == 0 && self.grant(1) == 1 {
             return true;
         }
         self.parked += 1;
@@ -314,8 +335,25 @@ impl CancelledCredit {
 
     fn begin_interval(&mut self, now: Time) {
         if now >= self.since + INTERVAL {
+            if self.paid < PAID_AT_FIRST {
+                let passed = (now - self.since).as_nanos() / INTERVAL.as_nanos();
+                let earned = u64::try_from(passed).map_or(PAID_AT_FIRST, |passed| {
+                    passed.saturating_mul(PAID_BY_INTERVAL)
+                });
+                self.paid = self.paid.saturating_add(earned).min(PAID_AT_FIRST);
+            }
             (self.since, self.granted) = (now, 0);
         }
+    }
+
+    /// Grants up to `wanted` streams of this interval.
+    fn grant(&mut self, wanted: u64) -> u64 {
+        let left = CANCELLED_PER_INTERVAL - self.granted;
+        let unpaid = UNPAID_PER_INTERVAL.saturating_sub(self.granted);
+        let granted = wanted.min(left).min(self.paid.max(unpaid));
+        self.paid = self.paid.saturating_sub(granted);
+        self.granted += granted;
+        granted
     }
 
     const fn has_parked(&self) -> bool {
@@ -331,15 +369,23 @@ impl CancelledCredit {
             return 0;
         }
         self.begin_interval(now);
-        let freed = self.parked.min(CANCELLED_PER_INTERVAL - self.granted);
+        let freed = self.grant(self.parked);
         self.parked -= freed;
-        self.granted += freed;
         freed
     }
 }
 
 const CANCELLED_PER_INTERVAL: u64 = 100;
+/// The credit of a peer that has used up what is paid for. Above the rate at which time pays, so that a
+/// flood uses up the budgets of the protocol above, and is ended.
+const UNPAID_PER_INTERVAL: u64 = 20;
 const INTERVAL: Duration = Duration::from_millis(100);
+/// The cancelled streams that get the full credit before anything else pays for them.
+const PAID_AT_FIRST: u64 = 800;
+/// The cancelled streams that one that was completed pays for.
+const PAID_BY_COMPLETED: u64 = 4;
+/// The cancelled streams that an interval pays for.
+const PAID_BY_INTERVAL: u64 = 5;
 
 #[cfg(test)]
 mod tests;

@@ -143,6 +143,44 @@ fn cancelled_streams_are_credited_at_most_100_per_100_ms() {
     assert_eq!(peer.next_timeout(), None);
 }
 
+/// K15: the number of cancelled streams that are credited within a second.
+fn credited_in_a_second(peer: &mut PeerStreams, begin: u64) -> u64 {
+    let before = peer.announce(Time::ZERO);
+    for step in 0..10 {
+        peer.on_timeout(at(begin + 100 * step));
+    }
+    peer.announce(Time::ZERO) - before
+}
+
+#[test]
+fn peers_that_only_cancel_get_a_fifth_of_the_credit() {
+    let mut peer = PeerStreams::new(100_000);
+    peer.on_use(99_999).unwrap();
+    (0..50_000).for_each(|_| peer.on_retired(at(1000), true));
+    // 100 of the 800 were credited above.
+    assert_eq!(credited_in_a_second(&mut peer, 1100), 7 * 100 + 40 + 2 * 20);
+    assert_eq!(credited_in_a_second(&mut peer, 2100), 200);
+    assert_eq!(credited_in_a_second(&mut peer, 3100), 200);
+    // A stream that was completed pays for four.
+    (0..1000).for_each(|_| peer.on_retired(at(4000), false));
+    for second in 4..8 {
+        assert_eq!(credited_in_a_second(&mut peer, 1000 * second + 100), 1000);
+    }
+    assert!(credited_in_a_second(&mut peer, 8100) < 250);
+}
+
+/// K15: a search that asks anew with every key.
+#[test]
+fn peers_that_cancel_fifty_streams_a_second_are_never_slowed_down() {
+    let mut peer = PeerStreams::new(100);
+    for number in 0..50_000 {
+        peer.on_use(number).unwrap();
+        let before = peer.announce(Time::ZERO);
+        peer.on_retired(at(1000 + 20 * number), true);
+        assert_eq!(peer.announce(Time::ZERO), before + 1, "stream {number}");
+    }
+}
+
 proptest! {
     /// The peer never has more streams open than the window, and streams are accepted in order.
     #[test]

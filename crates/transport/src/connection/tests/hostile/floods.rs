@@ -98,6 +98,9 @@ fn frames_without_progress_are_borne_or_ended() {
     ];
     for (name, payload) in kinds {
         let mut pair = Pair::connected();
+        // The server may answer with credit.
+        let streams = pair.client.connection().streams();
+        assert_eq!(streams.open(Direction::Unidirectional), Some(id));
         let sent = answers(&mut pair, |pair| flood(pair, 5_000, |_| payload.clone()));
         assert!(
             bears_or_closes(&mut pair),
@@ -112,9 +115,14 @@ fn frames_without_progress_are_borne_or_ended() {
 fn repetition_without_news_ends_the_connection() {
     // Attack A33: bytes and credit that were received before.
     let credit = encode(&Frame::MaxData(frame::MaxData { limit: 1 }));
+    let blocked = encode(&Frame::StreamsBlocked(frame::StreamsBlocked {
+        direction: Direction::Unidirectional,
+        limit: 100,
+    }));
     for (name, frame) in [
         ("STREAM", stream_frame(0, 0, b"x", false)),
         ("MAX_DATA", credit),
+        ("STREAMS_BLOCKED", blocked),
     ] {
         let mut pair = Pair::connected();
         flood(&mut pair, 200, |_| frame.repeat(100));
