@@ -38,7 +38,8 @@ impl ServerConnection {
         Self(Arc::new(Guard(shared)))
     }
 
-    /// Waits for the next request and returns it unread. Rejects requests that our GOAWAY excludes.
+    /// Waits for the next request and returns it unread. Rejects requests that our GOAWAY excludes,
+    /// and those of a client that has cancelled too many others before their responses.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -83,7 +84,9 @@ impl ServerConnection {
             let datagrams = self.datagrams(stream.value());
             let (is_served, update) = self.0.drive(|state| {
                 let update = state.http.on_request_opened(stream.value());
-                Ok((state.http.is_served(stream.value()), update))
+                let is_served = state.http.is_served(stream.value())
+                    && state.http.admit_request(|| self.0.now())?;
+                Ok((is_served, update))
             })?;
             let mut outgoing = Outgoing::new(self.0.clone(), send);
             // Streams of extensions are no requests (RFC 9114 §5.2), which their first bytes show.

@@ -5,6 +5,7 @@ mod claimed;
 mod control;
 mod datagrams;
 mod goaway;
+mod outcomes;
 mod priorities;
 mod recording;
 mod records;
@@ -24,13 +25,14 @@ use courser_wire::{Direction, StreamId};
 use self::blocked::BlockedSections;
 use self::control::ControlReader;
 use self::goaway::GoAway;
+use self::outcomes::Outcomes;
 use self::priorities::Priorities;
 use self::records::Records;
 use self::repeats::Caches;
 pub use self::sections::{RequestHead, ResponseHead, Section};
 pub use self::streams::UniFate;
 use self::unidirectional::Unidirectional;
-use crate::budget::{Budget, InstructionBudget};
+use crate::budget::{FrameBudget, InstructionBudget};
 use crate::error::{Code, Error};
 use crate::extensions::Extensions;
 use crate::fields::{FieldLimits, LineCache};
@@ -174,10 +176,9 @@ pub struct Connection {
     goaway: GoAway,
     priorities: Priorities,
     max_push_id: Option<u64>,
-    budget: Budget,
+    budget: FrameBudget,
     instructions: InstructionBudget,
-    /// The request that was counted as given up last. A reset and a stop of one request count once.
-    given_up: Option<u64>,
+    outcomes: Outcomes,
     events: VecDeque<Event>,
     records: Records,
     seed: u64,
@@ -218,9 +219,9 @@ impl Connection {
             goaway: GoAway::default(),
             priorities: Priorities::default(),
             max_push_id: None,
-            budget: Budget::new(now),
+            budget: FrameBudget::new(now),
             instructions: InstructionBudget::new(),
-            given_up: None,
+            outcomes: Outcomes::new(now),
             events: VecDeque::new(),
             records: Records::default(),
             config,
@@ -243,7 +244,12 @@ impl Connection {
 
     /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        if event.is_none() && self.events.capacity() > USUAL_EVENTS {
+            // A chunk of the control stream may have thousands. Their room is not kept.
+            self.events = VecDeque::new();
+        }
+        event
     }
 
     /// Returns true if there is an [event](Self::poll_event).
@@ -314,7 +320,8 @@ impl Connection {
     /// # Errors
     ///
     /// Returns an error of the connection if that happens too often: opening and cancelling costs the
-    /// peer nothing and us a request.
+    /// peer nothing and us a request (limit K270). Requests whose response has begun do not count, and
+    /// pay for others. On a client nothing counts, because each request was its own choice.
     pub fn on_cancelled(&mut self, now: Time, stream: u64) -> Result<(), Error> {
         self.forget(stream);
         self.on_given_up(now, stream)
@@ -327,10 +334,21 @@ impl Connection {
     /// Returns the same errors as [`on_cancelled`](Self::on_cancelled). Both together count once for
     /// a request.
     pub fn on_given_up(&mut self, now: Time, stream: u64) -> Result<(), Error> {
-        if self.given_up.replace(stream) == Some(stream) {
-            return Ok(());
+        match self.side {
+            Side::Server => self.outcomes.on_cancelled(now, stream),
+            Side::Client => Ok(()),
         }
-        self.budget.spend(now)
+    }
+
+    /// Returns false for a new request that is not processed, because too many were cancelled before
+    /// their response. Reset and stop it with `H3_REQUEST_REJECTED`. `now` is called only after many
+    /// cancellations.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection if the client does not let that stop it (limit K270).
+    pub fn admit_request(&mut self, now: impl FnOnce() -> Time) -> Result<bool, Error> {
+        self.outcomes.admit(now)
     }
 
     /// Forgets a request that we cancel. Nothing of it will be decoded any more.
@@ -388,6 +406,8 @@ impl Connection {
     /// Takes note of a request that was opened. Returns the priority of an earlier PRIORITY_UPDATE,
     /// which takes precedence over the `priority` field.
     pub fn on_request_opened(&mut self, stream: u64) -> Option<Priority> {
+        self.outcomes.on_opened(stream);
+        self.budget.on_request();
         self.record(|| Http3Record::StreamTypeSet {
             by_peer: true,
             stream,
@@ -443,6 +463,12 @@ impl Connection {
         }
     }
 
+    /// Takes note of a header section that was sent or received, which pays for other things.
+    fn on_section(&mut self) {
+        self.instructions.on_section();
+        self.budget.on_section();
+    }
+
     fn use_limits(&mut self, settings: &Settings) {
         self.encoder.set_peer_limits(
             settings.qpack_max_table_capacity,
@@ -472,6 +498,9 @@ fn settings_of(side: Side, config: &Config) -> Settings {
         h3_datagram: config.datagrams,
     }
 }
+
+/// Events whose room is kept.
+const USUAL_EVENTS: usize = 64;
 
 /// The maximum number of bytes that wait for the encoder stream.
 const MOST_INSTRUCTIONS: usize = 16 * 1024;

@@ -132,14 +132,29 @@ impl Connection {
         is_claimed && self.peer_has_extensions() != Some(false)
     }
 
-    pub(super) fn on_claimed_frame(&mut self, frame_type: u64, payload: Bytes) {
-        if self.peer_has_extensions() == Some(true) {
-            let event = Event::Frame {
-                frame_type,
-                payload,
-            };
-            self.events.push_back(event);
+    /// Passes a frame to the application, whose queue is bounded (limit K203), or counts it if the
+    /// application gets no frames of this peer.
+    pub(super) fn on_claimed_frame(
+        &mut self,
+        now: Time,
+        frame_type: u64,
+        payload: Bytes,
+    ) -> Result<(), Error> {
+        if self.peer_has_extensions() != Some(true) {
+            return self.budget.spend(now);
         }
+        if self.events.len() >= MOST_WAITING {
+            return Err(Error::connection(
+                Code::EXCESSIVE_LOAD,
+                "frames of an extension pile up",
+            ));
+        }
+        let event = Event::Frame {
+            frame_type,
+            payload,
+        };
+        self.events.push_back(event);
+        Ok(())
     }
 }
 
@@ -147,3 +162,7 @@ const BIDIRECTIONAL_OF_SERVER: Error = Error::connection(
     Code::STREAM_CREATION_ERROR,
     "a bidirectional stream of a server",
 );
+
+/// Events that may wait when a claimed frame arrives: as many as frames may wait for the application
+/// (limit K203).
+const MOST_WAITING: usize = 256;

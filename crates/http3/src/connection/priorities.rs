@@ -83,7 +83,7 @@ impl Priorities {
 }
 
 /// The maximum number of early priorities: as many as requests may be open.
-const MOST_EARLY: usize = 128;
+const MOST_EARLY: usize = 256;
 
 /// Appends a PRIORITY_UPDATE frame for a request.
 pub(super) fn encode_update(out: &mut Vec<u8>, stream: u64, priority: Priority) {

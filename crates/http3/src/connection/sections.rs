@@ -136,7 +136,10 @@ impl Connection {
         credit: impl FnOnce() -> u64,
         out: &mut Vec<u8>,
     ) {
-        self.instructions.on_section();
+        self.on_section();
+        if fields.is_final_response() {
+            self.outcomes.on_response(stream);
+        }
         self.section.clear();
         if fields.is_request() {
             self.record(|| Http3Record::StreamTypeSet {
@@ -200,7 +203,7 @@ impl Connection {
         {
             self.decoder.repeat(stream, required);
             self.blocked.remove(stream);
-            self.instructions.on_section();
+            self.on_section();
             return Ok(Section::Decoded(Ok(head)));
         }
         let decoded = self.decode(stream, section, kind, finish)?;
@@ -248,7 +251,7 @@ impl Connection {
                     });
                 }
                 self.blocked.remove(stream);
-                self.instructions.on_section();
+                self.on_section();
                 Section::Decoded(message)
             }
             Progress::Blocked => {

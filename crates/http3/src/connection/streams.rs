@@ -161,11 +161,7 @@ impl Connection {
                 }
                 self.on_settings(settings)
             }
-            FrameType::Claimed(frame_type) => {
-                self.budget.spend(now)?;
-                self.on_claimed_frame(frame_type, payload);
-                Ok(())
-            }
+            FrameType::Claimed(frame_type) => self.on_claimed_frame(now, frame_type, payload),
             FrameType::GoAway => {
                 let id = integer(&payload)?;
                 if let Some(first_refused) = self.goaway.on_received(self.side, id)? {
@@ -199,7 +195,7 @@ impl Connection {
                 }
                 self.events
                     .extend(stream.map(|stream| Event::Priority { stream, priority }));
-                self.budget.spend(now)
+                self.budget.spend_update(now)
             }
             FrameType::PriorityUpdatePush => Err(Error::connection(
                 Code::ID_ERROR,

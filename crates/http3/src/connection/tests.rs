@@ -10,6 +10,7 @@ use crate::fields::{FieldsError, FieldsToSend, Protocol, RequestError};
 mod claimed;
 mod frames;
 mod limits;
+mod recorded;
 mod records;
 mod repeats;
 mod streams;

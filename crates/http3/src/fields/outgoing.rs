@@ -135,6 +135,11 @@ impl<'a> FieldsToSend<'a> {
         matches!(self.pseudo[0], Some((":method", _)))
     }
 
+    /// Returns true for the fields of a response that is not interim.
+    pub(crate) fn is_final_response(&self) -> bool {
+        matches!(&self.pseudo[0], Some((":status", status)) if !status.starts_with('1'))
+    }
+
     /// Adds a `content-length` unless the headers have one. That is cheaper than adding it to them.
     pub fn set_content_length(&mut self, length: u64) {
         if !self.headers.contains_key(CONTENT_LENGTH) {

@@ -1,6 +1,7 @@
 //! Raw QUIC streams with bytes that our own peers would not send.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use courser::{Connection, h3};
 use http::{Request, Response};
@@ -117,6 +118,51 @@ async fn rapid_resets_end_the_connection() {
     within(attack).await;
     let error = h3::Error::from(within(client.closed()).await);
     assert_eq!(error.code(), Some(h3::Code::EXCESSIVE_LOAD), "{error}");
+}
+
+/// Returns the code of the reset that a whole request gets in place of a response.
+async fn ask(client: &Connection) -> Result<(), h3::Code> {
+    let (mut send, mut receive) = client.open_bi().await.expect("the connection goes on");
+    // Entries 17, 23 and 1 of the static table: GET, https, and `/`; then an authority.
+    let request = b"\x01\x10\0\0\xd1\xd7\xc1\x50\x09localhost";
+    let _ = send.write_all(request).await;
+    let _ = send.finish();
+    match receive.read_to_end(1000).await {
+        Ok(_) => Ok(()),
+        Err(courser::ReadToEndError::Read(courser::ReadError::Reset(code))) => {
+            Err(h3::Code::from_value(code.into_inner()))
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// K270: a client that cancels too many requests loses others, and later its connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_are_rejected_before_the_connection_ends() {
+    let (_pair, client) = raw().await;
+    let rejected = async {
+        loop {
+            for _ in 0..50 {
+                let opened = client.open_bi().await;
+                let (mut send, _receive) = opened.expect("the connection goes on");
+                let _ = send.write_all(&[0x01, 0x10]).await;
+                let _ = send.reset(0x10c_u32.into());
+            }
+            if let Err(code) = ask(&client).await {
+                return code;
+            }
+        }
+    };
+    assert_eq!(within(rejected).await, h3::Code::REQUEST_REJECTED);
+    // Time pays for requests, though not for as many as a loop can send.
+    let served = async {
+        while ask(&client).await.is_err() {
+            let pause = Duration::from_millis(50);
+            let closed = tokio::time::timeout(pause, client.closed()).await;
+            assert!(closed.is_err(), "{closed:?}");
+        }
+    };
+    within(served).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

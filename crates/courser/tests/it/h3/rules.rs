@@ -468,10 +468,10 @@ async fn a_malformed_response_ends_its_request_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn floods_of_frames_that_bring_nothing_end_the_connection() {
     let empty_data = (
-        [&head(0, 0)[..], &[0x00, 0x00].repeat(600)].concat(),
+        [&head(0, 0)[..], &[0x00, 0x00].repeat(2000)].concat(),
         "empty DATA",
     );
-    let unknown = ([0x21, 0x00].repeat(600), "unknown frames");
+    let unknown = ([0x21, 0x00].repeat(2000), "unknown frames");
     for (bytes, what) in [empty_data, unknown] {
         let pair = super::pair();
         let mut raw = Raw::new(&pair).await;

@@ -147,20 +147,31 @@ fn claimed_frames_of_the_control_stream_are_events() {
     }
 }
 
-/// A122, K17.
+/// A122, K17. Frames that the application gets are limited by its queue (K203), all others count.
 #[test]
 fn a_flood_of_claimed_frames_and_of_refused_streams_ends_the_connection() {
+    for (peer, most) in [(1, 256), (0, 500)] {
+        let mut connection = with_peer(Side::Server, &[(SETTING, peer)]);
+        events(&mut connection);
+        for _ in 0..most {
+            assert_eq!(
+                control(&mut connection, &frame(FRAME, b"x")),
+                Ok(UniFate::Read)
+            );
+        }
+        assert_eq!(
+            control(&mut connection, &frame(FRAME, b"x")),
+            code(Code::EXCESSIVE_LOAD)
+        );
+    }
     let mut connection = with_peer(Side::Server, &[(SETTING, 1)]);
-    for _ in 0..500 {
+    for _ in 0..10_000 {
         assert_eq!(
             control(&mut connection, &frame(FRAME, b"x")),
             Ok(UniFate::Read)
         );
+        assert!(!events(&mut connection).is_empty());
     }
-    assert_eq!(
-        control(&mut connection, &frame(FRAME, b"x")),
-        code(Code::EXCESSIVE_LOAD)
-    );
 
     let mut connection = with_peer(Side::Server, &[(SETTING, 1)]);
     for _ in 0..500 {

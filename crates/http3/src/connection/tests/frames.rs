@@ -236,7 +236,7 @@ fn early_priorities_are_bounded() {
         assert_eq!(control(&mut server, &bytes), Ok(UniFate::Read));
     }
     let kept = (0..300).filter(|index| server.on_request_opened(4 * index).is_some());
-    assert_eq!(kept.count(), 128);
+    assert_eq!(kept.count(), 256);
 }
 
 /// §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1.

@@ -38,7 +38,6 @@ fn errors_of_qpack_keep_their_codes() {
 fn useless_work_is_bounded() {
     for bytes in [
         frame(frame::reserved(7), b""),
-        frame(frame::PRIORITY_UPDATE_REQUEST, b"\0u=1"),
         frame(frame::MAX_PUSH_ID, &[1]),
         frame(frame::GOAWAY, &[0]),
     ] {
@@ -48,7 +47,7 @@ fn useless_work_is_bounded() {
         };
         assert_eq!(taken(step), 500);
     }
-    assert_eq!(taken(|server, n| server.on_cancelled(NOW, 4 * n)), 500);
+    assert_eq!(taken(|server, n| server.on_cancelled(NOW, 4 * n)), 1300);
     assert_eq!(taken(|server, _| server.on_empty_frame(NOW)), 500);
     let unknown = Bytes::from_static(&[0x40, 0x54]);
     let step = |server: &mut Connection, n| {
@@ -56,6 +55,111 @@ fn useless_work_is_bounded() {
         fate.map(|_| ())
     };
     assert_eq!(taken(step), 500);
+}
+
+/// A87, RFC 9218 §10: updates for requests that are never sent have as many as may be open, and count then.
+#[test]
+fn priorities_of_missing_requests_are_bounded() {
+    let step = |server: &mut Connection, _| {
+        let bytes = frame(frame::PRIORITY_UPDATE_REQUEST, b"\0u=1");
+        let fate = server.handle_uni(NOW, 2, Bytes::from(bytes), false);
+        fate.map(|_| ())
+    };
+    assert_eq!(taken(step), 256 + 500);
+}
+
+/// RFC 9218 §7: a page of any number of images.
+#[test]
+fn requests_may_change_their_priority_several_times() {
+    let mut server = begun(Side::Server);
+    for n in 0..20_000_u64 {
+        server.set_request_limit(n + 1);
+        server.on_request_opened(4 * n);
+        for value in ["u=5", "u=2", "u=5,i", "u=1"] {
+            let payload = [&integer(4 * n)[..], value.as_bytes()].concat();
+            let bytes = frame(frame::PRIORITY_UPDATE_REQUEST, &payload);
+            assert_eq!(control(&mut server, &bytes), Ok(UniFate::Read), "{n}");
+        }
+        assert!(!events(&mut server).is_empty());
+    }
+}
+
+/// K270: what a response pays for, and what one pays for that has begun.
+#[test]
+fn requests_with_responses_may_be_cancelled() {
+    let (_, mut server) = pair();
+    let status = StatusCode::OK;
+    let headers = HeaderMap::new();
+    let mut open = 0;
+    let mut next = || {
+        open += 4;
+        open
+    };
+    for _ in 0..10_000 {
+        let answered = next();
+        server.on_request_opened(answered);
+        let fields = FieldsToSend::response(&status, &headers);
+        server
+            .encode(answered, &fields, &mut Vec::new())
+            .expect("small");
+        assert_eq!(server.on_given_up(NOW, answered), Ok(()));
+        for _ in 0..4 {
+            let stream = next();
+            server.on_request_opened(stream);
+            assert_eq!(server.admit_request(|| NOW), Ok(true));
+            assert_eq!(server.on_cancelled(NOW, stream), Ok(()));
+        }
+    }
+    // An interim response is no answer.
+    let status = StatusCode::CONTINUE;
+    let mut step = || {
+        let stream = next();
+        server.on_request_opened(stream);
+        let fields = FieldsToSend::response(&status, &headers);
+        server
+            .encode(stream, &fields, &mut Vec::new())
+            .expect("small");
+        server.on_cancelled(NOW, stream)
+    };
+    assert_eq!((0..2000).take_while(|_| step().is_ok()).count(), 1300);
+}
+
+/// K270: the client may repeat what is rejected, and time lets it go on.
+#[test]
+fn requests_are_rejected_before_the_connection_ends() {
+    let mut server = begun(Side::Server);
+    let mut stream = 0;
+    let mut request = |server: &mut Connection, now| {
+        stream += 4;
+        server.on_request_opened(stream);
+        let admitted = server.admit_request(|| now)?;
+        if admitted {
+            server.on_cancelled(now, stream)?;
+        }
+        Ok::<_, Error>(admitted)
+    };
+    let served = (0..).take_while(|_| request(&mut server, NOW) == Ok(true));
+    assert_eq!(served.count(), 1000);
+    // 50 in a second are always served, and none above them ends the connection.
+    let mut served = 0;
+    for second in 1..1000 {
+        let now = NOW + Duration::from_secs(second);
+        for _ in 0..50 {
+            served += usize::from(request(&mut server, now).expect("not at the end"));
+        }
+    }
+    assert!(served > 48_000, "{served}");
+    let rejected = (0..).take_while(|_| request(&mut server, NOW).is_ok());
+    assert!(rejected.count() >= 250);
+}
+
+/// On a client each cancelled request was one of its own.
+#[test]
+fn servers_that_reset_many_responses_are_no_attackers() {
+    let mut client = begun(Side::Client);
+    for n in 0..20_000 {
+        assert_eq!(client.on_cancelled(NOW, 4 * n), Ok(()));
+    }
 }
 
 /// RFC 9204 §7.3.
@@ -223,12 +327,24 @@ fn streams_that_wait_are_bounded_in_number() {
 /// To reset a request and to stop its response is to give it up once.
 #[test]
 fn a_request_is_given_up_once() {
-    let both = |server: &mut Connection, n| {
+    // However many others are given up in between.
+    let distant = |server: &mut Connection, n: u64| {
+        server.on_request_opened(4 * n);
         server.on_cancelled(NOW, 4 * n)?;
+        server.on_given_up(NOW, 4 * n.saturating_sub(1000))
+    };
+    assert_eq!(taken(distant), 1300);
+    // Streams that were never opened, or long ago, count each time.
+    let unopened = |server: &mut Connection, n: u64| {
+        server.on_given_up(NOW, 4 * n)?;
         server.on_given_up(NOW, 4 * n)
     };
-    assert_eq!(taken(both), 500);
-    assert_eq!(taken(|server, n| server.on_given_up(NOW, 4 * n)), 500);
+    assert_eq!(taken(unopened), 650);
+    let old = |server: &mut Connection, n: u64| {
+        server.on_request_opened(4 * (n + 1024));
+        server.on_given_up(NOW, 4 * n)
+    };
+    assert_eq!(taken(old), 1300);
 }
 
 /// A74, CVE-2026-12523: what counts is what comes out.

@@ -68,17 +68,21 @@ fn tiny_frames_are_counted_beyond_the_ordinary_ones() {
         let counted = seen.iter().filter(|seen| **seen == Seen::Counted).count();
         (counted, content.sum::<usize>())
     };
-    let mut frames = vec![data(b"1234567"); 300];
+    let mut frames = vec![data(b"1234"); 300];
     let [request, response] = both(&frames);
-    assert_eq!(counted(&request), (300 - 256, 7 * 300));
+    assert_eq!(counted(&request), (300 - 256, 4 * 300));
     // A response may come in many small pieces.
-    assert_eq!(counted(&response), (0, 7 * 300));
+    assert_eq!(counted(&response), (0, 4 * 300));
 
-    // Other content pays for them: eight bytes for each.
-    frames.push(data(&[0; 80]));
+    // Other content pays for them: five bytes for each.
+    frames.push(data(&[0; 50]));
     frames.extend(vec![data(b"1"); 11]);
     let [request, _] = both(&frames);
-    assert_eq!(counted(&request), (44 + 1, 7 * 300 + 80 + 11));
+    assert_eq!(counted(&request), (44 + 1, 4 * 300 + 50 + 11));
+
+    // An empty message of gRPC.
+    let [request, _] = both(&vec![data(b"\0\0\0\0\0"); 300]);
+    assert_eq!(counted(&request), (0, 5 * 300));
 }
 
 /// RFC 9412 §2, RFC 8336 §2.2: ORIGIN belongs on the control stream, and is ignored elsewhere.
