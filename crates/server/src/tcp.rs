@@ -286,6 +286,10 @@ fn http2(
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.max_http2_streams)
         .max_header_list_size(limits.max_header_bytes)
+        // A browser that leaves a page cancels all its requests at once, and some of them may not have
+        // reached the service yet.
+        .max_pending_accept_reset_streams(limits.max_http2_streams as usize)
+        .max_local_error_reset_streams(MOST_FAILED)
         .initial_stream_window_size(window.stream())
         .initial_connection_window_size(window.connection())
         // This detects clients that disappeared silently.
@@ -372,6 +376,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 const TELL_AGAIN: Duration = Duration::from_secs(60);
 
 const LEAST_BUFFER: usize = 8192;
+
+/// Requests of an HTTP/2 connection that are reset for errors of the client before it is closed (limit
+/// K271). They count for the whole life of a connection, which a gateway may share among many clients.
+const MOST_FAILED: usize = 16_384;
 
 /// The default of HTTP/2, 64 KiB, is one window per round trip and slow over any distance.
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
