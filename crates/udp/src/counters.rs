@@ -1,6 +1,10 @@
 //! Counters of a socket.
 
+use std::io;
+use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::error::{ErrorCause, ErrorClass, classify};
 
 /// The counters of a socket since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,9 +29,17 @@ pub struct Counters {
     pub path_errors: u64,
     /// ICMP messages among them which report that a datagram was too large.
     pub packets_too_big: u64,
+    /// Number of times that the system refused ECN marks, so that no more are set: 0 or 1.
+    pub mark_fallbacks: u64,
+    /// Number of times that the system refused source addresses, so that it chooses them: 0 or 1.
+    pub source_fallbacks: u64,
+    /// Send calls that failed, by cause. Their datagrams are lost.
+    pub send_errors: ErrorCounts,
+    /// Receive calls that failed, by cause. Most report datagrams that were sent.
+    pub receive_errors: ErrorCounts,
 }
 
-impl std::ops::AddAssign for Counters {
+impl AddAssign for Counters {
     fn add_assign(&mut self, other: Self) {
         self.send_calls += other.send_calls;
         self.sent_datagrams += other.sent_datagrams;
@@ -38,6 +50,38 @@ impl std::ops::AddAssign for Counters {
         self.gso_fallbacks += other.gso_fallbacks;
         self.path_errors += other.path_errors;
         self.packets_too_big += other.packets_too_big;
+        self.mark_fallbacks += other.mark_fallbacks;
+        self.source_fallbacks += other.source_fallbacks;
+        self.send_errors += other.send_errors;
+        self.receive_errors += other.receive_errors;
+    }
+}
+
+/// Numbers of failed calls, by cause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ErrorCounts([u64; ErrorCause::ALL.len()]);
+
+impl ErrorCounts {
+    /// Returns the number of calls that failed for this cause.
+    pub fn of(&self, cause: ErrorCause) -> u64 {
+        self.0[cause as usize]
+    }
+
+    /// Returns the number of calls that failed for any cause.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Returns all causes with their numbers, including those that are zero.
+    pub fn iter(&self) -> impl Iterator<Item = (ErrorCause, u64)> {
+        ErrorCause::ALL.into_iter().zip(self.0)
+    }
+}
+
+impl AddAssign for ErrorCounts {
+    fn add_assign(&mut self, other: Self) {
+        let pairs = self.0.iter_mut().zip(other.0);
+        pairs.for_each(|(sum, more)| *sum += more);
     }
 }
 
@@ -53,6 +97,28 @@ pub struct Tally {
     gso_fallbacks: AtomicU64,
     path_errors: AtomicU64,
     packets_too_big: AtomicU64,
+    mark_fallbacks: AtomicU64,
+    source_fallbacks: AtomicU64,
+    send_errors: ErrorTally,
+    receive_errors: ErrorTally,
+}
+
+/// Counters of failed calls, by cause.
+#[derive(Debug, Default)]
+struct ErrorTally([AtomicU64; ErrorCause::ALL.len()]);
+
+impl ErrorTally {
+    /// Counts a failed call. One that only has to wait has not failed.
+    fn on_error(&self, error: &io::Error) {
+        let is_interrupted = error.kind() == io::ErrorKind::Interrupted;
+        if classify(error) != ErrorClass::WouldBlock && !is_interrupted {
+            self.0[ErrorCause::of(error) as usize].fetch_add(1, Relaxed);
+        }
+    }
+
+    fn snapshot(&self) -> ErrorCounts {
+        ErrorCounts(std::array::from_fn(|index| self.0[index].load(Relaxed)))
+    }
 }
 
 impl Tally {
@@ -70,8 +136,26 @@ impl Tally {
         self.received_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
+    /// Counts a failed send call, unless it only has to wait.
+    pub fn on_send_error(&self, error: &io::Error) {
+        self.send_errors.on_error(error);
+    }
+
+    /// Counts a failed receive call, unless it only has to wait.
+    pub fn on_receive_error(&self, error: &io::Error) {
+        self.receive_errors.on_error(error);
+    }
+
     pub(crate) fn on_gso_fallback(&self) {
         self.gso_fallbacks.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn on_mark_fallback(&self) {
+        self.mark_fallbacks.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn on_source_fallback(&self) {
+        self.source_fallbacks.fetch_add(1, Relaxed);
     }
 
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "reads no ICMP"))]
@@ -93,6 +177,10 @@ impl Tally {
             gso_fallbacks: self.gso_fallbacks.load(Relaxed),
             path_errors: self.path_errors.load(Relaxed),
             packets_too_big: self.packets_too_big.load(Relaxed),
+            mark_fallbacks: self.mark_fallbacks.load(Relaxed),
+            source_fallbacks: self.source_fallbacks.load(Relaxed),
+            send_errors: self.send_errors.snapshot(),
+            receive_errors: self.receive_errors.snapshot(),
         }
     }
 }

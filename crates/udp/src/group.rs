@@ -49,7 +49,8 @@ impl SocketGroup {
             1 => Ok(()),
             _ => share_port(&first),
         };
-        let first = UdpSocket::from_std(first.into())?;
+        let is_shared = count > 1 && shared.is_ok();
+        let first = UdpSocket::own(first, address, is_shared)?;
         let mut group = Self {
             sockets: vec![first],
             unshared: shared.err(),
@@ -63,7 +64,7 @@ impl SocketGroup {
             let socket = unbound(local)?;
             share_port(&socket)?;
             socket.bind(&local.into())?;
-            group.sockets.push(UdpSocket::from_std(socket.into())?);
+            group.sockets.push(UdpSocket::own(socket, local, true)?);
         }
         if let Some(rule) = rule {
             group.unsteered = steer(&group.sockets[0], rule, count).err();

@@ -13,7 +13,7 @@
 //! - [`clock_state`] reports whether the clock of the machine is synchronized.
 //! - [`default_memory_budget`] is a share of this machine's memory for an endpoint.
 //! - [`release_unused_memory`] gives memory that is not in use back to the system.
-//! - [`classify`] classifies errors by the reaction they call for.
+//! - [`classify`] classifies errors by the reaction they call for, and [`ErrorCause`] names their cause.
 //!
 //! This is the only crate with `unsafe` for system calls, and only in the modules named for one.
 
@@ -35,8 +35,10 @@ mod too_big;
 pub use batch::{Received, Transmit};
 pub use capabilities::Capabilities;
 pub use clock::ClockState;
-pub use counters::{Counters, Tally};
-pub use error::{ErrorClass, classify, is_too_large, is_transient};
+pub use counters::{Counters, ErrorCounts, Tally};
+pub use error::{
+    ErrorCause, ErrorClass, classify, has_lost_descriptor, is_too_large, is_transient,
+};
 pub use group::{MAX_GROUP, SocketGroup};
 pub use icmp::{Refused, TooBigSender};
 pub use memory::default_memory_budget;

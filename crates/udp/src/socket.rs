@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, Type};
 use crate::batch::{Received, Transmit};
 use crate::capabilities::Capabilities;
 use crate::counters::{Counters, Tally};
-use crate::portable::Socket;
+use crate::portable::{Socket, share_port, unshare_port};
 use crate::too_big::PacketTooBig;
 
 /// A non-blocking UDP socket that sends and receives datagrams in batches.
@@ -22,6 +22,17 @@ use crate::too_big::PacketTooBig;
 pub struct UdpSocket {
     socket: Socket,
     tally: Tally,
+    /// The address that this crate bound it to. `None` for a socket that was given, which may have
+    /// options that only its owner knows.
+    own: Option<Binding>,
+}
+
+/// The way in which this crate bound a socket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Binding {
+    pub(crate) address: SocketAddr,
+    /// Others of a [`SocketGroup`](crate::SocketGroup) have the same address.
+    pub(crate) is_shared: bool,
 }
 
 impl UdpSocket {
@@ -33,7 +44,71 @@ impl UdpSocket {
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = unbound(address)?;
         socket.bind(&address.into())?;
-        Self::from_std(socket.into())
+        Self::own(socket, address, false)
+    }
+
+    /// Wraps a socket that this crate has bound to `address`, or to that address with a port that
+    /// the system chose.
+    pub(crate) fn own(
+        socket: socket2::Socket,
+        mut address: SocketAddr,
+        is_shared: bool,
+    ) -> io::Result<Self> {
+        let mut this = Self::from_std(socket.into())?;
+        // The rest of the address stays as it was given: scopes and mapped addresses.
+        address.set_port(this.local_addr()?.port());
+        this.own = Some(Binding { address, is_shared });
+        Ok(this)
+    }
+
+    /// Opens another socket on the address of this one, which stopped working and is not used any
+    /// more. Drop this one when the other has taken its place.
+    ///
+    /// In a [`SocketGroup`](crate::SocketGroup) the new socket has the number of this one from then
+    /// on.
+    ///
+    /// # Errors
+    /// Returns `Unsupported` for a socket that was given to [`UdpSocket::from_std`]: its owner may have
+    /// set options that a new one would lack. Otherwise returns the error of the system, for example
+    /// if the address does not belong to this machine any more.
+    pub fn reopen(&self) -> io::Result<Self> {
+        let Some(Binding { address, is_shared }) = self.own else {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the socket was given and cannot be opened again",
+            ));
+        };
+        let open = |shares: bool| -> io::Result<socket2::Socket> {
+            let socket = unbound(address)?;
+            if shares {
+                share_port(&socket)?;
+            }
+            socket.bind(&address.into())?;
+            Ok(socket)
+        };
+        let socket = match open(is_shared) {
+            // The system may lack a way to have two.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && !is_shared => {
+                self.open_beside(open).map_err(|_| error)?
+            }
+            result => result?,
+        };
+        Self::own(socket, address, is_shared)
+    }
+
+    /// Binds a socket although this one has the address. No further one can join the two.
+    fn open_beside(
+        &self,
+        open: impl FnOnce(bool) -> io::Result<socket2::Socket>,
+    ) -> io::Result<socket2::Socket> {
+        let this = self.socket.io();
+        share_port(this)?;
+        let socket = open(true);
+        let _ = unshare_port(this);
+        if let Ok(socket) = &socket {
+            unshare_port(socket)?;
+        }
+        socket
     }
 
     /// Wraps a bound socket, connected or not.
@@ -49,6 +124,7 @@ impl UdpSocket {
         Ok(Self {
             socket: Socket::new(socket)?,
             tally: Tally::default(),
+            own: None,
         })
     }
 
@@ -115,7 +191,9 @@ impl UdpSocket {
     /// # Errors
     /// Returns the same errors as [`UdpSocket::try_send`], but only if no datagram was accepted.
     pub fn try_send_some(&self, transmit: &Transmit<'_>) -> io::Result<usize> {
-        self.socket.send(transmit, &self.tally)
+        self.socket
+            .send(transmit, &self.tally)
+            .inspect_err(|error| self.tally.on_send_error(error))
     }
 
     /// Receives one batch into `buffer`, which should have
@@ -128,7 +206,10 @@ impl UdpSocket {
     /// Returns `WouldBlock` if no datagram is waiting. A transient error
     /// ([`is_transient`](crate::is_transient)) concerns an earlier send; try again at once.
     pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
-        let received = self.socket.receive(buffer, &self.tally)?;
+        let received = self
+            .socket
+            .receive(buffer, &self.tally)
+            .inspect_err(|error| self.tally.on_receive_error(error))?;
         self.tally.on_received(received.count(), received.len);
         Ok(received)
     }
@@ -161,6 +242,11 @@ impl UdpSocket {
     /// A batch is also limited to [`MAX_BATCH_LEN`](crate::MAX_BATCH_LEN) bytes.
     pub fn gso_segments(&self) -> usize {
         self.socket.gso_segments()
+    }
+
+    /// Returns false once the system has refused ECN marks. Datagrams then leave without them.
+    pub fn can_mark(&self) -> bool {
+        self.socket.can_mark()
     }
 
     /// Returns the counters of the socket.

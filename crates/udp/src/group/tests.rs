@@ -207,3 +207,18 @@ fn ranges_are_checked() {
     }
     assert_eq!(group(1, rule(1, 0)).sockets.len(), 1);
 }
+
+/// A socket that is opened again has the number of the one before, so that the rule leads to it.
+#[test]
+fn socket_that_is_opened_again_keeps_its_number() {
+    for number in 0..4 {
+        let mut group = group(4, Some(RULE));
+        let again = group.sockets[number].reopen().unwrap();
+        drop(std::mem::replace(&mut group.sockets[number], again));
+        for byte in 0..8 {
+            let id = [0xff, 1, 2, 3, 4, 5, 6, byte];
+            let found = arrives_at(&group, &short(&id));
+            assert_eq!(found, usize::from(byte) % 4, "{byte} without {number}");
+        }
+    }
+}

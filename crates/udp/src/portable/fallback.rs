@@ -10,6 +10,7 @@ use socket2::SockRef;
 
 use super::address::{canonical, for_socket, usable_source};
 use super::offload::{Offload, uninterrupted};
+use super::refusal::{Extras, Refusals, is_local};
 use crate::Capabilities;
 use crate::batch::{Received, Transmit};
 use crate::capabilities::BUFFER_WANTED;
@@ -37,6 +38,7 @@ pub(crate) struct Socket {
     is_wildcard: bool,
     peer: OnceLock<SocketAddr>,
     offload: Offload,
+    refusals: Refusals,
 }
 
 impl Socket {
@@ -54,6 +56,7 @@ impl Socket {
             is_wildcard: local.ip().is_unspecified(),
             peer: OnceLock::new(),
             offload: Offload::new(segments),
+            refusals: Refusals::default(),
             io,
         };
         this.enlarge_buffers(BUFFER_WANTED);
@@ -98,17 +101,28 @@ impl Socket {
                 let Ok(batches) = &self.batches else {
                     return self.io.send_to(contents, destination);
                 };
-                let batch = quinn_udp::Transmit {
-                    destination,
-                    ecn: EcnCodepoint::from_bits(transmit.ecn.to_bits()),
-                    contents,
-                    segment_size,
-                    src_ip: source,
+                let extras = Extras {
+                    mark: transmit.ecn != Ecn::NotEct,
+                    source,
                 };
-                batches
-                    .try_send((&self.io).into(), &batch)
-                    .map(|()| contents.len())
+                self.refusals.send(extras, tally, is_local, |extras| {
+                    let batch = quinn_udp::Transmit {
+                        destination,
+                        ecn: EcnCodepoint::from_bits(transmit.ecn.to_bits())
+                            .filter(|_| extras.mark),
+                        contents,
+                        segment_size,
+                        src_ip: extras.source,
+                    };
+                    batches
+                        .try_send((&self.io).into(), &batch)
+                        .map(|()| contents.len())
+                })
             })
+    }
+
+    pub(crate) fn can_mark(&self) -> bool {
+        self.refusals.can_mark()
     }
 
     pub(crate) fn receive(&self, buffer: &mut [u8], _tally: &Tally) -> io::Result<Received> {
@@ -211,8 +225,8 @@ impl Socket {
         Capabilities {
             gso_segments: self.gso_segments(),
             gro,
-            ecn: has_batches,
-            pktinfo: has_batches && cfg!(any(unix, windows)),
+            ecn: has_batches && self.can_mark(),
+            pktinfo: has_batches && cfg!(any(unix, windows)) && self.refusals.can_choose_source(),
             receive_buffer: socket.recv_buffer_size().unwrap_or(0),
             receive_buffer_wanted: BUFFER_WANTED,
             send_buffer: socket.send_buffer_size().unwrap_or(0),
@@ -223,7 +237,12 @@ impl Socket {
 }
 
 /// Fails: on other systems the option distributes datagrams in ways of their own, or is missing.
-pub(crate) fn share_port(_socket: &socket2::Socket) -> io::Result<()> {
+pub(crate) fn share_port<S>(_socket: &S) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Fails: see [`share_port`].
+pub(crate) fn unshare_port<S>(_socket: &S) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -18,6 +18,7 @@ use socket2::SockAddr;
 
 use super::address::{canonical, for_socket, usable_source};
 use super::offload::{Offload, uninterrupted};
+use super::refusal::{Extras, Refusals, is_local};
 use crate::Capabilities;
 use crate::batch::{Received, Transmit};
 use crate::counters::Tally;
@@ -28,7 +29,7 @@ use errqueue::ErrorQueue;
 use options::Supported;
 
 pub use adjtimex::clock_state;
-pub(crate) use group::{share_port, steer};
+pub(crate) use group::{share_port, steer, unshare_port};
 pub use malloc_trim::release_unused_memory;
 
 mod adjtimex;
@@ -57,6 +58,7 @@ pub(crate) struct Socket {
     /// The current mark of the connected socket, or [`MARK_UNKNOWN`].
     mark: AtomicU8,
     offload: Offload,
+    refusals: Refusals,
     supported: Supported,
     /// Boxed, to separate it from the fields that every batch needs.
     error_queue: Box<ErrorQueue>,
@@ -80,6 +82,7 @@ impl Socket {
             connected: OnceLock::new(),
             mark: AtomicU8::new(MARK_UNKNOWN),
             offload: Offload::new(gso::segment_limit()),
+            refusals: Refusals::default(),
             supported,
             error_queue: Box::default(),
             io,
@@ -136,7 +139,7 @@ impl Socket {
         let destination = canonical(transmit.destination);
         let fd = self.io.as_fd();
         if self.peer_addr() == Some(destination) {
-            self.apply_mark(fd, transmit.ecn, destination.is_ipv4());
+            self.apply_mark(fd, transmit.ecn, destination.is_ipv4(), tally);
             return self.offload.send(transmit, tally, |contents, segment| {
                 let mut control = ControlBuffer::new();
                 control.push_segment_size(segment);
@@ -146,15 +149,32 @@ impl Socket {
             });
         }
         let name = SockAddr::from(for_socket(destination, self.is_ipv6));
-        let mut addressing = ControlBuffer::new();
-        self.push_addressing(&mut addressing, transmit, destination);
+        let extras = Extras {
+            mark: transmit.ecn != Ecn::NotEct,
+            source: self.source_of(transmit, destination),
+        };
         self.offload.send(transmit, tally, |contents, segment| {
-            let mut control = addressing.clone();
-            control.push_segment_size(segment);
-            self.send_past_icmp_errors(tally, || {
-                sendmsg::sendmsg(fd, Some(&name), control.filled(), contents)
+            self.refusals.send(extras, tally, is_local, |extras| {
+                let mut control = ControlBuffer::new();
+                self.push_mark(
+                    &mut control,
+                    transmit.ecn,
+                    extras.mark,
+                    destination.is_ipv4(),
+                );
+                if let Some(source) = extras.source {
+                    control.push_source(source);
+                }
+                control.push_segment_size(segment);
+                self.send_past_icmp_errors(tally, || {
+                    sendmsg::sendmsg(fd, Some(&name), control.filled(), contents)
+                })
             })
         })
+    }
+
+    pub(crate) fn can_mark(&self) -> bool {
+        self.refusals.can_mark()
     }
 
     /// Sends even if the kernel reports an ICMP error of an earlier datagram instead. Such errors
@@ -176,34 +196,38 @@ impl Socket {
         call()
     }
 
-    /// Appends mark and source address of a batch that does not go to the connected peer.
-    fn push_addressing(
-        &self,
-        control: &mut ControlBuffer,
-        t: &Transmit<'_>,
-        destination: SocketAddr,
-    ) {
-        let is_connected = self.connected.get().is_some();
+    /// Returns the source address for a batch that does not go to the connected peer.
+    fn source_of(&self, transmit: &Transmit<'_>, destination: SocketAddr) -> Option<IpAddr> {
+        let may_choose = self.bound.is_unspecified() && self.connected.get().is_none();
+        let source = transmit.source.filter(|_| may_choose);
+        usable_source(source, destination)
+    }
+
+    /// Appends the mark of a batch that does not go to the connected peer.
+    fn push_mark(&self, control: &mut ControlBuffer, mark: Ecn, is_marked: bool, is_ipv4: bool) {
         // Without a control message the socket's own mark applies, which changes only on connected
         // sockets.
-        if t.ecn != Ecn::NotEct || is_connected {
-            control.push_mark(t.ecn, destination.is_ipv4());
-        }
-        if self.bound.is_unspecified()
-            && !is_connected
-            && let Some(source) = usable_source(t.source, destination)
-        {
-            control.push_source(source);
+        if is_marked {
+            control.push_mark(mark, is_ipv4);
+        } else if self.connected.get().is_some() && self.refusals.can_mark() {
+            control.push_mark(Ecn::NotEct, is_ipv4);
         }
     }
 
     /// Sets the mark of a connected socket if it differs from the last one.
     ///
-    /// A failed call is not repeated: ECN validation handles unmarked datagrams (RFC 9000 §13.4.2).
-    fn apply_mark(&self, fd: BorrowedFd<'_>, mark: Ecn, is_ipv4: bool) {
+    /// A failed call is not repeated: the datagrams leave without marks from then on.
+    fn apply_mark(&self, fd: BorrowedFd<'_>, mark: Ecn, is_ipv4: bool, tally: &Tally) {
+        let mark = if self.refusals.can_mark() {
+            mark
+        } else {
+            Ecn::NotEct
+        };
         let bits = mark.to_bits();
         if self.mark.load(Ordering::Relaxed) != bits {
-            let _ = options::set_mark(fd, mark, is_ipv4);
+            if options::set_mark(fd, mark, is_ipv4).is_err() && mark != Ecn::NotEct {
+                self.refusals.on_mark_option_refused(tally);
+            }
             self.mark.store(bits, Ordering::Relaxed);
         }
     }
@@ -265,6 +289,8 @@ impl Socket {
 
     pub(crate) fn capabilities(&self) -> Capabilities {
         let Supported { gro, ecn, pktinfo } = self.supported;
+        let ecn = ecn && self.can_mark();
+        let pktinfo = pktinfo && self.refusals.can_choose_source();
         let (receive_buffer, send_buffer) = options::buffers(self.io.as_fd());
         Capabilities {
             gso_segments: self.gso_segments(),

@@ -3,6 +3,7 @@
 
 mod address;
 mod offload;
+mod refusal;
 
 #[cfg(not(target_os = "linux"))]
 mod fallback;
@@ -10,10 +11,10 @@ mod fallback;
 mod linux;
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use fallback::{Socket, share_port, steer};
+pub(crate) use fallback::{Socket, share_port, steer, unshare_port};
 #[cfg(not(target_os = "linux"))]
 pub use fallback::{clock_state, release_unused_memory};
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Socket, share_port, steer};
+pub(crate) use linux::{Socket, share_port, steer, unshare_port};
 #[cfg(target_os = "linux")]
 pub use linux::{clock_state, release_unused_memory};

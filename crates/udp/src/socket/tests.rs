@@ -6,7 +6,7 @@ use courser_base::Ecn;
 use socket2::SockRef;
 
 use super::*;
-use crate::{ErrorClass, RECEIVE_BUFFER_LEN, classify, is_too_large, is_transient};
+use crate::{ErrorCause, ErrorClass, RECEIVE_BUFFER_LEN, classify, is_too_large, is_transient};
 
 /// Binds a socket whose calls block, so that tests need no loop.
 fn bind(address: &str) -> UdpSocket {
@@ -435,4 +435,66 @@ fn interface_mtu_is_found_without_a_datagram() {
     if let Some(mtu) = socket.interface_mtu(nowhere) {
         assert!(mtu >= 1280, "IPv6 takes that everywhere: {mtu}");
     }
+}
+
+#[test]
+fn failed_calls_are_counted_by_cause_and_waiting_is_not() {
+    let (receiver, sender) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    let destination = receiver.local_addr().unwrap();
+    let out = transmit(destination, &[0; 65_508]);
+    for _ in 0..3 {
+        sender.try_send(&out).unwrap_err();
+    }
+    let waiting = UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    waiting.try_receive(&mut [0; 64]).unwrap_err();
+    let errors = sender.counters().send_errors;
+    assert_eq!(errors.of(ErrorCause::TooLarge), 3);
+    assert_eq!(errors.total(), 3, "{errors:?}");
+    assert_eq!(errors.iter().map(|(_, count)| count).sum::<u64>(), 3);
+    assert_eq!(waiting.counters(), Counters::default());
+}
+
+/// A socket that was shut down refuses to send with EPIPE, which Darwin does after a suspension. The
+/// one that takes its place has its address, although the first is still there, and lets no other join.
+#[cfg(target_os = "linux")]
+#[test]
+fn socket_that_was_shut_down_is_opened_again() {
+    for local in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0", "[::]:0"] {
+        let broken = bind(local);
+        let family = match local.starts_with('[') {
+            true => "[::1]:0",
+            false => "127.0.0.1:0",
+        };
+        let peer = bind(family);
+        let destination = peer.local_addr().unwrap();
+        // Linux reports that there is no peer, and obeys.
+        let _ = SockRef::from(&broken).shutdown(std::net::Shutdown::Both);
+        let error = broken.try_send(&transmit(destination, b"x")).unwrap_err();
+        assert_eq!(ErrorCause::of(&error), ErrorCause::Disconnected, "{error}");
+        assert_eq!(classify(&error), ErrorClass::Suspect);
+        let again = broken.reopen().unwrap();
+        assert_eq!(again.local_addr().unwrap(), broken.local_addr().unwrap());
+        again.try_send(&transmit(destination, b"y")).unwrap();
+        let received = peer.try_receive(&mut [0; 64]).unwrap();
+        assert_eq!(received.peer.port(), port(&broken), "{local}");
+        drop(broken);
+        let second = again.local_addr().unwrap();
+        assert!(
+            UdpSocket::bind(second).is_err(),
+            "{local}: the port is taken"
+        );
+        let shared = unbound(second).unwrap();
+        share_port(&shared).unwrap();
+        assert!(shared.bind(&second.into()).is_err(), "{local}: by one");
+        // Further ones follow.
+        again.reopen().unwrap();
+    }
+}
+
+#[test]
+fn given_socket_is_not_opened_again() {
+    let given = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let socket = UdpSocket::from_std(given).unwrap();
+    let error = socket.reopen().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::Unsupported);
 }

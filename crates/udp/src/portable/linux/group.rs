@@ -3,13 +3,25 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use libc::c_int;
+
 use super::{sockopt, steering};
 use crate::steering::Steering;
 
 /// Lets later sockets of the same user that call this before they are bound have the address of
 /// `socket`.
-pub(crate) fn share_port(socket: &socket2::Socket) -> io::Result<()> {
-    sockopt::set(socket.as_fd(), (libc::SOL_SOCKET, libc::SO_REUSEPORT), 1)
+pub(crate) fn share_port(socket: &impl AsFd) -> io::Result<()> {
+    set(socket, 1)
+}
+
+/// Lets no further socket have the address of `socket`. Those that have it keep it.
+pub(crate) fn unshare_port(socket: &impl AsFd) -> io::Result<()> {
+    set(socket, 0)
+}
+
+fn set(socket: &impl AsFd, value: c_int) -> io::Result<()> {
+    let option = (libc::SOL_SOCKET, libc::SO_REUSEPORT);
+    sockopt::set(socket.as_fd(), option, value)
 }
 
 /// Has the kernel choose a socket for each datagram by its connection ID.
