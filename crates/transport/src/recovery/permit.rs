@@ -52,7 +52,12 @@ impl LossRecovery {
         }
         let route = self.routes.active_mut();
         let mtu = u64::from(route.mtu);
-        let room = route.congestion_room();
+        let mut room = route.congestion_room();
+        if room < mtu && !self.spaces.awaits_acknowledgement() {
+            // Padded ACKs count as in flight, but no acknowledgement and no probe timeout makes room for
+            // what follows them: without a datagram now, nothing would ever leave.
+            room = mtu;
+        }
         let size = demand.little.map_or(mtu, |little| mtu.min(little));
         // An ACK may be large, and need not wait: it goes first where the datagram is a small one.
         let ack_first = room < mtu && demand.is_ack_due;

@@ -132,6 +132,12 @@ pub(super) struct SentSpaces {
 }
 
 impl SentSpaces {
+    /// Returns true while the peer has something to acknowledge.
+    pub(super) fn awaits_acknowledgement(&self) -> bool {
+        let each = SpaceId::ALL.into_iter().filter_map(|id| self.get(id));
+        each.into_iter().any(|space| space.ack_eliciting > 0)
+    }
+
     #[inline]
     pub(super) fn get(&self, id: SpaceId) -> Option<&SentSpace> {
         match id {

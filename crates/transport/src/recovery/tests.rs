@@ -71,6 +71,10 @@ impl Bench {
 
     /// Sends a packet of 1000 bytes with one stream frame at `offset`; returns its number.
     fn send(&mut self, id: SpaceId, offset: u64) -> u64 {
+        self.send_of_kind(id, offset, true)
+    }
+
+    fn send_of_kind(&mut self, id: SpaceId, offset: u64, ack_eliciting: bool) -> u64 {
         let (number, _) = self.recovery.next_number(id).expect("the space is open");
         let (lists, _) = self.recovery.filling();
         lists.start();
@@ -80,7 +84,7 @@ impl Bench {
             number,
             len: 1000,
             frames,
-            ack_eliciting: true,
+            ack_eliciting,
             in_flight: true,
         };
         let ecn = Ecn::NotEct;
@@ -397,4 +401,28 @@ fn a_quoted_packet_that_was_refused_is_lost_without_congestion() {
         .on_router_report(bench.now, quoted, 1200, fates);
     assert!(!is_believed, "1000 bytes fit 1200");
     assert_eq!(bench.recovery.route().window(), window);
+}
+
+/// Padded ACKs fill the window, and the peer acknowledges none of them. Without a datagram that asks for an
+/// acknowledgement, nothing would ever leave again.
+#[test]
+fn padding_in_flight_does_not_hold_the_rest_back() {
+    let mut bench = Bench::confirmed();
+    for offset in 0..100 {
+        bench.send_of_kind(APPLICATION, offset, false);
+    }
+    let demand = Demand {
+        budget: u64::MAX,
+        is_ack_due: false,
+        little: None,
+    };
+    let permit = |bench: &mut Bench| bench.recovery.permit(bench.now, APPLICATION, &demand);
+    bench.now += Duration::from_secs(1);
+    assert!(matches!(permit(&mut bench), SendPermit::Bytes(_)));
+    bench.send(APPLICATION, 100);
+    assert_eq!(
+        permit(&mut bench),
+        SendPermit::AckOnly,
+        "now something is awaited"
+    );
 }
