@@ -11,7 +11,8 @@ pub enum EcnState {
     Unknown,
     /// Marks arrive and are reported correctly.
     Capable,
-    /// Marks are removed, changed or not reported. No more packets are marked.
+    /// Marks are removed, changed, not reported, or not supported by the own system. No more packets are
+    /// marked.
     Failed,
 }
 
@@ -157,6 +158,12 @@ impl EcnValidation {
         if self.state == EcnState::Testing && is_silent {
             self.state = EcnState::Unknown;
         }
+    }
+
+    /// Notes that the system did not mark the packets that were sent. No more packets are marked, and no
+    /// report of the peer says anything about the path.
+    pub fn on_marks_refused(&mut self) {
+        self.state = EcnState::Failed;
     }
 
     /// Starts a new test on a new path. The counts of the packet number space continue.

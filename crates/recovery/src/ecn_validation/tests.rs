@@ -33,6 +33,18 @@ fn ten_packets_are_marked_until_a_report_comes() {
     );
 }
 
+/// The own system left the marks out: reports without them are no verdict, and another path is tested anew.
+#[test]
+fn refused_marks_end_the_marking_of_this_path() {
+    let mut ecn = sent(3);
+    ecn.on_marks_refused();
+    assert_eq!(ecn.mark(Ecn::Ect0), Ecn::NotEct);
+    assert_eq!(ecn.on_ack(3, counts(0, 0), true), EcnOutcome::default());
+    assert_eq!(ecn.state(), EcnState::Failed);
+    ecn.restart();
+    assert_eq!(ecn.mark(Ecn::Ect0), Ecn::Ect0);
+}
+
 #[test]
 fn a_report_before_any_marked_packet_is_acked_proves_nothing() {
     let mut ecn = sent(3);

@@ -349,6 +349,12 @@ impl Connection {
         self.recovery.set_interface_mtu(size);
     }
 
+    /// Notes that the system did not set the ECN mark of packets that were sent. No more are marked on this
+    /// path, and what the peer reports of marks counts for nothing (RFC 9000 §13.4.2).
+    pub fn on_marks_refused(&mut self) {
+        self.recovery.on_marks_refused();
+    }
+
     /// Returns the received datagrams, and the queue of those to be sent.
     pub fn datagrams(&mut self) -> &mut Datagrams {
         &mut self.datagrams

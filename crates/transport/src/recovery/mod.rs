@@ -256,7 +256,18 @@ impl LossRecovery {
     pub(crate) fn activate_route(&mut self, id: RouteId) {
         self.routes.activate(id);
         self.routes.active_mut().search.on_moved();
-        self.spaces.application.ecn.restart();
+        if self.config.ecn {
+            self.spaces.application.ecn.restart();
+        }
+    }
+
+    /// Notes that the system does not mark packets on the path in use.
+    pub(crate) fn on_marks_refused(&mut self) {
+        for id in SpaceId::ALL {
+            if let Some(space) = self.spaces.get_mut(id) {
+                space.ecn.on_marks_refused();
+            }
+        }
     }
 
     /// The route of the path in use.
