@@ -138,8 +138,8 @@ pub use courser_quic::{
     Connecting, Connection, DatagramOptions, Endpoint, EndpointBuilder, ExportKeyingMaterialError,
     HandshakeFailure, HandshakeFailureKind, HandshakeOffer, Identity, Incoming, IncomingFuture,
     MigrateError, PendingFate, ReadError, ReadExactError, ReadToEndError, RecvStream, RetryError,
-    SendDatagramError, SendStream, ServerConfig, StoppedError, TooLarge, VarInt, WeakConnection,
-    WriteError, Written, default_memory_budget, runtime,
+    SendDatagramError, SendStream, ServerConfig, SocketCall, SocketEvent, StoppedError, TooLarge,
+    VarInt, WeakConnection, WriteError, Written, default_memory_budget, runtime,
 };
 pub use courser_recovery::{Algorithm, SavedPath};
 pub use courser_telemetry as telemetry;
@@ -155,7 +155,7 @@ pub use courser_transport::{
     ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator, TokenStore,
     TransportConfig, TransportError, UdpStats,
 };
-pub use courser_udp::{Capabilities, Counters};
+pub use courser_udp::{Capabilities, Counters, ErrorCause, ErrorCounts};
 pub use courser_wire::{
     ApplicationErrorCode, ConnectionId, DatagramProtocol, Direction, StreamId, TransportErrorCode,
     Version as QuicVersion,

@@ -144,6 +144,10 @@ impl UdpSocket for Tap {
         self.socket().udp.capabilities()
     }
 
+    fn can_mark(&self) -> bool {
+        self.socket().udp.can_mark()
+    }
+
     fn counters(&self) -> Counters {
         self.socket().udp.counters()
     }

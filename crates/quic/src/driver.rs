@@ -14,9 +14,11 @@ use courser_base::{FourTuple, Time};
 use courser_transport::{PacketTooBig, ReceiveMeta, ShardPlace, SocketId, Stray};
 use courser_udp::{RECEIVE_BUFFER_LEN, Received};
 
+use crate::health::Outlook;
 use crate::pause::Pause;
 use crate::runtime::{Alarm, Socket, Writability};
 use crate::shard::{Locked, Shard};
+use crate::socket_event::SocketCall;
 use crate::state::State;
 
 /// Drives one shard until its endpoint is gone and its connections are over.
@@ -44,6 +46,10 @@ pub(crate) struct Driver {
     is_over: bool,
     /// When connections are looked at that cannot send, while a batch waits for its socket.
     upkeep: Option<Time>,
+    /// Nothing can be received from the socket in use until another one has its place.
+    is_deaf: bool,
+    /// The socket in use has reported errors to receive calls since it had nothing to report.
+    has_receive_errors: bool,
 }
 
 /// The first step of the next poll.
@@ -107,13 +113,15 @@ impl Driver {
             strays: VecDeque::new(),
             is_over: false,
             upkeep: None,
+            is_deaf: false,
+            has_receive_errors: false,
         }
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         if self.stage == Stage::Receive {
-            self.take_strays(cx)?;
-            self.receive(cx)?;
+            self.take_strays(cx);
+            self.receive(cx);
             self.hear_routers();
             if self.begin_turn(cx) {
                 self.stage = Stage::Transmit;
@@ -125,7 +133,7 @@ impl Driver {
             // Datagrams that arrived since then woke this task while it was awake. There will be no
             // second wakeup for them.
             let is_paused = self.pause.is_on(self.shard.now());
-            let sockets = self.sockets.iter().rev();
+            let sockets = self.sockets.iter().rev().skip(usize::from(self.is_deaf));
             let is_readable = sockets.fold(false, |any, (_, it)| it.is_readable(cx) || any);
             self.has_more |= !is_paused && is_readable;
         }
@@ -133,45 +141,38 @@ impl Driver {
     }
 
     /// Hands what other shards have received to the endpoint.
-    fn take_strays(&mut self, cx: &Context<'_>) -> io::Result<()> {
+    fn take_strays(&mut self, cx: &Context<'_>) {
         let Some(place) = &self.shard.place else {
-            return Ok(());
+            return;
         };
-        if place.has_failed() {
-            return Err(io::Error::other("another shard has failed"));
-        }
         place.take(cx.waker(), &mut self.strays);
         if self.strays.is_empty() {
-            return Ok(());
+            return;
         }
         let now = self.shard.now();
         let mut locked = self.shard.lock();
         for stray in self.strays.drain(..) {
             locked.endpoint.handle_stray(now, stray);
         }
-        Ok(())
     }
 
     /// Hands what has arrived to the endpoint, from the socket in use first.
-    fn receive(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+    fn receive(&mut self, cx: &mut Context<'_>) {
         let now = self.shard.now();
         if self.pause.is_on(now) {
-            return Ok(());
+            return;
         }
         let newest = self.sockets.len() - 1;
-        self.receive_from(newest, now, cx)?;
-        for index in (0..newest).rev() {
-            if self.receive_from(index, now, cx).is_err() {
-                // Nothing comes from there any more. Those that need it find out.
-                let (id, _) = self.sockets[index];
-                self.shard.lock().outbox.sockets.give_up(id);
-            }
+        if !self.is_deaf {
+            self.receive_from(newest, now, cx);
         }
-        Ok(())
+        for index in (0..newest).rev() {
+            self.receive_from(index, now, cx);
+        }
     }
 
     /// Hands what has arrived at a socket to the endpoint.
-    fn receive_from(&mut self, index: usize, now: Time, cx: &mut Context<'_>) -> io::Result<()> {
+    fn receive_from(&mut self, index: usize, now: Time, cx: &mut Context<'_>) {
         let (id, socket) = self.sockets[index].clone();
         let (mut errors, mut left, mut arrivals) = (0, RECEIVES_PER_TURN, ARRIVALS_PER_TURN);
         while left > 0 {
@@ -179,7 +180,10 @@ impl Driver {
             match socket.poll_receive(cx, &mut self.buffer) {
                 Poll::Pending => {
                     self.pause.end();
-                    return Ok(());
+                    if std::mem::take(&mut self.has_receive_errors) {
+                        self.shard.lock().outbox.health.on_received();
+                    }
+                    return;
                 }
                 Poll::Ready(Ok(received)) => match self.on_received(id, &received) {
                     Taken::Crowded => break,
@@ -191,8 +195,12 @@ impl Driver {
                     Taken::Arrival | Taken::Rest => {}
                 },
                 // The error of an earlier send. The connection notices that its answer is missing.
-                Poll::Ready(Err(error)) if courser_udp::is_transient(&error) => errors += 1,
-                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Ready(Err(error)) => {
+                    errors += 1;
+                    if self.on_receive_error(index, now, error) {
+                        return;
+                    }
+                }
             }
         }
         self.has_more = true;
@@ -202,7 +210,28 @@ impl Driver {
             self.has_more = false;
             self.shard.lock().endpoint.on_receive_pause();
         }
-        Ok(())
+    }
+
+    /// Notes a failed receive call. Returns true if nothing comes from the socket any more.
+    fn on_receive_error(&mut self, index: usize, now: Time, error: io::Error) -> bool {
+        let is_over = !courser_udp::is_transient(&error);
+        let mut locked = self.shard.lock();
+        if index == self.sockets.len() - 1 {
+            self.has_receive_errors = true;
+            self.is_deaf |= is_over;
+            let health = &mut locked.outbox.health;
+            health.on_error(now, SocketCall::Receive, error);
+        } else {
+            let (id, _) = self.sockets[index];
+            let health = &mut locked.outbox.health;
+            health.note_error(now, SocketCall::Receive, &error);
+            if is_over {
+                // Those that need it find out.
+                locked.outbox.sockets.give_up(id);
+            }
+        }
+        locked.after_errors();
+        is_over
     }
 
     /// Hands on what routers say of datagrams that were too large.
@@ -243,7 +272,7 @@ impl Driver {
             .endpoint
             .handle_datagrams_at(now, socket, &mut self.buffer[..received.len], &meta);
         if let Some(place) = &self.shard.place {
-            place.hand_on(&mut locked.endpoint);
+            place.hand_on(now, &mut locked.endpoint);
         }
         if locked.endpoint.take_crowded() {
             Taken::Crowded
@@ -284,9 +313,14 @@ impl Driver {
         let shard = self.shard.clone();
         let now = shard.now();
         let mut locked = shard.lock();
+        if locked.outbox.health.is_due(now) {
+            drop(locked);
+            self.reopen_socket(now)?;
+            locked = shard.lock();
+        }
         locked.driver.on_running(cx.waker());
         locked.outbox.timing.close_turn();
-        self.transmit(&mut locked, now, cx)?;
+        self.transmit(&mut locked, now, cx);
         self.look_after_blocked(&mut locked, now);
         if self.is_at_end(&locked) {
             return Ok(Poll::Ready(()));
@@ -298,6 +332,8 @@ impl Driver {
         outbox.sockets.close_unused(now, endpoint);
         if let Some(sockets) = outbox.sockets.changed_since(&mut self.generation) {
             self.sockets = sockets;
+            self.writability = Writability::default();
+            self.is_deaf = false;
             // The next turn receives there, and is woken by it from then on.
             self.has_more = true;
         }
@@ -330,28 +366,85 @@ impl Driver {
         place.are_all_over()
     }
 
-    fn transmit(
-        &mut self,
-        locked: &mut Locked<'_>,
-        now: Time,
-        cx: &mut Context<'_>,
-    ) -> io::Result<()> {
+    fn transmit(&mut self, locked: &mut Locked<'_>, now: Time, cx: &mut Context<'_>) {
         loop {
             while locked.outbox.timing.is_blocked() {
-                if let Some((id, socket)) = locked.outbox.blocked_socket() {
-                    if std::mem::replace(&mut self.awaited, id) != id {
-                        self.writability = Writability::default();
+                if locked.outbox.health.is_lost() {
+                    return;
+                }
+                let Some((id, socket)) = locked.outbox.blocked_socket() else {
+                    locked.outbox.resume(now);
+                    continue;
+                };
+                if std::mem::replace(&mut self.awaited, id) != id {
+                    self.writability = Writability::default();
+                }
+                match self.writability.poll(&socket, cx) {
+                    Poll::Pending => return,
+                    Poll::Ready(Ok(())) => {
+                        locked.outbox.resume(now);
                     }
-                    if self.writability.poll(&socket, cx)?.is_pending() {
-                        return Ok(());
+                    Poll::Ready(Err(error)) => {
+                        // No notification will come, for lack of descriptors for example. The next
+                        // attempt is made when blocked connections are looked after.
+                        self.writability = Writability::default();
+                        locked
+                            .outbox
+                            .health
+                            .note_error(now, SocketCall::Send, &error);
+                        if !locked.outbox.resume(now) {
+                            return locked.after_errors();
+                        }
                     }
                 }
-                locked.outbox.resume()?;
             }
             locked.send_rounds(now);
             if !locked.outbox.timing.is_blocked() {
                 break;
             }
+        }
+        locked.after_errors();
+    }
+
+    /// Puts a new socket on the same address in the place of one that is broken.
+    ///
+    /// # Errors
+    /// Fails if the socket is of no use any more and cannot be replaced.
+    #[cold]
+    fn reopen_socket(&mut self, now: Time) -> io::Result<()> {
+        let before = self.shard.socket();
+        let reopened = before.reopen();
+        let mut locked = self.shard.lock();
+        if !Arc::ptr_eq(&before, locked.outbox.sockets.newest()) {
+            // The user was faster.
+            return Ok(());
+        }
+        let outbox = &mut locked.outbox;
+        let replaced = match reopened {
+            Ok(socket) => {
+                let is_foreign = outbox.health.has_lost_descriptor();
+                outbox.health.on_reopened(now);
+                let replaced = outbox.replace_socket(socket);
+                if is_foreign {
+                    // Its number may be that of a file of others, which must not be closed.
+                    std::mem::forget(replaced.clone());
+                }
+                Some(replaced)
+            }
+            Err(error) => match outbox
+                .health
+                .on_not_reopened(now, &error, before.is_of_runtime())
+            {
+                Outlook::Over(reason) => return Err(io::Error::other(reason)),
+                Outlook::Release => Some(outbox.replace_socket(before.placeholder())),
+                Outlook::Wait => None,
+            },
+        };
+        locked.after_errors();
+        drop(locked);
+        if replaced.is_some() {
+            // The last owners of the socket before.
+            self.sockets.pop();
         }
         Ok(())
     }
@@ -378,6 +471,7 @@ impl Driver {
         }
         let timeout = locked.endpoint.next_timeout().into_iter();
         let own = self.pause.until().into_iter().chain(self.upkeep);
+        let own = own.chain(locked.outbox.health.next_attempt());
         let Some(next) = timeout.chain(own).min() else {
             return;
         };
@@ -389,6 +483,18 @@ impl Driver {
     }
 }
 
+impl Driver {
+    /// Ends the shard, and no other one.
+    fn stop(&mut self, reason: &str) {
+        if let Some(place) = self.shard.place.as_ref().filter(|_| !self.is_over) {
+            place.on_failed();
+            self.is_over = true;
+        }
+        let closed = self.shard.lock().stop(reason);
+        drop(closed);
+    }
+}
+
 impl Future for Driver {
     type Output = ();
 
@@ -396,7 +502,7 @@ impl Future for Driver {
         match self.turn(cx) {
             Ok(poll) => poll,
             Err(error) => {
-                self.shard.lock().stop(&error.to_string());
+                self.stop(&error.to_string());
                 Poll::Ready(())
             }
         }
@@ -405,12 +511,7 @@ impl Future for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if let Some(place) = self.shard.place.as_ref().filter(|_| !self.is_over) {
-            place.on_failed();
-        }
         // If the runtime is gone, nothing can be sent to peers any more. Waiting tasks must still end.
-        self.shard
-            .lock()
-            .stop("its runtime or last handle was dropped");
+        self.stop("its runtime or last handle was dropped");
     }
 }

@@ -18,6 +18,7 @@ use crate::incoming::Incoming;
 use crate::runtime::Current;
 use crate::shard::Locked;
 use crate::shards::{Shards, Sockets, WaitAny};
+use crate::socket_event::SocketEvent;
 use crate::wait::Wait;
 use crate::wakers::List;
 
@@ -257,7 +258,7 @@ impl Endpoint {
         )))
     }
 
-    /// Waits for the next client. Returns `None` once the endpoint is closed.
+    /// Waits for the next client. Returns `None` once the endpoint is closed, or all its shards have ended.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -294,7 +295,7 @@ impl Endpoint {
                     *left = left.saturating_sub(1);
                     Poll::Ready(Some(incoming))
                 }
-                None if locked.is_closed || locked.stopped.is_some() => Poll::Ready(None),
+                None if locked.is_closed || locked.is_over() => Poll::Ready(None),
                 None => Poll::Pending,
             }
         };
@@ -304,6 +305,44 @@ impl Endpoint {
             _ => WaitAny::new(shards, List::Incoming, accept).await,
         };
         Some(Incoming::new(incoming?, shard.clone(), self.inner.clone()))
+    }
+
+    /// Waits for the next event of the sockets: errors, of which the datagrams count as lost, and what the
+    /// endpoint does about those that stay. Returns `None` once all shards have ended.
+    ///
+    /// Of each kind of error there is one event a minute, which suits a log (limit K291). Each event is
+    /// returned once; an event that no task waits for is replaced by a later one of its kind.
+    /// [`Endpoint::socket_counters`] counts all failed calls.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result {
+    /// # let (client, server) = endpoints()?;
+    /// tokio::spawn(async move {
+    ///     while let Some(event) = server.socket_event().await {
+    ///         eprintln!("{event}");
+    ///     }
+    /// });
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Safe: dropped before it is ready, it has taken no event.
+    pub async fn socket_event(&self) -> Option<SocketEvent> {
+        let next = |locked: &mut Locked<'_>| match locked.outbox.health.take_event() {
+            Some(event) => Poll::Ready(Some(event)),
+            None if locked.is_over() => Poll::Ready(None),
+            None => Poll::Pending,
+        };
+        match self.shards().all() {
+            [only] => Wait::new(only, List::SocketEvents, next).await,
+            _ => {
+                WaitAny::new(self.shards(), List::SocketEvents, next)
+                    .await
+                    .1
+            }
+        }
     }
 
     /// Closes all connections with this code and reason, and refuses later ones.

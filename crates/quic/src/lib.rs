@@ -17,6 +17,7 @@ mod endpoint;
 mod error;
 mod handles;
 mod handshake_failure;
+mod health;
 #[doc(hidden)]
 pub mod hooks;
 mod identity;
@@ -37,6 +38,7 @@ mod sending;
 mod shard;
 mod shards;
 mod slot;
+mod socket_event;
 mod sockets;
 mod state;
 mod stream;
@@ -65,7 +67,7 @@ pub use courser_transport::{
     ReplyLimits, ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator,
     TokenStore, TransportConfig, TransportError, UdpStats,
 };
-pub use courser_udp::{Capabilities, Counters, default_memory_budget};
+pub use courser_udp::{Capabilities, Counters, ErrorCause, ErrorCounts, default_memory_budget};
 pub use courser_wire::{
     ApplicationErrorCode, ConnectionId, DatagramProtocol, Direction, StreamId, TooLarge,
     TransportErrorCode, VarInt, Version as QuicVersion,
@@ -87,5 +89,6 @@ pub use identity::Identity;
 pub use incoming::{Incoming, IncomingFuture, RetryError};
 pub use receive_stream::RecvStream;
 pub use send_stream::SendStream;
+pub use socket_event::{SocketCall, SocketEvent};
 pub use weak::WeakConnection;
 pub use write::Written;

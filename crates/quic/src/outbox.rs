@@ -3,9 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
+use courser_base::{Ecn, Time};
 use courser_transport::{SocketId, Transmit, TransmitBuffer};
 
+use crate::health::Health;
 use crate::runtime::Socket;
+use crate::socket_event::SocketCall as Call;
 use crate::sockets::Sockets;
 use crate::timing::{Kept, SendTiming};
 
@@ -17,6 +20,10 @@ pub(crate) struct Outbox {
     pub(crate) timing: SendTiming,
     /// Datagrams leave one at a time, whatever the socket can do.
     is_one_by_one: bool,
+    /// The condition of the socket in use.
+    pub(crate) health: Health,
+    /// The system has left out the ECN marks of a batch.
+    are_marks_refused: bool,
 }
 
 impl Outbox {
@@ -26,6 +33,8 @@ impl Outbox {
             sockets: Sockets::new(socket),
             timing: SendTiming::default(),
             is_one_by_one: false,
+            health: Health::default(),
+            are_marks_refused: false,
         }
     }
 
@@ -41,6 +50,7 @@ impl Outbox {
         is_needed: impl FnMut(SocketId) -> bool,
     ) -> SocketId {
         let id = self.sockets.add(socket, is_needed);
+        self.health.on_other_socket();
         // A batch that is kept is in the buffer already, and is cut as it was.
         self.buffer.set_max_segments(self.max_segments());
         id
@@ -76,31 +86,44 @@ impl Outbox {
         &mut self.buffer
     }
 
-    /// Sends what was just built. False when the socket is full: the batch is kept.
-    ///
-    /// # Errors
-    /// Only when the socket is of no use any more; what one destination refuses counts as lost
-    /// on the way.
-    pub(crate) fn send(&mut self, transmit: Transmit) -> io::Result<bool> {
-        self.send_rest(Kept { transmit, sent: 0 })
+    /// Sends what was just built. False when the socket is full or lost: the batch is kept. What the
+    /// system refuses counts as lost on the way.
+    pub(crate) fn send(&mut self, now: Time, transmit: Transmit) -> bool {
+        self.send_rest(now, Kept { transmit, sent: 0 })
     }
 
-    /// Tries the kept batch again. False when the socket is still full.
-    ///
-    /// # Errors
-    /// As [`Outbox::send`].
-    pub(crate) fn resume(&mut self) -> io::Result<bool> {
+    /// Tries the kept batch again. False when the socket is still full or lost.
+    pub(crate) fn resume(&mut self, now: Time) -> bool {
         match self.timing.take_kept() {
-            Some(kept) => self.send_rest(kept),
-            None => Ok(true),
+            Some(kept) => self.send_rest(now, kept),
+            None => true,
         }
     }
 
-    fn send_rest(&mut self, mut kept: Kept) -> io::Result<bool> {
-        let Some(socket) = self.sockets.get(kept.transmit.socket) else {
+    /// Returns true once if a batch with ECN marks has left without them.
+    #[inline]
+    pub(crate) fn take_marks_refused(&mut self) -> bool {
+        std::mem::take(&mut self.are_marks_refused)
+    }
+
+    /// Replaces the socket in use by one on the same address. Returns the one before.
+    pub(crate) fn replace_socket(&mut self, socket: Socket) -> Arc<Socket> {
+        let before = self.sockets.replace_newest(socket);
+        self.buffer.set_max_segments(self.max_segments());
+        before
+    }
+
+    fn send_rest(&mut self, now: Time, mut kept: Kept) -> bool {
+        let id = kept.transmit.socket;
+        let Some(socket) = self.sockets.get(id) else {
             // It was given up: the batch is lost on the way.
-            return Ok(true);
+            return true;
         };
+        let is_newest = id == self.sockets.newest_id();
+        if is_newest && self.health.is_lost() {
+            self.timing = SendTiming::Blocked(kept);
+            return false;
+        }
         while kept.sent < kept.transmit.len {
             let rest = &self.buffer.bytes()[kept.sent..];
             // A batch that was kept may be older than the wish for single datagrams.
@@ -116,27 +139,41 @@ impl Outbox {
                 contents: &rest[..piece],
             };
             match socket.try_send_some(&batch) {
-                Ok(taken) => kept.sent += taken,
+                Ok(taken) => {
+                    kept.sent += taken;
+                    if is_newest {
+                        self.health.on_sent();
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.timing = SendTiming::Blocked(kept);
-                    return Ok(false);
+                    return false;
                 }
-                Err(error) if courser_udp::is_transient(&error) => break,
-                Err(error) if kept.transmit.socket == self.sockets.newest_id() => {
-                    return Err(error);
+                Err(error) if is_newest => {
+                    self.health.on_error(now, Call::Send, error);
+                    if self.health.is_lost() {
+                        self.timing = SendTiming::Blocked(kept);
+                        return false;
+                    }
+                    break;
                 }
-                // An earlier socket: those that need it lose their way, and no others.
-                Err(_) => {
-                    self.sockets.give_up(kept.transmit.socket);
-                    return Ok(true);
+                Err(error) => {
+                    self.health.note_error(now, Call::Send, &error);
+                    if !courser_udp::is_transient(&error) {
+                        // Those that need it lose their way, and no others.
+                        self.sockets.give_up(id);
+                        return true;
+                    }
+                    break;
                 }
             }
         }
+        self.are_marks_refused |= kept.transmit.ecn != Ecn::NotEct && !socket.can_mark();
         // Offload that turned out to be broken shows here.
         let max_segments = self.max_segments();
         if max_segments < self.buffer.max_segments() {
             self.buffer.set_max_segments(max_segments);
         }
-        Ok(true)
+        true
     }
 }

@@ -8,10 +8,8 @@
 //! [`about_to_wait`]: State::about_to_wait
 //! [`send_now`]: State::send_now
 
-use std::io;
-
 use courser_base::Time;
-use courser_transport::ConnectionHandle;
+use courser_transport::{ConnectionHandle, Transmit};
 
 use crate::state::State;
 use crate::timing::INLINE_BYTES;
@@ -37,8 +35,8 @@ impl State {
         let (is_much, uses) = (slot.unsent >= INLINE_BYTES, slot.uses);
         if !self.outbox.timing.on_used() {
             if self.outbox.timing.is_due_in_turn(uses) {
-                let sent = self.send_turn(self.clock.now(), handle).map(drop);
-                self.after_sending(sent);
+                self.send_turn(self.clock.now(), handle);
+                self.after_sending();
                 self.slot(handle).uses = uses;
             }
             return;
@@ -88,8 +86,8 @@ impl State {
             self.collect_events(now);
             if self.outbox.timing.can_send() {
                 self.outbox.timing.on_sent();
-                let sent = self.send_queued(now);
-                self.after_sending(sent);
+                self.send_queued(now);
+                self.after_sending();
             }
             if !self.has_more() {
                 break;
@@ -105,35 +103,31 @@ impl State {
 
     /// Sends replies without a connection, and a few batches of each connection that waits for its
     /// turn.
-    ///
-    /// # Errors
-    /// When the socket is of no use any more.
-    fn send_queued(&mut self, now: Time) -> io::Result<()> {
+    fn send_queued(&mut self, now: Time) {
         for _ in 0..STATELESS_PER_TURN {
             let buffer = self.outbox.buffer();
             let Some(transmit) = self.endpoint.poll_stateless_transmit(buffer) else {
                 break;
             };
-            if !self.outbox.send(transmit)? {
-                return Ok(());
+            if !self.outbox.send(now, transmit) {
+                return;
             }
         }
         for _ in 0..self.endpoint.senders() {
             let Some(handle) = self.endpoint.next_sender() else {
                 break;
             };
-            if self.send_turn(now, handle)? {
+            if self.send_turn(now, handle) {
                 self.endpoint.queue_sender(handle);
             }
             if self.outbox.timing.is_blocked() {
                 break;
             }
         }
-        Ok(())
     }
 
     /// Sends a few batches of one connection. Returns true if it has more, or may have.
-    fn send_turn(&mut self, now: Time, handle: ConnectionHandle) -> io::Result<bool> {
+    fn send_turn(&mut self, now: Time, handle: ConnectionHandle) -> bool {
         let mut has_more = true;
         for _ in 0..BATCHES_PER_TURN {
             let buffer = self.outbox.buffer();
@@ -142,27 +136,25 @@ impl State {
                 self.forget_unsent(handle);
                 break;
             };
-            if !self.outbox.send(transmit)? {
+            if !self.send_of(now, handle, transmit) {
                 break;
             }
         }
         // What has left makes room for writers.
         self.take_events(handle);
-        Ok(has_more)
+        has_more
     }
 
     /// Sends batches of one connection while there is enough for good ones.
     fn send_full_batches(&mut self, handle: ConnectionHandle) {
         let now = self.clock.now();
-        let sent = self.try_full_batches(now, handle);
-        self.after_sending(sent);
+        self.try_full_batches(now, handle);
+        self.after_sending();
         // What has left makes room for writers.
         self.take_events(handle);
     }
 
-    /// # Errors
-    /// When the socket is of no use any more.
-    fn try_full_batches(&mut self, now: Time, handle: ConnectionHandle) -> io::Result<()> {
+    fn try_full_batches(&mut self, now: Time, handle: ConnectionHandle) {
         while self.slot(handle).unsent >= INLINE_BYTES && self.outbox.timing.can_send() {
             let buffer = self.outbox.buffer();
             let Some(transmit) = self.endpoint.poll_transmit(now, handle, buffer) else {
@@ -172,18 +164,36 @@ impl State {
             };
             let slot = self.slot(handle);
             slot.unsent = slot.unsent.saturating_sub(transmit.len);
-            self.outbox.send(transmit)?;
+            self.send_of(now, handle, transmit);
         }
-        Ok(())
     }
 
-    /// Handles the result of an attempt to send. A socket that fails stops everything; one
-    /// that is full leaves the rest to the driver.
-    fn after_sending(&mut self, sent: io::Result<()>) {
-        if let Err(error) = sent {
-            self.stop(&format!("the socket failed: {error}"));
+    /// Sends a batch of a connection. False when it is kept.
+    #[inline]
+    fn send_of(&mut self, now: Time, handle: ConnectionHandle, transmit: Transmit) -> bool {
+        let has_left = self.outbox.send(now, transmit);
+        if self.outbox.take_marks_refused()
+            && let Some(connection) = self.connection(handle)
+        {
+            connection.on_marks_refused();
         }
-        if self.outbox.timing.is_blocked() || self.outbox.socket().has_packet_too_big() {
+        has_left
+    }
+
+    /// Leaves the rest to the driver: a socket that is full or lost, and what routers say.
+    fn after_sending(&mut self) {
+        let outbox = &self.outbox;
+        if outbox.timing.is_blocked() || outbox.socket().has_packet_too_big() {
+            self.driver.call();
+        }
+        self.after_errors();
+    }
+
+    /// Tells of errors, and has the driver look after the socket.
+    #[inline]
+    pub(crate) fn after_errors(&mut self) {
+        if self.outbox.health.take_news() {
+            self.socket_events.wake_all(&mut self.woken);
             self.driver.call();
         }
     }

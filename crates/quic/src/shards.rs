@@ -125,7 +125,7 @@ impl Shards {
         let all: Box<[_]> = parts
             .zip(ShardPlace::of_all(count))
             .map(|((socket, endpoint), place)| {
-                let state = State::new(endpoint, socket, clock.clone(), count);
+                let state = State::new(endpoint, socket, clock.clone(), (count, place.clone()));
                 Arc::new(Shard::new(state, runtime.clone(), place))
             })
             .collect();
@@ -149,11 +149,20 @@ impl Shards {
         &self.all[0]
     }
 
-    /// Returns the shard whose turn it is to get a connection.
+    /// Returns the shard whose turn it is to get a connection, of those that have not failed.
     pub(crate) fn next(&self) -> &Arc<Shard> {
-        match &*self.all {
-            [only] => only,
-            all => &all[self.next_turn()],
+        let [first, others @ ..] = &*self.all else {
+            unreachable!("never empty")
+        };
+        for _ in others {
+            let shard = &self.all[self.next_turn()];
+            if !shard.place.as_ref().is_some_and(ShardPlace::has_failed) {
+                return shard;
+            }
+        }
+        match others {
+            [] => first,
+            _ => &self.all[self.next_turn()],
         }
     }
 
@@ -242,3 +251,6 @@ impl<F> Drop for WaitAny<'_, F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,6 +77,32 @@ impl Sockets {
         id
     }
 
+    /// Replaces the socket in use by one on the same address. Everything that was sent from the one before
+    /// is sent from this one. Returns the one before, which the caller drops without a lock.
+    pub(crate) fn replace_newest(&mut self, socket: Socket) -> Arc<Socket> {
+        let newest = self.list.len() - 1;
+        let before = std::mem::replace(&mut self.list[newest].1, Arc::new(socket));
+        self.closed += before.counters();
+        self.closed_overflow += before.receive_overflow().unwrap_or(0);
+        self.generation += 1;
+        before
+    }
+
+    /// Closes all sockets when nothing is sent or received any more, so that the system gives datagrams
+    /// to other shards. Returns them, for the caller to drop without a lock.
+    pub(crate) fn close(&mut self) -> Vec<Arc<Socket>> {
+        let placeholder = self.newest().placeholder();
+        let newest = self.replace_newest(placeholder);
+        let mut closed = vec![newest];
+        while self.list.len() > 1 {
+            let (_, earlier) = self.list.remove(0);
+            self.closed += earlier.counters();
+            self.closed_overflow += earlier.receive_overflow().unwrap_or(0);
+            closed.push(earlier);
+        }
+        closed
+    }
+
     /// Gives up an earlier socket that has failed.
     pub(crate) fn give_up(&mut self, id: SocketId) {
         if id != self.newest_id() {

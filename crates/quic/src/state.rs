@@ -10,8 +10,8 @@ use std::task::{Poll, Waker};
 
 use courser_base::Time;
 use courser_transport::{
-    Connection, ConnectionError, ConnectionHandle, EarlyData, Endpoint, Event, SocketId,
-    StreamEvent, Streams, TransportError,
+    Connection, ConnectionError, ConnectionHandle, EarlyData, Endpoint, Event, ShardPlace,
+    SocketId, StreamEvent, Streams, TransportError,
 };
 use courser_wire::{StreamId, TransportErrorCode};
 
@@ -38,6 +38,9 @@ pub(crate) struct State {
     searching: Vec<(ConnectionHandle, SocketAddr, SocketId)>,
     accepting: Waiters,
     idle: Waiters,
+    pub(crate) socket_events: Waiters,
+    /// The shard's place among others of the same endpoint, if there are any.
+    place: Option<ShardPlace>,
     /// To be woken when the lock is released.
     pub(crate) woken: Vec<Waker>,
     pub(crate) driver: DriverState,
@@ -83,7 +86,12 @@ enum Call {
 
 impl State {
     /// Creates the state of one of so many shards.
-    pub(crate) fn new(endpoint: Endpoint, socket: Socket, clock: Clock, shards: usize) -> Self {
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        socket: Socket,
+        clock: Clock,
+        (shards, place): (usize, Option<ShardPlace>),
+    ) -> Self {
         Self {
             endpoint,
             slots: Vec::new(),
@@ -92,6 +100,8 @@ impl State {
             searching: Vec::new(),
             accepting: Waiters::default(),
             idle: Waiters::default(),
+            socket_events: Waiters::default(),
+            place,
             woken: Vec::new(),
             driver: DriverState::default(),
             tls_running: 0,
@@ -106,6 +116,7 @@ impl State {
         match list {
             List::Incoming => &mut self.accepting,
             List::Idle => &mut self.idle,
+            List::SocketEvents => &mut self.socket_events,
             List::Connection(handle, topic) => self.slot(handle).wakers.waiters(topic),
         }
     }
@@ -200,6 +211,11 @@ impl State {
     /// Returns true when no connection is left whose end a peer should learn of.
     pub(crate) fn is_idle(&self) -> bool {
         self.endpoint.is_idle() || self.stopped.is_some()
+    }
+
+    /// Returns true when nothing is accepted any more, because all shards of the endpoint have ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stopped.is_some() && !self.place.as_ref().is_some_and(ShardPlace::has_living)
     }
 
     /// Returns true when clients wait, and the application has accepted as many as one turn allows.
@@ -371,11 +387,15 @@ impl State {
         self.endpoint.release(handle);
     }
 
-    /// Ends everything that waits, because nothing can be sent or received any more.
-    pub(crate) fn stop(&mut self, reason: &str) {
+    /// Ends everything that waits, because nothing can be sent or received any more. Other shards go on,
+    /// and get later datagrams. Returns the sockets, for the caller to drop without the lock.
+    #[must_use = "the sockets are dropped without the lock"]
+    pub(crate) fn stop(&mut self, reason: &str) -> Vec<Arc<Socket>> {
         if self.stopped.is_some() {
-            return;
+            return Vec::new();
         }
+        self.outbox.health.on_stopped(reason);
+        self.endpoint.leave_shards();
         let reason = format!("the endpoint has stopped: {reason}");
         let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason);
         self.stopped = Some(ConnectionError::TransportError(error));
@@ -385,7 +405,9 @@ impl State {
         }
         self.accepting.wake_all(&mut self.woken);
         self.idle.wake_all(&mut self.woken);
+        self.socket_events.wake_all(&mut self.woken);
         self.driver.call();
+        self.outbox.sockets.close()
     }
 }
 

@@ -88,6 +88,8 @@ pub(crate) enum List {
     Incoming,
     /// For the end of all connections.
     Idle,
+    /// For events of the sockets.
+    SocketEvents,
     /// For something on one connection.
     Connection(ConnectionHandle, Topic),
 }

@@ -134,7 +134,7 @@ impl Current {
     pub(crate) fn bind(&self, address: SocketAddr) -> io::Result<Socket> {
         match self {
             Self::Tokio => Socket::of_system(courser_udp::UdpSocket::bind(address)?),
-            Self::Entered(runtime) => Ok(Socket::of_runtime(runtime.bind(address)?)),
+            Self::Entered(runtime) => Ok(Socket::bound(runtime.bind(address)?, runtime.clone())),
         }
     }
 

@@ -129,13 +129,17 @@ pub trait Timer: fmt::Debug + Send {
 /// method may block, or call methods of the same endpoint, its connections and its streams.
 ///
 /// # Errors
-/// | kind | effect |
+/// | error | effect |
 /// |---|---|
 /// | `WouldBlock` | sending goes on after `poll_writable`; receiving: the same as `Pending` |
-/// | `ConnectionRefused`, `ConnectionReset`, `ConnectionAborted`, `HostUnreachable`, `NetworkUnreachable`, `NetworkDown`, `PermissionDenied`, `TimedOut`, `AddrNotAvailable`, `InvalidInput`, `InvalidData`, `Unsupported`, `OutOfMemory`, `Interrupted`, and the system's codes for these and for `EMSGSIZE` | the batch counts as lost on the path, and connections continue |
-/// | any other | the endpoint stops: all of its connections end with this error. A socket that was replaced is given up instead |
+/// | the system's codes `EBADF`, `ENOTSOCK` and `EFAULT` | the socket is lost. One that [`Runtime::bind`] returned is bound again; otherwise its shard ends, and its connections report this error. A socket that was replaced is given up instead |
+/// | any other | the batch counts as lost on the path, and connections continue |
 ///
-/// If receiving returns nothing but errors, it pauses for up to a second (limit K31).
+/// If receiving returns nothing but errors, it pauses for up to a second (limit K31). If every send fails
+/// for two seconds with `BrokenPipe`, `NotConnected` or an error that no system documents, a socket of
+/// [`Runtime::bind`] is bound again (limit K290). [`Endpoint::socket_event`](crate::Endpoint::socket_event)
+/// reports errors, and [`Endpoint::socket_counters`](crate::Endpoint::socket_counters) counts them. A
+/// transport that has ended for good is closed with its endpoint.
 ///
 /// # Cancel safety
 /// All methods return at once. A datagram that `poll_receive` has returned belongs to the endpoint; one
@@ -155,8 +159,7 @@ pub trait UdpSocket: fmt::Debug + Send + Sync + 'static {
     /// `buffer` has 65 536 bytes. [`Received::segment_size`] is never 0.
     ///
     /// # Errors
-    /// Errors about one destination of earlier batches (`ConnectionRefused`, `HostUnreachable`,
-    /// `NetworkUnreachable`) are ignored; others stop the endpoint.
+    /// Most report a batch that was sent earlier, and are counted only; see the table above.
     fn poll_receive(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<Received>>;
 
     /// Returns true if there may be something to receive; otherwise wakes the task when there is.
@@ -178,7 +181,7 @@ pub trait UdpSocket: fmt::Debug + Send + Sync + 'static {
     /// Called only after `try_send` has returned `WouldBlock`.
     ///
     /// # Errors
-    /// Returns an error if the socket is no longer usable.
+    /// Returns an error if it cannot tell: `try_send` is then called ten times a second.
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Returns the address that it is bound to, with the port that was chosen. A transport without
@@ -207,8 +210,15 @@ pub trait UdpSocket: fmt::Debug + Send + Sync + 'static {
         Capabilities::default()
     }
 
-    /// Returns the counters that only the socket knows: `gso_fallbacks`, `path_errors` and
-    /// `packets_too_big`. The endpoint counts calls, datagrams and bytes itself.
+    /// Returns false once ECN marks turn out to be impossible: connections then stop setting them at once.
+    /// Called after each batch with marks.
+    fn can_mark(&self) -> bool {
+        true
+    }
+
+    /// Returns the counters that only the socket knows: `gso_fallbacks`, `mark_fallbacks`,
+    /// `source_fallbacks`, `path_errors` and `packets_too_big`. The endpoint counts calls, datagrams, bytes
+    /// and errors itself.
     fn counters(&self) -> Counters {
         Counters::default()
     }

@@ -6,12 +6,13 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Tally, Transmit};
 
-use super::door::UdpSocket;
+use super::door::{Runtime, UdpSocket};
 
 /// Attempts to send that may fail in a row although the transport has reported that it is writable
 /// (limit K191). The batch is lost then; otherwise the driver would try again without an end.
@@ -31,6 +32,8 @@ pub(crate) struct Guarded {
     /// Queried once, because the value is needed after every batch.
     gso_segments: usize,
     tally: Tally,
+    /// The runtime that bound it, which can bind another one. `None` for a transport of a user.
+    runtime: Option<Arc<dyn Runtime>>,
     /// Attempts to send that have failed in a row.
     futile: AtomicU32,
     /// Batches without a usable datagram in a row.
@@ -44,9 +47,46 @@ impl Guarded {
             socket,
             gso_segments,
             tally: Tally::default(),
+            runtime: None,
             futile: AtomicU32::new(0),
             worthless: AtomicU32::new(0),
         }
+    }
+
+    /// Wraps a socket that `runtime` has bound.
+    pub(super) fn bound(socket: Box<dyn UdpSocket>, runtime: Arc<dyn Runtime>) -> Self {
+        Self {
+            runtime: Some(runtime),
+            ..Self::new(socket)
+        }
+    }
+
+    pub(super) fn is_of_runtime(&self) -> bool {
+        self.runtime.is_some()
+    }
+
+    /// Binds another socket to the same address.
+    pub(super) fn reopen(&self) -> io::Result<Self> {
+        let Some(runtime) = &self.runtime else {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "a transport was given and cannot be opened again",
+            ));
+        };
+        let socket = runtime.bind(self.socket.local_addr()?)?;
+        Ok(Self::bound(socket, runtime.clone()))
+    }
+
+    /// Returns a socket on the same address that neither sends nor receives, and holds nothing of this one.
+    pub(super) fn placeholder(&self) -> Self {
+        Self {
+            runtime: self.runtime.clone(),
+            ..Self::new(Box::new(Closed(self.socket.local_addr().ok())))
+        }
+    }
+
+    pub(super) fn can_mark(&self) -> bool {
+        self.socket.can_mark()
     }
 
     pub(super) fn is_readable(&self, cx: &mut Context<'_>) -> bool {
@@ -67,7 +107,10 @@ impl Guarded {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Poll::Ready(Err(io::ErrorKind::Interrupted.into()));
             }
-            Err(error) => return Poll::Ready(Err(error)),
+            Err(error) => {
+                self.tally.on_receive_error(&error);
+                return Poll::Ready(Err(error));
+            }
         };
         let is_usable = received.len > 0
             && received.len <= buffer.len()
@@ -117,7 +160,10 @@ impl Guarded {
                 self.futile.store(0, Relaxed);
                 Err(io::ErrorKind::TimedOut.into())
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                self.tally.on_send_error(&error);
+                Err(error)
+            }
         }
     }
 
@@ -156,6 +202,8 @@ impl Guarded {
         let own = self.socket.counters();
         let mut counters = self.tally.snapshot();
         counters.gso_fallbacks = own.gso_fallbacks;
+        counters.mark_fallbacks = own.mark_fallbacks;
+        counters.source_fallbacks = own.source_fallbacks;
         counters.path_errors = own.path_errors;
         counters.packets_too_big = own.packets_too_big;
         counters
@@ -163,6 +211,32 @@ impl Guarded {
 
     pub(super) fn receive_overflow(&self) -> Option<u64> {
         self.socket.receive_overflow()
+    }
+}
+
+/// The socket of a shard that has ended, or that waits for another one. It has an address only.
+#[derive(Debug)]
+pub(super) struct Closed(pub(super) Option<SocketAddr>);
+
+impl UdpSocket for Closed {
+    fn poll_receive(&self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<Received>> {
+        Poll::Pending
+    }
+
+    fn is_readable(&self, _: &mut Context<'_>) -> bool {
+        false
+    }
+
+    fn try_send(&self, _: &Transmit<'_>) -> io::Result<usize> {
+        Err(io::ErrorKind::NotConnected.into())
+    }
+
+    fn poll_writable(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 }
 

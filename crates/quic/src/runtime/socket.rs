@@ -2,12 +2,13 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit};
 
-use super::door::UdpSocket;
-use super::guard::Guarded;
+use super::door::{Runtime, UdpSocket};
+use super::guard::{Closed, Guarded};
 use super::system;
 
 /// A bound socket with notifications of readability.
@@ -23,8 +24,52 @@ impl Socket {
         system::Socket::new(socket).map(Self::System)
     }
 
+    /// Wraps the transport of a user, or a socket that a runtime has adopted.
     pub(crate) fn of_runtime(socket: Box<dyn UdpSocket>) -> Self {
         Self::Custom(Guarded::new(socket))
+    }
+
+    /// Wraps a socket that a runtime has bound.
+    pub(super) fn bound(socket: Box<dyn UdpSocket>, runtime: Arc<dyn Runtime>) -> Self {
+        Self::Custom(Guarded::bound(socket, runtime))
+    }
+
+    /// Opens another socket on the same address, to take the place of this one.
+    ///
+    /// # Errors
+    /// Returns `Unsupported` for a socket or a transport that was given.
+    pub(crate) fn reopen(&self) -> io::Result<Self> {
+        match self {
+            Self::System(socket) => Self::of_system(socket.udp().reopen()?),
+            Self::Custom(socket) => socket.reopen().map(Self::Custom),
+        }
+    }
+
+    /// Returns true for a socket that another runtime has bound, and can bind again once it is dropped.
+    pub(crate) fn is_of_runtime(&self) -> bool {
+        match self {
+            Self::System(_) => false,
+            Self::Custom(socket) => socket.is_of_runtime(),
+        }
+    }
+
+    /// Returns a socket on the same address that neither sends nor receives.
+    pub(crate) fn placeholder(&self) -> Self {
+        match self {
+            Self::System(socket) => {
+                let address = socket.udp().local_addr().ok();
+                Self::of_runtime(Box::new(Closed(address)))
+            }
+            Self::Custom(socket) => Self::Custom(socket.placeholder()),
+        }
+    }
+
+    /// Returns false once ECN marks turn out to be impossible.
+    pub(crate) fn can_mark(&self) -> bool {
+        match self {
+            Self::System(socket) => socket.udp().can_mark(),
+            Self::Custom(socket) => socket.can_mark(),
+        }
     }
 
     /// Returns true if there may be something to receive; otherwise wakes the task when there is.

@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use super::Endpoint;
 use super::stray::Stray;
-use courser_base::Mutex;
+use courser_base::{Mutex, Time};
 
 /// Maximum of batches that wait for a shard (limit K220). A shard that does not keep up loses further ones,
 /// as it would at its socket, and QUIC repeats them.
@@ -21,8 +21,8 @@ struct Neighbours {
     rings: Box<[Ring]>,
     /// Shards that may still have connections.
     open: AtomicUsize,
-    /// A shard has failed, and so the endpoint has.
-    has_failed: AtomicBool,
+    /// Shards that have not failed.
+    living: AtomicUsize,
 }
 
 /// One shard among its neighbours. A driver has one for each of several shards.
@@ -37,6 +37,8 @@ pub struct ShardPlace {
 struct Ring {
     waiting: Mutex<Waiting>,
     is_filled: AtomicBool,
+    /// The shard has failed, and takes nothing any more.
+    has_failed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +54,8 @@ impl Ring {
     fn add(&self, stray: Stray) -> bool {
         let mut waiting = self.waiting.lock();
         let bytes = waiting.bytes + stray.len();
-        if waiting.strays.len() >= MAX_STRAYS || bytes > MAX_STRAY_BYTES {
+        // Under the lock, so that nothing is added after it was cleared.
+        if self.has_failed() || waiting.strays.len() >= MAX_STRAYS || bytes > MAX_STRAY_BYTES {
             return false;
         }
         waiting.bytes = bytes;
@@ -79,6 +82,19 @@ impl Ring {
         std::mem::swap(&mut waiting.strays, into);
     }
 
+    /// Drops the batches of a shard that has failed.
+    fn clear(&self) {
+        let mut waiting = self.waiting.lock();
+        let strays = std::mem::take(&mut *waiting);
+        self.is_filled.store(false, Ordering::Release);
+        drop(waiting);
+        drop(strays);
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+
     fn wake(&self) {
         let driver = self.waiting.lock().driver.clone();
         driver.into_iter().for_each(Waker::wake);
@@ -94,7 +110,7 @@ impl ShardPlace {
         let all = Arc::new(Neighbours {
             rings: std::iter::repeat_with(Ring::default).take(count).collect(),
             open: AtomicUsize::new(count),
-            has_failed: AtomicBool::new(false),
+            living: AtomicUsize::new(count),
         });
         let place = |number| Self {
             all: all.clone(),
@@ -103,12 +119,15 @@ impl ShardPlace {
         (0..count).map(|number| Some(place(number))).collect()
     }
 
-    /// Hands on the datagrams that have arrived at this shard for others.
-    pub fn hand_on(&self, endpoint: &mut Endpoint) {
+    /// Hands on the datagrams that have arrived at this shard for others. Those of a shard that has failed
+    /// stay here, so that their peers learn of it by a stateless reset.
+    pub fn hand_on(&self, now: Time, endpoint: &mut Endpoint) {
         while let Some(stray) = endpoint.poll_stray() {
-            let (to, count) = (stray.shard(), stray.datagrams());
-            if !self.all.rings.get(to).is_some_and(|ring| ring.add(stray)) {
-                endpoint.on_strays_dropped(count);
+            let count = stray.datagrams();
+            match self.all.rings.get(stray.shard()) {
+                Some(ring) if ring.has_failed() => endpoint.handle_stray(now, stray),
+                Some(ring) if ring.add(stray) => {}
+                _ => endpoint.on_strays_dropped(count),
             }
         }
     }
@@ -135,16 +154,24 @@ impl ShardPlace {
         self.all.open.load(Ordering::Acquire) == 0
     }
 
-    /// Notes that this shard has failed. All others stop too.
+    /// Notes that this shard has failed, although it may have connections. The others go on: they answer
+    /// what arrives for it.
     pub fn on_failed(&self) {
-        if !self.all.has_failed.swap(true, Ordering::AcqRel) {
-            self.wake_all();
+        if !self.own().has_failed.swap(true, Ordering::AcqRel) {
+            self.own().clear();
+            self.all.living.fetch_sub(1, Ordering::AcqRel);
+            self.on_over();
         }
     }
 
-    /// Returns true if a shard has failed.
+    /// Returns true if this shard has failed.
     pub fn has_failed(&self) -> bool {
-        self.all.has_failed.load(Ordering::Acquire)
+        self.own().has_failed()
+    }
+
+    /// Returns true if there is a shard that has not failed.
+    pub fn has_living(&self) -> bool {
+        self.all.living.load(Ordering::Acquire) > 0
     }
 
     fn own(&self) -> &Ring {

@@ -174,6 +174,14 @@ impl Routes {
         self.own.find_reset(peer, datagram)
     }
 
+    /// Ends all routing from other shards to this one.
+    pub(super) fn leave(&mut self) {
+        if let Some(common) = self.common.take() {
+            let mut table = common.table.lock();
+            table.retain_owners(|(shard, _)| *shard != common.shard);
+        }
+    }
+
     /// Returns the other shard that owns a destination.
     pub(super) fn find_elsewhere(&self, destination: &[u8], path: &FourTuple) -> Option<u16> {
         let common = self.common.as_ref()?;

@@ -140,6 +140,15 @@ impl<H: Copy + Eq> Routing<H> {
         self.peer_ids.retain(|_, owner| *owner != handle);
     }
 
+    /// Ends all routing to owners that are not kept. Examines every entry, like [`Routing::remove_owner`].
+    pub fn retain_owners(&mut self, is_kept: impl Fn(&H) -> bool) {
+        self.ids.retain(|_, owner| is_kept(owner));
+        self.initial_ids.retain(|_, owner| is_kept(owner));
+        self.four_tuples.retain(|_, owner| is_kept(owner));
+        self.reset_tokens.retain(|_, owner| is_kept(owner));
+        self.peer_ids.retain(|_, owner| is_kept(owner));
+    }
+
     /// Finds the owner of a datagram by the Destination Connection ID of its first packet, or by
     /// its addresses when the ID is empty. IDs of more than 20 bytes have no owner.
     pub fn find(&self, destination: &[u8], four_tuple: &FourTuple) -> Option<H> {

@@ -35,6 +35,12 @@ impl Endpoint {
         self.stats.strays_dropped += count as u64;
     }
 
+    /// Gives up the routes of this shard, which has failed: clients whose handshake it began are new clients
+    /// of the others.
+    pub fn leave_shards(&mut self) {
+        self.routing.leave();
+    }
+
     /// Hands a packet without an owner in this shard on, if another shard owns it or may own it. Returns
     /// false if it has to be handled here.
     #[inline]

@@ -26,6 +26,10 @@ pub enum Lie {
     /// A broken pipe in place of the first datagram.
     BreaksOnReceive,
     SendErrors(io::ErrorKind),
+    /// The code of a closed descriptor in place of the first datagram.
+    ClosedOnReceive,
+    /// The code of a closed descriptor for each datagram.
+    ClosedOnSend,
     /// Neither readable nor writable, ever.
     NeverReady,
     /// Writable, but full.
@@ -70,6 +74,11 @@ impl Liar {
     }
 }
 
+/// Returns the error of a closed descriptor.
+fn closed() -> io::Error {
+    io::Error::from_raw_os_error(if cfg!(windows) { 6 } else { 9 })
+}
+
 impl UdpSocket for Liar {
     fn poll_receive(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<Received>> {
         let calls = self.calls.fetch_add(1, Relaxed);
@@ -94,6 +103,10 @@ impl UdpSocket for Liar {
                 let received = self.port.poll_receive(cx, buffer);
                 received.map(|_| Err(io::ErrorKind::BrokenPipe.into()))
             }
+            Lie::ClosedOnReceive => {
+                let received = self.port.poll_receive(cx, buffer);
+                received.map(|_| Err(closed()))
+            }
             Lie::NeverReady => Poll::Pending,
             _ => self.port.poll_receive(cx, buffer),
         }
@@ -103,6 +116,7 @@ impl UdpSocket for Liar {
         self.calls.fetch_add(1, Relaxed);
         match self.lie {
             Lie::SendErrors(kind) => Err(kind.into()),
+            Lie::ClosedOnSend => Err(closed()),
             Lie::NeverReady | Lie::WritableAndFull => Err(io::ErrorKind::WouldBlock.into()),
             Lie::SendsNothing => Ok(0),
             Lie::SendsTooMuch => self.port.try_send(transmit).map(|_| usize::MAX),

@@ -178,13 +178,41 @@ async fn transport_that_lies_costs_its_connection_and_nothing_else() {
     }
 }
 
-/// Errors that are not about a destination end the endpoint, and connections report them.
+/// Errors end no endpoint, whatever they are: connections end with their timeouts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn transport_that_is_broken_stops_its_endpoint() {
-    for lie in [Lie::BreaksOnReceive, Lie::SendErrors(ErrorKind::BrokenPipe)] {
+async fn transport_that_is_broken_ends_connections_with_their_timeouts() {
+    let kinds = [
+        ErrorKind::BrokenPipe,
+        ErrorKind::Other,
+        ErrorKind::NotConnected,
+    ];
+    let lies = kinds.map(Lie::SendErrors).into_iter();
+    let lies = lies
+        .chain(kinds.map(Lie::ReceiveErrors))
+        .chain([Lie::BreaksOnReceive]);
+    let attempts = lies.map(|lie| {
+        spawn(async move {
+            let (error, calls) = refused(lie).await;
+            assert_eq!(error, ConnectionError::TimedOut, "{lie:?}");
+            assert!(calls < 40_000, "{lie:?}: {calls} calls");
+        })
+    });
+    for attempt in attempts.collect::<Vec<_>>() {
+        within(60, attempt).await.expect("no panic");
+    }
+}
+
+/// The code of a closed descriptor ends the endpoint: only its user can open the transport again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transport_with_a_closed_descriptor_stops_its_endpoint() {
+    for lie in [Lie::ClosedOnReceive, Lie::ClosedOnSend] {
         let (error, calls) = refused(lie).await;
         let text = error.to_string();
-        assert!(text.contains("broken pipe"), "{lie:?}: {text}");
+        assert!(
+            text.contains("the endpoint has stopped: the socket failed"),
+            "{lie:?}: {text}"
+        );
+        assert!(text.contains("cannot be opened again"), "{lie:?}: {text}");
         assert!(calls < 10, "{lie:?}: {calls} calls");
     }
 }

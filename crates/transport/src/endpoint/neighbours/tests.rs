@@ -51,7 +51,7 @@ fn strays_wake_their_shard_once() {
     places[1].take(&count.clone().into(), &mut taken);
     for _ in 0..3 {
         receive(&mut endpoints[0], 100);
-        places[0].hand_on(&mut endpoints[0]);
+        places[0].hand_on(Time::ZERO, &mut endpoints[0]);
     }
     assert_eq!(count.0.load(Ordering::Relaxed), 1);
     assert!(places[1].has_strays() && !places[0].has_strays());
@@ -74,7 +74,7 @@ fn a_shard_that_does_not_keep_up_loses_what_does_not_fit() {
         let (places, mut endpoints) = (places(2), endpoints());
         for _ in 0..room + 10 {
             receive(&mut endpoints[0], len);
-            places[0].hand_on(&mut endpoints[0]);
+            places[0].hand_on(Time::ZERO, &mut endpoints[0]);
         }
         let stats = endpoints[0].stats();
         assert_eq!(stats.strays_sent, room as u64 + 10, "{len} bytes");
@@ -83,7 +83,7 @@ fn a_shard_that_does_not_keep_up_loses_what_does_not_fit() {
         places[1].take(Waker::noop(), &mut taken);
         assert_eq!(taken.len(), room);
         receive(&mut endpoints[0], len);
-        places[0].hand_on(&mut endpoints[0]);
+        places[0].hand_on(Time::ZERO, &mut endpoints[0]);
         assert_eq!(
             endpoints[0].stats().strays_dropped,
             10,
@@ -109,9 +109,47 @@ fn shards_are_over_together() {
 }
 
 #[test]
-fn failure_of_one_is_known_to_all() {
-    let places = places(2);
-    assert!(!places[0].has_failed());
+fn failure_of_one_leaves_the_others() {
+    let (places, mut endpoints) = (places(3), endpoints());
+    let mut taken = VecDeque::new();
+    let count = Arc::new(Count::default());
+    for place in &places {
+        place.take(&count.clone().into(), &mut taken);
+    }
+    receive(&mut endpoints[0], 100);
+    places[0].hand_on(Time::ZERO, &mut endpoints[0]);
     places[1].on_failed();
-    assert!(places[0].has_failed());
+    places[1].on_failed();
+    assert!(!places[1].has_strays(), "nobody reads them");
+    assert_eq!(
+        count.0.load(Ordering::Relaxed),
+        1,
+        "the others have nothing to do"
+    );
+    let failed = [0, 1, 2].map(|number: usize| places[number].has_failed());
+    assert_eq!(failed, [false, true, false]);
+    assert!(places[1].has_living());
+    // They are over without it.
+    places[0].on_over();
+    places[2].on_over();
+    assert!(places[0].are_all_over());
+    places[0].on_failed();
+    places[2].on_failed();
+    assert!(!places[1].has_living());
+}
+
+/// The peer of a connection of a shard that has failed gets a stateless reset from the shard at which its
+/// packets arrive.
+#[test]
+fn datagrams_of_a_failed_shard_are_answered() {
+    let (places, mut endpoints) = (places(2), endpoints());
+    places[1].on_failed();
+    receive(&mut endpoints[0], 100);
+    places[0].hand_on(Time::ZERO, &mut endpoints[0]);
+    let stats = endpoints[0].stats();
+    assert_eq!(
+        (stats.resets_sent, stats.strays_dropped),
+        (1, 0),
+        "{stats:?}"
+    );
 }
