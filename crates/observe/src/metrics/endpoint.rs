@@ -109,6 +109,8 @@ fn sockets(endpoints: &[(String, Endpoint)]) -> Vec<Family> {
     let mut calls = Family::new("socket_calls", "System calls that moved datagrams");
     let help = "Received datagrams that the kernel dropped because the receive buffer was full";
     let mut dropped = Family::new("socket_dropped_datagrams", help);
+    let help = "Failed system calls, of which the datagrams are lost";
+    let mut errors = Family::new("socket_errors", help);
     let mut buffers = Family::new("socket_buffer_bytes", "Size of socket buffers");
     let help = "Size of socket buffers that was requested";
     let mut wanted = Family::new("socket_buffer_wanted_bytes", help);
@@ -130,6 +132,17 @@ fn sockets(endpoints: &[(String, Endpoint)]) -> Vec<Family> {
         for (family, sent, received) in pairs {
             family.push(labels("sent"), Value::Counter(sent));
             family.push(labels("received"), Value::Counter(received));
+        }
+        let failed = [
+            ("sent", counters.send_errors),
+            ("received", counters.receive_errors),
+        ];
+        for (direction, counts) in failed {
+            for (cause, count) in counts.iter() {
+                let mut labels = labels(direction);
+                labels.push(("cause", cause.name().to_owned()));
+                errors.push(labels, Value::Counter(count));
+            }
         }
         // Some systems do not report it.
         if let Some(overflow) = endpoint.receive_overflow() {
@@ -155,7 +168,7 @@ fn sockets(endpoints: &[(String, Endpoint)]) -> Vec<Family> {
             wanted.push(labels(direction), requested);
         }
     }
-    vec![datagrams, bytes, calls, dropped, buffers, wanted]
+    vec![datagrams, bytes, calls, errors, dropped, buffers, wanted]
 }
 
 /// Counters that a label divides: name, help, label, and the value of the label with its counter.
