@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use courser_quic::ConfigError;
+use courser_quic::{ConfigError, SocketEvent};
 
 /// An event that belongs to no request. The library writes no logs;
 /// [`Server::on_event`](super::Server::on_event) reports the events.
@@ -25,6 +25,13 @@ pub enum Event {
         /// The reason.
         reason: String,
     },
+    /// A UDP socket has failed, was opened again or is over. Each kind is reported once a minute.
+    Socket {
+        /// The port of the socket.
+        port: u16,
+        /// The event of the endpoint.
+        event: SocketEvent,
+    },
     /// No connection could be accepted, for lack of file descriptors or memory. It is tried again.
     AcceptFailed(std::io::Error),
     /// The server drains: it accepts no connections and finishes its requests.
@@ -42,6 +49,7 @@ impl fmt::Display for Event {
             Self::ClientCertificateRefused { address, reason } => {
                 write!(f, "refused {address} for its client certificate: {reason}")
             }
+            Self::Socket { port, event } => write!(f, "UDP port {port}: {event}"),
             Self::AcceptFailed(error) => write!(f, "cannot accept connections: {error}"),
             Self::Draining => f.write_str("draining"),
         }

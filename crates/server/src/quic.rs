@@ -11,6 +11,7 @@ use courser_quic::{Connection, ConnectionError, EarlyData, Endpoint, Incoming, V
 use super::TooEarly;
 use super::body::Body;
 use super::certificates::Resolver;
+use super::events::{Event, Events};
 use super::exchange::{Exchange, Terms};
 use super::gate::Gate;
 use super::limits::Limits;
@@ -41,6 +42,7 @@ pub(super) struct QuicContext {
     pub(super) tally: Arc<Tally>,
     pub(super) gate: Arc<Gate>,
     pub(super) refused_clients: Arc<RefusedClients>,
+    pub(super) events: Events,
     /// The port that clients connect to.
     pub(super) port: u16,
 }
@@ -57,9 +59,17 @@ pub(super) async fn accept<S: HttpService<Body>>(
         true => Shares::new(&context.limits),
         false => Shares::without_validation(&context.limits),
     };
+    let mut has_sockets = true;
     loop {
         let incoming = tokio::select! {
             incoming = endpoint.accept() => incoming,
+            event = endpoint.socket_event(), if has_sockets => {
+                has_sockets = event.is_some();
+                let port = context.port;
+                let event = event.map(|event| Event::Socket { port, event });
+                event.into_iter().for_each(|event| context.events.tell(event));
+                continue;
+            }
             () = &mut draining => break,
         };
         let Some(incoming) = incoming else {

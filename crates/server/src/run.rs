@@ -349,6 +349,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
                 tally: shared.tally.clone(),
                 gate: shared.gate.clone(),
                 refused_clients: server.refused_clients.clone(),
+                events: shared.events.clone(),
                 port,
             });
             tokio::spawn(quic::accept(

@@ -392,6 +392,7 @@ fn say(event: &Event, as_json: bool) {
                 Event::CertificateKept(_) => "certificate_kept",
                 Event::OcspIgnored(_) => "ocsp_ignored",
                 Event::ClientCertificateRefused { .. } => "client_certificate_refused",
+                Event::Socket { .. } => "socket",
                 Event::AcceptFailed(_) => "accept_failed",
                 Event::Draining => "draining",
                 _ => "other",
