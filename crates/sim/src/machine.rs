@@ -53,6 +53,7 @@ mod core;
 mod environment;
 mod fingerprint;
 mod network;
+mod script;
 mod socket;
 mod socket_faults;
 mod tasks;
@@ -69,6 +70,7 @@ use courser_base::Time;
 pub(crate) use self::bell::{Bell, Bells};
 
 pub use self::network::NetworkCounters;
+pub use self::script::{Call, Effect, Rule, When};
 pub use self::socket_faults::{SocketError, SocketFaults};
 pub use self::tasks::PendingTask;
 
@@ -136,6 +138,24 @@ impl Machine {
     /// Sets the faults of the sockets of a running machine.
     pub fn set_socket_faults(&self, faults: SocketFaults) {
         self.core().set_socket_faults(faults);
+    }
+
+    /// Sets the rules by which calls of its sockets fail, or do something else than asked. They are for
+    /// sockets bound from now on, and come before the faults. The default is none.
+    #[must_use]
+    pub fn with_socket_script(self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        self.set_socket_script(rules);
+        self
+    }
+
+    /// Sets the rules for sockets that a running machine binds from now on.
+    pub fn set_socket_script(&self, rules: impl IntoIterator<Item = Rule>) {
+        self.core().set_script(rules.into_iter().collect());
+    }
+
+    /// Returns how many calls the rules have changed.
+    pub fn scripted_calls(&self) -> u64 {
+        self.core().script().map_or(0, |script| script.applied())
     }
 
     /// Spawns a task. It runs when the world next runs this machine.

@@ -16,6 +16,7 @@ use courser_crypto::Rng;
 use super::bell::Bell;
 use super::fingerprint::{Fingerprint, What};
 use super::network::{Network, NetworkCounters};
+use super::script::{Rule, Script};
 use super::socket_faults::{SocketFaults, Trouble};
 use super::tasks::{PendingTask, Ready, ReadyQueue, Tasks};
 use super::timers::Timers;
@@ -49,6 +50,7 @@ pub(super) struct State {
     polls_at_this_time: u64,
     name: String,
     replay_hint: String,
+    script: Option<Arc<Script>>,
     pub(super) is_over: bool,
 }
 
@@ -69,6 +71,7 @@ impl Core {
             polls: 0,
             polls_at_this_time: 0,
             replay_hint: format!("seed {seed:#x}"),
+            script: None,
             is_over: false,
         };
         Arc::new_cyclic(|this| Self {
@@ -272,6 +275,16 @@ impl Core {
 
     pub(super) fn set_socket_faults(&self, faults: SocketFaults) {
         self.lock().network.trouble.set_faults(faults);
+    }
+
+    pub(super) fn set_script(&self, rules: Vec<Rule>) {
+        let script = Arc::new(Script::new(rules));
+        self.lock().script = Some(script);
+    }
+
+    /// Returns the rules for the calls of sockets, if there are any.
+    pub(super) fn script(&self) -> Option<Arc<Script>> {
+        self.lock().script.clone()
     }
 
     pub(super) fn addresses(&self) -> Vec<IpAddr> {

@@ -11,6 +11,7 @@ use courser::runtime::{Runtime, Task, Timer, UdpSocket};
 
 use super::clock;
 use super::core::Core;
+use super::script::Scripted;
 use super::socket::VirtualSocket;
 use super::timers::Key;
 
@@ -43,13 +44,21 @@ impl Runtime for Core {
 
     fn bind(&self, address: SocketAddr) -> io::Result<Box<dyn UdpSocket>> {
         let core = self.shared();
+        let script = self.script();
+        if let Some(script) = &script {
+            script.on_bind()?;
+        }
         let mut state = self.lock();
         if state.is_over {
             return Err(io::Error::other("the machine is gone"));
         }
         let id = state.network.bind(address)?;
         drop(state);
-        Ok(Box::new(VirtualSocket::new(core, id)))
+        let socket = Box::new(VirtualSocket::new(core, id));
+        Ok(match script {
+            Some(script) => Box::new(Scripted::new(socket, script)),
+            None => socket,
+        })
     }
 
     fn random_seed(&self) -> io::Result<[u8; 32]> {

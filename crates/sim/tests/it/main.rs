@@ -16,6 +16,7 @@ mod handshake;
 mod http3;
 mod icmp;
 mod idle;
+mod kernels;
 mod key_update;
 mod loss;
 mod migration;

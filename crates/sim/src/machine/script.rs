@@ -1,0 +1,412 @@
+//! Sockets that fail, delay, cut and swallow by a script: a laboratory of kernels.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+
+use courser::Capabilities;
+use courser::runtime::{Ecn, PacketTooBig, Received, Transmit, UdpSocket};
+use courser_base::Mutex;
+
+/// A rule for calls of the sockets of a machine; see
+/// [`Machine::with_socket_script`](super::Machine::with_socket_script). Of several rules for one call, the first
+/// that applies decides.
+///
+/// ```
+/// use courser_sim::machine::{Call, Effect, Machine, Rule, When};
+///
+/// // The second send of the first socket fails with ENODEV.
+/// let rule = Rule::new(Call::Send, When::Window(1, 1), Effect::Code(19)).of_first_socket();
+/// let machine = Machine::new(["10.0.0.1".parse().unwrap()], 1).with_socket_script([rule]);
+/// # drop(machine);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rule {
+    call: Call,
+    when: When,
+    effect: Effect,
+    is_of_first: bool,
+}
+
+impl Rule {
+    /// Creates a rule for all sockets.
+    pub fn new(call: Call, when: When, effect: Effect) -> Self {
+        Self {
+            call,
+            when,
+            effect,
+            is_of_first: false,
+        }
+    }
+
+    /// Limits the rule to the first socket: one that takes its place works.
+    #[must_use]
+    pub fn of_first_socket(self) -> Self {
+        Self {
+            is_of_first: true,
+            ..self
+        }
+    }
+}
+
+/// The calls that a rule is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// Binds a socket. Only [`Effect::Code`] applies.
+    Bind,
+    /// Sends one datagram or more.
+    Send,
+    /// Sends several datagrams in one call.
+    SendBatch,
+    /// Sends one datagram.
+    SendOne,
+    /// Sends datagrams with an ECN mark.
+    SendMarked,
+    /// Waits until sending makes sense. Only errors apply.
+    Writable,
+    /// Receives one datagram or more, or nothing.
+    Receive,
+}
+
+/// The calls of its kind that a rule applies to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// All.
+    Always,
+    /// The first so many.
+    First(u64),
+    /// The first one and every one so many calls later.
+    Every(u64),
+    /// All but the first so many.
+    After(u64),
+    /// After the first so many, so many.
+    Window(u64, u64),
+}
+
+impl When {
+    fn includes(self, number: u64) -> bool {
+        match self {
+            Self::Always => true,
+            Self::First(count) => number < count,
+            Self::Every(count) => number.is_multiple_of(count.max(1)),
+            Self::After(count) => number >= count,
+            Self::Window(begin, count) => (begin..begin.saturating_add(count)).contains(&number),
+        }
+    }
+}
+
+/// The effect of a rule on a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// It fails with a code of the system.
+    Code(i32),
+    /// It fails with an error that has a kind and no code.
+    Kind(io::ErrorKind),
+    /// It fails with `io::Error::other`.
+    Other,
+    /// It succeeds, and the datagrams are lost. Received ones count as dropped by a full buffer.
+    Lose,
+    /// The datagrams leave or arrive after so many further calls that move others, or when there are no
+    /// others.
+    Hold(u64),
+    /// It sends only so many datagrams of a batch.
+    Take(usize),
+    /// A received batch ends after so many bytes, which nothing reports.
+    Cut(usize),
+    /// A received batch ends after so many bytes, and is reported as truncated.
+    Truncate(usize),
+    /// It receives an empty datagram before anything else.
+    Empty,
+    /// It sends the datagrams without their marks, and the socket reports that it cannot mark.
+    RefuseMarks,
+}
+
+impl Effect {
+    fn error(self) -> Option<io::Error> {
+        match self {
+            Self::Code(code) => Some(io::Error::from_raw_os_error(code)),
+            Self::Kind(kind) => Some(kind.into()),
+            Self::Other => Some(io::Error::other("the script says so")),
+            _ => None,
+        }
+    }
+}
+
+/// The rules of a machine, and how often their calls were made.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    rules: Vec<(Rule, AtomicU64)>,
+    sockets: AtomicU64,
+    /// Rules that applied.
+    applied: AtomicU64,
+}
+
+impl Script {
+    pub(super) fn new(rules: impl IntoIterator<Item = Rule>) -> Self {
+        Self {
+            rules: rules
+                .into_iter()
+                .map(|rule| (rule, AtomicU64::new(0)))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns how many calls it has changed.
+    pub(super) fn applied(&self) -> u64 {
+        self.applied.load(Relaxed)
+    }
+
+    /// Returns the error of a call that binds a socket, if there is one.
+    pub(super) fn on_bind(&self) -> io::Result<()> {
+        let number = self.sockets.load(Relaxed);
+        match self.effect(number, |call| call == Call::Bind) {
+            Some(effect) => Err(effect
+                .error()
+                .unwrap_or_else(|| io::Error::other("refused"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a call, and returns the effect of the first rule that applies.
+    fn effect(&self, socket: u64, is_meant: impl Fn(Call) -> bool) -> Option<Effect> {
+        let mut found = None;
+        for (rule, count) in &self.rules {
+            if !is_meant(rule.call) || rule.is_of_first && socket > 0 {
+                continue;
+            }
+            let number = count.fetch_add(1, Relaxed);
+            if found.is_none() && rule.when.includes(number) {
+                found = Some(rule.effect);
+            }
+        }
+        self.applied.fetch_add(u64::from(found.is_some()), Relaxed);
+        found
+    }
+}
+
+/// A socket whose calls a script changes.
+#[derive(Debug)]
+pub(super) struct Scripted {
+    socket: Box<dyn UdpSocket>,
+    script: Arc<Script>,
+    /// Its number among the sockets of the machine.
+    number: u64,
+    outgoing: Mutex<VecDeque<(u64, Parcel)>>,
+    incoming: Mutex<VecDeque<(u64, Received, Vec<u8>)>>,
+    dropped: AtomicU64,
+    cannot_mark: AtomicBool,
+}
+
+/// A batch that leaves later.
+#[derive(Debug)]
+struct Parcel {
+    destination: SocketAddr,
+    source: Option<std::net::IpAddr>,
+    ecn: Ecn,
+    segment_size: Option<usize>,
+    contents: Vec<u8>,
+}
+
+impl Parcel {
+    fn new(transmit: &Transmit<'_>) -> Self {
+        Self {
+            destination: transmit.destination,
+            source: transmit.source,
+            ecn: transmit.ecn,
+            segment_size: transmit.segment_size,
+            contents: transmit.contents.to_vec(),
+        }
+    }
+
+    fn transmit(&self) -> Transmit<'_> {
+        Transmit {
+            destination: self.destination,
+            source: self.source,
+            ecn: self.ecn,
+            segment_size: self.segment_size,
+            contents: &self.contents,
+        }
+    }
+}
+
+impl Scripted {
+    pub(super) fn new(socket: Box<dyn UdpSocket>, script: Arc<Script>) -> Self {
+        Self {
+            number: script.sockets.fetch_add(1, Relaxed),
+            socket,
+            script,
+            outgoing: Mutex::default(),
+            incoming: Mutex::default(),
+            dropped: AtomicU64::new(0),
+            cannot_mark: AtomicBool::new(false),
+        }
+    }
+
+    fn send_effect(&self, transmit: &Transmit<'_>) -> Option<Effect> {
+        let is_batch = transmit
+            .segment_size
+            .is_some_and(|size| size < transmit.contents.len());
+        let is_marked = transmit.ecn != Ecn::NotEct;
+        self.script.effect(self.number, |call| match call {
+            Call::Send => true,
+            Call::SendBatch => is_batch,
+            Call::SendOne => !is_batch,
+            Call::SendMarked => is_marked,
+            Call::Bind | Call::Writable | Call::Receive => false,
+        })
+    }
+
+    /// Sends what has waited long enough. Errors are ignored, as those of a device that has accepted a datagram.
+    fn send_held(&self) {
+        let mut outgoing = self.outgoing.lock();
+        outgoing
+            .iter_mut()
+            .for_each(|(left, _)| *left = left.saturating_sub(1));
+        let (due, later): (Vec<_>, Vec<_>) = outgoing.drain(..).partition(|(left, _)| *left == 0);
+        outgoing.extend(later);
+        drop(outgoing);
+        for (_, parcel) in due {
+            let _ = self.socket.try_send(&parcel.transmit());
+        }
+    }
+
+    /// Takes a received batch that has waited long enough, or any if nothing else arrives.
+    fn take_held(&self, is_idle: bool, buffer: &mut [u8]) -> Option<Received> {
+        let mut incoming = self.incoming.lock();
+        let due = incoming
+            .iter()
+            .position(|(left, ..)| *left == 0 || is_idle)?;
+        let (_, received, bytes) = incoming.remove(due)?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Some(received)
+    }
+}
+
+impl UdpSocket for Scripted {
+    fn poll_receive(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<Received>> {
+        loop {
+            if let Some(received) = self.take_held(false, buffer) {
+                return Poll::Ready(Ok(received));
+            }
+            let effect = self
+                .script
+                .effect(self.number, |call| call == Call::Receive);
+            if let Some(error) = effect.and_then(Effect::error) {
+                return Poll::Ready(Err(error));
+            }
+            let received = match self.socket.poll_receive(cx, buffer) {
+                Poll::Ready(Ok(received)) => received,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    return match self.take_held(true, buffer) {
+                        Some(received) => Poll::Ready(Ok(received)),
+                        None => Poll::Pending,
+                    };
+                }
+            };
+            for (left, ..) in self.incoming.lock().iter_mut() {
+                *left = left.saturating_sub(1);
+            }
+            let cut = |len: usize, truncated: bool| Received {
+                len: received.len.min(len),
+                segment_size: received.segment_size.min(len.max(1)),
+                truncated,
+                ..received
+            };
+            match effect {
+                Some(Effect::Lose) => {
+                    self.dropped.fetch_add(1, Relaxed);
+                }
+                Some(Effect::Hold(calls)) => {
+                    let bytes = buffer[..received.len].to_vec();
+                    self.incoming.lock().push_back((calls, received, bytes));
+                }
+                Some(Effect::Cut(len)) => return Poll::Ready(Ok(cut(len, false))),
+                Some(Effect::Truncate(len)) => {
+                    return Poll::Ready(Ok(cut(len, received.len > len)));
+                }
+                Some(Effect::Empty) => {
+                    let bytes = buffer[..received.len].to_vec();
+                    self.incoming.lock().push_back((0, received, bytes));
+                    return Poll::Ready(Ok(cut(0, false)));
+                }
+                _ => return Poll::Ready(Ok(received)),
+            }
+        }
+    }
+
+    fn is_readable(&self, cx: &mut Context<'_>) -> bool {
+        self.socket.is_readable(cx) || !self.incoming.lock().is_empty()
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<usize> {
+        let effect = self.send_effect(transmit);
+        if let Some(error) = effect.and_then(Effect::error) {
+            return Err(error);
+        }
+        let len = transmit.contents.len();
+        let mut changed = *transmit;
+        match effect {
+            Some(Effect::Lose) => return Ok(len),
+            Some(Effect::Hold(calls)) => {
+                let parcel = Parcel::new(transmit);
+                self.outgoing.lock().push_back((calls.max(1), parcel));
+                return Ok(len);
+            }
+            Some(Effect::Take(datagrams)) => {
+                let size = transmit.segment_size.unwrap_or(len);
+                changed.contents = &transmit.contents[..len.min(size * datagrams.max(1))];
+            }
+            Some(Effect::RefuseMarks) => {
+                changed.ecn = Ecn::NotEct;
+                self.cannot_mark.store(true, Relaxed);
+            }
+            _ => {}
+        }
+        let taken = self.socket.try_send(&changed)?;
+        self.send_held();
+        Ok(taken)
+    }
+
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let effect = self
+            .script
+            .effect(self.number, |call| call == Call::Writable);
+        match effect.and_then(Effect::error) {
+            Some(error) => Poll::Ready(Err(error)),
+            None => self.socket.poll_writable(cx),
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
+        self.socket.interface_mtu(peer)
+    }
+
+    fn take_packet_too_big(&self) -> Option<PacketTooBig> {
+        self.socket.take_packet_too_big()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.socket.capabilities()
+    }
+
+    fn can_mark(&self) -> bool {
+        !self.cannot_mark.load(Relaxed)
+    }
+
+    fn counters(&self) -> courser::Counters {
+        self.socket.counters()
+    }
+
+    fn receive_overflow(&self) -> Option<u64> {
+        Some(self.dropped.load(Relaxed))
+    }
+}
