@@ -22,6 +22,8 @@ mod h3;
 mod handles;
 mod incoming;
 mod io;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod migration;
 mod offload;
 mod panics;
