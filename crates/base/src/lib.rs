@@ -1,8 +1,9 @@
-//! Time, rates, sides, ECN, range sets and locks: the types at the base of every courser crate.
+//! Time, rates, sides, ECN, addresses, range sets and locks: the types at the base of every courser crate.
 //!
 //! A type belongs here if at least two crates need it. Nothing in this crate reads a clock or a
 //! socket: [`Time`] is a number that the caller supplies.
 
+mod address;
 mod ecn;
 mod four_tuple;
 mod lock;
@@ -11,6 +12,7 @@ mod rate;
 mod side;
 mod time;
 
+pub use address::{ScopedIp, canonical, is_same_host, with_port};
 pub use ecn::{Ecn, EcnCounts};
 pub use four_tuple::FourTuple;
 pub use lock::{Mutex, RwLock};

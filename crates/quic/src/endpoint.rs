@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
 
-use courser_base::Side;
+use courser_base::{ScopedIp, Side};
 use courser_transport::{AddressFilter, EndpointConfig, EndpointStats};
 use courser_udp::{Capabilities, Counters};
 
@@ -234,8 +234,10 @@ impl Endpoint {
             .socket()
             .local_addr()
             .map_err(|_| ConnectError::EndpointStopping)?;
-        let peer = SocketAddr::new(addr.ip().to_canonical(), addr.port());
-        let is_reachable = !local.is_ipv4() || peer.is_ipv4();
+        let ip = reachable_in_zone(ScopedIp::of(addr), local);
+        let peer = ip.with_port(addr.port());
+        let has_zone = !ip.lacks_zone() || !shard.socket().needs_zones();
+        let is_reachable = has_zone && (!local.is_ipv4() || peer.is_ipv4());
         if peer.port() == 0 || peer.ip().is_unspecified() || !is_reachable {
             return Err(ConnectError::InvalidRemoteAddress(addr));
         }
@@ -482,6 +484,16 @@ impl Endpoint {
 
     pub(crate) fn shards(&self) -> &Shards {
         &self.inner.shards
+    }
+}
+
+/// Returns the address with the zone of the local address if it lacks its own: a socket that is bound to a
+/// link-local address reaches hosts of that link only.
+fn reachable_in_zone(ip: ScopedIp, local: SocketAddr) -> ScopedIp {
+    if ip.lacks_zone() {
+        ScopedIp::in_zone_of(ip.ip(), local)
+    } else {
+        ip
     }
 }
 

@@ -22,6 +22,7 @@ pub use crate::opening::Opened;
 pub use crate::shard::Afterwards;
 pub use crate::wakers::{Ticket, Waiters};
 pub use crate::write::Write;
+pub use courser_udp::parse_ip;
 
 use crate::shard::Locked;
 use crate::{

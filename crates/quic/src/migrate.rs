@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::Poll;
 
-use courser_base::{Side, Time};
+use courser_base::{ScopedIp, Side, Time, is_same_host};
 use courser_transport::{ConnectionHandle, MigrationState, NewPath, SocketId};
 
 use crate::connection::Connection;
@@ -107,7 +107,7 @@ const NEEDS_MORE: &str = "each shard of the endpoint needs a socket: use Endpoin
 /// Moves a shard to a socket that is bound to `new`.
 fn replace_socket(locked: &mut Locked<'_>, new: SocketAddr, socket: Socket) {
     let old = locked.outbox.sockets.newest().local_addr();
-    let is_same_ip = old.is_ok_and(|old| old.ip() == new.ip() && !new.ip().is_unspecified());
+    let is_same_ip = old.is_ok_and(|old| is_same_host(old, new) && !new.ip().is_unspecified());
     locked.change(|state, now| {
         let endpoint = &mut state.endpoint;
         let is_needed = |id| endpoint.uses_socket(id);
@@ -149,7 +149,8 @@ impl Connection {
         let bound = socket.local_addr().map_err(|_| MigrateError::Address)?;
         let is_there = bound.ip().is_unspecified() || bound.ip() == local;
         let is_reachable = !bound.is_ipv4() || local.is_ipv4();
-        if !is_there || !is_reachable || !socket.has_address(local) {
+        let in_zone = ScopedIp::in_zone_of(local, self.remote_address());
+        if !is_there || !is_reachable || !socket.has_address(in_zone) {
             return Err(MigrateError::Address);
         }
         let number = {

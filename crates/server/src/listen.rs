@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use courser_base::with_port;
 use courser_quic::{Endpoint, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
@@ -79,7 +80,7 @@ fn open_once(address: SocketAddr, quic: Option<&Quic>, with_tcp: bool) -> Result
             .map_err(|error| Error::udp(address, error))?;
         let local = endpoint.local_addr();
         let local = local.map_err(|error| Error::udp(address, error.into()))?;
-        door.address = SocketAddr::new(address.ip(), local.port());
+        door.address = with_port(address, local.port());
         door.quic = Some(endpoint);
     }
     if with_tcp {

@@ -79,7 +79,7 @@ fn is_bound(address: SocketAddr, listeners: &[SocketAddr]) -> bool {
             0 => first,
             port => port,
         };
-        (listener.ip().to_canonical(), port) == (address.ip(), address.port())
+        port == address.port() && listener.ip().to_canonical() == address.ip()
     })
 }
 

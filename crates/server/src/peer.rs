@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use courser_base::canonical;
 use courser_quic::hooks::ConnectionHooks as _;
 use courser_quic::telemetry::Sink;
 use courser_quic::{Connection, ConnectionId, WeakConnection};
@@ -211,8 +212,4 @@ impl Peer {
     pub fn tls(&self) -> &TlsFacts {
         &self.0.tls
     }
-}
-
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }

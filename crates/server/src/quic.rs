@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use courser_base::ScopedIp;
 use courser_http3_tokio::{self as h3, Code, HttpService};
 use courser_quic::hooks::ConnectionHooks;
 use courser_quic::{Connection, ConnectionError, EarlyData, Endpoint, Incoming, VarInt};
@@ -139,10 +140,10 @@ async fn serve<S: HttpService<Body>>(
         let code = error_code(Code::EXCESSIVE_LOAD);
         return connection.close(code, b"the address holds its share of connections");
     }
-    let addresses = Addresses {
-        peer: connection.remote_address(),
-        local: connection.local_ip().map(|ip| (ip, context.port).into()),
-    };
+    let peer = connection.remote_address();
+    let local = connection.local_ip();
+    let local = local.map(|ip| ScopedIp::in_zone_of(ip, peer).with_port(context.port));
+    let addresses = Addresses { peer, local };
     let id = context.tally.new_id();
     let peer = Peer::over_quic(&connection, original, addresses, id, facts(&connection));
     let open = Open::new(

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use courser_base::Mutex;
+use courser_base::{Mutex, is_same_host};
 use courser_http3_tokio::HttpService;
 use courser_quic::hooks::EndpointHooks;
 use courser_quic::{RetryPolicy, ServerConfig};
@@ -186,7 +186,9 @@ fn open_doors(
 ) -> Result<Vec<Door>, Error> {
     let mut doors: Vec<Door> = Vec::with_capacity(addresses.len());
     for mut address in addresses {
-        let is_new = doors.iter().all(|door| door.address.ip() != address.ip());
+        let is_new = doors
+            .iter()
+            .all(|door| !is_same_host(door.address, address));
         if let (0, Some(first), true) = (address.port(), doors.first(), is_new) {
             address.set_port(first.address.port());
         }

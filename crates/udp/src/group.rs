@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use courser_base::with_port;
+
 use crate::portable::{share_port, steer};
 use crate::socket::{UdpSocket, unbound};
 use crate::steering::Steering;
@@ -59,7 +61,7 @@ impl SocketGroup {
         if count == 1 || group.unshared.is_some() {
             return Ok(group);
         }
-        let local = SocketAddr::new(address.ip(), group.sockets[0].local_addr()?.port());
+        let local = with_port(address, group.sockets[0].local_addr()?.port());
         for _ in 1..count {
             let socket = unbound(local)?;
             share_port(&socket)?;

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use courser_base::ScopedIp;
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Reports to senders that a datagram was too large for the next link.
@@ -77,9 +78,10 @@ impl TooBigSender {
         let Some(socket) = socket else {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         };
+        let receiver = ScopedIp::of(refused.source);
         // A raw socket has no ports, and IPv6 rejects an address that names one.
         socket
-            .send_to(&message, &SocketAddr::new(ends.0, 0).into())
+            .send_to(&message, &receiver.with_port(0).into())
             .map(drop)
     }
 }

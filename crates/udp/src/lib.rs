@@ -13,6 +13,7 @@
 //! - [`clock_state`] reports whether the clock of the machine is synchronized.
 //! - [`default_memory_budget`] is a share of this machine's memory for an endpoint.
 //! - [`release_unused_memory`] gives memory that is not in use back to the system.
+//! - [`parse_ip`] and [`parse_socket_addr`] read addresses with zones, which the names of interfaces can be.
 //! - [`classify`] classifies errors by the reaction they call for, and [`ErrorCause`] names their cause.
 //!
 //! This is the only crate with `unsafe` for system calls, and only in the modules named for one.
@@ -31,6 +32,7 @@ mod portable;
 mod socket;
 mod steering;
 mod too_big;
+mod zone;
 
 pub use batch::{Received, Transmit};
 pub use capabilities::Capabilities;
@@ -46,6 +48,7 @@ pub use portable::{clock_state, release_unused_memory};
 pub use socket::UdpSocket;
 pub use steering::Steering;
 pub use too_big::{MAX_QUOTE, PacketTooBig};
+pub use zone::{parse_ip, parse_socket_addr};
 
 /// Length of a receive buffer that no batch can overflow.
 ///

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
+use courser_base::canonical;
 use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Tally, Transmit};
 
 use super::door::{Runtime, UdpSocket};
@@ -246,15 +247,9 @@ fn corrected(received: Received) -> Received {
         0 => received.len,
         size => size.min(received.len),
     };
-    let peer = received.peer;
-    let peer = match peer.ip().to_canonical() {
-        ip @ IpAddr::V4(_) => SocketAddr::new(ip, peer.port()),
-        // Keeps the scope of a link-local address.
-        IpAddr::V6(_) => peer,
-    };
     Received {
         segment_size,
-        peer,
+        peer: canonical(received.peer),
         local: received.local.map(|local| local.to_canonical()),
         ..received
     }

@@ -1,10 +1,11 @@
 //! The socket of a shard: the system's, one of another runtime, or the transport of a user.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use courser_base::ScopedIp;
 use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit};
 
 use super::door::{Runtime, UdpSocket};
@@ -115,11 +116,17 @@ impl Socket {
         }
     }
 
+    /// Returns true if datagrams to link-local addresses need a zone, and replies have it. Transports of
+    /// their own may not know zones.
+    pub(crate) fn needs_zones(&self) -> bool {
+        matches!(self, Self::System(_))
+    }
+
     /// Returns false if `local` is not an address of this machine. Runtimes with sockets of their own
     /// report that when they send.
-    pub(crate) fn has_address(&self, local: IpAddr) -> bool {
+    pub(crate) fn has_address(&self, local: ScopedIp) -> bool {
         match self {
-            Self::System(_) => std::net::UdpSocket::bind(SocketAddr::new(local, 0)).is_ok(),
+            Self::System(_) => std::net::UdpSocket::bind(local.with_port(0)).is_ok(),
             Self::Custom(_) => true,
         }
     }

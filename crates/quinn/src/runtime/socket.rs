@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use courser_base::canonical;
 use courser_quic::Capabilities;
 use courser_quic::runtime::{Ecn, Received, Transmit, UdpSocket};
 use udp::{EcnCodepoint, RecvMeta};
@@ -34,15 +35,11 @@ impl SocketAdapter {
 
     /// Sends some of the datagrams of a batch in one call.
     fn send(&self, transmit: &Transmit<'_>, contents: &[u8], size: usize) -> io::Result<()> {
-        let address = SocketAddr::new(
-            self.in_family(transmit.destination.ip()),
-            transmit.destination.port(),
-        );
         self.socket.try_send(&udp::Transmit {
             destination: match transmit.destination {
-                // It has a scope, which the mapping would lose.
+                // A link-local address has a zone, without which nothing can be sent to it.
                 SocketAddr::V6(_) => transmit.destination,
-                SocketAddr::V4(_) => address,
+                SocketAddr::V4(v4) => (self.in_family((*v4.ip()).into()), v4.port()).into(),
             },
             ecn: match transmit.ecn {
                 Ecn::NotEct => None,
@@ -84,7 +81,7 @@ impl UdpSocket for SocketAdapter {
             } else {
                 meta.stride
             },
-            peer: SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port()),
+            peer: canonical(meta.addr),
             local: meta.dst_ip.map(|ip| ip.to_canonical()),
             ecn: match meta.ecn {
                 None => Ecn::NotEct,

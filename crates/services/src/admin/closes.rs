@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use courser::h3::Code;
 use courser::telemetry::{CloseCause, ConnectionClosed};
+use courser_base::canonical;
 
 /// The ends of connections since the server began. Bounded, since peers choose codes and reasons (limit K246).
 #[derive(Clone, Debug, Default)]
@@ -56,7 +57,7 @@ impl Close {
             by: if closed.by_peer { "peer" } else { "local" },
             cause: cause(&closed.cause, is_http3),
             reason: closed.reason.chars().take(MOST_REASON).collect(),
-            client: client.map(|it| SocketAddr::new(it.ip().to_canonical(), it.port())),
+            client: client.map(canonical),
             age,
             is_ordinary: is_ordinary(&closed.cause, is_http3),
             is_named: is_named(&closed.cause, is_http3),

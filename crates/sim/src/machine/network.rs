@@ -86,7 +86,7 @@ impl Network {
             );
             return Err(io::Error::new(ErrorKind::AddrNotAvailable, text));
         }
-        let local = SocketAddr::new(ip, self.free_port(ip, address.port())?);
+        let local = SocketAddr::from((ip, self.free_port(ip, address.port())?));
         self.opened += 1;
         let socket = Bound::new(local, self.receive_buffer);
         self.sockets.insert(self.opened, socket);
@@ -159,8 +159,9 @@ impl Network {
         transmit: &Transmit<'_>,
     ) -> io::Result<usize> {
         let local = self.socket(id)?.local;
+        // A simulated machine has one link, so addresses need no zone.
         let ip = transmit.destination.ip().to_canonical();
-        let destination = SocketAddr::new(ip, transmit.destination.port());
+        let destination = SocketAddr::from((ip, transmit.destination.port()));
         let source = self.source_of(local, transmit.source, destination)?;
         if self.outgoing_held >= DEFAULT_BUFFER {
             return Err(ErrorKind::WouldBlock.into());
@@ -255,7 +256,7 @@ impl Network {
             [Some(ip), Some(any), None]
         };
         let port = destination.port();
-        let find = |ip| self.by_address.get(&SocketAddr::new(ip, port)).copied();
+        let find = |ip| self.by_address.get(&SocketAddr::from((ip, port))).copied();
         candidates.into_iter().flatten().find_map(find)
     }
 
@@ -298,7 +299,7 @@ impl Network {
             .or(to_self)
             .or(first)
             .ok_or_else(|| unreachable_from(local.ip(), to))?;
-        Ok(SocketAddr::new(ip, local.port()))
+        Ok(SocketAddr::from((ip, local.port())))
     }
 
     /// Returns the requested port, or for port 0 one that is free.
@@ -330,7 +331,7 @@ impl Network {
             IpAddr::V6(one) => one.is_unspecified(),
         };
         if !ip.is_unspecified() {
-            return self.receiver_of(SocketAddr::new(ip, port)).is_none();
+            return self.receiver_of(SocketAddr::from((ip, port))).is_none();
         }
         let mut locals = self.by_address.keys().filter(|local| local.port() == port);
         !locals.any(|local| covers(ip, local.ip()) || covers(local.ip(), ip))

@@ -1,6 +1,6 @@
 //! The world of a scenario: a client and a server for each flow, and the shared link.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser_base::{Mutex, Side, Time};
@@ -184,7 +184,7 @@ impl Stage {
 fn address(side: u8, index: usize, port: u16) -> SocketAddr {
     let index = u16::try_from(index).expect("scenarios have a thousand flows at most");
     let [high, low] = index.to_be_bytes();
-    SocketAddr::new(IpAddr::from([10, side * 64 + high, low, 1]), port)
+    SocketAddr::from(([10, side * 64 + high, low, 1], port))
 }
 
 fn client(spec: HostSpec, server: SocketAddr, flow: &Flow) -> Host {

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use courser_base::{ScopedIp, canonical};
 use courser_crypto::token_seal::{NONCE_LEN, TokenKey, sealed_len};
 use courser_wire::{ConnectionId, Reader, Version, Writer};
 
@@ -99,13 +100,13 @@ pub struct RetryToken {
 impl RetryToken {
     /// Length of every sealed token in bytes. It is constant, so that it reveals nothing.
     pub const LEN: usize = 1 + sealed_len(Self::CONTENT_LEN);
-    const CONTENT_LEN: usize = 16 + 2 + 2 * (1 + ConnectionId::MAX_LEN) + 8;
+    const CONTENT_LEN: usize = IP_LEN + 2 + 2 * (1 + ConnectionId::MAX_LEN) + 8;
 
     /// Seals the token, which makes it unreadable and unforgeable.
     pub fn seal(&self, key: &TokenKey, rng: &mut Rng) -> Vec<u8> {
         let mut content = [0; Self::CONTENT_LEN];
         let mut writer = Writer::new(&mut content);
-        writer.bytes(&ip_bytes(self.address.ip()));
+        write_ip(&mut writer, ScopedIp::of(self.address));
         writer.u16(self.address.port());
         write_id(&mut writer, &self.original_destination);
         write_id(&mut writer, &self.retry_source);
@@ -117,14 +118,13 @@ impl RetryToken {
     pub fn open(key: &TokenKey, token: &[u8]) -> Option<Self> {
         let (version, content) = open(RETRY, Self::LEN, key, token)?;
         let mut reader = Reader::new(&content);
-        let ip = ip_from(reader.array().ok()?);
+        let ip = read_ip(&mut reader)?;
         let port = reader.u16().ok()?;
         let original_destination = read_id(&mut reader)?;
         let retry_source = read_id(&mut reader)?;
         let issued = SystemSeconds(reader.u64().ok()?);
-        let address = SocketAddr::new(ip, port);
         Some(Self {
-            address,
+            address: ip.with_port(port),
             original_destination,
             retry_source,
             version,
@@ -133,8 +133,7 @@ impl RetryToken {
     }
 
     fn is_valid_for(&self, presented: &Presented<'_>) -> bool {
-        self.address.ip() == presented.peer.ip().to_canonical()
-            && self.address.port() == presented.peer.port()
+        self.address == canonical(presented.peer)
             && self.retry_source == presented.destination
             && self.version == presented.version
             && is_fresh(self.issued, presented.now, RETRY_LIFETIME)
@@ -144,10 +143,10 @@ impl RetryToken {
 impl ValidationToken {
     /// Length of every sealed token in bytes. It is constant, so that it reveals nothing.
     pub const LEN: usize = 1 + sealed_len(Self::CONTENT_LEN);
-    const CONTENT_LEN: usize = 16 + 8 + size_of::<Nonce>();
+    const CONTENT_LEN: usize = IP_LEN + 8 + size_of::<Nonce>();
 
     /// Creates a unique token for the client at `ip`, on a connection of `version`.
-    pub fn new(ip: IpAddr, version: Version, now: SystemSeconds, rng: &mut Rng) -> Self {
+    pub fn new(ip: ScopedIp, version: Version, now: SystemSeconds, rng: &mut Rng) -> Self {
         Self {
             ip,
             version,
@@ -160,7 +159,7 @@ impl ValidationToken {
     pub fn seal(&self, key: &TokenKey, rng: &mut Rng) -> Vec<u8> {
         let mut content = [0; Self::CONTENT_LEN];
         let mut writer = Writer::new(&mut content);
-        writer.bytes(&ip_bytes(self.ip));
+        write_ip(&mut writer, self.ip);
         writer.u64(self.issued.0);
         writer.bytes(&self.nonce);
         seal(first_byte(VALIDATION, self.version), &content, key, rng)
@@ -170,7 +169,7 @@ impl ValidationToken {
     pub fn open(key: &TokenKey, token: &[u8]) -> Option<Self> {
         let (version, content) = open(VALIDATION, Self::LEN, key, token)?;
         let mut reader = Reader::new(&content);
-        let ip = ip_from(reader.array().ok()?);
+        let ip = read_ip(&mut reader)?;
         let issued = SystemSeconds(reader.u64().ok()?);
         Some(Self {
             ip,
@@ -181,7 +180,7 @@ impl ValidationToken {
     }
 
     fn is_valid_for(&self, presented: &Presented<'_>) -> bool {
-        self.ip == presented.peer.ip().to_canonical()
+        self.ip == ScopedIp::of(presented.peer)
             && self.version == presented.version
             && is_fresh(self.issued, presented.now, VALIDATION_LIFETIME)
     }
@@ -231,18 +230,25 @@ fn open(kind: u8, len: usize, key: &TokenKey, token: &[u8]) -> Option<(Version, 
     Some((version, content))
 }
 
-/// Returns the same bytes for an IPv4 address and for the IPv6 address that represents it on a
-/// dual-stack socket.
-fn ip_bytes(ip: IpAddr) -> [u8; 16] {
-    match ip {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-        IpAddr::V6(v6) => v6.octets(),
-    }
+/// Writes the same bytes for an IPv4 address and for the IPv6 address that represents it on a
+/// dual-stack socket. The zone is part of the proof: a host that receives at a link-local address
+/// need not receive there on another link.
+fn write_ip(writer: &mut Writer<'_>, ip: ScopedIp) {
+    let bytes = match ip.ip() {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    writer.bytes(&bytes.octets());
+    writer.u32(ip.scope_id());
 }
 
-fn ip_from(bytes: [u8; 16]) -> IpAddr {
-    IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
+fn read_ip(reader: &mut Reader<'_>) -> Option<ScopedIp> {
+    let ip = Ipv6Addr::from(reader.array::<16>().ok()?);
+    Some(ScopedIp::new(ip, reader.u32().ok()?))
 }
+
+/// Bytes of an address with its zone.
+const IP_LEN: usize = 16 + 4;
 
 fn write_id(writer: &mut Writer<'_>, id: &ConnectionId) {
     writer.u8(u8::try_from(id.len()).expect("at most MAX_LEN"));

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use courser_base::{FourTuple, Time};
+use courser_base::{FourTuple, ScopedIp, Time};
 use courser_crypto::TlsStartError;
 use courser_wire::ConnectionId;
 
@@ -193,7 +193,7 @@ impl Endpoint {
         let created = created.filter(|_| !connection.is_closed());
         let asks_for_tls = connection.handshake_mut().list_tls_task();
         if connection.handshake_mut().take_wants_tokens() {
-            let ip = connection.path().peer.ip();
+            let ip = ScopedIp::of(connection.path().peer);
             let version = connection.handshake_mut().version().current();
             let (key, rng) = (&self.token_key, &mut self.rng);
             let tokens = (0..slot.new_tokens)

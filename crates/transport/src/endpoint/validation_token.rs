@@ -1,9 +1,9 @@
 //! Tokens from NEW_TOKEN: their content, and the clock that dates them.
 
-use std::net::IpAddr;
 use std::ops::Add;
 use std::time::Duration;
 
+use courser_base::ScopedIp;
 use courser_wire::Version;
 
 /// Lifetime of a token from NEW_TOKEN (limit K23).
@@ -36,8 +36,8 @@ impl Add<Duration> for SystemSeconds {
 /// The content of a token that goes into a NEW_TOKEN frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ValidationToken {
-    /// The IP address of the client. Its port will differ next time.
-    pub ip: IpAddr,
+    /// The IP address of the client, with its zone. Its port will differ next time.
+    pub ip: ScopedIp,
     /// The version of QUIC of the connection on which the token is sent (RFC 9369 §5).
     pub version: Version,
     /// The time of issue.

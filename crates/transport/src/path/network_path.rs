@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use courser_base::{FourTuple, Time};
+use courser_base::{FourTuple, Time, is_same_host};
 
 use super::amplification::Amplification;
 use super::validation::Validation;
@@ -45,7 +45,7 @@ impl Place {
     /// (RFC 9000 §9.4).
     pub fn is_same_host(&self, other: &Self) -> bool {
         let (this, that) = (self.tuple, other.tuple);
-        this.peer.ip() == that.peer.ip() && may_be_same(&this.local, &that.local)
+        is_same_host(this.peer, that.peer) && may_be_same(&this.local, &that.local)
     }
 }
 
@@ -231,6 +231,9 @@ mod tests {
         assert!(place.is_same_host(&at("192.0.2.1:444", None, 1)));
         assert!(!place.is_same_host(&at("192.0.2.1:443", Some("10.0.0.2"), 0)));
         assert!(!place.is_same_host(&at("192.0.2.2:443", None, 0)));
+        let on_link = at("[fe80::1%2]:443", None, 0);
+        assert!(on_link.is_same_host(&at("[fe80::1%2]:444", None, 0)));
+        assert!(!on_link.is_same_host(&at("[fe80::1%3]:443", None, 0)));
     }
 
     #[test]

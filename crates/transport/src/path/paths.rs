@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use courser_base::{FourTuple, Time};
+use courser_base::{FourTuple, Time, is_same_host};
 
 use super::attempts::Attempts;
 pub use super::network_path::PathIndex;
@@ -99,7 +99,7 @@ impl Paths {
         match self.peer_moves {
             PeerMoves::Anywhere => true,
             PeerMoves::SameAddress { has_preferred } => {
-                let is_same = self.first.peer.ip() == tuple.peer.ip();
+                let is_same = is_same_host(self.first.peer, tuple.peer);
                 let is_elsewhere = match (self.first.local, tuple.local) {
                     (Some(first), Some(local)) => first != local,
                     // Where the system does not report it, the address may be the preferred one.

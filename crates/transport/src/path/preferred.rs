@@ -2,20 +2,23 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use courser_base::{ScopedIp, canonical};
 use courser_wire::PreferredAddress;
 
 /// Returns the address to move to, of the family of `current`, the server's address in the
 /// handshake. `None` if there is none, or one that a server on the network of `current` has no
 /// reason to prefer: it may be an attempt to have the client send to another host.
 pub(crate) fn preferred(current: SocketAddr, offered: &PreferredAddress) -> Option<SocketAddr> {
-    let current_ip = current.ip().to_canonical();
-    let address: SocketAddr = match current_ip {
+    let current = canonical(current);
+    let address: SocketAddr = match current.ip() {
         IpAddr::V4(_) => offered.ipv4?.into(),
         IpAddr::V6(_) => offered.ipv6?.into(),
     };
-    let is_scoped_alike = Scope::of(address.ip()) >= Scope::of(current_ip);
+    let is_scoped_alike = Scope::of(address.ip()) >= Scope::of(current.ip());
     let is_usable = address.port() != 0 && is_host(address.ip()) && is_scoped_alike;
-    (is_usable && address != SocketAddr::new(current_ip, current.port())).then_some(address)
+    // The parameter has no zone. A link-local address is on the link on which the server was reached.
+    let address = ScopedIp::in_zone_of(address.ip(), current).with_port(address.port());
+    (is_usable && address != current).then_some(address)
 }
 
 /// The part of the network in which an address is valid, the smallest first.
@@ -86,6 +89,18 @@ mod tests {
         assert_eq!(from("[2001:db8::1]:443", v4, v6).as_deref(), v6);
         assert_eq!(from("192.0.2.1:443", None, v6), None);
         assert_eq!(from("[2001:db8::1]:443", v4, None), None);
+    }
+
+    /// The parameter has no zone, and a link-local address means nothing without one.
+    #[test]
+    fn a_link_local_address_is_on_the_link_of_the_server() {
+        let offered = Some("[fe80::7]:443");
+        let chosen = from("[fe80::1%3]:443", None, offered);
+        assert_eq!(chosen.as_deref(), Some("[fe80::7%3]:443"));
+        let same = from("[fe80::7%3]:443", None, offered);
+        assert_eq!(same, None, "it is there");
+        let global = Some("[2001:db8::7]:443");
+        assert_eq!(from("[fe80::1%3]:443", None, global).as_deref(), global);
     }
 
     #[test]

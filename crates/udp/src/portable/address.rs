@@ -4,19 +4,9 @@
 //! Above this crate a peer has only one address, the IPv4 one. Otherwise tables of peers, tokens
 //! and path comparisons would see two.
 
-use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, SocketAddr};
 
-/// Returns the address without IPv4 mapping and without the flow label, which is not part of an
-/// address.
-pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
-    match address {
-        SocketAddr::V4(_) => address,
-        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
-            Some(v4) => SocketAddr::from((v4, v6.port())),
-            None => SocketAddr::V6(SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id())),
-        },
-    }
-}
+pub(crate) use courser_base::canonical;
 
 /// Returns the address in the form that a socket of the given family takes.
 ///

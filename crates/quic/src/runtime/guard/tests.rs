@@ -1,3 +1,4 @@
+use std::net::SocketAddrV6;
 use std::sync::Mutex;
 use std::task::Waker;
 
@@ -115,6 +116,11 @@ fn addresses_arrive_in_their_short_form() {
     let received = usable(batch);
     assert_eq!(received.peer, SocketAddr::from(PEER));
     assert_eq!(received.local, Some(IpAddr::from([192, 0, 2, 2])));
+    // A flow label is no part of an address, and a zone is.
+    let ip = "fe80::1".parse().expect("an address");
+    let labelled = SocketAddrV6::new(ip, 4433, 0x12345, 3).into();
+    let peer = usable(self::received(1200, 1200, labelled)).peer;
+    assert_eq!(peer, SocketAddrV6::new(ip, 4433, 0, 3).into());
 }
 
 /// Limit K192.

@@ -39,7 +39,8 @@ fn sealed_retry() -> Vec<u8> {
 }
 
 fn sealed_validation() -> Vec<u8> {
-    ValidationToken::new(peer().ip(), Version::V1, NOW, &mut rng()).seal(&key(), &mut rng())
+    ValidationToken::new(ScopedIp::of(peer()), Version::V1, NOW, &mut rng())
+        .seal(&key(), &mut rng())
 }
 
 /// Returns a correct answer to a Retry, with `token`.
@@ -81,6 +82,7 @@ fn both_tokens_carry_ids_and_addresses_of_every_kind() {
         "255.255.255.255:65535",
         "[::]:1",
         "[2001:db8::7]:443",
+        "[fe80::7%4294967295]:443",
     ] {
         let address: SocketAddr = address.parse().unwrap();
         for len in 0..=ConnectionId::MAX_LEN {
@@ -95,7 +97,7 @@ fn both_tokens_carry_ids_and_addresses_of_every_kind() {
             assert_eq!(sealed.len(), RetryToken::LEN);
             assert_eq!(RetryToken::open(&key(), &sealed), Some(token));
         }
-        let token = ValidationToken::new(address.ip(), Version::V1, NOW, &mut rng());
+        let token = ValidationToken::new(ScopedIp::of(address), Version::V1, NOW, &mut rng());
         let sealed = token.seal(&key(), &mut rng());
         assert_eq!(sealed.len(), ValidationToken::LEN);
         assert_eq!(ValidationToken::open(&key(), &sealed), Some(token));
@@ -118,7 +120,7 @@ fn tokens_prove_nothing_in_another_version() {
             .into();
         assert_eq!(judge(&own), AddressProof::Retry(retry));
         assert_eq!(judge(&foreign), AddressProof::InvalidRetry, "RFC 9369 §4.1");
-        let token = ValidationToken::new(peer().ip(), issuer, NOW, &mut rng());
+        let token = ValidationToken::new(ScopedIp::of(peer()), issuer, NOW, &mut rng());
         let sealed = token.seal(&key(), &mut rng());
         let (own, foreign) = [issuer, other]
             .map(|version| Presented {
@@ -129,6 +131,42 @@ fn tokens_prove_nothing_in_another_version() {
         assert_eq!(judge(&own), AddressProof::Validation(token));
         assert_eq!(judge(&foreign), AddressProof::None, "RFC 9369 §5");
     }
+}
+
+/// A link-local address is that of another host on another link (RFC 4007 §6).
+#[test]
+fn tokens_prove_an_address_in_its_zone_only() {
+    let [own, other, none] = ["[fe80::7%2]:4242", "[fe80::7%3]:4242", "[fe80::7]:4242"]
+        .map(|text| text.parse::<SocketAddr>().unwrap());
+    let retry = RetryToken {
+        address: own,
+        ..retry()
+    };
+    let token = ValidationToken::new(ScopedIp::of(own), Version::V1, NOW, &mut rng());
+    let sealed = [
+        retry.seal(&key(), &mut rng()),
+        token.seal(&key(), &mut rng()),
+    ];
+    let judged = |peer| {
+        sealed.each_ref().map(|token| {
+            judge(&Presented {
+                peer,
+                ..presented(token)
+            })
+        })
+    };
+    let proofs = [AddressProof::Retry(retry), AddressProof::Validation(token)];
+    assert_eq!(judged(own), proofs);
+    for peer in [other, none] {
+        let nothing = [AddressProof::InvalidRetry, AddressProof::None];
+        assert_eq!(judged(peer), nothing, "{peer}");
+    }
+    // A flow label is no part of the address.
+    let SocketAddr::V6(mut labelled) = own else {
+        unreachable!("it is IPv6")
+    };
+    labelled.set_flowinfo(0x12345);
+    assert_eq!(judged(labelled.into()), proofs);
 }
 
 #[test]
@@ -411,7 +449,10 @@ fn retry_token_is_good_for_every_initial_of_its_attempt() {
 fn tokens_are_unique_and_unlinkable() {
     let (key, mut rng) = (key(), rng());
     let tokens: Vec<_> = (0..10_000)
-        .map(|_| ValidationToken::new(peer().ip(), Version::V1, NOW, &mut rng).seal(&key, &mut rng))
+        .map(|_| {
+            ValidationToken::new(ScopedIp::of(peer()), Version::V1, NOW, &mut rng)
+                .seal(&key, &mut rng)
+        })
         .collect();
     assert_eq!(tokens.iter().collect::<HashSet<_>>().len(), tokens.len());
     for place in 1..ValidationToken::LEN {
@@ -423,7 +464,7 @@ fn tokens_are_unique_and_unlinkable() {
 #[test]
 fn contents_with_impossible_lengths_are_refused() {
     let mut content = [0; RetryToken::CONTENT_LEN];
-    content[18] = 21;
+    content[IP_LEN + 2] = 21;
     let sealed = seal(RETRY, &content, &key(), &mut rng());
     assert_eq!(RetryToken::open(&key(), &sealed), None);
     assert_eq!(judge(&presented(&sealed)), AddressProof::InvalidRetry);

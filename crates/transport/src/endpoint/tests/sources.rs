@@ -22,8 +22,13 @@ fn validated(pair: &mut Pair, client: Stranger) -> Stranger {
     let endpoint = &mut pair.server.endpoint;
     let seconds = endpoint.seconds(pair.now);
     let (key, rng) = (&endpoint.token_key, &mut endpoint.rng);
-    let token = ValidationToken::new(client.address.ip(), courser_wire::Version::V1, seconds, rng)
-        .seal(key, rng);
+    let token = ValidationToken::new(
+        courser_base::ScopedIp::of(client.address),
+        courser_wire::Version::V1,
+        seconds,
+        rng,
+    )
+    .seal(key, rng);
     Stranger {
         token: token.to_vec(),
         ..client

@@ -13,7 +13,7 @@ fn at(seconds: u64) -> SystemSeconds {
 
 fn token(rng: &mut Rng, issued: u64) -> ValidationToken {
     ValidationToken::new(
-        [127, 0, 0, 1].into(),
+        std::net::Ipv4Addr::LOCALHOST.into(),
         courser_wire::Version::V1,
         at(issued),
         rng,

@@ -5,29 +5,6 @@ fn address(text: &str) -> SocketAddr {
 }
 
 #[test]
-fn mapped_address_becomes_ipv4() {
-    assert_eq!(
-        canonical(address("[::ffff:192.0.2.1]:5")),
-        address("192.0.2.1:5")
-    );
-    assert_eq!(canonical(address("192.0.2.1:5")), address("192.0.2.1:5"));
-    assert_eq!(
-        canonical(address("[2001:db8::1]:5")),
-        address("[2001:db8::1]:5")
-    );
-}
-
-#[test]
-fn scope_stays_and_flow_label_goes() {
-    let ip = "fe80::1".parse().unwrap();
-    let given = SocketAddr::V6(SocketAddrV6::new(ip, 5, 77, 3));
-    assert_eq!(
-        canonical(given),
-        SocketAddr::V6(SocketAddrV6::new(ip, 5, 0, 3))
-    );
-}
-
-#[test]
 fn family_of_the_socket_decides_the_form() {
     let mapped = address("[::ffff:192.0.2.1]:5");
     let plain = address("192.0.2.1:5");

@@ -23,7 +23,7 @@ pub(super) fn segment_limit() -> usize {
 /// Finds the limit by sending to the same socket over loopback, because it is a constant in the
 /// kernel's source that no interface reports.
 fn probe(ip: std::net::IpAddr) -> io::Result<usize> {
-    let socket = UdpSocket::bind(SocketAddr::new(ip, 0))?;
+    let socket = UdpSocket::bind(SocketAddr::from((ip, 0)))?;
     socket.set_nonblocking(true)?;
     socket.connect(socket.local_addr()?)?;
     // Distinguishes a loopback interface that is down from a batch that is refused.

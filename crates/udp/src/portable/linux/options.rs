@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use courser_base::Ecn;
+use courser_base::{Ecn, ScopedIp};
 use libc::c_int;
 use socket2::{Domain, Protocol, Type};
 
@@ -53,7 +53,8 @@ pub(super) fn set_all(fd: BorrowedFd<'_>, local: SocketAddr) -> Supported {
 pub(super) fn interface_mtu(local: Option<IpAddr>, peer: SocketAddr) -> io::Result<u32> {
     let socket = socket2::Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
     if let Some(local) = local {
-        socket.bind(&SocketAddr::new(local, 0).into())?;
+        let local = ScopedIp::in_zone_of(local, peer);
+        socket.bind(&local.with_port(0).into())?;
     }
     // Sends nothing: the kernel only looks up a route.
     socket.connect(&peer.into())?;
