@@ -75,7 +75,7 @@ impl Node for AttackNode {
         let datagram = self.attacker.poll_datagram()?;
         let port = self.first_port.wrapping_add(datagram.port);
         Some(Packet {
-            source: SocketAddr::new(self.address, port),
+            source: SocketAddr::from((self.address, port)),
             destination: datagram.to,
             ecn: Ecn::NotEct,
             payload: Bytes::from(datagram.bytes),

@@ -119,7 +119,7 @@ impl Sockets {
     }
 
     fn open(&mut self, number: u16, port: u16) -> io::Result<()> {
-        let socket = UdpSocket::bind(SocketAddr::new(self.local, port))?;
+        let socket = UdpSocket::bind(SocketAddr::from((self.local, port)))?;
         socket.set_nonblocking(true)?;
         self.sockets.insert(number, socket);
         Ok(())

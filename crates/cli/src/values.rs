@@ -1,8 +1,10 @@
 //! Values of flags that several commands have.
 
+use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 
 use courser::{Algorithm, QuicVersion};
+use courser_measure::target::{parse_ip, parse_socket_addr};
 use courser_perf::Figure;
 use courser_units::parse_quantity;
 
@@ -54,9 +56,9 @@ pub(crate) fn parse_mtu(text: &str) -> Result<u16, String> {
         .ok_or_else(range)
 }
 
-/// Reads an address to listen on: `1.2.3.4:5`, `[::1]:5`, or either without the port.
+/// Reads an address to listen on: `1.2.3.4:5`, `[::1]:5`, `[fe80::1%eth0]:5`, or one of them without the port.
 pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(address) = text.parse() {
+    if let Ok(address) = parse_socket_addr(text) {
         return Ok(address);
     }
     if let Some((address, port)) = without_brackets(text) {
@@ -65,8 +67,11 @@ pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
         ));
     }
     let bare = text.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(ip) = bare.parse() {
-        return Ok(SocketAddr::new(ip, DEFAULT_PORT));
+    match parse_ip(bare) {
+        Ok(ip) => return Ok(ip.with_port(DEFAULT_PORT)),
+        // An interface of that name does not exist, or the address needs none.
+        Err(error) if text.contains('%') => return Err(zone_error(text, &error)),
+        Err(_) => {}
     }
     let port = text.strip_prefix("*:").or_else(|| text.strip_prefix(':'));
     if let Ok(port) = port.unwrap_or(text).parse::<u16>() {
@@ -77,6 +82,15 @@ pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     Err(format!(
         "'{text}' is not an address: use an IP address such as 127.0.0.1:4433 or [::]:0"
     ))
+}
+
+/// Returns the reason why an address with a zone cannot be used, without its port.
+fn zone_error(text: &str, error: &io::Error) -> String {
+    let bracketed = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+        .and_then(|(ip, _)| parse_ip(ip).err());
+    bracketed.as_ref().unwrap_or(error).to_string()
 }
 
 /// Returns the address and port in `::1:4433`, which is an IPv6 address as well.
@@ -118,6 +132,10 @@ mod tests {
         assert_eq!(parse_listen("[::]:0").map(|address| address.port()), Ok(0));
         assert_eq!(parse_listen("::1").map(|address| address.port()), Ok(4433));
         assert!(parse_listen("here").is_err());
+        for text in ["fe80::1%7", "[fe80::1%7]", "[fe80::1%7]:4433"] {
+            let found = parse_listen(text).map(|address| address.to_string());
+            assert_eq!(found.as_deref(), Ok("[fe80::1%7]:4433"), "{text}");
+        }
         // An address that cannot be mistaken for one with a port.
         let full = parse_listen("2001:db8:0:0:0:0:0:80");
         assert_eq!(full.map(|address| address.port()), Ok(4433));
@@ -159,6 +177,18 @@ mod tests {
         ] {
             let error = parse_listen(text).expect_err(text);
             assert!(error.contains(text) && error.contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn zones_that_cannot_be_used_are_explained() {
+        for (text, reason) in [
+            ("[fe80::1%nowhere]:4433", "no interface 'nowhere'"),
+            ("fe80::1%nowhere", "no interface 'nowhere'"),
+            ("[2001:db8::1%lo]:4433", "use 2001:db8::1"),
+        ] {
+            let error = parse_listen(text).expect_err(text);
+            assert!(error.contains(reason), "{text}: {error}");
         }
     }
 

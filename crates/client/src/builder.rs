@@ -1,10 +1,10 @@
 //! Settings of a client.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use courser_base::ScopedIp;
 use courser_quic::hooks::ClientConfigHooks;
 use courser_quic::rustls::client::danger::ServerCertVerifier;
 use courser_quic::rustls::pki_types::CertificateDer;
@@ -332,14 +332,30 @@ impl ClientBuilder {
     }
 
     /// Uses these addresses for a host at a port. The host `*` matches any host, port 0 any port.
+    ///
+    /// Link-local addresses need a zone, which [`http::Uri`] cannot have: name the address in the URL, and
+    /// here the same address with its zone (RFC 6874).
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
+    /// use std::net::SocketAddr;
+    ///
+    /// use courser::Client;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // For URLs such as https://[fe80::1]:4433/, on the interface with the index 2.
+    /// let server: SocketAddr = "[fe80::1%2]:4433".parse()?;
+    /// let client = Client::builder().resolve("fe80::1", 0, [server]);
+    /// # Ok(()) }
+    /// ```
     pub fn resolve(
         mut self,
         host: &str,
         port: u16,
-        addresses: impl IntoIterator<Item = IpAddr>,
+        addresses: impl IntoIterator<Item = impl Into<ScopedIp>>,
     ) -> Self {
         let key = (host.to_ascii_lowercase(), port);
-        let addresses = addresses.into_iter().collect();
+        let addresses = addresses.into_iter().map(Into::into).collect();
         self.settings.overrides.insert(key, addresses);
         self
     }
@@ -367,9 +383,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Binds connections to this local address.
-    pub fn local_address(mut self, address: IpAddr) -> Self {
-        self.settings.local_address = Some(address);
+    /// Binds connections to this local address. A link-local address without a zone has that of the server.
+    pub fn local_address(mut self, address: impl Into<ScopedIp>) -> Self {
+        self.settings.local_address = Some(address.into());
         self
     }
 

@@ -11,6 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use courser_base::{ScopedIp, with_port};
 use tokio::task::JoinSet;
 
 use self::late::Attempted;
@@ -123,6 +124,7 @@ impl<'a> Contest<'a> {
         let local = core
             .settings
             .local_address
+            .map(ScopedIp::ip)
             .or_else(|| addresses.first().and_then(|peer| local_address_for(*peer)));
         if let Some(local) = local {
             core.on_local_address(local);
@@ -178,7 +180,7 @@ impl<'a> Contest<'a> {
                 At::Port(port) => self
                     .addresses
                     .iter()
-                    .map(|address| SocketAddr::new(address.ip(), port))
+                    .map(|address| with_port(*address, port))
                     .collect(),
                 At::Addresses(addresses) => addresses,
             };

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
 
-use courser_base::Mutex;
+use courser_base::{Mutex, ScopedIp};
+use courser_quic::hooks::parse_ip;
 use http::{HeaderValue, Uri};
 
 use super::alt_svc::AltSvcCache;
@@ -36,10 +38,10 @@ pub(super) struct Settings {
     pub(super) retries: u32,
     pub(super) decompresses: bool,
     pub(super) user_agent: Option<HeaderValue>,
-    pub(super) overrides: HashMap<(String, u16), Vec<IpAddr>>,
+    pub(super) overrides: HashMap<(String, u16), Vec<ScopedIp>>,
     pub(super) connect_to: Vec<ConnectTo>,
     pub(super) family: Option<Family>,
-    pub(super) local_address: Option<IpAddr>,
+    pub(super) local_address: Option<ScopedIp>,
     pub(super) interface: Option<String>,
     pub(super) proxy: Proxy,
     pub(super) proxies: Option<Proxies>,
@@ -76,7 +78,7 @@ impl Settings {
     }
 
     /// Returns the addresses configured for a place.
-    fn overridden(&self, host: &str, port: u16) -> Option<&Vec<IpAddr>> {
+    fn overridden(&self, host: &str, port: u16) -> Option<&Vec<ScopedIp>> {
         let find = |host: &str, port| self.overrides.get(&(host.to_owned(), port));
         // Port 0 matches any port.
         find(host, port)
@@ -104,7 +106,7 @@ impl Settings {
         let (family, local) = (self.family, self.local_address);
         addresses.filter(move |address| {
             let is_wanted = family.is_none_or(|family| family.has(address.ip()));
-            is_wanted && local.is_none_or(|local| local.is_ipv6() == address.is_ipv6())
+            is_wanted && local.is_none_or(|local| local.ip().is_ipv6() == address.is_ipv6())
         })
     }
 
@@ -201,15 +203,15 @@ impl Core {
     pub(super) async fn lookup(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
         let found = if let Some(known) = self.settings.overridden(host, port) {
             known.clone()
-        } else if let Ok(ip) = host.parse() {
-            vec![ip]
+        } else if let Some(literal) = self.literal(host)? {
+            vec![literal]
         } else {
             self.resolver.addresses(host).await.map_err(|error| {
                 let text = format!("cannot resolve {host}: {error}");
                 Error::new(ErrorKind::Resolve, text).with_source(error)
             })?
         };
-        let found = found.into_iter().map(|ip| SocketAddr::new(ip, port));
+        let found = found.into_iter().map(|ip| ip.with_port(port));
         let wanted: Vec<_> = self.settings.wanted(found).collect();
         if wanted.is_empty() {
             let family = match self.settings.family {
@@ -221,6 +223,30 @@ impl Core {
             return Err(Error::new(ErrorKind::Resolve, text));
         }
         Ok(wanted)
+    }
+
+    /// Returns the host if it is an address. A link-local address without a zone has that of the client's
+    /// interface.
+    fn literal(&self, host: &str) -> Result<Option<ScopedIp>, Error> {
+        let is_literal = host.contains('%') || host.parse::<IpAddr>().is_ok();
+        if !is_literal {
+            return Ok(None);
+        }
+        let wrong = |error: io::Error| Error::new(ErrorKind::Resolve, error.to_string());
+        let ip = parse_ip(host).map_err(wrong)?;
+        match &self.settings.interface {
+            Some(interface) if ip.lacks_zone() => {
+                let in_zone = parse_ip(&format!("{host}%{interface}"));
+                in_zone.map(Some).map_err(wrong)
+            }
+            None if ip.lacks_zone() => {
+                let text = format!(
+                    "{host} is a link-local address: name its interface, as in https://[{host}%25eth0]/"
+                );
+                Err(Error::new(ErrorKind::Resolve, text))
+            }
+            _ => Ok(Some(ip)),
+        }
     }
 
     pub(super) fn alt_svc(&self) -> MutexGuard<'_, AltSvcCache> {

@@ -1,9 +1,9 @@
 //! The UDP sockets of a client.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use courser_base::Mutex;
+use courser_base::{Mutex, ScopedIp};
 use courser_quic::{Endpoint, EndpointBuilder};
 
 use super::error::{Error, ErrorKind};
@@ -29,7 +29,7 @@ impl Endpoints {
     /// It sends from the address `local` and through `interface`, if they are named.
     pub(super) fn of(
         &self,
-        local: Option<IpAddr>,
+        local: Option<ScopedIp>,
         interface: Option<&str>,
         peer: SocketAddr,
         is_stopped: bool,
@@ -58,16 +58,15 @@ impl Endpoints {
 
 fn open(
     builder: EndpointBuilder,
-    local: Option<IpAddr>,
+    local: Option<ScopedIp>,
     interface: Option<&str>,
     peer: SocketAddr,
 ) -> io::Result<Endpoint> {
-    let local = match local {
-        Some(local) => local,
-        None if peer.is_ipv4() => Ipv4Addr::UNSPECIFIED.into(),
-        None => Ipv6Addr::UNSPECIFIED.into(),
+    let local: SocketAddr = match local {
+        Some(local) => local_for(local, peer),
+        None if peer.is_ipv4() => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        None => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    let local = SocketAddr::new(local, 0);
     let endpoint = match interface {
         None => builder.bind(local),
         Some(interface) => {
@@ -79,6 +78,16 @@ fn open(
         }
     };
     endpoint.map_err(io::Error::other)
+}
+
+/// Returns the local address to bind to. A link-local one without a zone reaches the peer only in its zone.
+pub(super) fn local_for(local: ScopedIp, peer: SocketAddr) -> SocketAddr {
+    let local = if local.lacks_zone() {
+        ScopedIp::in_zone_of(local.ip(), peer)
+    } else {
+        local
+    };
+    local.with_port(0)
 }
 
 #[cfg(target_os = "linux")]

@@ -62,6 +62,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+pub use courser_base::ScopedIp;
 use courser_http3_tokio as h3;
 use http::{Request, Response, Uri, header};
 use tower_http::decompression::Decompression;

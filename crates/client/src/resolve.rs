@@ -7,9 +7,10 @@ mod system;
 
 use std::future::Future;
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::time::Duration;
+
+use courser_base::ScopedIp;
 
 #[cfg(feature = "dns")]
 pub use self::dns::DnsResolver;
@@ -26,19 +27,24 @@ pub type Resolving<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 ///
 /// ```
 /// # mod courser { pub use courser_quic::*; pub use courser_client::{self as client, Client}; }
-/// use courser::client::{Resolve, Resolving};
+/// use std::net::Ipv4Addr;
+///
+/// use courser::client::{Resolve, Resolving, ScopedIp};
 ///
 /// struct OnlyHere;
 ///
 /// impl Resolve for OnlyHere {
-///     fn addresses(&self, _host: &str) -> Resolving<Vec<std::net::IpAddr>> {
-///         Box::pin(async { Ok(vec![[127, 0, 0, 1].into()]) })
+///     fn addresses(&self, _host: &str) -> Resolving<Vec<ScopedIp>> {
+///         Box::pin(async { Ok(vec![Ipv4Addr::LOCALHOST.into()]) })
 ///     }
 /// }
 /// ```
 pub trait Resolve: Send + Sync + 'static {
     /// Returns the addresses of a host, the preferred one first. An empty list counts as an error.
-    fn addresses(&self, host: &str) -> Resolving<Vec<IpAddr>>;
+    ///
+    /// `IpAddr` and `SocketAddr` convert to [`ScopedIp`]. Link-local addresses need their zone, as those that
+    /// multicast DNS finds: nothing can be sent to them without it.
+    fn addresses(&self, host: &str) -> Resolving<Vec<ScopedIp>>;
 
     /// Returns the HTTPS records (RFC 9460) of an origin, the best one first. None by default.
     fn services(&self, host: &str, port: u16) -> Resolving<Vec<ServiceRecord>> {

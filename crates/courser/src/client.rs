@@ -36,6 +36,6 @@ pub use courser_client::fuzzing;
 #[doc(inline)]
 pub use courser_client::{
     Attempt, Body, Client, ClientBuilder, EarlyRequest, Error, ErrorKind, Family, FileTokenStore,
-    HttpVersion, Origin, Outcome, Prepared, Proxy, Redirect, Resolve, Resolving, ServiceRecord,
-    SystemResolver, Timing, TlsSummary, TokenFileError, TokenFileReason, Transport,
+    HttpVersion, Origin, Outcome, Prepared, Proxy, Redirect, Resolve, Resolving, ScopedIp,
+    ServiceRecord, SystemResolver, Timing, TlsSummary, TokenFileError, TokenFileReason, Transport,
 };

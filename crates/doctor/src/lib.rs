@@ -90,7 +90,7 @@ fn buffers(trials: &[(IpAddr, io::Result<sockets::Trial>)]) -> (u64, [u64; 2]) {
 fn route_to(host: &str) -> Result<Finding, Failure> {
     let (name, port) = target::split_target(host, USUAL_PORT)?;
     let peer = target::resolve(name, port)?[0];
-    let socket = UdpSocket::bind(SocketAddr::new(target::local_ip_for(peer.ip()), 0))?;
+    let socket = UdpSocket::bind(SocketAddr::from((target::local_ip_for(peer.ip()), 0)))?;
     let mtu = courser_udp::UdpSocket::from_std(socket)?.interface_mtu(peer);
     Ok(interfaces::route(&peer.to_string(), peer.is_ipv6(), mtu))
 }

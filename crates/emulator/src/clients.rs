@@ -210,7 +210,7 @@ impl Clients {
             (None, SocketAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.into(),
             (None, SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let socket = UdpSocket::bind(SocketAddr::new(ip, 0))?;
+        let socket = UdpSocket::bind(SocketAddr::from((ip, 0)))?;
         socket.enlarge_buffers(BUFFER);
         socket.connect(self.server)?;
         Ok(socket)

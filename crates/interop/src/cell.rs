@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use courser_base::with_port;
 use courser_emulator::{Emulator, ObservedDatagram, Observer, Place, Plan};
 
 use crate::capture;
@@ -281,7 +282,7 @@ impl Link {
             .parse()
             .map_err(|error| io::Error::other(format!("{error}")))?;
         let mut emulator = Emulator::bind(Plan {
-            listen: SocketAddr::new(server.ip(), 0),
+            listen: with_port(server, 0),
             server,
             link,
             seed,

@@ -140,7 +140,7 @@ impl Nat {
             if self.spec.address {
                 ip = another_host(ip, numbers.next());
             }
-            let public = SocketAddr::new(ip, port);
+            let public = SocketAddr::from((ip, port));
             let is_free = !self.private_of.contains_key(&public);
             let is_new =
                 old.is_none_or(|old| old.port() != port && (!self.spec.address || old.ip() != ip));

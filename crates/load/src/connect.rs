@@ -118,7 +118,7 @@ impl Connector {
     async fn quic(&self, address: SocketAddr, sessions: &Sessions) -> Result<Link, CannotConnect> {
         let plan = &*self.plan;
         let peer = plan.target.peer(address);
-        let local = SocketAddr::new(local_ip_for(address.ip()), 0);
+        let local = SocketAddr::from((local_ip_for(address.ip()), 0));
         // Each connection has a socket of its own, as clients do; servers spread them by address and
         // port.
         let endpoint = Endpoint::client(local).map_err(|error| CannotConnect {

@@ -6,6 +6,7 @@ mod expression;
 use std::hash::{BuildHasher, RandomState};
 
 use courser_measure::Failure;
+use courser_measure::target::split_zone;
 use http::Uri;
 use http::uri::PathAndQuery;
 use url::Url;
@@ -19,6 +20,8 @@ use self::expression::Expression;
 #[derive(Debug)]
 pub struct Pattern {
     origin: String,
+    /// The origin without the zone of a link-local address.
+    requested: String,
     rest: Expression,
     seed: u64,
 }
@@ -33,21 +36,23 @@ impl Pattern {
         let (origin, rest) = text.split_at(end_of_origin(text));
         let rest = Expression::read(&literal_dots(rest), rest, max_repeat)?;
         Ok(Self {
+            requested: split_zone(origin).map_or_else(|| origin.to_owned(), |(plain, _)| plain),
             origin: origin.to_owned(),
             rest,
             seed: RandomState::new().hash_one(text),
         })
     }
 
-    /// Returns scheme, host and port as a URL of their own.
+    /// Returns scheme, host and port as a URL of their own, with the zone of the host if it has one.
     pub fn origin(&self) -> String {
         format!("{}/", self.origin)
     }
 
-    /// Returns the URL of the request with this number, which is always the same within a run.
+    /// Returns the URL of the request with this number, which is always the same within a run. A zone is no part
+    /// of what is requested (RFC 6874 §1).
     pub fn url(&self, number: u64) -> String {
         let rest = self.rest.draw(self.seed.wrapping_add(number));
-        format!("{}{rest}", self.origin)
+        format!("{}{rest}", self.requested)
     }
 
     /// Returns the path and query of the request with this number. Characters that are not allowed in
@@ -125,6 +130,14 @@ mod tests {
         let pattern = Pattern::read("http://127.0.0.1:80", 4).expect("fine");
         assert_eq!(pattern.path_and_query(1), "/");
         assert_eq!(pattern.origin(), "http://127.0.0.1:80/");
+    }
+
+    #[test]
+    fn zones_are_kept_for_the_server_and_not_requested() {
+        let pattern = Pattern::read("https://[fe80::1%252]:1/a", 4).expect("fine");
+        assert_eq!(pattern.origin(), "https://[fe80::1%252]:1/");
+        assert_eq!(pattern.url(1), "https://[fe80::1]:1/a");
+        assert_eq!(pattern.path_and_query(1), "/a");
     }
 
     #[test]

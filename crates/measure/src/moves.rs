@@ -1,12 +1,11 @@
 //! Moves of connections to other sockets during a measurement, and the stalls that they cause.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser::Endpoint;
-use courser_base::Mutex;
+use courser_base::{Mutex, with_port};
 use courser_units::seconds;
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -309,7 +308,7 @@ fn move_once(endpoint: &Endpoint) -> bool {
     let Ok(bound) = endpoint.local_addr() else {
         return false;
     };
-    endpoint.rebind_to(SocketAddr::new(bound.ip(), 0)).is_ok()
+    endpoint.rebind_to(with_port(bound, 0)).is_ok()
 }
 
 impl Drop for Mover {

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use courser::{Algorithm, TransportConfig};
 
+pub use courser_udp::{parse_ip, parse_socket_addr};
+
 use crate::failure::Failure;
 
-/// Splits `HOST[:PORT]`; the host of `[::1]:4433` is `::1`.
+/// Splits `HOST[:PORT]`; the host of `[::1]:4433` is `::1`, that of `[fe80::1%eth0]:4433` is
+/// `fe80::1%eth0`.
 ///
 /// # Errors
 /// When the text is not a host, or the port is not a number from 1 to 65535.
@@ -45,13 +48,17 @@ pub fn split_target(target: &str, default_port: u16) -> Result<(&str, u16), Fail
 /// # Errors
 /// When the name cannot be resolved.
 pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
+    if host.contains('%') {
+        let ip = parse_ip(host).map_err(|error| Failure::new(error.to_string()))?;
+        return Ok(vec![ip.with_port(port)]);
+    }
     let addresses: Vec<_> = match (host, port).to_socket_addrs() {
         Ok(addresses) => addresses.collect(),
         // Names below localhost are this machine (RFC 6761 §6.3), also in a container without
         // `/etc/hosts`.
         Err(_) if is_local(host) => {
             let loopback: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
-            loopback.map(|ip| SocketAddr::new(ip, port)).to_vec()
+            loopback.map(|ip| SocketAddr::from((ip, port))).to_vec()
         }
         Err(error) => {
             return Err(Failure::new(format!("cannot resolve '{host}': {error}")));
@@ -63,6 +70,56 @@ pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
         )));
     }
     Ok(addresses)
+}
+
+/// Returns the host without the zone of a link-local address, as certificates and servers know it: a zone
+/// means nothing on another machine (RFC 6874 §1).
+pub fn without_zone(host: &str) -> &str {
+    match host.split_once('%') {
+        Some((ip, _)) if ip.parse::<Ipv6Addr>().is_ok() => ip,
+        _ => host,
+    }
+}
+
+/// Takes the zone out of a URL such as `https://[fe80::1%25eth0]:4433/` (RFC 6874 §2). Returns the URL
+/// without it, and the address with the zone, here `fe80::1%eth0`. `None` if the URL has no zone.
+///
+/// A bare `%` is understood as well (RFC 6874 §3).
+pub fn split_zone(url: &str) -> Option<(String, String)> {
+    let authority = url.find("://").map_or(0, |colon| colon + 3);
+    let end = url[authority..].find(['/', '?', '#']);
+    let end = end.map_or(url.len(), |end| authority + end);
+    // Behind the user name, which may contain brackets.
+    let begin = url[authority..end]
+        .rfind('@')
+        .map_or(authority, |at| authority + at + 1);
+    let literal = url[begin..end].strip_prefix('[')?;
+    let literal = &literal[..literal.find(']')?];
+    let (ip, zone) = literal.split_once('%')?;
+    ip.parse::<Ipv6Addr>().ok()?;
+    let is_encoded = zone.starts_with("25") && zone.len() > 2;
+    let name = decoded(if is_encoded { &zone[2..] } else { zone })?;
+    let percent = begin + 1 + ip.len();
+    let plain = format!("{}{}", &url[..percent], &url[percent + 1 + zone.len()..]);
+    Some((plain, format!("{ip}%{name}")))
+}
+
+/// Decodes `%` and two digits. Returns `None` for anything else behind a `%`.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        let digits = std::str::from_utf8(digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
 }
 
 fn is_local(host: &str) -> bool {
@@ -141,6 +198,59 @@ mod tests {
         assert_eq!(split_target("[::1]:443", 4433), Ok(("::1", 443)));
         assert_eq!(split_target("[::1]", 4433), Ok(("::1", 4433)));
         assert_eq!(split_target("::1", 4433), Ok(("::1", 4433)));
+    }
+
+    #[test]
+    fn zones_of_urls_are_taken_out() {
+        for (url, plain, host) in [
+            (
+                "https://[fe80::1%25eth0]:4433/a?b",
+                "https://[fe80::1]:4433/a?b",
+                "fe80::1%eth0",
+            ),
+            (
+                "https://[fe80::1%eth0]",
+                "https://[fe80::1]",
+                "fe80::1%eth0",
+            ),
+            ("[fe80::1%252]/", "[fe80::1]/", "fe80::1%2"),
+            (
+                "http://u:[p@[fe80::1%25br%2d0]/",
+                "http://u:[p@[fe80::1]/",
+                "fe80::1%br-0",
+            ),
+            // A zone of a machine whose interfaces have numbers only.
+            ("http://[fe80::1%25]/", "http://[fe80::1]/", "fe80::1%25"),
+        ] {
+            let split = split_zone(url).expect(url);
+            assert_eq!(split, (plain.to_owned(), host.to_owned()), "{url}");
+        }
+        for url in [
+            "https://[fe80::1]:4433/%25",
+            "https://example.org/[fe80::1%25eth0]",
+            "https://a?[fe80::1%25eth0]",
+            "https://[here%25eth0]/",
+            "https://[fe80::1%25a%zz]/",
+            "https://[fe80::1%25eth0",
+            "",
+        ] {
+            assert_eq!(split_zone(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn zones_are_kept_for_sockets_and_left_out_for_certificates() {
+        assert_eq!(without_zone("fe80::1%eth0"), "fe80::1");
+        for host in ["fe80::1", "example.org", "a%b"] {
+            assert_eq!(without_zone(host), host);
+        }
+        let found = resolve("fe80::1%7", 1).expect("no name");
+        assert_eq!(found, ["[fe80::1%7]:1".parse().expect("an address")]);
+        let error = resolve("fe80::1%nowhere", 1).expect_err("no interface");
+        assert!(
+            error.to_string().contains("no interface 'nowhere'"),
+            "{error}"
+        );
     }
 
     #[test]

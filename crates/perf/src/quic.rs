@@ -31,7 +31,7 @@ pub(crate) struct QuicConnector {
 
 impl QuicConnector {
     pub(crate) fn new(remote: &Remote, config: courser::ClientConfig) -> Result<Self, Failure> {
-        let local = SocketAddr::new(local_ip_for(remote.address.ip()), 0);
+        let local = SocketAddr::from((local_ip_for(remote.address.ip()), 0));
         let endpoint = Endpoint::client(local)
             .map_err(|error| Failure::new(format!("cannot open a socket: {error}")))?;
         endpoint.set_segmentation_offload(remote.segmentation_offload);

@@ -9,6 +9,7 @@ use courser::{
     BindError, Connection, ConnectionError, EarlyData, EarlyDataOptions, Endpoint, Incoming,
     QuicVersion, RecvStream, SendStream, ServerConfig, TransportConfig,
 };
+use courser_base::with_port;
 use courser_measure::tls::{self, Identity};
 use courser_measure::{CpuClock, Failure};
 
@@ -98,7 +99,7 @@ impl Server {
                     context,
                 });
             }
-            let address = SocketAddr::new(options.listen.ip(), endpoint.local_addr()?.port());
+            let address = with_port(options.listen, endpoint.local_addr()?.port());
             match TcpServer::bind(address, tls.clone(), congestion).await {
                 Ok(tcp) => {
                     return Ok(Self {

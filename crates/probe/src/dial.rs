@@ -67,7 +67,7 @@ impl Dialler {
         if !self.take() {
             return Ok(None);
         }
-        let local = SocketAddr::new(target::local_ip_for(self.address.ip()), 0);
+        let local = SocketAddr::from((target::local_ip_for(self.address.ip()), 0));
         let tap = Tap::bind(local)?;
         let records = Collector::default();
         let transport = TransportConfig {

@@ -48,7 +48,8 @@ pub use crate::talk::USER_AGENT;
 pub async fn run(arguments: &Arguments, mut on_step: impl FnMut(&str)) -> Result<Report, Failure> {
     let (host, port) = target::split_target(&arguments.host, USUAL_PORT)?;
     let addresses = target::resolve(host, port)?;
-    let name = arguments.server_name.as_deref().unwrap_or(host);
+    let name = arguments.server_name.as_deref();
+    let name = name.unwrap_or_else(|| target::without_zone(host));
     let witness = Arc::new(Witness::new(arguments.ca.as_deref())?);
     let mut asker = Asker {
         authority: authority(name, port),

@@ -66,7 +66,7 @@ impl Tap {
     /// Continues from another port, without the endpoint's knowledge. Datagrams to the earlier one are
     /// lost.
     pub(crate) fn rebind(&self) -> io::Result<()> {
-        let socket = Watched::bind(SocketAddr::new(self.0.local.ip(), 0))?;
+        let socket = Watched::bind(rebound(self.0.local))?;
         let mut current = lock(&self.0.current);
         current.socket = Arc::new(socket);
         if let Some(receiver) = current.receiver.take() {
@@ -151,6 +151,12 @@ impl UdpSocket for Tap {
     fn counters(&self) -> Counters {
         self.socket().udp.counters()
     }
+}
+
+/// Returns the address with any port.
+fn rebound(mut local: SocketAddr) -> SocketAddr {
+    local.set_port(0);
+    local
 }
 
 /// Locks a mutex. What it guards is valid at every moment.

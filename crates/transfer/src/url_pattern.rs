@@ -134,7 +134,9 @@ fn place(text: &str) -> Result<Place<'_>, String> {
         .strip_prefix('[')
         .and_then(|inner| inner.split_once(']'))
         .ok_or("'[' without ']'")?;
-    if inner.contains(':') && inner.parse::<std::net::Ipv6Addr>().is_ok() {
+    // It may have a zone: `fe80::1%25eth0` (RFC 6874).
+    let address = inner.split('%').next().unwrap_or_default();
+    if address.contains(':') && address.parse::<std::net::Ipv6Addr>().is_ok() {
         return Ok(Place::Text(next));
     }
     range(inner).map(|choices| Place::Choices(choices, next))

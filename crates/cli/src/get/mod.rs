@@ -18,6 +18,7 @@ mod setup;
 mod transfer;
 mod verbose;
 mod write_out;
+mod zones;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ use self::message::Message;
 use self::prepared::Prepared;
 use self::progress::{Bar, Bars};
 use self::transfer::{Context, Done, Job};
+use self::zones::Zones;
 
 /// Runs all transfers and reports errors. Returns an exit code of curl.
 pub(crate) fn main(arguments: &Arguments) -> ExitCode {
@@ -55,7 +57,8 @@ pub(crate) fn main(arguments: &Arguments) -> ExitCode {
 }
 
 fn begin(arguments: &Arguments) -> Result<u8, Failed> {
-    let jobs = jobs(arguments)?;
+    let mut zones = Zones::default();
+    let jobs = jobs(arguments, &mut zones)?;
     let format = match &arguments.output.write_out {
         Some(format) => Some(write_out::load(format)?),
         None => None,
@@ -67,7 +70,7 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
     let code = runtime.block_on(async {
         let began = Instant::now();
         let tokens = setup::tokens(arguments);
-        let client = setup::client(arguments, tokens.as_ref())?;
+        let client = setup::client(arguments, &zones, tokens.as_ref())?;
         let pause = arguments.connection.rebind_every;
         let moves = pause.map(|_| Moves::new(MovesTotal::new(began)));
         let mover = pause.zip(moves.clone()).map(|(pause, moves)| {
@@ -140,7 +143,7 @@ fn warn(context: &Context) {
 }
 
 /// Returns the transfers of all URLs and patterns.
-fn jobs(arguments: &Arguments) -> Result<Vec<Job>, Failed> {
+fn jobs(arguments: &Arguments, zones: &mut Zones) -> Result<Vec<Job>, Failed> {
     let mut jobs = Vec::new();
     for (index, pattern) in arguments.all_urls().enumerate() {
         let all = match arguments.request.globoff {
@@ -149,12 +152,13 @@ fn jobs(arguments: &Arguments) -> Result<Vec<Job>, Failed> {
                 .map_err(|error| Failed::new(URL_MALFORMED, error.to_string()))?,
         };
         for expanded in all {
-            let path = path_of(&expanded.url);
+            let url = zones.take_from(expanded.url.clone())?;
+            let path = path_of(&url);
             let name = |template: &str| expanded.name(template);
             let destination = destination(&arguments.output, index, path, name)?;
             jobs.push(Job {
                 number: jobs.len(),
-                url: expanded.url.clone(),
+                url,
                 destination,
             });
         }

@@ -1,11 +1,12 @@
 //! The client, from the flags.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser::client::{ClientBuilder, ErrorKind, Family, FileTokenStore, Proxy};
+use courser::client::{ClientBuilder, ErrorKind, Family, FileTokenStore, Proxy, ScopedIp};
 use courser::{Client, Identity};
+use courser_measure::target::{parse_ip, parse_socket_addr};
 use courser_measure::{choices, ech, tls};
 
 use super::args::{Arguments, ConnectionArguments};
@@ -13,6 +14,7 @@ use super::exit::{
     CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, NO_CONNECTION, UNUSABLE_CIPHER, WRITE_ERROR,
     chosen_version,
 };
+use super::zones::Zones;
 
 /// Opens the file of tokens. The transfers go on without one that cannot be used.
 pub(crate) fn tokens(arguments: &Arguments) -> Option<Arc<FileTokenStore>> {
@@ -24,6 +26,7 @@ pub(crate) fn tokens(arguments: &Arguments) -> Option<Arc<FileTokenStore>> {
 /// Makes the client for all transfers.
 pub(crate) fn client(
     arguments: &Arguments,
+    zones: &Zones,
     tokens: Option<&Arc<FileTokenStore>>,
 ) -> Result<Client, Failed> {
     let connection = &arguments.connection;
@@ -46,7 +49,7 @@ pub(crate) fn client(
         builder = builder.quic_versions(connection.quic_version.iter().copied());
     }
     builder = trust(builder, connection)?;
-    builder = places(builder, connection)?;
+    builder = places(zones.apply(builder), connection)?;
     if let Some(proxy) = proxy(connection) {
         builder = builder.proxy(proxy);
     }
@@ -130,7 +133,7 @@ fn places(
     }
     if let Some(name) = &connection.interface {
         let name = name.trim_start_matches("host!").trim_start_matches("if!");
-        builder = match name.parse::<IpAddr>() {
+        builder = match parse_ip(name) {
             Ok(address) => builder.local_address(address),
             Err(_) => builder.interface(name),
         };
@@ -157,7 +160,7 @@ fn ask(_: ClientBuilder, _: Vec<SocketAddr>) -> Result<ClientBuilder, Failed> {
 }
 
 /// Reads a rule of --resolve: `[+]host:port:address[,address]`.
-fn resolve_rule(rule: &str) -> Result<(String, u16, Vec<IpAddr>), Failed> {
+fn resolve_rule(rule: &str) -> Result<(String, u16, Vec<ScopedIp>), Failed> {
     let wrong = || {
         let text = format!("--resolve '{rule}' is not host:port:address[,address]");
         Failed::new(FAILED_INIT, text)
@@ -170,12 +173,7 @@ fn resolve_rule(rule: &str) -> Result<(String, u16, Vec<IpAddr>), Failed> {
     };
     let addresses = addresses
         .split(',')
-        .map(|address| {
-            address
-                .trim_matches(['[', ']'])
-                .parse()
-                .map_err(|_| wrong())
-        })
+        .map(|address| parse_ip(address.trim_matches(['[', ']'])).map_err(|_| wrong()))
         .collect::<Result<_, _>>()?;
     Ok((
         host.to_owned(),
@@ -214,10 +212,10 @@ fn wrong_connect_to(rule: &str) -> Failed {
 }
 
 fn name_server(text: &str) -> Result<SocketAddr, Failed> {
-    let with_port = text.parse::<SocketAddr>().ok();
+    let with_port = parse_socket_addr(text).ok();
     let address = with_port.or_else(|| {
-        let ip = text.trim_matches(['[', ']']).parse::<IpAddr>().ok()?;
-        Some(SocketAddr::new(ip, 53))
+        let ip = parse_ip(text.trim_matches(['[', ']'])).ok()?;
+        Some(ip.with_port(53))
     });
     address.ok_or_else(|| {
         let text =
@@ -257,6 +255,8 @@ mod tests {
         let (host, port, addresses) = resolve_rule("+a.test:443:192.0.2.1,[::1]").expect("a rule");
         assert_eq!((host.as_str(), port), ("a.test", 443));
         assert_eq!(addresses.len(), 2);
+        let (_, _, addresses) = resolve_rule("a.test:443:[fe80::1%2]").expect("a zone");
+        assert_eq!(addresses[0].to_string(), "fe80::1%2");
         for rule in ["a:443", "a:x:::1", "a:443:b", ""] {
             assert_eq!(resolve_rule(rule).expect_err(rule).code, FAILED_INIT);
         }

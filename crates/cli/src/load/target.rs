@@ -1,9 +1,11 @@
 //! The server and the URLs of a run, from the flags.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use courser_load::{Pattern, Target};
 use courser_measure::Failure;
+use courser_measure::target::split_zone;
 use http::Uri;
 use rustls::pki_types::ServerName;
 
@@ -19,19 +21,38 @@ pub(super) fn read(
         (None, Some(path)) => lines(path)?,
         (None, None) => flags.urls.clone(),
     };
-    let urls: Vec<Uri> = texts
-        .iter()
-        .map(|text| parse(text))
-        .collect::<Result<_, _>>()?;
+    let mut zones = BTreeSet::new();
+    let mut urls: Vec<Uri> = Vec::with_capacity(texts.len());
+    for text in &texts {
+        let (url, host) = match split_zone(text) {
+            Some((plain, host)) => (parse(&plain)?, Some(host)),
+            None => (parse(text)?, None),
+        };
+        urls.push(url);
+        zones.insert(host);
+    }
     if urls.is_empty() {
         return Err(Failure::new("the file contains no URL: write one per line"));
     }
-    let mut target = Target::of(&urls, flags.connect_to.as_deref())?;
+    let in_zone = address_with_zone(zones)?;
+    let connect_to = flags.connect_to.as_deref().or(in_zone.as_deref());
+    let mut target = Target::of(&urls, connect_to)?;
     if let Some(name) = &flags.sni {
         check_name(name)?;
         target.server_name = name.clone();
     }
     Ok((target, urls))
+}
+
+/// Returns the address of the server with its zone, which all URLs have to name if one does (RFC 6874).
+fn address_with_zone(zones: BTreeSet<Option<String>>) -> Result<Option<String>, Failure> {
+    if zones.len() > 1 {
+        return Err(Failure::new(
+            "the URLs are in different zones: load one server at a time",
+        ));
+    }
+    let host = zones.into_iter().flatten().next();
+    Ok(host.map(|host| format!("[{host}]")))
 }
 
 /// Checks the name of --sni.

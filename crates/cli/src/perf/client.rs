@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use courser::telemetry::SinkFactory;
-use courser_measure::target::{resolve, split_target};
+use courser_measure::target::{resolve, split_target, without_zone};
 use courser_measure::tls::{self, Trust};
 use courser_measure::{CpuClock, sockets};
 use courser_perf::{
@@ -163,7 +163,7 @@ fn remotes(
         name: arguments
             .server_name
             .clone()
-            .unwrap_or_else(|| host.to_owned()),
+            .unwrap_or_else(|| without_zone(host).to_owned()),
         over: if arguments.plan.tcp {
             Over::Tcp
         } else {

@@ -81,7 +81,7 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
     let server = match (server, arguments.listen) {
         // The default address needs IPv6.
         (Err(_), None) => {
-            let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), DEFAULT_PORT);
+            let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT));
             Server::bind(options(Some(address))?, on_event).await?
         }
         (server, _) => server?,
@@ -120,7 +120,7 @@ fn options(
         (Some(cert), Some(key)) => Identity::from_files(cert, key)?,
         _ => Identity::in_memory()?,
     };
-    let default = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), DEFAULT_PORT);
+    let default = SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT));
     Ok(ServerOptions {
         listen: listen.unwrap_or(default),
         identity,

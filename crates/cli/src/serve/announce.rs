@@ -138,7 +138,11 @@ impl Announcement<'_> {
             (Some(domain), _) => domain.clone(),
             (None, [SocketAddr::V4(address)]) if !is_everywhere => address.ip().to_string(),
             (None, [SocketAddr::V6(address)]) if !is_everywhere && !has_v6 => {
-                format!("[{}]", address.ip())
+                // Clients of this machine need the zone, which URLs write with %25 (RFC 6874 §2).
+                match address.scope_id() {
+                    0 => format!("[{}]", address.ip()),
+                    zone => format!("[{}%25{zone}]", address.ip()),
+                }
             }
             _ => "localhost".to_owned(),
         };

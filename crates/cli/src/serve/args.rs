@@ -22,7 +22,8 @@ pub(crate) struct Arguments {
     /// Listen on this address, UDP and TCP; repeatable [default port: 4433]
     ///
     /// Port 0 lets the system choose a port. The default is 127.0.0.1:4433 and [::1]:4433 with a
-    /// development certificate, [::]:4433 with --cert, and [::]:443 with --acme.
+    /// development certificate, [::]:4433 with --cert, and [::]:443 with --acme. A link-local
+    /// address needs its interface, as in [fe80::1%eth0]:4433.
     #[arg(short, long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) listen: Vec<SocketAddr>,
 
@@ -527,7 +528,7 @@ Examples:
       Log requests as JSON and show a live page at http://127.0.0.1:9443/";
 
 fn parse_admin(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
+    courser_measure::target::parse_socket_addr(text).map_err(|_| {
         format!("'{text}' is not an address with a port: use one such as 127.0.0.1:9443")
     })
 }

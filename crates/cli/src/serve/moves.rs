@@ -53,7 +53,7 @@ impl MoveArguments {
 }
 
 fn parse_preferred(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
+    courser_measure::target::parse_socket_addr(text).map_err(|_| {
         format!("'{text}' is not an address with a port: use one such as 192.0.2.7:443 or [2001:db8::7]:443")
     })
 }

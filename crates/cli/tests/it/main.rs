@@ -8,6 +8,9 @@ mod interop;
 mod load;
 mod manual;
 mod mistakes;
+#[cfg(target_os = "linux")]
+#[path = "../../../courser/tests/it/namespace.rs"]
+mod namespace;
 mod perf;
 mod probe;
 #[cfg(unix)]
@@ -18,3 +21,5 @@ mod serve;
 mod sim_figures;
 mod sim_run;
 mod wire;
+#[cfg(target_os = "linux")]
+mod zones;

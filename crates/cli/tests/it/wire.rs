@@ -7,7 +7,7 @@ use courser::{ClientConfig, Connection, Endpoint, ReadToEndError, ServerConfig};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const LOCAL: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 async fn connect(server: &Server) -> Result<(Endpoint, Connection)> {
     let endpoint = Endpoint::client(LOCAL)?;

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn internal_addresses_need_an_internal_origin() {
-        let at = |text: &str| SocketAddr::new(text.parse().expect(text), 443);
+        let at = |text: &str| SocketAddr::from((text.parse::<IpAddr>().expect(text), 443));
         let public = [at("203.0.113.1"), at("2001:db8::1")];
         for text in [
             "127.0.0.1",

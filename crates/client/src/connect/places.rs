@@ -88,7 +88,7 @@ async fn of_service(
     let port = service.port.unwrap_or(port);
     let target = service.target.as_deref().filter(|target| *target != host);
     if !service.hints.is_empty() {
-        let hints = service.hints.iter().map(|ip| SocketAddr::new(*ip, port));
+        let hints = service.hints.iter().map(|ip| SocketAddr::from((*ip, port)));
         return Some(At::Addresses(core.settings.wanted(hints).collect()));
     }
     match target {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use courser_base::ScopedIp;
 use courser_http3_tokio as h3;
 use courser_quic::{ConnectError, Endpoint, Side};
 
@@ -93,7 +94,7 @@ fn established(
     let connection = client.quic();
     let told = connection.local_ip();
     let local = bound.and_then(|bound| match told {
-        Some(ip) => Some(SocketAddr::new(ip, bound.port())),
+        Some(ip) => Some(ScopedIp::in_zone_of(ip, remote).with_port(bound.port())),
         None => (!bound.ip().is_unspecified()).then_some(bound),
     });
     let handshake = connection.handshake_data();

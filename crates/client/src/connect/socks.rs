@@ -58,8 +58,8 @@ impl Socks {
     /// client sends no query for it.
     pub(super) async fn target(self, core: &Arc<Core>, origin: &Origin) -> Result<Target, Error> {
         let (host, port) = core.settings.destination(origin);
-        if let Ok(ip) = host.parse() {
-            return Ok(Target::Address(SocketAddr::new(ip, port)));
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            return Ok(Target::Address(SocketAddr::from((ip, port))));
         }
         if self.resolves_names() {
             return Ok(Target::Name(host, port));

@@ -18,6 +18,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
 use super::super::core::{Core, Settings};
+use super::super::endpoints::local_for;
 use super::super::error::{Error, ErrorKind};
 use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
@@ -102,7 +103,7 @@ async fn open(settings: &Settings, address: SocketAddr) -> io::Result<TcpStream>
         bind_to_interface(&socket, interface)?;
     }
     if let Some(local) = settings.local_address {
-        socket.bind(SocketAddr::new(local, 0))?;
+        socket.bind(local_for(local, address))?;
     }
     socket.connect(address).await
 }

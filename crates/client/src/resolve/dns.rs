@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use courser_base::ScopedIp;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ProtocolConfig, ResolverConfig, ResolverOpts,
@@ -24,8 +25,15 @@ impl DnsResolver {
     /// Creates a resolver that queries these servers, over UDP and, for long answers, TCP.
     ///
     /// # Errors
-    /// Returns an error if `servers` is empty.
+    /// Returns an error if `servers` is empty, or one of them is a link-local address, whose zone the DNS client
+    /// cannot keep.
     pub fn new(servers: impl IntoIterator<Item = SocketAddr>) -> io::Result<Self> {
+        let servers: Vec<_> = servers.into_iter().collect();
+        let is_scoped = |server: &&SocketAddr| ScopedIp::of(**server).scope_id() != 0;
+        if let Some(server) = servers.iter().find(is_scoped) {
+            let text = format!("{server} has a zone, which the DNS client does not support");
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
         let servers: Vec<_> = servers.into_iter().map(name_server).collect();
         if servers.is_empty() {
             return Err(io::Error::other("no name server: at least one is required"));
@@ -55,12 +63,13 @@ impl DnsResolver {
     }
 
     /// Returns the records of one family. A family without records is not an error.
-    async fn family(&self, name: Name, kind: RecordType) -> io::Result<Vec<IpAddr>> {
+    async fn family(&self, name: Name, kind: RecordType) -> io::Result<Vec<ScopedIp>> {
         match self.0.lookup(name, kind).await {
             Ok(answer) => Ok(answer
                 .answers()
                 .iter()
                 .filter_map(|record| record.data.ip_addr())
+                .map(ScopedIp::from)
                 .collect()),
             Err(error) if error.is_no_records_found() => Ok(Vec::new()),
             Err(error) => Err(other(error)),
@@ -69,7 +78,7 @@ impl DnsResolver {
 
     /// Looks up both families at once. After the first answer, the other family has the resolution
     /// delay to follow (draft-ietf-happy-happyeyeballs-v3 §4.2).
-    async fn both_families(self, host: String) -> io::Result<Vec<IpAddr>> {
+    async fn both_families(self, host: String) -> io::Result<Vec<ScopedIp>> {
         let name = Name::from_utf8(&host).map_err(other)?;
         let mut v6 = std::pin::pin!(self.family(name.clone(), RecordType::AAAA));
         let mut v4 = std::pin::pin!(self.family(name, RecordType::A));
@@ -89,7 +98,7 @@ impl DnsResolver {
                 second => (v6.await, second),
             },
         };
-        let mut found: Vec<IpAddr> = Vec::new();
+        let mut found: Vec<ScopedIp> = Vec::new();
         let mut failure = None;
         for answer in [first, second] {
             match answer {
@@ -156,7 +165,7 @@ fn of_alias(mut service: ServiceRecord, owner: &str) -> ServiceRecord {
 }
 
 impl Resolve for DnsResolver {
-    fn addresses(&self, host: &str) -> Resolving<Vec<IpAddr>> {
+    fn addresses(&self, host: &str) -> Resolving<Vec<ScopedIp>> {
         Box::pin(self.clone().both_families(host.to_owned()))
     }
 

@@ -1,9 +1,11 @@
 //! Resolution by the system, and by DNS servers for HTTPS records.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 #[cfg(feature = "dns")]
 use std::sync::OnceLock;
+
+use courser_base::ScopedIp;
 
 #[cfg(feature = "dns")]
 use super::{DnsResolver, ServiceRecord};
@@ -26,19 +28,19 @@ impl SystemResolver {
 }
 
 impl Resolve for SystemResolver {
-    fn addresses(&self, host: &str) -> Resolving<Vec<IpAddr>> {
+    fn addresses(&self, host: &str) -> Resolving<Vec<ScopedIp>> {
         let host = host.to_owned();
         Box::pin(async move {
             let found = match tokio::net::lookup_host((host.as_str(), 0)).await {
                 // RFC 6761 §6.3. Containers may lack `/etc/hosts`, and few systems resolve its
                 // subdomains.
-                Err(_) if is_local(&host) => return Ok(LOOPBACK.to_vec()),
+                Err(_) if is_local(&host) => return Ok(loopback()),
                 found => found?,
             };
-            let mut addresses: Vec<IpAddr> = Vec::new();
-            for address in found {
-                if !addresses.contains(&address.ip()) {
-                    addresses.push(address.ip());
+            let mut addresses: Vec<ScopedIp> = Vec::new();
+            for address in found.map(ScopedIp::of) {
+                if !addresses.contains(&address) {
+                    addresses.push(address);
                 }
             }
             if addresses.is_empty() {
@@ -60,10 +62,9 @@ impl Resolve for SystemResolver {
     }
 }
 
-const LOOPBACK: [IpAddr; 2] = [
-    IpAddr::V6(Ipv6Addr::LOCALHOST),
-    IpAddr::V4(Ipv4Addr::LOCALHOST),
-];
+fn loopback() -> Vec<ScopedIp> {
+    vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()]
+}
 
 fn is_local(host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -80,7 +81,7 @@ mod tests {
             let found = SystemResolver::new().addresses(host).await;
             let addresses = found.expect(host);
             assert!(
-                !addresses.is_empty() && addresses.iter().all(IpAddr::is_loopback),
+                !addresses.is_empty() && addresses.iter().all(|it| it.ip().is_loopback()),
                 "{host}: {addresses:?}"
             );
         }

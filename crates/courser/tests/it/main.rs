@@ -25,6 +25,8 @@ mod io;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod migration;
+#[cfg(target_os = "linux")]
+mod namespace;
 mod offload;
 mod panics;
 mod ping;
@@ -45,3 +47,5 @@ mod telemetry;
 mod tls_choices;
 mod turns;
 mod wakeups;
+#[cfg(target_os = "linux")]
+mod zones;

@@ -27,8 +27,8 @@ pub(crate) struct Trial {
 
 /// Sends a batch of datagrams with ECT(0) to a socket of this process.
 pub(crate) fn measure(address: IpAddr) -> io::Result<Trial> {
-    let receiver = UdpSocket::bind(SocketAddr::new(address, 0))?;
-    let sender = UdpSocket::bind(SocketAddr::new(address, 0))?;
+    let receiver = UdpSocket::bind(SocketAddr::from((address, 0)))?;
+    let sender = UdpSocket::bind(SocketAddr::from((address, 0)))?;
     let contents = vec![7; BATCH * SIZE];
     sender.try_send(&Transmit {
         destination: receiver.local_addr()?,

@@ -14,7 +14,7 @@ use courser_perf::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const LOOPBACK: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 /// Starts a server, and returns its address and the errors of its clients.
 async fn server() -> (SocketAddr, UnboundedReceiver<String>) {

@@ -137,10 +137,8 @@ async fn migrate(line: &Line, talk: &Talk, asker: &Asker) -> Option<Move> {
         return None;
     }
     let before = line.records.observed().challenges;
-    let local = SocketAddr::new(
-        target::local_ip_for(line.connection.remote_address().ip()),
-        0,
-    );
+    let peer = line.connection.remote_address();
+    let local = SocketAddr::from((target::local_ip_for(peer.ip()), 0));
     let tap = Tap::bind(local).ok()?;
     line.endpoint.rebind_transport(tap.clone()).ok()?;
     let answer = talk.ask(asker, None).await?;

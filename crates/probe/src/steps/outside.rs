@@ -29,7 +29,7 @@ pub(crate) async fn alt_svc(
         // One handshake is counted for this.
         .retries(0)
         .decompress(false)
-        .resolve(host, address.port(), [address.ip()])
+        .resolve(host, address.port(), [address])
         .user_agent(HeaderValue::from_static(USER_AGENT))
         .build()
         .map_err(|error| error.to_string())?;

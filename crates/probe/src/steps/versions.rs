@@ -19,7 +19,7 @@ pub(crate) async fn negotiate(
     address: SocketAddr,
     limit: Duration,
 ) -> io::Result<Option<Vec<u32>>> {
-    let local = SocketAddr::new(target::local_ip_for(address.ip()), 0);
+    let local = SocketAddr::from((target::local_ip_for(address.ip()), 0));
     let socket = UdpSocket::bind(local).await?;
     socket.connect(address).await?;
     let seed = random_seed()?;

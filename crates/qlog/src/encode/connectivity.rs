@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use courser_base::FourTuple;
+use courser_base::{FourTuple, ScopedIp};
 use courser_telemetry::{
     CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated, PathUpdated,
     StateChanged,
@@ -18,7 +18,7 @@ pub(super) fn started(events: &mut Events<'_>, started: &ConnectionStarted) {
     events.event("quic:connection_started", |data| {
         data.object("local", |end| {
             if let Some(local) = local {
-                address(end, local, None);
+                address(end, ScopedIp::in_zone_of(local, peer), None);
             }
             ids(end, &started.local_id);
         });
@@ -39,11 +39,12 @@ fn ids(end: &mut Object<'_>, id: &ConnectionId) {
 }
 
 fn remote(end: &mut Object<'_>, peer: SocketAddr) {
-    address(end, peer.ip(), Some(peer.port()));
+    address(end, ScopedIp::of(peer), Some(peer.port()));
 }
 
-fn address(end: &mut Object<'_>, ip: IpAddr, port: Option<u16>) {
-    let (ip_key, port_key) = match ip {
+/// Writes an address, with its zone if it has one: `fe80::1%3`.
+fn address(end: &mut Object<'_>, ip: ScopedIp, port: Option<u16>) {
+    let (ip_key, port_key) = match ip.ip() {
         IpAddr::V4(_) => ("ip_v4", "port_v4"),
         IpAddr::V6(_) => ("ip_v6", "port_v6"),
     };
@@ -117,7 +118,9 @@ pub(super) fn ends(data: &mut Object<'_>, path: FourTuple) {
     let FourTuple { peer, local } = path;
     data.object("tuple_remote", |end| remote(end, peer));
     if let Some(local) = local {
-        data.object("tuple_local", |end| address(end, local, None));
+        data.object("tuple_local", |end| {
+            address(end, ScopedIp::in_zone_of(local, peer), None)
+        });
     }
 }
 

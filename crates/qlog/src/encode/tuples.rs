@@ -120,6 +120,31 @@ mod tests {
         lines.collect()
     }
 
+    /// One link-local address is two hosts in two zones.
+    #[test]
+    fn addresses_have_their_zones() {
+        let mut encoder = Encoder::default();
+        let started = Record::ConnectionStarted(ConnectionStarted {
+            path: FourTuple {
+                peer: "[fe80::1%3]:1".parse().expect("an address"),
+                local: "fe80::2".parse().ok(),
+            },
+            local_id: ConnectionId::EMPTY,
+            peer_id: ConnectionId::EMPTY,
+        });
+        let lines = lines(&mut encoder, &started).join("\n");
+        assert_eq!(
+            lines.matches(r#""ip_v6":"fe80::1%3","port_v6":1"#).count(),
+            2,
+            "{lines}"
+        );
+        assert_eq!(
+            lines.matches(r#""ip_v6":"fe80::2%3""#).count(),
+            2,
+            "{lines}"
+        );
+    }
+
     #[test]
     fn paths_have_identifiers_that_are_given_up_with_them() {
         let mut encoder = Encoder::default();

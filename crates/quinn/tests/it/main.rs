@@ -3,18 +3,23 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod endings;
+#[cfg(target_os = "linux")]
+#[path = "../../../courser/tests/it/namespace.rs"]
+mod namespace;
 mod settings;
 mod sockets;
 mod streams;
+#[cfg(target_os = "linux")]
+mod zones;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 
 use quinn::rustls::RootCertStore;
 use quinn::rustls::pki_types::PrivateKeyDer;
 use quinn::{ClientConfig, Connection, Endpoint, ServerConfig, TransportConfig};
 
-const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const LOOPBACK: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 /// Returns settings of a server, and of a client that trusts it.
 fn configs() -> (ServerConfig, ClientConfig) {

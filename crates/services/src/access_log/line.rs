@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use courser_base::ScopedIp;
 use http::{HeaderValue, Version};
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use crate::exchange::{Details, Exchange};
 pub(super) fn common(exchange: &Exchange, details: &Details) -> String {
     let mut line = String::with_capacity(160);
     match details.client {
-        Some(client) => drop(write!(line, "{}", client.ip())),
+        Some(client) => drop(write!(line, "{}", ScopedIp::of(client))),
         None => line.push('-'),
     }
     let time = calendar::common_log(details.at);

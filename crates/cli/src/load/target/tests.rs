@@ -1,4 +1,7 @@
+use clap::Parser as _;
+
 use super::*;
+use crate::args::{Arguments as All, Command};
 
 #[test]
 fn what_is_no_url_says_why() {
@@ -13,6 +16,30 @@ fn what_is_no_url_says_why() {
         let error = parse(text).expect_err(text).to_string();
         assert!(error.contains(wanted), "{text}: {error}");
         assert!(error.contains("is not a valid URL"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn zones_of_urls_lead_to_the_server_and_are_not_requested() {
+    let flags = |urls: &[&str]| {
+        let all = [&["courser", "load"], urls].concat();
+        match All::try_parse_from(all).expect("URLs").command {
+            Some(Command::Load(arguments)) => arguments.flags,
+            _ => unreachable!("it is that command"),
+        }
+    };
+    let urls = ["https://[fe80::1%257]:1/a", "https://[fe80::1%257]:1/b"];
+    let (target, urls) = read(&flags(&urls), None).expect("a server");
+    assert_eq!(
+        target.addresses,
+        ["[fe80::1%7]:1".parse().expect("an address")]
+    );
+    assert_eq!(target.server_name, "fe80::1");
+    assert_eq!(urls, ["https://[fe80::1]:1/a", "https://[fe80::1]:1/b"]);
+    for other in ["https://[fe80::1%258]:1/", "https://[fe80::1]:1/"] {
+        let error = read(&flags(&["https://[fe80::1%257]:1/", other]), None);
+        let error = error.expect_err("two zones").to_string();
+        assert!(error.contains("different zones"), "{error}");
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use courser_emulator::{Emulator, Error, Plan, Report};
+use courser_measure::target::parse_socket_addr;
 use serde::Serialize;
 use serde_json::json;
 
@@ -118,10 +119,11 @@ fn resolve(target: &str) -> Result<SocketAddr, Failure> {
         )));
     }
     let unknown = |reason: String| Failure::new(format!("cannot resolve '{target}': {reason}"));
-    let mut addresses = target
-        .to_socket_addrs()
-        .map_err(|error| unknown(error.to_string()))?;
-    let address = addresses.next();
+    let found = match target.contains('%') {
+        true => parse_socket_addr(target).map(Some),
+        false => target.to_socket_addrs().map(|mut found| found.next()),
+    };
+    let address = found.map_err(|error| unknown(error.to_string()))?;
     let address = address.ok_or_else(|| unknown("it has no address".to_owned()))?;
     if address.port() == 0 {
         return Err(Failure::new(format!(

@@ -60,11 +60,12 @@ pub struct Server {
 impl Server {
     /// Starts a server on a port that the system chooses.
     pub fn start(arguments: &[&str]) -> Self {
-        let all = [
-            &["perf", "server", "--listen", "127.0.0.1:0", "--json"],
-            arguments,
-        ]
-        .concat();
+        Self::start_on("127.0.0.1:0", arguments)
+    }
+
+    /// Starts a server on this address.
+    pub fn start_on(listen: &str, arguments: &[&str]) -> Self {
+        let all = [&["perf", "server", "--listen", listen, "--json"], arguments].concat();
         let mut child = courser(&all)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,7 +1,7 @@
 //! Requests on connections of other origins, RFC 9412, RFC 8336.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
-use courser::client::{ErrorKind, HttpVersion, Proxy, Resolve, Resolving};
+use courser::client::{ErrorKind, HttpVersion, Proxy, Resolve, Resolving, ScopedIp};
 use courser::server::{Peer, Server};
 use courser::{Client, Identity, h3, serve};
 use http::StatusCode;
@@ -22,9 +22,9 @@ struct Everything {
 }
 
 impl Resolve for Everything {
-    fn addresses(&self, _host: &str) -> Resolving<Vec<IpAddr>> {
+    fn addresses(&self, _host: &str) -> Resolving<Vec<ScopedIp>> {
         self.lookups.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async { Ok::<_, io::Error>(vec![IpAddr::from([127, 0, 0, 1])]) })
+        Box::pin(async { Ok::<_, io::Error>(vec![Ipv4Addr::LOCALHOST.into()]) })
     }
 }
 
