@@ -1,7 +1,7 @@
 //! Tokens of address validation in a file (RFC 9000 §8.1.3).
 //!
-//! The first line is `courser-tokens 1`. Each other line has the name of a server, a tab, and a token in
-//! hexadecimal digits. The oldest tokens come first.
+//! The first line is `courser-tokens 1`. Each other line has a server, a tab, and a token in
+//! hexadecimal digits. A server is a name, with the port if that is not 443. The oldest tokens come first.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -318,9 +318,10 @@ const HEADER: &str = "courser-tokens 1";
 const MAX_FILE: usize = 512 << 10;
 /// Tokens in a file (limit K241).
 const MAX_TOKENS: usize = 256;
-/// Tokens of one server, and the longest name of a server (limit K242).
+/// Tokens of one server, and the longest name of a server with its port and version (limit K242): 255 bytes of
+/// a name in DNS and those of `:65535#quic-v2`.
 const MAX_TOKENS_OF_SERVER: usize = 2;
-const MAX_NAME: usize = 255;
+const MAX_NAME: usize = 269;
 /// Links that lead to a file, as many as Linux follows.
 const MAX_LINKS: usize = 40;
 /// Bytes of a token (limit K243).

@@ -27,14 +27,8 @@ struct Pair {
     events: Vec<Event>,
 }
 
-const CLIENT: SocketAddr = SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)),
-    1,
-);
-const SERVER: SocketAddr = SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2)),
-    2,
-);
+const CLIENT: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::new(192, 0, 2, 1), 1));
+const SERVER: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::new(192, 0, 2, 2), 2));
 
 #[allow(dead_code)]
 impl Pair {

@@ -14,13 +14,17 @@ use super::transport::{ConfigError, check};
 
 /// A store for the NEW_TOKEN tokens that servers gave to a client. RFC 9000 §8.1.3.
 ///
-/// Tokens of connections of QUIC version 2 are stored under the name of the server with the suffix
-/// `#quic-v2`, because they are of no use in version 1 (RFC 9369 §5).
+/// A server is a name and a port: `example.org` at port 443, and `example.org:4433` or `[::1]:4433` at
+/// any other. Tokens of one server are of no use to another, and would connect the visits of the client to
+/// both.
+///
+/// Tokens of connections of QUIC version 2 are stored under the server with the suffix `#quic-v2`,
+/// because they are of no use in version 1 (RFC 9369 §5).
 pub trait TokenStore: Send + Sync {
     /// Stores a token for the next connection to this server.
-    fn put(&self, server_name: &str, token: Bytes);
+    fn put(&self, server: &str, token: Bytes);
     /// Removes and returns a token: each is used once.
-    fn take(&self, server_name: &str) -> Option<Bytes>;
+    fn take(&self, server: &str) -> Option<Bytes>;
 }
 
 /// Settings of a client.

@@ -22,7 +22,7 @@ use crate::cid::{ACTIVE_CONNECTION_ID_LIMIT, ConnectionIdRotation, ConnectionIds
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
 use crate::datagram::Datagrams;
 use crate::flow::WindowBudget;
-use crate::handshake::{Beginning, Handshake, HandshakeIds, Negotiation, Restart};
+use crate::handshake::{Beginning, Handshake, HandshakeIds, Negotiation, Restart, server_at};
 use crate::path::paths::{Paths, PeerMoves};
 use crate::path::{Path, Place};
 use crate::pings::Pings;
@@ -105,8 +105,9 @@ impl Connection {
             version,
         };
         let ids = HandshakeIds::of_client(origin.local_source, destination);
+        let peer = origin.place.tuple.peer;
         let store = config.tokens.as_ref();
-        let store = store.map(|store| (Arc::clone(store), server_name.to_owned()));
+        let store = store.map(|store| (Arc::clone(store), server_at(server_name, peer)));
         let handshake = Handshake::client(beginning, ids, store, restart);
         let first = First {
             original: destination,

@@ -14,6 +14,7 @@ mod start_again;
 mod step;
 mod steps;
 mod tls;
+mod token_names;
 mod version;
 
 use std::sync::Arc;
@@ -34,14 +35,15 @@ pub(crate) use self::restart::Restart;
 pub(crate) use self::step::Step;
 pub(crate) use self::tls::Finished;
 pub use self::tls::{TlsResult, TlsTask};
+pub(crate) use self::token_names::server_at;
 pub(crate) use self::version::{Negotiation, Reaction};
 
 use self::conclusion::Conclusion;
 use self::crypto_streams::CryptoStreams;
 use self::early_data::Early;
-use self::restart::token_key;
 use self::step::{Turn, tls_error, unexpected_message};
 use self::tls::Tls;
+use self::token_names::token_key;
 use crate::build::packet_builder::PacketBuilder;
 use crate::config::TokenStore;
 use crate::error::TransportError;

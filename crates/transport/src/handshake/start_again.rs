@@ -5,9 +5,10 @@ use courser_crypto::TlsStartError;
 use courser_wire::{ConnectionId, Version};
 
 use super::crypto_streams::CryptoStreams;
-use super::restart::{Restart, token_key};
+use super::restart::Restart;
 use super::step::Turn;
 use super::tls::Tls;
+use super::token_names::token_key;
 use super::{Handshake, MAX_TOKEN};
 
 impl Handshake {

@@ -52,7 +52,7 @@ fn setup(change: impl FnOnce(&mut ServerConfig)) -> Setup {
 fn unconnected(setup: Setup) -> Pair {
     let mut pair = Pair::with(setup);
     pair.client.knows_local = true;
-    pair.client.also = vec![SocketAddr::new(second_ip(), client_address().port())];
+    pair.client.also = vec![SocketAddr::from((second_ip(), client_address().port()))];
     pair.client.sockets = vec![second_socket()];
     pair
 }
@@ -148,7 +148,7 @@ fn client_stays_on_its_path_until_the_new_one_is_validated() {
     assert_eq!(state(&mut pair), MigrationState::Done);
     assert!(pair.client.has(&Event::Migrated));
     pair.run_for(RTT * 3);
-    let new = SocketAddr::new(second_ip(), client_address().port());
+    let new = SocketAddr::from((second_ip(), client_address().port()));
     assert_eq!(server_peer(&mut pair), new);
     assert!(pair.server.connection().paths.active().is_validated());
     let local = pair.client.connection().path().local;

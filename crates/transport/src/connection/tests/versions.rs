@@ -596,13 +596,13 @@ fn tokens_are_kept_apart_by_version() {
     pair.connect();
     let store = pair.client_config.tokens.clone().expect("a store");
     assert_eq!(
-        store.take("localhost"),
+        store.take("localhost:4433"),
         None,
         "the token is one of version 2"
     );
-    let token = store.take("localhost#quic-v2").expect("a token");
+    let token = store.take("localhost:4433#quic-v2").expect("a token");
     // A client that ignores the rule gets no validated address.
-    for (name, is_valid) in [("localhost", false), ("localhost#quic-v2", true)] {
+    for (name, is_valid) in [("localhost:4433", false), ("localhost:4433#quic-v2", true)] {
         store.put(name, token.clone());
         pair.client_config.versions = if is_valid { list(&[V2]) } else { list(&[V1]) };
         pair.accepts = false;

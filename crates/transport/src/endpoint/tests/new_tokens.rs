@@ -75,16 +75,17 @@ fn token_goes_to_the_server_that_gave_it_and_to_no_other() {
     let store = Arc::new(MemoryTokenStore::default());
     let mut pair = connected_with(Arc::clone(&store) as Arc<dyn TokenStore>);
     let (now, peer, config) = (pair.now, pair.server.address, pair.client_config.clone());
-    let from = pair.client.sent.len();
-    let other = pair
-        .client
-        .endpoint
-        .connect(now, &config, peer, "example.org");
-    pair.client.handle = Some(other.expect("a proper name"));
-    pair.client.touch();
-    pair.drive();
-    assert_eq!(first_token(&pair, from), [] as [u8; 0]);
-    assert!(store.take("localhost").is_some(), "it is kept");
+    // RFC 9000 §8.1.3: another port of the host is another server.
+    let other_port = courser_base::with_port(peer, peer.port() + 1);
+    for (peer, name) in [(peer, "example.org"), (other_port, "localhost")] {
+        let from = pair.client.sent.len();
+        let other = pair.client.endpoint.connect(now, &config, peer, name);
+        pair.client.handle = Some(other.expect("a proper name"));
+        pair.client.touch();
+        pair.drive();
+        assert_eq!(first_token(&pair, from), [] as [u8; 0], "{name} at {peer}");
+    }
+    assert!(store.take("localhost:4433").is_some(), "it is kept");
 }
 
 /// RFC 9001 §9.2: a client reads nothing into a token. It returns the bytes that it was given.
@@ -93,7 +94,7 @@ fn client_returns_whatever_it_was_given() {
     let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
     for token in [&b"x"[..], b"GET / HTTP/1.1\r\n\r\n", &[0; 200]] {
         let store = Arc::new(Replayed::default());
-        store.put("localhost", Bytes::copy_from_slice(token));
+        store.put("localhost:4433", Bytes::copy_from_slice(token));
         pair.client_config.tokens = Some(store);
         let from = pair.client.sent.len();
         assert!(!connects_validated(&mut pair), "it is none of the server");
@@ -155,7 +156,7 @@ fn token_in_a_packet_that_does_not_open_stays_with_its_owner() {
     let store = Arc::new(Replayed::default());
     let mut pair = connected_with(Arc::clone(&store) as Arc<dyn TokenStore>);
     let stranger = Stranger {
-        token: store.take("localhost").expect("a token").to_vec(),
+        token: store.take("localhost:4433").expect("a token").to_vec(),
         address: pair.client.address,
         ..Stranger::new(1)
     };
@@ -216,7 +217,7 @@ fn token_is_good_for_a_day() {
 fn token_in_the_place_of_one_from_a_retry_leads_to_a_retry() {
     let store = Arc::new(Replayed::default());
     let mut pair = connected_with(Arc::clone(&store) as Arc<dyn TokenStore>);
-    let token = store.take("localhost").expect("a token").to_vec();
+    let token = store.take("localhost:4433").expect("a token").to_vec();
     let mut config = ServerConfig::clone(&pair.server_config);
     config.retry = crate::RetryPolicy::Always;
     pair.server

@@ -1,0 +1,57 @@
+//! The names under which a client stores tokens. RFC 9000 §8.1.3, RFC 9369 §5.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, SocketAddr};
+
+use courser_base::ScopedIp;
+use courser_wire::Version;
+
+/// Returns the name of the server at `peer`, whose name in TLS is `server_name`. The usual port is left out.
+///
+/// Different ports of one host are different servers, to which a token of another one would say that the
+/// client has been there (RFC 9000 §8.1.3). So are equal link-local addresses in different zones.
+pub(crate) fn server_at(server_name: &str, peer: SocketAddr) -> String {
+    let host = match server_name.parse::<IpAddr>() {
+        Ok(ip) => Cow::Owned(ScopedIp::in_zone_of(ip, peer).to_string()),
+        Err(_) => Cow::Borrowed(server_name),
+    };
+    match peer.port() {
+        USUAL_PORT => host.into_owned(),
+        port if host.contains(':') => format!("[{host}]:{port}"),
+        port => format!("{host}:{port}"),
+    }
+}
+
+/// Returns the name under which tokens of a server are stored: they belong to one version (RFC 9369 §5).
+pub(super) fn token_key(server: &str, version: Version) -> Cow<'_, str> {
+    match version {
+        Version::V1 => Cow::Borrowed(server),
+        other => Cow::Owned(format!("{server}#quic-v{other}")),
+    }
+}
+
+/// The port of https, which names without a port stand for.
+const USUAL_PORT: u16 = 443;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_told_apart_by_name_port_and_zone() {
+        for (name, peer, server) in [
+            ("a.test", "192.0.2.1:443", "a.test"),
+            ("a.test", "192.0.2.1:4433", "a.test:4433"),
+            ("a.test", "[fe80::1%2]:4433", "a.test:4433"),
+            ("192.0.2.1", "192.0.2.1:1", "192.0.2.1:1"),
+            ("2001:db8::1", "[2001:db8::1]:443", "2001:db8::1"),
+            ("2001:db8::1", "[2001:db8::1]:1", "[2001:db8::1]:1"),
+            ("fe80::1", "[fe80::1%2]:443", "fe80::1%2"),
+            ("fe80::1", "[fe80::1%3]:1", "[fe80::1%3]:1"),
+        ] {
+            assert_eq!(server_at(name, peer.parse().expect(peer)), server);
+        }
+        assert_eq!(token_key("a.test:1", Version::V1), "a.test:1");
+        assert_eq!(token_key("a.test:1", Version::V2), "a.test:1#quic-v2");
+    }
+}
