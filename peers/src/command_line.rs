@@ -86,7 +86,7 @@ impl ClientOptions {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        SocketAddr::new(local, 0)
+        SocketAddr::from((local, 0))
     }
 }
 

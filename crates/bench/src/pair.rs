@@ -1,6 +1,6 @@
 //! Two ends that pass datagrams to each other.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -171,7 +171,7 @@ impl<'a> End<'a> {
         Self {
             endpoint: Endpoint::new(config, server, [number + 2; 32]),
             handle: None,
-            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, number)), 4433),
+            address: SocketAddr::from(([192, 0, 2, number], 4433)),
             buffer: TransmitBuffer::new(SEGMENTS),
             meter,
             sends,

@@ -78,7 +78,7 @@ impl Veth {
 
     /// Returns the address that the server is to listen on, with any port.
     pub(crate) fn listen() -> SocketAddr {
-        SocketAddr::new(End::Server.address().into(), 0)
+        SocketAddr::from((End::Server.address(), 0))
     }
 
     /// Runs `start` in the namespace of an end and comes back; a process started meanwhile stays

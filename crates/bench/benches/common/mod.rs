@@ -1,6 +1,6 @@
 //! A client and a server on loopback.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
 use courser_quic::{
@@ -99,7 +99,7 @@ async fn receive_all(receive: &mut RecvStream) -> Received {
 }
 
 fn loopback() -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }
 
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];

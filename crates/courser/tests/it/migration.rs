@@ -96,7 +96,7 @@ async fn a_connection_moves_between_the_addresses_of_its_socket() {
             assert_eq!(moved, Ok(()));
         })
         .await;
-        let new = SocketAddr::new(local(last), port);
+        let new = SocketAddr::from((local(last), port));
         until(|| server.remote_address() == new).await;
         assert_eq!(client.local_ip(), Some(local(last)));
     }

@@ -105,7 +105,7 @@ fn flood_of_clients_is_bounded() {
     let mut nat = Nat::new(every_second(false), 1);
     for number in 0..25_000_u32 {
         let ip: IpAddr = std::net::Ipv4Addr::from(0x0a00_0000 + number).into();
-        sent(&mut nat, at(0), SocketAddr::new(ip, 1));
+        sent(&mut nat, at(0), SocketAddr::from((ip, 1)));
     }
     assert!(nat.public_of.len() <= Nat::MAX_CLIENTS);
     assert!(nat.private_of.len() <= Nat::MAX_CLIENTS);

@@ -132,7 +132,7 @@ impl Pair {
 }
 
 fn server_address() -> SocketAddr {
-    SocketAddr::new(SERVER, 4433)
+    SocketAddr::from((SERVER, 4433))
 }
 
 fn server_endpoint() -> Endpoint {
@@ -141,7 +141,7 @@ fn server_endpoint() -> Endpoint {
 }
 
 fn client_endpoint() -> Endpoint {
-    let mut client = Endpoint::client(SocketAddr::new(CLIENT, 0)).expect("a free port");
+    let mut client = Endpoint::client(SocketAddr::from((CLIENT, 0))).expect("a free port");
     let config = ClientConfig::with_roots([identity().certificate()]).expect("our own");
     client.set_default_client_config(config.alpn(["test"]));
     client

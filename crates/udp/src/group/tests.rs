@@ -1,4 +1,4 @@
-use std::net::UdpSocket as Plain;
+use std::net::{IpAddr, UdpSocket as Plain};
 
 use super::*;
 use crate::RECEIVE_BUFFER_LEN;
@@ -179,7 +179,7 @@ fn dual_stack_groups_are_steered_for_both_families() {
     let port = group.sockets[0].local_addr().unwrap().port();
     for (local, to) in [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1")] {
         let client = Plain::bind(local).unwrap();
-        let to = SocketAddr::new(to.parse().unwrap(), port);
+        let to = SocketAddr::from((to.parse::<IpAddr>().unwrap(), port));
         for byte in 0..8 {
             client.send_to(&short(&[byte; 8]), to).unwrap();
             assert_eq!(arrivals(&group), [usize::from(byte) % 4], "{to}");

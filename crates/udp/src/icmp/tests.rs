@@ -100,7 +100,7 @@ mod on_loopback {
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         };
         let refused = Refused {
-            source: SocketAddr::new(ip, port),
+            source: SocketAddr::from((ip, port)),
             destination,
             payload: &payload,
         };

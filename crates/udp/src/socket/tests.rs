@@ -23,7 +23,7 @@ fn port(socket: &UdpSocket) -> u16 {
 }
 
 fn address(ip: &str, socket: &UdpSocket) -> SocketAddr {
-    SocketAddr::new(ip.parse().unwrap(), port(socket))
+    SocketAddr::from((ip.parse::<IpAddr>().unwrap(), port(socket)))
 }
 
 fn transmit(destination: SocketAddr, contents: &[u8]) -> Transmit<'_> {
@@ -179,7 +179,10 @@ fn wildcard_socket_reports_and_uses_the_local_address() {
         let (server, client) = (bind(wildcard), bind("127.0.0.1:0"));
         let second = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
         client
-            .try_send(&transmit(SocketAddr::new(second, port(&server)), b"hello"))
+            .try_send(&transmit(
+                SocketAddr::from((second, port(&server))),
+                b"hello",
+            ))
             .unwrap();
         let mut buffer = vec![0; RECEIVE_BUFFER_LEN];
         let received = server.try_receive(&mut buffer).unwrap();
@@ -201,7 +204,7 @@ fn wildcard_socket_reports_and_uses_the_local_address() {
             let answer = client.try_receive(&mut buffer).unwrap();
             assert_eq!(
                 answer.peer,
-                SocketAddr::new(second, port(&server)),
+                SocketAddr::from((second, port(&server))),
                 "{wildcard}"
             );
             assert_eq!((answer.count(), answer.ecn), (4, ecn), "{wildcard}");

@@ -67,7 +67,12 @@ fn is_without_clock(folder: &str) -> bool {
 fn check_configuration(path: &str, own: &Table, root: &Table) -> Problems {
     let mut problems = Problems::new();
     for (key, value) in root {
-        if own.get(key) != Some(value) {
+        let is_repeated = match (value, own.get(key)) {
+            // The crate disallows more.
+            (Value::Array(all), Some(Value::Array(own))) => all.iter().all(|it| own.contains(it)),
+            (value, own) => own == Some(value),
+        };
+        if !is_repeated {
             problems.push(format!(
                 "{path}: does not repeat `{key} = {value}` of {CONFIGURATION}"
             ));
@@ -189,6 +194,26 @@ mod tests {
                 )]
             );
         }
+    }
+
+    #[test]
+    fn methods_of_the_root_must_be_among_those_of_the_crate() {
+        let root = format!("{ROOT}disallowed-methods = [{{ path = \"a::b\", reason = \"r\" }}]\n");
+        let check = |own: &str| {
+            let files = [
+                file("clippy.toml", &root),
+                file("crates/wire/clippy.toml", own),
+            ];
+            check(&files, ["wire"].into_iter())
+        };
+        let found = check(&configuration());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].contains("does not repeat `disallowed-methods"),
+            "{found:?}"
+        );
+        let own = configuration().replace("= [", "= [{ path = \"a::b\", reason = \"r\" }, ");
+        assert_eq!(check(&own), Problems::new());
     }
 
     #[test]

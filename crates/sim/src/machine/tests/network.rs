@@ -55,7 +55,7 @@ fn batch_leaves_as_packets_with_its_mark() {
     let payloads: Vec<&[u8]> = packets.iter().map(|packet| &packet.payload[..]).collect();
     assert_eq!(payloads, [&b"abc"[..], b"def", b"gh"]);
     for packet in &packets {
-        assert_eq!(packet.source, SocketAddr::new(CLIENT, 49_152));
+        assert_eq!(packet.source, SocketAddr::from((CLIENT, 49_152)));
         assert_eq!(packet.destination, server_address());
         assert_eq!(packet.ecn, Ecn::Ect0);
     }

@@ -100,7 +100,7 @@ fn dropped_endpoint_leaves_no_task_and_no_port_behind() {
     pair.run_client(async {
         for _ in 0..3 {
             let config = courser::EndpointConfig::from_seed([1; 32]);
-            let endpoint = Endpoint::bind(config, None, SocketAddr::new(CLIENT, 5000));
+            let endpoint = Endpoint::bind(config, None, SocketAddr::from((CLIENT, 5000)));
             let mut endpoint = endpoint.expect("the port is free again");
             let config = courser::ClientConfig::with_roots([identity().certificate()]);
             endpoint.set_default_client_config(config.expect("our own").alpn(["test"]));

@@ -60,10 +60,10 @@ struct Known {
 }
 
 /// The address that the attacker sends from unless it forges the source.
-pub const ATTACKER: SocketAddr = SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 66, 0, 6)),
+pub const ATTACKER: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(
+    std::net::Ipv4Addr::new(10, 66, 0, 6),
     6666,
-);
+));
 
 /// The number of datagrams that it remembers.
 const MAX_KEPT: usize = 300;

@@ -30,15 +30,15 @@ pub use courser_sim::replay::for_each_seed;
 pub use watch::{Watched, Watcher};
 
 /// Returns the client's address.
-pub const CLIENT: SocketAddr = SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)),
+pub const CLIENT: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(
+    std::net::Ipv4Addr::new(10, 0, 0, 1),
     50_000,
-);
+));
 /// Returns the server's address.
-pub const SERVER: SocketAddr = SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)),
+pub const SERVER: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(
+    std::net::Ipv4Addr::new(10, 0, 0, 2),
     4433,
-);
+));
 
 /// The settings of a scene.
 pub struct Setup {

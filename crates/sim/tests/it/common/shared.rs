@@ -1,6 +1,6 @@
 //! Several clients and one server behind one bottleneck.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use courser_recovery::Algorithm;
 use courser_sim::World;
@@ -27,7 +27,7 @@ impl Shared {
         for (number, algorithm) in controllers.iter().enumerate() {
             let name = format!("client {number}");
             let host = u8::try_from(number + 10).expect("few clients");
-            let address = SocketAddr::new(Ipv4Addr::new(10, 0, 1, host).into(), 50_000);
+            let address = SocketAddr::from(([10, 0, 1, host], 50_000));
             let spec = HostSpec::client(address, world.seed_for(&name))
                 .with_transport(transport(*algorithm));
             let app = Bulk::new(SERVER, Way::Up, Amount::Endless);

@@ -48,10 +48,10 @@ impl Node for Victim {
 }
 
 /// Another address of the client.
-pub const OTHER: SocketAddr = SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 9)),
+pub const OTHER: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(
+    std::net::Ipv4Addr::new(10, 0, 0, 9),
     CLIENT.port(),
-);
+));
 
 impl Troubled {
     pub fn new(

@@ -20,10 +20,10 @@ use crate::common::disturbed::{Disturbed, Hops, Trouble};
 use crate::common::{SERVER, Watched, Watcher};
 
 /// Separate from the server's network: a NAT chooses addresses within it.
-const CLIENT: std::net::SocketAddr = std::net::SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 9, 0, 1)),
+const CLIENT: std::net::SocketAddr = std::net::SocketAddr::V4(std::net::SocketAddrV4::new(
+    std::net::Ipv4Addr::new(10, 9, 0, 1),
     50_000,
-);
+));
 
 /// The second address of the client.
 const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 9, 0, 2));
@@ -120,7 +120,7 @@ impl Choices {
         if dice.percent(8) {
             choices.troubles[0].hops = Some(Hops {
                 every: Duration::from_millis(dice.magnitude(5, 3000)),
-                other: SocketAddr::new(OTHER, CLIENT.port()),
+                other: SocketAddr::from((OTHER, CLIENT.port())),
             });
         }
         choices

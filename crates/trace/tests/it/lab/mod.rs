@@ -19,15 +19,15 @@ use courser_transport::TransportConfig;
 use courser_wire::ConnectionId;
 
 /// The address of the client.
-pub const CLIENT: SocketAddr = SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 0, 1)),
+pub const CLIENT: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(
+    std::net::Ipv4Addr::new(10, 1, 0, 1),
     5000,
-);
+));
 /// The address of the server.
-pub const SERVER: SocketAddr = SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 2, 0, 1)),
+pub const SERVER: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(
+    std::net::Ipv4Addr::new(10, 2, 0, 1),
     443,
-);
+));
 
 /// The traces of both ends.
 #[derive(Clone, Debug, Default)]
