@@ -88,6 +88,11 @@ impl CapacityRise {
         self.is_on = false;
     }
 
+    /// Returns true if the detection is switched off.
+    pub(super) fn is_off(&self) -> bool {
+        !self.is_on
+    }
+
     /// Notes that the window is reduced.
     pub(super) fn on_congestion(&mut self) {
         self.is_congested = true;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use courser_base::{Ecn, Rate, Time};
 
+use super::algorithm::Algorithm;
 use super::controller::Controller;
 use super::sample::{AckSample, LossSample, SpuriousLoss};
 use super::window::initial_window;
@@ -33,8 +34,19 @@ impl SavedPath {
     }
 }
 
-/// Makes a controller for datagrams of a size, with a window and a threshold of slow start.
-pub(super) type Resume = fn(u16, u64, Option<u64>) -> Box<dyn Controller>;
+/// A controller of the crate that can continue from another window.
+pub(super) trait Resumable: Controller {
+    /// Returns a controller with the same settings that continues from `window`, with slow start up to
+    /// `ssthresh`, or without limit if that is `None`.
+    fn successor(&self, window: u64, ssthresh: Option<u64>) -> Box<dyn Resumable>;
+    /// Stays in congestion avoidance when the path turns out to carry more.
+    fn ignore_capacity_rise(&mut self);
+    /// Returns true if a rise in capacity changes nothing.
+    #[cfg(test)]
+    fn ignores_capacity_rise(&self) -> bool;
+    /// Bounds each step of slow start, because packets are not paced.
+    fn set_unpaced(&mut self);
+}
 
 /// A controller that jumps to a part of the window of an earlier connection, once the path looks the
 /// same.
@@ -56,8 +68,8 @@ pub(super) type Resume = fn(u16, u64, Option<u64>) -> Box<dyn Controller>;
 #[derive(Debug)]
 pub struct CarefulResume {
     /// The controller that decides outside the three phases in the middle.
-    inner: Box<dyn Controller>,
-    resume: Resume,
+    inner: Box<dyn Resumable>,
+    algorithm: Algorithm,
     saved: SavedPath,
     phase: Phase,
     /// The time at which the Safe Retreat phase began.
@@ -90,22 +102,32 @@ struct Jump {
 }
 
 impl CarefulResume {
-    /// Creates a controller that begins as `inner`. `resume` makes its successor.
+    /// Creates a controller that begins as `inner`, one of `algorithm`, and continues as its successor.
     pub(super) fn new(
-        inner: Box<dyn Controller>,
-        resume: Resume,
+        inner: Box<dyn Resumable>,
+        algorithm: Algorithm,
         mtu: u16,
         saved: SavedPath,
     ) -> Self {
         Self {
             inner,
-            resume,
+            algorithm,
             saved,
             phase: Phase::Reconnaissance { acked: 0 },
             retreated: None,
             mtu,
             last_sent: 0,
         }
+    }
+
+    /// Returns the algorithm outside the phases of the jump.
+    pub(super) fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Returns the controller that decides outside the phases of the jump, and has the settings.
+    pub(super) fn inner(&mut self) -> &mut dyn Resumable {
+        &mut *self.inner
     }
 
     /// Decides at the end of the Reconnaissance phase.
@@ -129,11 +151,15 @@ impl CarefulResume {
         }
     }
 
+    /// Replaces the inner controller by one with the same settings.
+    fn continue_from(&mut self, window: u64, ssthresh: Option<u64>) -> Phase {
+        self.inner = self.inner.successor(window, ssthresh);
+        Phase::Normal
+    }
+
     /// Continues with another inner controller from a window, and slow start up to a threshold.
     fn normalise(&mut self, window: u64, ssthresh: Option<u64>) -> Phase {
-        let window = window.max(initial_window(self.mtu));
-        self.inner = (self.resume)(self.mtu, window, ssthresh);
-        Phase::Normal
+        self.continue_from(window.max(initial_window(self.mtu)), ssthresh)
     }
 }
 
@@ -217,8 +243,7 @@ impl Controller for CarefulResume {
                 if sample.persistent =>
             {
                 // Slow start from the minimum, as after persistent congestion at any other time.
-                self.inner = (self.resume)(self.mtu, 0, Some(jump.pipe / 2));
-                Phase::Normal
+                self.continue_from(0, Some(jump.pipe / 2))
             }
             Phase::Unvalidated { jump, .. } => {
                 self.retreated = Some(sample.now);

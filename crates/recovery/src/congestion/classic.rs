@@ -3,6 +3,7 @@
 use courser_base::{Ecn, Rate, Time};
 
 use super::capacity_rise::CapacityRise;
+use super::careful_resume::Resumable;
 use super::controller::Controller;
 use super::hystart::{self, HyStart};
 use super::law::{Response, WindowLaw};
@@ -131,6 +132,32 @@ impl<L: WindowLaw> Classic<L> {
         self.law.decrease(sample, self.mtu);
         self.ssthresh = Some(self.window());
         self.prr = Some(Prr::new(sample, self.window(), self.mtu));
+    }
+}
+
+impl<L: WindowLaw + 'static> Resumable for Classic<L> {
+    fn successor(&self, window: u64, ssthresh: Option<u64>) -> Box<dyn Resumable> {
+        let mut successor = Self::resume(self.mtu, window, ssthresh);
+        if self.capacity.is_off() {
+            successor.ignore_capacity_rise();
+        }
+        if self.slow_start.is_unpaced() {
+            successor.set_unpaced();
+        }
+        Box::new(successor)
+    }
+
+    fn ignore_capacity_rise(&mut self) {
+        self.capacity.switch_off();
+    }
+
+    #[cfg(test)]
+    fn ignores_capacity_rise(&self) -> bool {
+        self.capacity.is_off()
+    }
+
+    fn set_unpaced(&mut self) {
+        self.slow_start.set_unpaced();
     }
 }
 

@@ -4,7 +4,7 @@ use courser_base::{Ecn, Rate, Time};
 
 use super::algorithm::Algorithm;
 use super::bbr::Bbr;
-use super::careful_resume::{CarefulResume, Resume, SavedPath};
+use super::careful_resume::{CarefulResume, Resumable, SavedPath};
 use super::controller::Controller;
 use super::cubic::Cubic;
 use super::new_reno::NewReno;
@@ -24,6 +24,8 @@ pub enum CongestionController {
     Prague(Prague),
     /// BBRv3, draft-ietf-ccwg-bbr. Boxed, because its model is large.
     Bbr(Box<Bbr>),
+    /// One of the first three, which starts from what an earlier connection has learned (RFC 9959).
+    Careful(Box<CarefulResume>),
     /// A custom controller.
     Custom(Box<dyn Controller>),
 }
@@ -78,16 +80,15 @@ impl CongestionController {
     /// Starts from the properties of the path that an earlier connection has observed (RFC 9959).
     /// Call it before anything is sent. Custom controllers ignore it.
     pub fn start_carefully(&mut self, mtu: u16, saved: SavedPath) {
-        let resume: Resume = match self {
-            Self::NewReno(_) => |mtu, window, limit| Box::new(NewReno::resume(mtu, window, limit)),
-            Self::Cubic(_) => |mtu, window, limit| Box::new(Cubic::resume(mtu, window, limit)),
-            Self::Prague(_) => |mtu, window, limit| Box::new(Prague::resume(mtu, window, limit)),
+        let (inner, algorithm): (Box<dyn Resumable>, _) = match self {
+            Self::NewReno(controller) => (Box::new(controller.clone()), Algorithm::NewReno),
+            Self::Cubic(controller) => (Box::new(controller.clone()), Algorithm::Cubic),
+            Self::Prague(controller) => (Box::new(controller.clone()), Algorithm::Prague),
             Self::Bbr(bbr) => return bbr.start_carefully(saved),
-            Self::Custom(_) => return,
+            Self::Careful(_) | Self::Custom(_) => return,
         };
-        let inner = std::mem::replace(self, Self::NewReno(NewReno::new(mtu)));
-        let careful = CarefulResume::new(Box::new(inner), resume, mtu, saved);
-        *self = Self::Custom(Box::new(careful));
+        let careful = CarefulResume::new(inner, algorithm, mtu, saved);
+        *self = Self::Careful(Box::new(careful));
     }
 
     /// Returns the algorithm; `None` for a custom controller.
@@ -97,6 +98,7 @@ impl CongestionController {
             Self::Cubic(_) => Some(Algorithm::Cubic),
             Self::Prague(_) => Some(Algorithm::Prague),
             Self::Bbr(_) => Some(Algorithm::Bbr),
+            Self::Careful(careful) => Some(careful.algorithm()),
             Self::Custom(_) => None,
         }
     }
@@ -109,6 +111,7 @@ impl CongestionController {
             Self::NewReno(controller) => controller.ignore_capacity_rise(),
             Self::Cubic(controller) => controller.ignore_capacity_rise(),
             Self::Prague(controller) => controller.ignore_capacity_rise(),
+            Self::Careful(careful) => careful.inner().ignore_capacity_rise(),
             Self::Bbr(_) | Self::Custom(_) => {}
         }
     }
@@ -120,6 +123,7 @@ impl CongestionController {
             Self::NewReno(controller) => controller.set_unpaced(),
             Self::Cubic(controller) => controller.set_unpaced(),
             Self::Prague(controller) => controller.set_unpaced(),
+            Self::Careful(careful) => careful.inner().set_unpaced(),
             // BBR needs pacing: without it, bursts are as large as the window.
             Self::Bbr(_) | Self::Custom(_) => {}
         }
@@ -134,6 +138,7 @@ macro_rules! each {
             CongestionController::Cubic($controller) => $call,
             CongestionController::Prague($controller) => $call,
             CongestionController::Bbr($controller) => $call,
+            CongestionController::Careful($controller) => $call,
             CongestionController::Custom($controller) => $call,
         }
     };

@@ -94,6 +94,10 @@ impl HyStart {
         self.is_paced = false;
     }
 
+    pub(super) fn is_unpaced(&self) -> bool {
+        !self.is_paced
+    }
+
     pub(super) fn on_sent(&mut self, last_pn: u64) {
         self.last_sent = last_pn;
     }

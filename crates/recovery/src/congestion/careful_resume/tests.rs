@@ -1,5 +1,5 @@
 use super::*;
-use crate::congestion::Cubic;
+use crate::congestion::{CongestionController, Cubic};
 
 const MTU: u16 = 1200;
 const RTT: Duration = Duration::from_millis(100);
@@ -21,10 +21,10 @@ struct Path {
 
 impl Path {
     fn new(window: u64, min_rtt: Duration) -> Self {
-        let resume: Resume = |mtu, window, limit| Box::new(Cubic::resume(mtu, window, limit));
+        let inner = Box::new(Cubic::new(MTU));
         let saved = SavedPath { window, min_rtt };
         Self {
-            controller: CarefulResume::new(Box::new(Cubic::new(MTU)), resume, MTU, saved),
+            controller: CarefulResume::new(inner, Algorithm::Cubic, MTU, saved),
             rtt: RttEstimator::new(Duration::from_millis(333)),
             now: Time::ZERO + Duration::from_secs(1),
             next: 0,
@@ -271,4 +271,47 @@ fn persistent_congestion_ends_the_retreat() {
     path.lose(400, true, false);
     assert_eq!(path.controller.phase, Phase::Normal);
     assert_eq!(path.controller.window(), 2400, "the minimum");
+}
+
+/// A connection that starts carefully has the algorithm that it was given, and switching to the same one
+/// changes nothing.
+#[test]
+fn the_algorithm_stays_and_so_does_the_jump() {
+    let rtt = RttEstimator::new(Duration::from_millis(333));
+    let saved = SavedPath {
+        window: 1_200_000,
+        min_rtt: RTT,
+    };
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
+        let mut controller = CongestionController::new(algorithm, MTU, 0);
+        controller.start_carefully(MTU, saved);
+        assert_eq!(controller.algorithm(), Some(algorithm));
+        controller.switch(algorithm, MTU, 0, &rtt, Time::ZERO);
+        assert!(
+            matches!(&controller, CongestionController::Careful(_)),
+            "{algorithm}: the jump is thrown away"
+        );
+        controller.switch(Algorithm::Bbr, MTU, 0, &rtt, Time::ZERO);
+        assert_eq!(controller.algorithm(), Some(Algorithm::Bbr));
+    }
+}
+
+/// The settings of the first controller are those of its successor, whether they were made before the start or
+/// after it.
+#[test]
+fn settings_survive_the_jump() {
+    for is_ignored in [false, true] {
+        let mut path = Path::new(1_200_000, RTT);
+        if is_ignored {
+            path.controller.inner().ignore_capacity_rise();
+        }
+        path.reconnoitre(0);
+        let first = path.next;
+        let last = path.fill();
+        path.now += RTT;
+        path.ack(1, first);
+        path.ack(last - first, last);
+        assert_eq!(state(&path), "slow_start", "the successor decides");
+        assert_eq!(path.controller.inner().ignores_capacity_rise(), is_ignored);
+    }
 }
