@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 use courser_transport::{PacketTooBig, ReceiveMeta, ShardPlace, SocketId, Stray};
-use courser_udp::{RECEIVE_BUFFER_LEN, Received};
+use courser_udp::Received;
 
 use crate::health::Outlook;
 use crate::pause::Pause;
+use crate::receive_buffer::ReceiveBuffer;
 use crate::runtime::{Alarm, Socket, Writability};
 use crate::shard::{Locked, Shard};
 use crate::socket_event::SocketCall;
@@ -29,7 +30,6 @@ pub(crate) struct Driver {
     sockets: Vec<(SocketId, Arc<Socket>)>,
     /// Changes of the sockets that it has seen.
     generation: u32,
-    buffer: Box<[u8]>,
     alarm: Alarm,
     writability: Writability,
     /// The socket whose writability is watched.
@@ -103,7 +103,6 @@ impl Driver {
             sockets: vec![(SocketId::default(), shard.socket())],
             generation: 0,
             shard,
-            buffer: vec![0; RECEIVE_BUFFER_LEN].into_boxed_slice(),
             writability: Writability::default(),
             awaited: SocketId::default(),
             stage: Stage::Receive,
@@ -163,21 +162,28 @@ impl Driver {
             return;
         }
         let newest = self.sockets.len() - 1;
+        let buffer = &mut ReceiveBuffer::take();
         if !self.is_deaf {
-            self.receive_from(newest, now, cx);
+            self.receive_from(newest, now, cx, buffer);
         }
         for index in (0..newest).rev() {
-            self.receive_from(index, now, cx);
+            self.receive_from(index, now, cx, buffer);
         }
     }
 
     /// Hands what has arrived at a socket to the endpoint.
-    fn receive_from(&mut self, index: usize, now: Time, cx: &mut Context<'_>) {
+    fn receive_from(
+        &mut self,
+        index: usize,
+        now: Time,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) {
         let (id, socket) = self.sockets[index].clone();
         let (mut errors, mut left, mut arrivals) = (0, RECEIVES_PER_TURN, ARRIVALS_PER_TURN);
         while left > 0 {
             left -= 1;
-            match socket.poll_receive(cx, &mut self.buffer) {
+            match socket.poll_receive(cx, buffer) {
                 Poll::Pending => {
                     self.pause.end();
                     if std::mem::take(&mut self.has_receive_errors) {
@@ -185,7 +191,7 @@ impl Driver {
                     }
                     return;
                 }
-                Poll::Ready(Ok(received)) => match self.on_received(id, &received) {
+                Poll::Ready(Ok(received)) => match self.on_received(id, &received, buffer) {
                     Taken::Crowded => break,
                     Taken::Arrival if arrivals > 0 && self.shard.now() - now < LONGEST_ARRIVALS => {
                         let segment = received.segment_size.max(1);
@@ -253,7 +259,7 @@ impl Driver {
     }
 
     /// Hands one buffer to the endpoint.
-    fn on_received(&mut self, socket: SocketId, received: &Received) -> Taken {
+    fn on_received(&mut self, socket: SocketId, received: &Received, buffer: &mut [u8]) -> Taken {
         if received.len == 0 || received.truncated {
             return Taken::Rest;
         }
@@ -270,7 +276,7 @@ impl Driver {
         let arrivals = locked.endpoint.arrivals();
         locked
             .endpoint
-            .handle_datagrams_at(now, socket, &mut self.buffer[..received.len], &meta);
+            .handle_datagrams_at(now, socket, &mut buffer[..received.len], &meta);
         if let Some(place) = &self.shard.place {
             place.hand_on(now, &mut locked.endpoint);
         }
@@ -324,6 +330,9 @@ impl Driver {
         self.look_after_blocked(&mut locked, now);
         if self.is_at_end(&locked) {
             return Ok(Poll::Ready(()));
+        }
+        if locked.endpoint.connections() == 0 {
+            locked.outbox.give_back_buffer();
         }
         self.set_alarm(&mut locked, now, cx);
         let State {

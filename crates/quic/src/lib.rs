@@ -31,6 +31,7 @@ mod outbox;
 mod pause;
 mod ping;
 mod progress;
+mod receive_buffer;
 mod receive_stream;
 pub mod runtime;
 mod send_stream;

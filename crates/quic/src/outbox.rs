@@ -86,6 +86,14 @@ impl Outbox {
         &mut self.buffer
     }
 
+    /// Gives the memory of the buffer back, unless a batch in it has not left. The next batch allocates it
+    /// again.
+    pub(crate) fn give_back_buffer(&mut self) {
+        if !self.timing.is_blocked() {
+            self.buffer.give_back();
+        }
+    }
+
     /// Sends what was just built. False when the socket is full or lost: the batch is kept. What the
     /// system refuses counts as lost on the way.
     pub(crate) fn send(&mut self, now: Time, transmit: Transmit) -> bool {

@@ -7,6 +7,7 @@ mod common;
 mod counting;
 mod half_open;
 mod http3;
+mod idle;
 mod resident;
 
 use std::net::SocketAddr;

@@ -52,7 +52,8 @@ impl Transmit {
     }
 }
 
-/// A buffer for outgoing batches that is reused, so that it stays in the cache.
+/// A buffer for outgoing batches that is reused, so that it stays in the cache. Its memory, 64 KiB, is allocated
+/// for the first batch.
 #[derive(Debug)]
 pub struct TransmitBuffer {
     bytes: Vec<u8>,
@@ -65,7 +66,7 @@ impl TransmitBuffer {
     /// segment.
     pub fn new(max_segments: usize) -> Self {
         Self {
-            bytes: vec![0; MAX_BATCH],
+            bytes: Vec::new(),
             len: 0,
             max_segments: max_segments.max(1),
         }
@@ -86,8 +87,17 @@ impl TransmitBuffer {
         self.max_segments = max_segments.max(1);
     }
 
+    /// Gives the memory back. The last batch is gone then, and the next one allocates it again.
+    pub fn give_back(&mut self) {
+        self.len = 0;
+        self.bytes = Vec::new();
+    }
+
     pub(crate) fn start(&mut self) {
         self.len = 0;
+        if self.bytes.is_empty() {
+            self.bytes = vec![0; MAX_BATCH];
+        }
     }
 
     /// Returns room for the next datagram, of at most `len` bytes.
