@@ -18,6 +18,7 @@ pub(crate) fn cause(cause: &CloseCause, protocol: &[u8]) -> String {
         CloseCause::Application { code } => code.to_string(),
         CloseCause::IdleTimeout => "idle timeout".to_owned(),
         CloseCause::HandshakeTimeout => "handshake timeout".to_owned(),
+        CloseCause::PathSilent => "path silent".to_owned(),
         CloseCause::StatelessReset => "stateless reset".to_owned(),
         CloseCause::VersionMismatch => "no common version".to_owned(),
     }
@@ -108,5 +109,12 @@ pub(crate) const fn path(state: PathState) -> &'static str {
         PathState::MigrationStarted => "migration_started",
         PathState::MigrationComplete => "migration_complete",
         PathState::MigrationAbandoned => "migration_abandoned",
+    }
+}
+
+pub(crate) const fn silence(is_silent: bool) -> &'static str {
+    match is_silent {
+        true => "began",
+        false => "ended",
     }
 }

@@ -80,6 +80,7 @@ impl Encoder {
                 connectivity::path_updated(&mut events, it, &tuple);
                 self.tuples.on_updated(&mut events, it);
             }
+            Record::PathSilenceUpdated(it) => connectivity::path_silence_updated(&mut events, it),
             Record::MtuUpdated(it) => connectivity::mtu_updated(&mut events, it),
             Record::RecoveryParametersSet(it) => recovery::parameters_set(&mut events, it),
             Record::MetricsUpdated(it) => {

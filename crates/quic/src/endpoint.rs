@@ -248,9 +248,9 @@ impl Endpoint {
         }
         let handle = locked.change(|state, now| {
             let handle = state.endpoint.connect(now, config, peer, server_name)?;
-            state.insert(handle);
+            let silence = state.insert(handle);
             state.set_interface_mtu(handle, interface_mtu);
-            Ok::<_, ConnectError>(handle)
+            Ok::<_, ConnectError>((handle, silence))
         })?;
         drop(locked);
         Ok(Connecting::new(ConnectionRef::new(

@@ -1,6 +1,7 @@
 //! The state that all handles of an endpoint or of a connection share.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::Poll;
 
 use courser_base::Side;
@@ -36,14 +37,21 @@ pub(crate) struct ConnectionRef {
     pub(crate) shard: Arc<Shard>,
     pub(crate) handle: ConnectionHandle,
     pub(crate) side: Side,
+    /// The path is silent.
+    pub(crate) silence: Arc<AtomicBool>,
 }
 
 impl ConnectionRef {
-    pub(crate) fn new(shard: Arc<Shard>, handle: ConnectionHandle, side: Side) -> Arc<Self> {
+    pub(crate) fn new(
+        shard: Arc<Shard>,
+        (handle, silence): (ConnectionHandle, Arc<AtomicBool>),
+        side: Side,
+    ) -> Arc<Self> {
         Arc::new(Self {
             shard,
             handle,
             side,
+            silence,
         })
     }
 

@@ -132,8 +132,7 @@ impl Incoming {
         }
         let accepted = locked.change(|state, now| {
             let handle = state.endpoint.accept_guarded(now, incoming, config)?;
-            state.insert(handle);
-            Ok::<_, ConnectionError>(handle)
+            Ok::<_, ConnectionError>((handle, state.insert(handle)))
         });
         drop(locked);
         let connection = ConnectionRef::new(shard.clone(), accepted?, Side::Server);

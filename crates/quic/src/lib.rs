@@ -38,6 +38,7 @@ mod send_stream;
 mod sending;
 mod shard;
 mod shards;
+mod silence;
 mod slot;
 mod socket_event;
 mod sockets;

@@ -1,5 +1,7 @@
 //! The state that this crate keeps of a connection beside that of the transport.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
 use courser_transport::{DatagramEvent, Event, StreamEvent};
@@ -19,6 +21,8 @@ pub(crate) struct Slot {
     pub(crate) unsent: usize,
     /// Writes and changes since the driver sent, or their task waited.
     pub(crate) uses: u32,
+    /// The path is silent. The handles read it without the lock.
+    pub(crate) silence: Arc<AtomicBool>,
     pub(crate) wakers: ConnectionWakers,
 }
 
@@ -39,6 +43,15 @@ impl Slot {
             Event::Datagram(event) => self.on_datagram_event(event, woken),
             Event::Lost(_) => self.on_end(woken),
             Event::PingAnswered => self.wakers.waiters(Topic::Ping).wake_all(woken),
+            // A task that waits for anything may want to try elsewhere.
+            Event::PathSilent => {
+                self.silence.store(true, Ordering::Relaxed);
+                self.wakers.wake_all(woken);
+            }
+            Event::PathAnswers => {
+                self.silence.store(false, Ordering::Relaxed);
+                self.wakers.waiters(Topic::Silence).wake_all(woken);
+            }
             Event::Migrated | Event::MigrationFailed => {
                 self.wakers.waiters(Topic::Migration).wake_all(woken);
             }

@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Poll, Waker};
 
 use courser_base::Time;
@@ -121,14 +122,16 @@ impl State {
         }
     }
 
-    /// Makes room for a connection that the transport has just begun.
-    pub(crate) fn insert(&mut self, handle: ConnectionHandle) {
+    /// Makes room for a connection that the transport has just begun. Returns the mark of a silent path.
+    pub(crate) fn insert(&mut self, handle: ConnectionHandle) -> Arc<AtomicBool> {
         let index = handle.index();
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
         }
-        self.slots[index] = Some(Slot::default());
+        let slot = self.slots[index].insert(Slot::default());
+        let silence = slot.silence.clone();
         self.endpoint.touched(handle);
+        silence
     }
 
     /// Returns the slot of a connection of which a handle exists.

@@ -79,6 +79,8 @@ pub(crate) enum Topic {
     Ping,
     /// The end of a move to another path.
     Migration,
+    /// The beginning or the end of the silence of the path.
+    Silence,
 }
 
 /// A list of waiting tasks.
@@ -128,8 +130,8 @@ pub(crate) struct ConnectionWakers {
     closed: Waiters,
     open: [Waiters; 2],
     accept: [Waiters; 2],
-    /// For datagrams, room for datagrams, answers to PING, and migration: made at first use.
-    rare: Option<Box<[Waiters; 4]>>,
+    /// For datagrams, room for datagrams, answers to PING, migration, and silence: made at first use.
+    rare: Option<Box<[Waiters; 5]>>,
     /// Made when a task first watches a stream.
     watchers: Option<Box<Watchers>>,
     // A stream half belongs to one handle that is borrowed while it waits: one waker each.
@@ -154,6 +156,7 @@ impl ConnectionWakers {
             Topic::DatagramRoom => &mut self.rare.get_or_insert_default()[1],
             Topic::Ping => &mut self.rare.get_or_insert_default()[2],
             Topic::Migration => &mut self.rare.get_or_insert_default()[3],
+            Topic::Silence => &mut self.rare.get_or_insert_default()[4],
         }
     }
 

@@ -54,7 +54,7 @@ impl From<quic::ConnectionError> for ConnectionError {
                 reason,
             }),
             From::Reset => Self::Reset,
-            From::TimedOut | From::HandshakeTimedOut => Self::TimedOut,
+            From::TimedOut | From::HandshakeTimedOut | From::PathSilent => Self::TimedOut,
             From::LocallyClosed => Self::LocallyClosed,
         }
     }

@@ -31,6 +31,8 @@ pub enum CloseCause {
     IdleTimeout,
     /// The handshake did not complete within its timeout.
     HandshakeTimeout,
+    /// Too many probe timeouts in a row brought no acknowledgement (RFC 9002 §6.2).
+    PathSilent,
     /// The peer lost its state and sent a stateless reset (RFC 9000 §10.3).
     StatelessReset,
     /// The two ends have no version in common (RFC 9000 §6.2).
@@ -93,6 +95,16 @@ pub struct PathUpdated {
     pub state: PathState,
     /// The addresses of the path.
     pub path: FourTuple,
+}
+
+/// Probes on the path in use went unanswered several times in a row, or a packet was acknowledged after
+/// that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathSilenceUpdated {
+    /// True if the path became silent, false if it answers again.
+    pub is_silent: bool,
+    /// Number of consecutive probe timeouts; 0 if the path answers.
+    pub probe_timeouts: u32,
 }
 
 /// The size of full datagrams changed (RFC 8899).

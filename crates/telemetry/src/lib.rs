@@ -21,7 +21,7 @@ mod transport;
 
 pub use background::{BackgroundWriter, DroppedWrites, Output, QUEUE_BYTES};
 pub use connectivity::{
-    CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated, PathState,
+    CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated, PathSilenceUpdated, PathState,
     PathUpdated, StateChanged,
 };
 pub use field::{Field, FieldSection};

@@ -3,7 +3,8 @@
 use crate::{
     CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
     EcnStateUpdated, Http3Record, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated,
-    MtuUpdated, PacketBuffered, PacketDropped, PacketLost, PacketReceived, PacketSent, PathUpdated,
+    MtuUpdated, PacketBuffered, PacketDropped, PacketLost, PacketReceived, PacketSent, PathSilenceUpdated,
+    PathUpdated,
     ProtocolChosen, QpackRecord, RecoveryParametersSet, SendLimited, SpuriousLoss, StateChanged,
     TimerExpired, TransportParametersSet, VersionChosen,
 };
@@ -22,6 +23,8 @@ pub enum Record {
     StateChanged(StateChanged),
     /// A path was probed, migrated to or abandoned.
     PathUpdated(PathUpdated),
+    /// Probes on the path went unanswered, or were answered again.
+    PathSilenceUpdated(PathSilenceUpdated),
     /// The size of full datagrams changed.
     MtuUpdated(MtuUpdated),
     /// The QUIC version was negotiated.

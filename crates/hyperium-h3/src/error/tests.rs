@@ -17,6 +17,7 @@ fn both_timeouts_are_timeouts() {
     for error in [
         ConnectionError::TimedOut,
         ConnectionError::HandshakeTimedOut,
+        ConnectionError::PathSilent,
     ] {
         assert!(matches!(
             connection_error(error),

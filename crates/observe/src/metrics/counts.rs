@@ -25,6 +25,7 @@ pub(super) struct Counts {
     dropped: Tally<Reason, 5>,
     timers: Tally<Timer, 2>,
     paths: Tally<PathState, 6>,
+    silences: Tally<bool, 2>,
     ecn: Tally<EcnState, 4>,
     congestion_states: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -60,6 +61,7 @@ impl Default for Counts {
             dropped: Tally::new(&REASONS),
             timers: Tally::new(&TIMERS),
             paths: Tally::new(&PATHS),
+            silences: Tally::new(&[true, false]),
             ecn: Tally::new(&ECN_STATES),
             congestion_states: Mutex::default(),
         }
@@ -126,6 +128,10 @@ impl Counts {
         self.paths.add(event, 1);
     }
 
+    pub(super) fn on_silence(&self, is_silent: bool) {
+        self.silences.add(is_silent, 1);
+    }
+
     pub(super) fn on_ecn(&self, state: EcnState) {
         self.ecn.add(state, 1);
     }
@@ -161,6 +167,12 @@ impl Counts {
             "Events of paths: validation and migration",
             "event",
             self.paths.named(names::path),
+        ));
+        families.push(Family::counters(
+            "path_silences",
+            "Times that three probe timeouts in a row brought no acknowledgement, and that one followed later",
+            "event",
+            self.silences.named(names::silence),
         ));
         families.push(Family::counters(
             "ecn",

@@ -106,6 +106,7 @@ impl Sink for Counter {
                     self.enter(now, update.path);
                 }
             }
+            Record::PathSilenceUpdated(update) => counts.on_silence(update.is_silent),
             Record::EcnStateUpdated(update) => counts.on_ecn(update.new),
             Record::CongestionStateUpdated(update) => counts.on_congestion_state(update.new),
             Record::RecoveryParametersSet(set) => {

@@ -104,7 +104,10 @@ impl Sink for Spans {
     fn record(&mut self, now: Time, record: &Record) {
         let span = self.connection.span();
         match record {
-            Record::PathUpdated(_) | Record::MtuUpdated(_) | Record::EcnStateUpdated(_) => {
+            Record::PathUpdated(_)
+            | Record::PathSilenceUpdated(_)
+            | Record::MtuUpdated(_)
+            | Record::EcnStateUpdated(_) => {
                 self.paths.record(span, record);
             }
             Record::PacketSent(packet) => {

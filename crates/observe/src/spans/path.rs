@@ -47,6 +47,12 @@ impl PathSpans {
                     _ => {}
                 }
             }
+            Record::PathSilenceUpdated(update) => {
+                let silence = names::silence(update.is_silent);
+                let probe_timeouts = update.probe_timeouts;
+                let span = self.active_or(connection);
+                debug!(target: PATH, parent: span, silence, probe_timeouts, "silence of the path");
+            }
             Record::MtuUpdated(update) => {
                 let (old, new) = (update.old, update.new);
                 let span = self.active_or(connection);

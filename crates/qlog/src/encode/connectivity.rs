@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use courser_base::{FourTuple, ScopedIp};
 use courser_telemetry::{
-    CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated, PathUpdated,
-    StateChanged,
+    CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated, PathSilenceUpdated,
+    PathUpdated, StateChanged,
 };
 use courser_wire::ConnectionId;
 
@@ -73,8 +73,8 @@ pub(super) fn closed(events: &mut Events<'_>, closed: &ConnectionClosed, dialect
                 "application"
             }
             CloseCause::IdleTimeout => "idle_timeout",
-            // The draft has no trigger for it; the reason has the details.
-            CloseCause::HandshakeTimeout => "error",
+            // The draft has no trigger for them; the reason has the details.
+            CloseCause::HandshakeTimeout | CloseCause::PathSilent => "error",
             CloseCause::StatelessReset => "stateless_reset",
             CloseCause::VersionMismatch => "version_mismatch",
         };
@@ -110,6 +110,14 @@ pub(super) fn path_updated(events: &mut Events<'_>, updated: &PathUpdated, tuple
         data.constant("new", schema::path_state(updated.state))
             .text("tuple_id", tuple);
         ends(data, updated.path);
+    });
+}
+
+/// Writes an event that the draft does not have.
+pub(super) fn path_silence_updated(events: &mut Events<'_>, updated: &PathSilenceUpdated) {
+    events.event("courser:path_silence_updated", |data| {
+        data.boolean("silent", updated.is_silent)
+            .uint("probe_timeouts", u64::from(updated.probe_timeouts));
     });
 }
 

@@ -137,6 +137,7 @@ fn cause(cause: &CloseCause, is_http3: bool) -> String {
         CloseCause::Application { code } => code.to_string(),
         CloseCause::IdleTimeout => "idle timeout".to_owned(),
         CloseCause::HandshakeTimeout => "handshake timeout".to_owned(),
+        CloseCause::PathSilent => "path silent".to_owned(),
         CloseCause::StatelessReset => "stateless reset".to_owned(),
         CloseCause::VersionMismatch => "no common version".to_owned(),
     }

@@ -119,6 +119,8 @@ pub(super) fn dispatch(
         | Event::PathChanged { .. }
         | Event::Migrated
         | Event::InterfaceMtuWanted { .. }
-        | Event::MigrationFailed => {}
+        | Event::MigrationFailed
+        | Event::PathSilent
+        | Event::PathAnswers => {}
     }
 }

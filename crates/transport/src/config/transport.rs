@@ -13,6 +13,7 @@ use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::path_memory::PathMemory;
 use crate::datagram::DatagramLimits;
+use crate::recovery::SILENT_AFTER;
 use crate::stream::StreamsConfig;
 
 /// Settings of one connection.
@@ -31,6 +32,15 @@ pub struct TransportConfig {
     /// Time limit for the whole handshake. Default 10 s, not zero. A server gives up a client from which no
     /// packet arrives for half of it.
     pub handshake_timeout: Duration,
+    /// Probe timeouts in a row without an acknowledgement (RFC 9002 §6.2) after which the connection ends
+    /// with [`ConnectionError::PathSilent`](crate::ConnectionError::PathSilent), 3 to 32. It applies
+    /// once the handshake is complete. Default `None`: the idle timeout alone decides, so that the
+    /// connection survives an outage shorter than that.
+    ///
+    /// Each timeout is twice as long as the one before, so that six of them take 63 times the first.
+    /// Programs that have another path can leave a connection without ending it:
+    /// [`Event::PathSilent`](crate::Event::PathSilent) occurs after three.
+    pub max_ptos: Option<u32>,
     /// Round-trip time assumed before the first sample. Default 333 ms (RFC 9002 §6.2.2).
     pub initial_rtt: Duration,
     /// Initial UDP payload of full datagrams in bytes, 1200 to 65 507. Default 1200, which every
@@ -131,6 +141,7 @@ impl Default for TransportConfig {
             max_idle_timeout: Some(Duration::from_secs(30)),
             keep_alive_interval: None,
             handshake_timeout: Duration::from_secs(10),
+            max_ptos: None,
             initial_rtt: Duration::from_millis(333),
             mtu: 1200,
             mtu_discovery: true,
@@ -205,6 +216,8 @@ const MAX_MTU: u16 = 65_507;
 const MAX_DATAGRAM_BUFFER: usize = 128 * 1024 * 1024;
 /// Maximum of datagrams in a queue.
 const MAX_DATAGRAM_QUEUE: u64 = 1 << 20;
+/// Largest limit of probe timeouts in a row. The last one is months long.
+const MAX_PTOS: u64 = 32;
 const MAX_STREAMS: u64 = 1 << 60;
 const MAX_WINDOW: u64 = (1 << 62) - 1;
 
@@ -267,6 +280,10 @@ impl TransportConfig {
         check("handshake_timeout (us)", handshake, 1, u64::MAX)?;
         if let Some(interval) = self.keep_alive_interval {
             check("keep_alive_interval (us)", micros(interval), 1, u64::MAX)?;
+        }
+        if let Some(ptos) = self.max_ptos {
+            let least = u64::from(SILENT_AFTER);
+            check("max_ptos", u64::from(ptos), least, MAX_PTOS)?;
         }
         check("initial_rtt (us)", micros(self.initial_rtt), 1, 60_000_000)?;
         check(
@@ -395,6 +412,20 @@ mod tests {
             ..TransportConfig::default()
         };
         assert_eq!(config.validate(), Ok(()), "the most and the least");
+    }
+
+    #[test]
+    fn limit_of_probe_timeouts_is_at_least_the_number_that_makes_a_path_silent() {
+        let of = |max_ptos| TransportConfig {
+            max_ptos: Some(max_ptos),
+            ..TransportConfig::default()
+        };
+        for (limit, is_valid) in [(0, false), (2, false), (3, true), (32, true), (33, false)] {
+            let checked = of(limit).validate();
+            assert_eq!(checked.is_ok(), is_valid, "{limit}");
+        }
+        let error = of(2).validate().expect_err("too few").to_string();
+        assert_eq!(error, "max_ptos: is 2, allowed is 3 to 32");
     }
 
     #[test]

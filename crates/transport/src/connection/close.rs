@@ -62,6 +62,7 @@ impl Connection {
                 | ConnectionError::ApplicationClosed { .. }
                 | ConnectionError::Reset
                 | ConnectionError::TimedOut
+                | ConnectionError::PathSilent
         );
         let peer = self.path().peer.ip();
         let (recovery, protection, owners) = self.split();

@@ -34,6 +34,9 @@ pub enum ConnectionError {
     TimedOut,
     /// The handshake did not finish in time.
     HandshakeTimedOut,
+    /// As many probe timeouts in a row as
+    /// [`TransportConfig::max_ptos`](crate::TransportConfig::max_ptos) allows brought no acknowledgement.
+    PathSilent,
     /// We closed it.
     LocallyClosed,
 }
@@ -52,7 +55,10 @@ pub struct PeerClose {
 impl ConnectionError {
     /// Returns true when a timeout ended the connection, rather than a close of either end.
     pub fn is_timeout(&self) -> bool {
-        matches!(self, Self::TimedOut | Self::HandshakeTimedOut)
+        matches!(
+            self,
+            Self::TimedOut | Self::HandshakeTimedOut | Self::PathSilent
+        )
     }
 
     /// Returns true when our own application closed the connection.
@@ -96,6 +102,7 @@ impl fmt::Display for ConnectionError {
             Self::Reset => write!(f, "reset by peer: it has no state of this connection"),
             Self::TimedOut => write!(f, "timed out: nothing heard for the idle timeout"),
             Self::HandshakeTimedOut => write!(f, "timed out: the handshake did not finish"),
+            Self::PathSilent => write!(f, "timed out: no answer to probes"),
             Self::LocallyClosed => write!(f, "closed by us"),
         }
     }

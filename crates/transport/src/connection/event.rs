@@ -26,6 +26,13 @@ pub enum Event {
     Datagram(DatagramEvent),
     /// Requests for a PING were answered: see [`Pings::answer`](crate::Pings::answer).
     PingAnswered,
+    /// Three probe timeouts in a row have expired and nothing was acknowledged since: the path may be
+    /// dead. The connection goes on probing until its idle timeout, or until
+    /// [`TransportConfig::max_ptos`](crate::TransportConfig::max_ptos) ends it. Occurs only after the
+    /// handshake is complete, and only while something is in flight.
+    PathSilent,
+    /// A packet was acknowledged after [`Event::PathSilent`].
+    PathAnswers,
     /// Another path is in use: the peer's address changed, or our end moved.
     PathChanged {
         /// The address in use. On a server it is not yet proven.

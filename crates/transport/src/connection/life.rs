@@ -37,6 +37,9 @@ pub(crate) enum Ending {
     PeerClosed(ConnectionError),
     /// The peer has lost its state: nothing is sent any more (§10.3.1).
     Reset,
+    /// So many probe timeouts in a row brought no acknowledgement. Packets to the peer may still arrive,
+    /// so it gets NO_VIABLE_PATH.
+    Unanswered { ptos: u32 },
     /// Nothing is sent: no packet for too long, no path left (§10.1).
     Silence(ConnectionError),
 }
@@ -86,6 +89,13 @@ impl Ending {
                 let cause = Cause::Transport(TransportError::internal(""));
                 let closing = Closing::new(cause, now, period);
                 (State::Closing(closing.into()), error)
+            }
+            Self::Unanswered { ptos } => {
+                let code = TransportErrorCode::NO_VIABLE_PATH;
+                let reason = format!("no answer to {ptos} probe timeouts in a row");
+                let cause = Cause::Transport(TransportError::new(code, reason));
+                let closing = Closing::new(cause, now, period);
+                (State::Closing(closing.into()), ConnectionError::PathSilent)
             }
             Self::PeerClosed(error) => {
                 // One answer lets the peer see after one round trip that we know (§10.2.2).

@@ -35,6 +35,7 @@ mod timeouts;
 pub(crate) mod timer;
 mod trace;
 mod transmit;
+mod unanswered;
 mod versions;
 
 use std::collections::VecDeque;
@@ -94,6 +95,8 @@ pub struct Connection {
     recovery: LossRecovery,
     idle: Idle,
     silence: Silence,
+    /// The last report of a silent path was not followed by one of an answer.
+    is_silence_reported: bool,
     suspicion: Suspicion,
     events: VecDeque<Event>,
     counters: Counters,

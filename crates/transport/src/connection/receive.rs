@@ -97,6 +97,7 @@ impl Connection {
         if !opened && is_known {
             self.check_stateless_reset(arrival.now, datagram);
         }
+        self.report_silence(arrival.now);
         self.trace.changes(arrival.now, &self.recovery);
     }
 

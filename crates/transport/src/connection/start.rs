@@ -251,6 +251,7 @@ fn assemble(
         recovery,
         idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
         silence: Silence::default(),
+        is_silence_reported: false,
         suspicion: Suspicion::new(now),
         events: VecDeque::new(),
         counters: Counters::default(),

@@ -121,6 +121,11 @@ impl Connection {
         if is_too_small && self.life.is_confirmed() {
             self.end(now, path_too_small());
         }
+        self.report_silence(now);
+        if self.recovery.has_too_many_ptos() {
+            let ptos = self.recovery.pto_count();
+            self.end(now, Ending::Unanswered { ptos });
+        }
         self.trace.changes(now, &self.recovery);
     }
 }

@@ -405,6 +405,11 @@ fn closed(state: &State, error: &ConnectionError) -> ConnectionClosed {
         (ConnectionError::HandshakeTimedOut, _) => {
             (false, CloseCause::HandshakeTimeout, error.to_string())
         }
+        (ConnectionError::PathSilent, State::Closing(closing)) => {
+            let (_, reason) = closing.cause();
+            (false, CloseCause::PathSilent, text(reason))
+        }
+        (ConnectionError::PathSilent, _) => (false, CloseCause::PathSilent, error.to_string()),
         (ConnectionError::TimedOut | ConnectionError::LocallyClosed, _) => {
             (false, CloseCause::IdleTimeout, error.to_string())
         }

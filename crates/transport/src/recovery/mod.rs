@@ -41,6 +41,7 @@ pub(crate) use self::built::Built;
 pub(crate) use self::filling::Filling;
 pub(crate) use self::owners::FrameOwners;
 pub(crate) use self::permit::SendPermit;
+pub(crate) use self::probes::SILENT_AFTER;
 pub(crate) use self::route::{Flight, Route, RouteId};
 pub(crate) use self::router_reports::Quoted;
 
@@ -76,6 +77,8 @@ pub(crate) struct LossRecovery {
     numbers: Numbers,
     first_numbers: FirstNumbers,
     pto: Pto,
+    /// True if probes went unanswered [`SILENT_AFTER`] times in a row, until a packet is acknowledged.
+    is_silent: bool,
     /// Requests for another frequency of acknowledgements.
     ack_request: AckRequest,
     /// The peer's `ack_delay_exponent`, once its parameters are known.
@@ -118,6 +121,7 @@ impl LossRecovery {
             numbers: Numbers::new(first, rng),
             first_numbers,
             pto: Pto::new(),
+            is_silent: false,
             ack_request: AckRequest::default(),
             ack_delay_exponent: None,
             lists: FrameLists::default(),
@@ -363,6 +367,24 @@ impl LossRecovery {
         self.spaces.application.ecn.state()
     }
 
+    /// True if the path is silent: [`SILENT_AFTER`] probe timeouts in a row expired after the end of the
+    /// handshake, and no packet was acknowledged since.
+    #[inline]
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
+    /// Probe timeouts in a row.
+    pub(crate) fn pto_count(&self) -> u32 {
+        self.pto.count()
+    }
+
+    /// True if as many probe timeouts in a row have expired as the configuration allows.
+    pub(crate) fn has_too_many_ptos(&self) -> bool {
+        let limit = self.config.max_ptos;
+        self.is_silent && limit.is_some_and(|limit| self.pto.count() >= limit)
+    }
+
     /// The state of the congestion controller.
     pub(crate) fn congestion_state(&self) -> &'static str {
         self.routes.active().congestion.state()
@@ -498,11 +520,6 @@ impl LossRecovery {
     /// Continues with this number in 1-RTT packets.
     pub(crate) fn skip_to_number(&mut self, number: u64) {
         self.spaces.application.next_number = number;
-    }
-
-    /// Probe timeouts in a row.
-    pub(crate) fn pto_count(&self) -> u32 {
-        self.pto.count()
     }
 
     /// True while lost packets may turn out to have been late.

@@ -72,6 +72,7 @@ impl LossRecovery {
         record_expired(now, Timer::Probe, id, owners);
         self.stats.ptos += 1;
         self.pto.on_timeout();
+        self.is_silent |= self.pto.count() >= SILENT_AFTER && self.phase != Phase::Handshaking;
         self.quiet_since = now;
         self.on_silence();
         if let Some(space) = self.spaces.get_mut(id) {
@@ -215,6 +216,10 @@ impl LossRecovery {
         }
     }
 }
+
+/// Probe timeouts in a row after which a path counts as silent (limit K286). One or two happen on paths
+/// that lose packets: at a loss of a tenth both probes of a timeout are lost once in a hundred times.
+pub(crate) const SILENT_AFTER: u32 = 3;
 
 /// Timeouts in a row after which a packet of the peer is answered with probes at once. A peer that
 /// acknowledges nothing gets two probes for as many timeouts at most.

@@ -136,6 +136,7 @@ fn connectivity() -> Vec<Record> {
         CloseCause::HandshakeTimeout,
         CloseCause::StatelessReset,
         CloseCause::VersionMismatch,
+        CloseCause::PathSilent,
     ];
     for cause in causes {
         all.push(Record::ConnectionClosed(ConnectionClosed {
@@ -159,6 +160,12 @@ fn connectivity() -> Vec<Record> {
     ] {
         let path = path();
         all.push(Record::PathUpdated(PathUpdated { state, path }));
+    }
+    for (is_silent, probe_timeouts) in [(true, 3), (false, 0)] {
+        all.push(Record::PathSilenceUpdated(PathSilenceUpdated {
+            is_silent,
+            probe_timeouts,
+        }));
     }
     all.push(Record::MtuUpdated(MtuUpdated {
         old: 1200,

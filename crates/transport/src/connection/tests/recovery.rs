@@ -11,6 +11,7 @@ use crate::testing::{Setup, steady};
 mod ecn;
 mod reordering;
 mod silence;
+mod unanswered;
 
 /// Returns the same settings for both ends.
 fn both(change: impl Fn(&mut TransportConfig)) -> Setup {

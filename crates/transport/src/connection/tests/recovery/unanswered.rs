@@ -1,0 +1,153 @@
+//! A path on which probes go unanswered. RFC 9002 §6.2.
+
+use courser_wire::TransportErrorCode;
+
+use super::*;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn silences(events: &[Event]) -> Vec<&Event> {
+    let is_about_silence =
+        |event: &&Event| matches!(event, Event::PathSilent | Event::PathAnswers | Event::Lost(_));
+    events.iter().filter(is_about_silence).collect()
+}
+
+/// Drops what the server sends.
+fn deafen_client(pair: &mut Pair) {
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.from.port() != 4433));
+}
+
+/// K286.
+#[test]
+fn third_timeout_in_a_row_makes_the_path_silent_and_an_acknowledgement_ends_that() {
+    let mut pair = connected(|_| {});
+    let ptos = pair.client.connection().stats().ptos;
+    pair.link.loss = 1000;
+    write(&mut pair, b"is anybody there?");
+    let is_silent = pair.run_until(LIMIT, |pair| pair.client.has(&Event::PathSilent));
+    assert!(is_silent && pair.client.connection().is_path_silent());
+    assert_eq!(pair.client.connection().stats().ptos - ptos, 3);
+    pair.run_for(Duration::from_secs(5));
+    pair.link.loss = 0;
+    let answers = pair.run_until(LIMIT, |pair| pair.client.has(&Event::PathAnswers));
+    assert!(answers && !pair.client.connection().is_path_silent());
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(
+        silences(&pair.client.events),
+        [&Event::PathSilent, &Event::PathAnswers],
+        "each is reported once"
+    );
+    assert_eq!(
+        silences(&pair.server.events),
+        Vec::<&Event>::new(),
+        "nothing of the server was in flight"
+    );
+}
+
+#[test]
+fn two_timeouts_in_a_row_are_no_silence() {
+    let mut pair = connected(|_| {});
+    let ptos = pair.client.connection().stats().ptos;
+    pair.link.loss = 1000;
+    write(&mut pair, b"is anybody there?");
+    pair.run_until(LIMIT, |pair| {
+        pair.client.connection().stats().ptos - ptos == 1
+    });
+    // The probes of the second one arrive.
+    pair.link.loss = 0;
+    pair.run_for(Duration::from_secs(10));
+    assert_eq!(pair.client.connection().stats().ptos - ptos, 2);
+    assert_eq!(silences(&pair.client.events), Vec::<&Event>::new());
+}
+
+#[test]
+fn packets_of_the_peer_without_an_acknowledgement_end_no_silence() {
+    let mut pair = connected(|_| {});
+    // What the client sends is lost.
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.from.port() == 4433));
+    write(&mut pair, b"is anybody there?");
+    assert!(pair.run_until(LIMIT, |pair| pair.client.has(&Event::PathSilent)));
+    let received = pair.client.connection().stats().packets_received;
+    pair.server.connection().pings().request();
+    pair.server.touch();
+    pair.run_for(Duration::from_millis(100));
+    assert!(pair.client.connection().stats().packets_received > received);
+    assert_eq!(silences(&pair.client.events), [&Event::PathSilent]);
+    pair.link.filter = None;
+    assert!(pair.run_until(LIMIT, |pair| pair.client.has(&Event::PathAnswers)));
+}
+
+#[test]
+fn idle_connection_on_a_dead_path_is_not_silent() {
+    let mut pair = connected(|_| {});
+    pair.link.loss = 1000;
+    pair.run_for(Duration::from_secs(20));
+    assert_eq!(silences(&pair.client.events), Vec::<&Event>::new());
+}
+
+#[test]
+fn connection_survives_silence_without_a_limit() {
+    let mut pair = connected(|config| config.max_idle_timeout = Some(LIMIT));
+    pair.link.loss = 1000;
+    write(&mut pair, b"is anybody there?");
+    pair.run_for(Duration::from_secs(20));
+    assert!(pair.client.connection().stats().ptos > 5);
+    assert!(!pair.client.connection().is_closed());
+    pair.link.loss = 0;
+    pair.run_for(Duration::from_secs(30));
+    let streams = pair.server.connection().streams();
+    let id = streams.accept(Direction::Unidirectional).expect("arrived");
+    let data = streams.read_chunk(id, 100).expect("no reset");
+    assert_eq!(data.as_deref(), Some(b"is anybody there?".as_slice()));
+}
+
+#[test]
+fn limit_ends_the_connection_at_the_last_timeout_and_the_peer_learns_of_it() {
+    for limit in [3, 5] {
+        let mut pair = connected(|config| config.max_ptos = Some(limit));
+        let ptos = pair.client.connection().stats().ptos;
+        deafen_client(&mut pair);
+        write(&mut pair, b"is anybody there?");
+        assert!(pair.run_until(LIMIT, |pair| pair.client.connection().is_closed()));
+        let lost = Event::Lost(ConnectionError::PathSilent);
+        assert_eq!(
+            silences(&pair.client.events),
+            [&Event::PathSilent, &lost],
+            "{limit}"
+        );
+        let stats = pair.client.connection().stats();
+        assert_eq!(stats.ptos - ptos, u64::from(limit));
+        pair.run_for(Duration::from_secs(1));
+        let code = TransportErrorCode::NO_VIABLE_PATH.value();
+        assert_eq!(pair.server_heard(), Some(code), "{limit}");
+    }
+}
+
+#[test]
+fn answer_before_the_limit_counts_from_zero_again() {
+    let mut pair = connected(|config| config.max_ptos = Some(4));
+    for round in 0..5 {
+        let ptos = pair.client.connection().stats().ptos;
+        pair.link.loss = 1000;
+        write(&mut pair, b"is anybody there?");
+        pair.run_until(LIMIT, |pair| {
+            pair.client.connection().stats().ptos - ptos == 2
+        });
+        // The probes of the third one arrive.
+        pair.link.loss = 0;
+        pair.run_for(Duration::from_secs(5));
+        let events = silences(&pair.client.events).len();
+        assert_eq!(events, 2 * (round + 1), "round {round}");
+    }
+    assert!(!pair.client.connection().is_closed());
+}
+
+#[test]
+fn limit_does_not_apply_to_the_handshake() {
+    let mut pair = Pair::with(both(|config| config.max_ptos = Some(3)));
+    pair.link.loss = 1000;
+    pair.start();
+    let failed = Event::Lost(ConnectionError::HandshakeTimedOut);
+    assert!(pair.run_until(LIMIT, |pair| pair.client.has(&failed)));
+    assert_eq!(silences(&pair.client.events), [&failed]);
+}
