@@ -43,10 +43,9 @@ impl Slot {
             Event::Datagram(event) => self.on_datagram_event(event, woken),
             Event::Lost(_) => self.on_end(woken),
             Event::PingAnswered => self.wakers.waiters(Topic::Ping).wake_all(woken),
-            // A task that waits for anything may want to try elsewhere.
             Event::PathSilent => {
                 self.silence.store(true, Ordering::Relaxed);
-                self.wakers.wake_all(woken);
+                self.wakers.wake_for_silence(woken);
             }
             Event::PathAnswers => {
                 self.silence.store(false, Ordering::Relaxed);

@@ -352,6 +352,17 @@ impl ConnectionWakers {
         }
     }
 
+    /// Wakes the tasks that wait for the peer, because its path is silent: they may want to try elsewhere.
+    pub(crate) fn wake_for_silence(&mut self, woken: &mut Vec<Waker>) {
+        let silence = self.rare.as_mut().map(|rare| &mut rare[4]);
+        let waiters = [&mut self.handshake].into_iter().chain(&mut self.open);
+        waiters
+            .chain(silence)
+            .for_each(|waiters| waiters.wake_all(woken));
+        wake_in_order(&mut self.readers, woken);
+        wake_in_order(&mut self.writers, woken);
+    }
+
     /// Wakes all tasks and frees the memory, because the connection is over.
     pub(crate) fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         let [open_bi, open_uni] = &mut self.open;

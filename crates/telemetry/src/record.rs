@@ -3,10 +3,9 @@
 use crate::{
     CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
     EcnStateUpdated, Http3Record, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated,
-    MtuUpdated, PacketBuffered, PacketDropped, PacketLost, PacketReceived, PacketSent, PathSilenceUpdated,
-    PathUpdated,
-    ProtocolChosen, QpackRecord, RecoveryParametersSet, SendLimited, SpuriousLoss, StateChanged,
-    TimerExpired, TransportParametersSet, VersionChosen,
+    MtuUpdated, PacketBuffered, PacketDropped, PacketLost, PacketReceived, PacketSent,
+    PathSilenceUpdated, PathUpdated, ProtocolChosen, QpackRecord, RecoveryParametersSet,
+    SendLimited, SpuriousLoss, StateChanged, TimerExpired, TransportParametersSet, VersionChosen,
 };
 
 /// An event on a connection.

@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use courser_base::{FourTuple, ScopedIp};
 use courser_telemetry::{
-    CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated, PathSilenceUpdated,
-    PathUpdated, StateChanged,
+    CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated,
+    PathSilenceUpdated, PathUpdated, StateChanged,
 };
 use courser_wire::ConnectionId;
 

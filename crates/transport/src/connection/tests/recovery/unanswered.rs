@@ -7,8 +7,12 @@ use super::*;
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn silences(events: &[Event]) -> Vec<&Event> {
-    let is_about_silence =
-        |event: &&Event| matches!(event, Event::PathSilent | Event::PathAnswers | Event::Lost(_));
+    let is_about_silence = |event: &&Event| {
+        matches!(
+            event,
+            Event::PathSilent | Event::PathAnswers | Event::Lost(_)
+        )
+    };
     events.iter().filter(is_about_silence).collect()
 }
 
