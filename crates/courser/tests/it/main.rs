@@ -39,6 +39,7 @@ mod segmentation_offload;
 mod server;
 #[cfg(target_os = "linux")]
 mod shards;
+mod silent_path;
 mod slow_disk;
 #[cfg(feature = "server")]
 mod small_buffers;

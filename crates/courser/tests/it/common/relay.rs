@@ -139,6 +139,11 @@ impl Relay {
         }
     }
 
+    /// Drops the held datagrams of the server, and forwards later ones at once.
+    pub fn discard_answers(&self) {
+        *lock(&self.shared.held) = None;
+    }
+
     /// Returns the number of datagrams with a 0-RTT packet that the client has sent.
     pub fn early_datagrams(&self) -> u64 {
         self.shared.early.load(Ordering::Relaxed)
