@@ -104,6 +104,8 @@ struct Contest<'a> {
     /// Our local address, by which networks are distinguished.
     local: Option<IpAddr>,
     race: Race,
+    /// A connection to the origin is silent.
+    is_beside_silent: bool,
     /// The `host:port` of addresses that belong to alternatives.
     alternatives: HashMap<SocketAddr, Box<str>>,
     quic: JoinSet<Attempted>,
@@ -117,6 +119,10 @@ struct Contest<'a> {
 impl<'a> Contest<'a> {
     fn new(core: &'a Arc<Core>, key: &'a Key, addresses: Vec<SocketAddr>) -> Self {
         let mut race = Race::new(core.settings.attempt_delay);
+        let is_beside_silent = core.pool.has_silent(key);
+        if is_beside_silent {
+            race = race.without_head_start();
+        }
         let is_direct = key.proxy.is_none();
         if core.settings.version.may_use_tcp() {
             race.add(Transport::Tcp, &addresses);
@@ -136,6 +142,7 @@ impl<'a> Contest<'a> {
             addresses,
             local,
             race,
+            is_beside_silent,
             alternatives: HashMap::new(),
             quic: JoinSet::new(),
             tcp: JoinSet::new(),
@@ -253,11 +260,12 @@ impl<'a> Contest<'a> {
             Transport::Quic => {
                 self.quic_attempts += 1;
                 let alternative = self.alternatives.get(&address).cloned();
+                // Early data would win before the server has answered.
+                let may_be_early = !self.is_beside_silent;
                 self.quic.spawn(async move {
-                    (
-                        index,
-                        quic::attempt(&core, &key.origin, address, alternative).await,
-                    )
+                    let place = (address, alternative);
+                    let attempted = quic::attempt(&core, &key.origin, place, may_be_early).await;
+                    (index, attempted)
                 });
             }
             Transport::Tcp => {

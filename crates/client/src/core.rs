@@ -283,6 +283,13 @@ impl Core {
         }
     }
 
+    /// Notes that a QUIC connection carried a response after its path was silent.
+    pub(super) fn on_silence_ended(&self, facts: &Facts, origin: &Origin) {
+        if let Some(local) = facts.local {
+            self.udp_memory().on_worked(local.ip(), origin);
+        }
+    }
+
     /// Writes the file of alternatives, if there is one and alternatives were announced.
     pub(super) fn save_alt_svc(&self) -> Result<(), Error> {
         let Some(path) = &self.settings.alt_svc_file else {

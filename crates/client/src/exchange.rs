@@ -1,6 +1,7 @@
 //! One request and its response: connects, sends, and repeats requests that were not processed.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use courser_http3_tokio::hooks;
 use courser_http3_tokio::{OnInterim, Protocol};
@@ -18,7 +19,8 @@ use super::error::{Error, ErrorKind};
 use super::link::{Established, Facts, Link, Proxied};
 use super::origin::Origin;
 use super::pool::{Dialing, Key};
-use super::request_body::RequestBody;
+use super::request_body::{Replay, RequestBody};
+use super::second_lane::{Answer, first_answer};
 use super::timing::{EarlyRequest, Timing};
 
 /// Sends a request to its origin.
@@ -31,23 +33,20 @@ pub(super) async fn exchange(
     let (parts, mut body) = request.into_parts();
     let replay = body.handle();
     let mut timing = Timing::new();
+    let asked = Asked {
+        core,
+        key: &key,
+        origin: &origin,
+        parts: &parts,
+    };
     loop {
         let (established, is_reused) = obtain(core, &key, &mut timing).await?;
-        let facts = established.facts.clone();
-        facts.tell(&mut timing, is_reused);
-        timing.request_started = Some(timing.elapsed());
-        let request = Request::from_parts(head_for(&parts, &origin, &facts)?, body);
-        // Requests with other methods wait for the handshake.
-        let early = established.link.early();
-        let quic = established.link.quic();
-        let sent = send(core, &key, established, request, &mut timing);
-        let (sent, is_silent) = match &early {
-            Some(quic) => match unless_silent(quic, core.settings.attempt_delay, sent).await {
-                Ok(sent) => (sent, false),
-                Err(silence) => (Err(silence.into()), true),
-            },
-            None => (sent.await, false),
-        };
+        let lane = Lane::of(&established, is_reused);
+        let (attempt, lane) = asked
+            .answer(lane, established, (body, &replay), &mut timing)
+            .await;
+        let (sent, is_silent) = (attempt.sent, attempt.is_silent);
+        let (facts, is_reused, early) = (lane.facts, lane.is_reused, lane.early);
         // Requests with other methods have not been sent then.
         let is_unanswered = sent.is_err() && early.as_ref().is_some_and(is_unfinished);
         let mut falls_back = is_silent || is_unanswered;
@@ -78,7 +77,7 @@ pub(super) async fn exchange(
                 if is_rejected {
                     timing.early_data = Some(EarlyRequest::Rejected);
                 }
-                let is_broken = quic.is_some_and(|quic| is_broken(&quic, &error));
+                let is_broken = lane.quic.is_some_and(|quic| is_broken(&quic, &error));
                 if is_rejected || falls_back || is_broken {
                     core.forget_early_data(&origin, &facts);
                 }
@@ -96,6 +95,138 @@ pub(super) async fn exchange(
             None => return Err(error.with_timing(timing)),
         }
         timing.retries += 1;
+    }
+}
+
+/// A request, and the place that it is for.
+struct Asked<'a> {
+    core: &'a Arc<Core>,
+    key: &'a Key,
+    origin: &'a Origin,
+    parts: &'a Parts,
+}
+
+/// The connection of an attempt, as far as the fate of the request depends on it.
+struct Lane {
+    facts: Arc<Facts>,
+    /// The connection existed before.
+    is_reused: bool,
+    /// The connection, over HTTP/3.
+    quic: Option<Connection>,
+    /// The connection, if the request may leave before its handshake is complete.
+    early: Option<Connection>,
+}
+
+/// The outcome of an attempt to send a request.
+struct Attempt {
+    sent: Result<Response<Body>, Error>,
+    /// The server has not answered early data.
+    is_silent: bool,
+    /// The lane and the timing of an attempt beside the first one.
+    beside: Option<Box<(Lane, Timing)>>,
+}
+
+impl Answer for Attempt {
+    fn is_response(&self) -> bool {
+        self.sent.is_ok()
+    }
+}
+
+impl Lane {
+    fn of(established: &Established, is_reused: bool) -> Self {
+        Self {
+            facts: established.facts.clone(),
+            is_reused,
+            quic: established.link.quic(),
+            early: established.link.early(),
+        }
+    }
+}
+
+impl Asked<'_> {
+    /// Returns true if the request may be sent once more while it is unknown whether it was processed
+    /// (RFC 9110 §9.2.2).
+    fn may_be_doubled(&self, retries: u32) -> bool {
+        self.parts.method.is_idempotent() && retries < self.core.settings.retries
+    }
+
+    /// Sends the request on the connection of a lane, and on another one beside it if the path is silent
+    /// and the request may be repeated. Returns the outcome and the lane that has it.
+    async fn answer(
+        &self,
+        lane: Lane,
+        established: Established,
+        (body, replay): (RequestBody, &Replay),
+        timing: &mut Timing,
+    ) -> (Attempt, Lane) {
+        let (began, retries) = (timing.began, timing.retries);
+        let attempt = self.attempt(&lane, established, body, timing);
+        let mut attempt = match lane.quic.as_ref().filter(|_| self.may_be_doubled(retries)) {
+            Some(quic) => {
+                let second = || self.beside(&lane, replay, Timing::of_retry(began, retries + 1));
+                first_answer(|| quic.is_path_silent(), attempt, second).await
+            }
+            None => attempt.await,
+        };
+        let lane = match attempt.beside.take() {
+            Some(beside) => {
+                *timing = beside.1;
+                beside.0
+            }
+            None => lane,
+        };
+        (attempt, lane)
+    }
+
+    /// Sends the request on the connection of a lane.
+    async fn attempt(
+        &self,
+        lane: &Lane,
+        established: Established,
+        body: RequestBody,
+        timing: &mut Timing,
+    ) -> Attempt {
+        let (core, facts) = (self.core, &*lane.facts);
+        facts.tell(timing, lane.is_reused);
+        timing.request_started = Some(timing.elapsed());
+        let sent = async {
+            let head = head_for(self.parts, self.origin, facts)?;
+            let request = Request::from_parts(head, body);
+            send(core, self.key, established, request, timing).await
+        };
+        // Requests with other methods wait for the handshake.
+        let (sent, is_silent) = match &lane.early {
+            Some(quic) => match unless_silent(quic, core.settings.attempt_delay, sent).await {
+                Ok(sent) => (sent, false),
+                Err(silence) => (Err(silence.into()), true),
+            },
+            None => (sent.await, false),
+        };
+        if sent.is_ok() && facts.was_silent.load(Relaxed) {
+            facts.was_silent.store(false, Relaxed);
+            core.on_silence_ended(facts, self.origin);
+        }
+        Attempt {
+            sent,
+            is_silent,
+            beside: None,
+        }
+    }
+
+    /// Sends the request on another connection, because that of `first` is silent.
+    async fn beside(&self, first: &Lane, replay: &Replay, mut timing: Timing) -> Option<Attempt> {
+        first.facts.was_silent.store(true, Relaxed);
+        if !replay.is_possible() {
+            return None;
+        }
+        let obtained = obtain(self.core, self.key, &mut timing).await;
+        let (established, is_reused) = obtained.ok()?;
+        let lane = Lane::of(&established, is_reused);
+        // From here on the first attempt cannot read the rest of its content.
+        let body = replay.restart()?;
+        let attempt = self.attempt(&lane, established, body, &mut timing).await;
+        let beside = Some(Box::new((lane, timing)));
+        Some(Attempt { beside, ..attempt })
     }
 }
 

@@ -23,7 +23,9 @@
 //! has its [`Timing`] among its extensions.
 //!
 //! The client repeats a request automatically only if that is safe: if the server reported that it
-//! was not processed, or if an idle connection was closed and the method is idempotent.
+//! was not processed, or if the method is idempotent and an idle connection was closed or its path became
+//! [silent](courser_quic::Connection::is_path_silent). In the last case the request goes on where it is as
+//! well: a new QUIC connection and TCP are raced, and the first response counts.
 
 // Shows the feature that each item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -48,6 +50,7 @@ mod race;
 mod redirect;
 mod request_body;
 mod resolve;
+mod second_lane;
 mod serves;
 mod timing;
 mod tls;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use courser_http3_tokio as h3;
@@ -38,6 +39,8 @@ pub(super) struct Facts {
     pub(super) alternative: Option<Box<str>>,
     /// The origin that it was made for, and others that it does not serve.
     pub(super) serves: Serves,
+    /// Its path was silent, and no response has arrived since.
+    pub(super) was_silent: AtomicBool,
 }
 
 /// The role of a proxy in a connection.
@@ -71,6 +74,15 @@ impl Link {
         }
     }
 
+    /// Returns true for a QUIC connection that has probed its path several times without an
+    /// acknowledgement. It may still answer, but new requests have no reason to wait for that.
+    pub(super) fn is_silent(&self) -> bool {
+        match self {
+            Self::Http3(client) => client.quic().is_path_silent(),
+            _ => false,
+        }
+    }
+
     /// Returns the QUIC connection, if it is one.
     pub(super) fn quic(&self) -> Option<Connection> {
         match self {
@@ -93,6 +105,7 @@ impl Link {
         let claims = || client.origins().unwrap_or_default();
         is_plain
             && self.is_usable()
+            && !self.is_silent()
             && !facts.serves.is_misdirected(origin)
             && claims().iter().any(|claim| names(claim, origin))
     }

@@ -61,6 +61,15 @@ struct Place {
     is_http1: bool,
 }
 
+impl Place {
+    /// Returns the shared connection that requests should use: the newest of HTTP/3, or else of HTTP/2. TCP
+    /// is newer only where QUIC was silent, and a path that answers again is as good as before.
+    fn preferred(&mut self) -> Option<&mut Kept> {
+        let answering = self.shared.iter_mut().filter(|kept| !kept.link.is_silent());
+        answering.max_by_key(|kept| matches!(kept.link, Link::Http3(_)))
+    }
+}
+
 struct Kept {
     link: Link,
     facts: Arc<Facts>,
@@ -88,7 +97,7 @@ impl Pool {
         let mut state = self.lock();
         let place = state.places.get_mut(key)?;
         place.shared.retain(|kept| kept.link.is_usable());
-        if let Some(kept) = place.shared.last_mut() {
+        if let Some(kept) = place.preferred() {
             kept.used = Instant::now();
             let link = kept.link.share()?;
             let facts = kept.facts.clone();
@@ -102,6 +111,13 @@ impl Pool {
             }
         }
         None
+    }
+
+    /// Returns true if there is a connection whose path is silent.
+    pub(super) fn has_silent(&self, key: &Key) -> bool {
+        let state = self.lock();
+        let place = state.places.get(key);
+        place.is_some_and(|place| place.shared.iter().any(|kept| kept.link.is_silent()))
     }
 
     /// Returns connections of other origins that may carry requests to `origin`, as far as their

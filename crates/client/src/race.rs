@@ -38,6 +38,8 @@ pub(super) struct Race {
     quic: Lane,
     tcp: Lane,
     delay: Duration,
+    /// QUIC has no head start.
+    is_level: bool,
 }
 
 #[derive(Debug, Default)]
@@ -56,7 +58,14 @@ impl Race {
             quic: Lane::default(),
             tcp: Lane::default(),
             delay: within_limits(delay),
+            is_level: false,
         }
+    }
+
+    /// Opens both lanes at once, because QUIC has just been silent here.
+    pub(super) fn without_head_start(mut self) -> Self {
+        self.is_level = true;
+        self
     }
 
     /// Adds addresses by preference, without known ones and those beyond the limit.
@@ -106,7 +115,7 @@ impl Race {
             let next = (lane.running > 0).then(|| started + self.delay);
             return Some(next);
         }
-        if transport == Transport::Quic || self.quic.is_over() {
+        if transport == Transport::Quic || self.is_level || self.quic.is_over() {
             return Some(None);
         }
         // QUIC has not started at all, or has a head start.

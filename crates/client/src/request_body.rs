@@ -80,6 +80,11 @@ impl RequestBody {
 pub(super) struct Replay(Arc<Mutex<Source>>);
 
 impl Replay {
+    /// Returns true if the body so far was kept.
+    pub(super) fn is_possible(&self) -> bool {
+        !lock(&self.0).is_incomplete
+    }
+
     /// Returns the body from its beginning; `None` if that was not kept. Earlier bodies then fail.
     pub(super) fn restart(&self) -> Option<RequestBody> {
         let mut source = lock(&self.0);

@@ -182,6 +182,15 @@ impl Timing {
         }
     }
 
+    /// Creates the timing of a request that is sent again.
+    pub(super) fn of_retry(began: Instant, retries: u32) -> Self {
+        Self {
+            began,
+            retries,
+            ..Self::new()
+        }
+    }
+
     /// Returns the time since the start.
     pub(super) fn elapsed(&self) -> Duration {
         self.began.elapsed()

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use courser_base::ScopedIp;
@@ -17,12 +18,12 @@ use super::super::origin::Origin;
 use super::super::serves::Serves;
 use super::super::timing::TlsSummary;
 
-/// Makes one attempt. `alternative` names the alternative that the address belongs to.
+/// Makes one attempt. The second part of the place names the alternative that the address belongs to.
 pub(super) async fn attempt(
     core: &Arc<Core>,
     origin: &Origin,
-    address: SocketAddr,
-    alternative: Option<Box<str>>,
+    (address, alternative): (SocketAddr, Option<Box<str>>),
+    may_be_early: bool,
 ) -> Result<Established, Error> {
     let settings = &core.settings;
     let begin = |is_stopped| {
@@ -52,7 +53,7 @@ pub(super) async fn attempt(
     })?;
     // TCP would detect a closed port on its own.
     let is_alone = !settings.version.may_use_tcp();
-    let remembered = core.early_data.as_ref();
+    let remembered = core.early_data.as_ref().filter(|_| may_be_early);
     let remembered = remembered.and_then(|it| it.get(origin.host(), address.port()));
     let connected = async {
         match remembered {
@@ -114,6 +115,7 @@ fn established(
         proxy: Proxied::No,
         alternative,
         serves,
+        was_silent: AtomicBool::new(false),
     };
     Established {
         link: Link::Http3(client),

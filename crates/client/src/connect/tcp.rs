@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -59,6 +60,7 @@ pub(super) async fn attempt(
         proxy: Proxied::No,
         alternative: None,
         serves: Serves::of(key.origin.clone()),
+        was_silent: AtomicBool::new(false),
     };
     // Requests are small and must not wait for acknowledgements. Otherwise they are only slower.
     let _ = stream.set_nodelay(true);

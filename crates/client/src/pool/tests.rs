@@ -26,6 +26,7 @@ async fn connection() -> (Established, DuplexStream) {
         proxy: Proxied::No,
         alternative: None,
         serves: Serves::of(Origin::https("origin.test", 443)),
+        was_silent: false.into(),
     };
     let established = Established {
         link: Link::Http1(send),

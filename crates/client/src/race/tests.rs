@@ -146,3 +146,24 @@ fn names_with_very_many_addresses_are_tried_in_part() {
     race.add(Transport::Tcp, &many);
     assert_eq!(schedule(&mut race, now).len(), MAX_CANDIDATES);
 }
+
+#[test]
+fn race_without_a_head_start_opens_both_lanes_at_once() {
+    let (race, now) = race();
+    let mut race = race.without_head_start();
+    race.add(Transport::Quic, &[v6(1), v4(1)]);
+    race.add(Transport::Tcp, &[v6(1), v4(1)]);
+    let begun: Vec<_> = schedule(&mut race, now)
+        .into_iter()
+        .map(|(at, candidate)| (at, Some(candidate)))
+        .collect();
+    assert_eq!(
+        begun,
+        [
+            (0, quic(v6(1))),
+            (0, tcp(v6(1))),
+            (250, quic(v4(1))),
+            (250, tcp(v4(1))),
+        ]
+    );
+}

@@ -17,6 +17,7 @@ mod proxies;
 mod racing;
 mod redirects;
 mod server;
+mod silence;
 mod socks;
 mod tickets;
 mod token_file;
