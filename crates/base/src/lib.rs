@@ -11,6 +11,7 @@ mod range_set;
 mod rate;
 mod side;
 mod time;
+mod unreachable;
 
 pub use address::{ScopedIp, canonical, is_same_host, with_port};
 pub use ecn::{Ecn, EcnCounts};
@@ -20,3 +21,4 @@ pub use range_set::RangeSet;
 pub use rate::Rate;
 pub use side::Side;
 pub use time::Time;
+pub use unreachable::Unreachable;

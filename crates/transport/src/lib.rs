@@ -77,7 +77,7 @@ pub use datagram::{
 pub use endpoint::{
     AddressFilter, AddressListError, AddressPrefix, ConnectError, ConnectionHandle,
     CreationLimiter, Endpoint, EndpointStats, Incoming, MAX_SHARDS, PacketTooBig, ReceiveMeta,
-    ReplyLimits, ShardPlace, Stray,
+    ReplyLimits, ShardPlace, Stray, UnreachableReport,
 };
 pub use error::{PanicPayload, TransportError};
 pub use frame_counts::FrameCounts;

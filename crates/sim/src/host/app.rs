@@ -120,6 +120,7 @@ pub(super) fn dispatch(
         | Event::Migrated
         | Event::InterfaceMtuWanted { .. }
         | Event::MigrationFailed
+        | Event::Unreachable(_)
         | Event::PathSilent
         | Event::PathAnswers => {}
     }

@@ -10,4 +10,5 @@ pub use client::{ClientConfig, MemoryTokenStore, TokenStore};
 pub use endpoint::EndpointConfig;
 pub use path_memory::PathMemory;
 pub use server::{RetryPolicy, ServerConfig};
+pub(crate) use transport::SILENT_AFTER;
 pub use transport::{ConfigError, TransportConfig};

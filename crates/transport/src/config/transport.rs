@@ -13,7 +13,6 @@ use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::path_memory::PathMemory;
 use crate::datagram::DatagramLimits;
-use crate::recovery::SILENT_AFTER;
 use crate::stream::StreamsConfig;
 
 /// Settings of one connection.
@@ -216,6 +215,9 @@ const MAX_MTU: u16 = 65_507;
 const MAX_DATAGRAM_BUFFER: usize = 128 * 1024 * 1024;
 /// Maximum of datagrams in a queue.
 const MAX_DATAGRAM_QUEUE: u64 = 1 << 20;
+/// Probe timeouts in a row after which a path counts as silent (limit K286). One or two happen on paths
+/// that lose packets: at a loss of a tenth both probes of a timeout are lost once in a hundred times.
+pub(crate) const SILENT_AFTER: u32 = 3;
 /// Largest limit of probe timeouts in a row. The last one is months long.
 const MAX_PTOS: u64 = 32;
 const MAX_STREAMS: u64 = 1 << 60;

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use courser_base::Unreachable;
+
 use super::error::ConnectionError;
 use crate::build::transmit::SocketId;
 use crate::datagram::DatagramEvent;
@@ -26,6 +28,13 @@ pub enum Event {
     Datagram(DatagramEvent),
     /// Requests for a PING were answered: see [`Pings::answer`](crate::Pings::answer).
     PingAnswered,
+    /// The system or the network reports that the first packets of this client do not reach the server:
+    /// nothing listens on its port, or there is no way to it. Occurs once at most, and only before the
+    /// server has answered.
+    ///
+    /// The handshake goes on: the report of the network may be forged by someone on the path, and the
+    /// state of a moment. A client with another address to try need not wait.
+    Unreachable(Unreachable),
     /// Three probe timeouts in a row have expired and nothing was acknowledged since: the path may be
     /// dead. The connection goes on probing until its idle timeout, or until
     /// [`TransportConfig::max_ptos`](crate::TransportConfig::max_ptos) ends it. Occurs only after the

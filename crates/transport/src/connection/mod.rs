@@ -25,6 +25,7 @@ mod packet_too_big;
 mod packets;
 mod progress;
 mod receive;
+mod reports;
 mod silence;
 mod spaces;
 mod start;
@@ -35,14 +36,13 @@ mod timeouts;
 pub(crate) mod timer;
 mod trace;
 mod transmit;
-mod unanswered;
 mod versions;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser_base::{FourTuple, Side, Time};
+use courser_base::{FourTuple, Side, Time, Unreachable};
 use courser_crypto::{Exporter, HandshakeData, TlsError};
 use courser_recovery::{Algorithm, BASE_MTU};
 use courser_telemetry::Tap;
@@ -63,6 +63,7 @@ use self::header_bits::HeaderBits;
 use self::idle::Idle;
 use self::life::Life;
 use self::packet_too_big::quoted;
+use self::reports::Reports;
 use self::silence::Silence;
 use self::stats::Counters;
 use self::suspicion::Suspicion;
@@ -95,8 +96,7 @@ pub struct Connection {
     recovery: LossRecovery,
     idle: Idle,
     silence: Silence,
-    /// The last report of a silent path was not followed by one of an answer.
-    is_silence_reported: bool,
+    reports: Reports,
     suspicion: Suspicion,
     events: VecDeque<Event>,
     counters: Counters,
@@ -134,6 +134,11 @@ impl Connection {
     /// Returns true when nothing is left to do: the endpoint forgets the connection.
     pub fn is_drained(&self) -> bool {
         self.life.is_drained()
+    }
+
+    /// Returns true while the path is silent: between [`Event::PathSilent`] and [`Event::PathAnswers`].
+    pub fn is_path_silent(&self) -> bool {
+        self.reports.is_silent()
     }
 
     /// Returns the addresses of the path in use.
@@ -458,6 +463,38 @@ impl Connection {
         let (recovery, protection, mut owners) = self.split();
         let quoted = quoted(quote, (id_len, is_greased), recovery, protection);
         recovery.on_router_report(now, quoted, claimed, &mut owners)
+    }
+
+    /// Takes a report that a packet did not reach the peer: an ICMP message that quotes a packet to the
+    /// connection ID `destination`, or `None` if the system has no way to it. Returns true if it is
+    /// believed: nothing has answered the first packet of this client, and the ID is the one it chose,
+    /// which has at least eight random bytes (RFC 9000 §7.2).
+    pub(crate) fn on_unreachable(
+        &mut self,
+        cause: Unreachable,
+        destination: Option<&[u8]>,
+    ) -> bool {
+        let is_ours = match destination {
+            Some(destination) => self.handshake.is_unanswered_by(destination),
+            None => self.handshake.is_unanswered(),
+        };
+        let is_believed = is_ours && self.life.is_handshaking();
+        let event = is_believed.then(|| self.reports.on_unreachable(cause));
+        let event = event.flatten();
+        let is_new = event.is_some();
+        self.events.extend(event);
+        is_new
+    }
+
+    /// Reports that the path became silent, or answers again, if that has changed. No event follows the
+    /// end of the connection.
+    #[inline]
+    fn report_silence(&mut self, now: Time) {
+        if self.recovery.is_silent() != self.reports.is_silent() && self.life.is_open() {
+            let recovery = &self.recovery;
+            let event = self.reports.on_silence(now, recovery, &mut self.trace);
+            self.events.push_back(event);
+        }
     }
 
     /// Drops the data that was received and not read.

@@ -12,6 +12,7 @@ use super::Connection;
 use super::header_bits::HeaderBits;
 use super::idle::Idle;
 use super::life::Life;
+use super::reports::Reports;
 use super::silence::Silence;
 use super::spaces::open_initial;
 use super::stats::Counters;
@@ -251,7 +252,7 @@ fn assemble(
         recovery,
         idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
         silence: Silence::default(),
-        is_silence_reported: false,
+        reports: Reports::default(),
         suspicion: Suspicion::new(now),
         events: VecDeque::new(),
         counters: Counters::default(),

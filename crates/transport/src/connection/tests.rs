@@ -41,6 +41,7 @@ mod streams;
 mod trace;
 mod transfer;
 mod unguessable;
+mod unreachable;
 mod unread;
 mod versions;
 

@@ -96,7 +96,7 @@ impl Connection {
             &self.streams,
         )) {
             self.silence.on_asked(now);
-            self.recovery.request_ping(SpaceId::Application);
+            self.recovery.on_question(now);
         }
         if is_due(credit_request_at(
             &self.life,
@@ -123,7 +123,7 @@ impl Connection {
         }
         self.report_silence(now);
         if self.recovery.has_too_many_ptos() {
-            let ptos = self.recovery.pto_count();
+            let ptos = self.recovery.unanswered();
             self.end(now, Ending::Unanswered { ptos });
         }
         self.trace.changes(now, &self.recovery);

@@ -36,6 +36,7 @@ mod tls_tasks;
 pub mod token_filter;
 mod touched;
 mod turns;
+mod unreachable;
 mod validation_token;
 pub mod version_negotiation;
 
@@ -61,6 +62,7 @@ pub use self::receive::ReceiveMeta;
 pub use self::shard::MAX_SHARDS;
 pub use self::stats::EndpointStats;
 pub use self::stray::Stray;
+pub use self::unreachable::UnreachableReport;
 
 use self::admission::ShardHandshakes;
 use self::backlog::Backlog;

@@ -116,7 +116,7 @@ impl HandshakeIds {
     }
 
     /// True for a client that neither a server nor a Retry has answered.
-    fn is_unanswered(&self) -> bool {
+    pub(super) fn is_unanswered(&self) -> bool {
         self.side.is_client() && self.peer.is_none() && self.retry.is_none()
     }
 

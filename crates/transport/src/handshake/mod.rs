@@ -320,6 +320,11 @@ impl Handshake {
         self.ids.is_unanswered_by(source)
     }
 
+    /// True for a client that neither a server nor a Retry has answered.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.ids.is_unanswered()
+    }
+
     /// Opens the CRYPTO stream of a space whose keys have arrived.
     pub(crate) fn open_space(&mut self, id: SpaceId) {
         self.crypto.open(id);

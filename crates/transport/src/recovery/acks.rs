@@ -128,7 +128,7 @@ impl LossRecovery {
         self.inform_controller(now, newly, ce, &lost);
         self.forget_snapshots(id);
         self.quiet_since = now;
-        self.is_silent = false;
+        self.unanswered = 0;
         // A client that does not know whether the server has validated its address keeps its
         // back-off (RFC 9002 §6.2.1).
         if self.is_validated_by_peer() {

@@ -41,7 +41,6 @@ pub(crate) use self::built::Built;
 pub(crate) use self::filling::Filling;
 pub(crate) use self::owners::FrameOwners;
 pub(crate) use self::permit::SendPermit;
-pub(crate) use self::probes::SILENT_AFTER;
 pub(crate) use self::route::{Flight, Route, RouteId};
 pub(crate) use self::router_reports::Quoted;
 
@@ -52,7 +51,7 @@ pub(crate) use self::permit::Demand;
 use self::routes::Routes;
 use self::sent_space::{SentSpace, SentSpaces};
 use self::stats::RecoveryStats;
-use crate::config::TransportConfig;
+use crate::config::{SILENT_AFTER, TransportConfig};
 use crate::frame_counts::FrameCounts;
 use crate::rng::Rng;
 use crate::space::SpaceId;
@@ -77,8 +76,8 @@ pub(crate) struct LossRecovery {
     numbers: Numbers,
     first_numbers: FirstNumbers,
     pto: Pto,
-    /// True if probes went unanswered [`SILENT_AFTER`] times in a row, until a packet is acknowledged.
-    is_silent: bool,
+    /// Probe timeouts in a row after the end of the handshake, since a packet was acknowledged.
+    unanswered: u32,
     /// Requests for another frequency of acknowledgements.
     ack_request: AckRequest,
     /// The peer's `ack_delay_exponent`, once its parameters are known.
@@ -121,7 +120,7 @@ impl LossRecovery {
             numbers: Numbers::new(first, rng),
             first_numbers,
             pto: Pto::new(),
-            is_silent: false,
+            unanswered: 0,
             ack_request: AckRequest::default(),
             ack_delay_exponent: None,
             lists: FrameLists::default(),
@@ -367,22 +366,22 @@ impl LossRecovery {
         self.spaces.application.ecn.state()
     }
 
-    /// True if the path is silent: [`SILENT_AFTER`] probe timeouts in a row expired after the end of the
+    /// True if the path is silent: [`SILENT_AFTER`] probe timeouts in a row passed after the end of the
     /// handshake, and no packet was acknowledged since.
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
-        self.is_silent
+        self.unanswered >= SILENT_AFTER
     }
 
-    /// Probe timeouts in a row.
-    pub(crate) fn pto_count(&self) -> u32 {
-        self.pto.count()
+    /// Probe timeouts in a row that brought no acknowledgement.
+    pub(crate) fn unanswered(&self) -> u32 {
+        self.unanswered
     }
 
-    /// True if as many probe timeouts in a row have expired as the configuration allows.
+    /// True if there were as many probe timeouts in a row as the configuration allows.
     pub(crate) fn has_too_many_ptos(&self) -> bool {
         let limit = self.config.max_ptos;
-        self.is_silent && limit.is_some_and(|limit| self.pto.count() >= limit)
+        limit.is_some_and(|limit| self.unanswered >= limit)
     }
 
     /// The state of the congestion controller.
@@ -520,6 +519,11 @@ impl LossRecovery {
     /// Continues with this number in 1-RTT packets.
     pub(crate) fn skip_to_number(&mut self, number: u64) {
         self.spaces.application.next_number = number;
+    }
+
+    /// Probe timeouts in a row.
+    pub(crate) fn pto_count(&self) -> u32 {
+        self.pto.count()
     }
 
     /// True while lost packets may turn out to have been late.

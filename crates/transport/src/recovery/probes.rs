@@ -72,7 +72,7 @@ impl LossRecovery {
         record_expired(now, Timer::Probe, id, owners);
         self.stats.ptos += 1;
         self.pto.on_timeout();
-        self.is_silent |= self.pto.count() >= SILENT_AFTER && self.phase != Phase::Handshaking;
+        self.count_unanswered(now);
         self.quiet_since = now;
         self.on_silence();
         if let Some(space) = self.spaces.get_mut(id) {
@@ -107,6 +107,32 @@ impl LossRecovery {
             space.probes = space.probes.max(1);
             space.ping = true;
         }
+    }
+
+    /// Notes that an end which waits for content has asked for a sign of life.
+    pub(crate) fn on_question(&mut self, now: Time) {
+        self.request_ping(SpaceId::Application);
+        self.count_unanswered(now);
+    }
+
+    /// Counts the probe timeouts in a row.
+    ///
+    /// Each question of an end that waits for content starts the timer again, so that timeouts which are
+    /// longer than the time between two questions do not expire. They count by the time that has passed:
+    /// `n` of them take 2^n - 1 times the first. The third counts when two questions were due, which is
+    /// one such time earlier.
+    fn count_unanswered(&mut self, now: Time) {
+        if self.phase == Phase::Handshaking {
+            return;
+        }
+        let mut count = self.pto.count();
+        let mut waiting = self.spaces.application.sent.iter();
+        let oldest = waiting.find(|(_, sent)| sent.ack_eliciting);
+        if let Some((_, oldest)) = oldest.filter(|_| count >= OUTAGE) {
+            let periods = (now - oldest.time).as_nanos() / self.pto().as_nanos().max(1);
+            count = count.max((periods + 2).ilog2());
+        }
+        self.unanswered = self.unanswered.max(count);
     }
 
     /// Probes the other space of the handshake too, in the same datagram if that has room.
@@ -216,10 +242,6 @@ impl LossRecovery {
         }
     }
 }
-
-/// Probe timeouts in a row after which a path counts as silent (limit K286). One or two happen on paths
-/// that lose packets: at a loss of a tenth both probes of a timeout are lost once in a hundred times.
-pub(crate) const SILENT_AFTER: u32 = 3;
 
 /// Timeouts in a row after which a packet of the peer is answered with probes at once. A peer that
 /// acknowledges nothing gets two probes for as many timeouts at most.

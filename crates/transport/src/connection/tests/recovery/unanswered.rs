@@ -81,6 +81,50 @@ fn packets_of_the_peer_without_an_acknowledgement_end_no_silence() {
     assert!(pair.run_until(LIMIT, |pair| pair.client.has(&Event::PathAnswers)));
 }
 
+/// Sends a request whose response does not come.
+fn ask(pair: &mut Pair) {
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Bidirectional).expect("room");
+    streams.write(id, b"what time is it?").expect("room");
+    streams.finish(id).expect("open");
+    pair.client.touch();
+}
+
+/// Its questions (K230) start the probe timer again, before the third timeout on all but short paths.
+#[test]
+fn end_that_waits_for_content_notices_silence_in_the_time_of_three_timeouts() {
+    for delay in [1, 10, 50, 150, 400] {
+        let mut pair = Pair::with(both(|config| {
+            config.max_ptos = Some(4);
+            config.max_idle_timeout = Some(LIMIT * 2);
+        }));
+        pair.link.delay = Duration::from_millis(delay);
+        pair.connect();
+        pair.run_for(Duration::from_secs(5));
+        let pto = pair.client.connection().recovery.pto();
+        pair.link.loss = 1000;
+        ask(&mut pair);
+        let begun = pair.now;
+        assert!(pair.run_until(LIMIT, |pair| pair.client.has(&Event::PathSilent)));
+        let took = pair.now - begun;
+        let expected = pto * 3..=pto * 8 + Duration::from_millis(250);
+        assert!(expected.contains(&took), "{delay} ms: {took:?}, {pto:?}");
+        let lost = Event::Lost(ConnectionError::PathSilent);
+        assert!(pair.run_until(LIMIT, |pair| pair.client.has(&lost)));
+        let took = pair.now - begun;
+        let expected = pto * 7..=pto * 18 + Duration::from_millis(250);
+        assert!(expected.contains(&took), "{delay} ms: {took:?}, {pto:?}");
+    }
+}
+
+#[test]
+fn slow_answer_on_a_path_that_works_is_no_silence() {
+    let mut pair = connected(|config| config.max_ptos = Some(3));
+    ask(&mut pair);
+    pair.run_for(Duration::from_secs(25));
+    assert_eq!(silences(&pair.client.events), Vec::<&Event>::new());
+}
+
 #[test]
 fn idle_connection_on_a_dead_path_is_not_silent() {
     let mut pair = connected(|_| {});

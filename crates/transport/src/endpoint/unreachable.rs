@@ -1,0 +1,94 @@
+//! Servers that cannot be reached: reports of the network and of the system, and their assignment to
+//! connections.
+
+use std::net::SocketAddr;
+
+use courser_base::{FourTuple, Unreachable};
+
+use super::{ConnectionHandle, Endpoint, Owner};
+
+/// An ICMP message that one of our datagrams did not reach its destination.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnreachableReport<'a> {
+    /// The destination of the datagram.
+    pub peer: SocketAddr,
+    /// The reason.
+    pub cause: Unreachable,
+    /// The beginning of the datagram's UDP payload. 47 bytes suffice for all checks.
+    pub quote: &'a [u8],
+}
+
+impl Endpoint {
+    /// Processes an ICMP message that a datagram did not reach its destination. Returns true if it is
+    /// credible, and then [`Event::Unreachable`](crate::Event::Unreachable) occurs on the connection.
+    ///
+    /// It must quote the connection IDs of the first packet of a client to this address, which are unknown
+    /// off the path, and the server must not have answered. All other messages are ignored: an
+    /// established connection does not end because of unauthenticated messages (RFC 8085 §5.2).
+    pub fn on_unreachable(&mut self, report: &UnreachableReport<'_>) -> bool {
+        let Some((destination, source)) = ids_of(report.quote) else {
+            return false;
+        };
+        let handle = match self.routing.find(source, &FourTuple::to(report.peer)) {
+            Some(Owner::Connection(handle)) => handle,
+            _ => return false,
+        };
+        let Some(connection) = self.connection_mut(handle) else {
+            return false;
+        };
+        let is_here = connection.path().peer == report.peer;
+        let is_believed = is_here && connection.on_unreachable(report.cause, Some(destination));
+        if is_believed {
+            self.touched(handle);
+        }
+        is_believed
+    }
+
+    /// Notes that the system has no way to the peer of a connection and has sent nothing.
+    /// [`Event::Unreachable`](crate::Event::Unreachable) follows on a client that no server has answered.
+    /// Other connections take it for a loss.
+    pub fn on_send_refused(&mut self, handle: ConnectionHandle, cause: Unreachable) {
+        if let Some(connection) = self.connection_mut(handle) {
+            connection.on_unreachable(cause, None);
+        }
+    }
+}
+
+/// Returns the destination and source IDs in a long header (RFC 8999 §5.1).
+fn ids_of(quote: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (first, rest) = quote.split_first()?;
+    let after_version = rest.get(4..).filter(|_| first & LONG_FORM != 0)?;
+    let (destination, rest) = split_id(after_version)?;
+    let (source, _) = split_id(rest)?;
+    Some((destination, source))
+}
+
+fn split_id(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = bytes.split_first()?;
+    rest.split_at_checked(usize::from(*len))
+}
+
+/// The bit that long headers have (RFC 8999 §5.1).
+const LONG_FORM: u8 = 0x80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_read_from_whole_long_headers_only() {
+        let header = [0xc0, 0, 0, 0, 1, 3, 1, 2, 3, 2, 8, 9, 0, 5];
+        let ids = Some((&header[6..9], &header[10..12]));
+        assert_eq!(ids_of(&header), ids);
+        for len in 0..header.len() {
+            let expected = ids.filter(|_| len >= 12);
+            assert_eq!(ids_of(&header[..len]), expected, "{len}");
+        }
+        let mut short = header;
+        short[0] = 0x40;
+        assert_eq!(ids_of(&short), None);
+        let mut too_long = header;
+        too_long[5] = 255;
+        assert_eq!(ids_of(&too_long), None);
+    }
+}
