@@ -12,10 +12,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use courser_base::{ScopedIp, with_port};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::late::Attempted;
 use self::places::{At, Place};
+use self::quic::Doubt;
 use super::core::Core;
 use super::error::{Error, ErrorKind};
 use super::link::Established;
@@ -110,10 +112,34 @@ struct Contest<'a> {
     alternatives: HashMap<SocketAddr, Box<str>>,
     quic: JoinSet<Attempted>,
     tcp: JoinSet<Attempted>,
+    /// Attempts of QUIC that are reported to be hopeless. They go on, but no other attempt waits for them.
+    doubts: Doubts,
     /// The most informative failure so far.
     failure: Option<Error>,
+    /// Alternatives at which an attempt has failed.
+    failed_alternatives: Vec<Box<str>>,
+    tried_alternatives: Vec<Box<str>>,
     quic_failures: usize,
     quic_attempts: usize,
+}
+
+/// Reports that attempts are hopeless.
+struct Doubts {
+    sender: mpsc::UnboundedSender<(usize, Error)>,
+    receiver: mpsc::UnboundedReceiver<(usize, Error)>,
+    /// The numbers of the attempts.
+    reported: Vec<usize>,
+}
+
+impl Doubts {
+    fn new() -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Self {
+            sender,
+            receiver,
+            reported: Vec::new(),
+        }
+    }
 }
 
 impl<'a> Contest<'a> {
@@ -146,7 +172,10 @@ impl<'a> Contest<'a> {
             alternatives: HashMap::new(),
             quic: JoinSet::new(),
             tcp: JoinSet::new(),
+            doubts: Doubts::new(),
             failure: None,
+            failed_alternatives: Vec::new(),
+            tried_alternatives: Vec::new(),
             quic_failures: 0,
             quic_attempts: 0,
         };
@@ -170,6 +199,15 @@ impl<'a> Contest<'a> {
         })
     }
 
+    /// Returns whether an alternative is worth an attempt, based on earlier ones from this network.
+    fn is_worth_trying(&self, alternative: &str) -> bool {
+        let is_broken = |local| {
+            let memory = self.core.udp_memory();
+            !memory.is_alternative_worth_trying(Instant::now(), local, alternative)
+        };
+        !self.core.settings.version.may_use_tcp() || !self.local.is_some_and(is_broken)
+    }
+
     /// Waits briefly for HTTPS records and alternatives, so that QUIC gets its head start.
     async fn wait_for_places(&mut self, places: &mut JoinSet<Vec<Place>>) {
         let all = async {
@@ -191,6 +229,11 @@ impl<'a> Contest<'a> {
                     .collect(),
                 At::Addresses(addresses) => addresses,
             };
+            if let Some(name) = &place.alternative
+                && !self.is_worth_trying(name)
+            {
+                continue;
+            }
             if let Some(name) = place.alternative {
                 let named = addresses.iter().map(|address| (*address, name.clone()));
                 self.alternatives.extend(named);
@@ -218,6 +261,11 @@ impl<'a> Contest<'a> {
             let (transport, attempted) = tokio::select! {
                 Some(attempted) = self.quic.join_next() => (Transport::Quic, attempted),
                 Some(attempted) = self.tcp.join_next() => (Transport::Tcp, attempted),
+                Some((index, error)) = self.doubts.receiver.recv() => {
+                    self.doubts.reported.push(index);
+                    self.on_failed(index, Transport::Quic, error, timing);
+                    continue;
+                }
                 Some(found) = places.join_next() => {
                     self.add(found.unwrap_or_default());
                     continue;
@@ -229,18 +277,17 @@ impl<'a> Contest<'a> {
                 self.race.on_failed(transport);
                 continue;
             };
-            let attempt = &mut timing.attempts[index];
-            attempt.ended = Some(timing.began.elapsed());
             match result {
                 Ok(established) => {
+                    let attempt = &mut timing.attempts[index];
+                    attempt.ended = Some(timing.began.elapsed());
                     attempt.outcome = Outcome::Won;
                     self.on_won(transport, &established);
                     return Ok(established);
                 }
-                Err(error) => {
-                    attempt.outcome = Outcome::Failed(error.to_string());
-                    self.on_failed(transport, error);
-                }
+                // It has failed already, as far as the race depends on it.
+                Err(_) if self.doubts.reported.contains(&index) => {}
+                Err(error) => self.on_failed(index, transport, error, timing),
             }
         }
     }
@@ -260,11 +307,14 @@ impl<'a> Contest<'a> {
             Transport::Quic => {
                 self.quic_attempts += 1;
                 let alternative = self.alternatives.get(&address).cloned();
+                self.tried_alternatives.extend(alternative.clone());
                 // Early data would win before the server has answered.
                 let may_be_early = !self.is_beside_silent;
+                let doubt = Doubt::new(index, self.doubts.sender.clone());
                 self.quic.spawn(async move {
                     let place = (address, alternative);
-                    let attempted = quic::attempt(&core, &key.origin, place, may_be_early).await;
+                    let origin = &key.origin;
+                    let attempted = quic::attempt(&core, origin, place, may_be_early, doubt).await;
                     (index, attempted)
                 });
             }
@@ -275,10 +325,16 @@ impl<'a> Contest<'a> {
         }
     }
 
-    fn on_failed(&mut self, transport: Transport, error: Error) {
+    fn on_failed(&mut self, index: usize, transport: Transport, error: Error, timing: &mut Timing) {
+        let attempt = &mut timing.attempts[index];
+        attempt.ended = Some(timing.began.elapsed());
+        attempt.outcome = Outcome::Failed(error.to_string());
         self.race.on_failed(transport);
         if transport == Transport::Quic {
             self.quic_failures += 1;
+            let address = timing.attempts[index].address;
+            self.failed_alternatives
+                .extend(self.alternatives.get(&address).cloned());
         }
         let is_more_telling = self
             .failure
@@ -299,9 +355,19 @@ impl<'a> Contest<'a> {
             return;
         };
         let origin = &self.key.origin;
+        let is_answered = !established.facts.is_early();
+        if is_answered {
+            let mut memory = self.core.udp_memory();
+            for failed in &self.failed_alternatives {
+                memory.on_alternative_failed(Instant::now(), local, failed);
+            }
+            if let Some(alternative) = &established.facts.alternative {
+                memory.on_alternative_worked(local, alternative);
+            }
+        }
         match transport {
             // No answer has arrived yet.
-            Transport::Quic if established.facts.is_early() => {}
+            Transport::Quic if !is_answered => {}
             Transport::Quic => self.core.udp_memory().on_worked(local, origin),
             Transport::Tcp if self.quic_attempts == 0 => {}
             Transport::Tcp if self.quic_failures == self.quic_attempts => {
@@ -311,11 +377,12 @@ impl<'a> Contest<'a> {
             }
             Transport::Tcp => {
                 let quic = std::mem::take(&mut self.quic);
+                let alternatives = std::mem::take(&mut self.tried_alternatives);
                 tokio::spawn(late::await_quic(
                     self.core.clone(),
                     self.key.clone(),
                     local,
-                    quic,
+                    (quic, alternatives),
                 ));
             }
         }

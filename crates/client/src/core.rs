@@ -283,10 +283,20 @@ impl Core {
         }
     }
 
+    /// Forgets what was learned about the network before.
+    pub(super) fn on_network_changed(&self) {
+        self.alt_svc().on_network_changed();
+        self.udp_memory().on_network_changed();
+    }
+
     /// Notes that a QUIC connection carried a response after its path was silent.
     pub(super) fn on_silence_ended(&self, facts: &Facts, origin: &Origin) {
         if let Some(local) = facts.local {
-            self.udp_memory().on_worked(local.ip(), origin);
+            let mut memory = self.udp_memory();
+            memory.on_worked(local.ip(), origin);
+            if let Some(alternative) = &facts.alternative {
+                memory.on_alternative_worked(local.ip(), alternative);
+            }
         }
     }
 

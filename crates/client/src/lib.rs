@@ -198,8 +198,10 @@ impl Client {
     /// Notes that the network has changed, so that packets leave from another address now. Open QUIC
     /// connections move to a new path at once, as far as their servers allow
     /// ([`Endpoint::network_changed`](courser_quic::Endpoint::network_changed)). Connections over TCP
-    /// are not affected.
+    /// are not affected. What was learned about UDP in the network before is forgotten, and so are alternatives
+    /// that do not persist (RFC 7838 §2.2).
     pub fn network_changed(&self) {
+        self.0.on_network_changed();
         for endpoint in self.0.quic.open() {
             endpoint.network_changed();
         }

@@ -5,6 +5,9 @@
 //! several origins fail one after the other without a success between them, the network is the
 //! cause, and all origins use only TCP there. A network is recognised by our local address in it:
 //! in another network everything is tried afresh.
+//!
+//! An alternative that fails while the origin is reached elsewhere is broken (RFC 7838 §2.4). It is avoided
+//! in the same way, for all origins that announce it, and does not keep them from QUIC elsewhere.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,6 +19,8 @@ use super::origin::Origin;
 #[derive(Debug, Default)]
 pub(super) struct UdpMemory {
     origins: HashMap<(IpAddr, Origin), BackOff>,
+    /// Broken alternatives, by `host:port`.
+    alternatives: HashMap<(IpAddr, Box<str>), BackOff>,
     networks: HashMap<IpAddr, Network>,
 }
 
@@ -63,6 +68,35 @@ impl UdpMemory {
         }
     }
 
+    /// Returns whether an alternative is worth an attempt from a local address.
+    pub(super) fn is_alternative_worth_trying(
+        &self,
+        now: Instant,
+        local: IpAddr,
+        name: &str,
+    ) -> bool {
+        let known = self.alternatives.get(&(local, name.into()));
+        known.is_none_or(|known| known.until <= now)
+    }
+
+    /// Records that an alternative failed where another connection to the origin worked.
+    pub(super) fn on_alternative_failed(&mut self, now: Instant, local: IpAddr, name: &str) {
+        let key = (local, name.into());
+        let known = self.alternatives.get(&key).copied();
+        make_room(&mut self.alternatives, &key, |known| known.until);
+        self.alternatives.insert(key, BackOff::after(known, now));
+    }
+
+    /// Records that an alternative worked.
+    pub(super) fn on_alternative_worked(&mut self, local: IpAddr, name: &str) {
+        self.alternatives.remove(&(local, name.into()));
+    }
+
+    /// Forgets everything: the network has changed, and may have the address of another one.
+    pub(super) fn on_network_changed(&mut self) {
+        *self = Self::default();
+    }
+
     /// Records that QUIC worked.
     pub(super) fn on_worked(&mut self, local: IpAddr, origin: &Origin) {
         self.origins.remove(&(local, origin.clone()));
@@ -97,10 +131,10 @@ fn make_room<K: Clone + Eq + std::hash::Hash, V>(
 
 /// The first period, after which a restarted server gets HTTP/3 back.
 const FIRST_WAIT: Duration = Duration::from_secs(5 * 60);
-/// The longest period, because networks sometimes change without a change of address.
-const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
-/// Maximum of doublings: 5 minutes doubled nine times is longer than a day.
-const MAX_DOUBLINGS: u32 = 9;
+/// The longest period, that of Chromium, because networks sometimes change without a change of address.
+const LONGEST_WAIT: Duration = Duration::from_secs(48 * 3600);
+/// Maximum of doublings: 5 minutes doubled ten times is longer than two days.
+const MAX_DOUBLINGS: u32 = 10;
 /// Number of silent origins that indicate a firewall: one server alone may be down.
 const SILENT_ORIGINS: usize = 3;
 const MAX_ENTRIES: usize = 512;

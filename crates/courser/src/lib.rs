@@ -126,7 +126,7 @@ pub mod server;
 
 #[doc(no_inline)]
 pub use congestion::{Controller, ControllerFactory};
-pub use courser_base::{EcnCounts, Rate, Side};
+pub use courser_base::{EcnCounts, Rate, Side, Unreachable};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 #[cfg(feature = "files")]
 pub use courser_files as files;

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use courser_base::Side;
+use courser_base::{Side, Unreachable};
 use courser_crypto::HandshakeData;
 use courser_transport::{ConnectionError, EarlyData};
 
@@ -57,6 +57,41 @@ impl Connecting {
             Err(error) => Poll::Ready(Err(error)),
         };
         connection.wait(Topic::Handshake, check).await
+    }
+
+    /// Waits for a report that the server cannot be reached: nothing listens on its port, or there is no way
+    /// to it. Does not resolve without one.
+    ///
+    /// The system reports what it knows itself, such as a missing route, and on Linux the ICMP messages
+    /// that quote the first packet. The handshake goes on, because the state may be that of a moment
+    /// and ICMP messages are not authenticated; a program that has another address tries that.
+    ///
+    /// The future does not borrow this value, and keeps the attempt until it is dropped.
+    ///
+    /// ```no_run
+    /// # extern crate courser_quic as courser;
+    /// # async fn connect(endpoint: courser::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
+    /// let connecting = endpoint.connect("[2001:db8::1]:443".parse()?, "example.com")?;
+    /// let unreachable = connecting.unreachable();
+    /// tokio::select! {
+    ///     connection = connecting => println!("connected: {:?}", connection?.rtt()),
+    ///     cause = unreachable => println!("try IPv4: {cause}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// After the future has resolved.
+    pub fn unreachable(&self) -> impl Future<Output = Unreachable> + Send + 'static {
+        let connection = self.connection().clone();
+        async move {
+            let handle = connection.handle;
+            let check = move |locked: &mut Locked<'_>| match locked.slot(handle).unreachable {
+                Some(cause) => Poll::Ready(cause),
+                None => Poll::Pending,
+            };
+            connection.wait(Topic::Handshake, check).await
+        }
     }
 
     /// Waits until streams can be used, and returns the connection, whose handshake may go on.

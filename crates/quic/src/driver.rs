@@ -11,7 +11,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
-use courser_transport::{PacketTooBig, ReceiveMeta, ShardPlace, SocketId, Stray};
+use courser_transport::{
+    PacketTooBig, ReceiveMeta, ShardPlace, SocketId, Stray, UnreachableReport,
+};
 use courser_udp::Received;
 
 use crate::health::Outlook;
@@ -240,7 +242,7 @@ impl Driver {
         is_over
     }
 
-    /// Hands on what routers say of datagrams that were too large.
+    /// Passes on the ICMP messages about datagrams that were too large or did not reach their destination.
     fn hear_routers(&self) {
         let sockets = self.sockets.iter().rev();
         let messages = sockets.flat_map(|(_, socket)| {
@@ -255,6 +257,19 @@ impl Driver {
                 quote: message.quote(),
             };
             self.shard.lock().endpoint.on_packet_too_big(now, &message);
+        }
+        let sockets = self.sockets.iter().rev();
+        let reports = sockets.flat_map(|(_, socket)| {
+            let mut each = std::iter::repeat_with(|| socket.take_unreachable());
+            std::iter::from_fn(move || each.next().flatten())
+        });
+        for report in reports.take(MESSAGES_PER_TURN) {
+            let report = UnreachableReport {
+                peer: report.destination,
+                cause: report.cause,
+                quote: report.quote(),
+            };
+            self.shard.lock().endpoint.on_unreachable(&report);
         }
     }
 

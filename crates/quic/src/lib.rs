@@ -52,7 +52,7 @@ mod wakers;
 mod weak;
 mod write;
 
-pub use courser_base::{EcnCounts, Rate, Side};
+pub use courser_base::{EcnCounts, Rate, Side, Unreachable};
 pub use courser_crypto::{CipherSuite, HandshakeData};
 pub use courser_recovery::{Algorithm, SavedPath};
 pub use courser_telemetry as telemetry;

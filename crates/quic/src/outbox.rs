@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use courser_base::{Ecn, Time};
+use courser_base::{Ecn, Time, Unreachable};
 use courser_transport::{SocketId, Transmit, TransmitBuffer};
 
 use crate::health::Health;
@@ -24,6 +24,8 @@ pub(crate) struct Outbox {
     pub(crate) health: Health,
     /// The system has left out the ECN marks of a batch.
     are_marks_refused: bool,
+    /// The system had no way to the destination of the last batch.
+    unreachable: Option<Unreachable>,
 }
 
 impl Outbox {
@@ -35,6 +37,7 @@ impl Outbox {
             is_one_by_one: false,
             health: Health::default(),
             are_marks_refused: false,
+            unreachable: None,
         }
     }
 
@@ -97,6 +100,7 @@ impl Outbox {
     /// Sends what was just built. False when the socket is full or lost: the batch is kept. What the
     /// system refuses counts as lost on the way.
     pub(crate) fn send(&mut self, now: Time, transmit: Transmit) -> bool {
+        self.unreachable = None;
         self.send_rest(now, Kept { transmit, sent: 0 })
     }
 
@@ -106,6 +110,12 @@ impl Outbox {
             Some(kept) => self.send_rest(now, kept),
             None => true,
         }
+    }
+
+    /// Returns the reason why the system could not send the last batch to its destination, once.
+    #[inline]
+    pub(crate) fn take_unreachable(&mut self) -> Option<Unreachable> {
+        self.unreachable.take()
     }
 
     /// Returns true once if a batch with ECN marks has left without them.
@@ -158,6 +168,7 @@ impl Outbox {
                     return false;
                 }
                 Err(error) if is_newest => {
+                    self.unreachable = courser_udp::unreachable_cause(&error);
                     self.health.on_error(now, Call::Send, error);
                     if self.health.is_lost() {
                         self.timing = SendTiming::Blocked(kept);
@@ -166,6 +177,7 @@ impl Outbox {
                     break;
                 }
                 Err(error) => {
+                    self.unreachable = courser_udp::unreachable_cause(&error);
                     self.health.note_error(now, Call::Send, &error);
                     if !courser_udp::is_transient(&error) {
                         // Those that need it lose their way, and no others.

@@ -67,7 +67,9 @@ use std::task::Context;
 use std::time::{Duration, Instant};
 
 pub use courser_base::Ecn;
-pub use courser_udp::{PacketTooBig, Received, Transmit, UdpSocket as SystemSocket};
+pub use courser_udp::{
+    PacketTooBig, Received, Transmit, UdpSocket as SystemSocket, UnreachableReport,
+};
 
 pub use self::current::{Entered, enter};
 pub use self::door::{Runtime, Task, Timer, UdpSocket, Work};

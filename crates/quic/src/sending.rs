@@ -177,13 +177,16 @@ impl State {
         {
             connection.on_marks_refused();
         }
+        if let Some(cause) = self.outbox.take_unreachable() {
+            self.endpoint.on_send_refused(handle, cause);
+        }
         has_left
     }
 
-    /// Leaves the rest to the driver: a socket that is full or lost, and what routers say.
+    /// Leaves the rest to the driver: a socket that is full or lost, and ICMP messages.
     fn after_sending(&mut self) {
         let outbox = &self.outbox;
-        if outbox.timing.is_blocked() || outbox.socket().has_packet_too_big() {
+        if outbox.timing.is_blocked() || outbox.socket().has_icmp_messages() {
             self.driver.call();
         }
         self.after_errors();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
+use courser_base::Unreachable;
 use courser_transport::{DatagramEvent, Event, StreamEvent};
 use courser_wire::StreamId;
 
@@ -21,6 +22,8 @@ pub(crate) struct Slot {
     pub(crate) unsent: usize,
     /// Writes and changes since the driver sent, or their task waited.
     pub(crate) uses: u32,
+    /// The reason why the server cannot be reached, if there is a report.
+    pub(crate) unreachable: Option<Unreachable>,
     /// The path is silent. The handles read it without the lock.
     pub(crate) silence: Arc<AtomicBool>,
     pub(crate) wakers: ConnectionWakers,
@@ -43,6 +46,10 @@ impl Slot {
             Event::Datagram(event) => self.on_datagram_event(event, woken),
             Event::Lost(_) => self.on_end(woken),
             Event::PingAnswered => self.wakers.waiters(Topic::Ping).wake_all(woken),
+            Event::Unreachable(cause) => {
+                self.unreachable = Some(cause);
+                self.wakers.waiters(Topic::Handshake).wake_all(woken);
+            }
             Event::PathSilent => {
                 self.silence.store(true, Ordering::Relaxed);
                 self.wakers.wake_for_silence(woken);

@@ -9,7 +9,8 @@
 //! - [`SocketGroup`] is several sockets of one address, among which datagrams are distributed.
 //! - [`Transmit`] and [`Received`] are one outgoing and one received batch.
 //! - [`Capabilities`] lists the abilities of this machine, with advice for its administrator.
-//! - [`PacketTooBig`] is an ICMP message about a datagram that did not fit.
+//! - [`PacketTooBig`] is an ICMP message about a datagram that did not fit, and [`UnreachableReport`] one about a
+//!   datagram that did not reach its destination.
 //! - [`clock_state`] reports whether the clock of the machine is synchronized.
 //! - [`default_memory_budget`] is a share of this machine's memory for an endpoint.
 //! - [`release_unused_memory`] gives memory that is not in use back to the system.
@@ -29,9 +30,11 @@ mod group;
 mod icmp;
 mod memory;
 mod portable;
+mod quote;
 mod socket;
 mod steering;
 mod too_big;
+mod unreachable;
 mod zone;
 
 pub use batch::{Received, Transmit};
@@ -45,9 +48,11 @@ pub use group::{MAX_GROUP, SocketGroup};
 pub use icmp::{Refused, TooBigSender};
 pub use memory::default_memory_budget;
 pub use portable::{clock_state, release_unused_memory};
+pub use quote::MAX_QUOTE;
 pub use socket::UdpSocket;
 pub use steering::Steering;
-pub use too_big::{MAX_QUOTE, PacketTooBig};
+pub use too_big::PacketTooBig;
+pub use unreachable::{UnreachableReport, unreachable_cause};
 pub use zone::{parse_ip, parse_socket_addr};
 
 /// Length of a receive buffer that no batch can overflow.

@@ -14,6 +14,7 @@ use crate::capabilities::Capabilities;
 use crate::counters::{Counters, Tally};
 use crate::portable::{Socket, share_port, unshare_port};
 use crate::too_big::PacketTooBig;
+use crate::unreachable::UnreachableReport;
 
 /// A non-blocking UDP socket that sends and receives datagrams in batches.
 ///
@@ -223,9 +224,16 @@ impl UdpSocket {
         self.socket.take_packet_too_big()
     }
 
-    /// Returns true if [`UdpSocket::take_packet_too_big`] has a message. Costs next to nothing.
-    pub fn has_packet_too_big(&self) -> bool {
-        self.socket.has_packet_too_big()
+    /// Takes the next ICMP message about a datagram that did not reach its destination; otherwise like
+    /// [`UdpSocket::take_packet_too_big`].
+    pub fn take_unreachable(&self) -> Option<UnreachableReport> {
+        self.socket.take_unreachable()
+    }
+
+    /// Returns true if [`UdpSocket::take_packet_too_big`] or [`UdpSocket::take_unreachable`] has a message.
+    /// Costs next to nothing.
+    pub fn has_icmp_messages(&self) -> bool {
+        self.socket.has_icmp_messages()
     }
 
     /// Returns the current capabilities of the socket. Allocates; do not call it for every packet.

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use crate::quote::Quote;
+
 /// A report that a datagram of ours was too large for a link on the path.
 ///
 /// It is the ICMP message "fragmentation needed" (RFC 792, RFC 1191 §4) or "packet too big" (RFC
@@ -14,38 +16,31 @@ pub struct PacketTooBig {
     /// The largest IP packet that the link supports, in bytes, headers included. 0 from routers
     /// that do not report it.
     pub mtu: u32,
-    quote: [u8; MAX_QUOTE],
-    quote_len: u8,
+    quote: Quote,
 }
 
 impl PacketTooBig {
     /// Creates a report about a datagram whose UDP payload began with `quote`. Only the first
-    /// [`MAX_QUOTE`] bytes are kept.
+    /// [`MAX_QUOTE`](crate::MAX_QUOTE) bytes are kept.
     pub fn new(destination: SocketAddr, mtu: u32, quote: &[u8]) -> Self {
-        let len = quote.len().min(MAX_QUOTE);
-        let mut kept = [0; MAX_QUOTE];
-        kept[..len].copy_from_slice(&quote[..len]);
+        let quote = Quote::new(quote);
         Self {
             destination,
             mtu,
-            quote: kept,
-            quote_len: u8::try_from(len).unwrap_or(u8::MAX),
+            quote,
         }
     }
 
     /// Returns the beginning of the datagram's UDP payload, as far as it was quoted. May be empty.
     pub fn quote(&self) -> &[u8] {
-        &self.quote[..usize::from(self.quote_len)]
+        self.quote.bytes()
     }
 }
-
-/// Number of bytes of a quote that are kept. A short header with the longest connection ID and
-/// packet number, and the sample behind it, take 41 (RFC 9001 §5.4.2).
-pub const MAX_QUOTE: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MAX_QUOTE;
 
     #[test]
     fn long_quotes_are_cut_and_short_ones_kept() {

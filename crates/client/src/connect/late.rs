@@ -14,13 +14,13 @@ use super::super::pool::Key;
 /// The number of an attempt, and its result.
 pub(super) type Attempted = (usize, Result<Established, Error>);
 
-/// Waits for QUIC after TCP has won, because QUIC may be only slightly later and can carry later
+/// Waits for QUIC after TCP has won, at these alternatives and elsewhere, because QUIC may be only slightly later and can carry later
 /// requests. If it does not connect in time, the network or the server drops UDP.
 pub(super) async fn await_quic(
     core: Arc<Core>,
     key: Key,
     local: IpAddr,
-    mut attempts: JoinSet<Attempted>,
+    (mut attempts, alternatives): (JoinSet<Attempted>, Vec<Box<str>>),
 ) {
     let any = async {
         while let Some(attempted) = attempts.join_next().await {
@@ -35,9 +35,13 @@ pub(super) async fn await_quic(
             core.udp_memory().on_worked(local, &key.origin);
             core.pool.share(&key, &established);
         }
-        Ok(None) | Err(_) => core
-            .udp_memory()
-            .on_failed(Instant::now(), local, &key.origin),
+        Ok(None) | Err(_) => {
+            let (mut memory, now) = (core.udp_memory(), Instant::now());
+            memory.on_failed(now, local, &key.origin);
+            for alternative in &alternatives {
+                memory.on_alternative_failed(now, local, alternative);
+            }
+        }
     }
 }
 
@@ -62,6 +66,8 @@ mod tests {
         let key = core.key(&origin);
         let mut attempts = JoinSet::new();
         attempts.spawn(std::future::pending());
+        let alternatives = vec!["alternative.test:443".into()];
+        let attempts = (attempts, alternatives);
         let waiting = tokio::spawn(await_quic(core.clone(), key, HOME, attempts));
         let is_worth_trying = || {
             core.udp_memory()
@@ -71,5 +77,8 @@ mod tests {
         assert!(is_worth_trying());
         waiting.await.expect("no panic");
         assert!(!is_worth_trying());
+        let memory = core.udp_memory();
+        let now = Instant::now();
+        assert!(!memory.is_alternative_worth_trying(now, HOME, "alternative.test:443"));
     }
 }

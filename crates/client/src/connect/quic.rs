@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use courser_base::ScopedIp;
+use courser_base::{ScopedIp, Unreachable};
 use courser_http3_tokio as h3;
 use courser_quic::{ConnectError, Endpoint, Side};
+use tokio::sync::mpsc;
 
 use super::super::core::Core;
 use super::super::early_data::is_unfinished;
@@ -24,6 +25,7 @@ pub(super) async fn attempt(
     origin: &Origin,
     (address, alternative): (SocketAddr, Option<Box<str>>),
     may_be_early: bool,
+    doubt: Doubt,
 ) -> Result<Established, Error> {
     let settings = &core.settings;
     let begin = |is_stopped| {
@@ -53,6 +55,7 @@ pub(super) async fn attempt(
     })?;
     // TCP would detect a closed port on its own.
     let is_alone = !settings.version.may_use_tcp();
+    let unreachable = connecting.unreachable();
     let remembered = core.early_data.as_ref().filter(|_| may_be_early);
     let remembered = remembered.and_then(|it| it.get(origin.host(), address.port()));
     let connected = async {
@@ -60,6 +63,15 @@ pub(super) async fn attempt(
             Some(_) => connecting.early().await,
             None => connecting.await,
         }
+    };
+    let connected = async {
+        let mut connected = std::pin::pin!(connected);
+        tokio::select! {
+            connected = &mut connected => return connected,
+            cause = unreachable => doubt.report(unreachable_error(address, cause, is_alone)),
+        }
+        // It goes on as long as other attempts do: reports of the network may be wrong.
+        connected.await
     };
     let connection = tokio::select! {
         connected = connected => connected.map_err(|error| {
@@ -81,6 +93,36 @@ pub(super) async fn attempt(
     }
     let serves = Serves::of(origin.clone());
     Ok(established(&endpoint, client, address, alternative, serves))
+}
+
+/// Passes the reports that attempts are hopeless to the race, which goes on without waiting for them.
+#[derive(Clone, Debug)]
+pub(super) struct Doubt {
+    index: usize,
+    reports: mpsc::UnboundedSender<(usize, Error)>,
+}
+
+impl Doubt {
+    pub(super) fn new(index: usize, reports: mpsc::UnboundedSender<(usize, Error)>) -> Self {
+        Self { index, reports }
+    }
+
+    fn report(self, error: Error) {
+        // The race may be over.
+        let _ = self.reports.send((self.index, error));
+    }
+}
+
+fn unreachable_error(address: SocketAddr, cause: Unreachable, is_alone: bool) -> Error {
+    let kind = match is_alone {
+        true => ErrorKind::Connect,
+        false => ErrorKind::ConnectQuic,
+    };
+    let text = match cause {
+        Unreachable::Port => format!("nothing listens on udp {address}"),
+        _ => format!("cannot reach udp {address}: {cause}"),
+    };
+    Error::new(kind, text)
 }
 
 fn established(

@@ -25,7 +25,7 @@ fn failure_keeps_an_origin_from_quic_for_a_while() {
 }
 
 #[test]
-fn the_while_doubles_up_to_a_day() {
+fn the_while_doubles_up_to_two_days() {
     let (mut memory, mut now) = (UdpMemory::default(), Instant::now());
     let mut wait = FIRST_WAIT;
     for failure in 0..40 {
@@ -79,4 +79,46 @@ fn memory_is_bounded() {
     }
     assert_eq!(memory.origins.len(), MAX_ENTRIES);
     assert_eq!(memory.networks.len(), MAX_ENTRIES);
+    for number in 0..5000 {
+        let name = format!("alternative-{number}.test:443");
+        memory.on_alternative_failed(now, HOME, &name);
+    }
+    assert_eq!(memory.alternatives.len(), MAX_ENTRIES);
+}
+
+#[test]
+fn broken_alternative_is_avoided_in_one_network_and_keeps_no_origin_from_quic() {
+    const NAME: &str = "alternative.test:443";
+    let (mut memory, now) = (UdpMemory::default(), Instant::now());
+    let is_worth_trying = |memory: &UdpMemory, after, local, name| {
+        memory.is_alternative_worth_trying(now + after, local, name)
+    };
+    memory.on_alternative_failed(now, HOME, NAME);
+    assert!(!is_worth_trying(&memory, Duration::ZERO, HOME, NAME));
+    assert!(is_worth_trying(&memory, Duration::ZERO, CAFE, NAME));
+    assert!(is_worth_trying(
+        &memory,
+        Duration::ZERO,
+        HOME,
+        "alternative.test:444"
+    ));
+    assert!(memory.is_worth_trying(now, HOME, &origin(1)));
+    assert!(is_worth_trying(&memory, FIRST_WAIT, HOME, NAME));
+    memory.on_alternative_failed(now, HOME, NAME);
+    assert!(!is_worth_trying(&memory, FIRST_WAIT, HOME, NAME));
+    assert!(is_worth_trying(&memory, 2 * FIRST_WAIT, HOME, NAME));
+    memory.on_alternative_worked(HOME, NAME);
+    assert!(is_worth_trying(&memory, Duration::ZERO, HOME, NAME));
+}
+
+#[test]
+fn change_of_the_network_forgets_everything() {
+    let (mut memory, now) = (UdpMemory::default(), Instant::now());
+    for number in 0..9 {
+        memory.on_failed(now, HOME, &origin(number));
+    }
+    memory.on_alternative_failed(now, HOME, "alternative.test:443");
+    memory.on_network_changed();
+    assert!(memory.is_worth_trying(now, HOME, &origin(1)));
+    assert!(memory.is_alternative_worth_trying(now, HOME, "alternative.test:443"));
 }

@@ -35,7 +35,7 @@ async fn silence_is_reported_and_so_is_its_end() {
         connection.path_responsive().await.expect("open");
         assert!(!connection.is_path_silent());
     };
-    let (ping, ()) = within(20, async { tokio::join!(ping, silent) }).await;
+    let (ping, ()) = within(150, async { tokio::join!(ping, silent) }).await;
     ping.expect("answered in the end");
 }
 
@@ -43,7 +43,7 @@ async fn silence_is_reported_and_so_is_its_end() {
 async fn limit_of_probe_timeouts_ends_a_connection_and_all_that_wait() {
     let (_pair, relay, [connection, _server]) = connected(Some(3)).await;
     relay.hold_answers();
-    let (ping, responsive, closed) = within(20, async {
+    let (ping, responsive, closed) = within(150, async {
         tokio::join!(
             connection.ping(),
             async {

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit};
+use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit, UnreachableReport};
 
 use super::system;
 
@@ -201,6 +201,12 @@ pub trait UdpSocket: fmt::Debug + Send + Sync + 'static {
     /// Returns the next ICMP Packet Too Big message. Called whenever the receiving task has run: a
     /// socket with a new message wakes it.
     fn take_packet_too_big(&self) -> Option<PacketTooBig> {
+        None
+    }
+
+    /// Returns the next ICMP message that a datagram did not reach its destination. Called like
+    /// [`take_packet_too_big`](Self::take_packet_too_big).
+    fn take_unreachable(&self) -> Option<UnreachableReport> {
         None
     }
 

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 use courser_base::canonical;
-use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Tally, Transmit};
+use courser_udp::{
+    Capabilities, Counters, PacketTooBig, Received, Tally, Transmit, UnreachableReport,
+};
 
 use super::door::{Runtime, UdpSocket};
 
@@ -193,6 +195,10 @@ impl Guarded {
 
     pub(super) fn take_packet_too_big(&self) -> Option<PacketTooBig> {
         self.socket.take_packet_too_big()
+    }
+
+    pub(super) fn take_unreachable(&self) -> Option<UnreachableReport> {
+        self.socket.take_unreachable()
     }
 
     pub(super) fn capabilities(&self) -> Capabilities {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use courser_base::ScopedIp;
-use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit};
+use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit, UnreachableReport};
 
 use super::door::{Runtime, UdpSocket};
 use super::guard::{Closed, Guarded};
@@ -147,10 +147,18 @@ impl Socket {
         }
     }
 
-    /// Returns true if sending has found such a message, which only the driver reads.
-    pub(crate) fn has_packet_too_big(&self) -> bool {
+    /// Returns the next ICMP message about a datagram that did not reach its destination.
+    pub(crate) fn take_unreachable(&self) -> Option<UnreachableReport> {
         match self {
-            Self::System(socket) => socket.udp().has_packet_too_big(),
+            Self::System(socket) => socket.udp().take_unreachable(),
+            Self::Custom(socket) => socket.take_unreachable(),
+        }
+    }
+
+    /// Returns true if sending has found an ICMP message, which only the driver reads.
+    pub(crate) fn has_icmp_messages(&self) -> bool {
+        match self {
+            Self::System(socket) => socket.udp().has_icmp_messages(),
             // It wakes the driver itself.
             Self::Custom(_) => false,
         }

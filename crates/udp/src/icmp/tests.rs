@@ -94,7 +94,7 @@ mod on_loopback {
         }
         let payload: Vec<u8> = (0..1452).map(|at| (at % 251) as u8).collect();
         send(&socket, destination, &payload).unwrap();
-        assert!(!socket.has_packet_too_big());
+        assert!(!socket.has_icmp_messages());
         let ip = match destination.ip() {
             IpAddr::V4(_) => IpAddr::from([127, 77, 0, 1]),
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),

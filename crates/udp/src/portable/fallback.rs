@@ -169,8 +169,12 @@ impl Socket {
     }
 
     /// Returns false: this platform does not read ICMP messages.
-    pub(crate) fn has_packet_too_big(&self) -> bool {
+    pub(crate) fn has_icmp_messages(&self) -> bool {
         false
+    }
+
+    pub(crate) fn take_unreachable(&self) -> Option<crate::UnreachableReport> {
+        None
     }
 
     pub(crate) fn take_packet_too_big(&self) -> Option<crate::PacketTooBig> {

@@ -24,6 +24,7 @@ use crate::batch::{Received, Transmit};
 use crate::counters::Tally;
 use crate::is_transient;
 use crate::too_big::PacketTooBig;
+use crate::unreachable::UnreachableReport;
 use cmsg::{Control, ControlBuffer};
 use errqueue::ErrorQueue;
 use options::Supported;
@@ -263,12 +264,16 @@ impl Socket {
         }
     }
 
-    pub(crate) fn has_packet_too_big(&self) -> bool {
+    pub(crate) fn has_icmp_messages(&self) -> bool {
         self.error_queue.has_messages()
     }
 
     pub(crate) fn take_packet_too_big(&self) -> Option<PacketTooBig> {
-        self.error_queue.take()
+        self.error_queue.too_big.take()
+    }
+
+    pub(crate) fn take_unreachable(&self) -> Option<UnreachableReport> {
+        self.error_queue.unreachable.take()
     }
 
     pub(crate) fn receive_overflow(&self) -> Option<u64> {

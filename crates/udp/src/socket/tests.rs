@@ -3,6 +3,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use courser_base::Ecn;
+#[cfg(target_os = "linux")]
+use courser_base::Unreachable;
 use socket2::SockRef;
 
 use super::*;
@@ -369,6 +371,35 @@ fn refusals_do_not_disturb_an_unconnected_socket_and_are_counted() {
     let counters = server.counters();
     assert_eq!((counters.path_errors, counters.packets_too_big), (3, 0));
     assert!(server.take_packet_too_big().is_none());
+    assert!(server.has_icmp_messages());
+    for _ in 0..3 {
+        let report = server.take_unreachable().unwrap();
+        assert_eq!(report.destination, destination);
+        assert_eq!(report.cause, Unreachable::Port);
+        assert_eq!(report.quote(), b"x");
+    }
+    assert!(!server.has_icmp_messages() && server.take_unreachable().is_none());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn refused_port_over_ipv6_is_reported_with_the_beginning_of_the_datagram() {
+    if UdpSocket::bind("[::1]:0".parse().unwrap()).is_err() {
+        eprintln!("SKIPPED refused_port_over_ipv6_is_reported: no IPv6");
+        return;
+    }
+    let (socket, closed) = (bind("[::1]:0"), bind("[::1]:0"));
+    let destination = closed.local_addr().unwrap();
+    drop(closed);
+    let datagram: Vec<_> = (0..=199).collect();
+    socket.try_send(&transmit(destination, &datagram)).unwrap();
+    assert!(is_transient(&socket.try_receive(&mut [0; 64]).unwrap_err()));
+    let report = socket.take_unreachable().unwrap();
+    assert_eq!(
+        (report.destination, report.cause),
+        (destination, Unreachable::Port)
+    );
+    assert_eq!(report.quote(), &datagram[..crate::MAX_QUOTE]);
 }
 
 #[test]

@@ -12,6 +12,8 @@ mod errors;
 mod going_away;
 mod identities;
 mod moving;
+#[cfg(target_os = "linux")]
+mod namespace;
 mod pooling;
 mod proxies;
 mod racing;

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use courser_base::Ecn;
+use courser_base::{Ecn, Unreachable};
 use libc::c_int;
 
 /// A buffer for control messages.
@@ -137,6 +137,19 @@ impl ExtendedError {
 
     pub(super) fn is_too_big(self) -> bool {
         self.is_icmp() && self.errno == libc::EMSGSIZE.cast_unsigned()
+    }
+
+    /// Returns the reason for which the destination cannot be reached, if the message says that. The
+    /// kernel makes errors of the codes of ICMP.
+    pub(super) fn unreachable(self) -> Option<Unreachable> {
+        match self.errno.cast_signed() {
+            _ if !self.is_icmp() => None,
+            libc::ECONNREFUSED | libc::ENOPROTOOPT => Some(Unreachable::Port),
+            // EACCES stands for a filter, over IPv6 only.
+            libc::EHOSTUNREACH | libc::EHOSTDOWN | libc::EACCES => Some(Unreachable::Host),
+            libc::ENETUNREACH => Some(Unreachable::Network),
+            _ => None,
+        }
     }
 }
 

@@ -14,13 +14,22 @@ use super::super::address::canonical;
 use super::cmsg::{Control, ControlBuffer};
 use super::recvmsg;
 use crate::counters::Tally;
-use crate::too_big::{MAX_QUOTE, PacketTooBig};
+use crate::quote::MAX_QUOTE;
+use crate::too_big::PacketTooBig;
+use crate::unreachable::UnreachableReport;
 
-/// The ICMP Packet Too Big messages of one socket that the endpoint has not taken yet.
+/// The ICMP messages of one socket that the endpoint has not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct ErrorQueue {
+    pub(super) too_big: Kept<PacketTooBig>,
+    pub(super) unreachable: Kept<UnreachableReport>,
+}
+
+/// The newest messages of a kind.
+#[derive(Debug)]
+pub(super) struct Kept<T> {
     has_messages: AtomicBool,
-    kept: Mutex<VecDeque<PacketTooBig>>,
+    messages: Mutex<VecDeque<T>>,
 }
 
 impl ErrorQueue {
@@ -40,17 +49,39 @@ impl ErrorQueue {
             };
             found += usize::from(error.is_icmp());
             tally.on_path_error(error.is_too_big());
-            if let Some(destination) = filled.peer.filter(|_| error.is_too_big()) {
-                let quote = &quote[..filled.len.min(MAX_QUOTE)];
-                self.keep(PacketTooBig::new(canonical(destination), error.info, quote));
+            let Some(destination) = filled.peer.map(canonical) else {
+                continue;
+            };
+            let quote = &quote[..filled.len.min(MAX_QUOTE)];
+            if error.is_too_big() {
+                let message = PacketTooBig::new(destination, error.info, quote);
+                self.too_big.keep(message);
+            } else if let Some(cause) = error.unreachable() {
+                let message = UnreachableReport::new(destination, cause, quote);
+                self.unreachable.keep(message);
             }
         }
         found
     }
 
+    pub(super) fn has_messages(&self) -> bool {
+        self.too_big.has_messages() || self.unreachable.has_messages()
+    }
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self {
+            has_messages: AtomicBool::new(false),
+            messages: Mutex::default(),
+        }
+    }
+}
+
+impl<T> Kept<T> {
     /// Keeps the newest messages; a flood displaces older ones.
-    fn keep(&self, message: PacketTooBig) {
-        let mut kept = self.kept.lock();
+    fn keep(&self, message: T) {
+        let mut kept = self.messages.lock();
         if kept.len() >= MAX_KEPT {
             kept.pop_front();
         }
@@ -58,15 +89,15 @@ impl ErrorQueue {
         self.has_messages.store(true, Ordering::Release);
     }
 
-    pub(super) fn has_messages(&self) -> bool {
+    fn has_messages(&self) -> bool {
         self.has_messages.load(Ordering::Acquire)
     }
 
-    pub(super) fn take(&self) -> Option<PacketTooBig> {
+    pub(super) fn take(&self) -> Option<T> {
         if !self.has_messages() {
             return None;
         }
-        let mut kept = self.kept.lock();
+        let mut kept = self.messages.lock();
         let message = kept.pop_front();
         self.has_messages.store(!kept.is_empty(), Ordering::Release);
         message
@@ -77,6 +108,6 @@ impl ErrorQueue {
 /// ones.
 const MESSAGES_AT_ONCE: usize = 64;
 
-/// The most messages kept for the endpoint. Each advances the MTU search of one connection by one
-/// step.
+/// The most messages of each kind kept for the endpoint. One that a datagram was too large advances the MTU
+/// search of one connection by one step.
 const MAX_KEPT: usize = 64;
