@@ -21,6 +21,7 @@ fn path() -> FourTuple {
 
 pub(crate) fn records() -> Vec<Record> {
     let mut all = connectivity();
+    all.extend(silence());
     all.extend(transport());
     all.extend(recovery());
     all.extend(http3().map(Record::Http3));
@@ -30,6 +31,15 @@ pub(crate) fn records() -> Vec<Record> {
     }));
     all.push(Record::RecordsMissed(RecordsMissed { count: 3 }));
     all
+}
+
+fn silence() -> [Record; 2] {
+    [(true, 3), (false, 0)].map(|(is_silent, probe_timeouts)| {
+        Record::PathSilenceUpdated(PathSilenceUpdated {
+            is_silent,
+            probe_timeouts,
+        })
+    })
 }
 
 fn http3() -> impl Iterator<Item = Http3Record> {
@@ -160,12 +170,6 @@ fn connectivity() -> Vec<Record> {
     ] {
         let path = path();
         all.push(Record::PathUpdated(PathUpdated { state, path }));
-    }
-    for (is_silent, probe_timeouts) in [(true, 3), (false, 0)] {
-        all.push(Record::PathSilenceUpdated(PathSilenceUpdated {
-            is_silent,
-            probe_timeouts,
-        }));
     }
     all.push(Record::MtuUpdated(MtuUpdated {
         old: 1200,
