@@ -1,10 +1,12 @@
-//! Time, rates, sides, ECN, addresses, range sets and locks: the types at the base of every courser crate.
+//! Time, rates, sides, ECN, addresses, range sets, locks, and values of users: the types at the base of every
+//! courser crate.
 //!
 //! A type belongs here if at least two crates need it. Nothing in this crate reads a clock or a
 //! socket: [`Time`] is a number that the caller supplies.
 
 mod address;
 mod ecn;
+pub mod foreign;
 mod four_tuple;
 mod lock;
 mod range_set;
@@ -16,7 +18,7 @@ mod unreachable;
 pub use address::{ScopedIp, canonical, is_same_host, with_port};
 pub use ecn::{Ecn, EcnCounts};
 pub use four_tuple::FourTuple;
-pub use lock::{Mutex, RwLock};
+pub use lock::{Held, Mutex, RwLock};
 pub use range_set::RangeSet;
 pub use rate::Rate;
 pub use side::Side;

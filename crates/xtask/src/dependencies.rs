@@ -86,7 +86,7 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "bytes",
-        folders: &["http3", "link", "qpack", "transport"],
+        folders: &["base", "http3", "link", "qpack", "transport"],
         reason: "the type of owned buffers that Rust network libraries share",
     },
     Allowed {

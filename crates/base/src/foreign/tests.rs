@@ -1,0 +1,139 @@
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::*;
+
+/// Notes its end, and whether the thread held a lock then.
+struct Noted(u8, Sender<(u8, bool)>);
+
+impl AsRef<[u8]> for Noted {
+    fn as_ref(&self) -> &[u8] {
+        b"bytes"
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        let is_held = THREAD.with(|thread| thread.holds.get() > 0);
+        self.1.send((self.0, is_held)).expect("the test listens");
+    }
+}
+
+fn noted() -> (impl Fn(u8) -> Noted, Receiver<(u8, bool)>) {
+    let (sender, ends) = channel();
+    (move |number| Noted(number, sender.clone()), ends)
+}
+
+#[test]
+fn values_are_dropped_where_they_end_without_a_hold() {
+    let (noted, ends) = noted();
+    drop(Foreign::<_>::new(noted(1)));
+    drop(ForeignBytes::new(Bytes::from_owner(noted(2))));
+    defer(noted(3));
+    let dropped: Vec<_> = ends.try_iter().map(|(number, _)| number).collect();
+    assert_eq!(dropped, [1, 2, 3]);
+}
+
+#[test]
+fn values_are_dropped_in_order_after_the_outermost_hold() {
+    let (noted, ends) = noted();
+    let outer = hold();
+    let inner = hold();
+    drop(ForeignBytes::new(Bytes::from_owner(noted(1))));
+    drop(Foreign::<_, true>::new(noted(2)));
+    drop(inner);
+    defer(noted(3));
+    assert!(ends.try_recv().is_err(), "under a lock");
+    drop(outer);
+    let all: Vec<_> = ends.try_iter().collect();
+    assert_eq!(all, [(1, false), (2, false), (3, false)]);
+    assert!(!has_waiting());
+}
+
+#[test]
+fn bytes_without_an_owner_are_freed_at_once() {
+    let _hold = hold();
+    drop(ForeignBytes::new(Bytes::from(vec![1; 100])));
+    assert!(!has_waiting());
+}
+
+#[test]
+fn values_of_other_owners_can_be_passed_on() {
+    let (noted, ends) = noted();
+    let hold = hold();
+    for owner in 1..4 {
+        set_owner(owner);
+        drop(Foreign::<_>::new(noted(
+            u8::try_from(owner).expect("small"),
+        )));
+    }
+    defer(noted(4));
+    let mut passed = Vec::new();
+    route(Some(2), |remains| passed.push(remains));
+    let owners: Vec<_> = passed.iter().map(Remains::owner).collect();
+    assert_eq!(owners, [1, 3]);
+    drop(hold);
+    let dropped: Vec<_> = ends.try_iter().map(|(number, _)| number).collect();
+    assert_eq!(dropped, [2, 4], "its own, and what any thread may drop");
+    drop(passed);
+    assert_eq!(ends.try_iter().count(), 2);
+}
+
+/// Takes a lock when it is dropped, under which the next one ends.
+struct Chain(u32, Sender<(u32, usize)>);
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        let place = 0u8;
+        let stack = std::ptr::from_ref(&place).addr();
+        self.1.send((self.0, stack)).expect("the test listens");
+        if let Some(next) = self.0.checked_sub(1) {
+            let _hold = hold();
+            drop(Foreign::<_>::new(Chain(next, self.1.clone())));
+        }
+    }
+}
+
+#[test]
+fn values_that_end_values_do_not_nest() {
+    let (sender, ends) = channel();
+    let first = hold();
+    drop(Foreign::<_>::new(Chain(10_000, sender)));
+    drop(first);
+    let ends: Vec<_> = ends.try_iter().collect();
+    assert_eq!(ends.len(), 10_001);
+    let depth = |&(_, stack): &(u32, usize)| stack;
+    let (lowest, highest) = (ends.iter().map(depth).min(), ends.iter().map(depth).max());
+    assert_eq!(lowest, highest, "the stack grew");
+}
+
+#[test]
+fn panic_of_a_value_affects_no_other_code() {
+    struct Panics;
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("a panic in the drop of a value");
+        }
+    }
+    let (noted, ends) = noted();
+    let hold = hold();
+    drop(Foreign::<_>::new(Panics));
+    drop(Foreign::<_>::new(noted(1)));
+    drop(hold);
+    assert_eq!(ends.try_recv(), Ok((1, false)));
+}
+
+#[test]
+fn wakers_end_after_the_hold() {
+    struct Wakes(#[expect(dead_code, reason = "dropped with the waker")] Noted);
+    impl std::task::Wake for Wakes {
+        fn wake(self: std::sync::Arc<Self>) {}
+    }
+    let (noted, ends) = noted();
+    let hold = hold();
+    drop(ForeignWaker::new(Waker::from(std::sync::Arc::new(Wakes(
+        noted(1),
+    )))));
+    assert!(ends.try_recv().is_err());
+    drop(hold);
+    assert_eq!(ends.try_recv(), Ok((1, false)));
+}
