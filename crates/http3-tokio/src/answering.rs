@@ -1,10 +1,11 @@
 //! Execution of the futures that answer requests.
 
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use courser_base::Mutex;
+use courser_base::foreign::ForeignWaker;
+use courser_base::{Held, Mutex};
 use courser_quic::runtime;
 
 use crate::first_poll::{First, FirstPolls};
@@ -94,21 +95,22 @@ async fn yield_now() {
 
 /// Requests that are being answered.
 #[derive(Debug, Default)]
-pub(super) struct Active(Mutex<(usize, Option<Waker>)>);
+pub(super) struct Active(Mutex<(usize, Option<ForeignWaker>)>);
 
 impl Active {
     /// Returns `Ready` if there are none.
     pub(super) fn poll_none(&self, cx: &Context<'_>) -> Poll<()> {
+        let waker = ForeignWaker::of(cx);
         let mut active = self.lock();
         if active.0 == 0 {
             return Poll::Ready(());
         }
-        active.1 = Some(cx.waker().clone());
+        active.1 = Some(waker);
         Poll::Pending
     }
 
-    fn lock(&self) -> MutexGuard<'_, (usize, Option<Waker>)> {
-        self.0.lock()
+    fn lock(&self) -> Held<'_, (usize, Option<ForeignWaker>)> {
+        self.0.hold()
     }
 }
 
@@ -128,7 +130,7 @@ impl Drop for Counted {
         active.0 -= 1;
         let woken = if active.0 == 0 { active.1.take() } else { None };
         drop(active);
-        woken.into_iter().for_each(Waker::wake);
+        woken.into_iter().for_each(ForeignWaker::wake);
     }
 }
 

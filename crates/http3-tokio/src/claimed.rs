@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use courser_base::Mutex;
+use courser_base::foreign::ForeignWaker;
 use courser_http3::{self as http3, Code, Scope};
 use courser_quic::hooks::{Ticket, Waiters};
 use courser_quic::{ReadError, RecvStream, SendStream, StreamId};
@@ -144,7 +145,7 @@ struct State {
 impl Queue {
     /// Adds a stream. Returns it if there are too many, or the connection is over.
     pub(super) fn add_stream(&self, stream: ClaimedStream) -> Result<(), ClaimedStream> {
-        let mut state = self.state.lock();
+        let mut state = self.state.hold();
         if state.is_over || state.streams.len() == MOST_STREAMS {
             return Err(stream);
         }
@@ -164,7 +165,7 @@ impl Queue {
         frame: ExtensionFrame,
         woken: &mut Vec<Waker>,
     ) -> Result<(), http3::Error> {
-        let mut state = self.state.lock();
+        let mut state = self.state.hold();
         let bytes = state.frame_bytes + frame.payload.len();
         if state.frames.len() == MOST_FRAMES || bytes > MOST_FRAME_BYTES {
             return Err(http3::Error {
@@ -189,10 +190,11 @@ impl Queue {
         cx: &Context<'_>,
         ticket: &mut Ticket,
     ) -> Poll<Option<ClaimedStream>> {
-        let mut state = self.state.lock();
+        let waker = ForeignWaker::of(cx);
+        let mut state = self.state.hold();
         match state.streams.pop_front() {
             Some(stream) => Poll::Ready(Some(stream)),
-            None => state.wait(cx, ticket),
+            None => state.wait(waker, ticket),
         }
     }
 
@@ -201,25 +203,26 @@ impl Queue {
         cx: &Context<'_>,
         ticket: &mut Ticket,
     ) -> Poll<Option<ExtensionFrame>> {
-        let mut state = self.state.lock();
+        let waker = ForeignWaker::of(cx);
+        let mut state = self.state.hold();
         match state.frames.pop_front() {
             Some(frame) => {
                 state.frame_bytes -= frame.payload.len();
                 Poll::Ready(Some(frame))
             }
-            None => state.wait(cx, ticket),
+            None => state.wait(waker, ticket),
         }
     }
 
     pub(super) fn forget(&self, ticket: &mut Ticket) {
         if ticket.is_some() {
-            self.state.lock().waiting.forget(ticket);
+            self.state.hold().waiting.forget(ticket);
         }
     }
 
     /// Takes everything out, because the peer does not support the extension.
     pub(super) fn take_streams(&self) -> VecDeque<ClaimedStream> {
-        let mut state = self.state.lock();
+        let mut state = self.state.hold();
         state.frames.clear();
         state.frame_bytes = 0;
         std::mem::take(&mut state.streams)
@@ -227,7 +230,7 @@ impl Queue {
 
     /// Drops streams, whose connection is over. Frames that have arrived can still be taken.
     pub(super) fn on_end(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.state.hold();
         state.is_over = true;
         let streams = std::mem::take(&mut state.streams);
         let woken = state.wake();
@@ -238,11 +241,11 @@ impl Queue {
 }
 
 impl State {
-    fn wait<T>(&mut self, cx: &Context<'_>, ticket: &mut Ticket) -> Poll<Option<T>> {
+    fn wait<T>(&mut self, waker: ForeignWaker, ticket: &mut Ticket) -> Poll<Option<T>> {
         if self.is_over {
             return Poll::Ready(None);
         }
-        self.waiting.register(ticket, cx.waker());
+        self.waiting.register(ticket, waker);
         Poll::Pending
     }
 

@@ -2,9 +2,10 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::Poll;
 
 use courser_base::Mutex;
+use courser_base::foreign::ForeignWaker;
 
 /// The owner of a request whose content another task sends. If it is dropped before the response
 /// has arrived, that task ends, and its stream is reset (RFC 9114 §4.1.1).
@@ -18,7 +19,7 @@ pub(super) struct Asking {
 struct State {
     is_given_up: bool,
     /// The task that sends the content.
-    sender: Option<Waker>,
+    sender: Option<ForeignWaker>,
 }
 
 impl Asking {
@@ -31,16 +32,18 @@ impl Asking {
         async move {
             let mut sending = pin!(sending);
             std::future::poll_fn(|cx| {
-                let mut state = state.lock();
+                let is_known = {
+                    let state = state.hold();
+                    let sender = state.sender.as_ref();
+                    sender.is_some_and(|it| it.as_waker().will_wake(cx.waker()))
+                };
+                let waker = (!is_known).then(|| ForeignWaker::of(cx));
+                let mut state = state.hold();
                 if state.is_given_up {
                     return Poll::Ready(());
                 }
-                if !state
-                    .sender
-                    .as_ref()
-                    .is_some_and(|sender| sender.will_wake(cx.waker()))
-                {
-                    state.sender = Some(cx.waker().clone());
+                if waker.is_some() {
+                    state.sender = waker;
                 }
                 drop(state);
                 sending.as_mut().poll(cx).map(drop)
@@ -60,7 +63,7 @@ impl Drop for Asking {
         if self.is_answered {
             return;
         }
-        let mut state = self.state.lock();
+        let mut state = self.state.hold();
         state.is_given_up = true;
         let sender = state.sender.take();
         drop(state);
@@ -73,7 +76,7 @@ impl Drop for Asking {
 #[cfg(test)]
 mod tests {
     use std::future::pending;
-    use std::task::Context;
+    use std::task::{Context, Waker};
 
     use super::*;
 

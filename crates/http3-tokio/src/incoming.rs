@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use courser_base::foreign::ForeignWaker;
 use courser_http3::{self as http3, Decoding, RequestStream, ResponseHead, Scope, Step};
 use courser_quic::hooks::RecvStreamHooks;
 use courser_quic::{ReadError, RecvStream};
@@ -120,10 +121,13 @@ impl Incoming {
     /// Decodes a section. If it is blocked, the task is woken when it can be decoded.
     fn decode(&mut self, cx: &Context<'_>) -> Result<Decoding, Failure> {
         let stream = self.stream();
+        let mut waker = Some(ForeignWaker::of(cx));
         let decoded = self.guard.drive(|state| {
             let decoding = self.message.decode(&mut state.http);
-            if decoding != Decoding::Done {
-                state.wait_for_entries(stream, cx.waker());
+            if decoding != Decoding::Done
+                && let Some(waker) = waker.take()
+            {
+                state.wait_for_entries(stream, waker);
             }
             Ok(decoding)
         });

@@ -1,11 +1,12 @@
 //! Interim responses of services, on a server.
 
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker, ready};
 
 use bytes::Bytes;
-use courser_base::Mutex;
+use courser_base::foreign::ForeignWaker;
+use courser_base::{Held, Mutex};
 use courser_quic::hooks::{Ticket, Waiters};
 use http::{Request, Response, StatusCode};
 
@@ -188,6 +189,7 @@ struct Sending<'a> {
 impl Sending<'_> {
     fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<(), InterimError>> {
         let unanswered = self.unanswered;
+        let mut waker = Some(ForeignWaker::of(cx));
         let mut state = lock(&unanswered.state);
         let open = match &mut *state {
             State::Open(open) => open,
@@ -195,7 +197,7 @@ impl Sending<'_> {
             State::GivenUp => return Poll::Ready(Err(InterimError::GivenUp)),
         };
         loop {
-            ready!(self.poll_written(cx, open))?;
+            ready!(self.poll_written(&mut waker, open))?;
             let Some(response) = self.response.take() else {
                 break;
             };
@@ -205,7 +207,11 @@ impl Sending<'_> {
     }
 
     /// Returns `Ready` when nothing is left to write.
-    fn poll_written(&mut self, cx: &Context<'_>, open: &mut Open) -> Poll<Result<(), Error>> {
+    fn poll_written(
+        &mut self,
+        waker_of_task: &mut Option<ForeignWaker>,
+        open: &mut Open,
+    ) -> Poll<Result<(), Error>> {
         if open.left.is_empty() {
             return Poll::Ready(Ok(()));
         }
@@ -214,7 +220,9 @@ impl Sending<'_> {
         if let Poll::Ready(written) = open.poll_written(&mut cx_of_all) {
             return Poll::Ready(written);
         }
-        lock(&self.unanswered.waiting).register(&mut self.ticket, cx.waker());
+        if let Some(waker) = waker_of_task.take() {
+            lock(&self.unanswered.waiting).register(&mut self.ticket, waker);
+        }
         // There may be room by now, and the tasks woken for it did not include this one.
         open.poll_written(&mut cx_of_all)
     }
@@ -284,6 +292,6 @@ impl Drop for Lent {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
+fn lock<T>(mutex: &Mutex<T>) -> Held<'_, T> {
+    mutex.hold()
 }

@@ -5,12 +5,13 @@ mod writing;
 
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use bytes::Bytes;
-use courser_base::{Mutex, Time};
+use courser_base::foreign::ForeignWaker;
+use courser_base::{Held, Mutex, Time};
 use courser_http3::{self as http3, Event, FieldsToSend, Scope, UniStream};
 use courser_quic::hooks::{ConnectionHooks, Ticket, Waiters};
 use courser_quic::telemetry::Http3Record;
@@ -60,7 +61,7 @@ pub(super) struct State {
     /// Our streams, in the order of [`http3::UniStream::ALL`], once the peer has allowed them.
     streams: [Option<SendStream>; 3],
     /// The tasks whose section is blocked, by stream.
-    blocked: HashMap<u64, Waker>,
+    blocked: HashMap<u64, ForeignWaker>,
     /// The tasks that wait for the peer's settings.
     settings: Waiters,
     /// The number of tasks that read the peer's unidirectional streams.
@@ -68,7 +69,7 @@ pub(super) struct State {
     /// The tasks that wait for the end of these tasks.
     read: Waiters,
     /// The task that writes on our streams when there is room again.
-    writer: Option<Waker>,
+    writer: Option<ForeignWaker>,
     /// True if Section Acknowledgments wait until all messages that have arrived were read.
     owes_answers: bool,
     /// The tasks to wake when the lock is released.
@@ -207,7 +208,7 @@ impl Shared {
 
     /// Does the work that follows a call of the shared state that returned `error`. The result of
     /// the call does not pass through here, because it may be large.
-    fn after(&self, mut state: MutexGuard<'_, State>, error: Option<http3::Error>) {
+    fn after(&self, mut state: Held<'_, State>, error: Option<http3::Error>) {
         if error.is_none() && state.woken.is_empty() && !state.http.has_events() {
             return;
         }
@@ -270,8 +271,9 @@ impl Shared {
     /// Writes the waiting bytes on our unidirectional streams, and wakes the task when there is
     /// room.
     pub(super) fn write(&self, cx: &Context<'_>) {
+        let waker = ForeignWaker::of(cx);
         let mut state = self.lock();
-        state.writer = Some(cx.waker().clone());
+        state.writer = Some(waker);
         state.owes_answers = false;
         state.write();
     }
@@ -287,6 +289,7 @@ impl Shared {
         cx: &Context<'_>,
         ticket: &mut Ticket,
     ) -> Poll<Option<http3::Settings>> {
+        let waker = ForeignWaker::of(cx);
         let mut state = self.lock();
         if let Some(settings) = state.http.peer_settings() {
             return Poll::Ready(Some(*settings));
@@ -294,7 +297,7 @@ impl Shared {
         if state.failure.is_some() || self.quic.close_reason().is_some() {
             return Poll::Ready(None);
         }
-        state.settings.register(ticket, cx.waker());
+        state.settings.register(ticket, waker);
         Poll::Pending
     }
 
@@ -326,11 +329,12 @@ impl Shared {
     pub(super) async fn all_read(&self) {
         let mut ticket = Ticket::default();
         poll_fn(|cx| {
+            let waker = ForeignWaker::of(cx);
             let mut state = self.lock();
             if state.readers == 0 {
                 return Poll::Ready(());
             }
-            state.read.register(&mut ticket, cx.waker());
+            state.read.register(&mut ticket, waker);
             Poll::Pending
         })
         .await;
@@ -341,8 +345,8 @@ impl Shared {
         let mut state = self.lock();
         let mut woken = Vec::new();
         state.settings.wake_all(&mut woken);
-        woken.extend(state.blocked.drain().map(|(_, waker)| waker));
-        woken.extend(state.writer.take());
+        woken.extend(state.blocked.drain().map(|(_, waker)| waker.into_inner()));
+        woken.extend(state.writer.take().map(ForeignWaker::into_inner));
         state.failure.get_or_insert(OVER);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
@@ -389,9 +393,9 @@ impl Shared {
         let _ = self.drive(|state| state.http.on_cancelled(now, stream));
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> Held<'_, State> {
         // A panic leaves the state consistent, because each call into it is complete.
-        let mut state = self.state.lock();
+        let mut state = self.state.hold();
         let is_wanted = self.records.are_wanted();
         if is_wanted != state.http.is_recording() {
             state.http.set_recording(is_wanted);
@@ -419,8 +423,8 @@ const OVER: http3::Error = http3::Error {
 
 impl State {
     /// Wakes a task when the section of its stream can be decoded.
-    pub(super) fn wait_for_entries(&mut self, stream: u64, waker: &Waker) {
-        self.blocked.insert(stream, waker.clone());
+    pub(super) fn wait_for_entries(&mut self, stream: u64, waker: ForeignWaker) {
+        self.blocked.insert(stream, waker);
     }
 
     /// Handles the events of the connection.
@@ -431,7 +435,8 @@ impl State {
         while let Some(event) = self.http.poll_event() {
             match event {
                 Event::Unblocked { stream } => {
-                    self.woken.extend(self.blocked.remove(&stream));
+                    let waker = self.blocked.remove(&stream);
+                    self.woken.extend(waker.map(ForeignWaker::into_inner));
                 }
                 Event::Settings(_) => self.settings.wake_all(&mut self.woken),
                 Event::Priority { stream, priority } => {

@@ -1,9 +1,10 @@
 //! The place of a CONNECT's stream until an upgrade takes it.
 
-use std::sync::{Arc, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use courser_base::Mutex;
+use courser_base::foreign::ForeignWaker;
+use courser_base::{Held, Mutex};
 
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
@@ -20,9 +21,9 @@ pub(super) struct Halves {
     pub(super) is_wanted: bool,
     /// True if the owner of the halves is done, or there will be none.
     pub(super) is_over: bool,
-    pub(super) taker: Option<Waker>,
+    pub(super) taker: Option<ForeignWaker>,
     /// The task that waits for the end.
-    watcher: Option<Waker>,
+    watcher: Option<ForeignWaker>,
 }
 
 impl Slot {
@@ -58,7 +59,7 @@ impl Slot {
         halves.outgoing = Some(outgoing);
         let taker = halves.taker.take();
         drop(halves);
-        taker.into_iter().for_each(Waker::wake);
+        taker.into_iter().for_each(ForeignWaker::wake);
     }
 
     /// Ends the upgrade: the stream will have no owner, or has none any more.
@@ -67,19 +68,20 @@ impl Slot {
         halves.is_over = true;
         let woken = [halves.taker.take(), halves.watcher.take()];
         drop(halves);
-        woken.into_iter().flatten().for_each(Waker::wake);
+        woken.into_iter().flatten().for_each(ForeignWaker::wake);
     }
 
     pub(super) fn poll_end(&self, cx: &Context<'_>) -> Poll<()> {
+        let waker = ForeignWaker::of(cx);
         let mut halves = self.lock();
         if halves.is_over {
             return Poll::Ready(());
         }
-        halves.watcher = Some(cx.waker().clone());
+        halves.watcher = Some(waker);
         Poll::Pending
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Halves> {
-        self.0.lock()
+    pub(super) fn lock(&self) -> Held<'_, Halves> {
+        self.0.hold()
     }
 }

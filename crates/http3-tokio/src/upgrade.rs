@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use courser_base::foreign::ForeignWaker;
 use courser_http3::{Code, data_header};
 use courser_quic::hooks::{SendStreamHooks, Write};
 use http_body::Body as _;
@@ -68,6 +69,7 @@ impl Future for OnUpgrade {
     type Output = Result<Upgraded, Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let waker = ForeignWaker::of(cx);
         let mut state = self.slot.lock();
         if let Some(outgoing) = state.outgoing.take() {
             let incoming = state.incoming.take();
@@ -81,7 +83,7 @@ impl Future for OnUpgrade {
         if state.is_over {
             return Poll::Ready(Err(Error::closed()));
         }
-        state.taker = Some(cx.waker().clone());
+        state.taker = Some(waker);
         Poll::Pending
     }
 }

@@ -495,7 +495,8 @@ impl Connection {
     /// Has everything that happens on the connection recorded from now on, or nothing any more.
     ///
     /// Records are typed; see [`crate::telemetry`]. The sink is called under the endpoint's lock
-    /// while packets move: it must not block, and must not use the endpoint. Without a sink
+    /// while packets move: it must not block, and a use of the endpoint panics, which ends this connection.
+    /// When the sink is dropped, no lock is held. Without a sink
     /// recording costs a branch.
     ///
     /// ```

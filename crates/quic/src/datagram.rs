@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::Time;
+use courser_base::foreign::{ForeignBytes, ForeignWaker};
 use courser_transport::{ConnectionError, DatagramFate, DatagramId, SendOptions};
 
 use crate::connection::Connection;
@@ -63,8 +64,9 @@ impl Future for PendingFate {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let handle = self.connection.handle;
+        let waker = ForeignWaker::of(cx);
         let mut locked = self.connection.lock();
-        if let Some(fate) = locked.slot(handle).wakers.fate(self.id, cx.waker()) {
+        if let Some(fate) = locked.slot(handle).wakers.fate(self.id, waker) {
             return Poll::Ready(Ok(fate));
         }
         if let Some(error) = locked.end_of(handle) {
@@ -77,11 +79,10 @@ impl Future for PendingFate {
 
 impl Drop for PendingFate {
     fn drop(&mut self) {
-        let mut locked = self.connection.lock();
-        locked
-            .slot(self.connection.handle)
-            .wakers
-            .forget_fate(self.id);
+        let id = self.id;
+        self.connection.on_drop(move |locked, handle| {
+            locked.slot(handle).wakers.forget_fate(id);
+        });
     }
 }
 
@@ -92,7 +93,8 @@ impl Connection {
     /// control and the pacer allow it. If [`TransportConfig::datagram_send_buffer_size`] or
     /// [`TransportConfig::datagram_send_queue`] is used up, the datagram that waits longest is
     /// dropped, and counted in [`DatagramStats::unsent_dropped`]; see
-    /// [`Connection::send_datagram_wait`] for another way.
+    /// [`Connection::send_datagram_wait`] for another way. Owners of `data` are dropped as those of
+    /// [`SendStream::write_chunk`](crate::SendStream::write_chunk) are.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -280,7 +282,13 @@ impl ConnectionRef {
         let now = self.shard.now();
         let size = data.len();
         self.make_room(locked, size);
-        let connection = locked.open_connection(self.handle)?;
+        let connection = match locked.open_connection(self.handle) {
+            Ok(connection) => connection,
+            Err(error) => {
+                drop(ForeignBytes::new(data));
+                return Err(error.into());
+            }
+        };
         let id = connection.send_datagram(now, data, options)?;
         if let Some(id) = id {
             locked.slot(self.handle).wakers.await_fate(id);

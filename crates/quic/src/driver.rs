@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use courser_base::foreign::ForeignWaker;
 use courser_base::{FourTuple, Time};
 use courser_transport::{
     PacketTooBig, ReceiveMeta, ShardPlace, SocketId, Stray, UnreachableReport,
@@ -39,6 +40,8 @@ pub(crate) struct Driver {
     stage: Stage,
     /// Wakeups of the last turn; kept for its memory.
     spare: Vec<Waker>,
+    /// A waker of its task, for callers of the driver.
+    waker: Option<ForeignWaker>,
     /// The socket may have more than one turn takes.
     has_more: bool,
     pause: Pause,
@@ -109,6 +112,7 @@ impl Driver {
             awaited: SocketId::default(),
             stage: Stage::Receive,
             spare: Vec::new(),
+            waker: None,
             has_more: false,
             pause: Pause::default(),
             strays: VecDeque::new(),
@@ -307,8 +311,9 @@ impl Driver {
     /// Runs what is due and wakes those it concerns. True if what they write is worth waiting for.
     fn begin_turn(&mut self, cx: &Context<'_>) -> bool {
         let now = self.shard.now();
+        self.prepare_waker(cx);
         let mut locked = self.shard.lock();
-        locked.driver.on_running(cx.waker());
+        locked.driver.on_running(&mut self.waker);
         locked.driver.run.end();
         locked.endpoint.on_socket_read(now, self.has_more);
         // Datagrams in the socket come before new handshakes: the room for waiting clients is larger, and
@@ -329,26 +334,39 @@ impl Driver {
         opens
     }
 
+    /// Clones the waker of its task if callers have used up or outlived the last one. They must not
+    /// clone it under the lock.
+    fn prepare_waker(&mut self, cx: &Context<'_>) {
+        let is_good = |waker: &ForeignWaker| waker.as_waker().will_wake(cx.waker());
+        if !self.waker.as_ref().is_some_and(is_good) {
+            self.waker = Some(ForeignWaker::of(cx));
+        }
+    }
+
     /// Sends, and says when to come back.
     fn end_turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         let shard = self.shard.clone();
         let now = shard.now();
+        self.prepare_waker(cx);
         let mut locked = shard.lock();
         if locked.outbox.health.is_due(now) {
             drop(locked);
             self.reopen_socket(now)?;
             locked = shard.lock();
         }
-        locked.driver.on_running(cx.waker());
+        locked.driver.on_running(&mut self.waker);
         locked.outbox.timing.close_turn();
         self.transmit(&mut locked, now, cx);
         self.look_after_blocked(&mut locked, now);
+        locked.sort_remains(None);
         if self.is_at_end(&locked) {
+            locked.end_remains();
             return Ok(Poll::Ready(()));
         }
         if locked.endpoint.connections() == 0 {
             locked.outbox.give_back_buffer();
         }
+        let remains = locked.take_remains(now);
         self.set_alarm(&mut locked, now, cx);
         let State {
             outbox, endpoint, ..
@@ -368,6 +386,7 @@ impl Driver {
         let tls_tasks = locked.take_tls_tasks();
         locked.release(&mut self.spare);
         shard.start(tls_tasks);
+        shard.drop_aside(remains);
         if has_more {
             cx.waker().wake_by_ref();
         }
@@ -496,6 +515,7 @@ impl Driver {
         let timeout = locked.endpoint.next_timeout().into_iter();
         let own = self.pause.until().into_iter().chain(self.upkeep);
         let own = own.chain(locked.outbox.health.next_attempt());
+        let own = own.chain(locked.remains_due());
         let Some(next) = timeout.chain(own).min() else {
             return;
         };
@@ -537,5 +557,6 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // If the runtime is gone, nothing can be sent to peers any more. Waiting tasks must still end.
         self.stop("its runtime or last handle was dropped");
+        self.shard.lock().end_remains();
     }
 }

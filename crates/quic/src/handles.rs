@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::Poll;
 
-use courser_base::Side;
+use courser_base::{Side, foreign};
 use courser_transport::ConnectionHandle;
 
 use crate::shard::{Locked, Shard};
@@ -20,14 +20,25 @@ pub(crate) struct EndpointRef {
 
 impl Drop for EndpointRef {
     fn drop(&mut self) {
-        for shard in self.shards.all() {
-            let mut locked = shard.lock();
-            locked.is_abandoned = true;
-            let now = shard.now();
-            locked.refuse_all(now);
-            locked.send_now();
-            locked.driver.call();
+        let shards = self.shards.all();
+        if shards.iter().any(|shard| shard.is_held_here()) {
+            // A hook has dropped the last handle.
+            let shards = shards.to_vec();
+            return foreign::run(move || abandon(&shards));
         }
+        abandon(shards);
+    }
+}
+
+/// Ends the shards of an endpoint whose last handle is gone, when their connections are over.
+fn abandon(shards: &[Arc<Shard>]) {
+    for shard in shards {
+        let mut locked = shard.lock();
+        locked.is_abandoned = true;
+        let now = shard.now();
+        locked.refuse_all(now);
+        locked.send_now();
+        locked.driver.call();
     }
 }
 
@@ -56,7 +67,20 @@ impl ConnectionRef {
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
-        self.shard.lock()
+        self.shard.lock_for(Some(self.handle))
+    }
+
+    /// Cleans up after a handle that is dropped. A hook may drop it under the lock: then this happens after
+    /// the release.
+    pub(crate) fn on_drop(
+        self: &Arc<Self>,
+        clean_up: impl FnOnce(&mut Locked<'_>, ConnectionHandle) + Send + 'static,
+    ) {
+        if self.shard.is_held_here() {
+            let connection = self.clone();
+            return foreign::run(move || clean_up(&mut connection.lock(), connection.handle));
+        }
+        clean_up(&mut self.lock(), self.handle);
     }
 
     /// Waits until `check` has an answer; asks again whenever something happens to `topic`.
@@ -71,6 +95,11 @@ impl ConnectionRef {
 
 impl Drop for ConnectionRef {
     fn drop(&mut self) {
+        if self.shard.is_held_here() {
+            // A hook has dropped the last handle.
+            let (shard, handle) = (self.shard.clone(), self.handle);
+            return foreign::run(move || shard.lock_for(Some(handle)).on_handles_gone(handle));
+        }
         self.lock().on_handles_gone(self.handle);
     }
 }

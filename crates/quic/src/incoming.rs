@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use courser_base::Side;
+use courser_base::{Side, foreign};
 use courser_transport::ConnectionError;
 use courser_wire::ConnectionId;
 
@@ -13,7 +13,7 @@ use crate::config::ServerConfig;
 use crate::connecting::Connecting;
 use crate::connection::Connection;
 use crate::handles::{ConnectionRef, EndpointRef};
-use crate::shard::Shard;
+use crate::shard::{Locked, Shard};
 
 /// A client that wants to connect, before any handshake work.
 ///
@@ -122,6 +122,8 @@ impl Incoming {
     ) -> Result<Connecting, ConnectionError> {
         let incoming = self.take();
         let shard = &self.shard;
+        // Its last handle, with hooks of users, must not be dropped under the lock.
+        let _kept = config.clone();
         let mut locked = shard.lock();
         if let Some(stopped) = &locked.stopped {
             return Err(stopped.clone());
@@ -232,9 +234,15 @@ impl Incoming {
         let Some(incoming) = self.inner.take() else {
             return;
         };
-        self.shard
-            .lock()
-            .change(|state, now| state.endpoint.refuse(now, incoming));
+        let refuse = move |locked: &mut Locked<'_>| {
+            locked.change(|state, now| state.endpoint.refuse(now, incoming));
+        };
+        if self.shard.is_held_here() {
+            // A hook has dropped it.
+            let shard = self.shard.clone();
+            return foreign::run(move || refuse(&mut shard.lock()));
+        }
+        refuse(&mut self.shard.lock());
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::task::Context;
 
+use courser_base::foreign::ForeignWaker;
 use courser_wire::{Direction, StreamId};
 
 use crate::connection::Connection;
@@ -35,6 +36,7 @@ impl Connection {
         message: impl FnOnce(StreamId, &mut Locked<'_>) -> &'m [u8],
     ) -> Option<Opened<'_>> {
         let handle = self.0.handle;
+        let waker = ForeignWaker::of(cx);
         let mut locked = self.0.lock();
         let streams = locked.open_connection(handle).ok()?.streams();
         let id = streams.open(Direction::Bidirectional)?;
@@ -48,7 +50,7 @@ impl Connection {
         if is_whole {
             streams.await_data(id);
             // Before anything is sent: that may be the end of the connection, which wakes all.
-            locked.slot(handle).wakers.wait_to_read(id, cx.waker());
+            locked.slot(handle).wakers.wait_to_read(id, waker);
         } else {
             send = Some(SendStream::new(self.0.clone(), stream));
         }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use courser_base::foreign::ForeignWaker;
 use courser_transport::{BlockedBy, ClosedStream, RecvStreamStats, SendStreamStats};
 use courser_wire::StreamId;
 
 use crate::error::{ReadError, WriteError};
 use crate::handles::ConnectionRef;
 use crate::send_stream::closed_error;
-use crate::shard::Locked;
 use crate::wakers::Watch;
 use crate::{RecvStream, SendStream, VarInt};
 
@@ -231,8 +231,9 @@ impl Future for Acknowledged {
             Watching::Open(watch) => *watch,
         };
         let handle = self.connection.handle;
+        let waker = ForeignWaker::of(cx);
         let mut locked = self.connection.lock();
-        if let Some(result) = locked.slot(handle).wakers.acked(watch, cx.waker()) {
+        if let Some(result) = locked.slot(handle).wakers.acked(watch, waker) {
             return Poll::Ready(result);
         }
         if let Some(error) = locked.end_of(handle) {
@@ -246,7 +247,7 @@ impl Future for Acknowledged {
 impl Drop for Acknowledged {
     fn drop(&mut self) {
         if let Watching::Open(watch) = self.state {
-            forget(&mut self.connection.lock(), &self.connection, watch);
+            forget(&self.connection, watch);
         }
     }
 }
@@ -264,6 +265,7 @@ impl Future for Blocked {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let handle = this.connection.handle;
+        let waker = ForeignWaker::of(cx);
         let mut locked = this.connection.lock();
         let blocked = match locked.open_connection(handle) {
             Ok(connection) => connection.streams().blocked_by(this.id),
@@ -273,7 +275,7 @@ impl Future for Blocked {
         match blocked {
             Ok(Some(limit)) => Poll::Ready(Ok(limit)),
             Ok(None) => {
-                wakers.wait_for_blocked(this.id, &mut this.watch, cx.waker());
+                wakers.wait_for_blocked(this.id, &mut this.watch, waker);
                 locked.about_to_wait();
                 Poll::Pending
             }
@@ -285,11 +287,13 @@ impl Future for Blocked {
 impl Drop for Blocked {
     fn drop(&mut self) {
         if let Some(watch) = self.watch {
-            forget(&mut self.connection.lock(), &self.connection, watch);
+            forget(&self.connection, watch);
         }
     }
 }
 
-fn forget(locked: &mut Locked<'_>, connection: &ConnectionRef, watch: Watch) {
-    locked.slot(connection.handle).wakers.forget_watch(watch);
+fn forget(connection: &Arc<ConnectionRef>, watch: Watch) {
+    connection.on_drop(move |locked, handle| {
+        locked.slot(handle).wakers.forget_watch(watch);
+    });
 }

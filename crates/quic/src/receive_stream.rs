@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use courser_base::foreign::{ForeignBytes, ForeignWaker};
 use courser_transport::{self as transport, ClosedStream};
 use courser_wire::StreamId;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -362,6 +363,7 @@ impl RecvStream {
             return Poll::Pending;
         }
         let handle = self.connection.handle;
+        let waker = ForeignWaker::of(cx);
         let mut locked = self.connection.lock();
         if locked.is_rejected(handle, self.stream) {
             return Poll::Ready(ReadError::EarlyDataRejected);
@@ -378,7 +380,7 @@ impl RecvStream {
         locked
             .slot(handle)
             .wakers
-            .wait_to_read(self.stream.id, cx.waker());
+            .wait_to_read(self.stream.id, waker);
         Poll::Pending
     }
 
@@ -448,7 +450,7 @@ impl RecvStream {
             for place in chunks {
                 match streams.read_chunk(id, usize::MAX) {
                     Ok(Some(chunk)) => {
-                        *place = chunk;
+                        drop(ForeignBytes::new(std::mem::replace(place, chunk)));
                         count += 1;
                         continue;
                     }
@@ -482,6 +484,7 @@ impl RecvStream {
             Some(End::Stopped) => return Poll::Ready(Err(ReadError::ClosedStream)),
         }
         let handle = self.connection.handle;
+        let waker = ForeignWaker::of(cx);
         let mut locked = self.connection.lock();
         if locked.is_rejected(handle, self.stream) {
             return Poll::Ready(Err(ReadError::EarlyDataRejected));
@@ -520,7 +523,7 @@ impl RecvStream {
                 locked
                     .slot(handle)
                     .wakers
-                    .wait_to_read(self.stream.id, cx.waker());
+                    .wait_to_read(self.stream.id, waker);
                 locked.about_to_wait();
                 return Poll::Pending;
             }
@@ -545,21 +548,17 @@ impl Drop for RecvStream {
         if self.end.is_some() && !self.has_waited {
             return;
         }
-        let mut locked = self.connection.lock();
-        let handle = self.connection.handle;
-        if locked.is_rejected(handle, self.stream) {
-            return;
-        }
-        locked.slot(handle).wakers.forget_reader(self.stream.id);
-        if self.end.is_some() {
-            return;
-        }
-        let Some(streams) = locked.streams(handle) else {
-            return;
-        };
-        if streams.stop(self.stream.id, 0).is_ok() {
-            locked.used(handle, 0);
-        }
+        let (stream, is_open) = (self.stream, self.end.is_none());
+        self.connection.on_drop(move |locked, handle| {
+            if locked.is_rejected(handle, stream) {
+                return;
+            }
+            locked.slot(handle).wakers.forget_reader(stream.id);
+            let streams = locked.streams(handle).filter(|_| is_open);
+            if streams.is_some_and(|streams| streams.stop(stream.id, 0).is_ok()) {
+                locked.used(handle, 0);
+            }
+        });
     }
 }
 

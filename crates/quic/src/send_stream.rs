@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use courser_base::Rate;
+use courser_base::foreign::ForeignWaker;
 use courser_transport::{self as transport, ClosedStream, ConnectionHandle, ResetAtError};
 use courser_wire::StreamId;
 use tokio::io::AsyncWrite;
@@ -50,6 +51,8 @@ pub(crate) struct Half {
     /// Something was left under the lock, which has to be taken back.
     pub(crate) has_waited: bool,
     way: Way,
+    /// Its task lets others run when the lock is released.
+    makes_way: bool,
 }
 
 impl SendStream {
@@ -62,6 +65,7 @@ impl SendStream {
                 was_reset: false,
                 has_waited: false,
                 way: Way::default(),
+                makes_way: false,
             },
         }
     }
@@ -131,6 +135,10 @@ impl SendStream {
     }
 
     /// Writes all of a chunk without copying it.
+    ///
+    /// The chunk is dropped when the peer has acknowledged it, or it is not needed any more. If it has an
+    /// owner ([`Bytes::from_owner`]), the owner's `Drop` runs while no lock is held: it may use the connection,
+    /// and take its time.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));
@@ -221,7 +229,12 @@ impl SendStream {
             return Poll::Ready(Ok(nothing));
         }
         let Self { connection, half } = self;
-        half.poll_send(&mut connection.lock(), connection.handle, cx, write)
+        let mut waker = Some(ForeignWaker::of(cx));
+        let poll = half.poll_send(&mut connection.lock(), connection.handle, &mut waker, write);
+        if std::mem::take(&mut half.makes_way) && !crate::runtime::make_way(cx) {
+            cx.waker().wake_by_ref();
+        }
+        poll
     }
 
     /// As [`poll_send`](Self::poll_send), for a caller that holds the lock of this connection.
@@ -231,8 +244,16 @@ impl SendStream {
         cx: &mut Context<'_>,
         write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
-        self.half
-            .poll_send(locked, self.connection.handle, cx, write)
+        let mut waker = Some(ForeignWaker::of(cx));
+        let poll = self
+            .half
+            .poll_send(locked, self.connection.handle, &mut waker, write);
+        if std::mem::take(&mut self.half.makes_way) {
+            locked
+                .woken
+                .extend(waker.take().map(ForeignWaker::into_inner));
+        }
+        poll
     }
 
     /// Returns how many more bytes may be written within the peer's credit.
@@ -255,11 +276,12 @@ impl SendStream {
         ahead: u64,
     ) -> Poll<Result<(), WriteError>> {
         let Self { connection, half } = self;
+        let mut waker = Some(ForeignWaker::of(cx));
         let mut locked = connection.lock();
         half.poll_with(
             &mut locked,
             connection.handle,
-            cx,
+            &mut waker,
             |streams, id| match streams.is_worth_writing(id, ahead)? {
                 true => Ok(()),
                 false => Err(transport::WriteError::Blocked),
@@ -548,17 +570,15 @@ impl Half {
         &mut self,
         locked: &mut Locked<'_>,
         handle: ConnectionHandle,
-        cx: &mut Context<'_>,
+        waker: &mut Option<ForeignWaker>,
         mut write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
         if self.way.is_due(&mut locked.driver.run) {
-            if !crate::runtime::make_way(cx) {
-                locked.woken.push(cx.waker().clone());
-            }
+            self.makes_way = true;
             return Poll::Pending;
         }
         let step = |streams: &mut _, id| write.write_to(streams, id);
-        let (written, is_over) = ready!(self.poll_with(locked, handle, cx, step))?;
+        let (written, is_over) = ready!(self.poll_with(locked, handle, waker, step))?;
         self.is_over |= is_over;
         locked.used(handle, written.bytes);
         if write.is_urgent {
@@ -572,7 +592,7 @@ impl Half {
         &mut self,
         locked: &mut Locked<'_>,
         handle: ConnectionHandle,
-        cx: &mut Context<'_>,
+        waker: &mut Option<ForeignWaker>,
         mut step: impl FnMut(&mut transport::Streams, StreamId) -> Result<T, transport::WriteError>,
     ) -> Poll<Result<T, WriteError>> {
         let id = self.stream.id;
@@ -590,7 +610,9 @@ impl Half {
                     // What waits to be sent may be all that is in the way.
                     if !locked.about_to_wait() {
                         self.has_waited = true;
-                        locked.wait_to_write(handle, id, cx.waker());
+                        if let Some(waker) = waker.take() {
+                            locked.wait_to_write(handle, id, waker);
+                        }
                         return Poll::Pending;
                     }
                 }
@@ -627,6 +649,7 @@ impl Future for Stopped {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let handle = this.connection.handle;
+        let waker = ForeignWaker::of(cx);
         let (id, mut locked) = (this.stream.id, this.connection.lock());
         if locked.is_rejected(handle, this.stream) {
             return Poll::Ready(Err(StoppedError::EarlyDataRejected));
@@ -645,7 +668,7 @@ impl Future for Stopped {
                 locked
                     .slot(handle)
                     .wakers
-                    .wait_for_end(id, &mut this.ticket, cx.waker());
+                    .wait_for_end(id, &mut this.ticket, waker);
                 locked.about_to_wait();
                 Poll::Pending
             }
@@ -656,11 +679,10 @@ impl Future for Stopped {
 impl Drop for Stopped {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            let mut locked = self.connection.lock();
-            locked
-                .slot(self.connection.handle)
-                .wakers
-                .forget_end(self.stream.id, ticket);
+            let id = self.stream.id;
+            self.connection.on_drop(move |locked, handle| {
+                locked.slot(handle).wakers.forget_end(id, ticket);
+            });
         }
     }
 }
@@ -670,21 +692,19 @@ impl Drop for SendStream {
         if self.half.is_over && !self.half.has_waited {
             return;
         }
-        let handle = self.connection.handle;
-        let mut locked = self.connection.lock();
-        if locked.is_rejected(handle, self.half.stream) {
-            return;
-        }
-        locked
-            .slot(handle)
-            .wakers
-            .forget_writer(self.half.stream.id);
-        let Ok(connection) = locked.open_connection(handle) else {
-            return;
-        };
-        if connection.streams().finish(self.half.stream.id).is_ok() {
-            locked.used(handle, 0);
-        }
+        let stream = self.half.stream;
+        self.connection.on_drop(move |locked, handle| {
+            if locked.is_rejected(handle, stream) {
+                return;
+            }
+            locked.slot(handle).wakers.forget_writer(stream.id);
+            let Ok(connection) = locked.open_connection(handle) else {
+                return;
+            };
+            if connection.streams().finish(stream.id).is_ok() {
+                locked.used(handle, 0);
+            }
+        });
     }
 }
 

@@ -6,12 +6,14 @@
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use courser_base::Time;
+use courser_base::foreign::{self, ForeignWaker, Hold};
 use courser_recovery::BASE_MTU;
-use courser_transport::{ShardPlace, TransportConfig};
+use courser_transport::{ConnectionHandle, ShardPlace, TransportConfig};
 
 use crate::clock::Clock;
 use crate::runtime::{Current, Socket};
@@ -25,6 +27,8 @@ pub(crate) struct Shard {
     pub(crate) clock: Clock,
     /// Its place among other shards of the same endpoint, if there are any.
     pub(crate) place: Option<ShardPlace>,
+    /// The thread that holds the lock; 0 if there is none.
+    holder: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -34,6 +38,7 @@ impl Shard {
             clock: state.clock.clone(),
             runtime,
             place,
+            holder: AtomicUsize::new(0),
             state: Mutex::new(state),
         }
     }
@@ -54,7 +59,26 @@ impl Shard {
         self.lock().outbox.sockets.newest().clone()
     }
 
+    /// Locks for a caller that works for the endpoint, or for no connection of its own.
+    ///
+    /// # Panics
+    /// In code of users that runs under the lock: it would wait for itself. The panic ends the connection
+    /// that called the code.
+    #[inline]
     pub(crate) fn lock(&self) -> Locked<'_> {
+        self.lock_for(None)
+    }
+
+    /// Locks for a call on a connection, whose task drops what has ended there.
+    ///
+    /// # Panics
+    /// As [`lock`](Self::lock).
+    pub(crate) fn lock_for(&self, caller: Option<ConnectionHandle>) -> Locked<'_> {
+        assert!(
+            !self.is_held_here(),
+            "a hook, such as a sink, controller, store or transport, has used the endpoint that called it"
+        );
+        let hold = foreign::hold();
         let state = match self.state.lock() {
             Ok(mut state) => {
                 state.endpoint.forget_in_use();
@@ -62,7 +86,22 @@ impl Shard {
             }
             Err(poisoned) => self.recover(poisoned),
         };
-        Locked(Some(state))
+        self.holder
+            .store(foreign::thread_number(), Ordering::Relaxed);
+        foreign::set_owner(caller.map_or(0, ConnectionHandle::to_bits));
+        Locked {
+            shard: self,
+            caller,
+            state: Some(state),
+            _hold: hold,
+        }
+    }
+
+    /// Returns true if this thread holds the lock: code of users is running under it.
+    #[inline]
+    pub(crate) fn is_held_here(&self) -> bool {
+        // Another thread's number cannot become this one's meanwhile.
+        self.holder.load(Ordering::Relaxed) == foreign::thread_number()
     }
 
     /// A call has panicked under the lock. The connection that it worked on may be inconsistent and
@@ -84,57 +123,71 @@ impl Shard {
         cx: &mut Context<'_>,
         check: impl FnOnce(&mut Locked<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let mut locked = self.lock();
+        let waker = ForeignWaker::of(cx);
+        let mut locked = self.lock_for(list.connection());
         let poll = check(&mut locked);
+        let mut is_stopped = false;
         match poll {
             Poll::Ready(_) => locked.waiters(list).forget(ticket),
             Poll::Pending => {
-                locked.waiters(list).register(ticket, cx.waker());
+                locked.waiters(list).register(ticket, waker);
                 locked.about_to_wait();
                 // What the check sent may have ended everything, and those who waited were woken before.
-                if locked.stopped.is_some() {
-                    cx.waker().wake_by_ref();
-                }
+                is_stopped = locked.stopped.is_some();
             }
+        }
+        drop(locked);
+        if is_stopped {
+            cx.waker().wake_by_ref();
         }
         poll
     }
 }
 
-/// The locked state of a shard. Wakes, when it is released, all tasks whose wait is over.
+/// The locked state of a shard. Wakes, when it is released, all tasks whose wait is over, and drops values
+/// of users that have ended under the lock.
 ///
 /// It is a guard and nothing else: what can be done under the lock is in [`State`].
 #[derive(Debug)]
-pub(crate) struct Locked<'a>(
-    // Taken only by what releases the lock.
-    Option<MutexGuard<'a, State>>,
-);
+pub(crate) struct Locked<'a> {
+    shard: &'a Shard,
+    /// The connection whose task holds the lock.
+    caller: Option<ConnectionHandle>,
+    /// Taken only by what releases the lock.
+    state: Option<MutexGuard<'a, State>>,
+    // Ends when the lock is released.
+    _hold: Hold,
+}
 
 impl Deref for Locked<'_> {
     type Target = State;
     fn deref(&self) -> &State {
-        self.0.as_deref().expect("held until it is dropped")
+        self.state.as_deref().expect("held until it is dropped")
     }
 }
 
 impl DerefMut for Locked<'_> {
     fn deref_mut(&mut self) -> &mut State {
-        self.0.as_deref_mut().expect("held until it is dropped")
+        self.state.as_deref_mut().expect("held until it is dropped")
     }
 }
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let Some(mut state) = self.0.take() else {
+        let Some(mut state) = self.state.take() else {
             return;
         };
+        // While a panic unwinds, the values of the connection are left to others.
+        let caller = self.caller.filter(|_| !std::thread::panicking());
+        state.sort_remains(caller);
         let driver = state.driver.take_wakeup();
+        self.shard.holder.store(0, Ordering::Relaxed);
         if driver.is_none() && state.woken.is_empty() {
             return;
         }
         let woken = std::mem::take(&mut state.woken);
         drop(state);
-        driver.into_iter().chain(woken).for_each(Waker::wake);
+        driver.into_iter().chain(woken).for_each(foreign::wake);
     }
 }
 
@@ -144,7 +197,7 @@ impl Locked<'_> {
         debug_assert!(spare.is_empty(), "wakeups that were never given");
         std::mem::swap(&mut self.woken, spare);
         drop(self);
-        spare.drain(..).for_each(Waker::wake);
+        spare.drain(..).for_each(foreign::wake);
     }
 
     /// Releases the lock, and leaves the rest to the caller, who holds another lock: tasks are
@@ -172,7 +225,7 @@ pub struct Afterwards<'a> {
 
 impl Drop for Afterwards<'_> {
     fn drop(&mut self) {
-        self.woken.drain(..).for_each(Waker::wake);
+        self.woken.drain(..).for_each(foreign::wake);
         if self.is_pending {
             self.shard.lock().about_to_wait();
         }

@@ -245,7 +245,8 @@ where
 impl<F> Drop for WaitAny<'_, F> {
     fn drop(&mut self) {
         for (shard, ticket) in self.shards.iter().zip(&mut self.tickets) {
-            if ticket.is_some() {
+            // A hook that drops this under the lock leaves its place behind.
+            if ticket.is_some() && !shard.is_held_here() {
                 shard.lock().waiters(self.list).forget(ticket);
             }
         }

@@ -9,6 +9,7 @@ use courser_transport::{DatagramEvent, Event, StreamEvent};
 use courser_wire::StreamId;
 
 use crate::VarInt;
+use crate::ended::OfConnection;
 use crate::error::WriteError;
 use crate::wakers::{ConnectionWakers, Topic};
 
@@ -27,6 +28,8 @@ pub(crate) struct Slot {
     /// The path is silent. The handles read it without the lock.
     pub(crate) silence: Arc<AtomicBool>,
     pub(crate) wakers: ConnectionWakers,
+    /// Values of users that wait to be dropped.
+    pub(crate) ended: Option<Box<OfConnection>>,
 }
 
 impl Slot {

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Poll, Waker};
 
 use courser_base::Time;
+use courser_base::foreign::ForeignWaker;
 use courser_transport::{
     Connection, ConnectionError, ConnectionHandle, EarlyData, Endpoint, Event, ShardPlace,
     SocketId, StreamEvent, Streams, TransportError,
@@ -18,6 +19,7 @@ use courser_wire::{StreamId, TransportErrorCode};
 
 use crate::VarInt;
 use crate::clock::Clock;
+use crate::ended::Ended;
 use crate::make_way::Run;
 use crate::outbox::Outbox;
 use crate::runtime::Socket;
@@ -44,6 +46,8 @@ pub(crate) struct State {
     place: Option<ShardPlace>,
     /// To be woken when the lock is released.
     pub(crate) woken: Vec<Waker>,
+    /// Values of users that wait to be dropped.
+    pub(crate) ended: Ended,
     pub(crate) driver: DriverState,
     /// TLS work that runs on other threads.
     pub(crate) tls_running: usize,
@@ -60,7 +64,7 @@ pub(crate) struct State {
 /// The state that the task of the driver and other tasks share.
 #[derive(Debug, Default)]
 pub(crate) struct DriverState {
-    waker: Option<Waker>,
+    waker: Option<ForeignWaker>,
     call: Call,
     /// When its alarm will ring.
     pub(crate) alarm: Option<Time>,
@@ -104,6 +108,7 @@ impl State {
             socket_events: Waiters::default(),
             place,
             woken: Vec::new(),
+            ended: Ended::default(),
             driver: DriverState::default(),
             tls_running: 0,
             max_tls_running: MAX_RUNNING.div_ceil(shards),
@@ -140,6 +145,14 @@ impl State {
         self.slots[handle.index()]
             .as_mut()
             .expect("kept while a handle exists")
+    }
+
+    /// Returns the slot of a connection, if a handle of it exists and no panic has ended it.
+    #[inline]
+    pub(crate) fn find_slot(&mut self, handle: ConnectionHandle) -> Option<&mut Slot> {
+        // The index may have had another connection before.
+        self.endpoint.connection(handle)?;
+        self.slots.get_mut(handle.index())?.as_mut()
     }
 
     /// Returns the connection, open or not, or `None` if a panic has ended it.
@@ -314,7 +327,12 @@ impl State {
 
     /// Has `waker` called when there is room for the writer of a stream, and wakes those who wait
     /// until the writer waits.
-    pub(crate) fn wait_to_write(&mut self, handle: ConnectionHandle, id: StreamId, waker: &Waker) {
+    pub(crate) fn wait_to_write(
+        &mut self,
+        handle: ConnectionHandle,
+        id: StreamId,
+        waker: ForeignWaker,
+    ) {
         if let Some(Some(slot)) = self.slots.get_mut(handle.index()) {
             slot.wakers.wait_to_write(id, waker);
             slot.wakers.wake_blocked(id, &mut self.woken);
@@ -378,7 +396,9 @@ impl State {
         if self.end_of(handle).is_none() {
             self.close(handle, VarInt::default(), b"");
         }
-        self.slots[handle.index()] = None;
+        if let Some(slot) = self.slots[handle.index()].take() {
+            self.keep_remains_of(slot);
+        }
         // Low indexes are used first, so the list is short again after a burst.
         while let Some(None) = self.slots.last() {
             self.slots.pop();
@@ -424,11 +444,17 @@ impl DriverState {
     }
 
     /// Notes that the driver runs, and processes all that other tasks left for it.
-    pub(crate) fn on_running(&mut self, waker: &Waker) {
+    ///
+    /// `waker` is taken if there is none from an earlier run, or one of another task.
+    pub(crate) fn on_running(&mut self, waker: &mut Option<ForeignWaker>) {
         self.call = Call::None;
-        match &mut self.waker {
-            Some(known) => known.clone_from(waker),
-            None => self.waker = Some(waker.clone()),
+        let is_known = match (&self.waker, &waker) {
+            (Some(known), Some(waker)) => known.as_waker().will_wake(waker.as_waker()),
+            (known, None) => known.is_some(),
+            (None, Some(_)) => false,
+        };
+        if !is_known {
+            std::mem::swap(&mut self.waker, waker);
         }
     }
 
@@ -438,6 +464,7 @@ impl DriverState {
             return None;
         }
         self.call = Call::Given;
-        self.waker.clone()
+        // The driver brings another one when it runs.
+        self.waker.take().map(ForeignWaker::into_inner)
     }
 }

@@ -42,11 +42,10 @@ where
 
 impl<F> Drop for Wait<'_, F> {
     fn drop(&mut self) {
-        if self.ticket.is_some() {
-            self.shard
-                .lock()
-                .waiters(self.list)
-                .forget(&mut self.ticket);
+        // A hook that drops this under the lock leaves its place behind.
+        if self.ticket.is_some() && !self.shard.is_held_here() {
+            let mut locked = self.shard.lock_for(self.list.connection());
+            locked.waiters(self.list).forget(&mut self.ticket);
         }
     }
 }

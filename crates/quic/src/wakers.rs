@@ -1,12 +1,14 @@
 //! The tasks that wait, and the events that they wait for.
 //!
 //! A wakeup is collected under the shard's lock and given after the lock is released: a task
-//! that wakes on another core would find it taken. All tables keep their memory, so that waiting
+//! that wakes on another core would find it taken. Wakers may have code of other executors, so they are
+//! cloned before the lock is taken and dropped after its release. All tables keep their memory, so that waiting
 //! and waking allocate nothing once a connection has found its size.
 
 use std::collections::{BTreeMap, HashMap};
 use std::task::Waker;
 
+use courser_base::foreign::ForeignWaker;
 use courser_transport::{ConnectionHandle, DatagramFate, DatagramId};
 use courser_wire::{Direction, StreamId};
 use foldhash::fast::RandomState;
@@ -25,7 +27,7 @@ mod watchers;
 /// nothing behind.
 #[derive(Debug, Default)]
 pub struct Waiters {
-    wakers: Slab<Option<Waker>>,
+    wakers: Slab<Option<ForeignWaker>>,
 }
 
 /// A place in [`Waiters`], if one was taken.
@@ -34,15 +36,14 @@ pub type Ticket = Option<usize>;
 impl Waiters {
     /// Has `waker` called by the next [`wake_all`](Self::wake_all), in place of an earlier one of
     /// the same ticket.
-    pub fn register(&mut self, ticket: &mut Ticket, waker: &Waker) {
+    pub fn register(&mut self, ticket: &mut Ticket, waker: ForeignWaker) {
         match ticket.and_then(|place| self.wakers.get_mut(place)) {
-            Some(Some(known)) => known.clone_from(waker),
-            Some(place) => *place = Some(waker.clone()),
+            Some(place) => *place = Some(waker),
             None => {
                 // Most lists have one waker at a time; they would begin with room for four.
                 self.wakers
                     .reserve_exact(usize::from(self.wakers.capacity() == 0));
-                *ticket = Some(self.wakers.insert(Some(waker.clone())));
+                *ticket = Some(self.wakers.insert(Some(waker)));
             }
         }
     }
@@ -56,7 +57,8 @@ impl Waiters {
 
     /// Wakes all; the tickets stay good.
     pub fn wake_all(&mut self, woken: &mut Vec<Waker>) {
-        woken.extend(self.wakers.iter_mut().filter_map(|(_, waker)| waker.take()));
+        let wakers = self.wakers.iter_mut().filter_map(|(_, waker)| waker.take());
+        woken.extend(wakers.map(ForeignWaker::into_inner));
     }
 }
 
@@ -96,17 +98,28 @@ pub(crate) enum List {
     Connection(ConnectionHandle, Topic),
 }
 
+impl List {
+    /// Returns the connection, if the list belongs to one.
+    pub(crate) fn connection(self) -> Option<ConnectionHandle> {
+        match self {
+            Self::Connection(handle, _) => Some(handle),
+            Self::Incoming | Self::Idle => None,
+        }
+    }
+}
+
 /// The result for a task that waits for the end of a stream.
 #[derive(Debug)]
 enum End {
-    Awaited(Waker),
+    /// The waker is gone when the task was woken.
+    Awaited(Option<ForeignWaker>),
     Stopped(VarInt),
 }
 
 impl End {
-    fn into_waker(self) -> Option<Waker> {
+    fn take_waker(&mut self) -> Option<Waker> {
         match self {
-            Self::Awaited(waker) => Some(waker),
+            Self::Awaited(waker) => waker.take().map(ForeignWaker::into_inner),
             Self::Stopped(_) => None,
         }
     }
@@ -115,13 +128,13 @@ impl End {
 /// The state of a datagram whose fate will be asked for.
 #[derive(Debug)]
 enum Fate {
-    Open(Option<Waker>),
+    Open(Option<ForeignWaker>),
     Known(DatagramFate),
 }
 
 /// Each small request waits here once or twice, which the hash should not be half of. Few bits of
 /// an ID are free for a peer to choose, and the seed is not for it to know.
-type ByStream = HashMap<StreamId, Waker, RandomState>;
+type ByStream = HashMap<StreamId, ForeignWaker, RandomState>;
 
 /// All tasks that wait for something on one connection.
 #[derive(Debug, Default)]
@@ -160,20 +173,25 @@ impl ConnectionWakers {
         }
     }
 
-    pub(crate) fn wait_to_read(&mut self, id: StreamId, waker: &Waker) {
-        register(&mut self.readers, id, waker);
+    pub(crate) fn wait_to_read(&mut self, id: StreamId, waker: ForeignWaker) {
+        self.readers.insert(id, waker);
     }
 
-    pub(crate) fn wait_to_write(&mut self, id: StreamId, waker: &Waker) {
-        register(&mut self.writers, id, waker);
+    pub(crate) fn wait_to_write(&mut self, id: StreamId, waker: ForeignWaker) {
+        self.writers.insert(id, waker);
     }
 
-    pub(crate) fn wait_for_end(&mut self, id: StreamId, ticket: &mut Option<u64>, waker: &Waker) {
+    pub(crate) fn wait_for_end(
+        &mut self,
+        id: StreamId,
+        ticket: &mut Option<u64>,
+        waker: ForeignWaker,
+    ) {
         let number = *ticket.get_or_insert_with(|| {
             self.next_end += 1;
             self.next_end
         });
-        self.ends.insert((id, number), End::Awaited(waker.clone()));
+        self.ends.insert((id, number), End::Awaited(Some(waker)));
     }
 
     /// The code with which the peer stopped a stream whose handle exists, or stopped it while the
@@ -208,20 +226,17 @@ impl ConnectionWakers {
     }
 
     pub(crate) fn wake_reader(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
-        woken.extend(self.readers.remove(&id));
+        woken.extend(self.readers.remove(&id).map(ForeignWaker::into_inner));
     }
 
     pub(crate) fn wake_writer(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
-        woken.extend(self.writers.remove(&id));
+        woken.extend(self.writers.remove(&id).map(ForeignWaker::into_inner));
     }
 
     /// The peer has received everything on a stream, or a reset.
     pub(crate) fn wake_finished(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
-        for (_, end) in self.ends.range((id, 0)..=(id, u64::MAX)) {
-            if let End::Awaited(waker) = end {
-                woken.push(waker.clone());
-            }
-        }
+        let ends = self.ends.range_mut((id, 0)..=(id, u64::MAX));
+        woken.extend(ends.filter_map(|(_, end)| end.take_waker()));
     }
 
     /// The peer stopped a stream; its handle may ask for the code as long as it exists.
@@ -233,9 +248,8 @@ impl ConnectionWakers {
     /// Wakes those who wait for the end of a stream that the peer stopped.
     pub(crate) fn wake_stopped(&mut self, id: StreamId, code: VarInt, woken: &mut Vec<Waker>) {
         for (_, end) in self.ends.range_mut((id, 0)..=(id, u64::MAX)) {
-            if let End::Awaited(waker) = std::mem::replace(end, End::Stopped(code)) {
-                woken.push(waker);
-            }
+            woken.extend(end.take_waker());
+            *end = End::Stopped(code);
         }
     }
 
@@ -245,11 +259,11 @@ impl ConnectionWakers {
     }
 
     /// The fate of a datagram, or a promise to wake when it is known.
-    pub(crate) fn fate(&mut self, id: DatagramId, waker: &Waker) -> Option<DatagramFate> {
+    pub(crate) fn fate(&mut self, id: DatagramId, waker: ForeignWaker) -> Option<DatagramFate> {
         match self.fates.get_mut(&id)? {
             Fate::Known(fate) => Some(*fate),
             Fate::Open(known) => {
-                *known = Some(waker.clone());
+                *known = Some(waker);
                 None
             }
         }
@@ -264,7 +278,7 @@ impl ConnectionWakers {
         if let Some(state) = self.fates.get_mut(&id)
             && let Fate::Open(Some(waker)) = std::mem::replace(state, Fate::Known(fate))
         {
-            woken.push(waker);
+            woken.push(waker.into_inner());
         }
     }
 
@@ -275,7 +289,11 @@ impl ConnectionWakers {
     }
 
     /// Returns the result of a watch, or has `waker` called when it is known.
-    pub(crate) fn acked(&mut self, watch: Watch, waker: &Waker) -> Option<Result<(), WriteError>> {
+    pub(crate) fn acked(
+        &mut self,
+        watch: Watch,
+        waker: ForeignWaker,
+    ) -> Option<Result<(), WriteError>> {
         self.watchers.as_mut()?.acked(watch, waker)
     }
 
@@ -332,7 +350,7 @@ impl ConnectionWakers {
         &mut self,
         id: StreamId,
         watch: &mut Option<Watch>,
-        waker: &Waker,
+        waker: ForeignWaker,
     ) {
         let watchers = self.watchers.get_or_insert_default();
         *watch = Some(watchers.wait_for_blocked(id, *watch, waker));
@@ -385,14 +403,11 @@ impl ConnectionWakers {
         }
         wake_in_order(&mut self.readers, woken);
         wake_in_order(&mut self.writers, woken);
-        woken.extend(
-            std::mem::take(&mut self.ends)
-                .into_values()
-                .filter_map(End::into_waker),
-        );
+        let ends = std::mem::take(&mut self.ends).into_values();
+        woken.extend(ends.filter_map(|mut end| end.take_waker()));
         for fate in self.fates.values_mut() {
             if let Fate::Open(waker) = fate {
-                woken.extend(waker.take());
+                woken.extend(waker.take().map(ForeignWaker::into_inner));
             }
         }
     }
@@ -405,19 +420,12 @@ fn place(direction: Direction) -> usize {
     }
 }
 
-fn register(wakers: &mut ByStream, id: StreamId, waker: &Waker) {
-    wakers
-        .entry(id)
-        .and_modify(|known| known.clone_from(waker))
-        .or_insert_with(|| waker.clone());
-}
-
 /// Wakes all in the order of their streams: a table's own order differs from run to run, and a
 /// simulated one has to be repeatable.
 fn wake_in_order(wakers: &mut ByStream, woken: &mut Vec<Waker>) {
     let mut all: Vec<_> = std::mem::take(wakers).into_iter().collect();
     all.sort_unstable_by_key(|(id, _)| *id);
-    woken.extend(all.into_iter().map(|(_, waker)| waker));
+    woken.extend(all.into_iter().map(|(_, waker)| waker.into_inner()));
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use courser_base::foreign::Foreign;
 use courser_base::{Side, Time};
 use courser_wire::ConnectionId;
 
@@ -15,7 +16,10 @@ use crate::Record;
 /// **no connection of the endpoint sends or receives**. It must not wait for a disk, for the
 /// network, or for a lock that is held during either. A sink that writes files passes its bytes to
 /// an [`Output`](crate::Output) of a [`BackgroundWriter`](crate::BackgroundWriter), which queues
-/// them for a thread; `courser_qlog::QlogDirectory` does so. A sink is dropped under the lock too.
+/// them for a thread; `courser_qlog::QlogDirectory` does so.
+///
+/// A sink must not use the endpoint or its connections while it is called: that panics, which ends the
+/// connection of the sink. It may drop handles. When the sink itself is dropped, no lock is held.
 pub trait Sink: Send {
     /// Receives an event that happened at `now`. Must not block.
     fn record(&mut self, now: Time, record: &Record);
@@ -121,8 +125,8 @@ impl<F: FnMut(Time, &Record) + Send> Sink for F {
 /// The point in a connection where a sink can be attached, and a second one beside it.
 #[derive(Default)]
 pub struct Tap {
-    sink: Option<Box<dyn Sink>>,
-    guest: Option<Box<dyn Sink>>,
+    sink: Option<Foreign<Box<dyn Sink>>>,
+    guest: Option<Foreign<Box<dyn Sink>>>,
     of_sink: Place,
     of_guest: Place,
     /// The highest detail of the sinks.
@@ -169,7 +173,7 @@ impl Tap {
     /// Attaches a sink, or detaches it with `None`.
     pub fn set(&mut self, sink: Option<Box<dyn Sink>>) {
         self.of_sink = Place::of(sink.as_deref());
-        self.sink = sink;
+        self.sink = sink.map(Foreign::new);
         self.on_changed();
     }
 
@@ -177,7 +181,7 @@ impl Tap {
     /// changes nothing for the first sink. Each sink receives the records of its own detail.
     pub fn set_guest(&mut self, guest: Option<Box<dyn Sink>>) {
         self.of_guest = Place::of(guest.as_deref());
-        self.guest = guest;
+        self.guest = guest.map(Foreign::new);
         self.on_changed();
     }
 
@@ -213,7 +217,7 @@ impl Tap {
         }
     }
 
-    fn attached(&mut self) -> impl Iterator<Item = (&mut Box<dyn Sink>, &mut Place)> {
+    fn attached(&mut self) -> impl Iterator<Item = (&mut Foreign<Box<dyn Sink>>, &mut Place)> {
         let first = self.sink.as_mut().map(|sink| (sink, &mut self.of_sink));
         let second = self.guest.as_mut().map(|sink| (sink, &mut self.of_guest));
         first.into_iter().chain(second)

@@ -16,6 +16,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use courser_base::Time;
+use courser_base::foreign::ForeignBytes;
 use courser_wire::MAX_VARINT;
 use courser_wire::frame::Datagram;
 
@@ -213,6 +214,7 @@ impl Datagrams {
         max: Option<usize>,
         options: SendOptions,
     ) -> Result<Option<DatagramId>, SendDatagramError> {
+        let data = ForeignBytes::new(data);
         if self.limits.send_bytes == 0 {
             return Err(SendDatagramError::Disabled);
         }

@@ -1,12 +1,12 @@
 //! Delivery of datagrams to their requests.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::MutexGuard;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser_base::{Mutex, Time};
+use courser_base::foreign::ForeignWaker;
+use courser_base::{Held, Mutex, Time};
 use courser_http3::{self as http3, Code, Scope};
 
 /// The datagrams of all requests of a connection. No other lock is taken while its lock is held.
@@ -31,7 +31,7 @@ struct Table {
 struct Entry {
     state: State,
     queue: VecDeque<Bytes>,
-    waker: Option<Waker>,
+    waker: Option<ForeignWaker>,
     /// True if we have ended our half of the stream.
     is_sending_over: bool,
     has_handle: bool,
@@ -135,7 +135,7 @@ impl Registry {
             table.bytes += len;
         }
         drop(table);
-        waker.into_iter().for_each(Waker::wake);
+        waker.into_iter().for_each(ForeignWaker::wake);
         Delivery::Done
     }
 
@@ -152,6 +152,7 @@ impl Registry {
     }
 
     pub(super) fn poll_receive(&self, cx: &mut Context<'_>, stream: u64) -> Poll<Option<Bytes>> {
+        let waker = ForeignWaker::of(cx);
         let mut table = self.lock();
         let is_over = table.is_over;
         let Some(entry) = table.requests.get_mut(&stream) else {
@@ -167,7 +168,7 @@ impl Registry {
         if is_over || entry.state != State::Claimed {
             return Poll::Ready(None);
         }
-        entry.waker = Some(cx.waker().clone());
+        entry.waker = Some(waker);
         Poll::Pending
     }
 
@@ -210,7 +211,7 @@ impl Registry {
             table.requests.remove(&stream);
         }
         drop(table);
-        waker.into_iter().for_each(Waker::wake);
+        waker.into_iter().for_each(ForeignWaker::wake);
     }
 
     /// Forbids sending, because we have ended our half of the stream.
@@ -236,11 +237,11 @@ impl Registry {
         let entries = table.requests.values_mut();
         let woken: Vec<_> = entries.filter_map(|entry| entry.waker.take()).collect();
         drop(table);
-        woken.into_iter().for_each(Waker::wake);
+        woken.into_iter().for_each(ForeignWaker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock()
+    fn lock(&self) -> Held<'_, Table> {
+        self.table.hold()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::task::{Context, Poll, Waker};
 
+use courser_base::foreign::ForeignWaker;
 use courser_http3::{self as http3, FieldsToSend, RequestError, UniStream};
 use courser_quic::hooks::{Afterwards, ConnectionHooks, LockedStreams, SendStreamHooks, Write};
 use courser_quic::{Connection, SendStream, WriteError};
@@ -18,7 +19,9 @@ impl State {
                 self.owes_answers = true;
                 // A client's next request without content carries them along, and a server writes
                 // them before it waits for a request. Otherwise the writer task does it.
-                self.woken.extend(self.writer.clone());
+                // It brings another waker when it runs.
+                self.woken
+                    .extend(self.writer.take().map(ForeignWaker::into_inner));
             } else {
                 has_due = true;
             }
@@ -54,7 +57,8 @@ impl State {
         if !self.http.has_urgent() && (self.owes_answers || !self.http.has_answers()) {
             return;
         }
-        let waker = self.writer.as_ref().unwrap_or(Waker::noop());
+        let waker = self.writer.as_ref().map(ForeignWaker::as_waker);
+        let waker = waker.unwrap_or(Waker::noop());
         let mut cx = Context::from_waker(waker);
         for (stream, place) in UniStream::ALL.into_iter().zip(&mut self.streams) {
             if self.owes_answers && stream == UniStream::Decoder {

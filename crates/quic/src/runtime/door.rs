@@ -126,7 +126,8 @@ pub trait Timer: fmt::Debug + Send {
 ///
 /// # Locks
 /// `try_send`, `counters` and `receive_overflow` are called under the lock of the endpoint, from any task. No
-/// method may block, or call methods of the same endpoint, its connections and its streams.
+/// method may block, or call methods of the same endpoint, its connections and its streams, which panic then.
+/// The transport is dropped when no lock is held.
 ///
 /// # Errors
 /// | error | effect |

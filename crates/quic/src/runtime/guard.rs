@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 use courser_base::canonical;
+use courser_base::foreign::Foreign;
 use courser_udp::{
     Capabilities, Counters, PacketTooBig, Received, Tally, Transmit, UnreachableReport,
 };
@@ -31,7 +32,7 @@ const MAX_SEGMENTS: usize = 128;
 /// A socket whose results are corrected where they are impossible.
 #[derive(Debug)]
 pub(crate) struct Guarded {
-    socket: Box<dyn UdpSocket>,
+    socket: Foreign<Box<dyn UdpSocket>, true>,
     /// Queried once, because the value is needed after every batch.
     gso_segments: usize,
     tally: Tally,
@@ -47,7 +48,7 @@ impl Guarded {
     pub(super) fn new(socket: Box<dyn UdpSocket>) -> Self {
         let gso_segments = socket.capabilities().gso_segments.clamp(1, MAX_SEGMENTS);
         Self {
-            socket,
+            socket: Foreign::new(socket),
             gso_segments,
             tally: Tally::default(),
             runtime: None,

@@ -15,6 +15,11 @@ impl Wake for Count {
     }
 }
 
+/// Returns what a task registers.
+fn foreign(waker: &Waker) -> ForeignWaker {
+    ForeignWaker::new(waker.clone())
+}
+
 fn counting() -> (Arc<Count>, Waker) {
     let count = Arc::new(Count::default());
     (count.clone(), Waker::from(count))
@@ -29,7 +34,7 @@ fn ticket_survives_a_wakeup_and_is_used_again() {
     let (count, waker) = counting();
     let (mut waiters, mut woken, mut ticket) = (Waiters::default(), Vec::new(), None);
     for _ in 0..3 {
-        waiters.register(&mut ticket, &waker);
+        waiters.register(&mut ticket, foreign(&waker));
         waiters.wake_all(&mut woken);
         assert_eq!(waiters.wakers.len(), 1);
     }
@@ -44,8 +49,8 @@ fn one_who_gave_up_is_not_woken() {
     let (_, waker) = counting();
     let (mut waiters, mut woken) = (Waiters::default(), Vec::new());
     let (mut first, mut second) = (None, None);
-    waiters.register(&mut first, &waker);
-    waiters.register(&mut second, &waker);
+    waiters.register(&mut first, foreign(&waker));
+    waiters.register(&mut second, foreign(&waker));
     waiters.forget(&mut first);
     waiters.wake_all(&mut woken);
     assert_eq!(woken.len(), 1);
@@ -57,7 +62,7 @@ fn only_the_waiters_of_one_stream_learn_of_its_end() {
     let (mut wakers, mut woken) = (ConnectionWakers::default(), Vec::new());
     let mut tickets = [None; 4];
     for (place, ticket) in tickets.iter_mut().enumerate() {
-        wakers.wait_for_end(stream(place as u64 % 2), ticket, &waker);
+        wakers.wait_for_end(stream(place as u64 % 2), ticket, foreign(&waker));
     }
     wakers.wake_finished(stream(1), &mut woken);
     assert_eq!(woken.len(), 2);
@@ -74,8 +79,8 @@ fn code_of_a_stopped_stream_waits_for_who_asked() {
     let (_, waker) = counting();
     let (mut wakers, mut woken) = (ConnectionWakers::default(), Vec::new());
     let (mut first, mut second) = (None, None);
-    wakers.wait_for_end(stream(0), &mut first, &waker);
-    wakers.wait_for_end(stream(1), &mut second, &waker);
+    wakers.wait_for_end(stream(0), &mut first, foreign(&waker));
+    wakers.wait_for_end(stream(1), &mut second, foreign(&waker));
     wakers.wake_stopped(stream(0), 7u8.into(), &mut woken);
     assert_eq!(woken.len(), 1);
     assert_eq!(wakers.stop_code(stream(0), first), Some(7u8.into()));
@@ -98,11 +103,11 @@ fn code_of_a_stopped_stream_is_kept_until_its_handle_is_gone() {
 fn wakers_of_streams_keep_their_memory() {
     let (_, waker) = counting();
     let (mut wakers, mut woken) = (ConnectionWakers::default(), Vec::new());
-    wakers.wait_to_read(stream(0), &waker);
+    wakers.wait_to_read(stream(0), foreign(&waker));
     let capacity = wakers.readers.capacity();
     for index in 0..1000 {
         wakers.wake_reader(stream(index), &mut woken);
-        wakers.wait_to_read(stream(index + 1), &waker);
+        wakers.wait_to_read(stream(index + 1), foreign(&waker));
     }
     assert_eq!(wakers.readers.capacity(), capacity);
 }
@@ -114,8 +119,8 @@ fn end_wakes_readers_then_writers_in_the_order_of_streams() {
     let waiting: Vec<Waker> = (0..40).map(|_| counting().1).collect();
     for index in (0..20u32).rev() {
         let id = stream(index.into());
-        wakers.wait_to_read(id, &waiting[index as usize]);
-        wakers.wait_to_write(id, &waiting[index as usize + 20]);
+        wakers.wait_to_read(id, foreign(&waiting[index as usize]));
+        wakers.wait_to_write(id, foreign(&waiting[index as usize + 20]));
     }
     let mut woken = Vec::new();
     wakers.wake_all(&mut woken);

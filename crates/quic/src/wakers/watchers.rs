@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::task::Waker;
 
+use courser_base::foreign::ForeignWaker;
 use courser_wire::StreamId;
 
 use crate::error::WriteError;
@@ -16,7 +17,7 @@ pub(super) struct Watchers {
     /// Bytes whose acknowledgement is waited for, and the result.
     acks: BTreeMap<Watch, (u64, Ack)>,
     /// Tasks that wait until a writer waits.
-    blocked: BTreeMap<Watch, Waker>,
+    blocked: BTreeMap<Watch, ForeignWaker>,
     /// Streams with a deadline whose handles exist, and whether it passed.
     deadlines: BTreeMap<StreamId, bool>,
     next: u64,
@@ -24,7 +25,7 @@ pub(super) struct Watchers {
 
 #[derive(Debug)]
 enum Ack {
-    Awaited(Option<Waker>),
+    Awaited(Option<ForeignWaker>),
     Known(Result<(), WriteError>),
 }
 
@@ -40,11 +41,15 @@ impl Watchers {
         watch
     }
 
-    pub(super) fn acked(&mut self, watch: Watch, waker: &Waker) -> Option<Result<(), WriteError>> {
+    pub(super) fn acked(
+        &mut self,
+        watch: Watch,
+        waker: ForeignWaker,
+    ) -> Option<Result<(), WriteError>> {
         match &mut self.acks.get_mut(&watch)?.1 {
             Ack::Known(result) => Some(result.clone()),
             Ack::Awaited(known) => {
-                *known = Some(waker.clone());
+                *known = Some(waker);
                 None
             }
         }
@@ -68,7 +73,7 @@ impl Watchers {
             if is_meant(*len)
                 && let Ack::Awaited(waker) = ack
             {
-                woken.extend(waker.take());
+                woken.extend(waker.take().map(ForeignWaker::into_inner));
                 *ack = Ack::Known(result.clone());
             }
         }
@@ -78,17 +83,17 @@ impl Watchers {
         &mut self,
         id: StreamId,
         watch: Option<Watch>,
-        waker: &Waker,
+        waker: ForeignWaker,
     ) -> Watch {
         let watch = watch.unwrap_or_else(|| self.watch(id));
-        self.blocked.insert(watch, waker.clone());
+        self.blocked.insert(watch, waker);
         watch
     }
 
     pub(super) fn wake_blocked(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
         while let Some(watch) = self.blocked.range((id, 0)..=(id, u64::MAX)).next() {
             let watch = *watch.0;
-            woken.extend(self.blocked.remove(&watch));
+            woken.extend(self.blocked.remove(&watch).map(ForeignWaker::into_inner));
         }
     }
 
@@ -116,10 +121,11 @@ impl Watchers {
     }
 
     pub(super) fn wake_all(&mut self, woken: &mut Vec<Waker>) {
-        woken.extend(std::mem::take(&mut self.blocked).into_values());
+        let blocked = std::mem::take(&mut self.blocked).into_values();
+        woken.extend(blocked.map(ForeignWaker::into_inner));
         for (_, ack) in self.acks.values_mut() {
             if let Ack::Awaited(waker) = ack {
-                woken.extend(waker.take());
+                woken.extend(waker.take().map(ForeignWaker::into_inner));
             }
         }
     }

@@ -53,6 +53,9 @@ use crate::rtt::RttEstimator;
 ///     }
 /// }
 /// ```
+///
+/// A controller is called under the lock of the endpoint. It must not use the endpoint or its connections
+/// then: that panics, which ends the connection of the controller. When it is dropped, no lock is held.
 pub trait Controller: Send + fmt::Debug {
     /// Notes that `bytes` were sent, up to packet number `last_pn`. They are included in
     /// `bytes_in_flight`.

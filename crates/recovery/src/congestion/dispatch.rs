@@ -1,5 +1,6 @@
 //! All controllers as one type.
 
+use courser_base::foreign::Foreign;
 use courser_base::{Ecn, Rate, Time};
 
 use super::algorithm::Algorithm;
@@ -27,7 +28,7 @@ pub enum CongestionController {
     /// One of the first three, which starts from what an earlier connection has learned (RFC 9959).
     Careful(Box<CarefulResume>),
     /// A custom controller.
-    Custom(Box<dyn Controller>),
+    Custom(Foreign<Box<dyn Controller>>),
 }
 
 impl CongestionController {
@@ -40,6 +41,11 @@ impl CongestionController {
             Algorithm::Prague => Self::Prague(Prague::new(mtu)),
             Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(mtu, seed))),
         }
+    }
+
+    /// Wraps a custom controller.
+    pub fn custom(controller: Box<dyn Controller>) -> Self {
+        Self::Custom(Foreign::new(controller))
     }
 
     /// Switches to another algorithm in the middle of a connection.

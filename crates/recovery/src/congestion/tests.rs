@@ -369,7 +369,7 @@ fn algorithms_have_names() {
 #[test]
 fn custom_controllers_are_called() {
     let inner = Box::new(NewReno::new(MTU));
-    let mut flow = Flow::new(CongestionController::Custom(inner));
+    let mut flow = Flow::new(CongestionController::custom(inner));
     flow.round(ms(50), 1);
     assert_eq!(flow.controller.window(), 24_000);
 }

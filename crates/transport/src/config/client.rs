@@ -20,6 +20,9 @@ use super::transport::{ConfigError, check};
 ///
 /// Tokens of connections of QUIC version 2 are stored under the server with the suffix `#quic-v2`,
 /// because they are of no use in version 1 (RFC 9369 §5).
+///
+/// A store is called under the lock of the endpoint. It must not block, and a use of the endpoint or its
+/// connections panics, which ends the connection that the token is for.
 pub trait TokenStore: Send + Sync {
     /// Stores a token for the next connection to this server.
     fn put(&self, server: &str, token: Bytes);

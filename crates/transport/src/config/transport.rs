@@ -180,7 +180,7 @@ impl TransportConfig {
     /// Creates the controller of a new path.
     pub(crate) fn new_controller(&self, mtu: u16, seed: u64) -> CongestionController {
         match &self.controller_factory {
-            Some(factory) => CongestionController::Custom(factory.make(mtu, seed)),
+            Some(factory) => CongestionController::custom(factory.make(mtu, seed)),
             None => {
                 let mut controller = CongestionController::new(self.congestion, mtu, seed);
                 if !self.capacity_rise {

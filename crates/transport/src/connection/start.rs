@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use courser_base::foreign::Foreign;
 use courser_base::{Side, Time};
 use courser_crypto::{Answer, TlsStartError};
 use courser_wire::transport_parameters::TransportParameters;
@@ -88,7 +89,7 @@ impl Connection {
             true => (config.tls.start(server_name, bytes)?, None),
             false => {
                 let restart = Restart {
-                    tls: Arc::clone(&config.tls),
+                    tls: Foreign::new(Arc::clone(&config.tls)),
                     server_name: server_name.to_owned(),
                     parameters: parameters.clone(),
                     grease,

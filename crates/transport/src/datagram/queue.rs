@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use courser_base::Time;
+use courser_base::foreign::ForeignBytes;
 
 use super::event::DatagramId;
 
 /// A datagram that waits to be sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    pub(super) data: Bytes,
+    pub(super) data: ForeignBytes,
     pub(super) expires_at: Option<Time>,
     pub(super) id: Option<DatagramId>,
 }

@@ -8,9 +8,10 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use courser_base::Time;
+use courser_base::{Time, foreign};
 use courser_wire::TransportErrorCode;
 
+use super::in_use::drop_connection;
 use super::incoming::{Arrived, Incoming, Waiting};
 use super::{ConnectionHandle, Endpoint, Owner};
 use crate::config::ServerConfig;
@@ -134,10 +135,10 @@ impl Endpoint {
         self.routing.remove_owner(Owner::Connection(handle));
         self.last_route = None;
         self.on_faulty(handle, error.unwrap_or_else(|| internal_fault(&message)));
-        // This drops its sinks and other hooks, which may panic again.
+        // This drops its sinks and other hooks, which may panic again if the embedder holds no lock.
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            drop(connection);
-            drop(payload);
+            drop_connection(connection);
+            foreign::defer(payload);
         }));
     }
 

@@ -10,6 +10,7 @@ use courser_crypto::TlsStartError;
 use courser_wire::ConnectionId;
 
 use super::address_token::ValidationToken;
+use super::in_use::{drop_connection, note_use};
 use super::memory::Held;
 use super::shares::Claim;
 use super::sparse::shrink_heap;
@@ -252,7 +253,7 @@ impl Endpoint {
             index: u32::try_from(index).expect("slots have 32-bit indices"),
             generation: slot.generation,
         };
-        self.in_use = Some(handle);
+        note_use(&mut self.in_use, handle);
         let Some(connection) = slot.connection.as_deref_mut() else {
             return;
         };
@@ -357,7 +358,7 @@ impl Endpoint {
             };
             slot.is_released = true;
             if slot.stage == Stage::Drained {
-                endpoint.in_use = Some(handle);
+                note_use(&mut endpoint.in_use, handle);
                 endpoint.forget(handle);
             } else if let Some(connection) = endpoint.connection_mut(handle)
                 && connection.is_closed()
@@ -470,6 +471,8 @@ impl Endpoint {
         let connection = slot.connection.take();
         self.drained -= 1;
         self.slots.free(handle.index);
-        drop(connection);
+        if let Some(connection) = connection {
+            drop_connection(connection);
+        }
     }
 }

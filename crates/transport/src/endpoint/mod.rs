@@ -11,6 +11,7 @@ mod connection_ids;
 mod creation;
 mod fault;
 mod handle;
+mod in_use;
 mod incoming;
 mod lifecycle;
 pub mod limits;
@@ -46,7 +47,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser_base::{Ecn, Mutex, Time};
+use courser_base::{Ecn, Mutex, Time, foreign};
 use courser_crypto::{ResetKey, TokenKey};
 use courser_wire::{ConnectionId, TransportErrorCode};
 
@@ -66,6 +67,7 @@ pub use self::unreachable::UnreachableReport;
 
 use self::admission::ShardHandshakes;
 use self::backlog::Backlog;
+use self::in_use::note_use;
 use self::incoming::{Arrived, WaitingRoom};
 use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter};
 use self::memory::Memory;
@@ -226,7 +228,8 @@ impl Endpoint {
         if let Some(server) = &server {
             self.handshakes.set_limits(limits_of(&self.config, server));
         }
-        self.server = server;
+        // It may be the last handle of hooks of users.
+        foreign::defer(std::mem::replace(&mut self.server, server));
     }
 
     /// Changes which addresses are allowed, and closes connections with peers that are blocked now
@@ -267,7 +270,7 @@ impl Endpoint {
             .slots
             .get_mut(handle.index())
             .filter(|slot| slot.generation == handle.generation)?;
-        self.in_use = Some(handle);
+        note_use(&mut self.in_use, handle);
         slot.connection.as_deref_mut()
     }
 
@@ -449,7 +452,7 @@ impl Endpoint {
         {
             self.timers.pop();
             shrink_heap(&mut self.timers);
-            self.in_use = Some(handle);
+            note_use(&mut self.in_use, handle);
             let Some(slot) = self.slot_mut(handle) else {
                 continue;
             };

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use courser_base::foreign::Foreign;
 use courser_base::{Side, Time};
 use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsSession};
 use courser_wire::ConnectionId;
@@ -80,7 +81,7 @@ pub(crate) struct Handshake {
     /// A client's token for its Initials.
     token: Bytes,
     /// The store into which a client puts tokens, and the name of the server there.
-    token_store: Option<(Arc<dyn TokenStore>, String)>,
+    token_store: Option<Foreign<(Arc<dyn TokenStore>, String), true>>,
     conclusion: Conclusion,
     /// True once data that the peer seemed to miss was repeated before a probe timeout.
     was_sped_up: bool,
@@ -113,7 +114,7 @@ impl Handshake {
         restart: Option<Box<Restart>>,
     ) -> Self {
         let mut handshake = Self::new(beginning, ids, Turn::Write);
-        handshake.token_store = token_store;
+        handshake.token_store = token_store.map(Foreign::new);
         handshake.restart = restart;
         handshake.take_token();
         handshake
@@ -134,7 +135,7 @@ impl Handshake {
             restart: None,
             started: beginning.now,
             timeout: beginning.timeout,
-            tls: Tls::Here(beginning.tls),
+            tls: Tls::Here(Foreign::new(beginning.tls)),
             offloads_tls: beginning.offloads_tls,
             turn,
             keys: None,
@@ -376,7 +377,7 @@ impl Handshake {
             let reason = "NEW_TOKEN from a client";
             return Err(TransportError::protocol_violation(reason));
         }
-        if let Some((store, name)) = &self.token_store
+        if let Some((store, name)) = self.token_store.as_deref()
             && frame.token.len() <= MAX_TOKEN
         {
             let key = token_key(name, self.version.current());

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use courser_base::foreign::Foreign;
 use courser_crypto::ClientTls;
 use courser_wire::transport_parameters::TransportParameters;
 
 /// The values that a client needs for a first flight in another version.
 pub(crate) struct Restart {
-    pub(crate) tls: Arc<dyn ClientTls>,
+    pub(crate) tls: Foreign<Arc<dyn ClientTls>, true>,
     pub(crate) server_name: String,
     pub(crate) parameters: TransportParameters,
     pub(crate) grease: Option<u64>,

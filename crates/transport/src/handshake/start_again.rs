@@ -1,6 +1,7 @@
 //! A client that begins again in another version. RFC 9368 §2.1.
 
 use bytes::Bytes;
+use courser_base::foreign::Foreign;
 use courser_crypto::TlsStartError;
 use courser_wire::{ConnectionId, Version};
 
@@ -14,7 +15,7 @@ use super::{Handshake, MAX_TOKEN};
 impl Handshake {
     /// Takes a token of an earlier connection of the same version from the store.
     pub(super) fn take_token(&mut self) {
-        if let Some((store, name)) = &self.token_store {
+        if let Some((store, name)) = self.token_store.as_deref() {
             let token = store.take(&token_key(name, self.version.current()));
             let token = token.filter(|token| token.len() <= MAX_TOKEN);
             self.token = token.unwrap_or_default();
@@ -43,7 +44,7 @@ impl Handshake {
         let mut bytes = Vec::with_capacity(256);
         parameters.encode(&mut bytes, grease);
         let session = tls.start_in_version(version.value(), &server_name, bytes)?;
-        self.tls = Tls::Here(session);
+        self.tls = Tls::Here(Foreign::new(session));
         self.turn = Turn::Write;
         self.crypto = CryptoStreams::new(self.side());
         self.ids.start_again(destination);

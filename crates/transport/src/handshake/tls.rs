@@ -3,9 +3,13 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use courser_base::foreign::Foreign;
 use courser_crypto::{EncryptionLevel, TlsError, TlsSession};
 
 use crate::error::PanicPayload;
+
+/// A TLS session. It may hold the last handle of resolvers and verifiers of users.
+pub(crate) type Session = Foreign<Box<dyn TlsSession>, true>;
 
 /// The TLS session of a connection.
 ///
@@ -20,7 +24,7 @@ use crate::error::PanicPayload;
 /// offloaded is only ever in the two on the right.
 pub(crate) enum Tls {
     /// With the connection.
-    Here(Box<dyn TlsSession>),
+    Here(Session),
     /// In a task that the endpoint has not noticed.
     Asked(TlsTask),
     /// In a task that waits in the endpoint's list.
@@ -35,7 +39,7 @@ impl Tls {
     /// The session, if it is here.
     pub(crate) fn here(&self) -> Option<&dyn TlsSession> {
         match self {
-            Self::Here(session) => Some(&**session),
+            Self::Here(session) => Some(&***session),
             _ => None,
         }
     }
@@ -43,7 +47,7 @@ impl Tls {
     /// The session, if it is here.
     pub(crate) fn here_mut(&mut self) -> Option<&mut (dyn TlsSession + 'static)> {
         match self {
-            Self::Here(session) => Some(&mut **session),
+            Self::Here(session) => Some(&mut ***session),
             _ => None,
         }
     }
@@ -100,7 +104,7 @@ impl Tls {
 /// [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task).
 #[must_use = "without its result the handshake does not go on"]
 pub struct TlsTask {
-    session: Box<dyn TlsSession>,
+    session: Session,
     level: EncryptionLevel,
     /// At most what limit K01 lets run ahead.
     bytes: Vec<u8>,
@@ -147,6 +151,6 @@ impl fmt::Debug for TlsResult {
 
 /// A task that came to its end.
 pub(crate) struct Finished {
-    pub(crate) session: Box<dyn TlsSession>,
+    pub(crate) session: Session,
     pub(crate) read: Result<(), TlsError>,
 }

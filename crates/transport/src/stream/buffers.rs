@@ -1,6 +1,7 @@
 //! Allocation of the memory of stream data, and its conversion to `Bytes`.
 
 use bytes::Bytes;
+use courser_base::foreign::ForeignBytes;
 
 use super::chunk_pool::ChunkPool;
 
@@ -188,8 +189,10 @@ pub(super) fn next_capacity(previous: usize, needed: usize) -> usize {
 pub(super) enum Chunk {
     /// Owned memory: bytes may be appended while there is room.
     Open(Vec<u8>),
-    /// Memory shared with the application, which is never written again.
+    /// Our own memory, shared with the application and never written again.
     Shared(Bytes),
+    /// Memory of the application, whose drop may run its code.
+    Foreign(ForeignBytes),
 }
 
 impl Chunk {
@@ -198,6 +201,7 @@ impl Chunk {
         match self {
             Self::Open(buffer) => buffer,
             Self::Shared(bytes) => bytes,
+            Self::Foreign(bytes) => bytes,
         }
     }
 
@@ -217,7 +221,7 @@ impl Chunk {
     pub(super) fn room(&self) -> usize {
         match self {
             Self::Open(buffer) => buffer.capacity() - buffer.len(),
-            Self::Shared(_) => 0,
+            Self::Shared(_) | Self::Foreign(_) => 0,
         }
     }
 
@@ -235,6 +239,7 @@ impl Chunk {
         match self {
             Self::Open(buffer) => buffer.truncate(len),
             Self::Shared(bytes) => bytes.truncate(len),
+            Self::Foreign(bytes) => bytes.truncate(len),
         }
     }
 
@@ -243,6 +248,7 @@ impl Chunk {
         match self {
             Self::Open(buffer) => buffer.capacity(),
             Self::Shared(bytes) => bytes.len(),
+            Self::Foreign(bytes) => bytes.len(),
         }
     }
 }

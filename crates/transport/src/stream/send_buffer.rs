@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use courser_base::RangeSet;
+use courser_base::foreign::ForeignBytes;
 
 use super::buffers::{Buffers, Chunk, next_capacity};
 
@@ -145,6 +146,7 @@ impl SendBuffer {
 
     /// Appends bytes without copying them, unless they are few.
     pub(super) fn write_shared(&mut self, bytes: Bytes, buffers: &mut Buffers) {
+        let bytes = ForeignBytes::new(bytes);
         if bytes.len() < WORTH_SHARING {
             return self.write(&bytes, buffers);
         }
@@ -152,7 +154,7 @@ impl SendBuffer {
         self.end += bytes.len() as u64;
         self.chunks.push_back(Part {
             offset,
-            chunk: Chunk::Shared(bytes),
+            chunk: Chunk::Foreign(bytes),
         });
     }
 

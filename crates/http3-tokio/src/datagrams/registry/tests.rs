@@ -1,3 +1,5 @@
+use std::task::Waker;
+
 use super::*;
 
 fn registry(streams: &[u64]) -> Registry {
