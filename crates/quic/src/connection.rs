@@ -445,8 +445,9 @@ impl Connection {
     /// Begins a key update. Updates also come by themselves, long before keys wear out.
     ///
     /// # Errors
-    /// When the last update is not finished, or the handshake is not confirmed; nothing is
-    /// wrong then (RFC 9001 §6.1).
+    /// Returns [`KeyUpdateBlocked`] if the handshake is not confirmed, the last update is not
+    /// acknowledged, or it was within three probe timeouts (RFC 9001 §6.1, §6.5). The keys in use stay
+    /// good, and a later call succeeds. Calling this often is harmless.
     pub fn force_key_update(&self) -> Result<(), KeyUpdateBlocked> {
         let now = self.0.shard.now();
         let mut locked = self.0.lock();

@@ -91,7 +91,8 @@ impl Endpoint {
     /// another address now, as after a change from one radio network to another.
     ///
     /// Connections move at once, as with [`Endpoint::rebind`], but to the same socket. Those that
-    /// cannot take a fresh connection ID send a PING, from which the server learns of the change.
+    /// cannot take a fresh connection ID send a PING, from which the server learns of the change. After 16
+    /// changes in a short time, connections follow the last one a quarter of a second later.
     pub fn network_changed(&self) {
         self.shards().each(|locked| {
             locked.change(|state, now| {
@@ -125,7 +126,8 @@ impl Connection {
     /// The socket must be bound to a wildcard address, or to `local`. The server is asked from there,
     /// with a fresh connection ID, whether the path works, and data stays on the path in use
     /// meanwhile (RFC 9000 §9.1, §9.5). Round-trip time, congestion window and datagram size start
-    /// anew. An earlier move that is not finished is given up.
+    /// anew. An earlier move that is not finished is given up. After 16 moves in a short time, further ones
+    /// are refused for a quarter of a second ([`MigrateError::TooSoon`](courser_transport::MigrateError)).
     ///
     /// ```no_run
     /// # extern crate courser_quic as courser;
@@ -227,7 +229,7 @@ impl State {
             is_same_address: is_same_ip,
             is_at_once: true,
         };
-        if connection.migrations().begin(now, &path).is_err() {
+        if connection.migrations().begin_in_time(now, &path).is_err() {
             connection.pings().request();
         }
         self.endpoint.touched(handle);

@@ -15,7 +15,8 @@ impl Connection {
     /// The time contains the delay that the peer takes before it acknowledges, by default up to
     /// 25 ms. Use [`rtt`](Connection::rtt) for an estimate without that delay. A PING that is lost
     /// is replaced by another, and the time counts from the one that was acknowledged. Calls that
-    /// wait for the same packet share one PING, so any number of tasks may call this.
+    /// wait for the same packet share one PING, so any number of tasks may call this. After 500 PINGs in a
+    /// short time, further ones leave every 20 ms: the peer may take more of them for an attack.
     ///
     /// ```no_run
     /// # extern crate courser_quic as courser;

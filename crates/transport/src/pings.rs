@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use courser_base::Time;
+use courser_base::{Pace, Time};
 use courser_wire::frame::Frame;
 
 use crate::build::packet_builder::PacketBuilder;
@@ -14,6 +14,10 @@ use crate::space::sent::SentFrame;
 /// ones too. The state therefore has one size, however many requests wait.
 #[derive(Debug, Default)]
 pub struct Pings {
+    /// The pace of PINGs, made for the first one.
+    pace: Option<Box<Pace>>,
+    /// A PING that is due leaves at this time, if there were many.
+    held_until: Time,
     /// Number of the newest request.
     requested: u64,
     /// Number of the newest request that was answered.
@@ -27,6 +31,12 @@ pub struct Pings {
     /// The time of the ACK frame that is processed.
     now: Time,
 }
+
+/// PINGs of the application that leave as soon as they are requested, and the interval of further ones
+/// (limit K280). Peers that endure no more frames without progress than limit K17 allows end a connection
+/// after 2000 of them.
+const BURST: u32 = 500;
+const INTERVAL_MS: u32 = 20;
 
 impl Pings {
     /// Requests a PING and returns the number of the request, for [`Pings::answer`]. Requests that
@@ -51,16 +61,38 @@ impl Pings {
     /// Returns true while a PING waits to be sent.
     #[inline]
     pub(crate) fn wants_to_send(&self) -> bool {
-        self.is_due
+        self.is_due && self.held_until == Time::ZERO
+    }
+
+    /// Returns when a PING that is held back may leave.
+    #[inline]
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        (self.is_due && self.held_until > Time::ZERO).then_some(self.held_until)
+    }
+
+    /// Lets a PING go that was held back.
+    #[inline]
+    pub(crate) fn on_timeout(&mut self, now: Time) {
+        if self.held_until <= now {
+            self.held_until = Time::ZERO;
+        }
     }
 
     /// Writes the PING that waits, if there is one.
     #[inline]
     pub(crate) fn write_frame(&mut self, now: Time, packet: &mut PacketBuilder<'_>) {
-        if !self.is_due || packet.remaining() < 1 {
+        if !self.wants_to_send() || packet.remaining() < 1 {
             return;
         }
         self.is_due = false;
+        let pace = self
+            .pace
+            .get_or_insert_with(|| Box::new(Pace::new(BURST, INTERVAL_MS)));
+        pace.take(now);
+        let next = pace.next(now);
+        if next > now {
+            self.held_until = next;
+        }
         Frame::Ping.encode(packet.writer());
         packet.record(SentFrame::MeasuredPing {
             request: self.requested,

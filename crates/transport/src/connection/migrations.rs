@@ -43,6 +43,9 @@ pub enum MigrateError {
     /// The server has issued no connection ID that was not used yet (RFC 9000 §9.5). It issues one
     /// for each that was retired, so a later attempt may succeed.
     NoSpareConnectionId,
+    /// There were many moves just before, which a server may take for an attack. One is possible each
+    /// quarter of a second.
+    TooSoon,
 }
 
 impl fmt::Display for MigrateError {
@@ -53,6 +56,7 @@ impl fmt::Display for MigrateError {
             Self::Forbidden => "the server has disabled active migration",
             Self::WithoutConnectionIds => "one end uses no connection ids",
             Self::NoSpareConnectionId => "the server has issued no spare connection id",
+            Self::TooSoon => "there were too many moves just before",
         })
     }
 }
@@ -69,10 +73,35 @@ impl Migrations<'_> {
     /// [`MigrateError`] if the rules do not allow it now.
     pub fn begin(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
         self.check()?;
+        if !self.owners.paths.moves().is_allowed(now) {
+            return Err(MigrateError::TooSoon);
+        }
+        self.begin_now(now, path)
+    }
+
+    /// Begins to move like [`begin`](Self::begin). After many moves it waits for its time, and only the last
+    /// of those that wait is begun: the network may change often, but the latest change counts.
+    ///
+    /// # Errors
+    ///
+    /// [`MigrateError`] if the rules do not allow it now, apart from [`MigrateError::TooSoon`].
+    pub fn begin_in_time(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
+        self.check()?;
+        match self.owners.paths.moves().is_allowed(now) {
+            true => self.begin_now(now, path),
+            false => {
+                self.owners.paths.moves().postpone(now, path);
+                Ok(())
+            }
+        }
+    }
+
+    fn begin_now(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
         let peer = self.owners.paths.active().tuple().peer;
         if !self.open(now, OwnPath::to(peer, path)) {
             return Err(MigrateError::NoSpareConnectionId);
         }
+        self.owners.paths.moves().on_begun(now);
         Ok(())
     }
 
@@ -227,6 +256,13 @@ impl Migrations<'_> {
         }
         self.report_failure();
         self.close_given_up();
+        let postponed = self.owners.paths.moves().take_due(now);
+        if let Some(path) = postponed
+            && self.begin_in_time(now, &path).is_err()
+        {
+            // It shows at least whether the path in use still works.
+            self.recovery.request_ping(SpaceId::Application);
+        }
         outcome == PathsOutcome::NoneLeft
     }
 

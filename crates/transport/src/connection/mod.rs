@@ -272,7 +272,7 @@ impl Connection {
             return Err(KeyUpdateBlocked::NotConfirmed);
         }
         let next = self.recovery.first_unused_number();
-        self.protection.update(next)?;
+        self.protection.update(now, next)?;
         // An empty packet would not show the peer the new phase.
         self.recovery.request_ping(SpaceId::Application);
         let key_phase = self.protection.key_phase();
@@ -519,7 +519,7 @@ impl Connection {
             self.ids.give_back();
             self.handshake.give_back();
             self.streams.shrink();
-            // A sink may flush a file, or panic.
+            // A sink may flush a file.
             self.trace.end();
         } else if self.life.is_confirmed()
             && !self.recovery.is_waiting(SpaceId::Application)

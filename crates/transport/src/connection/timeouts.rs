@@ -61,6 +61,7 @@ impl Connection {
         consider(self.protection.next_timeout(), Timer::KeyDiscard);
         consider(self.streams.next_timeout(), Timer::Streams);
         consider(self.datagrams.next_timeout(), Timer::Datagrams);
+        consider(self.pings.next_timeout(), Timer::Ping);
         next
     }
 
@@ -115,6 +116,7 @@ impl Connection {
         }
         self.streams.on_timeout(now);
         self.datagrams.on_timeout(now);
+        self.pings.on_timeout(now);
         let budget = self.paths.active().budget();
         let (recovery, _, mut owners) = self.split();
         let is_too_small = recovery.on_timeout(now, budget, &mut owners);

@@ -27,6 +27,8 @@ pub enum Timer {
     Streams,
     /// A datagram that waits to be sent expires.
     Datagrams,
+    /// A PING of the application, held back after many others, may leave.
+    Ping,
     /// Closing or draining is over (RFC 9000 §10.2).
     Close,
 }

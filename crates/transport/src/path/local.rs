@@ -1,33 +1,19 @@
 //! Moves of our own end: another local address or socket, or the server's preferred address.
 //! RFC 9000 §9.2, §9.5, §9.6.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 use courser_wire::PreferredAddress;
 
 use super::attempts::MigrationState;
+use super::moves::NewPath;
 use super::network_path::{Path, PathIndex, Place};
 use super::paths::{MAX_PATHS, Paths};
 use super::preferred::preferred;
 use crate::build::transmit::SocketId;
 use crate::cid::ConnectionIds;
-
-/// A path from this client to its server that is to replace the one in use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NewPath {
-    /// The local address to send from; `None` lets the system choose.
-    pub local: Option<IpAddr>,
-    /// The socket to send from.
-    pub socket: SocketId,
-    /// True if only the local port changes. Round-trip time, congestion window and datagram size
-    /// are kept then, and start anew otherwise (RFC 9000 §9.4).
-    pub is_same_address: bool,
-    /// True to use the path before it is validated, because the one in use is presumably gone. If
-    /// validation fails, the connection returns to it.
-    pub is_at_once: bool,
-}
 
 /// A path that our end opens.
 #[derive(Clone, Copy, Debug)]

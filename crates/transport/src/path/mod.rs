@@ -6,12 +6,13 @@ mod attempts;
 mod frames;
 mod local;
 mod migration;
+mod moves;
 pub mod network_path;
 pub mod paths;
 mod preferred;
 pub mod validation;
 
 pub use self::attempts::MigrationState;
-pub use self::local::NewPath;
 pub(crate) use self::local::OwnPath;
+pub use self::moves::NewPath;
 pub use self::network_path::{MIN_DATAGRAM, Path, Place};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use courser_base::{FourTuple, Time, is_same_host};
 
 use super::attempts::Attempts;
+use super::moves::Moves;
 pub use super::network_path::PathIndex;
 use super::network_path::{MIN_DATAGRAM, Path, Place};
 use super::validation::{Expired, Proof};
@@ -22,6 +23,8 @@ pub struct Paths {
     pub(super) last_validated: Option<PathIndex>,
     /// The paths that our own end tries.
     pub(super) own: Attempts,
+    /// The pace of these moves.
+    moves: Moves,
     /// The addresses to which the peer may move.
     peer_moves: PeerMoves,
     /// Changes of the active path.
@@ -82,6 +85,7 @@ impl Paths {
             active: 0,
             last_validated: None,
             own: Attempts::default(),
+            moves: Moves::default(),
             peer_moves: PeerMoves::Anywhere,
             changes: 0,
             next_new_at: Time::ZERO,
@@ -326,12 +330,17 @@ impl Paths {
 
     /// Returns the time at which the first timer of a validation expires.
     pub fn next_timeout(&self) -> Option<Time> {
-        let mut next = None;
+        let mut next = self.moves.next_timeout();
         for path in &self.table {
             let due = Time::earliest(path.validation.next_timeout(), path.expires_at);
             next = Time::earliest(next, due);
         }
         next
+    }
+
+    /// Returns the pace of the moves that our end begins.
+    pub(crate) fn moves(&mut self) -> &mut Moves {
+        &mut self.moves
     }
 
     /// Runs what is due.

@@ -379,9 +379,9 @@ impl PacketProtection {
     }
 
     /// Updates the 1-RTT keys. `next_number` is the number of the first packet of the new phase.
-    pub(crate) fn update(&mut self, next_number: u64) -> Result<(), KeyUpdateBlocked> {
+    pub(crate) fn update(&mut self, now: Time, next_number: u64) -> Result<(), KeyUpdateBlocked> {
         self.one_rtt.derive();
-        self.one_rtt.update(next_number)
+        self.one_rtt.update(now, next_number)
     }
 
     /// True when the 1-RTT keys should be updated.

@@ -51,6 +51,9 @@ pub enum KeyUpdateBlocked {
     NotConfirmed,
     /// The peer has not acknowledged a packet of the current phase (§6.1).
     PreviousUnacknowledged,
+    /// Either end has updated its keys within the last three probe timeouts (§6.5). Peers may end a
+    /// connection whose keys change faster.
+    TooSoon,
 }
 
 impl fmt::Display for KeyUpdateBlocked {
@@ -60,6 +63,7 @@ impl fmt::Display for KeyUpdateBlocked {
             Self::PreviousUnacknowledged => {
                 "the peer has not acknowledged a packet of the current key phase yet"
             }
+            Self::TooSoon => "keys were updated within the last three probe timeouts",
         })
     }
 }
@@ -130,12 +134,18 @@ impl OneRtt {
     }
 
     /// Updates the keys. `next_number` is the number of the first packet of the new phase.
-    pub(super) fn update(&mut self, next_number: u64) -> Result<(), KeyUpdateBlocked> {
+    ///
+    /// Waits for as long as old receive keys are kept: three probe timeouts (§6.5). A peer that counts
+    /// hasty updates (limit K96) would end the connection otherwise.
+    pub(super) fn update(&mut self, now: Time, next_number: u64) -> Result<(), KeyUpdateBlocked> {
         let Some(keys) = &mut self.keys else {
             return Err(KeyUpdateBlocked::NotConfirmed);
         };
         if !keys.is_update_acknowledged() {
             return Err(KeyUpdateBlocked::PreviousUnacknowledged);
+        }
+        if self.drop_previous_at.is_some_and(|at| at > now) {
+            return Err(KeyUpdateBlocked::TooSoon);
         }
         keys.update(next_number);
         self.updates += 1;

@@ -93,7 +93,10 @@ fn nothing_opens_without_keys() {
 fn one_rtt_keys_are_asked_for_before_they_exist() {
     let [mut client, _] = ends();
     assert_eq!(client.key_phase(), None);
-    assert_eq!(client.update(0), Err(KeyUpdateBlocked::NotConfirmed));
+    assert_eq!(
+        client.update(Time::ZERO, 0),
+        Err(KeyUpdateBlocked::NotConfirmed)
+    );
     assert!(!client.is_update_due() && !client.is_exhausted());
     assert_eq!(client.check_acknowledged(7), Ok(()));
     assert_eq!(client.unprotect_quote(&mut [0; 40], 9), None);

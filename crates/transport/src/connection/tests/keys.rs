@@ -105,8 +105,49 @@ fn no_second_update_before_the_first_is_acknowledged() {
     assert_eq!(pair.client.connection().initiate_key_update(now), blocked);
     pair.run_for(RTT / 2);
     assert_eq!(pair.client.connection().initiate_key_update(now), blocked);
-    pair.run_for(RTT * 3);
+    pair.run_for(Duration::from_secs(1));
     update_client(&mut pair);
+}
+
+/// RFC 9001 §6.5. A peer that counts hasty updates would end the connection.
+#[test]
+fn no_update_within_three_probe_timeouts_of_the_last() {
+    let mut pair = Pair::connected();
+    update_client(&mut pair);
+    let acknowledged = pair.run_until(Duration::from_secs(1), |pair| {
+        let now = pair.now;
+        let again = pair.client.connection().initiate_key_update(now);
+        again == Err(KeyUpdateBlocked::TooSoon)
+    });
+    assert!(acknowledged, "the first update is acknowledged");
+    let pto = pair.client.connection().recovery.pto();
+    pair.run_for(pto * 2);
+    let now = pair.now;
+    let blocked = Err(KeyUpdateBlocked::TooSoon);
+    assert_eq!(pair.client.connection().initiate_key_update(now), blocked);
+    // The server has followed the client, and waits as well.
+    assert!(pair.server.connection().initiate_key_update(now).is_err());
+    pair.run_for(pto * 2);
+    update_client(&mut pair);
+}
+
+/// A program that requests updates as often as it can is not closed by its peer.
+#[test]
+fn endless_requests_for_updates_leave_the_connection_open() {
+    let mut pair = Pair::connected();
+    let id = pair.client.connection().streams();
+    let id = id.open(Direction::Unidirectional).expect("room");
+    for _ in 0..2000 {
+        let now = pair.now;
+        let _ = pair.client.connection().initiate_key_update(now);
+        let streams = pair.client.connection().streams();
+        streams.write(id, b"x").expect("room");
+        pair.client.touch();
+        pair.run_for(Duration::from_millis(2));
+    }
+    assert_eq!((pair.client_error(), pair.server_error()), (None, None));
+    let updates = pair.client.connection().stats().key_updates;
+    assert!((4..200).contains(&updates), "{updates}");
 }
 
 #[test]

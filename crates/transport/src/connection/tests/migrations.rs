@@ -271,3 +271,53 @@ fn the_latest_of_two_moves_counts() {
     assert!(!pair.client.has(&Event::MigrationFailed));
     pair.upload(100_000);
 }
+
+/// A program that moves as often as it can is told to wait, and is not closed by its peer.
+#[test]
+fn endless_moves_leave_the_connection_open() {
+    let mut pair = pair();
+    let (mut begun, mut refused) = (0, 0);
+    for _ in 0..2000 {
+        match begin(&mut pair, &to_second_ip()) {
+            Ok(()) => begun += 1,
+            Err(MigrateError::TooSoon) => refused += 1,
+            Err(MigrateError::NoSpareConnectionId) => {}
+            Err(error) => panic!("{error}"),
+        }
+        pair.run_for(Duration::from_millis(1));
+    }
+    assert_eq!((pair.client_error(), pair.server_error()), (None, None));
+    assert!((8..=24).contains(&begun), "{begun}");
+    assert!(refused > 1000, "{refused}");
+    // It may move again later.
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(begin(&mut pair, &to_second_ip()), Ok(()));
+}
+
+/// Only the last of many changes of the network counts.
+#[test]
+fn last_of_many_changes_of_the_network_is_followed() {
+    let mut pair = pair();
+    let [second_ip, second_socket] = moved_at_once();
+    for at in 0..5000 {
+        let now = pair.now;
+        let path = if at % 2 == 0 {
+            second_socket
+        } else {
+            second_ip
+        };
+        let mut migrations = pair.client.connection().migrations();
+        if migrations.begin_in_time(now, &path).is_err() {
+            pair.client.connection().pings().request();
+        }
+        pair.client.touch();
+        pair.run_for(Duration::from_micros(50));
+    }
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!((pair.client_error(), pair.server_error()), (None, None));
+    let local = pair.client.connection().path().local;
+    assert_eq!(local, Some(self::second_ip()), "the last change");
+    ping(&mut pair);
+    pair.run_for(RTT * 3);
+    assert_eq!(server_peer(&mut pair).ip(), self::second_ip());
+}

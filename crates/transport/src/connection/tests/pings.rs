@@ -79,3 +79,19 @@ fn request_during_the_handshake_is_answered_after_it() {
     pair.run_for(RTT * 5);
     assert!(answer(&mut pair, request).is_some());
 }
+
+/// A program that asks as often as it can is not closed by its peer, and gets its answers.
+#[test]
+fn endless_requests_leave_the_connection_open() {
+    let mut pair = Pair::connected();
+    let mut last = 0;
+    for _ in 0..10_000 {
+        last = request(&mut pair);
+        pair.run_for(Duration::from_micros(100));
+    }
+    assert_eq!((pair.client_error(), pair.server_error()), (None, None));
+    pair.run_for(Duration::from_secs(1));
+    assert!(answer(&mut pair, last).is_some());
+    let pings = pair.client.connection().stats().frames_sent.ping;
+    assert!((500..600).contains(&pings), "{pings}");
+}
