@@ -46,8 +46,16 @@ async fn send(shared: Arc<Shared>) {
         shared.set_stream(index, stream);
     }
     let mut closed = pin!(shared.quic.closed());
+    let mut next_update = None;
     std::future::poll_fn(|cx| {
         shared.write(cx);
+        while let Some(wait) = shared.send_updates() {
+            let sleep = next_update.get_or_insert_with(|| Box::pin(runtime::sleep(wait)));
+            if sleep.as_mut().poll(cx).is_pending() {
+                break;
+            }
+            next_update = None;
+        }
         stopped.retain_mut(|stopped| match stopped.as_mut().poll(cx) {
             Poll::Ready(Ok(Some(_))) => {
                 let _ = shared.drive(|state| Err::<(), _>(state.http.on_stopped()));

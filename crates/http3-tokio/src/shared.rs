@@ -1,13 +1,14 @@
 //! The state that the tasks of one connection share.
 
 mod claimed;
+mod updates;
 mod writing;
 
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser_base::foreign::ForeignWaker;
@@ -17,6 +18,7 @@ use courser_quic::hooks::{ConnectionHooks, Ticket, Waiters};
 use courser_quic::telemetry::Http3Record;
 use courser_quic::{Connection, ConnectionError, RecvStream, SendStream, Side, StreamId, runtime};
 
+use self::updates::Updates;
 use super::claimed::{ExtensionFrame, Queue};
 use super::datagrams::{Delivery, Registry, UNWANTED_DATAGRAM};
 use super::failure::{Failure, var_int};
@@ -78,6 +80,8 @@ pub(super) struct State {
     head: Vec<u8>,
     /// The origins that the server claims for the connection.
     origins: Origins,
+    /// The updates of priorities that a client requests, made for the first one.
+    updates: Option<Box<Updates>>,
     /// The error with which we have ended the connection.
     failure: Option<http3::Error>,
 }
@@ -119,6 +123,7 @@ impl Shared {
                 woken: Vec::new(),
                 head: Vec::new(),
                 origins: Origins::default(),
+                updates: None,
                 failure,
             }),
         })
@@ -411,6 +416,47 @@ impl Shared {
         if state.http.is_recording() {
             Records::pass(&self.quic, state.http.take_records());
         }
+    }
+}
+
+impl Shared {
+    /// Asks the server to change the priority of a response, now or when it is time.
+    pub(crate) fn update_priority(&self, stream: u64, priority: http3::Priority) {
+        let now = self.now();
+        // An error is that of the connection.
+        let _ = self.drive(|state| {
+            let updates = state.updates.get_or_insert_default();
+            if updates.admit(now, stream, priority) {
+                state.http.update_priority(stream, priority);
+            } else {
+                // It sends the update later.
+                let writer = state.writer.take().map(ForeignWaker::into_inner);
+                state.woken.extend(writer);
+            }
+            Ok(())
+        });
+    }
+
+    /// Sends updates whose time has come. Returns the time until the next one.
+    pub(crate) fn send_updates(&self) -> Option<Duration> {
+        let state = self.lock();
+        if state
+            .updates
+            .as_ref()
+            .is_none_or(|updates| updates.is_empty())
+        {
+            return None;
+        }
+        drop(state);
+        let now = self.now();
+        let wait = self.drive(|state| {
+            let updates = state.updates.get_or_insert_default();
+            while let Some((stream, priority)) = updates.next(now) {
+                state.http.update_priority(stream, priority);
+            }
+            Ok(updates.wait(now))
+        });
+        wait.unwrap_or_default()
     }
 }
 
