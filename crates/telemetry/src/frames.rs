@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use courser_base::EcnCounts;
-use courser_wire::frame::{Ack, CloseKind, Frame, Frames};
+use courser_wire::frame::{Ack, AckFrequency, CloseKind, ConnectionClose, Frame, Frames};
 use courser_wire::{ConnectionId, Direction, StreamId};
 
 /// Maximum number of ranges recorded for one ACK frame, newest first. A peer may send hundreds.
@@ -159,8 +159,20 @@ pub enum FrameRecord {
         /// Length of the data in bytes.
         len: usize,
     },
-    /// Any other frame: PING, HANDSHAKE_DONE or a frame of an extension. At the end of the list, a
-    /// frame that cannot be decoded.
+    /// An IMMEDIATE_ACK frame.
+    ImmediateAck,
+    /// An ACK_FREQUENCY frame.
+    AckFrequency {
+        /// Sequence number of the request.
+        sequence: u64,
+        /// Ack-eliciting packets that may arrive without an ACK.
+        ack_eliciting_threshold: u64,
+        /// The largest delay of an ACK.
+        max_ack_delay: Duration,
+        /// Distance of a missing packet to the newest one at which an ACK is due at once; 0 for never.
+        reordering_threshold: u64,
+    },
+    /// PING or HANDSHAKE_DONE. At the end of the list, a frame that cannot be decoded.
     Other {
         /// Type of the frame.
         frame_type: u64,
@@ -231,22 +243,44 @@ fn record_of(frame: &Frame<'_>, ack_delay_exponent: u64) -> FrameRecord {
         },
         Frame::PathChallenge(frame) => FrameRecord::PathChallenge { data: frame.data },
         Frame::PathResponse(frame) => FrameRecord::PathResponse { data: frame.data },
-        Frame::ConnectionClose(ref close) => {
-            let (by_application, error_code, frame_type) = match close.kind {
-                CloseKind::Transport {
-                    error_code,
-                    frame_type,
-                } => (false, error_code.value(), frame_type),
-                CloseKind::Application { error_code } => (true, error_code.value(), 0),
-            };
-            FrameRecord::ConnectionClose {
-                by_application,
-                error_code,
-                frame_type,
-                reason: String::from_utf8_lossy(close.reason).into_owned(),
-            }
-        }
-        ref other => flow_record(other),
+        Frame::ConnectionClose(ref close) => close_record(close),
+        Frame::MaxData(_)
+        | Frame::MaxStreamData(_)
+        | Frame::MaxStreams(_)
+        | Frame::DataBlocked(_)
+        | Frame::StreamDataBlocked(_)
+        | Frame::StreamsBlocked(_) => flow_record(frame),
+        Frame::ImmediateAck => FrameRecord::ImmediateAck,
+        Frame::AckFrequency(frame) => frequency_record(frame),
+        // There is no arm for all others, so that a new frame needs a record.
+        Frame::Ping | Frame::HandshakeDone => FrameRecord::Other {
+            frame_type: frame.frame_type().value(),
+        },
+    }
+}
+
+fn close_record(close: &ConnectionClose<'_>) -> FrameRecord {
+    let (by_application, error_code, frame_type) = match close.kind {
+        CloseKind::Transport {
+            error_code,
+            frame_type,
+        } => (false, error_code.value(), frame_type),
+        CloseKind::Application { error_code } => (true, error_code.value(), 0),
+    };
+    FrameRecord::ConnectionClose {
+        by_application,
+        error_code,
+        frame_type,
+        reason: String::from_utf8_lossy(close.reason).into_owned(),
+    }
+}
+
+fn frequency_record(frame: AckFrequency) -> FrameRecord {
+    FrameRecord::AckFrequency {
+        sequence: frame.sequence,
+        ack_eliciting_threshold: frame.ack_eliciting_threshold,
+        max_ack_delay: Duration::from_micros(frame.requested_max_ack_delay),
+        reordering_threshold: frame.reordering_threshold,
     }
 }
 

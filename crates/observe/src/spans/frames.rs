@@ -118,6 +118,8 @@ fn write_frame(f: &mut fmt::Formatter<'_>, frame: &FrameRecord) -> fmt::Result {
             write!(f, "CONNECTION_CLOSE {error_code:#x}")
         }
         FrameRecord::Datagram { len } => write!(f, "DATAGRAM {len}"),
+        FrameRecord::ImmediateAck => f.write_str("IMMEDIATE_ACK"),
+        FrameRecord::AckFrequency { sequence, .. } => write!(f, "ACK_FREQUENCY {sequence}"),
         FrameRecord::Other { frame_type } => fmt::Display::fmt(&FrameType(*frame_type), f),
     }
 }

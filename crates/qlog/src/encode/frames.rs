@@ -44,6 +44,61 @@ fn write_frame(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
             o.constant("frame_type", "crypto").uint("offset", *offset);
             length(o, *len);
         }
+        FrameRecord::NewToken { .. }
+        | FrameRecord::PathChallenge { .. }
+        | FrameRecord::PathResponse { .. }
+        | FrameRecord::NewConnectionId { .. }
+        | FrameRecord::RetireConnectionId { .. } => write_path_frame(o, frame),
+        FrameRecord::Datagram { len } => {
+            o.constant("frame_type", "datagram");
+            length(o, *len);
+        }
+        FrameRecord::ConnectionClose { .. } => write_close(o, frame, dialect),
+        FrameRecord::Other { frame_type } => match frame_type {
+            0x01 => _ = o.constant("frame_type", "ping"),
+            0x1e => _ = o.constant("frame_type", "handshake_done"),
+            _ => {
+                o.constant("frame_type", "unknown")
+                    .uint("frame_type_bytes", *frame_type);
+            }
+        },
+        FrameRecord::ImmediateAck | FrameRecord::AckFrequency { .. } => write_ack_request(o, frame),
+        // Named one by one, so that a new record needs a name here.
+        FrameRecord::ResetStream { .. }
+        | FrameRecord::ResetStreamAt { .. }
+        | FrameRecord::StopSending { .. }
+        | FrameRecord::MaxData { .. }
+        | FrameRecord::MaxStreamData { .. }
+        | FrameRecord::MaxStreams { .. }
+        | FrameRecord::DataBlocked { .. }
+        | FrameRecord::StreamDataBlocked { .. }
+        | FrameRecord::StreamsBlocked { .. } => write_flow_frame(o, frame),
+    }
+}
+
+/// Writes requests for acknowledgements (draft-ietf-quic-ack-frequency-12).
+fn write_ack_request(o: &mut Object<'_>, frame: &FrameRecord) {
+    match frame {
+        FrameRecord::ImmediateAck => _ = o.constant("frame_type", "immediate_ack"),
+        FrameRecord::AckFrequency {
+            sequence,
+            ack_eliciting_threshold,
+            max_ack_delay,
+            reordering_threshold,
+        } => {
+            o.constant("frame_type", "ack_frequency")
+                .uint("sequence_number", *sequence)
+                .uint("ack_eliciting_threshold", *ack_eliciting_threshold)
+                .millis("requested_max_ack_delay", *max_ack_delay)
+                .uint("reordering_threshold", *reordering_threshold);
+        }
+        _ => _ = o.constant("frame_type", "unknown"),
+    }
+}
+
+/// Writes frames of addresses, paths and connection IDs.
+fn write_path_frame(o: &mut Object<'_>, frame: &FrameRecord) {
+    match frame {
         FrameRecord::NewToken { len } => {
             o.constant("frame_type", "new_token");
             o.object("token", |token| length(token, *len));
@@ -69,20 +124,7 @@ fn write_frame(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
             o.constant("frame_type", "retire_connection_id")
                 .uint("sequence_number", *sequence);
         }
-        FrameRecord::Datagram { len } => {
-            o.constant("frame_type", "datagram");
-            length(o, *len);
-        }
-        FrameRecord::ConnectionClose { .. } => write_close(o, frame, dialect),
-        FrameRecord::Other { frame_type } => match frame_type {
-            0x01 => _ = o.constant("frame_type", "ping"),
-            0x1e => _ = o.constant("frame_type", "handshake_done"),
-            _ => {
-                o.constant("frame_type", "unknown")
-                    .uint("frame_type_bytes", *frame_type);
-            }
-        },
-        other => write_flow_frame(o, other),
+        _ => _ = o.constant("frame_type", "unknown"),
     }
 }
 

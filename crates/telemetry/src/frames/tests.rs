@@ -88,3 +88,27 @@ fn hostile_packet_costs_a_bounded_list() {
     };
     assert_eq!(ranges.len(), MAX_ACK_RANGES);
 }
+
+#[test]
+fn requests_for_acknowledgements_have_names() {
+    let bytes = payload(|writer| {
+        Frame::ImmediateAck.encode(writer);
+        courser_wire::frame::AckFrequency {
+            sequence: 3,
+            ack_eliciting_threshold: 9,
+            requested_max_ack_delay: 40_000,
+            reordering_threshold: 1,
+        }
+        .encode(writer);
+    });
+    let expected = vec![
+        FrameRecord::ImmediateAck,
+        FrameRecord::AckFrequency {
+            sequence: 3,
+            ack_eliciting_threshold: 9,
+            max_ack_delay: Duration::from_millis(40),
+            reordering_threshold: 1,
+        },
+    ];
+    assert_eq!(frames_of(&bytes, 3), expected);
+}

@@ -214,7 +214,7 @@ fn transport() -> Vec<Record> {
             destination: id(&[4; 4]),
             source,
             version: 1,
-            frames: frames(),
+            frames: frames().into_iter().chain(ack_requests()).collect(),
         }));
         all.push(Record::PacketReceived(PacketReceived {
             kind,
@@ -224,7 +224,7 @@ fn transport() -> Vec<Record> {
             destination: id(&[4; 4]),
             source,
             version: 1,
-            frames: frames(),
+            frames: frames().into_iter().chain(ack_requests()).collect(),
         }));
         all.push(Record::PacketBuffered(PacketBuffered { kind, len: 99 }));
         all.push(Record::KeyInstalled(KeyInstalled { kind }));
@@ -318,6 +318,18 @@ fn recovery() -> Vec<Record> {
         all.push(Record::SendLimited(SendLimited { by }));
     }
     all
+}
+
+fn ack_requests() -> [FrameRecord; 2] {
+    [
+        FrameRecord::ImmediateAck,
+        FrameRecord::AckFrequency {
+            sequence: 1,
+            ack_eliciting_threshold: 9,
+            max_ack_delay: Duration::from_millis(40),
+            reordering_threshold: 1,
+        },
+    ]
 }
 
 fn frames() -> Vec<FrameRecord> {
