@@ -63,7 +63,10 @@ impl Incoming {
                 Records::pass(&self.guard.quic, self.message.records().take());
             }
             match step {
-                Step::Read => ready!(self.poll_read(cx))?,
+                Step::Read => {
+                    self.hold_partial();
+                    ready!(self.poll_read(cx))?;
+                }
                 Step::Charge => self.charge()?,
                 Step::Decode => match self.decode(cx)? {
                     Decoding::Done => {}
@@ -116,6 +119,15 @@ impl Incoming {
             self.message.on_fin();
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Keeps a large part of a section charged to flow control until the rest has arrived, so that it
+    /// counts for the memory budget of the endpoint.
+    fn hold_partial(&mut self) {
+        let more = self.message.hold_partial();
+        if more > 0 {
+            self.receive.hold_credit(more);
+        }
     }
 
     /// Decodes a section. If it is blocked, the task is woken when it can be decoded.
@@ -190,8 +202,8 @@ impl Incoming {
         }
     }
 
-    /// Grants credit for the bytes that a blocked section has held, and stops waiting for its
-    /// entries.
+    /// Grants credit for the bytes that an incomplete or blocked section has held, and stops waiting
+    /// for its entries.
     fn release(&mut self) {
         let held = self.message.take_held();
         if held > 0 {

@@ -234,7 +234,7 @@ fn spend(left: &mut u64, count: u64) -> Result<(), Error> {
 /// The instructions that need no section: many times the entries of a dynamic table, for sections
 /// that are still in flight.
 const INSTRUCTION_BURST: u64 = 8192;
-/// The inserts that one section pays for: as many as it may have field lines.
+/// The inserts that one section pays for: as many as a dynamic table of the default size has entries.
 const INSERTS_PER_SECTION: u64 = 128;
 
 /// Frames without progress before anything pays for them.

@@ -49,7 +49,8 @@ pub struct Config {
     /// The limits of our QPACK decoder, announced to the peer.
     pub decoder: DecoderLimits,
     /// The bytes of field sections that may be blocked at a time. A message whose section would
-    /// exceed them is given up. 64 KiB by default.
+    /// exceed them is given up. 1 MiB by default: as many streams as may be blocked, each with the
+    /// largest section.
     pub blocked_bytes: usize,
     /// The limits of our QPACK encoder, within those of the peer.
     pub encoder: EncoderLimits,
@@ -80,7 +81,7 @@ impl Config {
                 max_table_capacity: 4096,
                 max_blocked_streams: 16,
             },
-            blocked_bytes: 64 * 1024,
+            blocked_bytes: 1024 * 1024,
             encoder: EncoderLimits {
                 max_table_capacity: 4096,
                 max_blocked_streams: 16,

@@ -30,23 +30,25 @@ pub struct FieldLimits {
 }
 
 impl FieldLimits {
-    /// The default limits of a server for requests.
+    /// The default limits of a server for requests. Browsers send each cookie in a field line of its
+    /// own.
     pub const REQUEST: Self = Self {
-        size: 16 * 1024,
-        lines: 128,
+        size: 64 * 1024,
+        lines: 1024,
         name: 256,
-        value: 16 * 1024,
+        value: 64 * 1024,
     };
     /// The default limits of a client for responses.
     pub const RESPONSE: Self = Self {
         size: 64 * 1024,
-        lines: 128,
+        lines: 1024,
         name: 256,
-        value: 16 * 1024,
+        value: 64 * 1024,
     };
 
     /// Returns the maximum length of a section before decompression. A section within the limits has
-    /// no reason to be longer, except for the length prefix of each string.
+    /// no reason to be longer, except for the length prefix of each string. Longer ones are not
+    /// decoded.
     pub(crate) const fn encoded(&self) -> u64 {
         self.size + 16 * self.lines as u64
     }

@@ -22,6 +22,12 @@ pub(crate) enum Piece {
         /// The length of its payload.
         len: u64,
     },
+    /// The beginning of a HEADERS frame that is longer than allowed and will be skipped. Its section
+    /// is not decoded.
+    Oversized {
+        /// The length of its payload.
+        len: u64,
+    },
 }
 
 /// The frames that a stream may carry, decided when a frame begins.
@@ -146,6 +152,14 @@ impl FrameReader {
         }
     }
 
+    /// Returns the size of the buffer of a HEADERS frame that has not arrived completely.
+    pub(crate) fn partial_section(&self) -> usize {
+        match self.state {
+            State::Payload(FrameType::Headers, _) => self.partial.capacity(),
+            _ => 0,
+        }
+    }
+
     /// Returns the bytes held in buffers.
     pub(crate) fn memory(&self) -> usize {
         self.partial.capacity() + self.input.len()
@@ -180,6 +194,10 @@ impl FrameReader {
                 len,
             }));
         }
+        if len > most && frame_type == FrameType::Headers {
+            self.state = State::Skip(len);
+            return Ok(Some(Piece::Oversized { len }));
+        }
         if len > most {
             return Err(Error::connection(
                 Code::EXCESSIVE_LOAD,
@@ -194,10 +212,24 @@ impl FrameReader {
         if self.partial.is_empty() && self.input.len() >= len {
             return Some(self.input.split_to(len));
         }
-        // The buffer grows with the bytes that arrive, not with the announced length.
         let more = self.input.len().min(len - self.partial.len());
+        self.reserve(more, len);
         self.partial.extend_from_slice(&self.input.split_to(more));
-        (self.partial.len() == len).then(|| self.partial.split().freeze())
+        // All of the buffer goes: what is left of it would keep its whole allocation in memory.
+        (self.partial.len() == len).then(|| std::mem::take(&mut self.partial).freeze())
+    }
+
+    /// Makes room for `more` bytes of a payload of `len` bytes. The buffer grows with the bytes that
+    /// arrive, not with the announced length, and never beyond it.
+    fn reserve(&mut self, more: usize, len: usize) {
+        let needed = self.partial.len() + more;
+        let capacity = self.partial.capacity();
+        if needed <= capacity {
+            return;
+        }
+        let mut larger = BytesMut::with_capacity(needed.max(2 * capacity).min(len));
+        larger.extend_from_slice(&self.partial);
+        self.partial = larger;
     }
 }
 

@@ -5,7 +5,7 @@ mod step;
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
-use courser_telemetry::{Http3Frame, Http3Record, Pending};
+use courser_telemetry::{FieldSection, Http3Frame, Http3Record, Pending};
 use http::{HeaderMap, Method, StatusCode};
 
 use self::content::ContentLength;
@@ -37,7 +37,8 @@ use crate::frame_reader::{FrameReader, Piece, Rules as _};
 /// Errors come out of `charge`. Each carries the code owed to the peer and the scope that ends. A
 /// message with an error is over.
 ///
-/// Keeps no content, and at most one header section within [`FieldLimits`]. A caller that stops
+/// Keeps no content, and at most one header section within [`FieldLimits`]. A section of more bytes is
+/// skipped, and its stream must be [cancelled](Self::abandon) in the decoder. A caller that stops
 /// polling stops reading the QUIC stream, so flow control holds the peer back.
 #[derive(Debug)]
 pub struct RequestStream {
@@ -95,6 +96,8 @@ enum Head {
 ///      |                 |   |
 ///      |                 |   +-- decode --> Reading (trailers), TooLarge (a request)
 ///      |                 +-- decode ------> Failed
+///      |  HEADERS of too many bytes
+///      +----------------> TooLarge (a request), Failed
 ///      |  frame to count                charge                      poll
 ///      +----------------> Unproductive ----------> Counted, Reading -----> Reading
 ///      |  broken rule            charge
@@ -322,14 +325,40 @@ impl RequestStream {
         }
     }
 
-    /// Gives up the rest of the message.
+    /// Returns true for a request that a server can answer although more of it may follow, and whose rest
+    /// is content or trailers. A client may be confused if it is stopped while it sends them (§4.1).
+    pub fn is_answered_early(&self) -> bool {
+        match (&self.state, self.kind, self.order.place) {
+            (State::Over, ..) => false,
+            (State::TooLarge(_), ..) => true,
+            (_, Kind::Request, place) => matches!(place, Place::Content | Place::AfterTrailers),
+            _ => false,
+        }
+    }
+
+    /// Gives up the rest of the message. A section in it that was not decoded is cancelled in the
+    /// decoder (RFC 9204 §2.2.2.2).
     pub fn abandon(&mut self, connection: &mut Connection) {
         self.state = State::Over;
         connection.forget(self.id);
     }
 
-    /// Returns the bytes that [`Decoding::Blocked`] asked to hold, once. To be called after
-    /// [`Decoding::Done`] and when the stream is given up; the caller grants credit for them.
+    /// Returns the bytes of an incomplete header section to withhold from flow control, in addition to
+    /// those that are withheld. To be called after [`Step::Read`]. Zero for most sections, whose
+    /// memory is that of their stream.
+    pub fn hold_partial(&mut self) -> u64 {
+        let partial = self.frames.partial_section() as u64;
+        let more = partial.saturating_sub(self.held);
+        if more < LEAST_HELD {
+            return 0;
+        }
+        self.held += more;
+        more
+    }
+
+    /// Returns the bytes that [`Decoding::Blocked`] and [`hold_partial`](Self::hold_partial) asked to
+    /// hold, once. To be called after [`Decoding::Done`] and when the stream is given up; the caller
+    /// grants credit for them.
     pub const fn take_held(&mut self) -> u64 {
         std::mem::replace(&mut self.held, 0)
     }
@@ -417,6 +446,7 @@ impl RequestStream {
                     self.state = State::Section(section);
                     return Step::Decode;
                 }
+                Piece::Oversized { .. } => return self.on_oversized(),
                 Piece::EmptyData | Piece::Skipping { .. } => {
                     if self.order.counts_empty() {
                         return self.on_unproductive(Bytes::new());
@@ -440,6 +470,10 @@ impl RequestStream {
             Piece::Data(_) => begun.map(|len| Http3Frame::Data { len }),
             Piece::EmptyData => Some(Http3Frame::Data { len: 0 }),
             Piece::Skipping { frame_type, len } => Some(Http3Frame::Other { frame_type, len }),
+            Piece::Oversized { len } => Some(Http3Frame::Headers {
+                len,
+                section: FieldSection::default(),
+            }),
             Piece::Frame(FrameType::Claimed(frame_type), ref payload) => Some(Http3Frame::Other {
                 frame_type,
                 len: payload.len() as u64,
@@ -456,6 +490,19 @@ impl RequestStream {
     fn on_unproductive(&mut self, data: Bytes) -> Step {
         self.state = State::Unproductive(data);
         Step::Charge
+    }
+
+    /// Refuses a section of more bytes than could be within the limits. The peer's encoder learns that
+    /// it was not decoded when the stream is abandoned or fails.
+    fn on_oversized(&mut self) -> Step {
+        let error = FieldsError::TooLarge("bytes before decompression");
+        match (error, self.kind, self.order.place) {
+            (FieldsError::TooLarge(reason), Kind::Request, Place::BeforeHead) => {
+                self.state = State::TooLarge(reason);
+                Step::TooLarge(reason)
+            }
+            _ => self.on_broken(error.to_error()),
+        }
     }
 
     fn on_content(&mut self, data: Bytes) -> Step {
@@ -551,10 +598,7 @@ impl RequestStream {
 
     /// Keeps the section and all that arrived behind it charged to flow control (RFC 9204 §2.2.1).
     fn on_blocked(&mut self) -> Decoding {
-        let hold = match self.held {
-            0 => self.memory() as u64,
-            _ => 0,
-        };
+        let hold = (self.memory() as u64).saturating_sub(self.held);
         self.held += hold;
         Decoding::Blocked { hold }
     }
@@ -575,6 +619,10 @@ fn message_of<T>(section: Result<Section<T>, Error>) -> Result<T, Undecoded> {
         Err(error) => Err(Undecoded::Error(error)),
     }
 }
+
+/// The bytes of an incomplete section that are withheld from flow control at once. A section of less
+/// is within the memory that a stream counts in any case (limits K116, K310).
+const LEAST_HELD: u64 = 2 * 1024;
 
 /// The number of interim responses that may precede a final one (limit K51, attack A90).
 const MOST_INTERIM: u32 = 8;

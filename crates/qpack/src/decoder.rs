@@ -149,7 +149,9 @@ impl Decoder {
             needed: 0,
         };
         let result = lines.decode(input, &mut scratch, sink);
-        self.scratch = scratch;
+        if scratch.capacity() <= MOST_SCRATCH {
+            self.scratch = scratch;
+        }
         result?;
         self.required = required;
         self.repeat(stream, required);
@@ -416,6 +418,10 @@ impl<'t> SectionDecoder<'t> {
 fn decompression_failed(malformed: Malformed) -> Error {
     Error::DecompressionFailed(malformed.reason())
 }
+
+/// The room for decoded strings that is kept until the next section. Longer strings are rare, and an
+/// idle connection must not keep their memory.
+const MOST_SCRATCH: usize = 4096;
 
 #[cfg(test)]
 mod tests;

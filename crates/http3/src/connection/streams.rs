@@ -139,7 +139,7 @@ impl Connection {
                     self.budget.spend(now)?;
                 }
                 // Not admitted.
-                Piece::Data(_) | Piece::EmptyData => {}
+                Piece::Data(_) | Piece::EmptyData | Piece::Oversized { .. } => {}
             }
         }
         Ok(())

@@ -89,9 +89,47 @@ fn a_stream_may_not_end_inside_a_frame() {
 #[test]
 fn refuses_a_frame_that_is_too_long_before_it_arrives() {
     let mut bytes = Vec::new();
-    frame::encode_header(&mut bytes, frame::HEADERS, 101);
+    frame::encode_header(&mut bytes, frame::SETTINGS, 101);
     let error = read(&bytes, 100).expect_err("too long");
     assert_eq!(error.code, Code::EXCESSIVE_LOAD);
+}
+
+#[test]
+fn oversized_headers_are_skipped_without_keeping() {
+    let len = 100_000;
+    let mut bytes = frame(frame::HEADERS, &vec![7; len]);
+    bytes.extend(frame(frame::HEADERS, &[8; 100]));
+    let expected = [
+        Piece::Oversized { len: len as u64 },
+        Piece::Frame(FrameType::Headers, vec![8; 100].into()),
+    ];
+    for chunk in [1, 7, 1000, bytes.len()] {
+        let (pieces, reader) = read(&bytes, chunk).expect("frames");
+        assert_eq!(pieces, expected, "{chunk}");
+        assert_eq!(reader.finish(), Ok(()));
+    }
+    let (_, reader) = read(&bytes[..len / 2], 1000).expect("a part");
+    assert!(reader.memory() < 100, "{}", reader.memory());
+    assert!(reader.finish().is_err());
+}
+
+/// The buffer of a section in parts grows with what has arrived, up to the section and no further.
+#[test]
+fn a_partial_section_takes_no_more_than_its_length() {
+    let bytes = frame(frame::HEADERS, &[7; 90]);
+    let mut reader = FrameReader::default();
+    for byte in &bytes[..bytes.len() - 1] {
+        reader.push(Bytes::copy_from_slice(&[*byte]));
+        assert_eq!(reader.poll(&mut Anything), Ok(None));
+        assert!(reader.partial.capacity() <= 90.min(2 * reader.partial.len().max(8)));
+    }
+    assert_eq!(reader.partial_section(), 90);
+    reader.push(Bytes::from_static(&[7]));
+    assert!(matches!(
+        reader.poll(&mut Anything),
+        Ok(Some(Piece::Frame(..)))
+    ));
+    assert_eq!((reader.partial_section(), reader.memory()), (0, 0));
 }
 
 #[test]

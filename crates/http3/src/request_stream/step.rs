@@ -18,7 +18,8 @@ pub enum Step {
     /// stream until it is taken.
     Headers,
     /// The header section of a request exceeds [`FieldLimits`](crate::FieldLimits). A server answers
-    /// with 431 (§4.2.2).
+    /// with 431 (§4.2.2) and calls
+    /// [`RequestStream::abandon`](crate::RequestStream::abandon): the section may not be decoded.
     TooLarge(&'static str),
     /// Some content of the message, not empty.
     Content(Bytes),
@@ -52,7 +53,7 @@ pub enum Decoding {
     /// The stream is blocked (RFC 9204 §2.2.1). Decode again after
     /// [`Event::Unblocked`](crate::Event::Unblocked); an earlier attempt is harmless.
     Blocked {
-        /// The bytes to withhold from flow control until
+        /// The bytes to withhold from flow control, in addition to those that are withheld, until
         /// [`RequestStream::take_held`](crate::RequestStream::take_held) returns them. Zero from the
         /// second attempt on.
         hold: u64,

@@ -75,9 +75,10 @@ async fn errors_of_the_connection_close_it() {
             true,
             h3::Code::QPACK_DECOMPRESSION_FAILED,
         ),
+        // SETTINGS of 1 MiB.
         (
-            &[0x01, 0x80, 0x10, 0x00, 0x00],
-            true,
+            &[0x00, 0x04, 0x80, 0x10, 0x00, 0x00],
+            false,
             h3::Code::EXCESSIVE_LOAD,
         ),
     ];

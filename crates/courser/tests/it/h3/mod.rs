@@ -7,6 +7,7 @@ mod going_away;
 mod heads;
 mod hostile;
 mod interim;
+mod large_fields;
 mod records;
 mod rules;
 mod senders;

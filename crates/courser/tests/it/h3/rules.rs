@@ -136,13 +136,18 @@ const WINDOW: usize = 256 * 1024;
 
 impl Raw {
     async fn new(pair: &super::Pair) -> Self {
+        // Less than by default, so that a few sections fill it.
+        let mut config = h3::Config::new(courser::Side::Server);
+        config.blocked_bytes = 64 * 1024;
         let (connection, server) = pair.connect().await;
         let service = tower::service_fn(|request: Request<h3::Body>| async move {
             let body = request.into_body().collect().await?.to_bytes();
             Ok::<_, h3::Error>(Response::new(full(body.len().to_string())))
         });
         // Blocked requests end for other reasons than time.
-        let serving = h3::serve(server, service).head_timeout(Duration::from_secs(1000));
+        let serving = h3::serve(server, service)
+            .config(config)
+            .head_timeout(Duration::from_secs(1000));
         crate::common::spawn(serving.into_future());
         let granted = Arc::new(AtomicUsize::new(0));
         let heard = granted.clone();

@@ -9,7 +9,7 @@ use courser::{Identity, serve};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 
-use super::client::{Client, tls};
+use super::client::{Client, empty, request, tls};
 use super::{Running, start_with, within};
 use crate::common::until;
 
@@ -96,6 +96,36 @@ async fn one_connection_too_many_is_turned_away() {
         assert_eq!(within(first.text("/")).await, "served", "{protocol}");
         // A first flight of two datagrams may be refused twice.
         assert!(running.handle.stats().refused >= 1, "{protocol}");
+    }
+}
+
+/// Limit K24: the same in all versions of HTTP, and never the end of an HTTP/2 or HTTP/3 connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fields_of_64_kib_are_accepted_by_each_version() {
+    let running = start_with(app(), |server| server);
+    for protocol in Protocol::ALL {
+        let address = running.handle.local_addr();
+        let client = Client::connect(protocol, address, &running.identity).await;
+        let mut client = client.expect("a server");
+        assert_eq!(within(client.text("/")).await, "served", "{protocol}");
+        for (len, status) in [
+            (64_000, Some(200)),
+            (66_000, Some(431)),
+            (64_000, Some(200)),
+        ] {
+            let mut request = request("GET", "/", empty());
+            let cookie = "c".repeat(len).parse().expect("a value");
+            request.headers_mut().insert("cookie", cookie);
+            let seen = within(client.send(request)).await;
+            let seen = seen.ok().map(|response| response.status().as_u16());
+            match (protocol, len, seen) {
+                // Our client knows the limit of the server and does not send the request.
+                (Protocol::Http3, 66_000, None) => {}
+                // The end of the connection is that of the request.
+                (Protocol::Http1, 66_000, Some(431)) => break,
+                _ => assert_eq!(seen, status, "{protocol}, {len}"),
+            }
+        }
     }
 }
 

@@ -1,17 +1,11 @@
 //! Header sections that make no message, and what they cost the peer.
 
-use super::*;
+use http::Request;
 
-/// §7.1: before it arrives.
-#[test]
-fn refuses_a_section_that_is_too_long() {
-    let mut bytes = Vec::new();
-    frame::encode_header(&mut bytes, frame::HEADERS, 1 << 20);
-    for reading in [Reading::server(&[bytes.clone()]), Reading::client(&[bytes])] {
-        let expected = Err((Code::EXCESSIVE_LOAD, Scope::Connection));
-        assert_eq!(reading.read(), expected);
-    }
-}
+use super::*;
+use crate::connection::UniStream;
+use crate::connection::tests::{carry, events, pair};
+use crate::fields::FieldsToSend;
 
 /// §4.1.2, §4.3.
 #[test]
@@ -70,6 +64,98 @@ fn large_sections_are_refused_by_role() {
         Err(EXCESSIVE)
     );
     assert_eq!(limited(Reading::client(&[ok(), end])), Err(EXCESSIVE));
+}
+
+/// §4.2.2, RFC 9204 §2.2.2.2: what is too long to be decoded ends its stream only, and its references are
+/// cancelled. Entries that came with it hold for later sections.
+#[test]
+fn oversized_sections_end_their_stream_and_are_cancelled() {
+    let (mut client, mut server) = pair();
+    events(&mut server);
+    let mut request = |id: u64, len: usize| {
+        let request = Request::get("https://example.org/a/long/path/to/be/inserted")
+            .header("x-custom", "value")
+            .header("x-large", "v".repeat(len))
+            .body(())
+            .expect("a request");
+        let (parts, ()) = request.into_parts();
+        let fields = FieldsToSend::request(&parts).expect("whole");
+        let mut out = Vec::new();
+        // A peer that ignores our settings.
+        client.append_section(id, &fields, || u64::MAX, &mut out);
+        out
+    };
+    let frames = [request(0, 200_000), request(4, 200_000), request(8, 10)];
+    carry(&mut client, &mut server);
+    assert_eq!(events(&mut server), []);
+    for (id, bytes) in (0..).step_by(4).zip(frames) {
+        let mut stream = RequestStream::request(id, FieldLimits::REQUEST);
+        let mut chunks = bytes.chunks(1000);
+        let seen = loop {
+            match next(&mut stream, &mut server).expect("no error") {
+                Some(seen) => break seen,
+                None => stream.push(Bytes::copy_from_slice(chunks.next().expect("more"))),
+            }
+        };
+        if id == 8 {
+            assert!(matches!(seen, Seen::Request(..)), "{seen:?}");
+            continue;
+        }
+        assert_eq!(seen, Seen::TooLarge);
+        assert!(stream.memory() <= 1000, "{}", stream.memory());
+        assert_eq!(stream.stop_code(), Some(Code::NO_ERROR));
+        stream.abandon(&mut server);
+        // Stream Cancellation, RFC 9204 §4.4.2.
+        let answers = server.outgoing(UniStream::Decoder);
+        assert_eq!(answers.last(), Some(&(0x40 | id as u8)));
+        carry(&mut server, &mut client);
+    }
+}
+
+/// Trailers, and responses of a client: the message fails and not the connection.
+#[test]
+fn oversized_sections_that_cannot_be_answered_end_their_stream() {
+    let large = frame(frame::HEADERS, &vec![0; 100_000]);
+    for reading in [
+        Reading::server(&[get(), data(b"x"), large.clone()]),
+        Reading::client(std::slice::from_ref(&large)),
+        Reading::client(&[response_with("103", &[]), large.clone()]),
+        Reading::client(&[ok(), data(b"x"), large]),
+    ] {
+        assert_eq!(reading.read_cut(1000), Err(EXCESSIVE));
+    }
+}
+
+/// Limits K81, K116: a large part of a section is withheld from flow control until the rest is there.
+#[test]
+fn parts_of_sections_are_held() {
+    let (mut client, mut server) = pair();
+    events(&mut server);
+    let request = request_with("GET", &[("cookie", &"c".repeat(60_000))]);
+    let mut stream = RequestStream::request(ID, FieldLimits::REQUEST);
+    let (mut held, mut times) = (0, 0);
+    for chunk in request[..request.len() - 1].chunks(1200) {
+        stream.push(Bytes::copy_from_slice(chunk));
+        assert_eq!(next(&mut stream, &mut server), Ok(None));
+        let more = stream.hold_partial();
+        assert!(more == 0 || more >= 2048, "{more}");
+        (held, times) = (held + more, times + usize::from(more > 0));
+        assert!(stream.memory() as u64 <= held + 2400 + 2048, "{held}");
+    }
+    assert!(times <= 7, "{times}");
+    assert!(held <= request.len() as u64, "{held}");
+    stream.push(Bytes::copy_from_slice(&request[request.len() - 1..]));
+    let seen = next(&mut stream, &mut server);
+    assert_eq!(seen, Ok(Some(Seen::Request(Method::GET, None))));
+    assert_eq!((stream.take_held(), stream.memory()), (held, 0));
+    // Small ones cost nothing.
+    let mut stream = RequestStream::request(4, FieldLimits::REQUEST);
+    for chunk in get().chunks(1) {
+        stream.push(Bytes::copy_from_slice(chunk));
+        let _ = next(&mut stream, &mut server);
+        assert_eq!(stream.hold_partial(), 0);
+    }
+    carry(&mut server, &mut client);
 }
 
 /// A request that is answered with 431 is stopped like one that is answered early.

@@ -48,14 +48,6 @@ fn request_rows() -> Vec<Row> {
         fin,
         stop: Some(Code::NO_ERROR),
     };
-    let mut large = row(
-        "too large",
-        &[request_with("GET", &[("x", &"v".repeat(300))])],
-        1,
-        "TooLarge",
-        Ok(()),
-    );
-    large.stream.limits.size = 300;
     let mut over = row("over", &[get()], 2, "End", Ok(()));
     over.stream.has_fin = true;
     over.stop = None;
@@ -99,10 +91,25 @@ fn request_rows() -> Vec<Row> {
         ),
         row("trailers decoded", &[get(), trailers()], 3, "Read", Ok(())),
         row("broken", &[data(b"x")], 0, "Charge", Err(UNEXPECTED)),
-        large,
         failed,
         over,
     ]
+    .into_iter()
+    .chain(large_rows(row))
+    .collect()
+}
+
+/// States of a request whose header section exceeds the limits, decoded and not.
+fn large_rows(
+    row: impl Fn(&'static str, &[Vec<u8>], usize, &'static str, Result<(), (Code, Scope)>) -> Row,
+) -> [Row; 2] {
+    let section = request_with("GET", &[("x", &"v".repeat(300))]);
+    let mut large = row("too large", &[section], 1, "TooLarge", Ok(()));
+    large.stream.limits.size = 300;
+    let section = frame(frame::HEADERS, &[0; 301]);
+    let mut oversized = row("oversized", &[section], 0, "TooLarge", Ok(()));
+    (oversized.stream.limits.size, oversized.stream.limits.lines) = (284, 1);
+    [large, oversized]
 }
 
 /// States of a response that a request does not have.
