@@ -16,9 +16,9 @@ use super::slot::Slot;
 
 /// The body of a received message: its content as it arrives, then its trailers.
 ///
-/// An unread body receives at most the flow-control window of its stream. Dropping the body of a
-/// request before its end asks the client to stop sending it. Dropping the body of a response
-/// cancels the request.
+/// An unread body receives at most the flow-control window of its stream. The rest of a request whose
+/// body is dropped before its end is dropped as it arrives, for a moment; then the client is asked to stop
+/// sending it. Dropping the body of a response cancels the request.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/pair.rs"));

@@ -16,8 +16,8 @@ use super::shared::Guard;
 
 /// Drives a [`RequestStream`] with the bytes of a QUIC stream.
 ///
-/// Dropping it before the end of the message stops the stream: a server has then read enough to
-/// respond, and a client cancels.
+/// Dropping it before the end of the message gives up the rest: a server has then read enough to
+/// respond, and [drops](super::abandoned) what still arrives for a moment. A client cancels.
 #[derive(Debug)]
 pub(super) struct Incoming {
     guard: Arc<Guard>,
@@ -217,14 +217,19 @@ impl Drop for Incoming {
     fn drop(&mut self) {
         let stream = self.stream();
         self.release();
-        if let Some(code) = self.message.stop_code() {
-            // The end may have arrived already, after a section that is still blocked.
-            let _ = self.receive.stop(var_int(code));
-            let _ = self.guard.drive(|state| {
-                self.message.abandon(&mut state.http);
-                Ok(())
-            });
-        }
         self.guard.datagrams.on_receiving_over(stream);
+        let Some(code) = self.message.stop_code() else {
+            return;
+        };
+        let lingers = self.message.is_answered_early();
+        let abandoned = self.guard.drive(|state| {
+            self.message.abandon(&mut state.http);
+            Ok(())
+        });
+        if lingers && abandoned.is_ok() {
+            return super::abandoned::read_rest(&self.guard.0, self.receive.take());
+        }
+        // The end may have arrived already, after a section that is still blocked.
+        let _ = self.receive.stop(var_int(code));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Programs use this crate as `courser::h3`, which explains it.
 
+mod abandoned;
 mod answering;
 mod body;
 mod capsules;
@@ -20,6 +21,7 @@ pub mod hooks;
 mod http_service;
 mod incoming;
 mod interim;
+mod lingering;
 mod on_interim;
 mod origins;
 mod outgoing;

@@ -97,6 +97,7 @@ impl Outgoing {
     pub(super) fn reset(&mut self, code: Code) {
         if self.on_end().is_some() {
             let _ = self.send.reset(var_int(code));
+            self.guard.lingering.on_reset(self.send.id().value());
         }
     }
 
@@ -117,8 +118,8 @@ impl Outgoing {
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        if let Some(code) = self.on_end() {
-            let _ = self.send.reset(var_int(code));
+        if let Some(code) = self.reset_code {
+            self.reset(code);
         }
     }
 }

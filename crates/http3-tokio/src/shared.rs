@@ -22,6 +22,7 @@ use self::updates::Updates;
 use super::claimed::{ExtensionFrame, Queue};
 use super::datagrams::{Delivery, Registry, UNWANTED_DATAGRAM};
 use super::failure::{Failure, var_int};
+use super::lingering::Lingering;
 use super::origins::Origins;
 use super::priority;
 use super::records::Records;
@@ -36,6 +37,7 @@ pub(super) struct Shared {
     extensions: http3::Extensions,
     pub(super) datagrams: Registry,
     pub(super) claimed: Queue,
+    pub(super) lingering: Lingering,
     pub(super) records: Records,
     state: Mutex<State>,
 }
@@ -110,6 +112,7 @@ impl Shared {
             limits: config.limits,
             extensions: config.extensions.clone(),
             claimed: Queue::default(),
+            lingering: Lingering::default(),
             datagrams: Registry::new(config.datagrams),
             state: Mutex::new(State {
                 http: http3::Connection::new(side, config, seed, Time::ZERO),

@@ -143,6 +143,8 @@ impl Unresolved {
     async fn refuse(self, reason: &'static str) -> Error {
         let mut response = Response::new(Empty);
         *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        // What still arrives of the request is dropped.
+        drop(self.incoming);
         let respond = Respond::new(self.outgoing, Method::GET, None);
         match respond.send(response).await {
             Ok(()) => Error::Fields(FieldsError::TooLarge(reason)),

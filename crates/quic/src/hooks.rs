@@ -30,6 +30,11 @@ use crate::{
     RecvStream, SendStream, VarInt, WriteError, Written,
 };
 
+/// Returns true if tasks can be spawned and timers set here.
+pub fn has_runtime() -> bool {
+    crate::runtime::Current::require().is_ok()
+}
+
 /// Operations on a [`Connection`].
 pub trait ConnectionHooks {
     /// Accepts a stream for both directions with a priority by its index. Calls `before_wait` if it
@@ -148,6 +153,10 @@ pub trait RecvStreamHooks {
 pub trait EndpointHooks {
     /// Makes `bytes`, which the application holds for its clients, count for the memory budget.
     fn share_memory(&self, bytes: Arc<AtomicU64>);
+
+    /// Returns the number of shards that have stopped, because their sockets are of no use any more, and the
+    /// reason of the first.
+    fn stopped_shards(&self) -> (usize, Option<ConnectionError>);
 }
 
 /// Operations on an [`Identity`].
@@ -297,6 +306,10 @@ impl RecvStreamHooks for RecvStream {
 impl EndpointHooks for Endpoint {
     fn share_memory(&self, bytes: Arc<AtomicU64>) {
         Endpoint::share_memory(self, bytes);
+    }
+
+    fn stopped_shards(&self) -> (usize, Option<ConnectionError>) {
+        Endpoint::stopped_shards(self)
     }
 }
 

@@ -242,7 +242,8 @@ async fn a_client_cancels_with_the_code_for_it() {
     assert!(client.quic().close_reason().is_none());
 }
 
-/// RFC 9114 §4.1: a server that needs no more of a request asks for it to stop without an error.
+/// RFC 9114 §4.1: a server that needs no more of a request asks for it to stop without an error, once
+/// nothing more has come for a while.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_early_answer_stops_the_request_without_an_error() {
     let (_pair, client, _, _) = server().await;
@@ -255,6 +256,51 @@ async fn an_early_answer_stops_the_request_without_an_error() {
     let code = within(send.stopped()).await.expect("connected");
     let no_error = h3::Code::NO_ERROR.value();
     assert_eq!(code.map(courser::VarInt::into_inner), Some(no_error));
+}
+
+/// The beginning of a request with this much content, less than a GiB.
+fn upload(len: u32) -> Vec<u8> {
+    let len = (0x8000_0000 | len).to_be_bytes();
+    [&request()[..], &[0x00], &len].concat()
+}
+
+/// Limit K311: clients that are stopped while they send may lose the response, or never end the request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rest_of_a_request_that_is_answered_early_is_read() {
+    let (_pair, client, _, _) = server().await;
+    for len in [3, 100_000, 20_000_000] {
+        let (mut send, mut receive) = client.open_bi().await.expect("allowed");
+        send.write_all(&upload(len)).await.expect("open");
+        let bytes = within(receive.read_to_end(10_000)).await.expect("whole");
+        assert!(bytes.ends_with(b"fine"));
+        let content = vec![7; len as usize];
+        within(send.write_all(&content)).await.expect("not stopped");
+        send.finish().expect("not stopped");
+        let stopped = within(send.stopped()).await.expect("connected");
+        assert_eq!(stopped, None, "{len}: all is received");
+    }
+}
+
+/// Limit K311: as much as a client likes to send is not read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_without_end_that_is_answered_early_is_stopped() {
+    let (_pair, client, _, _) = server().await;
+    let (mut send, mut receive) = client.open_bi().await.expect("allowed");
+    send.write_all(&upload(1 << 29)).await.expect("open");
+    let content = vec![7; 1 << 20];
+    let error = within(async {
+        loop {
+            if let Err(error) = send.write_all(&content).await {
+                return error;
+            }
+        }
+    })
+    .await;
+    let no_error = courser::VarInt::from_u64(h3::Code::NO_ERROR.value()).expect("small");
+    assert_eq!(error, courser::WriteError::Stopped(no_error));
+    let bytes = within(receive.read_to_end(10_000)).await.expect("whole");
+    assert!(bytes.ends_with(b"fine"));
+    assert!(client.close_reason().is_none());
 }
 
 /// RFC 9114 §5.2, §4.1.1: H3_REQUEST_REJECTED says that the service did not see the request.

@@ -1,0 +1,109 @@
+//! The requests of a connection whose rest is [dropped](super::abandoned).
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Waker};
+
+use courser_base::Mutex;
+
+/// The streams of a connection whose rest is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Lingering {
+    /// Their number. Most connections have none, whose requests need not take the lock.
+    count: AtomicUsize,
+    streams: Mutex<Vec<Entry>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    stream: u64,
+    /// The response was reset, so that the rest of the request is of no use to the client either.
+    is_over: bool,
+    waker: Option<Waker>,
+}
+
+impl Lingering {
+    pub(super) fn add(&self, stream: u64) {
+        self.count.fetch_add(1, Relaxed);
+        self.streams.lock().push(Entry {
+            stream,
+            is_over: false,
+            waker: None,
+        });
+    }
+
+    pub(super) fn remove(&self, stream: u64) {
+        let mut streams = self.streams.lock();
+        if let Some(index) = streams.iter().position(|entry| entry.stream == stream) {
+            streams.swap_remove(index);
+            self.count.fetch_sub(1, Relaxed);
+        }
+        if streams.is_empty() {
+            // There are rarely any: the list does not keep its room.
+            *streams = Vec::new();
+        }
+    }
+
+    /// Stops a stream whose response was reset.
+    pub(super) fn on_reset(&self, stream: u64) {
+        if self.count.load(Relaxed) == 0 {
+            return;
+        }
+        let mut streams = self.streams.lock();
+        let entry = streams.iter_mut().find(|entry| entry.stream == stream);
+        let waker = entry.and_then(|entry| {
+            entry.is_over = true;
+            entry.waker.take()
+        });
+        drop(streams);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Returns true if the response of a stream was reset. Otherwise registers the task.
+    pub(super) fn is_over(&self, cx: &Context<'_>, stream: u64) -> bool {
+        let mut streams = self.streams.lock();
+        let entry = streams.iter_mut().find(|entry| entry.stream == stream);
+        entry.is_none_or(|entry| {
+            entry.waker = Some(cx.waker().clone());
+            entry.is_over
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_reset_of_the_response_ends_the_wait_for_its_request_alone() {
+        let lingering = Lingering::default();
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let cx = Context::from_waker(&waker);
+        lingering.on_reset(0);
+        lingering.add(0);
+        lingering.add(4);
+        assert!(!lingering.is_over(&cx, 0) && !lingering.is_over(&cx, 4));
+        lingering.on_reset(4);
+        assert_eq!(woken.0.load(Relaxed), 1);
+        assert!(!lingering.is_over(&cx, 0) && lingering.is_over(&cx, 4));
+        lingering.remove(4);
+        lingering.remove(4);
+        lingering.on_reset(0);
+        assert!(lingering.is_over(&cx, 0));
+        lingering.remove(0);
+        assert_eq!(lingering.count.load(Relaxed), 0);
+        assert_eq!(lingering.streams.lock().capacity(), 0);
+    }
+}
