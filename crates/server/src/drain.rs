@@ -74,11 +74,9 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     // Aborted connections end on their own and notify their peers, if these are reachable.
     let told = async {
         conductor.all_gone().await;
-        for (_, endpoint) in &server.listeners {
-            if let Some(endpoint) = endpoint {
-                endpoint.close(super::quic::no_error(), b"");
-                endpoint.wait_idle().await;
-            }
+        for endpoint in server.listeners.iter().filter_map(|it| it.endpoint()) {
+            endpoint.close(super::quic::no_error(), b"");
+            endpoint.wait_idle().await;
         }
     };
     let _ = tokio::time::timeout(FAREWELL, told).await;

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use courser_quic::{ConfigError, SocketEvent};
 
@@ -34,6 +36,23 @@ pub enum Event {
     },
     /// No connection could be accepted, for lack of file descriptors or memory. It is tried again.
     AcceptFailed(std::io::Error),
+    /// A background task has ended. The server is not [ready](super::ServerHandle::is_ready) until it runs
+    /// again, and if it is QUIC, responses over TCP withdraw `Alt-Svc`.
+    TaskEnded {
+        /// The task: QUIC or TCP at an address, the certificates, ACME, or one of
+        /// [`ServerHandle::keep_running`](super::ServerHandle::keep_running).
+        task: String,
+        /// The reason.
+        reason: String,
+        /// The time after which it is begun again. `None` if that depends on others: a shard of an
+        /// endpoint is begun again with the endpoint, once that has no connections.
+        pause: Option<Duration>,
+    },
+    /// A background task that had ended runs again.
+    TaskResumed {
+        /// The task.
+        task: String,
+    },
     /// The server drains: it accepts no connections and finishes its requests.
     Draining,
 }
@@ -51,6 +70,18 @@ impl fmt::Display for Event {
             }
             Self::Socket { port, event } => write!(f, "UDP port {port}: {event}"),
             Self::AcceptFailed(error) => write!(f, "cannot accept connections: {error}"),
+            Self::TaskEnded {
+                task,
+                reason,
+                pause,
+            } => {
+                write!(f, "{task} has stopped: {reason}")?;
+                match pause {
+                    Some(pause) => write!(f, "; it is tried again in {} s", pause.as_secs()),
+                    None => Ok(()),
+                }
+            }
+            Self::TaskResumed { task } => write!(f, "{task} runs again"),
             Self::Draining => f.write_str("draining"),
         }
     }
@@ -67,10 +98,11 @@ impl Events {
         Self(Some(Arc::new(listener)))
     }
 
+    /// Calls the listener. A listener that panics does not end the task that calls it.
     #[expect(clippy::needless_pass_by_value, reason = "made to be told")]
     pub(super) fn tell(&self, event: Event) {
         if let Some(listener) = &self.0 {
-            listener(&event);
+            let _ = catch_unwind(AssertUnwindSafe(|| listener(&event)));
         }
     }
 }

@@ -25,19 +25,23 @@ use super::pace::BodyRate;
 use super::phase::Part;
 use super::request_memory::cost;
 use super::tally::{InFlight, Open};
+use super::tasks::Task;
 
 /// The announcement of HTTP/3 in responses (RFC 7838).
 #[derive(Clone, Debug)]
 pub(super) struct AltSvcHeader {
     pub(super) announced: HeaderValue,
     pub(super) part: Part,
+    /// The task that accepts clients over QUIC.
+    pub(super) quic: Option<Arc<Task>>,
 }
 
 impl AltSvcHeader {
-    /// Returns the value. A draining server withdraws its announcement: clients that remember it
-    /// would try a port that is soon closed.
-    fn value(&self) -> HeaderValue {
-        if self.part.is_draining() {
+    /// Returns the value. A draining server and one whose QUIC socket has failed withdraw the
+    /// announcement: clients that remember it would try a port that is closed.
+    pub(super) fn value(&self) -> HeaderValue {
+        let is_stopped = self.quic.as_ref().is_some_and(|task| task.is_stopped());
+        if is_stopped || self.part.is_draining() {
             HeaderValue::from_static("clear")
         } else {
             self.announced.clone()

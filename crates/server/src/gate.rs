@@ -40,6 +40,10 @@ impl Gate {
         self.filter.send_replace(filter);
     }
 
+    pub(super) fn filter(&self) -> Arc<AddressFilter> {
+        self.filter.borrow().clone()
+    }
+
     pub(super) fn set_busy(&self, is_busy: bool) {
         self.is_busy.store(is_busy, Relaxed);
     }

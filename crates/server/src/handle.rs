@@ -4,15 +4,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use courser_base::Mutex;
+use courser_quic::hooks::EndpointHooks as _;
 use courser_quic::{AddressFilter, ConfigError, Endpoint};
+use tokio::task::JoinHandle;
 
 use super::certificates::{CertificateFacts, Resolver, Sources};
 use super::events::{Event, Events};
 use super::gate::Gate;
 use super::limits::Limits;
+use super::listen::Listener;
 use super::phase::{Conductor, Phase};
 use super::stats::{ConnectionSummary, ListenerStats, ServerStats, ShardStats};
 use super::tally::Tally;
+use super::tasks::{self, Tasks};
 
 /// A handle of a server, to inspect and end it. Cloning is cheap.
 #[derive(Clone, Debug)]
@@ -22,12 +26,29 @@ pub struct ServerHandle(pub(super) Arc<Shared>);
 pub(super) struct Shared {
     pub(super) conductor: Conductor,
     pub(super) tally: Arc<Tally>,
-    pub(super) listeners: Vec<(SocketAddr, Option<Endpoint>)>,
+    pub(super) listeners: Vec<Arc<Listener>>,
+    pub(super) tasks: Arc<Tasks>,
     pub(super) sources: Arc<Mutex<Sources>>,
     pub(super) resolver: Arc<Resolver>,
     pub(super) events: Events,
     pub(super) gate: Arc<Gate>,
     pub(super) limits: Limits,
+}
+
+impl Shared {
+    /// Has an endpoint refuse new clients, or admit them. A draining server refuses them in any case.
+    pub(super) fn set_admission(&self, endpoint: &Endpoint) {
+        let drains = self.conductor.phase() >= Phase::Draining;
+        endpoint.set_busy(self.gate.is_busy() || drains);
+    }
+
+    /// Makes an endpoint one of this server: its memory counts with that of requests, and its clients are
+    /// admitted as those of the others.
+    pub(super) fn adopt(&self, endpoint: &Endpoint) {
+        endpoint.share_memory(self.tally.memory.used().clone());
+        endpoint.set_address_filter(self.gate.filter());
+        self.set_admission(endpoint);
+    }
 }
 
 impl ServerHandle {
@@ -38,19 +59,15 @@ impl ServerHandle {
 
     /// Returns all addresses of the server; there is at least one.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
-        self.0
-            .listeners
-            .iter()
-            .map(|(address, _)| *address)
-            .collect()
+        self.0.listeners.iter().map(|it| it.address).collect()
     }
 
-    /// Returns the QUIC endpoints, one for each address of the server; none without QUIC.
+    /// Returns the QUIC endpoints, one for each address of the server; none without QUIC. An address whose
+    /// socket has failed has none until it is opened again, with a new endpoint: keep the result no longer
+    /// than needed.
     pub fn endpoints(&self) -> Vec<Endpoint> {
-        let endpoints = self.0.listeners.iter();
-        endpoints
-            .filter_map(|(_, endpoint)| endpoint.clone())
-            .collect()
+        let listeners = self.0.listeners.iter();
+        listeners.filter_map(|it| it.endpoint()).collect()
     }
 
     /// Returns counters, and whether the server is ready. Examines each QUIC connection.
@@ -69,17 +86,22 @@ impl ServerHandle {
     /// ```
     pub fn stats(&self) -> ServerStats {
         let phase = self.0.conductor.phase();
-        let listener = |(address, endpoint): &(SocketAddr, Option<Endpoint>)| ListenerStats {
-            address: *address,
-            quic: endpoint.as_ref().map(Endpoint::stats),
-            udp: endpoint.as_ref().map(Endpoint::socket_counters),
-            udp_overflow: endpoint.as_ref().and_then(Endpoint::receive_overflow),
+        let listener = |it: &Arc<Listener>| {
+            let endpoint = it.endpoint();
+            ListenerStats {
+                address: it.address,
+                quic: endpoint.as_ref().map(Endpoint::stats),
+                udp: endpoint.as_ref().map(Endpoint::socket_counters),
+                udp_overflow: endpoint.as_ref().and_then(Endpoint::receive_overflow),
+            }
         };
         let mut stats = ServerStats {
             ready: self.is_ready(),
             busy: self.is_busy(),
             draining: phase >= Phase::Draining,
             drain: self.0.tally.drain_progress(),
+            stopped_tasks: self.0.tasks.stopped(),
+            task_ends: self.0.tasks.ends(),
             listeners: self.0.listeners.iter().map(listener).collect(),
             ..self.0.tally.stats()
         };
@@ -93,10 +115,11 @@ impl ServerHandle {
     /// shares of the work. See [`Server::shards`](super::Server::shards).
     pub fn shard_stats(&self) -> Vec<ShardStats> {
         let mut all = Vec::new();
-        for (address, endpoint) in &self.0.listeners {
+        for listener in &self.0.listeners {
+            let endpoint = listener.endpoint();
             let shards = endpoint.iter().flat_map(Endpoint::shard_stats);
             all.extend(shards.enumerate().map(|(shard, quic)| ShardStats {
-                address: *address,
+                address: listener.address,
                 shard,
                 quic,
             }));
@@ -110,9 +133,49 @@ impl ServerHandle {
         self.0.tally.connections_open()
     }
 
-    /// Returns true while new clients should be sent to this server.
+    /// Returns true while new clients should be sent to this server: it does not drain, is not busy, and all
+    /// of its background tasks run ([`Event::TaskEnded`]).
     pub fn is_ready(&self) -> bool {
-        self.0.conductor.phase() == Phase::Running && !self.is_busy()
+        let is_running = self.0.conductor.phase() == Phase::Running;
+        is_running && !self.is_busy() && self.0.tasks.all_run()
+    }
+
+    /// Returns the names of the background tasks that have ended and do not run yet again.
+    pub fn stopped_tasks(&self) -> Vec<String> {
+        self.0.tasks.stopped()
+    }
+
+    /// Runs a background task of the application as a part of the server: when what `begin` returns ends or
+    /// panics, [`Event::TaskEnded`] reports it, the server is not [ready](Self::is_ready), and `begin` is
+    /// called again after a pause of one second, which doubles up to a minute. Aborting the result ends the
+    /// task for good.
+    ///
+    /// ```
+    /// # mod courser { pub use courser_quic::*; pub use courser_server::{self as server, Server, serve}; pub use courser_http3_tokio as h3; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn sweep_sessions() -> std::io::Result<()> { std::future::pending().await }
+    /// let server = courser::serve("127.0.0.1:0", courser::Identity::dev()?).bind()?;
+    /// let sweeper = server.handle().keep_running("the sweeper of sessions", || async {
+    ///     sweep_sessions().await?;
+    ///     Ok(())
+    /// });
+    /// # sweeper.abort();
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// Panics outside of a tokio runtime.
+    pub fn keep_running<F>(
+        &self,
+        name: impl Into<String>,
+        begin: impl FnMut() -> F + Send + 'static,
+    ) -> JoinHandle<()>
+    where
+        F: Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + Send,
+    {
+        let (task, events) = (self.0.tasks.task(name), self.0.events.clone());
+        tokio::spawn(async move { tasks::keep_running(&task, &events, begin).await })
     }
 
     /// Returns true while new clients are refused.
@@ -138,10 +201,8 @@ impl ServerHandle {
     /// ```
     pub fn set_busy(&self, is_busy: bool) {
         self.0.gate.set_busy(is_busy);
-        // A draining server refuses new clients in any case.
-        let drains = self.0.conductor.phase() >= Phase::Draining;
         for endpoint in self.endpoints() {
-            endpoint.set_busy(is_busy || drains);
+            self.0.set_admission(&endpoint);
         }
     }
 

@@ -79,6 +79,7 @@ mod sinks;
 mod socket;
 mod stats;
 mod tally;
+mod tasks;
 mod tcp;
 mod tls;
 mod uploads;

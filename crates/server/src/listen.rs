@@ -2,9 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use courser_base::with_port;
-use courser_quic::{Endpoint, ServerConfig};
+use courser_base::{Mutex, with_port};
+use courser_quic::{BindError, Endpoint, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 
@@ -27,14 +28,56 @@ pub(super) struct Quic {
 #[derive(Debug)]
 pub(super) struct Door {
     pub(super) address: SocketAddr,
-    pub(super) quic: Option<Endpoint>,
+    pub(super) quic: Option<(Endpoint, QuicSocket)>,
     pub(super) tcp: Option<TcpListener>,
 }
 
 impl Door {
     /// Returns the address, and the endpoint of QUIC if there is one.
-    pub(super) fn listener(&self) -> (SocketAddr, Option<Endpoint>) {
-        (self.address, self.quic.clone())
+    pub(super) fn listener(&self) -> Arc<Listener> {
+        let endpoint = self.quic.as_ref().map(|(endpoint, _)| endpoint.clone());
+        Arc::new(Listener {
+            address: self.address,
+            endpoint: Mutex::new(endpoint),
+        })
+    }
+}
+
+/// An address of a running server, with its endpoint of QUIC.
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) address: SocketAddr,
+    /// `None` without QUIC, and while its socket has failed.
+    endpoint: Mutex<Option<Endpoint>>,
+}
+
+impl Listener {
+    pub(super) fn endpoint(&self) -> Option<Endpoint> {
+        self.endpoint.lock().clone()
+    }
+
+    /// Sets the endpoint that takes the place of one that has failed.
+    pub(super) fn set_endpoint(&self, endpoint: Option<Endpoint>) {
+        let before = std::mem::replace(&mut *self.endpoint.lock(), endpoint);
+        drop(before);
+    }
+}
+
+/// The settings of an endpoint of QUIC, with which it is opened, and opened again.
+#[derive(Debug)]
+pub(super) struct QuicSocket {
+    config: ServerConfig,
+    shards: usize,
+    greases_quic_bit: bool,
+}
+
+impl QuicSocket {
+    pub(super) fn open(&self, address: SocketAddr) -> Result<Endpoint, BindError> {
+        Endpoint::builder()
+            .server(self.config.clone())
+            .shards(self.shards)
+            .grease_quic_bit(self.greases_quic_bit)
+            .bind(address)
     }
 }
 
@@ -71,17 +114,17 @@ fn open_once(address: SocketAddr, quic: Option<&Quic>, with_tcp: bool) -> Result
         if let Some(sinks) = &sinks {
             config = config.sinks(sinks.clone());
         }
-        let builder = Endpoint::builder()
-            .server(config)
-            .shards(quic.shards)
-            .grease_quic_bit(quic.moves.greases_quic_bit);
-        let endpoint = builder
-            .bind(address)
-            .map_err(|error| Error::udp(address, error))?;
+        let socket = QuicSocket {
+            config,
+            shards: quic.shards,
+            greases_quic_bit: quic.moves.greases_quic_bit,
+        };
+        let opened = socket.open(address);
+        let endpoint = opened.map_err(|error| Error::udp(address, error))?;
         let local = endpoint.local_addr();
         let local = local.map_err(|error| Error::udp(address, error.into()))?;
         door.address = with_port(address, local.port());
-        door.quic = Some(endpoint);
+        door.quic = Some((endpoint, socket));
     }
     if with_tcp {
         let listener = listen(door.address).map_err(|error| Error::tcp(door.address, error))?;
@@ -95,7 +138,8 @@ fn open_once(address: SocketAddr, quic: Option<&Quic>, with_tcp: bool) -> Result
     Ok(door)
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+/// Opens the socket of TCP.
+pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,

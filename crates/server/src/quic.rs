@@ -1,12 +1,14 @@
 //! HTTP/3: connections over QUIC.
 
+use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use courser_base::ScopedIp;
 use courser_http3_tokio::{self as h3, Code, HttpService};
-use courser_quic::hooks::ConnectionHooks;
+use courser_quic::hooks::{ConnectionHooks, EndpointHooks as _};
 use courser_quic::{Connection, ConnectionError, EarlyData, Endpoint, Incoming, VarInt};
 
 use super::TooEarly;
@@ -25,6 +27,7 @@ use super::refusals::Refusal;
 use super::refused_clients::RefusedClients;
 use super::shares::{Share, Shares};
 use super::tally::{Open, Record, Tally};
+use super::tasks::Task;
 
 /// The shared state of an endpoint's connections.
 #[derive(Debug)]
@@ -48,34 +51,69 @@ pub(super) struct QuicContext {
     pub(super) port: u16,
 }
 
-/// Accepts connections until the server drains.
+/// Accepts connections for as long as the endpoint works. Returns the reason of its end.
+///
+/// An endpoint of which a part of the shards has stopped works on, and ends when it has no connections left:
+/// the endpoint that follows has all shards again.
 pub(super) async fn accept<S: HttpService<Body>>(
-    endpoint: Endpoint,
+    endpoint: &Endpoint,
+    service: S,
+    context: Arc<QuicContext>,
+    part: Part,
+    shards: (&Task, &Events),
+) -> String {
+    let (events, port) = (context.events.clone(), context.port);
+    tokio::select! {
+        never = report_sockets(endpoint, &events, port) => match never {},
+        () = accept_all(endpoint, service, context, part) => {
+            let (_, reason) = endpoint.stopped_shards();
+            reason.map_or_else(|| "its endpoint was closed".to_owned(), |it| it.to_string())
+        }
+        () = last_without_shards(endpoint, shards) => {
+            "a part of its shards had stopped, and it has no connections left".to_owned()
+        }
+    }
+}
+
+/// Reports what happens to the sockets of an endpoint.
+async fn report_sockets(endpoint: &Endpoint, events: &Events, port: u16) -> Infallible {
+    while let Some(event) = endpoint.socket_event().await {
+        events.tell(Event::Socket { port, event });
+    }
+    std::future::pending().await
+}
+
+/// Reports that a part of the shards has stopped. Completes when such an endpoint has no connections.
+async fn last_without_shards(endpoint: &Endpoint, (task, events): (&Task, &Events)) {
+    task.on_running(events);
+    loop {
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+        let (stopped, reason) = endpoint.stopped_shards();
+        if stopped == 0 || stopped == endpoint.shard_count() {
+            continue;
+        }
+        if !task.is_stopped() {
+            let reason = reason.map_or_else(String::new, |it| it.to_string());
+            let all = endpoint.shard_count();
+            task.on_ended(events, format!("{stopped} of {all}: {reason}"), None);
+        }
+        if endpoint.open_connections() == 0 {
+            return;
+        }
+    }
+}
+
+async fn accept_all<S: HttpService<Body>>(
+    endpoint: &Endpoint,
     service: S,
     context: Arc<QuicContext>,
     part: Part,
 ) {
-    let mut draining = part.clone().will_reach(Phase::Draining);
     let shares = match context.may_retry {
         true => Shares::new(&context.limits),
         false => Shares::without_validation(&context.limits),
     };
-    let mut has_sockets = true;
-    loop {
-        let incoming = tokio::select! {
-            incoming = endpoint.accept() => incoming,
-            event = endpoint.socket_event(), if has_sockets => {
-                has_sockets = event.is_some();
-                let port = context.port;
-                let event = event.map(|event| Event::Socket { port, event });
-                event.into_iter().for_each(|event| context.events.tell(event));
-                continue;
-            }
-            () = &mut draining => break,
-        };
-        let Some(incoming) = incoming else {
-            return;
-        };
+    while let Some(incoming) = endpoint.accept().await {
         // The endpoint also counts connections that are closing.
         let address = incoming.remote_address().ip();
         let is_validated = incoming.remote_address_validated();
@@ -104,8 +142,6 @@ pub(super) async fn accept<S: HttpService<Body>>(
         let (service, context) = (service.clone(), context.clone());
         tokio::spawn(serve(incoming, service, context, part.clone(), share));
     }
-    // Waiting and later clients are refused at once.
-    endpoint.set_busy(true);
 }
 
 fn refuse(incoming: Incoming, refusal: Refusal, context: &QuicContext) {
@@ -251,6 +287,9 @@ const fn suite_name(suite: courser_quic::CipherSuite) -> &'static str {
         courser_quic::CipherSuite::ChaCha20Poly1305 => "TLS13_CHACHA20_POLY1305_SHA256",
     }
 }
+
+/// The time between two looks at the shards of an endpoint.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 pub(super) fn no_error() -> VarInt {
     error_code(Code::NO_ERROR)

@@ -7,26 +7,28 @@ use std::sync::Arc;
 
 use courser_base::{Mutex, is_same_host};
 use courser_http3_tokio::HttpService;
-use courser_quic::hooks::EndpointHooks;
-use courser_quic::{RetryPolicy, ServerConfig};
+use courser_quic::{BindError, Endpoint, RetryPolicy, ServerConfig};
 use courser_tls::rustls;
 use http::HeaderValue;
+use tokio::net::TcpListener;
 
 use super::body::Body;
-use super::certificates::{self, Sources};
+use super::certificates::{self, Resolver, Sources};
 use super::chosen::Chooser;
 use super::drain::{self, Drained};
 use super::error::Error;
+use super::events::Events;
 use super::exchange::AltSvcHeader;
 use super::gate::Gate;
 use super::handle::{ServerHandle, Shared};
-use super::listen::{self, Door, Quic};
-use super::phase::{Conductor, Phase};
+use super::listen::{self, Door, Listener, Quic, QuicSocket};
+use super::phase::{Conductor, Part, Phase};
 use super::quic::QuicContext;
 use super::quic_settings::QuicSettings;
 use super::refused_clients::RefusedClients;
 use super::reset::ResetSecret;
 use super::tally::Tally;
+use super::tasks::{Task, Tasks, keep_running};
 use super::tcp::TcpContext;
 use super::uploads::UploadMemory;
 use super::{Server, quic, tcp, tls};
@@ -117,12 +119,12 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let quic = quic.map(build).transpose()?;
     let tcp = tls.tcp()?;
     let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
-    let (mut sources, events) = (certificates.sources, server.events);
+    let (sources, events) = (certificates.sources, server.events);
     let challenge = challenge(&sources);
-    let acme = take_acme(&mut sources, &events);
-    let sources = Arc::new(Mutex::new(sources));
-    let watch = certificates::watch(sources.clone(), resolver.clone(), events.clone());
+    let tasks = Arc::new(Tasks::default());
+    let (sources, watch) = watch(&tasks, sources, &resolver, &events);
     let handle = ServerHandle(Arc::new(Shared {
+        tasks,
         conductor: Conductor::new(),
         tally: Arc::new(Tally::with_memory(memory)),
         listeners: doors.iter().map(Door::listener).collect(),
@@ -132,8 +134,9 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         gate: Gate::new(server.address_filter.clone()),
         limits: server.limits.clone(),
     }));
-    handle.set_address_filter(server.address_filter);
-    share_memory(&handle.0);
+    for endpoint in handle.endpoints() {
+        handle.0.adopt(&endpoint);
+    }
     Ok(Bound {
         server: Parts {
             http3: server.http3,
@@ -153,28 +156,46 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
                 ready_delay: server.ready_delay,
                 deadline: server.deadline,
             },
-            watch: Box::pin(watch_and_renew(watch, acme)),
+            watch,
         },
         doors,
         handle,
     })
 }
 
-/// Watches certificates and renews them, until both are over.
-async fn watch_and_renew(watch: impl Future<Output = ()>, renew: impl Future<Output = ()>) {
-    tokio::join!(watch, renew);
+type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Replaces certificates that have changed and renews those of ACME, while it is polled. Returns the sources
+/// too.
+fn watch(
+    tasks: &Arc<Tasks>,
+    mut sources: Sources,
+    resolver: &Arc<Resolver>,
+    events: &Events,
+) -> (Arc<Mutex<Sources>>, Background) {
+    let acme = take_acme(&mut sources, tasks, events);
+    let sources = Arc::new(Mutex::new(sources));
+    let (watched, resolver, events) = (sources.clone(), resolver.clone(), events.clone());
+    let task = tasks.task("the watch over certificates");
+    let watching = async move {
+        let begin = || {
+            let watching = certificates::watch(watched.clone(), resolver.clone(), events.clone());
+            async move {
+                watching.await;
+                Ok(())
+            }
+        };
+        keep_running(&task, &events, begin).await;
+    };
+    let both = async move {
+        tokio::join!(watching, acme);
+    };
+    (sources, Box::pin(both))
 }
 
 /// Returns the memory budget of a server with this setting.
 fn budget(given: Option<u64>) -> u64 {
     given.unwrap_or_else(courser_quic::default_memory_budget)
-}
-
-/// Counts the memory of requests towards the budgets of the endpoints.
-fn share_memory(shared: &Shared) {
-    for endpoint in shared.listeners.iter().filter_map(|(_, it)| it.as_ref()) {
-        endpoint.share_memory(shared.tally.memory.used().clone());
-    }
 }
 
 /// Opens the sockets of all addresses. With port 0, those with different IPs share one port.
@@ -218,8 +239,6 @@ fn with_reset_key(
     }
 }
 
-type Acme = Pin<Box<dyn Future<Output = ()> + Send>>;
-
 /// Returns the configuration for connections that check a challenge of ACME.
 fn challenge(sources: &Sources) -> Option<Arc<rustls::ServerConfig>> {
     #[cfg(feature = "acme")]
@@ -232,12 +251,23 @@ fn challenge(sources: &Sources) -> Option<Arc<rustls::ServerConfig>> {
 }
 
 /// Separates ACME, which drives itself, from sources that are checked periodically.
-fn take_acme(sources: &mut Sources, events: &super::Events) -> Acme {
+fn take_acme(sources: &mut Sources, tasks: &Arc<Tasks>, events: &Events) -> Background {
     #[cfg(feature = "acme")]
     if let Some(acme) = sources.take_acme() {
-        return Box::pin(acme.run(events.clone()));
+        let (task, events) = (tasks.task("ACME"), events.clone());
+        let acme = Arc::new(tokio::sync::Mutex::new(acme));
+        return Box::pin(async move {
+            let begin = || {
+                let (acme, events) = (acme.clone(), events.clone());
+                async move {
+                    acme.lock().await.run(events).await;
+                    Ok(())
+                }
+            };
+            keep_running(&task, &events, begin).await;
+        });
     }
-    let _ = (sources, events);
+    let _ = (sources, tasks, events);
     Box::pin(std::future::ready(()))
 }
 
@@ -328,63 +358,184 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
         handle,
     } = bound;
     let shared = &handle.0;
-    let only = server.only_names.then(|| shared.resolver.clone());
-    let chooser = shared
-        .resolver
-        .choice()
-        .cloned()
-        .map(Chooser::new)
-        .map(Arc::new);
     let _cut = CutOnDrop(shared.conductor.clone());
-    for door in doors {
-        let part = shared.conductor.part();
-        let port = door.address.port();
-        if let Some(endpoint) = door.quic {
-            let context = Arc::new(QuicContext {
-                http3: server.http3.clone(),
-                named: server.announces_names.then(|| shared.resolver.clone()),
-                only: only.clone(),
-                early_requests: server.early_requests.clone(),
-                sends_interim: server.sends_interim,
-                may_retry: server.may_retry,
-                limits: server.limits.clone(),
-                tally: shared.tally.clone(),
-                gate: shared.gate.clone(),
-                refused_clients: server.refused_clients.clone(),
-                events: shared.events.clone(),
-                port,
-            });
-            tokio::spawn(quic::accept(
-                endpoint,
-                service.clone(),
-                context,
-                part.clone(),
-            ));
-        }
-        if let Some(listener) = door.tcp {
-            let context = Arc::new(TcpContext {
-                tls: server.tcp.clone(),
-                challenge: server.challenge.clone(),
-                chooser: chooser.clone(),
-                only: only.clone(),
-                limits: server.limits.clone(),
-                uploads: server.uploads.clone(),
-                tally: shared.tally.clone(),
-                gate: shared.gate.clone(),
-                alt_svc: server.alt_svc.map(|alt_svc| AltSvcHeader {
-                    announced: announcement(alt_svc, port),
-                    part: part.clone(),
-                }),
-                sends_interim: server.sends_interim,
-                events: shared.events.clone(),
-                refused_clients: server.refused_clients.clone(),
-            });
-            tokio::spawn(tcp::accept(listener, service.clone(), context, part));
-        }
-    }
+    begin(&server, doors, shared, &service);
+    drop(service);
     tokio::select! {
         drained = drain::run(server.drain, shared) => drained,
         never = never_ending(server.watch) => match never {},
+    }
+}
+
+/// Begins to serve clients at all addresses.
+fn begin<S: HttpService<Body>>(
+    server: &Parts,
+    doors: Vec<Door>,
+    shared: &Arc<Shared>,
+    service: &S,
+) {
+    let choice = shared.resolver.choice().cloned();
+    let common = Common {
+        shared,
+        server,
+        only: server.only_names.then(|| shared.resolver.clone()),
+        chooser: choice.map(Chooser::new).map(Arc::new),
+    };
+    for (door, listener) in doors.into_iter().zip(&shared.listeners) {
+        let part = shared.conductor.part();
+        let mut quic_task = None;
+        if let Some((endpoint, socket)) = door.quic {
+            let task = shared.tasks.task(format!("QUIC at {}", door.address));
+            quic_task = Some(task.clone());
+            let place = QuicPlace {
+                shared: shared.clone(),
+                listener: listener.clone(),
+                socket,
+                context: common.quic(door.address.port()),
+                part: part.clone(),
+            };
+            tokio::spawn(place.serve(endpoint, service.clone(), task));
+        }
+        if let Some(socket) = door.tcp {
+            let context = common.tcp(door.address.port(), &part, quic_task);
+            let task = shared.tasks.task(format!("TCP at {}", door.address));
+            let place = (door.address, socket);
+            tokio::spawn(serve_tcp(place, service.clone(), context, part, task));
+        }
+    }
+}
+
+/// The parts that all addresses of a server share.
+struct Common<'a> {
+    shared: &'a Arc<Shared>,
+    server: &'a Parts,
+    /// The certificates whose names alone are served, if they are.
+    only: Option<Arc<Resolver>>,
+    /// Chooses the certificates, if an async function does.
+    chooser: Option<Arc<Chooser>>,
+}
+
+impl Common<'_> {
+    fn quic(&self, port: u16) -> Arc<QuicContext> {
+        let Self { shared, server, .. } = self;
+        Arc::new(QuicContext {
+            http3: server.http3.clone(),
+            named: server.announces_names.then(|| shared.resolver.clone()),
+            only: self.only.clone(),
+            early_requests: server.early_requests.clone(),
+            sends_interim: server.sends_interim,
+            may_retry: server.may_retry,
+            limits: server.limits.clone(),
+            tally: shared.tally.clone(),
+            gate: shared.gate.clone(),
+            refused_clients: server.refused_clients.clone(),
+            events: shared.events.clone(),
+            port,
+        })
+    }
+
+    fn tcp(&self, port: u16, part: &Part, quic: Option<Arc<Task>>) -> Arc<TcpContext> {
+        let Self { shared, server, .. } = self;
+        Arc::new(TcpContext {
+            tls: server.tcp.clone(),
+            challenge: server.challenge.clone(),
+            chooser: self.chooser.clone(),
+            only: self.only.clone(),
+            limits: server.limits.clone(),
+            uploads: server.uploads.clone(),
+            tally: shared.tally.clone(),
+            gate: shared.gate.clone(),
+            alt_svc: server.alt_svc.map(|alt_svc| AltSvcHeader {
+                announced: announcement(alt_svc, port),
+                part: part.clone(),
+                quic,
+            }),
+            sends_interim: server.sends_interim,
+            events: shared.events.clone(),
+            refused_clients: server.refused_clients.clone(),
+        })
+    }
+}
+
+/// An address where QUIC is served.
+struct QuicPlace {
+    shared: Arc<Shared>,
+    listener: Arc<Listener>,
+    socket: QuicSocket,
+    context: Arc<QuicContext>,
+    part: Part,
+}
+
+impl QuicPlace {
+    /// Serves clients until the server drains. If the endpoint ends before, another one takes its place.
+    async fn serve<S: HttpService<Body>>(self, endpoint: Endpoint, service: S, task: Arc<Task>) {
+        let events = &self.shared.events;
+        let shards = task.beside("the shards of");
+        let mut first = Some(endpoint);
+        let (this, shards) = (&self, &*shards);
+        let begin = move || {
+            let (first, service) = (first.take(), service.clone());
+            async move {
+                let endpoint = match first {
+                    Some(endpoint) => endpoint,
+                    None => this.open_again()?,
+                };
+                let (context, part) = (this.context.clone(), this.part.clone());
+                let ended = quic::accept(&endpoint, service, context, part, (shards, events)).await;
+                // The socket is free once nothing holds the endpoint.
+                this.listener.set_endpoint(None);
+                Err(ended.into())
+            }
+        };
+        let draining = self.part.clone().will_reach(Phase::Draining);
+        tokio::select! {
+            biased;
+            () = draining => {}
+            () = keep_running(&task, events, begin) => {}
+        }
+        // Waiting and later clients are refused at once.
+        if let Some(endpoint) = self.listener.endpoint() {
+            endpoint.set_busy(true);
+        }
+    }
+
+    fn open_again(&self) -> Result<Endpoint, BindError> {
+        // After a panic.
+        self.listener.set_endpoint(None);
+        let endpoint = self.socket.open(self.listener.address)?;
+        self.shared.adopt(&endpoint);
+        self.listener.set_endpoint(Some(endpoint.clone()));
+        Ok(endpoint)
+    }
+}
+
+/// Serves clients over TCP until the server drains. If the socket is of no use any more, another one takes
+/// its place.
+async fn serve_tcp<S: HttpService<Body>>(
+    (address, socket): (SocketAddr, TcpListener),
+    service: S,
+    context: Arc<TcpContext>,
+    part: Part,
+    task: Arc<Task>,
+) {
+    let mut first = Some(socket);
+    let events = context.events.clone();
+    let draining = part.clone().will_reach(Phase::Draining);
+    let begin = move || {
+        let first = first.take();
+        let (service, context, part) = (service.clone(), context.clone(), part.clone());
+        async move {
+            let socket = match first {
+                Some(socket) => socket,
+                None => listen::listen(address)?,
+            };
+            Err(tcp::accept(socket, service, context, part).await.into())
+        }
+    };
+    tokio::select! {
+        biased;
+        () = draining => {}
+        () = keep_running(&task, &events, begin) => {}
     }
 }
 

@@ -22,6 +22,10 @@ pub struct ServerStats {
     pub draining: bool,
     /// The progress of the drain, once it has begun.
     pub drain: Option<DrainProgress>,
+    /// The background tasks that have ended and do not run yet again, by name.
+    pub stopped_tasks: Vec<String>,
+    /// The number of times that a background task has ended ([`Event::TaskEnded`](super::Event)).
+    pub task_ends: u64,
     /// Counters of HTTP/1.1.
     pub http1: ProtocolStats,
     /// Counters of HTTP/2.

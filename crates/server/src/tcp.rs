@@ -58,25 +58,21 @@ pub(super) struct TcpContext {
     pub(super) refused_clients: Arc<RefusedClients>,
 }
 
-/// Accepts connections until the server drains.
+/// Accepts connections for as long as the socket works. Returns the error that shows that it does not.
 pub(super) async fn accept<S: HttpService<Body>>(
     listener: TcpListener,
     service: S,
     context: Arc<TcpContext>,
-    mut part: Part,
-) {
+    part: Part,
+) -> io::Error {
     let shares = Shares::new(&context.limits);
     let mut rate = Rate::new(&context.limits);
-    let mut draining = part.clone().will_reach(Phase::Draining);
     let mut told: Option<Instant> = None;
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = &mut draining => return,
-        };
-        let (stream, peer) = match accepted {
+        let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) if is_of_one(&error) => continue,
+            Err(error) if is_of_socket(&error) => return error,
             Err(error) => {
                 // It fails ten times a second until a descriptor is free.
                 if told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
@@ -84,10 +80,8 @@ pub(super) async fn accept<S: HttpService<Body>>(
                     context.events.tell(Event::AcceptFailed(error));
                 }
                 // Connections that end meanwhile make room.
-                tokio::select! {
-                    () = tokio::time::sleep(PAUSE) => continue,
-                    () = part.reached(Phase::Draining) => return,
-                }
+                tokio::time::sleep(PAUSE).await;
+                continue;
             }
         };
         let admitted = context.gate.admit(peer.ip());
@@ -142,6 +136,19 @@ fn is_of_one(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionRefused
             | io::ErrorKind::Interrupted
     )
+}
+
+/// Returns true for errors of a socket that will never accept anything again.
+fn is_of_socket(error: &io::Error) -> bool {
+    #[cfg(windows)]
+    const ERRORS: [i32; 3] = [10_009, 10_022, 10_038]; // WSAEBADF, WSAEINVAL, WSAENOTSOCK
+    #[cfg(target_os = "linux")]
+    const ERRORS: [i32; 3] = [9, 22, 88]; // EBADF, EINVAL, ENOTSOCK
+    #[cfg(not(any(windows, target_os = "linux")))]
+    const ERRORS: [i32; 3] = [9, 22, 38]; // EBADF, EINVAL, ENOTSOCK
+    error
+        .raw_os_error()
+        .is_some_and(|code| ERRORS.contains(&code))
 }
 
 async fn serve<S: HttpService<Body>>(

@@ -131,7 +131,8 @@ impl Running {
         self.0.challenge_rustls_config_with_provider(provider)
     }
 
-    pub(crate) async fn run(mut self, events: Events) {
+    /// Drives the state machine. Never completes.
+    pub(crate) async fn run(&mut self, events: Events) {
         while let Some(event) = self.0.next().await {
             match event {
                 Ok(EventOk::DeployedCachedCert | EventOk::DeployedNewCert) => {

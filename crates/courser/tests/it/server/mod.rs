@@ -15,6 +15,7 @@ mod moves;
 mod refused;
 mod slow;
 mod sources;
+mod tasks;
 
 use std::future::Future;
 

@@ -1,0 +1,156 @@
+use super::*;
+
+/// A task that ends as each of these outcomes in turn, then runs without end, and what is reported of it.
+struct Scene {
+    tasks: Arc<Tasks>,
+    told: Arc<Mutex<Vec<(u64, String)>>>,
+}
+
+impl Scene {
+    /// Runs for this many seconds of virtual time.
+    async fn run(seconds: u64, outcome: impl Fn(u32) -> Outcome + Send + 'static) -> Self {
+        let (tasks, told) = (Arc::new(Tasks::default()), Arc::<Mutex<Vec<_>>>::default());
+        let (began, sink) = (Instant::now(), told.clone());
+        let events = Events::to(move |event| {
+            let at = began.elapsed().as_secs();
+            sink.lock().push((at, event.to_string()));
+        });
+        let task = tasks.task("the clock");
+        let mut runs = 0;
+        let begin = || {
+            runs += 1;
+            let outcome = outcome(runs);
+            async move {
+                match outcome {
+                    Outcome::Ends => Ok(()),
+                    Outcome::Fails => Err("the spring is broken".into()),
+                    Outcome::Panics => panic!("cuckoo"),
+                    Outcome::RunsFor(seconds) => {
+                        sleep(Duration::from_secs(seconds)).await;
+                        Ok(())
+                    }
+                    Outcome::Runs => std::future::pending().await,
+                }
+            }
+        };
+        let running = keep_running(&task, &events, begin);
+        let _ = tokio::time::timeout(Duration::from_secs(seconds), running).await;
+        std::mem::forget(task);
+        Self { tasks, told }
+    }
+
+    fn told(&self) -> Vec<(u64, String)> {
+        self.told.lock().clone()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Outcome {
+    Ends,
+    Fails,
+    Panics,
+    RunsFor(u64),
+    Runs,
+}
+
+fn line(at: u64, text: &str) -> (u64, String) {
+    (at, text.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_of_end_is_reported_and_the_task_begins_again() {
+    let scene = Scene::run(100, |run| match run {
+        1 => Outcome::RunsFor(10),
+        2 => Outcome::Fails,
+        3 => Outcome::Panics,
+        _ => Outcome::Runs,
+    })
+    .await;
+    assert_eq!(
+        scene.told(),
+        [
+            line(
+                10,
+                "the clock has stopped: it has ended; it is tried again in 1 s"
+            ),
+            line(
+                11,
+                "the clock has stopped: the spring is broken; it is tried again in 2 s"
+            ),
+            line(
+                13,
+                "the clock has stopped: it has panicked: cuckoo; it is tried again in 4 s"
+            ),
+            line(18, "the clock runs again"),
+        ]
+    );
+    assert!(scene.tasks.all_run() && scene.tasks.stopped().is_empty());
+    assert_eq!(scene.tasks.ends(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_fails_at_once_stays_stopped() {
+    let scene = Scene::run(30, |_| Outcome::Ends).await;
+    let at: Vec<_> = scene.told().iter().map(|(at, _)| *at).collect();
+    assert_eq!(at, [0, 1, 3, 7, 15]);
+    assert!(!scene.tasks.all_run());
+    assert_eq!(scene.tasks.stopped(), ["the clock"]);
+}
+
+/// Limit K312: a minute between two attempts, and a second again after a minute without an end.
+#[tokio::test(start_paused = true)]
+async fn pauses_grow_to_a_minute_and_begin_anew() {
+    let scene = Scene::run(500, |run| match run {
+        8 => Outcome::RunsFor(60),
+        _ => Outcome::Fails,
+    })
+    .await;
+    let told = scene.told();
+    let pauses: Vec<_> = told
+        .iter()
+        .filter_map(|(_, text)| {
+            text.strip_suffix(" s")?
+                .rsplit(' ')
+                .next()?
+                .parse::<u64>()
+                .ok()
+        })
+        .collect();
+    assert_eq!(pauses[..12], [1, 2, 4, 8, 16, 32, 60, 1, 2, 4, 8, 16]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_panics_ends_no_task() {
+    let tasks = Arc::new(Tasks::default());
+    let task = tasks.task("the clock");
+    let events = Events::to(|_| panic!("no listener"));
+    let running = keep_running(&task, &events, || async { Ok(()) });
+    let _ = tokio::time::timeout(Duration::from_secs(20), running).await;
+    assert_eq!(tasks.ends(), 5);
+    drop(task);
+    assert!(tasks.all_run(), "a task that is gone is not waited for");
+}
+
+/// Fault F80: clients would try a port that is closed.
+#[test]
+fn http3_is_not_announced_while_its_task_is_stopped() {
+    let tasks = Arc::new(Tasks::default());
+    let task = tasks.task("QUIC");
+    let announced = http::HeaderValue::from_static("h3=\":4433\"");
+    let conductor = crate::phase::Conductor::new();
+    let header = crate::exchange::AltSvcHeader {
+        announced: announced.clone(),
+        part: conductor.part(),
+        quic: Some(task.clone()),
+    };
+    let events = Events::default();
+    assert_eq!(header.value(), announced);
+    for _ in 0..2 {
+        task.on_ended(&events, "it has failed".to_owned(), None);
+        assert_eq!(header.value(), "clear");
+        assert_eq!(tasks.stopped(), ["QUIC"]);
+    }
+    task.on_running(&events);
+    assert_eq!(header.value(), announced);
+    assert_eq!((tasks.all_run(), tasks.ends()), (true, 2));
+}
