@@ -159,7 +159,7 @@ async fn serve<S: HttpService<Body>>(
     let address = incoming.remote_address();
     let original = incoming.orig_dst_cid();
     let connection = match context.early_requests {
-        Some(_) => accept_early(incoming).await,
+        Some(_) => accept_early(incoming, &context.tally).await,
         None => incoming.await,
     };
     let connection = match connection {
@@ -237,9 +237,13 @@ fn config(connection: &Connection, context: &QuicContext) -> h3::Config {
 ///
 /// Early data from other addresses waits for the end of the handshake, which validates the address:
 /// services, logs and upstream servers rely on it (attack A55).
-async fn accept_early(incoming: Incoming) -> Result<Connection, ConnectionError> {
+async fn accept_early(incoming: Incoming, tally: &Tally) -> Result<Connection, ConnectionError> {
     if !incoming.remote_address_validated() {
-        return incoming.await;
+        let connection = incoming.await?;
+        if connection.early_data() == EarlyData::Accepted {
+            tally.early_data_without_token.fetch_add(1, Relaxed);
+        }
+        return Ok(connection);
     }
     let connection = incoming.accept()?.early().await?;
     if connection.early_data() != EarlyData::Accepted {

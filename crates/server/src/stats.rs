@@ -57,6 +57,10 @@ pub struct ServerStats {
     /// Requests in early data that were answered with 425 (Too Early), because the policy of
     /// [`Server::early_requests`](super::Server::early_requests) refuses them.
     pub requests_too_early: u64,
+    /// Connections whose early data was accepted and saved no round trip: their clients had no token of an
+    /// earlier connection (NEW_TOKEN) that proves their address, so that the requests waited for the end of
+    /// the handshake. They count as neither early nor too early.
+    pub early_data_without_token: u64,
     /// Requests for other hosts that were answered with 421 (Misdirected Request); see
     /// [`Server::only_names`](super::Server::only_names).
     pub requests_misdirected: u64,
@@ -218,6 +222,7 @@ impl Tally {
             connections_closed_for_memory: self.connections_shed.load(Relaxed),
             early_requests: self.early_requests.load(Relaxed),
             requests_too_early: self.requests_too_early.load(Relaxed),
+            early_data_without_token: self.early_data_without_token.load(Relaxed),
             requests_misdirected: self.requests_misdirected.load(Relaxed),
             quic: self.quic_totals(),
             ..ServerStats::default()

@@ -28,6 +28,7 @@ pub(super) struct Tally {
     pub(super) connections_shed: AtomicU64,
     pub(super) early_requests: AtomicU64,
     pub(super) requests_too_early: AtomicU64,
+    pub(super) early_data_without_token: AtomicU64,
     pub(super) requests_misdirected: AtomicU64,
     next_id: AtomicU64,
     /// Requests and connections that were open when the rest was aborted.

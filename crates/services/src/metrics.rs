@@ -311,6 +311,9 @@ impl Server {
         ];
         let help = "Requests in early data (0-RTT)";
         out.counters_by("early_data_requests", help, "result", &processed)?;
+        let help = "Connections with early data that saved no time because no token proved the client's address";
+        let without_token = stats.early_data_without_token;
+        out.counter("early_data_without_token", help, without_token)?;
         self.shards(out)?;
         self.sockets(out, stats)
     }

@@ -173,8 +173,12 @@ pub(super) fn say_drained(drained: &Drained, early_data: Option<&ServerStats>, a
         output::line(drained.to_string());
         if let Some(stats) = early_data {
             output::line(format!(
-                "early data: {} requests processed, {} too early, refused on {} connections",
-                stats.early_requests, stats.requests_too_early, stats.quic.early_data_refused
+                "early data: {} requests processed, {} too early, refused on {} connections, \
+                 waited for the handshake on {} without a token",
+                stats.early_requests,
+                stats.requests_too_early,
+                stats.quic.early_data_refused,
+                stats.early_data_without_token
             ));
         }
         return;

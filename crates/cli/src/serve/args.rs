@@ -168,7 +168,9 @@ pub(crate) struct Arguments {
     /// early. Others are answered with 425 Too Early, and clients send them again. Do not use this flag if
     /// such requests change anything. With --proxy, early requests have the field Early-Data: 1, and the
     /// upstream server can answer 425 too. With --client-ca, all requests wait for the end of the handshake.
-    /// Tickets are kept in memory and end with the process.
+    /// Tickets are kept in memory and end with the process. Clients need a token of an earlier connection
+    /// too, which proves their address: without one, their requests wait for the end of the handshake, and
+    /// /status counts them (connections_without_token).
     #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
     pub(crate) early_data: bool,
 

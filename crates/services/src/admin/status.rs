@@ -77,6 +77,7 @@ pub fn early_data_counts(stats: &ServerStats) -> Value {
         "connections_refused": stats.quic.early_data_refused,
         "requests_accepted": stats.early_requests,
         "requests_too_early": stats.requests_too_early,
+        "connections_without_token": stats.early_data_without_token,
     })
 }
 

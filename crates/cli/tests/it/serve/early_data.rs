@@ -60,6 +60,7 @@ fn a_request_is_early_once_a_session_is_known() {
     assert_eq!(text(&posted.stderr), "[]", "it waits for the handshake");
     let wanted = json!({
         "connections_accepted": 2, "connections_refused": 0, "requests_accepted": 1, "requests_too_early": 0,
+        "connections_without_token": 0,
     });
     assert_eq!(counts(&serving), wanted);
     let metrics = admin(&serving, "/metrics").1;

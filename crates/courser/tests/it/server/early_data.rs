@@ -180,6 +180,7 @@ async fn requests_from_an_address_without_proof_wait_for_the_handshake() {
     assert!(client.relay.early_datagrams() > 0);
     let stats = running.handle.stats();
     assert_eq!((stats.early_requests, stats.requests_too_early), (0, 0));
+    assert_eq!(stats.early_data_without_token, 1);
     until(|| running.handle.stats().quic.early_data_accepted == 1).await;
 }
 
