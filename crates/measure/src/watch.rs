@@ -13,10 +13,14 @@ use crate::sockets;
 
 /// Watches UDP sockets, traces and key logs while a program runs.
 pub struct Watch {
-    endpoints: Vec<Endpoint>,
+    endpoints: Endpoints,
     warner: Arc<Warner>,
     task: JoinHandle<()>,
 }
+
+/// Returns the endpoints whose sockets are watched. An endpoint may be replaced while the program runs, and must
+/// not be kept.
+type Endpoints = Arc<dyn Fn() -> Vec<Endpoint> + Send + Sync>;
 
 /// The receiver of warnings.
 struct Warner {
@@ -28,25 +32,26 @@ struct Warner {
 impl Watch {
     /// Begins to watch, on the current tokio runtime.
     ///
-    /// Calls `warn` for each reason why the sockets are slow, once when the kernel begins to drop
+    /// Watches the sockets of what `endpoints` returns at the time. Calls `warn` for each reason why the sockets are slow, once when the kernel begins to drop
     /// datagrams, and once when records are dropped.
     pub fn begin(
-        endpoints: Vec<Endpoint>,
+        endpoints: impl Fn() -> Vec<Endpoint> + Send + Sync + 'static,
         records: &'static Records,
         warn: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
-        let slow = sockets::warnings(&endpoints);
+        let slow = sockets::warnings(&endpoints());
         slow.iter().for_each(|text| warn(text));
         let warner = Arc::new(Warner {
             warn: Box::new(warn),
             has_warned: AtomicBool::new(false),
         });
+        let endpoints: Endpoints = Arc::new(endpoints);
         let (watched, shared) = (endpoints.clone(), warner.clone());
         let task = tokio::spawn(async move {
             let mut has_gaps = false;
             while !shared.has_warned.load(Relaxed) || !has_gaps {
                 tokio::time::sleep(BETWEEN_LOOKS).await;
-                shared.look(&watched);
+                shared.look(&watched());
                 if !has_gaps && let Some(text) = records.gaps() {
                     has_gaps = true;
                     (shared.warn)(&text);
@@ -63,7 +68,7 @@ impl Watch {
     /// Looks for dropped datagrams a last time, and ends.
     pub fn end(self) {
         self.task.abort();
-        self.warner.look(&self.endpoints);
+        self.warner.look(&(self.endpoints)());
     }
 }
 
@@ -80,9 +85,7 @@ impl Warner {
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch")
-            .field("endpoints", &self.endpoints)
-            .finish_non_exhaustive()
+        f.debug_struct("Watch").finish_non_exhaustive()
     }
 }
 

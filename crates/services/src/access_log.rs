@@ -11,8 +11,10 @@ use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
+
+use courser_base::Mutex;
 
 use crate::exchange::{Details, Exchange};
 
@@ -34,6 +36,18 @@ pub struct AccessLog {
     format: LogFormat,
     queue: SyncSender<Order>,
     shared: Arc<Shared>,
+    /// Starts a thread that writes.
+    thread: Arc<Thread>,
+}
+
+/// The state of the thread that writes, kept for the one that takes its place if it panics.
+#[derive(Debug)]
+struct Thread {
+    path: Option<PathBuf>,
+    orders: Mutex<Receiver<Order>>,
+    /// Sent to by a thread that has written everything.
+    done: Sender<()>,
+    is_running: AtomicBool,
 }
 
 /// The thread of an [`AccessLog`], to be ended after the last request.
@@ -67,6 +81,8 @@ enum Order {
     Line(String),
     /// Reads the flags.
     Look,
+    #[cfg(test)]
+    Panic,
 }
 
 impl AccessLog {
@@ -91,20 +107,53 @@ impl AccessLog {
             ends: AtomicBool::new(false),
             warn: Box::new(warn),
         });
-        let state = shared.clone();
-        std::thread::Builder::new()
-            .name("access-log".to_owned())
-            .spawn(move || {
-                write_all(target, &orders, &state);
-                // Fails if the receiver has given up because the disk was too slow.
-                let _ = done.send(());
-            })?;
+        let thread = Arc::new(Thread {
+            path: path.map(Path::to_owned),
+            orders: Mutex::new(orders),
+            done,
+            is_running: AtomicBool::new(false),
+        });
         let log = Self {
             format,
             queue,
             shared,
+            thread,
         };
+        log.start(target)?;
         Ok((log, Writer(ended)))
+    }
+
+    /// Starts the thread that writes.
+    fn start(&self, target: Target) -> io::Result<()> {
+        let (thread, shared) = (self.thread.clone(), self.shared.clone());
+        thread.is_running.store(true, Release);
+        let running = Running(thread);
+        std::thread::Builder::new()
+            .name("access-log".to_owned())
+            .spawn(move || {
+                write_all(target, &running.0.orders.lock(), &shared);
+                // Fails if the receiver has given up because the disk was too slow.
+                let _ = running.0.done.send(());
+            })?;
+        Ok(())
+    }
+
+    /// Starts another thread that writes, if there is none, and waits for its end. Lines wait meanwhile, as many
+    /// as fit.
+    ///
+    /// # Errors
+    /// When the thread has ended too early, when it cannot start, or when the file cannot be opened.
+    pub async fn keep_writing(&self) -> io::Result<()> {
+        if !self.thread.is_running.load(Acquire) {
+            self.start(Target::open(self.thread.path.as_deref())?)?;
+        }
+        while self.thread.is_running.load(Acquire) {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        match self.shared.ends.load(Acquire) {
+            true => Ok(()),
+            false => Err(io::Error::other("the thread that writes it has panicked")),
+        }
     }
 
     /// Queues the line of a request.
@@ -144,6 +193,15 @@ impl AccessLog {
         self.shared.ends.store(true, Release);
         let _ = self.queue.try_send(Order::Look);
         let _ = writer.0.recv_timeout(END_WITHIN);
+    }
+}
+
+/// Notes the end of the thread, whatever its cause.
+struct Running(Arc<Thread>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.is_running.store(false, Release);
     }
 }
 
@@ -217,6 +275,8 @@ fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<Shared>)
         match order {
             Ok(Order::Line(line)) => write_line(&mut target, &line, shared),
             Ok(Order::Look) => {}
+            #[cfg(test)]
+            Ok(Order::Panic) => panic!("asked to"),
             Err(RecvTimeoutError::Timeout) => target.flush(),
             Err(RecvTimeoutError::Disconnected) => break,
         }
@@ -246,5 +306,44 @@ const MOST_LINES: usize = 65_536;
 const MOST_BYTES: usize = 8 << 20;
 /// Lines reach the file this late at most.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
+/// Time between two looks at the thread that writes.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// Time limit for writing the last lines: a disk that hangs does not keep the server from ending.
 const END_WITHIN: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thread_that_panics_is_replaced_and_no_line_is_lost() {
+        let name = format!("courser-access-log-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&path);
+        let (log, writer) =
+            AccessLog::open(LogFormat::Common, Some(&path), |text| panic!("{text}"))
+                .expect("a file");
+        let line = |text: &str| {
+            log.shared.queued.fetch_add(text.len(), Relaxed);
+            log.queue.send(Order::Line(text.to_owned())).expect("room");
+        };
+        line("first\n");
+        log.queue.send(Order::Panic).expect("room");
+        line("second\n");
+        let error = log.keep_writing().await.expect_err("it panics");
+        assert!(error.to_string().contains("panicked"), "{error}");
+        line("third\n");
+        let again = log.clone();
+        let writing = tokio::spawn(async move { again.keep_writing().await });
+        while !log.thread.is_running.load(Acquire) {
+            tokio::task::yield_now().await;
+        }
+        let watched = log.clone();
+        log.end(&writer);
+        writing.await.expect("no panic").expect("an end");
+        assert_eq!(watched.dropped(), 0);
+        let text = std::fs::read_to_string(&path).expect("a file");
+        std::fs::remove_file(&path).expect("a file");
+        assert_eq!(text, "first\nsecond\nthird\n");
+    }
+}

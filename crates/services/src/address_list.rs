@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use courser::server::ServerHandle;
 use courser::{AddressFilter, AddressPrefix};
 use courser_base::Mutex;
-use tokio::task::JoinHandle;
+use tokio::task::JoinError;
 
 /// A list of blocked addresses and a list of exceptions from it, each in a file.
 #[derive(Debug, Default)]
@@ -162,34 +162,30 @@ pub struct ListWatch {
 }
 
 impl ListWatch {
-    /// Starts a task that looks for changes. `on_event` is called when the lists were read again.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub fn begin(
+    /// Watches these lists while it [runs](Self::run). `on_event` is called when they were read again.
+    pub fn new(
         lists: AddressLists,
         handle: ServerHandle,
         on_event: impl Fn(&ListEvent) + Send + Sync + 'static,
-    ) -> (Arc<Self>, JoinHandle<()>) {
-        let watch = Arc::new(Self {
+    ) -> Arc<Self> {
+        Arc::new(Self {
             lists: Mutex::new(lists),
             handle,
             on_event: Box::new(on_event),
-        });
-        let task = tokio::spawn(watch.clone().run());
-        (watch, task)
+        })
     }
 
-    /// Reads the lists again when their files change.
-    async fn run(self: Arc<Self>) {
+    /// Reads the lists again when their files change. Never completes without an error.
+    ///
+    /// # Errors
+    /// If a look at them panics.
+    pub async fn run(self: Arc<Self>) -> Result<(), JoinError> {
         loop {
             tokio::time::sleep(INTERVAL).await;
             let watch = self.clone();
             // A list of millions of lines takes seconds, in which a worker thread could serve clients.
             let look = move || watch.reload_if(AddressLists::have_changed);
-            if tokio::task::spawn_blocking(look).await.is_err() {
-                return;
-            }
+            tokio::task::spawn_blocking(look).await?;
         }
     }
 

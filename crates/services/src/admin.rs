@@ -14,6 +14,7 @@ mod tap;
 mod watches;
 
 use std::convert::Infallible;
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,17 +71,25 @@ pub struct Admin {
     pub observer: Observer,
 }
 
-/// Serves the admin endpoints for as long as the process lives, also while the server drains.
-pub async fn serve(listener: TcpListener, admin: Arc<Admin>) {
-    accept(listener, Arc::new(Endpoints::new(admin))).await;
+/// Serves the admin endpoints for as long as the process lives, also while the server drains. Returns the error
+/// of a socket that accepts nothing any more.
+pub async fn serve(listener: TcpListener, admin: Arc<Admin>) -> io::Error {
+    accept(listener, Arc::new(Endpoints::new(admin))).await
 }
 
-async fn accept(listener: TcpListener, endpoints: Arc<Endpoints>) {
+async fn accept(listener: TcpListener, endpoints: Arc<Endpoints>) -> io::Error {
+    let mut failures = 0;
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(PAUSE).await;
-            continue;
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) if failures == MOST_FAILURES => return error,
+            Err(_) => {
+                failures += 1;
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
         };
+        failures = 0;
         let Ok(permit) = endpoints.room.clone().try_acquire_owned() else {
             continue;
         };
@@ -147,7 +156,7 @@ impl Endpoints {
         let mut response = match request.uri().path() {
             "/health" => plain(StatusCode::OK),
             "/ready" if admin.handle.is_ready() => plain(StatusCode::OK),
-            "/ready" => plain(StatusCode::SERVICE_UNAVAILABLE),
+            "/ready" => admin.not_ready(),
             "/metrics" => {
                 let metrics = admin.metrics.clone();
                 self.in_turn(move || typed(StatusCode::OK, OPENMETRICS, metrics.text()))
@@ -279,6 +288,16 @@ impl Endpoints {
 }
 
 impl Admin {
+    /// Returns the response of a server that is not ready. It names the tasks that do not run.
+    fn not_ready(&self) -> Response<Body> {
+        let stopped = self.handle.stopped_tasks();
+        if stopped.is_empty() {
+            return plain(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let reason = format!("stopped: {}", stopped.join(", "));
+        explained(StatusCode::SERVICE_UNAVAILABLE, &reason)
+    }
+
     /// Switches to busy with POST and back with DELETE.
     ///
     /// A web page can have a browser that reaches these endpoints send requests, but not the token.
@@ -326,7 +345,9 @@ const MOST_AT_A_TIME: usize = 2;
 /// Connections in `/status` unless another number is asked for.
 const USUAL_SHOWN: u64 = 200;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The pause after an error of the socket, and the errors in a row after which it is opened again (limit K312).
 const PAUSE: Duration = Duration::from_millis(100);
+const MOST_FAILURES: u32 = 300;
 
 #[cfg(test)]
 mod tests;

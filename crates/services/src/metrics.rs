@@ -223,6 +223,10 @@ impl Collector for Server {
             "1 while the server accepts new clients",
             f64::from(u8::from(stats.ready)),
         )?;
+        let stopped = stats.stopped_tasks.len() as f64;
+        let help = "Background tasks that have ended and do not run yet again";
+        out.gauge("stopped_tasks", help, stopped)?;
+        out.counter("task_ends", "Ends of background tasks", stats.task_ends)?;
         let draining = f64::from(u8::from(stats.draining));
         out.gauge("draining", "1 while the server drains", draining)?;
         if let Some(log) = &self.log {

@@ -80,22 +80,15 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         guard,
         observer,
     });
-    let admin_address = open_admin(arguments.admin, admin).await?;
-    // Handle signals before the announcement: programs that read it may send them.
-    let (lists, watch) = ListWatch::begin(lists, handle.clone(), say_lists(arguments.json));
-    let reload = on_hangup(
-        hangups(),
-        handle.clone(),
-        log.clone(),
+    let admin_address = open_admin(arguments.admin, &handle, admin).await?;
+    let lists = ListWatch::new(lists, handle.clone(), say_lists(arguments.json));
+    let reload = Reload {
+        handle: handle.clone(),
+        log: log.clone(),
         lists,
-        arguments.json,
-    );
-    let background = [
-        tokio::spawn(reload),
-        tokio::spawn(on_second_signal(handle.clone())),
-        tokio::spawn(release_memory_of_bursts(handle.clone())),
-        watch,
-    ];
+        as_json: arguments.json,
+    };
+    let background = background(reload);
     let announcement = Announcement {
         handle: &handle,
         domains: &arguments.domain,
@@ -109,7 +102,9 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     announcement.say(arguments.json);
     advise(&handle, arguments);
     // Programs read the address from the first line.
-    let sockets = Watch::begin(handle.endpoints(), &RECORDS, warning(arguments.json));
+    let watched = handle.clone();
+    let endpoints = move || watched.endpoints();
+    let sockets = Watch::begin(endpoints, &RECORDS, warning(arguments.json));
     let recorder = Recorder {
         log: log.clone(),
         metrics,
@@ -125,6 +120,48 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let early_data = arguments.early_data.then(|| handle.stats());
     announce::say_drained(&drained, early_data.as_ref(), arguments.json);
     Ok(())
+}
+
+/// Begins the tasks beside the server, each of which is noticed and begun again if it ends.
+fn background(reload: Reload) -> Vec<JoinHandle<()>> {
+    let Reload {
+        handle, log, lists, ..
+    } = reload.clone();
+    // Handle signals before the announcement: programs that read it may send them.
+    let mut first = Some(hangups());
+    let reloading = move || {
+        let hangups = first.take().unwrap_or_else(hangups);
+        let reload = reload.clone();
+        async move {
+            reload.on_hangups(hangups).await;
+            Ok(())
+        }
+    };
+    let watching = move || {
+        let lists = lists.clone();
+        async move { Ok(lists.run().await?) }
+    };
+    let bursts = handle.clone();
+    let releasing = move || {
+        let releasing = release_memory_of_bursts(bursts.clone());
+        async move {
+            releasing.await;
+            Ok(())
+        }
+    };
+    let mut tasks = vec![
+        tokio::spawn(on_second_signal(handle.clone())),
+        handle.keep_running("the handler of SIGHUP", reloading),
+        handle.keep_running("the watch over address lists", watching),
+        handle.keep_running("the release of memory", releasing),
+    ];
+    if let Some(log) = log {
+        tasks.push(handle.keep_running("the access log", move || {
+            let log = log.clone();
+            async move { Ok(log.keep_writing().await?) }
+        }));
+    }
+    tasks
 }
 
 /// Warns of certificates that make handshakes of QUIC slower, and of early data that is of no use.
@@ -190,6 +227,7 @@ fn site(arguments: &Arguments) -> Result<Site, Failure> {
 /// Serves the admin endpoints from now on, if there are some. Returns their address.
 async fn open_admin(
     address: Option<SocketAddr>,
+    handle: &ServerHandle,
     admin: Option<Admin>,
 ) -> Result<Option<SocketAddr>, Failure> {
     let (Some(address), Some(admin)) = (address, admin) else {
@@ -198,7 +236,18 @@ async fn open_admin(
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|error| cannot_listen("--admin", address, &error))?;
     let bound = listener.local_addr()?;
-    tokio::spawn(admin::serve(listener, Arc::new(admin)));
+    let admin = Arc::new(admin);
+    let mut first = Some(listener);
+    handle.keep_running(format!("the admin endpoints at {bound}"), move || {
+        let (first, admin) = (first.take(), admin.clone());
+        async move {
+            let listener = match first {
+                Some(listener) => listener,
+                None => TcpListener::bind(bound).await?,
+            };
+            Err(admin::serve(listener, admin).await.into())
+        }
+    });
     Ok(Some(bound))
 }
 
@@ -394,6 +443,8 @@ fn say(event: &Event, as_json: bool) {
                 Event::ClientCertificateRefused { .. } => "client_certificate_refused",
                 Event::Socket { .. } => "socket",
                 Event::AcceptFailed(_) => "accept_failed",
+                Event::TaskEnded { .. } => "task_ended",
+                Event::TaskResumed { .. } => "task_resumed",
                 Event::Draining => "draining",
                 _ => "other",
             };
@@ -442,24 +493,31 @@ fn unusable(error: &ListError) -> Failure {
     Failure::new(format!("cannot use --{kind} {}: {reason}", path.display()))
 }
 
-/// Reloads the certificate and the address lists at SIGHUP, and reopens the access log.
-async fn on_hangup(
-    mut hangups: Option<Hangups>,
+/// The parts of the server that SIGHUP reads or opens again: the certificate, the address lists, and the access
+/// log.
+#[derive(Clone)]
+struct Reload {
     handle: ServerHandle,
     log: Option<AccessLog>,
     lists: Arc<ListWatch>,
     as_json: bool,
-) {
-    while let Some(hangups) = &mut hangups
-        && hangups.recv().await.is_some()
-    {
-        if let Some(log) = &log {
-            log.reopen();
-        }
-        lists.reload();
-        // An event reports the new certificate.
-        if let Err(error) = handle.reload() {
-            say(&Event::CertificateKept(error), as_json);
+}
+
+impl Reload {
+    async fn on_hangups(self, hangups: Option<Hangups>) {
+        let Some(mut hangups) = hangups else {
+            // There is no such signal.
+            return std::future::pending().await;
+        };
+        while hangups.recv().await.is_some() {
+            if let Some(log) = &self.log {
+                log.reopen();
+            }
+            self.lists.reload();
+            // An event reports the new certificate.
+            if let Err(error) = self.handle.reload() {
+                say(&Event::CertificateKept(error), self.as_json);
+            }
         }
     }
 }

@@ -37,6 +37,7 @@ impl Admin {
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_seconds": self.began.elapsed().as_secs(),
             "ready": stats.ready,
+            "stopped_tasks": stats.stopped_tasks,
             "draining": stats.draining,
             "busy": stats.busy,
             "drain": stats.drain.map(drain),
