@@ -96,6 +96,8 @@ fn packet() -> Sent<[u64; 2]> {
         ack_eliciting: true,
         in_flight: true,
         ecn_marked: true,
+        follows_in_batch: false,
+        quic_bit_cleared: false,
         order: 0,
         is_mtu_probe: false,
         frames: [1, 2],

@@ -11,7 +11,8 @@
 //!   (§7.6) determine the window, and RFC 9937 limits sending during recovery,
 //! - [`Pacer`] (§7.7) spreads the window over a round trip,
 //! - [`MtuSearch`] (RFC 8899) finds the largest datagram that a path carries,
-//! - [`EcnValidation`] (RFC 9000 §13.4.2) checks that ECN marks survive the path.
+//! - [`EcnValidation`] (RFC 9000 §13.4.2) checks that ECN marks survive the path,
+//! - [`PathSupport`] finds out whether a path drops packets that use an optional feature.
 //!
 //! Controllers are called once per acknowledgement, never per packet.
 
@@ -24,6 +25,7 @@ mod loss_timer;
 mod lost_packets;
 mod mtu_search;
 mod pacer;
+mod path_support;
 mod persistent_congestion;
 mod pto;
 mod rtt;
@@ -43,6 +45,7 @@ pub use loss_timer::{LossTimer, LossTimerInputs, SpaceTimes};
 pub use lost_packets::{Lost, LostPackets};
 pub use mtu_search::{BASE_MTU, MAX_PROBES, MtuSearch, PMTU_RAISE_TIMER};
 pub use pacer::Pacer;
+pub use path_support::{FeatureLoss, PathSupport, Support};
 pub use persistent_congestion::PersistentCongestion;
 pub use pto::Pto;
 pub use rtt::{INITIAL_RTT, RttEstimator, TIMER_GRANULARITY};

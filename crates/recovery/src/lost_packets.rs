@@ -19,6 +19,8 @@ pub struct Lost {
     pub size: u16,
     /// The path on which the packet was sent.
     pub path: u32,
+    /// True if the packet left in a batch of datagrams, and was not the first one of it.
+    pub follows_in_batch: bool,
 }
 
 /// Records lost packets of one packet number space for some round trips.

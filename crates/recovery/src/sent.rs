@@ -22,6 +22,10 @@ pub struct Sent<F> {
     pub in_flight: bool,
     /// True if the packet was sent with an ECT codepoint.
     pub ecn_marked: bool,
+    /// True if the packet left in a batch of datagrams, and was not the first one of it.
+    pub follows_in_batch: bool,
+    /// True if the packet was sent with a cleared QUIC bit (RFC 9287).
+    pub quic_bit_cleared: bool,
     /// The count of in-flight packets sent before, modulo 2^32: packets sent one after the other
     /// have consecutive values. Set by [`SentPackets::push`](crate::SentPackets::push).
     pub order: u32,

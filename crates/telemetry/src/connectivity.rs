@@ -117,3 +117,24 @@ pub struct MtuUpdated {
     /// True if the path MTU search is complete for now.
     pub done: bool,
 }
+
+/// An optional feature of packets that a path may drop without an error.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PathFeature {
+    /// Batches, of which segmentation offload (GSO) makes datagrams.
+    Batches,
+    /// ECN marks (RFC 9000 §13.4).
+    EcnMarks,
+    /// The cleared QUIC bit (RFC 9287).
+    ClearedQuicBit,
+}
+
+/// An optional feature of packets was given up on the path in use, because packets with it were lost
+/// while others arrived, or it is used again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathFeatureUpdated {
+    /// The feature.
+    pub feature: PathFeature,
+    /// False if it was given up.
+    pub is_used: bool,
+}

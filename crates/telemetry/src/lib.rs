@@ -21,8 +21,8 @@ mod transport;
 
 pub use background::{BackgroundWriter, DroppedWrites, Output, QUEUE_BYTES};
 pub use connectivity::{
-    CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated,
-    PathSilenceUpdated, PathState, PathUpdated, StateChanged,
+    CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated, PathFeature,
+    PathFeatureUpdated, PathSilenceUpdated, PathState, PathUpdated, StateChanged,
 };
 pub use field::{Field, FieldSection};
 pub use frames::{FrameRecord, MAX_ACK_RANGES, frames_of};

@@ -4,7 +4,7 @@ use crate::{
     CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
     EcnStateUpdated, Http3Record, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated,
     MtuUpdated, PacketBuffered, PacketDropped, PacketLost, PacketReceived, PacketSent,
-    PathSilenceUpdated, PathUpdated, ProtocolChosen, QpackRecord, RecoveryParametersSet,
+    PathFeatureUpdated, PathSilenceUpdated, PathUpdated, ProtocolChosen, QpackRecord, RecoveryParametersSet,
     SendLimited, SpuriousLoss, StateChanged, TimerExpired, TransportParametersSet, VersionChosen,
 };
 
@@ -26,6 +26,8 @@ pub enum Record {
     PathSilenceUpdated(PathSilenceUpdated),
     /// The size of full datagrams changed.
     MtuUpdated(MtuUpdated),
+    /// An optional feature of packets was given up on the path, or is used again.
+    PathFeatureUpdated(PathFeatureUpdated),
     /// The QUIC version was negotiated.
     VersionChosen(VersionChosen),
     /// The application protocol was negotiated.

@@ -183,6 +183,11 @@ impl Datagrams {
         (self.outgoing.bytes() + self.incoming.bytes()) as u64
     }
 
+    /// Returns the bytes of the datagrams that wait to be sent.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.outgoing.bytes()
+    }
+
     /// Returns true if a datagram of `len` bytes is accepted without dropping an older one.
     /// Otherwise [`DatagramEvent::Room`] reports when there is more room.
     pub fn has_room(&mut self, len: usize) -> bool {

@@ -67,8 +67,9 @@ pub use config::{
     ServerConfig, TokenStore, TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, EarlyData, Event, KeyUpdateBlocked, MigrateError,
-    Migrations, PathStats, PeerClose, Timer, TlsResult, TlsTask, UdpStats,
+    Connection, ConnectionError, ConnectionStats, EarlyData, Event, Fallbacks, KeyUpdateBlocked,
+    MigrateError, Migrations, PathStats, PeerClose, Timer, TlsResult, TlsTask, UdpStats,
+    WithheldFeatures,
 };
 pub use datagram::{
     DatagramEvent, DatagramFate, DatagramId, DatagramStats, Datagrams, SendDatagramError,

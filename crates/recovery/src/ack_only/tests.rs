@@ -10,6 +10,8 @@ fn packet(number: u64, ecn_marked: bool) -> Sent<u64> {
         ack_eliciting: false,
         in_flight: false,
         ecn_marked,
+        follows_in_batch: false,
+        quic_bit_cleared: false,
         order: 0,
         is_mtu_probe: false,
         snapshot: 0,

@@ -7,6 +7,7 @@ fn lost(number: u64, at_ms: u64) -> Lost {
         lost_at: Time::ZERO + Duration::from_millis(at_ms),
         size: 1200,
         path: 0,
+        follows_in_batch: false,
     }
 }
 

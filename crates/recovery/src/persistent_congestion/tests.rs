@@ -21,6 +21,8 @@ fn packet(millis: u64) -> Sent<()> {
         ack_eliciting: true,
         in_flight: true,
         ecn_marked: false,
+        follows_in_batch: false,
+        quic_bit_cleared: false,
         order: 0,
         is_mtu_probe: false,
         snapshot: 0,

@@ -187,17 +187,20 @@ impl Unsealed {
             frames: self.frames,
             ack_eliciting: self.ack_eliciting,
             in_flight: self.ack_eliciting || self.padded,
+            quic_bit_cleared: false,
+            follows_in_batch: false,
         }
     }
 
-    /// Records a packet that stands complete, and seals it in place.
+    /// Records a packet that stands complete, and seals it in place. Returns true if its QUIC bit is
+    /// cleared.
     pub(super) fn seal(
         &self,
         now: Time,
         room: &mut [u8],
         protection: &mut PacketProtection,
         owners: &mut Owners<'_>,
-    ) {
+    ) -> bool {
         let is_short = self.length_field.is_none();
         let source: Option<ConnectionId> = (!is_short).then(|| owners.handshake.local_id());
         let kind = match self.id {
@@ -227,13 +230,14 @@ impl Unsealed {
             let spin = owners.bits.next_spin(owners.ids.destination(), owners.rng);
             set_spin_bit(&mut bytes[0], spin);
         }
-        owners.bits.grease(&mut bytes[0], owners.rng);
+        let is_cleared = owners.bits.grease(&mut bytes[0], owners.rng);
         let sealing = Sealing {
             number: self.number,
             number_offset: self.number_offset - self.start,
             number_len: self.number_len,
         };
         protection.seal(self.id, sealing, bytes);
+        is_cleared
     }
 }
 

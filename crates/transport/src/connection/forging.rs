@@ -26,6 +26,8 @@ impl Connection {
             frames: SentFrames::default(),
             ack_eliciting: false,
             in_flight: false,
+            quic_bit_cleared: false,
+            follows_in_batch: false,
         };
         self.recovery.on_forged_packet(space, &built, &mut self.rng);
         number

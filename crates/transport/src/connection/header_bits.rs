@@ -15,6 +15,8 @@ pub(super) struct HeaderBits {
     accepts_cleared: bool,
     /// True once the peer said that it accepts them.
     may_clear: bool,
+    /// True while the packets that are built keep the bit.
+    is_kept: bool,
     spin: Spin,
 }
 
@@ -53,6 +55,7 @@ impl HeaderBits {
             side,
             accepts_cleared,
             may_clear: false,
+            is_kept: false,
             spin,
         }
     }
@@ -68,13 +71,22 @@ impl HeaderBits {
         self.may_clear = grease_quic_bit && self.accepts_cleared;
     }
 
-    /// Clears the Fixed Bit of half of the packets, at random, if the peer accepts that.
-    /// Called before the packet is sealed.
+    /// Decides whether the next packets may have a cleared bit, although the peer accepts that: the
+    /// path may drop them.
     #[inline]
-    pub(super) fn grease(&self, first_byte: &mut u8, rng: &mut Rng) {
-        if self.may_clear && rng.below(2) == 0 {
+    pub(super) fn set_clearing(&mut self, is_allowed: bool) {
+        self.is_kept = !is_allowed;
+    }
+
+    /// Clears the Fixed Bit of half of the packets, at random, if the peer accepts that.
+    /// Called before the packet is sealed. Returns true if it did.
+    #[inline]
+    pub(super) fn grease(&self, first_byte: &mut u8, rng: &mut Rng) -> bool {
+        let clears = self.may_clear && !self.is_kept && rng.below(2) == 0;
+        if clears {
             clear_fixed_bit(first_byte);
         }
+        clears
     }
 
     /// Takes a 1-RTT packet of the peer, given its first byte. The packet with the largest number
@@ -205,8 +217,9 @@ mod tests {
             let cleared = (0..1000)
                 .filter(|_| {
                     let mut first = GREASED[0];
-                    bits.grease(&mut first, &mut rng);
-                    first == GREASED[1]
+                    let is_cleared = bits.grease(&mut first, &mut rng);
+                    assert_eq!(is_cleared, first == GREASED[1]);
+                    is_cleared
                 })
                 .count();
             let is_expected = match ours && peers {
@@ -214,6 +227,11 @@ mod tests {
                 false => cleared == 0,
             };
             assert!(is_expected, "{ours} {peers}: {cleared}");
+            bits.set_clearing(false);
+            assert!(
+                (0..100).all(|_| !bits.grease(&mut before, &mut rng)),
+                "kept"
+            );
         }
     }
 }

@@ -50,7 +50,7 @@ use courser_telemetry::Tap;
 pub use self::error::{ConnectionError, PeerClose};
 pub use self::event::Event;
 pub use self::migrations::{MigrateError, Migrations};
-pub use self::stats::{ConnectionStats, PathStats, UdpStats};
+pub use self::stats::{ConnectionStats, Fallbacks, PathStats, UdpStats, WithheldFeatures};
 pub use self::timer::Timer;
 pub use crate::handshake::{EarlyData, TlsResult, TlsTask};
 pub use crate::protection::KeyUpdateBlocked;
@@ -312,6 +312,7 @@ impl Connection {
             frames_sent: self.recovery.frames_sent(),
             frames_received: self.counters.frames_received.into(),
             ecn_sent: recovery.ecn_sent,
+            fallbacks: recovery.fallbacks,
             ecn_received: self.counters.ecn_received,
             ce_received: self.counters.ecn_received.ce,
             udp_sent: self.counters.udp_sent,

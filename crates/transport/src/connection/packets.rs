@@ -57,7 +57,7 @@ pub(super) fn build_short(
     let mut writer = Writer::new(bytes);
     header.encode(&mut writer, number_len);
     packet_number::write(&mut writer, number, number_len);
-    owners.bits.grease(&mut bytes[0], owners.rng);
+    let quic_bit_cleared = owners.bits.grease(&mut bytes[0], owners.rng);
     let outgoing = Outgoing {
         kind: PacketKind::OneRtt,
         number,
@@ -81,6 +81,8 @@ pub(super) fn build_short(
         frames: recovery.take_record(),
         ack_eliciting,
         in_flight,
+        quic_bit_cleared,
+        follows_in_batch: false,
     })
 }
 

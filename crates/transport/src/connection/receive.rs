@@ -341,6 +341,9 @@ impl Connection {
                 ends_stream: effects.has(Effects::ENDS_STREAM),
                 wants_ack: effects.has(Effects::WANTS_ACK),
             };
+            if self.side().is_server() && self.recovery.stats().packets_sent == 0 {
+                self.recovery.on_first_mark(arrival.ecn);
+            }
             self.counters.ecn_received.count(arrival.ecn);
             self.counters.ack_eliciting_received += u64::from(arrived.ack_eliciting);
             is_largest = self.acknowledger.on_packet(now, space, &arrived);

@@ -30,6 +30,7 @@ use crate::path::{Path, Place};
 use crate::pings::Pings;
 use crate::protection::PacketProtection;
 use crate::recovery::LossRecovery;
+use crate::recovery::features::Experience;
 use crate::rng::Rng;
 use crate::stream::{ChunkPool, Streams};
 
@@ -42,6 +43,7 @@ pub(crate) struct Origin {
     pub(crate) local_source: ConnectionId,
     pub(crate) pool: ChunkPool,
     pub(crate) budget: WindowBudget,
+    pub(crate) experience: Experience,
     pub(crate) rng: Rng,
     pub(crate) max_udp_payload_size: u16,
     pub(crate) grease: bool,
@@ -211,7 +213,8 @@ fn assemble(
     first: &First<'_>,
 ) -> Connection {
     let (now, side) = (origin.now, handshake.side());
-    let mut recovery = LossRecovery::new(now, side, Arc::clone(&config), &mut origin.rng);
+    let (experience, rng) = (origin.experience.clone(), &mut origin.rng);
+    let mut recovery = LossRecovery::new(now, side, Arc::clone(&config), experience, rng);
     recovery.recall_path(now, origin.place.tuple.peer.ip());
     let mut path = Path::new(origin.place, recovery.route().id());
     if first.is_validated {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use courser_base::EcnCounts;
 use courser_wire::Version;
 
-pub use crate::recovery::stats::PathStats;
+pub use crate::recovery::stats::{Fallbacks, PathStats, WithheldFeatures};
 
 use crate::build::transmit::Transmit;
 use crate::datagram::DatagramStats;
@@ -101,6 +101,9 @@ pub struct ConnectionStats {
     pub ecn_sent: EcnCounts,
     /// Packets received with each ECN mark, and processed.
     pub ecn_received: EcnCounts,
+    /// Optional features of packets that were given up on a path, because packets with them were
+    /// lost while others arrived.
+    pub fallbacks: Fallbacks,
     /// Times that another path came into use, or one before it again.
     pub path_changes: u64,
     /// Packets received with a CE mark.

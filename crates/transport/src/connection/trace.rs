@@ -10,9 +10,9 @@ use courser_recovery as recovery;
 use courser_telemetry::{
     CloseCause, CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
     Detail, EcnState, EcnStateUpdated, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated,
-    MtuUpdated, PacketDropped, PacketReceived, PacketSent, PathState, PathUpdated, ProtocolChosen,
-    Reason, Record, RecoveryParametersSet, SendLimit, SendLimited, StateChanged, Tap,
-    TransportParametersSet, VersionChosen, frames_of,
+    MtuUpdated, PacketDropped, PacketReceived, PacketSent, PathFeatureUpdated, PathState,
+    PathUpdated, ProtocolChosen, Reason, Record, RecoveryParametersSet, SendLimit, SendLimited,
+    StateChanged, Tap, TransportParametersSet, VersionChosen, frames_of,
 };
 use courser_wire::ConnectionId;
 use courser_wire::Version;
@@ -25,6 +25,8 @@ use crate::acknowledger::ACK_DELAY_EXPONENT;
 use crate::config::TransportConfig;
 use crate::path::Path;
 use crate::recovery::LossRecovery;
+use crate::recovery::features::FEATURES;
+use crate::recovery::stats::WithheldFeatures;
 use crate::space::SpaceId;
 use crate::stream::Streams;
 
@@ -42,6 +44,7 @@ struct Recorded {
     ecn: recovery::EcnState,
     mtu: u16,
     congestion: &'static str,
+    withheld: WithheldFeatures,
     metrics: MetricsUpdated,
 }
 
@@ -323,6 +326,7 @@ impl Trace {
             ecn: recovery.ecn_state(),
             mtu: recovery.route().mtu(),
             congestion: recovery.congestion_state(),
+            withheld: recovery.withheld(),
             metrics: recovery.metrics(),
         };
         if self.tap.are_all_new() {
@@ -361,6 +365,16 @@ impl Trace {
             self.record(now, || {
                 Record::EcnStateUpdated(EcnStateUpdated { old, new })
             });
+        }
+        if old.withheld != new.withheld {
+            for feature in FEATURES {
+                let is_used = !new.withheld.contains(feature);
+                if is_used == old.withheld.contains(feature) {
+                    self.record(now, || {
+                        Record::PathFeatureUpdated(PathFeatureUpdated { feature, is_used })
+                    });
+                }
+            }
         }
         if old.congestion != new.congestion {
             let (old, new) = (Some(old.congestion), new.congestion);

@@ -19,7 +19,8 @@ use crate::handshake::Handshake;
 use crate::path::paths::{PathIndex, Paths};
 use crate::path::{MIN_DATAGRAM, Path};
 use crate::pings::Pings;
-use crate::recovery::{Demand, LossRecovery, SendPermit};
+use crate::recovery::features::FeatureUse;
+use crate::recovery::{Built, Demand, LossRecovery, SendPermit};
 use crate::space::SpaceId;
 
 /// Returns true if 1-RTT keys that exist as secrets should be derived to send. An idle connection is asked
@@ -105,11 +106,14 @@ impl Connection {
         let is_probing = self.recovery.is_probing(SpaceId::Application);
         let (mut allowed, mut content) = self.allowance(now)?;
         let mtu = usize::from(self.recovery.route().mtu());
-        let ecn = self.recovery.mark(SpaceId::Application).unwrap_or_default();
+        let features = self.next_features(now);
+        self.bits.set_clearing(features.clears_quic_bit);
+        let max_segments = features.max_segments.min(buffer.max_segments());
+        let ecn = features.ecn;
         let (mut segments, mut last_number, mut in_flight) = (0, 0, 0);
         // The size of all segments but the last.
-        let mut size = mtu;
-        while segments < buffer.max_segments() && buffer.len() + size <= MAX_BATCH {
+        let mut size = mtu.min(features.max_size);
+        while segments < max_segments && buffer.len() + size <= MAX_BATCH {
             let mut limit = self.paths.active().datagram_limit(size);
             if segments == 0 {
                 // Where little is left, that is what the permit is for.
@@ -120,10 +124,16 @@ impl Connection {
             }
             let (order, room) = (Order::one_rtt(now, content), buffer.room(limit));
             let (recovery, protection, mut owners) = self.split();
-            let built = build_short(order, room, recovery, protection, &mut owners);
-            let Some(built) = &built else {
+            let mut built = build_short(order, room, recovery, protection, &mut owners);
+            let Some(built) = &mut built else {
+                if segments == 0 && size < mtu {
+                    // A datagram of the application may be too large for a probe of the base size.
+                    size = mtu;
+                    continue;
+                }
                 break;
             };
+            built.follows_in_batch = segments > 0;
             recovery.on_packet_sent(now, order.space, built, ecn, owners.rng);
             self.idle.on_packet_sent(now, built.ack_eliciting);
             self.paths.active_mut().on_datagram_sent(built.len);
@@ -161,6 +171,21 @@ impl Connection {
         }
         let way = self.paths.active().way();
         Some(Transmit::batch(way, ecn, (segments, size), buffer.len()))
+    }
+
+    /// Returns the features that the next 1-RTT datagrams may use: none after a timeout, because one of
+    /// them may be its cause.
+    fn next_features(&mut self, now: Time) -> FeatureUse {
+        if self.recovery.is_after_timeout() {
+            return FeatureUse::NONE;
+        }
+        let (recovery, streams) = (&self.recovery, &mut self.streams);
+        let several = u64::from(recovery.route().mtu()) * DATAGRAMS_FOR_TRIAL;
+        let datagrams = &self.datagrams;
+        recovery.features(now, || {
+            streams.has_stream_data() && streams.little_left(several).is_none()
+                || datagrams.waiting_bytes() as u64 > several
+        })
     }
 
     /// Returns how many bytes of 1-RTT packets may leave now, and what may be in them.
@@ -254,6 +279,7 @@ impl Connection {
             return None;
         }
         let order = Order::one_rtt(now, Content::Probe(index));
+        self.bits.set_clearing(false);
         let (recovery, protection, mut owners) = self.split();
         let built = build_short(order, buffer.room(limit), recovery, protection, &mut owners)?;
         recovery.on_path_probe_sent(now, route, &built, owners.rng);
@@ -280,6 +306,7 @@ impl Connection {
         let probe = self.recovery.begin_size_probe(size);
         let order = Order::one_rtt(now, Content::MtuProbe(probe, size));
         let room = buffer.room(usize::from(size));
+        self.bits.set_clearing(false);
         let (recovery, protection, mut owners) = self.split();
         let built = build_short(order, room, recovery, protection, &mut owners)?;
         recovery.on_packet_sent(now, order.space, &built, Ecn::NotEct, owners.rng);
@@ -292,17 +319,29 @@ impl Connection {
     }
 
     /// Sends datagrams with whatever the spaces have to send. A flight that takes several full datagrams
-    /// is one batch.
+    /// is one batch. A client's first flight and everything that is repeated is none: a batch may be
+    /// lost as a whole, and then nothing would ever arrive.
     fn transmit_handshake(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
-        let limit = handshake_limit(self.paths.active(), self.recovery.route().mtu())?;
-        let (size, ecn) = build_handshake_datagram(self, now, (limit, None), buffer)?;
+        let features = self.recovery.handshake_features(now);
+        let mark = features.is_none().then_some(Ecn::NotEct);
+        let features = features.unwrap_or(FeatureUse::NONE);
+        self.bits.set_clearing(features.clears_quic_bit);
+        let mtu = self.recovery.route().mtu();
+        let limit = handshake_limit(self.paths.active(), mtu)?.min(features.max_size);
+        let is_hello =
+            self.side().is_client() && self.handshake.wants_to_send_crypto(SpaceId::Initial);
+        let max_segments = match is_hello {
+            true => 1,
+            false => features.max_segments.min(buffer.max_segments()),
+        };
+        let (size, ecn) = build_handshake_datagram(self, now, (limit, mark), buffer)?;
         let (mut segments, mut last) = (1, size);
         while last == limit
-            && segments < buffer.max_segments()
+            && segments < max_segments
             && buffer.len() + limit <= MAX_BATCH
             && self.recovery.marks_all(ecn)
         {
-            let left = handshake_limit(self.paths.active(), self.recovery.route().mtu());
+            let left = handshake_limit(self.paths.active(), mtu);
             let Some(left) = left else { break };
             let order = (left.min(limit), Some(ecn));
             let Some((len, _)) = build_handshake_datagram(self, now, order, buffer) else {
@@ -351,6 +390,7 @@ impl Connection {
         self.life.on_closing_sent(false);
         let limit = handshake_limit(self.paths.active(), self.recovery.route().mtu())?;
         let room = buffer.room(limit);
+        self.bits.set_clearing(false);
         let mut packets: Packets = [None; 3];
         let mut at = 0;
         for id in SpaceId::ALL {
@@ -395,6 +435,7 @@ fn build_handshake_datagram(
 ) -> Option<(usize, Ecn)> {
     let (recovery, _, mut owners) = connection.split();
     recovery.repeat_for_probes(&mut owners);
+    let follows_in_batch = buffer.len() > 0;
     let room = buffer.room(limit);
     let mut packets: Packets = [None; 3];
     let mut at = 0;
@@ -422,8 +463,11 @@ fn build_handshake_datagram(
     let mut len = 0;
     for packet in packets.iter().flatten() {
         let (recovery, protection, mut owners) = connection.split();
-        packet.seal(now, room, protection, &mut owners);
-        let built = packet.built();
+        let built = Built {
+            quic_bit_cleared: packet.seal(now, room, protection, &mut owners),
+            follows_in_batch,
+            ..packet.built()
+        };
         recovery.on_packet_sent(now, packet.id(), &built, ecn, owners.rng);
         recovery.on_handshake_packet_sent(now, &built);
         connection.idle.on_packet_sent(now, built.ack_eliciting);
@@ -480,6 +524,10 @@ fn handshake_limit(path: &Path, mtu: u16) -> Option<usize> {
     let limit = path.datagram_limit(usize::from(mtu).min(HANDSHAKE_MTU));
     (limit >= MIN_DATAGRAM).then_some(limit)
 }
+
+/// Full datagrams that must wait for a feature that was given up to be tried: with the trial, as many
+/// as reveal its loss without a probe timeout (RFC 9002 §6.1.1).
+const DATAGRAMS_FOR_TRIAL: u64 = 8;
 
 /// Header, tag, and some room for an ACK, which may take more.
 const BESIDE_STREAMS: u64 = 128;

@@ -120,6 +120,7 @@ impl Endpoint {
             local_source,
             pool: self.pool.clone(),
             budget: self.budget.clone(),
+            experience: self.experience.clone(),
             rng: self.rng.fork(),
             max_udp_payload_size: self.config.max_udp_payload_size,
             grease: self.config.grease,

@@ -84,6 +84,7 @@ use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::Connection;
 use crate::error::TransportError;
 use crate::flow::WindowBudget;
+use crate::recovery::features::Experience;
 use crate::rng::Rng;
 use crate::stream::ChunkPool;
 
@@ -98,6 +99,7 @@ pub struct Endpoint {
     rng: Rng,
     pool: ChunkPool,
     budget: WindowBudget,
+    experience: Experience,
     memory: Memory,
     /// The socket of new connections.
     socket: SocketId,
@@ -190,6 +192,7 @@ impl Endpoint {
             ids: IdSource::new(&config),
             pool: ChunkPool::new(KEPT_CHUNKS),
             budget: WindowBudget::new(config.receive_budget),
+            experience: Experience::default(),
             memory: Memory::new(config.memory_budget),
             socket: SocketId::default(),
             routing: Routes::new(rng.array()),
@@ -526,6 +529,7 @@ impl Endpoint {
             waiting: self.handshakes.waiting(),
             memory_used: self.memory.used(),
             memory_budget: self.memory.budget(),
+            fallbacks: self.experience.fallbacks(),
             ..self.stats
         }
     }

@@ -9,6 +9,9 @@ impl Endpoint {
     /// Sets the socket of later connections, and of datagrams that
     /// [`handle_datagrams`](Endpoint::handle_datagrams) takes. At first it is socket 0.
     pub fn set_socket(&mut self, socket: SocketId) {
+        if self.socket != socket {
+            self.experience.restart();
+        }
         self.socket = socket;
     }
 

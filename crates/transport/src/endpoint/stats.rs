@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use crate::connection::Fallbacks;
+
 /// Counters since the endpoint was created, and its present state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EndpointStats {
@@ -79,6 +81,9 @@ pub struct EndpointStats {
     /// Datagrams that were dropped because a shard had too many to take over (limit K220); included in
     /// `strays_sent`.
     pub strays_dropped: u64,
+    /// Optional features of packets that connections gave up on a path, because packets with them
+    /// were lost while others arrived.
+    pub fallbacks: Fallbacks,
     /// Received datagrams that the operating system dropped because the receive buffer of a socket was
     /// full; `None` where it does not report them. The owner of the sockets fills this in: an endpoint
     /// without I/O reports `None`.
@@ -87,6 +92,7 @@ pub struct EndpointStats {
 
 /// Adds the counters of another shard of the same endpoint. The memory budget is that of all.
 impl AddAssign for EndpointStats {
+    #[expect(clippy::too_many_lines, reason = "two lines for each field")]
     fn add_assign(&mut self, other: Self) {
         // Each field by name, so that a new one is not forgotten.
         let Self {
@@ -123,6 +129,7 @@ impl AddAssign for EndpointStats {
             strays_sent,
             strays_received,
             strays_dropped,
+            fallbacks,
             receive_overflow,
         } = other;
         self.connections += connections;
@@ -157,6 +164,7 @@ impl AddAssign for EndpointStats {
         self.strays_sent += strays_sent;
         self.strays_received += strays_received;
         self.strays_dropped += strays_dropped;
+        self.fallbacks += fallbacks;
         self.memory_budget = self.memory_budget.max(memory_budget);
         self.receive_overflow = sum(self.receive_overflow, receive_overflow);
     }

@@ -8,6 +8,7 @@ use courser_recovery::{EcnOutcome, Sent};
 use courser_wire::frame::Ack;
 
 use super::ack_request::Situation;
+use super::features::NewestByFeature;
 use super::losses::Losses;
 use super::route::RouteAck;
 use super::{FrameOwners, LossRecovery, Phase};
@@ -40,6 +41,8 @@ struct NewlyAcked {
     any_ack_eliciting: bool,
     any: bool,
     ecn_marked: u64,
+    /// The newest packets on the active path with each optional feature.
+    newest: NewestByFeature,
     /// The frame acknowledges a larger number than any before it.
     largest_increased: bool,
     /// Bytes in flight on the active path before the frame.
@@ -59,6 +62,7 @@ impl NewlyAcked {
             any_ack_eliciting: false,
             any: false,
             ecn_marked: 0,
+            newest: NewestByFeature::NONE,
             largest_increased: false,
             in_flight_before: 0,
             rtt_sample: None,
@@ -124,6 +128,7 @@ impl LossRecovery {
         let ce = ce.unwrap_or_default();
         let largest_size = u16::try_from(newly.largest_size).unwrap_or(u16::MAX);
         self.routes.active_mut().search.on_acked(largest_size);
+        self.on_features_acked(&newly.newest);
         let lost = self.detect_lost(now, id, owners);
         self.inform_controller(now, newly, ce, &lost);
         self.forget_snapshots(id);
@@ -245,6 +250,7 @@ impl LossRecovery {
         let route = self.routes.active_mut();
         let on_path = sent.path == route.id;
         if sent.in_flight && on_path {
+            newly.newest.add(&sent);
             newly.bytes += u64::from(sent.size);
             newly.largest_size = newly.largest_size.max(u32::from(sent.size));
             route.on_packet_acked(&sent);

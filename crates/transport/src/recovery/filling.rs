@@ -18,6 +18,8 @@ pub(crate) struct Filling<'a> {
     spaces: &'a mut SentSpaces,
     ack_request: &'a mut AckRequest,
     route: &'a Route,
+    /// Probe timeouts in a row.
+    timeouts: u32,
 }
 
 impl LossRecovery {
@@ -29,6 +31,7 @@ impl LossRecovery {
             spaces: &mut self.spaces,
             ack_request: &mut self.ack_request,
             route: self.routes.active(),
+            timeouts: self.pto.count(),
         };
         (&mut self.lists, filling)
     }
@@ -74,7 +77,8 @@ impl Filling<'_> {
     /// Writes a PING that is due.
     ///
     /// A probe must not wait for the delay that the peer was granted
-    /// (draft-ietf-quic-ack-frequency-12 §7).
+    /// (draft-ietf-quic-ack-frequency-12 §7). If it got no answer, the next one asks with a frame that
+    /// every peer knows.
     #[inline]
     pub(crate) fn write_ping(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
         let Some(space) = self.spaces.get_mut(id) else {
@@ -83,7 +87,8 @@ impl Filling<'_> {
         if !space.ping || packet.remaining() < 1 {
             return;
         }
-        let is_urgent = space.probes > 0 && id == SpaceId::Application;
+        let is_first = self.timeouts < 2;
+        let is_urgent = space.probes > 0 && id == SpaceId::Application && is_first;
         ask(is_urgent && self.ack_request.is_offered(), packet);
         space.ping = false;
     }

@@ -6,6 +6,7 @@ use courser_telemetry::{self as telemetry, LossTrigger, PacketLost, Record};
 use courser_wire::frame::Ack;
 use courser_wire::packet::PacketKind;
 
+use super::features::LostByFeature;
 use super::{FrameOwners, LossRecovery};
 use crate::space::SpaceId;
 use crate::space::sent::{SentFrame, SentFrames};
@@ -55,16 +56,21 @@ impl LossRecovery {
             route.rtt.on_persistent_congestion();
         }
         self.lost_packets.clear();
+        let (path, mut by_feature) = (route.id, LostByFeature::default());
         let mut marked = 0;
         let mut lost = std::mem::take(&mut self.lost);
         for (number, sent) in lost.drain(..) {
             marked += u64::from(sent.ecn_marked);
+            if sent.path == path {
+                by_feature.add(&sent);
+            }
             self.on_packet_lost(now, id, number, sent, owners);
         }
         self.lost = lost;
         if let Some(space) = self.spaces.get_mut(id) {
             space.ecn.on_lost(marked);
         }
+        self.on_features_lost(now, &by_feature);
         let bytes = self.lost_packets.iter().map(|packet| packet.bytes).sum();
         let route = self.routes.active_mut();
         if bytes > 0 && route.on_loss(now, &self.lost_packets, is_persistent) {
@@ -116,6 +122,7 @@ impl LossRecovery {
                 lost_at: now,
                 size: sent.size,
                 path: sent.path,
+                follows_in_batch: sent.follows_in_batch,
             });
         }
         self.stats.packets_lost += 1;
@@ -165,6 +172,9 @@ impl LossRecovery {
         }
         let loss = &mut self.spaces.application.loss;
         loss.on_spurious_loss(now, lost.number, lost.sent, &route.rtt);
+        if lost.follows_in_batch {
+            route.features.on_batch_late();
+        }
         let is_undone = route.on_spurious_loss(&SpuriousLoss {
             now,
             bytes: u64::from(lost.size),

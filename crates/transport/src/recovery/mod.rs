@@ -9,6 +9,7 @@ pub(crate) mod ack_request;
 mod acks;
 mod bandwidth;
 mod built;
+pub(crate) mod features;
 mod filling;
 mod losses;
 mod mute;
@@ -30,8 +31,8 @@ use std::time::Duration;
 
 use courser_base::{Ecn, Side, Time};
 use courser_recovery::{
-    Algorithm, Controller, LossTimer, LossTimerInputs, LostPacket, LostPackets, Pto, Sent,
-    SentPackets,
+    Algorithm, Controller, EcnState, LossTimer, LossTimerInputs, LostPacket, LostPackets, Pto,
+    Sent, SentPackets,
 };
 use courser_telemetry::MetricsUpdated;
 
@@ -45,6 +46,7 @@ pub(crate) use self::route::{Flight, Route, RouteId};
 pub(crate) use self::router_reports::Quoted;
 
 use self::ack_request::AckRequest;
+use self::features::Experience;
 use self::mute::{MUTE_PATIENCE, Mute};
 use self::numbers::{FirstNumbers, Numbers};
 pub(crate) use self::permit::Demand;
@@ -97,12 +99,22 @@ pub(crate) struct LossRecovery {
     repeated: Option<u64>,
     /// The time until which a batch waits for the pacer.
     paced_until: Option<Time>,
+    /// True once packets of the handshake were repeated: those that follow use no optional feature.
+    is_handshake_repeated: bool,
+    /// What other connections of the endpoint know about optional features.
+    experience: Experience,
     stats: RecoveryStats,
 }
 
 impl LossRecovery {
     /// Creates the state of a connection that has sent nothing.
-    pub(crate) fn new(now: Time, side: Side, config: Arc<TransportConfig>, rng: &mut Rng) -> Self {
+    pub(crate) fn new(
+        now: Time,
+        side: Side,
+        config: Arc<TransportConfig>,
+        experience: Experience,
+        rng: &mut Rng,
+    ) -> Self {
         let first_numbers = match config.random_packet_numbers {
             true => FirstNumbers::draw(rng),
             false => FirstNumbers::default(),
@@ -116,7 +128,7 @@ impl LossRecovery {
                 handshake: None,
                 application: SentSpace::new(config.ecn, first),
             },
-            routes: Routes::new(now, &config),
+            routes: Routes::new(now, &config, &experience),
             numbers: Numbers::new(first, rng),
             first_numbers,
             pto: Pto::new(),
@@ -131,6 +143,8 @@ impl LossRecovery {
             mute: Mute::default(),
             repeated: None,
             paced_until: None,
+            is_handshake_repeated: false,
+            experience,
             stats: RecoveryStats::default(),
             config,
         }
@@ -247,7 +261,7 @@ impl LossRecovery {
 
     /// Opens a route for a new path.
     pub(crate) fn open_route(&mut self, now: Time) -> RouteId {
-        self.routes.open(now, &self.config)
+        self.routes.open(now, &self.config, &self.experience)
     }
 
     /// Forgets the route of a path that was given up.
@@ -351,6 +365,14 @@ impl LossRecovery {
 
     /// The ECN mark for a packet of a space.
     pub(crate) fn mark(&self, id: SpaceId) -> Option<Ecn> {
+        match self.are_marks_withheld() {
+            true => Some(Ecn::NotEct),
+            false => self.mark_of(id),
+        }
+    }
+
+    /// The ECN mark for a packet of a space by the validation of its marks alone.
+    fn mark_of(&self, id: SpaceId) -> Option<Ecn> {
         let codepoint = self.routes.active().ecn_codepoint();
         Some(self.spaces.get(id)?.ecn.mark(codepoint))
     }
@@ -362,8 +384,11 @@ impl LossRecovery {
     }
 
     /// The state of the validation of ECN.
-    pub(crate) fn ecn_state(&self) -> courser_recovery::EcnState {
-        self.spaces.application.ecn.state()
+    pub(crate) fn ecn_state(&self) -> EcnState {
+        match self.spaces.application.ecn.state() {
+            EcnState::Testing | EcnState::Capable if self.withheld().ecn => EcnState::Unknown,
+            state => state,
+        }
     }
 
     /// True if the path is silent: [`SILENT_AFTER`] probe timeouts in a row passed after the end of the
@@ -480,6 +505,7 @@ impl LossRecovery {
         });
         space.ack_eliciting = 0;
         self.lists.shrink();
+        self.routes.active_mut().features.on_forgotten();
     }
 }
 

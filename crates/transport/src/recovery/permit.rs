@@ -118,6 +118,9 @@ impl LossRecovery {
     ) {
         let route = self.routes.active_mut();
         let flight = route.begin_flight(now, built.len, built.in_flight);
+        if built.ack_eliciting {
+            route.features.on_sent(built, ecn);
+        }
         self.draw_skip(id, built.number, rng);
         self.record_sent(now, id, built, ecn, flight);
     }

@@ -51,7 +51,7 @@ impl LossRecovery {
     pub(crate) fn probe_after_outage(&mut self, owners: &mut impl FrameOwners) {
         self.pto.reset();
         let space = &mut self.spaces.application;
-        space.probes = PROBES;
+        space.probe(PROBES);
         space.ping = true;
         self.repeat_oldest(SpaceId::Application, owners);
     }
@@ -75,9 +75,10 @@ impl LossRecovery {
         self.count_unanswered(now);
         self.quiet_since = now;
         self.on_silence();
+        self.is_handshake_repeated |= self.phase != Phase::Confirmed;
         if let Some(space) = self.spaces.get_mut(id) {
             space.ecn.on_pto();
-            space.probes = PROBES;
+            space.probe(PROBES);
             space.ping = true;
         }
         // Probes carry new data first, else the oldest, else only a PING. They do not carry new
@@ -104,7 +105,7 @@ impl LossRecovery {
             // and follows authentic 1-RTT packets only (RFC 9000 §9).
             self.probe_along(SpaceId::Application, owners);
             let space = &mut self.spaces.application;
-            space.probes = space.probes.max(1);
+            space.probe(1);
             space.ping = true;
         }
     }
@@ -145,7 +146,7 @@ impl LossRecovery {
         };
         let is_pending = owners.has_crypto(id);
         if is_pending || space.ack_eliciting > 0 {
-            space.probes = PROBES;
+            space.probe(PROBES);
         }
         if !is_pending {
             self.repeat_oldest(id, owners);
@@ -186,6 +187,7 @@ impl LossRecovery {
     /// Repeats, ahead of the probe timeout, what the peer seems to miss of the handshake
     /// (RFC 9002 §6.2.3).
     pub(crate) fn speed_up_handshake(&mut self, owners: &mut impl FrameOwners) {
+        self.is_handshake_repeated = true;
         self.repeat_oldest(SpaceId::Initial, owners);
         self.repeat_oldest(SpaceId::Handshake, owners);
     }

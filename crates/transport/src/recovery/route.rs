@@ -9,6 +9,7 @@ use courser_recovery::{
 };
 
 use super::bandwidth::Bandwidth;
+use super::features::{Experience, Features};
 use super::refused::Refused;
 use super::stats::PathStats;
 use crate::config::TransportConfig;
@@ -44,6 +45,8 @@ pub(crate) struct Route {
     pub(super) refused: Refused,
     /// The window was not filled because there was nothing to send.
     pub(super) app_limited: bool,
+    /// Optional features of packets, which the path may drop.
+    pub(super) features: Features,
 }
 
 /// The part of a sent packet's record that its route decides.
@@ -56,7 +59,12 @@ pub(crate) struct Flight {
 
 impl Route {
     /// Creates a route about which nothing is known.
-    pub(super) fn new(now: Time, config: &TransportConfig, id: RouteId) -> Self {
+    pub(super) fn new(
+        now: Time,
+        config: &TransportConfig,
+        experience: &Experience,
+        id: RouteId,
+    ) -> Self {
         let seed = seed(now, id);
         let mut pacer = Pacer::new(now, config.mtu);
         pacer.set_cap(config.max_send_rate);
@@ -73,6 +81,7 @@ impl Route {
             search: config.mtu_search(),
             refused: Refused::default(),
             app_limited: false,
+            features: Features::new(experience),
         }
     }
 
@@ -163,6 +172,7 @@ impl Route {
             is_delivery_rate_app_limited: self.bandwidth.is_app_limited(),
             bandwidth: self.bandwidth.estimate(),
             controller: self.congestion.name(),
+            withheld: self.features.withheld(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use courser_base::Time;
 
+use super::features::Experience;
 use super::route::{Route, RouteId};
 use crate::config::TransportConfig;
 
@@ -18,9 +19,9 @@ pub(super) struct Routes {
 
 impl Routes {
     /// Creates a table with one route, which is active.
-    pub(super) fn new(now: Time, config: &TransportConfig) -> Self {
+    pub(super) fn new(now: Time, config: &TransportConfig, experience: &Experience) -> Self {
         Self {
-            table: vec![Route::new(now, config, 0)],
+            table: vec![Route::new(now, config, experience, 0)],
             active: 0,
             next_id: 1,
             peer_limit: u16::MAX,
@@ -54,10 +55,15 @@ impl Routes {
     }
 
     /// Opens a route for a new path.
-    pub(super) fn open(&mut self, now: Time, config: &TransportConfig) -> RouteId {
+    pub(super) fn open(
+        &mut self,
+        now: Time,
+        config: &TransportConfig,
+        experience: &Experience,
+    ) -> RouteId {
         let id = self.next_id;
         self.next_id += 1;
-        let mut route = Route::new(now, config, id);
+        let mut route = Route::new(now, config, experience, id);
         route.set_peer_limit(self.peer_limit);
         self.table.push(route);
         id
@@ -111,13 +117,17 @@ mod tests {
 
     fn routes() -> (Routes, TransportConfig) {
         let config = TransportConfig::default();
-        (Routes::new(Time::ZERO, &config), config)
+        (
+            Routes::new(Time::ZERO, &config, &Experience::default()),
+            config,
+        )
     }
 
     #[test]
     fn closing_a_route_keeps_the_active_one() {
         let (mut routes, config) = routes();
-        let [second, third] = [0; 2].map(|_| routes.open(Time::ZERO, &config));
+        let [second, third] =
+            [0; 2].map(|_| routes.open(Time::ZERO, &config, &Experience::default()));
         routes.activate(third);
         routes.close(second);
         assert_eq!(routes.active().id, third);
@@ -130,15 +140,18 @@ mod tests {
     fn a_route_that_opens_later_obeys_the_limit_of_the_peer() {
         let (mut routes, config) = routes();
         routes.set_peer_limit(1200);
-        let id = routes.open(Time::ZERO, &config);
+        let id = routes.open(Time::ZERO, &config, &Experience::default());
         assert_eq!(routes.get_mut(id).map(|route| route.mtu()), Some(1200));
     }
 
     #[test]
     fn an_id_is_never_used_again() {
         let (mut routes, config) = routes();
-        let first = routes.open(Time::ZERO, &config);
+        let first = routes.open(Time::ZERO, &config, &Experience::default());
         routes.close(first);
-        assert_ne!(routes.open(Time::ZERO, &config), first);
+        assert_ne!(
+            routes.open(Time::ZERO, &config, &Experience::default()),
+            first
+        );
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct SentSpace {
     pub(super) last_ack_eliciting: Option<Time>,
     /// Probe packets that a timeout asks for (RFC 9002 §6.2.4).
     pub(super) probes: u8,
+    /// The probes follow a timeout, and not a loss that leaves no room for anything else.
+    pub(super) is_after_timeout: bool,
     /// A PING is owed: for a probe without data, a keep-alive, or a streak of pure ACKs.
     pub(super) ping: bool,
 }
@@ -50,6 +52,7 @@ impl SentSpace {
             ack_eliciting: 0,
             last_ack_eliciting: None,
             probes: 0,
+            is_after_timeout: false,
             ping: false,
         }
     }
@@ -85,6 +88,8 @@ impl SentSpace {
                 ack_eliciting: built.ack_eliciting,
                 in_flight: built.in_flight,
                 ecn_marked: ecn != Ecn::NotEct,
+                follows_in_batch: built.follows_in_batch,
+                quic_bit_cleared: built.quic_bit_cleared,
                 order: 0,
                 is_mtu_probe: built.frames.is_mtu_probe(),
                 frames: built.frames,
@@ -98,7 +103,14 @@ impl SentSpace {
             }
             self.ack_eliciting += 1;
             self.probes = self.probes.saturating_sub(1);
+            self.is_after_timeout &= self.probes > 0;
         }
+    }
+
+    /// Asks for probes because of a timeout.
+    pub(super) fn probe(&mut self, probes: u8) {
+        self.probes = self.probes.max(probes);
+        self.is_after_timeout = true;
     }
 
     /// Checks that an ACK frame acknowledges only packets that were sent (RFC 9000 §13.1, attacks

@@ -1,8 +1,10 @@
 //! Counters of loss recovery, and the state of a path for users.
 
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use courser_base::{EcnCounts, Rate};
+use courser_telemetry::PathFeature;
 
 /// State of the path in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,6 +37,68 @@ pub struct PathStats {
     pub bandwidth: Option<Rate>,
     /// The congestion controller's name.
     pub controller: &'static str,
+    /// The optional features of packets that are not used, because the path drops such packets.
+    pub withheld: WithheldFeatures,
+}
+
+/// Optional features of packets that are not used on a path, because packets with them were lost
+/// while others arrived. They are tried again from time to time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WithheldFeatures {
+    /// Batches, of which segmentation offload (GSO) makes datagrams: each datagram is sent by a
+    /// system call of its own.
+    pub batches: bool,
+    /// ECN marks.
+    pub ecn: bool,
+    /// The cleared QUIC bit (RFC 9287).
+    pub quic_bit: bool,
+}
+
+impl WithheldFeatures {
+    /// Returns true if a feature is not used.
+    pub(crate) fn contains(self, feature: PathFeature) -> bool {
+        match feature {
+            PathFeature::Batches => self.batches,
+            PathFeature::EcnMarks => self.ecn,
+            PathFeature::ClearedQuicBit => self.quic_bit,
+        }
+    }
+}
+
+/// The numbers of times that an optional feature of packets was given up on a path, because packets
+/// with it were lost while others arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Fallbacks {
+    /// Batches, of which segmentation offload (GSO) makes datagrams.
+    pub batches: u64,
+    /// ECN marks.
+    pub ecn: u64,
+    /// The cleared QUIC bit (RFC 9287).
+    pub quic_bit: u64,
+}
+
+impl Fallbacks {
+    /// Counts a feature that is given up.
+    pub(super) fn count(&mut self, feature: PathFeature) {
+        *match feature {
+            PathFeature::Batches => &mut self.batches,
+            PathFeature::EcnMarks => &mut self.ecn,
+            PathFeature::ClearedQuicBit => &mut self.quic_bit,
+        } += 1;
+    }
+}
+
+impl AddAssign for Fallbacks {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            batches,
+            ecn,
+            quic_bit,
+        } = other;
+        self.batches += batches;
+        self.ecn += ecn;
+        self.quic_bit += quic_bit;
+    }
 }
 
 /// Counters of loss recovery since the connection began.
@@ -56,4 +120,6 @@ pub(crate) struct RecoveryStats {
     pub(crate) ptos: u64,
     /// Packets sent with each mark.
     pub(crate) ecn_sent: EcnCounts,
+    /// Optional features that were given up.
+    pub(crate) fallbacks: Fallbacks,
 }

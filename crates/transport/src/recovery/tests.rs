@@ -54,7 +54,7 @@ impl Bench {
         let now = Time::ZERO + Duration::from_secs(1);
         let config = Arc::new(TransportConfig::default());
         Self {
-            recovery: LossRecovery::new(now, side, config, &mut rng),
+            recovery: LossRecovery::new(now, side, config, Experience::default(), &mut rng),
             fates: Fates::default(),
             rng,
             now,
@@ -86,6 +86,8 @@ impl Bench {
             frames,
             ack_eliciting,
             in_flight: true,
+            quic_bit_cleared: false,
+            follows_in_batch: false,
         };
         let ecn = Ecn::NotEct;
         self.recovery

@@ -34,6 +34,29 @@ impl Datagram {
     }
 }
 
+/// The fate of batches of several datagrams, which leave as one buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BatchFault {
+    /// They arrive.
+    None,
+    /// A device loses them as a whole.
+    Lost,
+    /// The receiver reads this many bytes of the buffer. What is cut is no packet any more.
+    CutAfter(usize),
+}
+
+impl BatchFault {
+    /// Returns how many datagrams of a batch are left.
+    pub(crate) fn kept(self, batch: &[Datagram]) -> usize {
+        match self {
+            _ if batch.len() < 2 => batch.len(),
+            Self::None => batch.len(),
+            Self::Lost => 0,
+            Self::CutAfter(bytes) => bytes / batch[0].bytes.len(),
+        }
+    }
+}
+
 /// Decides the fate of each datagram, which it may change. Returns false to drop it.
 pub(crate) type Filter = Box<dyn FnMut(usize, &mut Datagram) -> bool>;
 

@@ -24,7 +24,7 @@ use crate::endpoint::{ConnectionHandle, Endpoint, ReceiveMeta};
 
 use self::identity::{client_tls, server_tls};
 use self::ledger::Ledger;
-use self::link::{Datagram, Link};
+use self::link::{BatchFault, Datagram, Link};
 
 /// One end: an endpoint, its address and the events its application received.
 pub(crate) struct End {
@@ -40,6 +40,10 @@ pub(crate) struct End {
     pub(crate) handle: Option<ConnectionHandle>,
     /// Every datagram sent, in order.
     pub(crate) sent: Vec<Datagram>,
+    /// The number of datagrams in each batch sent, in order.
+    pub(crate) batches: Vec<usize>,
+    /// What happens to batches on their way.
+    pub(crate) batch_fault: BatchFault,
     /// TLS tasks that were taken, and the times at which they complete.
     pub(crate) tls_tasks: Vec<(Time, ConnectionHandle, TlsTask)>,
     buffer: TransmitBuffer,
@@ -179,6 +183,8 @@ impl Pair {
             events: Vec::new(),
             handle: None,
             sent: Vec::new(),
+            batches: Vec::new(),
+            batch_fault: BatchFault::None,
             tls_tasks: Vec::new(),
             buffer: TransmitBuffer::new(setup.max_segments),
             releases: true,
@@ -330,7 +336,11 @@ impl Pair {
             }
             while let Some(transmit) = end.endpoint.poll_transmit(now, handle, &mut end.buffer) {
                 let from = end.source_of(&transmit);
-                outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), from));
+                let batch = Datagram::split(&transmit, end.buffer.bytes(), from);
+                end.batches.push(batch.len());
+                let kept = end.batch_fault.kept(&batch);
+                end.sent.extend(batch.iter().cloned());
+                outgoing.extend(batch.into_iter().take(kept));
             }
         }
         while let Some((handle, task)) = end.endpoint.poll_tls_task() {
@@ -339,7 +349,9 @@ impl Pair {
         }
         while let Some(transmit) = end.endpoint.poll_stateless_transmit(&mut end.buffer) {
             let from = end.source_of(&transmit);
-            outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), from));
+            let datagrams = Datagram::split(&transmit, end.buffer.bytes(), from);
+            end.sent.extend(datagrams.iter().cloned());
+            outgoing.extend(datagrams);
             progress = true;
         }
         if !is_client {
@@ -347,7 +359,6 @@ impl Pair {
                 .iter()
                 .for_each(|datagram| self.ledger.on_sent(datagram));
         }
-        end.sent.extend(outgoing.iter().cloned());
         for datagram in outgoing {
             self.link.send(now, datagram);
         }

@@ -5,11 +5,9 @@ use courser_wire::packet::PacketKind;
 
 use super::frames::raw;
 use super::*;
-use crate::build::transmit::TransmitBuffer;
 use crate::testing::eye::Seen;
 use crate::testing::forgery::Forgery;
 use crate::testing::identity::server_tls_with_big_chain;
-use crate::testing::link::Datagram;
 use crate::testing::{Setup, client_address};
 
 fn crypto(offset: u64, data: &[u8]) -> Vec<u8> {
@@ -344,18 +342,23 @@ fn lost_crypto_is_repeated_at_its_own_level() {
 }
 
 #[test]
-fn flight_of_several_datagrams_is_one_batch_where_the_system_can_segment() {
-    for (most, datagrams) in [(1, [1, 1]), (16, [2, 0])] {
-        let mut pair = Pair::new();
+fn flight_of_a_server_is_one_batch_where_the_system_can_segment() {
+    for max_segments in [1, 16] {
+        let mut setup = Setup {
+            max_segments,
+            ..Setup::default()
+        };
+        setup.server.tls = server_tls_with_big_chain(&[b"test"], 2);
+        let mut pair = Pair::with(setup);
         pair.start();
-        let mut buffer = TransmitBuffer::new(most);
-        let sent = datagrams.map(|_| {
-            let (now, from) = (pair.now, pair.client.address);
-            let handle = pair.client.handle.expect("it connects");
-            let transmit = pair.client.endpoint.poll_transmit(now, handle, &mut buffer);
-            transmit.map_or(0, |it| Datagram::split(&it, buffer.bytes(), from).len())
-        });
-        assert_eq!(sent, datagrams, "at most {most} in a batch");
+        assert!(pair.run_until(RTT, |pair| !pair.server.batches.is_empty()));
+        let first = pair.server.batches[0];
+        assert_eq!(
+            first > 1,
+            max_segments > 1,
+            "at most {max_segments}: {first}"
+        );
+        assert!(pair.client.batches.iter().all(|len| *len == 1));
     }
 }
 

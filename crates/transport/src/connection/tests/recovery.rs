@@ -9,6 +9,7 @@ use crate::testing::traffic::Transfer;
 use crate::testing::{Setup, steady};
 
 mod ecn;
+mod features;
 mod reordering;
 mod silence;
 mod unanswered;

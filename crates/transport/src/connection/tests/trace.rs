@@ -221,6 +221,7 @@ const CLIENT: &str = "\
 0 congestion_state_updated slow_start
 0 recovery_metrics_updated
 0 packet_sent initial 0 crypto
+0 recovery_metrics_updated
 0 packet_sent initial 1 crypto padding
 0 recovery_metrics_updated
 20 packet_received initial 0 ack crypto

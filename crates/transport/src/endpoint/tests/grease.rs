@@ -84,3 +84,27 @@ fn datagrams_of_other_protocols_get_no_answer() {
         assert_clean(&pair.server, "server");
     }
 }
+
+#[test]
+fn path_that_drops_cleared_bits_is_usable() {
+    for from_the_start in [true, false] {
+        let mut pair = Pair::new();
+        pair.client.endpoint.config.grease_quic_bit = true;
+        pair.server.endpoint.config.grease_quic_bit = true;
+        let passes = |datagram: &Datagram| has_fixed_bit(datagram.bytes[0]);
+        if from_the_start {
+            pair.link.filter = Some(Box::new(move |_, datagram| passes(datagram)));
+        }
+        pair.connect();
+        pair.upload(50_000);
+        pair.link.filter = Some(Box::new(move |_, datagram| passes(datagram)));
+        let time = pair.upload(300_000);
+        assert!(time < Duration::from_secs(3), "{from_the_start}: {time:?}");
+        let sent = pair.client.sent.len();
+        pair.upload(300_000);
+        assert_eq!(bits(&pair.client.sent[sent..]).1, 0, "{from_the_start}");
+        let stats = pair.client.connection().stats();
+        assert!(stats.path.withheld.quic_bit, "{from_the_start}");
+        assert_eq!(stats.fallbacks.quic_bit, 1, "{from_the_start}");
+    }
+}
