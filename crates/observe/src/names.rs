@@ -2,6 +2,8 @@
 
 use courser_base::Side;
 use courser_http3::Code;
+#[cfg(feature = "tracing")]
+use courser_telemetry::PathFeature;
 use courser_telemetry::{CloseCause, EcnState, LossTrigger, PathState, Reason, SendLimit, Timer};
 #[cfg(feature = "tracing")]
 use courser_wire::packet::PacketKind;
@@ -98,6 +100,15 @@ pub(crate) const fn ecn(state: EcnState) -> &'static str {
         EcnState::Unknown => "unknown",
         EcnState::Capable => "capable",
         EcnState::Failed => "failed",
+    }
+}
+
+#[cfg(feature = "tracing")]
+pub(crate) const fn path_feature(feature: PathFeature) -> &'static str {
+    match feature {
+        PathFeature::Batches => "batches",
+        PathFeature::EcnMarks => "ecn",
+        PathFeature::ClearedQuicBit => "cleared_quic_bit",
     }
 }
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 pub struct Network {
     /// The negotiated version of QUIC: `1` or `2`.
     pub quic_version: String,
-    /// Maximum of datagrams in one send call; 1 if the system does not split batches, or the user has
-    /// switched that off (generic segmentation offload, GSO).
+    /// Maximum of datagrams in one send call; 1 if the system does not split batches, the user has
+    /// switched that off, or the path loses batches (generic segmentation offload, GSO).
     pub gso_segments: usize,
     /// True if received datagrams may arrive merged (generic receive offload, GRO).
     pub gro: bool,
@@ -27,14 +27,14 @@ impl Network {
         let marked = marks.ect0 + marks.ect1 + marks.ce;
         Self {
             quic_version: stats.version.to_string(),
-            gso_segments: if is_segmenting {
+            gso_segments: if is_segmenting && !stats.path.withheld.batches {
                 capabilities.gso_segments
             } else {
                 1
             },
             gro: capabilities.gro,
             // After a failed validation, only the first packets had a mark.
-            ecn: capabilities.ecn && marked > stats.packets_sent / 2,
+            ecn: capabilities.ecn && !stats.path.withheld.ecn && marked > stats.packets_sent / 2,
         }
     }
 }

@@ -82,6 +82,9 @@ impl Encoder {
             }
             Record::PathSilenceUpdated(it) => connectivity::path_silence_updated(&mut events, it),
             Record::MtuUpdated(it) => connectivity::mtu_updated(&mut events, it),
+            Record::PathFeatureUpdated(it) => {
+                connectivity::path_feature_updated(&mut events, it);
+            }
             Record::RecoveryParametersSet(it) => recovery::parameters_set(&mut events, it),
             Record::MetricsUpdated(it) => {
                 let before = self.metrics.replace(*it);

@@ -90,6 +90,14 @@ pub enum EventKind {
         /// The new state: `testing`, `unknown`, `failed` or `capable`.
         new: String,
     },
+    /// An optional feature of packets was given up, because packets with it do not pass the path, or
+    /// it is used again: `path_feature_updated`.
+    PathFeature {
+        /// The feature: `batches`, `ecn` or `cleared_quic_bit`.
+        feature: String,
+        /// False if it was given up.
+        is_used: bool,
+    },
     /// A path changed its state: `migration_state_updated`.
     PathState {
         /// The new state: `probing_started`, `migration_complete`...

@@ -2,7 +2,7 @@
 //! draft-ietf-quic-qlog-quic-events-13 and draft-ietf-quic-qlog-h3-events-13 for the events.
 
 use courser_base::Side;
-use courser_telemetry::{EcnState, LossTrigger, PathState, Reason, SendLimit, Timer};
+use courser_telemetry::{EcnState, LossTrigger, PathFeature, PathState, Reason, SendLimit, Timer};
 use courser_wire::packet::PacketKind;
 use courser_wire::{Direction, TransportErrorCode};
 
@@ -15,7 +15,8 @@ pub const EXTENSION: &str = "sqlog";
 /// The schema of the events of QPACK. They have the names and fields of
 /// draft-ietf-quic-qlog-h3-events-04; later drafts define none.
 pub const QPACK_EVENTS: &str = "urn:x-courser:qlog:events:qpack";
-/// The schema of events that the drafts do not define: `courser:spurious_loss`, and
+/// The schema of events that the drafts do not define: `courser:spurious_loss`,
+/// `courser:path_feature_updated`, which reports that packets with an optional feature do not pass, and
 /// `courser:records_dropped`, which marks a gap and counts the missing records and bytes.
 pub const OWN_EVENTS: &str = "urn:x-courser:qlog:events:courser";
 
@@ -198,6 +199,14 @@ pub(crate) fn ecn_state(state: EcnState) -> &'static str {
         EcnState::Unknown => "unknown",
         EcnState::Capable => "capable",
         EcnState::Failed => "failed",
+    }
+}
+
+pub(crate) fn path_feature(feature: PathFeature) -> &'static str {
+    match feature {
+        PathFeature::Batches => "batches",
+        PathFeature::EcnMarks => "ecn",
+        PathFeature::ClearedQuicBit => "cleared_quic_bit",
     }
 }
 

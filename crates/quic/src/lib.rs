@@ -66,10 +66,10 @@ pub use courser_tls::{
 pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, BlockedBy, ClosedStream, ConnectionError,
     ConnectionIdError, ConnectionIdGenerator, ConnectionIdRotation, ConnectionStats, DatagramFate,
-    DatagramStats, EarlyData, EndpointConfig, EndpointStats, FrameCounts, KeyUpdateBlocked,
-    MemoryTokenStore, PathMemory, PathStats, PeerClose, RandomIdGenerator, RecvStreamStats,
-    ReplyLimits, ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError, ServerIdGenerator,
-    TokenStore, TransportConfig, TransportError, UdpStats,
+    DatagramStats, EarlyData, EndpointConfig, EndpointStats, Fallbacks, FrameCounts,
+    KeyUpdateBlocked, MemoryTokenStore, PathMemory, PathStats, PeerClose, RandomIdGenerator,
+    RecvStreamStats, ReplyLimits, ResetAtError, RetryPolicy, Rng, SendStreamStats, ServerIdError,
+    ServerIdGenerator, TokenStore, TransportConfig, TransportError, UdpStats, WithheldFeatures,
 };
 pub use courser_udp::{Capabilities, Counters, ErrorCause, ErrorCounts, default_memory_budget};
 pub use courser_wire::{

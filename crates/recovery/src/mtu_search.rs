@@ -24,6 +24,9 @@ pub const BASE_MTU: u16 = 1200;
 ///     '--- base size lost ---> Error
 /// ```
 ///
+/// If only a probe of the base size was acknowledged after a timeout, larger datagrams are in doubt:
+/// full datagrams have the base size until a probe of the present size arrives, or several are lost.
+///
 /// An ICMP Packet Too Big message leads directly to the size that it reports. If that is smaller
 /// than the present size, the search is `Complete` with it; otherwise it is probed next.
 #[derive(Clone, Debug)]
@@ -45,6 +48,8 @@ pub struct MtuSearch {
     /// The size of a probe that is due but does not fit into the window; zero for none.
     awaited: u16,
     black_hole: BlackHole,
+    /// True while full datagrams have the base size, because larger ones may not pass any more.
+    is_doubtful: bool,
 }
 
 /// The states of RFC 8899 §5.2, figure 5.
@@ -101,6 +106,7 @@ impl MtuSearch {
             wasted: 0,
             awaited: 0,
             black_hole: BlackHole::NONE,
+            is_doubtful: false,
         }
     }
 
@@ -112,9 +118,19 @@ impl MtuSearch {
         }
     }
 
-    /// Returns the size of full datagrams.
+    /// Returns the largest size that is assumed to pass.
     pub fn mtu(&self) -> u16 {
         self.mtu
+    }
+
+    /// Returns the size of full datagrams: [`mtu`](Self::mtu), or the base size while larger ones are
+    /// in doubt.
+    #[inline]
+    pub fn size_in_use(&self) -> u16 {
+        match self.is_doubtful {
+            true => self.mtu.min(BASE_MTU),
+            false => self.mtu,
+        }
     }
 
     /// Lowers the limit to the largest size that the peer accepts, its `max_udp_payload_size`.
@@ -185,11 +201,13 @@ impl MtuSearch {
         self.state = State::Base { not_before };
         self.in_flight = None;
         self.awaited = 0;
+        self.is_doubtful = false;
     }
 
     /// Returns true if a probe may be due.
     pub fn wants_probe(&self) -> bool {
-        matches!(self.state, State::Searching { .. }) && self.in_flight.is_none()
+        let is_searching = matches!(self.state, State::Searching { .. });
+        (is_searching || self.is_doubtful) && self.in_flight.is_none()
     }
 
     /// Returns the room in the window that the next probe waits for; zero for none. A sender that
@@ -221,6 +239,11 @@ impl MtuSearch {
     /// Returns the size to probe next, of at most `room` bytes; `None` if no probe is due.
     pub fn next_probe(&mut self, now: Time, room: u64) -> Option<u16> {
         self.awaited = 0;
+        if self.is_doubtful && self.in_flight.is_none() {
+            let fits = u64::from(self.mtu) <= room;
+            self.awaited = if fits { 0 } else { self.mtu };
+            return fits.then_some(self.mtu);
+        }
         let State::Searching { refused, candidate } = self.state else {
             return None;
         };
@@ -302,6 +325,7 @@ impl MtuSearch {
         if self.in_flight.is_some_and(|(_, pending)| pending <= size) {
             self.in_flight = None;
         }
+        self.end_doubt(size);
         let is_news = matches!(self.state, State::Searching { .. }) && size > self.mtu;
         if is_news {
             self.mtu = size.min(self.limit());
@@ -309,18 +333,28 @@ impl MtuSearch {
         is_news
     }
 
+    fn end_doubt(&mut self, size: u16) {
+        if self.is_doubtful && size >= self.mtu {
+            (self.is_doubtful, self.black_hole.rounds) = (false, 0);
+        }
+    }
+
     /// Notes that a probe was lost. After [`MAX_PROBES`] losses a size counts as too large. RFC
-    /// 8899 §5.1.2.
-    pub fn on_probe_lost(&mut self, number: u32) {
+    /// 8899 §5.1.2. Returns true if the datagram size falls.
+    pub fn on_probe_lost(&mut self, number: u32) -> bool {
         let Some((_, size)) = self.in_flight.filter(|(pending, _)| *pending == number) else {
-            return;
+            return false;
         };
         self.in_flight = None;
+        if self.is_doubtful && size >= self.mtu {
+            self.black_hole.rounds = self.black_hole.rounds.saturating_add(1);
+            return self.falls_into_black_hole(self.black_hole.since);
+        }
         if size > ETHERNET_PAYLOAD {
             self.wasted = self.wasted.saturating_add(u64::from(size));
         }
         let State::Searching { refused, candidate } = &mut self.state else {
-            return;
+            return false;
         };
         if let Some(tried) = candidate.as_mut().filter(|tried| tried.size == size) {
             tried.lost += 1;
@@ -329,6 +363,7 @@ impl MtuSearch {
                 *candidate = None;
             }
         }
+        false
     }
 
     /// Notes that packets were acknowledged. The largest has `size` bytes.
@@ -336,6 +371,7 @@ impl MtuSearch {
         if self.black_hole.rounds > 0 && size >= self.black_hole.size {
             self.black_hole.rounds = 0;
         }
+        self.end_doubt(size);
         if self.state == State::Error && size >= BASE_MTU {
             self.restart(Time::ZERO);
         }
@@ -366,6 +402,18 @@ impl MtuSearch {
             }
             return false;
         }
+        self.falls_into_black_hole(now)
+    }
+
+    /// Notes that the losses of [`on_lost`](Self::on_lost) became known by a probe of the base size, which
+    /// was sent after a timeout.
+    pub fn on_lost_before_timeout(&mut self, size: u16) {
+        let may_doubt = !matches!(self.state, State::Disabled | State::Error);
+        self.is_doubtful |= may_doubt && size > BASE_MTU && self.mtu > BASE_MTU;
+    }
+
+    fn falls_into_black_hole(&mut self, now: Time) -> bool {
+        let hole = &mut self.black_hole;
         if hole.rounds < BLACK_HOLE_ROUNDS {
             return false;
         }
@@ -394,7 +442,7 @@ impl MtuSearch {
             // There is no need to wait for losses. If the claim is too low, the raise timer
             // corrects it; if it is too high, losses reveal it.
             self.mtu = claimed;
-            self.black_hole.rounds = 0;
+            (self.black_hole.rounds, self.is_doubtful) = (0, false);
             self.in_flight = None;
             self.awaited = 0;
             self.complete(now);
@@ -426,7 +474,7 @@ impl MtuSearch {
     /// Notes that the peer has another address from now on, on a network path that may be the same. Earlier
     /// losses prove nothing any more: packets of any size may have been lost at the old one.
     pub fn on_moved(&mut self) {
-        self.black_hole.rounds = 0;
+        (self.black_hole.rounds, self.is_doubtful) = (0, false);
     }
 
     fn fall_back(&mut self, not_before: Time) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-/// What is known about a feature on a path.
+/// The knowledge about a feature on a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Support {
     /// No packet with the feature was acknowledged or lost.
@@ -17,7 +17,7 @@ pub enum Support {
     /// Packets with the feature were lost, and the peer received packets without it that were sent
     /// later.
     Doubtful,
-    /// That happened again, and no packet with the feature was acknowledged in between.
+    /// Packets with the feature were lost again, and none was acknowledged in between.
     Failed,
 }
 

@@ -390,6 +390,9 @@ impl Server {
         let strays = sum(|it| it.strays_sent);
         let help = "Datagrams handed on to the shard of their connection";
         out.counter("quic_datagrams_handed_on", help, strays)?;
+        let given_up = sum(|it| it.fallbacks.batches + it.fallbacks.ecn + it.fallbacks.quic_bit);
+        let help = "Optional features of packets given up on a path that drops packets with them";
+        out.counter("quic_features_given_up", help, given_up)?;
         let dropped = sum(|it| it.strays_dropped);
         let help = "Datagrams dropped because a shard had too many to take over";
         out.counter("quic_handed_on_dropped", help, dropped)?;

@@ -235,6 +235,16 @@ const DIVIDED: &[Divided] = &[
         ],
     ),
     (
+        "endpoint_features_given_up",
+        "Optional features of packets given up on a path that drops packets with them",
+        "feature",
+        &[
+            ("batches", |it| it.fallbacks.batches),
+            ("ecn", |it| it.fallbacks.ecn),
+            ("cleared_quic_bit", |it| it.fallbacks.quic_bit),
+        ],
+    ),
+    (
         "endpoint_strays",
         "Datagrams of connections of another shard",
         "direction",

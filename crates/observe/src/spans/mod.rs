@@ -107,6 +107,7 @@ impl Sink for Spans {
             Record::PathUpdated(_)
             | Record::PathSilenceUpdated(_)
             | Record::MtuUpdated(_)
+            | Record::PathFeatureUpdated(_)
             | Record::EcnStateUpdated(_) => {
                 self.paths.record(span, record);
             }

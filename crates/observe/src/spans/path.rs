@@ -58,6 +58,11 @@ impl PathSpans {
                 let span = self.active_or(connection);
                 debug!(target: PATH, parent: span, old, new, "datagram size changed");
             }
+            Record::PathFeatureUpdated(update) => {
+                let (feature, used) = (names::path_feature(update.feature), update.is_used);
+                let span = self.active_or(connection);
+                debug!(target: PATH, parent: span, feature, used, "feature of packets changed");
+            }
             Record::EcnStateUpdated(update) => {
                 let (old, new) = (names::ecn(update.old), names::ecn(update.new));
                 let span = self.active_or(connection);

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use courser_base::{FourTuple, ScopedIp};
 use courser_telemetry::{
     CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated,
-    PathSilenceUpdated, PathUpdated, StateChanged,
+    PathFeatureUpdated, PathSilenceUpdated, PathUpdated, StateChanged,
 };
 use courser_wire::ConnectionId;
 
@@ -137,5 +137,13 @@ pub(super) fn mtu_updated(events: &mut Events<'_>, updated: &MtuUpdated) {
         data.uint("old", u64::from(updated.old))
             .uint("new", u64::from(updated.new))
             .boolean("done", updated.done);
+    });
+}
+
+pub(super) fn path_feature_updated(events: &mut Events<'_>, updated: &PathFeatureUpdated) {
+    events.event("courser:path_feature_updated", |data| {
+        let state = if updated.is_used { "used" } else { "given_up" };
+        data.constant("feature", schema::path_feature(updated.feature))
+            .constant("new", state);
     });
 }

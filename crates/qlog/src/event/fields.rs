@@ -61,6 +61,7 @@ pub(super) fn kind(name: &str, data: &Value, per_second: f64) -> EventKind {
         "ecn_state_updated" => {
             text(data, "new").map_or_else(other, |new| EventKind::EcnState { new })
         }
+        "path_feature_updated" => path_feature(data).unwrap_or_else(other),
         "migration_state_updated" => {
             text(data, "new").map_or_else(other, |new| EventKind::PathState { new })
         }
@@ -77,6 +78,13 @@ pub(super) fn kind(name: &str, data: &Value, per_second: f64) -> EventKind {
         },
         _ => other(),
     }
+}
+
+fn path_feature(data: &Value) -> Option<EventKind> {
+    Some(EventKind::PathFeature {
+        feature: text(data, "feature")?,
+        is_used: text(data, "new")? == "used",
+    })
 }
 
 /// Reads an event of HTTP/3 or QPACK.

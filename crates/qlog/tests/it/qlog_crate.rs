@@ -61,6 +61,9 @@ fn every_event_has_its_type_in_the_dialect_of_the_crate() {
     let expected = [
         "courser:path_silence_updated",
         "courser:path_silence_updated",
+        "courser:path_feature_updated",
+        "courser:path_feature_updated",
+        "courser:path_feature_updated",
         "courser:spurious_loss",
         "qpack:stream_state_updated",
         "courser:records_dropped",
@@ -81,6 +84,7 @@ fn crate_lacks_few_names_of_the_draft() {
         "key_discarded",
         "\"trigger\":\"loss\"",
         "path_silence_updated",
+        "path_feature_updated",
         "spurious_loss",
         "qpack:",
         "records_dropped",
@@ -109,6 +113,18 @@ fn own_reader_reads_every_event_of_both_dialects() {
         });
         let states: Vec<_> = states.collect();
         assert!(states.contains(&"handshake_complete"), "{states:?}");
+        let features = events.iter().filter_map(|event| match &event.kind {
+            courser_qlog::EventKind::PathFeature { feature, is_used } => {
+                Some((feature.as_str(), *is_used))
+            }
+            _ => None,
+        });
+        let expected = [
+            ("batches", false),
+            ("ecn", true),
+            ("cleared_quic_bit", false),
+        ];
+        assert_eq!(features.collect::<Vec<_>>(), expected);
         assert!((events[2].time - 0.0015).abs() < 1e-9);
     }
 }

@@ -333,7 +333,9 @@ proptest! {
                     numbers.push(search.on_probe_sent(size));
                 },
                 2 => { search.on_probe_acked(value); }
-                3 => search.on_probe_lost(numbers[usize::from(value) % numbers.len()]),
+                3 => {
+                        search.on_probe_lost(numbers[usize::from(value) % numbers.len()]);
+                    }
                 4 => search.on_acked(value),
                 5 => { search.on_lost(now, value, now); }
                 6 => { search.on_probe_timeout(u32::from(value % 4)); }
@@ -471,4 +473,57 @@ fn losses_before_and_after_a_move_are_not_added_up() {
         }
         assert!(!search.is_error(), "round {round}");
     }
+}
+
+/// Returns a search that has found 1472 bytes and lost such datagrams before a timeout.
+fn in_doubt() -> MtuSearch {
+    let mut search = MtuSearch::new(1472, 1472);
+    assert!(!search.on_lost(Time::from_nanos(1_000_000_000), 1472, Time::ZERO));
+    search.on_lost_before_timeout(1472);
+    search
+}
+
+#[test]
+fn loss_that_a_probe_of_the_base_size_reveals_makes_larger_datagrams_doubtful() {
+    let search = in_doubt();
+    assert_eq!((search.size_in_use(), search.mtu()), (BASE_MTU, 1472));
+    let mut small = MtuSearch::new(BASE_MTU, 1472);
+    small.on_lost_before_timeout(BASE_MTU);
+    assert!(!small.wants_probe());
+    let mut fixed = MtuSearch::disabled(1472);
+    fixed.on_lost_before_timeout(1472);
+    assert_eq!(fixed.size_in_use(), 1472);
+}
+
+#[test]
+fn probe_of_the_present_size_ends_the_doubt() {
+    let mut search = in_doubt();
+    let now = Time::from_nanos(2_000_000_000);
+    assert_eq!(search.next_probe(now, 1000), None);
+    assert_eq!(search.awaited_room(), 1472);
+    assert_eq!(search.next_probe(now, 10_000), Some(1472));
+    search.on_probe_sent(1472);
+    assert!(!search.wants_probe(), "one at a time");
+    assert!(!search.on_probe_acked(1472), "no size is new");
+    assert_eq!(search.size_in_use(), 1472);
+    let mut late = in_doubt();
+    late.on_acked(1472);
+    assert_eq!(late.size_in_use(), 1472);
+}
+
+#[test]
+fn two_lost_probes_confirm_the_black_hole() {
+    let mut search = in_doubt();
+    let now = Time::from_nanos(2_000_000_000);
+    for falls in [false, true] {
+        assert_eq!(search.next_probe(now, 10_000), Some(1472));
+        let number = search.on_probe_sent(1472);
+        assert_eq!(search.on_probe_lost(number), falls);
+    }
+    assert_eq!(search.mtu(), BASE_MTU);
+    search.on_full_datagram_sent(now);
+    assert!(
+        search.next_probe(now, 10_000) > Some(BASE_MTU),
+        "the search begins again"
+    );
 }

@@ -74,6 +74,8 @@ pub(super) struct Facts {
     /// Sum and number of the delays of acknowledgements that the peer reported.
     ack_delays: (f64, u64),
     pub(super) ecn_failed: Option<Mark>,
+    /// Features that were given up because packets with them do not pass, and the first time of each.
+    pub(super) given_up: Vec<(String, Mark)>,
     pub(super) idle_timeout: Option<f64>,
 }
 
@@ -191,11 +193,22 @@ impl Facts {
             EventKind::EcnState { new } if new == "failed" => {
                 self.ecn_failed.get_or_insert(mark);
             }
+            EventKind::PathFeature {
+                feature,
+                is_used: false,
+            } => self.on_given_up(feature, mark),
             EventKind::PathState { new } if new == "migration_started" => {
                 counts.path_changes += 1;
                 changes.moved = true;
             }
             _ => {}
+        }
+    }
+
+    fn on_given_up(&mut self, feature: &str, mark: Mark) {
+        let is_new = self.given_up.iter().all(|(known, _)| known != feature);
+        if is_new && self.given_up.len() < MAX_FEATURES {
+            self.given_up.push((feature.to_owned(), mark));
         }
     }
 
@@ -307,6 +320,9 @@ impl Facts {
 fn says_more(closed: &Closed, known: Option<&Closed>) -> bool {
     known.is_none_or(|known| known.error.is_none() && closed.error.is_some())
 }
+
+/// The most features that are remembered: a trace may name any.
+const MAX_FEATURES: usize = 8;
 
 /// Larger packets are batches that a trace counts as one.
 const MAX_DATAGRAM: u64 = 65_527;

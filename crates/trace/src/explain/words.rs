@@ -288,11 +288,29 @@ impl Case<'_> {
         }
     }
 
+    /// Returns the features of packets that the path dropped.
+    fn features_given_up(&self) -> Vec<Finding> {
+        let each = self.facts.given_up.iter().map(|(feature, at)| {
+            let (cause, text, advice) = given_up(feature);
+            Finding {
+                cause,
+                seconds: 0.0,
+                share: 0.0,
+                of_all: false,
+                text,
+                advice: advice.to_owned(),
+                stretches: 1,
+                evidence: vec![Stretch { from: *at, to: *at }],
+            }
+        });
+        each.collect()
+    }
+
     /// Returns observations without a time of their own.
     pub(super) fn notes(&self) -> Vec<Finding> {
         let facts = self.facts;
         let counts = &facts.counts;
-        let mut notes = Vec::new();
+        let mut notes = self.features_given_up();
         let mut note = |cause, text: String, advice: &str, at: Option<Stretch>| {
             notes.push(Finding {
                 cause,
@@ -364,4 +382,32 @@ impl Case<'_> {
 /// Returns a share as text.
 pub(super) fn percent(share: f64) -> String {
     format!("{} %", three_digits(share * 100.0))
+}
+
+/// Returns what it means that packets with a feature did not pass the path, and the remedy.
+fn given_up(feature: &str) -> (Cause, String, &'static str) {
+    let lost = |what: &str| format!("{what} were lost while others arrived, and were given up");
+    match feature {
+        "batches" => (
+            Cause::ProbeTimeout,
+            lost("batches of segmentation offload"),
+            "look for the device that loses them: a driver, a tunnel, or a receiver that cuts merged \
+             datagrams. Until then send one by one (courser: set_segmentation_offload)",
+        ),
+        "ecn" => (
+            Cause::Ecn,
+            lost("packets with an ECN mark"),
+            "nothing, unless the path is yours (courser: ecn)",
+        ),
+        "cleared_quic_bit" => (
+            Cause::ProbeTimeout,
+            lost("packets with a cleared QUIC bit"),
+            "do not clear it (courser: grease_quic_bit)",
+        ),
+        other => (
+            Cause::ProbeTimeout,
+            lost(&format!("packets with the feature {other}")),
+            "nothing, unless the path is yours",
+        ),
+    }
 }

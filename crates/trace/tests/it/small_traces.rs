@@ -439,3 +439,31 @@ fn time_blocked_by_qpack_is_a_note() {
         "{text}"
     );
 }
+
+#[test]
+fn feature_that_the_path_drops_is_named_once_with_its_time() {
+    let given_up = |feature: &str| json!({"feature": feature, "new": "given_up"});
+    let used = json!({"feature": "batches", "new": "used"});
+    let name = "courser:path_feature_updated";
+    let mut events = vec![
+        (0.0, "transport:packet_sent", packet(0, &stream(0, 1200))),
+        (500.0, name, given_up("batches")),
+        (600.0, name, used),
+        (700.0, name, given_up("batches")),
+        (800.0, name, given_up("ecn")),
+    ];
+    // Those of others are named as they are, and there is an end to them.
+    events.extend((0..100).map(|at| (900.0, name, given_up(&format!("x{at}")))));
+    let notes = explain(&trace("client", &events)).notes;
+    let starts = [
+        "batches of segmentation offload were lost",
+        "packets with an ECN mark were lost",
+    ];
+    for (note, (start, time)) in notes.iter().zip(starts.into_iter().zip([0.5, 0.8])) {
+        assert!(note.text.starts_with(start), "{}", note.text);
+        assert!((note.evidence[0].from.time - time).abs() < 1e-9, "{note:?}");
+        assert!(!note.advice.is_empty());
+    }
+    assert!(notes[2].text.contains("x0"), "{}", notes[2].text);
+    assert_eq!(notes.len(), 8);
+}

@@ -324,7 +324,7 @@ impl Trace {
     fn compare(&mut self, now: Time, recovery: &LossRecovery) {
         let new = Recorded {
             ecn: recovery.ecn_state(),
-            mtu: recovery.route().mtu(),
+            mtu: recovery.route().size_in_use(),
             congestion: recovery.congestion_state(),
             withheld: recovery.withheld(),
             metrics: recovery.metrics(),

@@ -19,8 +19,7 @@ use crate::handshake::Handshake;
 use crate::path::paths::{PathIndex, Paths};
 use crate::path::{MIN_DATAGRAM, Path};
 use crate::pings::Pings;
-use crate::recovery::features::FeatureUse;
-use crate::recovery::{Built, Demand, LossRecovery, SendPermit};
+use crate::recovery::{Built, Demand, FeatureUse, LossRecovery, SendPermit};
 use crate::space::SpaceId;
 
 /// Returns true if 1-RTT keys that exist as secrets should be derived to send. An idle connection is asked
@@ -106,7 +105,7 @@ impl Connection {
         let is_probing = self.recovery.is_probing(SpaceId::Application);
         let (mut allowed, mut content) = self.allowance(now)?;
         let mtu = usize::from(self.recovery.route().mtu());
-        let features = self.next_features(now);
+        let features = next_features(self, now);
         self.bits.set_clearing(features.clears_quic_bit);
         let max_segments = features.max_segments.min(buffer.max_segments());
         let ecn = features.ecn;
@@ -171,21 +170,6 @@ impl Connection {
         }
         let way = self.paths.active().way();
         Some(Transmit::batch(way, ecn, (segments, size), buffer.len()))
-    }
-
-    /// Returns the features that the next 1-RTT datagrams may use: none after a timeout, because one of
-    /// them may be its cause.
-    fn next_features(&mut self, now: Time) -> FeatureUse {
-        if self.recovery.is_after_timeout() {
-            return FeatureUse::NONE;
-        }
-        let (recovery, streams) = (&self.recovery, &mut self.streams);
-        let several = u64::from(recovery.route().mtu()) * DATAGRAMS_FOR_TRIAL;
-        let datagrams = &self.datagrams;
-        recovery.features(now, || {
-            streams.has_stream_data() && streams.little_left(several).is_none()
-                || datagrams.waiting_bytes() as u64 > several
-        })
     }
 
     /// Returns how many bytes of 1-RTT packets may leave now, and what may be in them.
@@ -423,6 +407,21 @@ impl Connection {
         path.on_datagram_sent(len);
         Some(Transmit::single(path.way(), Ecn::NotEct, len))
     }
+}
+
+/// Returns the features that the next 1-RTT datagrams may use: none after a timeout, because one of
+/// them may be its cause.
+fn next_features(connection: &mut Connection, now: Time) -> FeatureUse {
+    let (recovery, streams) = (&connection.recovery, &mut connection.streams);
+    if recovery.is_after_timeout() {
+        return FeatureUse::NONE;
+    }
+    let several = u64::from(recovery.route().mtu()) * DATAGRAMS_FOR_TRIAL;
+    let datagrams = &connection.datagrams;
+    recovery.features(now, || {
+        streams.has_stream_data() && streams.little_left(several).is_none()
+            || datagrams.waiting_bytes() as u64 > several
+    })
 }
 
 /// Adds a datagram of at most `limit` bytes to the batch, with the ECN mark of the batch if it has

@@ -82,7 +82,9 @@ impl LossRecovery {
             }
         }
         let route = self.routes.active_mut();
-        let is_path_too_small = route.on_large_packets_lost(now, &self.lost_packets);
+        let is_after_timeout = self.pto.count() > 0;
+        let is_path_too_small =
+            route.on_large_packets_lost(now, &self.lost_packets, is_after_timeout);
         Losses {
             bytes,
             is_persistent,
@@ -244,7 +246,10 @@ impl LossRecovery {
             frame if !is_meant(frame) => {}
             SentFrame::MtuProbe { probe, path, .. } => {
                 if let Some(route) = routes.get_mut(path) {
-                    route.search.on_probe_lost(probe);
+                    let falls = route.search.on_probe_lost(probe);
+                    if falls {
+                        route.follow_search();
+                    }
                 }
             }
             SentFrame::AckFrequency { sequence } => ack_request.on_lost(sequence),

@@ -9,6 +9,7 @@ pub(crate) mod ack_request;
 mod acks;
 mod bandwidth;
 mod built;
+mod feature_use;
 pub(crate) mod features;
 mod filling;
 mod losses;
@@ -39,6 +40,7 @@ use courser_telemetry::MetricsUpdated;
 #[cfg(test)]
 pub(crate) use self::acks::Acknowledged;
 pub(crate) use self::built::Built;
+pub(crate) use self::feature_use::FeatureUse;
 pub(crate) use self::filling::Filling;
 pub(crate) use self::owners::FrameOwners;
 pub(crate) use self::permit::SendPermit;
@@ -101,7 +103,7 @@ pub(crate) struct LossRecovery {
     paced_until: Option<Time>,
     /// True once packets of the handshake were repeated: those that follow use no optional feature.
     is_handshake_repeated: bool,
-    /// What other connections of the endpoint know about optional features.
+    /// The experience of all connections of the endpoint with optional features.
     experience: Experience,
     stats: RecoveryStats,
 }

@@ -102,6 +102,11 @@ impl Route {
         self.mtu
     }
 
+    /// The UDP payload of full datagrams at present: less while it is in doubt whether they pass.
+    pub(crate) fn size_in_use(&self) -> u16 {
+        self.search.size_in_use()
+    }
+
     /// The rate at which packets leave at most, if the controller or the configuration sets one.
     pub(super) fn pacing_rate(&self) -> Option<Rate> {
         let rates = [self.congestion.pacing_rate(&self.rtt), self.pacer.cap()];
@@ -165,7 +170,7 @@ impl Route {
             min_rtt: self.rtt.min(),
             congestion_window: self.congestion.window(),
             bytes_in_flight: self.bytes_in_flight,
-            mtu: self.mtu,
+            mtu: self.size_in_use(),
             ssthresh: self.congestion.ssthresh(),
             pacing_rate: self.congestion.pacing_rate(&self.rtt),
             delivery_rate: self.bandwidth.latest(),
@@ -333,9 +338,15 @@ impl Route {
         self.congestion.window() > before
     }
 
-    /// Looks at lost packets other than probes: the path may no longer carry their size. True when
-    /// it does not even carry the smallest datagrams of QUIC.
-    pub(super) fn on_large_packets_lost(&mut self, now: Time, packets: &[LostPacket]) -> bool {
+    /// Looks at lost packets other than probes: the path may no longer carry their size. Their loss
+    /// became known after a timeout if `is_after_timeout`. True when the path does not even carry the
+    /// smallest datagrams of QUIC.
+    pub(super) fn on_large_packets_lost(
+        &mut self,
+        now: Time,
+        packets: &[LostPacket],
+        is_after_timeout: bool,
+    ) -> bool {
         let Some(largest) = packets.iter().max_by_key(|packet| packet.bytes) else {
             return false;
         };
@@ -346,6 +357,8 @@ impl Route {
             .on_lost(now, size, newest.unwrap_or(largest.sent))
         {
             self.follow_search();
+        } else if is_after_timeout {
+            self.search.on_lost_before_timeout(size);
         }
         self.search.is_error()
     }

@@ -42,7 +42,7 @@ pub(crate) struct End {
     pub(crate) sent: Vec<Datagram>,
     /// The number of datagrams in each batch sent, in order.
     pub(crate) batches: Vec<usize>,
-    /// What happens to batches on their way.
+    /// The fate of batches.
     pub(crate) batch_fault: BatchFault,
     /// TLS tasks that were taken, and the times at which they complete.
     pub(crate) tls_tasks: Vec<(Time, ConnectionHandle, TlsTask)>,

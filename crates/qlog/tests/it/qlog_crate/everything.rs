@@ -176,7 +176,20 @@ fn connectivity() -> Vec<Record> {
         new: 1452,
         done: true,
     }));
+    all.extend(features());
     all
+}
+
+fn features() -> [Record; 3] {
+    let features = [
+        PathFeature::Batches,
+        PathFeature::EcnMarks,
+        PathFeature::ClearedQuicBit,
+    ];
+    features.map(|feature| {
+        let is_used = feature == PathFeature::EcnMarks;
+        Record::PathFeatureUpdated(PathFeatureUpdated { feature, is_used })
+    })
 }
 
 fn transport() -> Vec<Record> {

@@ -306,11 +306,8 @@ pub const SCENARIOS: &[Scenario] = &[
         Side::Client,
         Cause::PathMtu,
         |seed| {
-            Setup::on(
-                seed,
-                "100mbit,rtt=40ms,mtu=1500,mtu@400ms=1280;100mbit,rtt=40ms",
-            )
-            .run(up(3000 * KB), Serve::new())
+            Setup::on(seed, "1gbit,rtt=10ms,mtu=1500,mtu@40ms=1280;1gbit,rtt=10ms")
+                .run(up(200 * KB), Serve::new())
         },
     ),
     case(

@@ -208,3 +208,24 @@ fn flood_of_either_frame_ends_the_connection() {
         assert_eq!(pair.server_error(), Some(0x0a), "limit K17");
     }
 }
+
+#[test]
+fn second_timeout_asks_with_a_ping() {
+    let (setup, eye) = setup(true, true).with_eye();
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    pair.link.loss = 1000;
+    let seen = eye.client_sent(&pair).len();
+    pair.client.connection().pings().request();
+    pair.client.touch();
+    pair.run_for(Duration::from_secs(5));
+    assert!(pair.client.connection().stats().ptos > 3);
+    let sent = eye.client_sent(&pair);
+    let asks = |packet: &Seen, wanted: fn(&Frame<'_>) -> bool| packet.has(wanted);
+    let immediate = |frame: &Frame<'_>| matches!(frame, Frame::ImmediateAck);
+    let ping = |frame: &Frame<'_>| matches!(frame, Frame::Ping);
+    let probes = &sent[seen + 1..];
+    let with = probes.iter().filter(|it| asks(it, immediate)).count();
+    assert_eq!(with, 1, "only the first timeout asks so");
+    assert!(probes.iter().filter(|it| asks(it, ping)).count() >= 3);
+}

@@ -215,9 +215,11 @@ fn path_that_shrinks_under_a_transfer_is_followed() {
         let time = time.expect("the transfer ends");
         assert!(time < Duration::from_secs(2), "{time:?} at {carried}");
         let ptos = path.pair.client.connection().stats().ptos - before;
-        assert!(ptos <= 3, "{ptos} probe timeouts at {carried}");
+        assert!(ptos <= 1, "{ptos} probe timeouts at {carried}");
         // The search from below takes time; the transfer does not wait for it.
-        path.pair.upload(3_000_000);
+        for _ in 0..3 {
+            path.pair.upload(3_000_000);
+        }
         let found = path.mtu();
         assert!(found <= carried && carried - found <= 28, "{found}");
     }

@@ -35,13 +35,13 @@ impl Experience {
     }
 
     /// Notes that packets with the feature arrived on a path where that was not known.
-    pub(super) fn on_confirmed(&self, feature: PathFeature) {
+    pub(crate) fn on_confirmed(&self, feature: PathFeature) {
         self.of(feature).losses.store(0, Relaxed);
     }
 
     /// Notes that only packets with the feature were lost on a path, and whether the path gave the
     /// feature up because of that.
-    pub(super) fn on_lost(&self, feature: PathFeature, is_given_up: bool) {
+    pub(crate) fn on_lost(&self, feature: PathFeature, is_given_up: bool) {
         let record = self.of(feature);
         let losses = record.losses.load(Relaxed).saturating_add(1);
         record.losses.store(losses, Relaxed);

@@ -1,0 +1,195 @@
+//! Paths of the kernel that drop packets with an optional feature and report nothing: two network
+//! namespaces with a pair of interfaces between them, and a filter of nftables. Needs root.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+use crate::common::{courser, skipped};
+
+/// A server and a client, each in a namespace of its own. They vanish at the end.
+struct Namespaces {
+    server: String,
+    client: String,
+}
+
+const SERVER: &str = "198.18.0.1";
+const CLIENT: &str = "198.18.0.2";
+
+impl Namespaces {
+    /// Makes the namespaces. `None` where that is not possible.
+    fn new() -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = |end: &str| format!("courser-test-{}-{count}-{end}", std::process::id());
+        let both = Self {
+            server: name("server"),
+            client: name("client"),
+        };
+        let (server, client) = (&both.server, &both.client);
+        let commands = [
+            format!("netns add {server}"),
+            format!("netns add {client}"),
+            format!("-n {server} link add veth0 type veth peer name veth0 netns {client}"),
+            format!("-n {server} address add {SERVER}/30 dev veth0"),
+            format!("-n {client} address add {CLIENT}/30 dev veth0"),
+            format!("-n {server} link set veth0 up"),
+            format!("-n {client} link set veth0 up"),
+        ];
+        for command in commands {
+            if !succeeds(Command::new("ip").args(command.split(' '))) {
+                skipped("no network namespaces");
+                return None;
+            }
+        }
+        if !both.filter(server, "") {
+            skipped("no nftables");
+            return None;
+        }
+        Some(both)
+    }
+
+    /// Drops what a rule of nftables matches when it arrives in a namespace, and counts it.
+    fn filter(&self, namespace: &str, rule: &str) -> bool {
+        let rule = match rule {
+            "" => String::new(),
+            rule => format!("{rule} counter drop;"),
+        };
+        let table = format!(
+            "table ip courser {{ chain input {{ type filter hook input priority 0; {rule} }} }}"
+        );
+        let mut nft = inside(namespace, "nft");
+        nft.args(["-f", "-"]).stdin(Stdio::piped());
+        let Ok(mut nft) = nft.spawn() else {
+            return false;
+        };
+        let mut input = nft.stdin.take().expect("piped");
+        let written = input.write_all(table.as_bytes());
+        drop(input);
+        written.is_ok() && nft.wait().is_ok_and(|status| status.success())
+    }
+
+    /// Returns how many packets the filter of a namespace has dropped.
+    fn dropped(&self, namespace: &str) -> u64 {
+        let list = inside(namespace, "nft").args(["list", "ruleset"]).output();
+        let text = String::from_utf8(list.expect("nft starts").stdout).expect("UTF-8");
+        let counts = text.split("packets ").skip(1);
+        counts
+            .filter_map(|rest| rest.split(' ').next()?.parse::<u64>().ok())
+            .sum()
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in [&self.server, &self.client] {
+            succeeds(Command::new("ip").args(["netns", "delete", name]));
+        }
+    }
+}
+
+/// Returns a command that runs a program in a namespace.
+fn inside(namespace: &str, program: &str) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace, program]);
+    command.stderr(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    let silent = command.stderr(Stdio::null()).stdout(Stdio::null());
+    silent.status().is_ok_and(|status| status.success())
+}
+
+/// A perf server in its namespace, killed at the end.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(namespaces: &Namespaces) -> Self {
+        let listen = format!("{SERVER}:0");
+        let program = courser(&[]).get_program().to_owned();
+        let mut child = inside(&namespaces.server, &program.to_string_lossy())
+            .args(["perf", "server", "--listen", &listen, "--json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let mut line = String::new();
+        let mut lines = BufReader::new(child.stdout.take().expect("piped"));
+        lines.read_line(&mut line).expect("UTF-8");
+        let event: Value = serde_json::from_str(&line).expect("an event");
+        let address = event["address"].as_str().expect("an address").to_owned();
+        Self { child, address }
+    }
+
+    /// Transfers three megabytes and returns the report.
+    fn transfer(&self, namespaces: &Namespaces, scenario: &str) -> Value {
+        let program = courser(&[]).get_program().to_owned();
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = inside(&namespaces.client, &program.to_string_lossy())
+            .args(["perf", "client", &self.address, "--insecure", "--json"])
+            .args(["--scenario", scenario, "--number", "3M"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .output()
+            .expect("the binary starts");
+        let error = String::from_utf8_lossy(&stderr);
+        assert!(status.success(), "{scenario}: {error}");
+        serde_json::from_slice(&stdout).expect("a report")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The process may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Batches of segmentation offload, which cross the pair as one packet. Single datagrams pass.
+const BATCHES: &str = "meta l4proto udp meta length > 1500";
+
+#[test]
+fn device_that_loses_batches_is_survived_in_both_directions() {
+    for loses in [(true, false), (false, true), (true, true)] {
+        let Some(namespaces) = Namespaces::new() else {
+            return;
+        };
+        let (to_server, to_client) = loses;
+        let rule = |is_lossy| if is_lossy { BATCHES } else { "" };
+        assert!(namespaces.filter(&namespaces.server, rule(to_server)));
+        assert!(namespaces.filter(&namespaces.client, rule(to_client)));
+        let server = Server::start(&namespaces);
+        let upload = server.transfer(&namespaces, "upload");
+        let segments = &upload["network"]["gso_segments"];
+        assert_eq!(*segments == 1, to_server, "{loses:?}: {upload}");
+        server.transfer(&namespaces, "download");
+        let dropped = [&namespaces.server, &namespaces.client].map(|it| namespaces.dropped(it) > 0);
+        assert_eq!(dropped, [to_server, to_client], "the filter met batches");
+    }
+}
+
+#[test]
+fn path_that_drops_ecn_marks_is_survived() {
+    let Some(namespaces) = Namespaces::new() else {
+        return;
+    };
+    for namespace in [&namespaces.server, &namespaces.client] {
+        assert!(namespaces.filter(namespace, "meta l4proto udp ip ecn ect0"));
+    }
+    let server = Server::start(&namespaces);
+    let upload = server.transfer(&namespaces, "upload");
+    assert_eq!(upload["network"]["ecn"], false, "{upload}");
+    server.transfer(&namespaces, "download");
+    assert_ne!(namespaces.dropped(&namespaces.server), 0);
+}

@@ -1,0 +1,145 @@
+//! The optional features that the next packets may use.
+//!
+//! Packets of a probe timeout and repetitions of the handshake use none, and have the base size, so that
+//! they get through if anything does.
+
+use courser_base::{Ecn, Time};
+use courser_recovery::{BASE_MTU, PathSupport};
+
+use super::LossRecovery;
+use super::features::{FEATURES, LostByFeature, NewestByFeature};
+use super::stats::WithheldFeatures;
+use crate::space::SpaceId;
+
+/// The features that the datagrams of one transmit may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FeatureUse {
+    /// The ECN mark.
+    pub(crate) ecn: Ecn,
+    /// The most datagrams in a batch.
+    pub(crate) max_segments: usize,
+    /// The largest datagram in bytes.
+    pub(crate) max_size: usize,
+    /// True if the QUIC bit may be cleared.
+    pub(crate) clears_quic_bit: bool,
+}
+
+impl FeatureUse {
+    /// No feature at all: what every path carries.
+    pub(crate) const NONE: Self = Self {
+        ecn: Ecn::NotEct,
+        max_segments: 1,
+        max_size: BASE_MTU as usize,
+        clears_quic_bit: false,
+    };
+}
+
+impl LossRecovery {
+    /// Returns the features of the next 1-RTT datagrams. `is_ahead` returns true if several full
+    /// datagrams wait behind the next one.
+    #[inline]
+    pub(crate) fn features(&self, now: Time, is_ahead: impl FnOnce() -> bool) -> FeatureUse {
+        let route = self.routes.active();
+        let all = FeatureUse {
+            ecn: self.mark(SpaceId::Application).unwrap_or_default(),
+            max_segments: usize::MAX,
+            max_size: usize::from(route.search.size_in_use()),
+            clears_quic_bit: true,
+        };
+        match route.features.are_free() {
+            true => all,
+            false => self.limited_features(now, all, is_ahead()),
+        }
+    }
+
+    #[cold]
+    fn limited_features(&self, now: Time, all: FeatureUse, is_ahead: bool) -> FeatureUse {
+        let features = &self.routes.active().features;
+        let mut limited = FeatureUse {
+            max_segments: features.max_segments(now, is_ahead),
+            ..all
+        };
+        let is_tried = |support: &PathSupport| is_ahead && support.allows_trial(now);
+        if features.marks.is_withheld() && is_tried(&features.marks) {
+            limited.ecn = self.mark_of(SpaceId::Application).unwrap_or_default();
+            limited.max_segments = 1;
+        }
+        if features.cleared_bits.is_withheld() {
+            limited.clears_quic_bit = is_tried(&features.cleared_bits);
+            if limited.clears_quic_bit {
+                limited.max_segments = 1;
+            }
+        }
+        limited
+    }
+
+    /// Returns the features of the next datagrams of the handshake. Their ECN mark depends on the
+    /// packets in them. `None` if they may use none, because they repeat what may have been lost.
+    pub(crate) fn handshake_features(&self, now: Time) -> Option<FeatureUse> {
+        let is_probing = |id| self.is_probing(id);
+        if self.is_handshake_repeated || SpaceId::ALL.into_iter().any(is_probing) {
+            return None;
+        }
+        Some(self.features(now, || false))
+    }
+
+    /// Returns true if the next 1-RTT packets probe because of a timeout: they use no feature.
+    #[inline]
+    pub(crate) fn is_after_timeout(&self) -> bool {
+        self.spaces.application.is_after_timeout && self.spaces.application.probes > 0
+    }
+
+    /// Notes the ECN mark of the first datagram from a client.
+    ///
+    /// A client that repeats its first flight sends it without a mark. If the network drops marked
+    /// packets in both directions, an answer with marks would cost another timeout, so marks begin
+    /// with a trial then. A client that never marks its first flight loses nothing by that: marks
+    /// matter once there is more to send.
+    pub(crate) fn on_first_mark(&mut self, ecn: Ecn) {
+        if ecn == Ecn::NotEct {
+            self.routes.active_mut().features.marks = PathSupport::unproven();
+        }
+    }
+
+    /// The features that are given up on the path in use.
+    #[inline]
+    pub(crate) fn withheld(&self) -> WithheldFeatures {
+        self.routes.active().features.withheld()
+    }
+
+    /// Returns true if packets are marked only to try whether marks pass.
+    #[inline]
+    pub(super) fn are_marks_withheld(&self) -> bool {
+        self.routes.active().features.marks.is_withheld()
+    }
+
+    /// Takes the acknowledgement of packets on the path in use.
+    #[inline]
+    pub(super) fn on_features_acked(&mut self, newest: &NewestByFeature) {
+        let features = &mut self.routes.active_mut().features;
+        for feature in FEATURES {
+            if let Some(sent) = newest.get(feature)
+                && features.get_mut(feature).on_acked(sent)
+            {
+                self.experience.on_confirmed(feature);
+            }
+        }
+    }
+
+    /// Takes the loss of packets on the path in use.
+    pub(super) fn on_features_lost(&mut self, now: Time, lost: &LostByFeature) {
+        let features = &mut self.routes.active_mut().features;
+        for (feature, loss) in lost.of_each() {
+            let support = features.get_mut(feature);
+            let was_given_up = support.is_given_up();
+            if !support.on_lost(now, &loss) {
+                continue;
+            }
+            let is_new = support.is_given_up() && !was_given_up;
+            self.experience.on_lost(feature, is_new);
+            if is_new {
+                self.stats.fallbacks.count(feature);
+            }
+        }
+    }
+}
