@@ -11,6 +11,7 @@ mod mistakes;
 #[cfg(target_os = "linux")]
 #[path = "../../../courser/tests/it/namespace.rs"]
 mod namespace;
+#[cfg(target_os = "linux")]
 mod namespaces;
 mod perf;
 mod probe;
