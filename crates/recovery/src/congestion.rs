@@ -4,6 +4,7 @@ mod ack_rate;
 mod algorithm;
 mod bbr;
 mod capacity_rise;
+mod capacity_search;
 mod careful_resume;
 mod classic;
 mod controller;

@@ -13,33 +13,47 @@ use super::sample::AckSample;
 /// narrow link grows along its curve, or by a datagram per round trip, however much more the link
 /// carries by now. But a queue reveals the rate of the bottleneck. If a whole later round is
 /// delivered clearly faster, with the window in full use and without a queue, then that bottleneck
-/// is gone. The window of the last congestion event is meaningless then, and the path is as unknown
-/// as a new one: the controller returns to slow start.
+/// is gone. The window of the last congestion event is meaningless then, and the controller searches
+/// for a larger one (`CapacitySearch`).
 ///
 /// The following rules avoid false detections:
 /// - Loss: without a queue there is no rate to compare with, whatever is lost.
 /// - Jitter: only the smallest round-trip time of a round counts, and a queue must last for several
 ///   rounds in a row, for more of them if nothing was lost.
 /// - Variable delay: the rate to compare with is the highest since the window was reduced.
-/// - Acknowledgements in clumps: rates are those of whole rounds without gaps between them, and two
-///   in a row must be fast.
-/// - Other flows: if they end, the capacity rises as well. While there is a queue, a flow that gets
-///   a larger share of the same link does not count.
-/// - After a rise there must be a queue again before the next one.
+/// - Acknowledgements in clumps: rates are those of whole rounds without gaps between them.
+/// - Other flows: if one ends, its share of the same link becomes free. While there is a queue, a
+///   flow that gets a larger share does not count. Without one, the highest rate that the path has
+///   ever delivered with a queue shows what the link carries: a window that carries as much needs no
+///   search, and a smaller one is searched for up to that size only.
+/// - After a rise there must be a queue again before the next one. If the search finds nothing, the
+///   next one begins after four times as many fast rounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CapacityRise {
     is_on: bool,
     /// The rate of the bottleneck: the highest one up to the last round with a queue.
     reference: Option<Rate>,
+    /// The highest `reference` of the path so far.
+    capacity: Rate,
     /// The highest rate of a round since the window was reduced.
     peak: Rate,
     /// Rounds in a row with a queue.
     queue_rounds: u8,
     /// Rounds in a row that were faster than `reference` and without a queue.
     fast_rounds: u8,
+    /// Fast rounds in a row that show a rise.
+    needed: u8,
     /// True if there was a congestion event in this round.
     is_congested: bool,
     round: Round,
+}
+
+/// A path that carries more than at the last congestion event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Rise {
+    /// The window up to which to search: what the path has carried before. `None` if its rate has
+    /// never been as high.
+    pub(super) bound: Option<u64>,
 }
 
 /// One round trip, counted by packet numbers.
@@ -71,9 +85,11 @@ impl CapacityRise {
         Self {
             is_on: true,
             reference: None,
+            capacity: Rate::default(),
             peak: Rate::default(),
             queue_rounds: 0,
             fast_rounds: 0,
+            needed: FAST_ROUNDS,
             is_congested: false,
             // The time before the first packet of a round is not a round.
             round: Round {
@@ -99,11 +115,31 @@ impl CapacityRise {
         self.note_queue();
         self.peak = Rate::default();
         self.fast_rounds = 0;
+        self.needed = FAST_ROUNDS;
     }
 
-    /// Returns true if the path carries more, so that the controller should return to slow start.
-    /// `last_sent` is the largest packet number sent.
-    pub(super) fn on_ack(&mut self, sample: &AckSample<'_>, mtu: u16, last_sent: u64) -> bool {
+    /// Notes that a search has found no larger window. The next one begins later.
+    pub(super) fn on_futile_search(&mut self) {
+        self.needed = self.needed.saturating_mul(BACK_OFF);
+        self.fast_rounds = 0;
+    }
+
+    /// Notes that a search has found a larger window. The next one needs another queue.
+    pub(super) fn on_successful_search(&mut self) {
+        self.reference = None;
+        self.needed = FAST_ROUNDS;
+        self.fast_rounds = 0;
+    }
+
+    /// Returns the kind of rise if the path carries more than `window`, so that the controller
+    /// should search for a larger one. `last_sent` is the largest packet number sent.
+    pub(super) fn on_ack(
+        &mut self,
+        sample: &AckSample<'_>,
+        mtu: u16,
+        window: u64,
+        last_sent: u64,
+    ) -> Option<Rise> {
         let round = &mut self.round;
         round.is_app_limited |= sample.app_limited;
         if let Some(rtt) = sample.rtt_sample {
@@ -111,27 +147,32 @@ impl CapacityRise {
             round.samples = round.samples.saturating_add(1);
         }
         if sample.largest_acked < round.end {
-            return false;
+            return None;
         }
         let finished = *round;
         *round = Round::new(last_sent.saturating_add(1), sample.now, sample.delivered);
-        self.judge(&finished, sample, mtu);
-        if !self.is_on || self.fast_rounds < FAST_ROUNDS {
-            return false;
+        let rate = self.judge(&finished, sample, mtu)?;
+        if !self.is_on || self.fast_rounds < self.needed {
+            return None;
         }
-        self.fast_rounds = 0;
-        self.reference = None;
-        true
+        if is_faster(rate, self.capacity) {
+            return Some(Rise { bound: None });
+        }
+        let carried = self.capacity.bytes_in(sample.rtt.min());
+        (window < carried).then_some(Rise {
+            bound: Some(carried),
+        })
     }
 
-    fn judge(&mut self, round: &Round, sample: &AckSample<'_>, mtu: u16) {
+    /// Returns the rate of the round, if the window was in full use.
+    fn judge(&mut self, round: &Round, sample: &AckSample<'_>, mtu: u16) -> Option<Rate> {
         let bytes = sample.delivered.saturating_sub(round.delivered);
         let time = sample.now - round.began;
         if round.is_app_limited || time.is_zero() {
             self.is_congested = false;
             self.queue_rounds = 0;
             self.fast_rounds = 0;
-            return;
+            return None;
         }
         let rate = Rate::from_bytes_in(bytes, time);
         let queue = round.queue(sample.rtt.min(), bytes, mtu);
@@ -144,10 +185,14 @@ impl CapacityRise {
         // second.
         self.note_queue();
         self.is_congested = false;
-        let (numerator, denominator) = FASTER;
-        let is_faster = |reference: Rate| rate > reference.scaled(numerator, denominator);
-        let is_fast = queue == Queue::Empty && self.reference.is_some_and(is_faster);
-        self.fast_rounds = if is_fast { self.fast_rounds + 1 } else { 0 };
+        let is_rise = |reference| is_faster(rate, reference);
+        let is_fast = queue == Queue::Empty && self.reference.is_some_and(is_rise);
+        self.fast_rounds = if is_fast {
+            self.fast_rounds.saturating_add(1)
+        } else {
+            0
+        };
+        Some(rate)
     }
 
     /// Records the rate as that of the bottleneck if there certainly is a queue.
@@ -159,6 +204,7 @@ impl CapacityRise {
         };
         if self.queue_rounds >= needed && self.peak > Rate::default() {
             self.reference = Some(self.peak);
+            self.capacity = self.capacity.max(self.peak);
         }
     }
 }
@@ -177,11 +223,11 @@ impl Round {
 
     fn queue(&self, path_min: Duration, bytes: u64, mtu: u16) -> Queue {
         let wait = self.min_rtt.saturating_sub(path_min);
-        let threshold = (path_min / QUEUE_DIVISOR).max(LEAST_QUEUE);
+        let threshold = shortest_queue(path_min);
         // A few packets may all have been delayed by something other than our queue.
         let is_conclusive =
             self.samples >= LEAST_SAMPLES && bytes >= LEAST_DATAGRAMS * u64::from(mtu);
-        if wait < threshold / 2 {
+        if wait < longest_wait_without_queue(path_min) {
             Queue::Empty
         } else if wait >= threshold && is_conclusive {
             Queue::Standing
@@ -191,12 +237,31 @@ impl Round {
     }
 }
 
+/// Returns true if a rate exceeds another one by more than errors of measurement.
+fn is_faster(rate: Rate, reference: Rate) -> bool {
+    let (numerator, denominator) = FASTER;
+    rate > reference.scaled(numerator, denominator)
+}
+
+/// Returns the shortest delay that counts as a queue on a path with this round-trip time.
+fn shortest_queue(path_min: Duration) -> Duration {
+    (path_min / QUEUE_DIVISOR).max(LEAST_QUEUE)
+}
+
+/// Returns the delay below which a packet has met no queue on a path with this round-trip time.
+pub(super) fn longest_wait_without_queue(path_min: Duration) -> Duration {
+    shortest_queue(path_min) / 2
+}
+
 /// The factor by which a delivery rate must exceed the earlier one. A window that leaves the queue
 /// empty is delivered no faster than one that overflows it. The factor exceeds errors of
 /// measurement.
 const FASTER: (u32, u32) = (5, 4);
-/// Fast rounds in a row that show a rise.
-const FAST_ROUNDS: u8 = 2;
+/// Fast rounds in a row that show a rise. One is enough, because the search begins with a small step
+/// that is verified.
+const FAST_ROUNDS: u8 = 1;
+/// The factor by which the fast rounds grow that are needed after a search without result.
+const BACK_OFF: u8 = 4;
 /// Rounds in a row with a queue that suffice if one of them lost packets.
 const CONGESTED_ROUNDS: u8 = 2;
 /// Rounds in a row with a queue that suffice if none lost packets.

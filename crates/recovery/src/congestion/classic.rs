@@ -2,7 +2,8 @@
 
 use courser_base::{Ecn, Rate, Time};
 
-use super::capacity_rise::CapacityRise;
+use super::capacity_rise::{CapacityRise, Rise};
+use super::capacity_search::{CapacitySearch, Progress};
 use super::careful_resume::Resumable;
 use super::controller::Controller;
 use super::hystart::{self, HyStart};
@@ -19,8 +20,8 @@ use crate::rtt::RttEstimator;
 ///
 /// Everything but the law is common to all algorithms: HyStart++ in slow start, one reduction per
 /// recovery period, proportional rate reduction, the undo of spurious reductions, slow start
-/// after persistent congestion and after a rise in capacity, and the initial window
-/// (`docs/design/0013`).
+/// after persistent congestion, the search for a larger window after a rise in capacity, and the
+/// initial window (`docs/design/0013`).
 #[derive(Clone, Debug)]
 pub struct Classic<L: WindowLaw> {
     pub(super) law: L,
@@ -32,6 +33,9 @@ pub struct Classic<L: WindowLaw> {
     undo: Undo<Saved<L::Saved>>,
     slow_start: HyStart,
     capacity: CapacityRise,
+    /// Present while the window is searched for that a path carries whose capacity has risen. This
+    /// counts as slow start. Boxed, because it is rare.
+    search: Option<Box<CapacitySearch>>,
     utilization: Utilization,
     /// Nothing was acknowledged or lost yet, so the window is the initial one.
     is_untouched: bool,
@@ -57,6 +61,7 @@ impl<L: WindowLaw> Classic<L> {
             undo: Undo::new(),
             slow_start: HyStart::new(),
             capacity: CapacityRise::new(),
+            search: None,
             utilization: Utilization::default(),
             is_untouched: true,
         }
@@ -83,17 +88,42 @@ impl<L: WindowLaw> Classic<L> {
         self.capacity.switch_off();
     }
 
-    /// Returns to slow start from the present window, because the path carries more than at the
-    /// last congestion event. The state before that event is of no use any more.
-    fn search_again(&mut self) {
-        self.ssthresh = None;
-        self.slow_start.restart();
-        self.law.forget_congestion();
-        self.undo = Undo::new();
+    /// Begins to search for a larger window, because the path carries more than at the last
+    /// congestion event.
+    fn begin_search(&mut self, rise: Rise) {
+        self.search = Some(Box::new(CapacitySearch::new(self.window(), rise.bound)));
+    }
+
+    /// Continues the search for a larger window.
+    fn search(&mut self, sample: &AckSample<'_>, mut search: Box<CapacitySearch>) {
+        let (window, usable) = (self.window(), self.utilization.limit());
+        let last_sent = self.slow_start.last_sent();
+        match search.on_ack(sample, window, usable, last_sent) {
+            Progress::Growing => self.law.grow(sample.acked_bytes, search.target()),
+            Progress::FirstStepProven => {
+                // The state before the last congestion is of no use any more.
+                self.law.forget_congestion();
+                self.undo = Undo::new();
+            }
+            Progress::Over { window } => {
+                self.law.set_window(window.max(minimum_window(self.mtu)));
+                self.ssthresh = Some(self.window());
+                if search.has_proven_step() {
+                    self.law.on_slow_start_end();
+                    self.capacity.on_successful_search();
+                } else {
+                    self.capacity.on_futile_search();
+                }
+                return;
+            }
+        }
+        self.search = Some(search);
     }
 
     fn grow(&mut self, sample: &AckSample<'_>) {
-        if self.in_slow_start() {
+        if let Some(search) = self.search.take() {
+            self.search(sample, search);
+        } else if self.in_slow_start() {
             self.on_slow_start_ack(sample);
         } else {
             let is_unused = self.window() >= self.utilization.limit();
@@ -127,6 +157,7 @@ impl<L: WindowLaw> Classic<L> {
         };
         self.undo.begin(sample, saved);
         self.recovery.start(sample.now);
+        self.search = None;
         self.slow_start.on_congestion();
         self.capacity.on_congestion();
         self.law.decrease(sample, self.mtu);
@@ -183,12 +214,16 @@ impl<L: WindowLaw> Controller for Classic<L> {
         }
         let last_sent = self.slow_start.last_sent();
         self.utilization.on_ack(sample, last_sent);
-        let is_wider =
-            self.law.has_slow_start() && self.capacity.on_ack(sample, self.mtu, last_sent);
+        let rise = match self.law.has_slow_start() {
+            true => (self.capacity).on_ack(sample, self.mtu, self.law.window(), last_sent),
+            false => None,
+        };
         // Packets sent before the reduction do not make the window grow: RFC 9002 appendix B.5.
         if !self.recovery.holds(sample.earliest_acked_sent) {
-            if is_wider && !self.in_slow_start() {
-                self.search_again();
+            if let Some(rise) = rise
+                && !self.in_slow_start()
+            {
+                self.begin_search(rise);
             }
             self.grow(sample);
         }
@@ -216,6 +251,7 @@ impl<L: WindowLaw> Controller for Classic<L> {
             self.law.collapse(minimum_window(self.mtu));
             self.recovery.collapse(sample.now);
             self.prr = None;
+            self.search = None;
         }
     }
 
@@ -226,6 +262,7 @@ impl<L: WindowLaw> Controller for Classic<L> {
             self.slow_start.resume(saved.slow_start);
             self.recovery.clear();
             self.prr = None;
+            self.search = None;
         }
     }
 
@@ -275,8 +312,8 @@ impl<L: WindowLaw> Controller for Classic<L> {
     }
 
     fn in_slow_start(&self) -> bool {
-        self.ssthresh()
-            .is_none_or(|ssthresh| self.window() < ssthresh)
+        let is_below = |ssthresh| self.window() < ssthresh;
+        self.search.is_some() || self.ssthresh().is_none_or(is_below)
     }
 
     fn state(&self) -> &'static str {

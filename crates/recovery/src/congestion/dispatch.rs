@@ -111,7 +111,7 @@ impl CongestionController {
 
     /// Makes the controller stay in congestion avoidance when the path turns out to carry more than
     /// at the last congestion event, as in RFC 9438 and RFC 9002 §7. By default, NewReno and CUBIC
-    /// return to slow start then.
+    /// search for a larger window then.
     pub fn ignore_capacity_rise(&mut self) {
         match self {
             Self::NewReno(controller) => controller.ignore_capacity_rise(),

@@ -12,7 +12,7 @@ use super::sample::AckSample;
 /// HyStart++ monitors the smallest round-trip time of each round. When it rises, growth slows down
 /// for a few rounds (conservative slow start). If it stays high, slow start ends; if it falls back,
 /// the rise was noise. The same happens if acknowledgements arrive too slowly for the window. Only
-/// the first slow start is monitored (RFC 9406 §4.3), and one after a rise in capacity.
+/// the first slow start is monitored (RFC 9406 §4.3).
 ///
 /// Peers that acknowledge a whole batch at once may give fewer samples in a round than the eight
 /// that the RFC requires, so that slow start would end only with loss. Such a round is evaluated at
@@ -119,17 +119,6 @@ impl HyStart {
     pub(super) fn resume(&mut self, earlier: Saved) {
         self.phase = earlier.phase;
         self.round = earlier.round;
-    }
-
-    /// Starts anew after a rise in capacity. This slow start is monitored like the first.
-    pub(super) fn restart(&mut self) {
-        self.phase = Phase::SlowStart;
-        self.ack_rate = AckRate::default();
-        self.trusts_rate = true;
-        self.round = Round {
-            window_end: self.last_sent.saturating_add(1),
-            ..Round::default()
-        };
     }
 
     /// Ends the first slow start on a congestion event.

@@ -46,7 +46,7 @@ pub trait WindowLaw: Clone + fmt::Debug + Send {
         self.set_window(least);
     }
 
-    /// Forgets earlier congestion and keeps the window. Slow start follows.
+    /// Forgets earlier congestion and keeps the window. The window grows as in slow start then.
     fn forget_congestion(&mut self);
 
     /// Returns the state to be restored if the next reduction turns out to be spurious.
@@ -70,8 +70,8 @@ pub trait WindowLaw: Clone + fmt::Debug + Send {
     /// Notes the end of an acknowledgement's processing.
     fn on_ack_processed(&mut self, _rtt: &RttEstimator, _in_slow_start: bool) {}
 
-    /// Returns true if the law has slow start: below a threshold, and again when the path turns
-    /// out to carry more.
+    /// Returns true if the law has slow start: below a threshold, and while a larger window is
+    /// searched for.
     fn has_slow_start(&self) -> bool {
         true
     }

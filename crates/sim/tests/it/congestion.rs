@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::lab::*;
-use crate::common::shared::{Shared, fairness};
+use crate::common::shared::{Shared, fairness, transport};
 use crate::common::{SERVER, Scene, for_each_seed};
 use courser_base::{Rate, Time};
 use courser_recovery::{
     AckSample, Algorithm, Controller, ControllerFactory, LossSample, RttEstimator,
 };
-use courser_sim::apps::Paced;
+use courser_sim::apps::{Amount, Bulk, Paced, Way};
+use courser_transport::TransportConfig;
 
 /// A transfer over a link with a queue of one BDP takes at most `share` times as long as one with
 /// slow start alone, and uses the queue. With a BDP of eight packets, a batch of two or three
@@ -543,4 +544,75 @@ fn cubic_uses_a_link_that_has_become_wider() {
     let (with, without) = (time(true), time(false));
     assert!(with <= MS * 8800, "{with:?}");
     assert!(without >= MS * 9300, "{without:?}");
+}
+
+/// Returns the bytes that an endless flow has acknowledged within half a second after the link has
+/// become eight times as fast, the bytes of the next three seconds, and the packets lost since.
+fn step_to_80_mbit(algorithm: Algorithm, capacity_rise: bool) -> (u64, u64, u64) {
+    let link = "10mbit,rtt=40ms,queue=150kB,rate@10s=80mbit";
+    let setup = controlled(link, algorithm).both(|config| config.capacity_rise = capacity_rise);
+    let mut scene = Scene::new(1, setup, endless());
+    scene.run_for(SECOND * 10);
+    let before = scene.stats();
+    scene.run_for(MS * 500);
+    let soon = scene.stats();
+    scene.run_for(SECOND * 3);
+    let later = scene.stats();
+    assert_clean(&scene);
+    (
+        soon.data_acked - before.data_acked,
+        later.data_acked - soon.data_acked,
+        later.packets_lost - before.packets_lost,
+    )
+}
+
+/// Most of the link is in use within half a second, in which the rate is detected and raised step by
+/// step. The queue holds 0.4 BDP and hardly overflows.
+#[test]
+fn a_link_that_is_eight_times_as_fast_is_full_soon() {
+    for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
+        let (soon, later, lost) = step_to_80_mbit(algorithm, true);
+        let (soon_without, later_without, _) = step_to_80_mbit(algorithm, false);
+        let text =
+            format!("{algorithm}: {soon} ({soon_without}), {later} ({later_without}), {lost}");
+        assert!(soon > soon_without * 4 / 3, "{text}");
+        // Of 30 MB.
+        assert!(later > 26_000_000 && later_without < 14_000_000, "{text}");
+        assert!(lost < 60, "{text}");
+    }
+}
+
+/// Runs a flow for 20 s beside ten transfers of half a megabyte, one each 1.7 s. Returns the packets
+/// that the flow has lost.
+fn lost_beside_short_flows(seed: u64, algorithm: Algorithm, capacity_rise: bool) -> u64 {
+    let link = "20mbit,rtt=40ms,queue=1bdp";
+    let long = TransportConfig {
+        capacity_rise,
+        ..transport(algorithm)
+    };
+    let endless = Bulk::new(SERVER, Way::Up, Amount::Endless);
+    let short = |second: u32| {
+        let amount = Amount::Bytes(500_000);
+        let start = Time::ZERO + SECOND + MS * 1700 * second;
+        let transfer = Bulk::new(SERVER, Way::Up, amount).starting_at(start);
+        (transport(Algorithm::Cubic), transfer)
+    };
+    let flows = std::iter::once((long, endless)).chain((1..=10).map(short));
+    let mut shared = Shared::of(seed, link, flows.collect());
+    shared.world.run_for(SECOND * 20).expect("no stall");
+    shared.assert_clean();
+    shared.lost(0)
+}
+
+/// Each flow that ends leaves a link without a queue, which carries no more than before.
+#[test]
+fn flows_that_come_and_go_cost_few_packets() {
+    for algorithm in [Algorithm::Cubic, Algorithm::NewReno] {
+        let lost = |capacity_rise| {
+            let run = |seed| lost_beside_short_flows(seed, algorithm, capacity_rise);
+            (1..=3).map(run).sum::<u64>()
+        };
+        let (with, without) = (lost(true), lost(false));
+        assert!(with <= 2 * without, "{algorithm}: {with} and {without}");
+    }
 }

@@ -87,9 +87,9 @@ pub struct TransportConfig {
     pub datagram_send_queue: usize,
     /// The congestion controller. Default CUBIC with HyStart++.
     pub congestion: Algorithm,
-    /// Lets NewReno and CUBIC, and Prague while it behaves like CUBIC, return to slow start when
-    /// the capacity of the path has risen since the last congestion event. Otherwise they grow at
-    /// the speed of RFC 9002 §7 and RFC 9438. Default on.
+    /// Lets NewReno and CUBIC, and Prague while it behaves like CUBIC, search for a larger window
+    /// when the capacity of the path has risen since the last congestion event. Otherwise they grow
+    /// at the speed of RFC 9002 §7 and RFC 9438. Default on.
     pub capacity_rise: bool,
     /// Makes custom controllers, which are used instead of `congestion`. Default none.
     pub controller_factory: Option<Arc<dyn ControllerFactory>>,

@@ -12,6 +12,8 @@ struct Rounds {
     next_pn: u64,
     delivered: u64,
     app_limited: bool,
+    /// The window of the controller.
+    window: u64,
 }
 
 impl Rounds {
@@ -25,6 +27,7 @@ impl Rounds {
             next_pn: 0,
             delivered: 0,
             app_limited: false,
+            window: 100_000,
         };
         // The first round has no start.
         rounds.round(40, 100_000);
@@ -33,19 +36,24 @@ impl Rounds {
 
     /// Delivers `bytes` in ten parts during a round trip. Returns true if that is a rise.
     fn round(&mut self, rtt: u64, bytes: u64) -> bool {
+        self.rise_in_round(rtt, bytes).is_some()
+    }
+
+    /// Delivers `bytes` in ten parts during a round trip. Returns the rise that this shows.
+    fn rise_in_round(&mut self, rtt: u64, bytes: u64) -> Option<Rise> {
         let first = self.next_pn;
         self.next_pn += 10;
         let sent = self.now;
-        let mut is_wider = false;
+        let mut rise = None;
         for ack in 0..10 {
             self.now = sent + ms(rtt) * (ack + 1) / 10;
             self.delivered += bytes / 10;
-            is_wider |= self.ack(first + u64::from(ack), sent, ms(rtt));
+            rise = rise.or(self.ack(first + u64::from(ack), sent, ms(rtt)));
         }
-        is_wider
+        rise
     }
 
-    fn ack(&mut self, largest: u64, sent: Time, rtt: Duration) -> bool {
+    fn ack(&mut self, largest: u64, sent: Time, rtt: Duration) -> Option<Rise> {
         let sample = AckSample {
             now: self.now,
             largest_acked: largest,
@@ -56,7 +64,8 @@ impl Rounds {
             delivered: self.delivered,
             ..blank_ack(&self.rtt)
         };
-        self.capacity.on_ack(&sample, MTU, self.next_pn - 1)
+        let last_sent = self.next_pn - 1;
+        self.capacity.on_ack(&sample, MTU, self.window, last_sent)
     }
 
     /// Runs rounds with a queue as long as the path, and then a loss.
@@ -76,20 +85,68 @@ impl Rounds {
 }
 
 #[test]
-fn two_faster_rounds_without_a_queue_are_a_rise() {
+fn a_faster_round_without_a_queue_is_a_rise() {
     // 200 000 bytes in 80 ms are 100 000 in 40 ms. The round of the change is a mixture.
-    assert_eq!(Rounds::overflow().rise(150_000), Some(3));
-    assert_eq!(Rounds::overflow().rise(130_000), Some(3));
+    assert_eq!(Rounds::overflow().rise(150_000), Some(2));
+    assert_eq!(Rounds::overflow().rise(130_000), Some(2));
     assert_eq!(Rounds::overflow().rise(120_000), None);
 }
 
-#[test]
-fn one_faster_round_at_a_time_is_no_rise() {
-    let mut rounds = Rounds::overflow();
-    for _ in 0..10 {
-        assert!(!rounds.round(40, 200_000));
-        assert!(!rounds.round(40, 90_000));
+/// Delivers faster than with the last queue, in rounds without one. Before that queue, the path has
+/// delivered `before` bytes in a round trip, and now it delivers `now`.
+fn rise_beside_others(before: u64, window: u64, now: u64) -> Option<Option<u64>> {
+    let mut rounds = Rounds::new();
+    for _ in 0..4 {
+        rounds.round(80, 2 * before);
     }
+    rounds.capacity.on_congestion();
+    // The round of a reduction still has the earlier rate.
+    for _ in 0..2 {
+        for _ in 0..4 {
+            rounds.round(80, 100_000);
+        }
+        rounds.capacity.on_congestion();
+    }
+    rounds.window = window;
+    (1..=20).find_map(|_| rounds.rise_in_round(40, now).map(|rise| rise.bound))
+}
+
+/// A flow had the path alone, then half of it or less, and then alone again.
+#[test]
+fn a_window_that_carries_the_known_capacity_needs_no_search() {
+    for (before, window, now, expected) in [
+        // The window carries as much as ever before.
+        (100_000, 100_000, 100_000, None),
+        (100_000, 110_000, 110_000, None),
+        // A smaller one is searched for up to that.
+        (100_000, 70_000, 70_000, Some(Some(100_000))),
+        (200_000, 70_000, 70_000, Some(Some(200_000))),
+        // The link is faster than ever.
+        (100_000, 130_000, 130_000, Some(None)),
+        (100_000, 50_000, 130_000, Some(None)),
+        // The last queue had a rate of 50 000 bytes in 40 ms.
+        (100_000, 50_000, 60_000, None),
+    ] {
+        let rise = rise_beside_others(before, window, now);
+        assert_eq!(rise, expected, "{before}, {window}, {now}");
+    }
+}
+
+#[test]
+fn a_futile_search_is_repeated_after_four_times_as_many_rounds() {
+    let mut rounds = Rounds::overflow();
+    assert_eq!(rounds.rise(150_000), Some(2));
+    for needed in [4, 16, 20] {
+        rounds.capacity.on_futile_search();
+        let rise = rounds.rise(150_000);
+        assert_eq!(rise, (needed < 20).then_some(needed));
+    }
+    // The next reduction begins anew.
+    rounds.round(80, 200_000);
+    rounds.round(80, 200_000);
+    rounds.round(80, 200_000);
+    rounds.capacity.on_congestion();
+    assert_eq!(rounds.rise(250_000), Some(2));
 }
 
 #[test]
@@ -117,7 +174,7 @@ fn a_sender_without_data_is_no_rise() {
 
 #[test]
 fn a_queue_without_loss_counts_after_four_whole_rounds() {
-    for (rounds_with_queue, rise) in [(4, None), (5, Some(3))] {
+    for (rounds_with_queue, rise) in [(4, None), (5, Some(2))] {
         let mut rounds = Rounds::new();
         for _ in 0..rounds_with_queue {
             rounds.round(80, 200_000);
@@ -138,9 +195,10 @@ fn variable_delay_is_no_rise() {
 }
 
 #[test]
-fn a_rise_is_reported_once_for_each_queue() {
+fn after_a_successful_search_the_next_rise_needs_a_queue() {
     let mut rounds = Rounds::overflow();
-    assert_eq!(rounds.rise(150_000), Some(3));
+    assert_eq!(rounds.rise(150_000), Some(2));
+    rounds.capacity.on_successful_search();
     assert_eq!(rounds.rise(500_000), None);
     for _ in 0..4 {
         rounds.round(80, 1_000_000);
@@ -237,5 +295,44 @@ fn a_path_that_stays_the_same_is_left_alone() {
                 assert_eq!(sent(false), sent(true), "{name}, {algorithm}, seed {seed}");
             }
         }
+    }
+}
+
+/// A link of 10 Mbit/s becomes one of 80 with a queue of 0.4 BDP. Returns the megabits a second in the
+/// first half second, those of the next three seconds, and the packets lost in that time.
+fn step_to_80_megabits(start: Duration, ignored: bool) -> (u64, u64, u64) {
+    let path = Path {
+        ack_every: 12,
+        queue: 150_000,
+        ..Path::link(10, ms(40), 1.0)
+    };
+    let mut model = Model::new(path, Algorithm::Cubic);
+    if ignored {
+        model.controller.ignore_capacity_rise();
+    }
+    model.run(start);
+    model.set_megabits(80);
+    let before = model.totals;
+    // A round trip passes until packets that leave the link faster are acknowledged.
+    model.run(ms(540));
+    let soon = model.totals.delivered - before.delivered;
+    model.run(ms(3000));
+    let later = model.totals.delivered - before.delivered - soon;
+    let lost = model.totals.lost - before.lost;
+    (soon * 8 / 500_000, later * 8 / 3_000_000, lost)
+}
+
+#[test]
+fn a_link_that_is_eight_times_as_fast_is_full_within_half_a_second() {
+    for start in (10_000..15_000).step_by(500) {
+        let (soon, later, lost) = step_to_80_megabits(ms(start), false);
+        let (soon_without, later_without, _) = step_to_80_megabits(ms(start), true);
+        let text =
+            format!("{start} ms: {soon} ({soon_without}), {later} ({later_without}), {lost}");
+        println!("{text}");
+        assert!(soon >= soon_without * 4 / 3, "{text}");
+        assert!(later >= 76 && later_without < 60, "{text}");
+        // The link carries 333 packets in a round trip.
+        assert!(lost < 60, "{text}");
     }
 }

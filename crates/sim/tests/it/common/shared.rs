@@ -22,15 +22,20 @@ pub struct Shared {
 impl Shared {
     /// Creates an endless flow up for each controller.
     pub fn new(seed: u64, link: &str, controllers: &[Algorithm]) -> Self {
+        let endless = || Bulk::new(SERVER, Way::Up, Amount::Endless);
+        let flows = controllers.iter().map(|it| (transport(*it), endless()));
+        Self::of(seed, link, flows.collect())
+    }
+
+    /// Creates a client for each transfer.
+    pub fn of(seed: u64, link: &str, flows: Vec<(TransportConfig, Bulk)>) -> Self {
         let mut world = World::new(seed);
         let mut clients = Vec::new();
-        for (number, algorithm) in controllers.iter().enumerate() {
+        for (number, (transport, app)) in flows.into_iter().enumerate() {
             let name = format!("client {number}");
             let host = u8::try_from(number + 10).expect("few clients");
             let address = SocketAddr::from(([10, 0, 1, host], 50_000));
-            let spec = HostSpec::client(address, world.seed_for(&name))
-                .with_transport(transport(*algorithm));
-            let app = Bulk::new(SERVER, Way::Up, Amount::Endless);
+            let spec = HostSpec::client(address, world.seed_for(&name)).with_transport(transport);
             clients.push(world.add(&name, address.ip(), Host::new(spec, app)));
         }
         let spec = HostSpec::server(SERVER, world.seed_for("server"));
@@ -57,6 +62,13 @@ impl Shared {
             .collect()
     }
 
+    /// Returns the packets that the client with this number has lost so far.
+    pub fn lost(&self, number: usize) -> u64 {
+        let host: &Host = self.world.node(self.clients[number]).expect("a host");
+        let handle = host.connections()[0];
+        host.stats(handle).expect("counters").packets_lost
+    }
+
     /// Asserts that the server received correct bytes only, and no connection has failed.
     pub fn assert_clean(&self) {
         for id in self.clients.iter().chain([&self.server]) {
@@ -68,7 +80,8 @@ impl Shared {
     }
 }
 
-fn transport(congestion: Algorithm) -> TransportConfig {
+/// Returns the settings of a host on an Ethernet with this controller.
+pub fn transport(congestion: Algorithm) -> TransportConfig {
     TransportConfig {
         congestion,
         mtu_max: ETHERNET_PAYLOAD,
