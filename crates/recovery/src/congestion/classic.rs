@@ -126,6 +126,7 @@ impl<L: WindowLaw> Classic<L> {
         } else if self.in_slow_start() {
             self.on_slow_start_ack(sample);
         } else {
+            (self.slow_start).observe(sample, self.mtu, self.law.window());
             let is_unused = self.window() >= self.utilization.limit();
             let sample = AckSample {
                 app_limited: sample.app_limited || is_unused,
@@ -226,6 +227,8 @@ impl<L: WindowLaw> Controller for Classic<L> {
                 self.begin_search(rise);
             }
             self.grow(sample);
+        } else {
+            (self.slow_start).observe(sample, self.mtu, self.law.window());
         }
         let in_slow_start = self.in_slow_start();
         self.law.on_ack_processed(sample.rtt, in_slow_start);
@@ -259,7 +262,9 @@ impl<L: WindowLaw> Controller for Classic<L> {
         if let Some(saved) = self.undo.on_spurious_loss(loss) {
             self.law.restore(saved.law);
             self.ssthresh = higher_threshold(self.ssthresh, saved.ssthresh);
-            self.slow_start.resume(saved.slow_start);
+            if self.slow_start.resume(saved.slow_start) {
+                self.ssthresh = Some(self.window());
+            }
             self.recovery.clear();
             self.prr = None;
             self.search = None;

@@ -26,6 +26,9 @@ pub(super) struct HyStart {
     /// True unless the rate has led to conservative slow start without a queue.
     trusts_rate: bool,
     last_sent: u64,
+    /// True while the congestion event that has ended the first slow start may be undone. Rounds are
+    /// still observed then.
+    is_suspended: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,8 +49,7 @@ enum Phase {
 /// The state of slow start before a congestion event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved {
-    phase: Phase,
-    round: Round,
+    is_monitored: bool,
 }
 
 /// One round trip, counted by packet numbers.
@@ -87,6 +89,7 @@ impl HyStart {
             ack_rate: AckRate::default(),
             trusts_rate: true,
             last_sent: 0,
+            is_suspended: false,
         }
     }
 
@@ -110,20 +113,38 @@ impl HyStart {
     /// Returns the state to be restored if a congestion event turns out to be spurious.
     pub(super) fn saved(&self) -> Saved {
         Saved {
-            phase: self.phase,
-            round: self.round,
+            is_monitored: self.phase != Phase::Off && !self.is_suspended,
         }
     }
 
-    /// Restores an earlier state after a spurious congestion event.
-    pub(super) fn resume(&mut self, earlier: Saved) {
-        self.phase = earlier.phase;
-        self.round = earlier.round;
+    /// Continues after a spurious congestion event. Returns true if slow start has ended in the
+    /// meantime.
+    pub(super) fn resume(&mut self, earlier: Saved) -> bool {
+        if !earlier.is_monitored {
+            return false;
+        }
+        self.is_suspended = false;
+        self.phase == Phase::Off
     }
 
     /// Ends the first slow start on a congestion event.
     pub(super) fn on_congestion(&mut self) {
-        self.phase = Phase::Off;
+        // The second event in a row: the first one is not undone any more.
+        if self.is_suspended {
+            self.phase = Phase::Off;
+        }
+        self.is_suspended = self.phase != Phase::Off;
+    }
+
+    /// Observes an acknowledgement that does not make the window grow in slow start.
+    ///
+    /// Reordering may end slow start several times in a round trip, and each time the event is
+    /// undone. A round without the acknowledgements in between would hardly ever have enough samples
+    /// to be evaluated, and the window would double until the queue overflows.
+    pub(super) fn observe(&mut self, sample: &AckSample<'_>, mtu: u16, window: u64) {
+        if self.is_suspended {
+            self.monitor(sample, mtu, window);
+        }
     }
 
     /// Returns the growth for an acknowledgement. `window` is the window before it.
@@ -133,11 +154,14 @@ impl HyStart {
         } else {
             self.step(sample.acked_bytes, mtu)
         };
+        let is_over = self.monitor(sample, mtu, window) && !self.is_suspended;
+        Growth { bytes, is_over }
+    }
+
+    /// Adds an acknowledgement to the round and evaluates it. Returns true if that ends slow start.
+    fn monitor(&mut self, sample: &AckSample<'_>, mtu: u16, window: u64) -> bool {
         if self.phase == Phase::Off {
-            return Growth {
-                bytes,
-                is_over: false,
-            };
+            return false;
         }
         // This must precede counting the sample: the packet that ends a round belongs to the next.
         let is_over = self.end_round(sample, mtu);
@@ -158,7 +182,7 @@ impl HyStart {
                 self.judge_round(MAX_RTT_THRESH);
             }
         }
-        Growth { bytes, is_over }
+        is_over
     }
 
     /// Returns true if the packet was sent before those whose delay counts.
@@ -174,6 +198,7 @@ impl HyStart {
             acked.min(UNPACED_LIMIT * u64::from(mtu))
         };
         match self.phase {
+            _ if self.is_suspended => bytes,
             Phase::Conservative { since: 0, .. } => bytes / CSS_GROWTH_DIVISOR,
             Phase::Conservative { .. } => bytes / KNOWN_RATE_GROWTH_DIVISOR,
             Phase::SlowStart | Phase::Off => bytes,

@@ -1,5 +1,5 @@
 use super::super::tests::{Flow, MTU, ms};
-use super::super::{Controller, NewReno};
+use super::super::{Controller, NewReno, SpuriousLoss};
 use super::*;
 
 fn flow() -> Flow<NewReno> {
@@ -154,6 +154,63 @@ fn later_slow_starts_are_plain() {
     let before = flow.controller.window();
     flow.rounds(3, ms(400), 10);
     assert_eq!(flow.controller.window(), before << 3);
+}
+
+/// RFC 9438 §4.9.2: reordering ends slow start twice in each round trip, and each time the event is
+/// undone seven acknowledgements later. A delay that rises still ends slow start for good.
+#[test]
+fn undone_reductions_do_not_hide_a_delay() {
+    let mut flow = flow();
+    flow.rounds(3, ms(40), 10);
+    let before = flow.controller.window();
+    let ended = (1..=30).find(|_| {
+        disturbed_round(&mut flow, ms(60));
+        !flow.controller.in_slow_start()
+    });
+    // The round in which the delay rises, and five slow ones.
+    assert_eq!(ended, Some(6));
+    let window = flow.controller.window();
+    assert!(window < before * 3 / 2, "{before} to {window}");
+}
+
+/// Reordering without a higher delay leaves slow start as it is.
+#[test]
+fn undone_reductions_without_a_delay_leave_slow_start() {
+    let mut flow = flow();
+    flow.rounds(3, ms(40), 10);
+    let before = flow.controller.window();
+    for _ in 0..30 {
+        disturbed_round(&mut flow, ms(40));
+        assert!(flow.controller.in_slow_start());
+    }
+    assert!(flow.controller.window() > before * 16);
+}
+
+/// Sends a window that is acknowledged in 16 parts. Before the first and the ninth one a packet is
+/// declared lost, which arrives seven acknowledgements later.
+fn disturbed_round(flow: &mut Flow<NewReno>, rtt: Duration) {
+    let (window, first_pn, sent) = (flow.controller.window(), flow.next_pn, flow.now);
+    flow.next_pn += 16;
+    let last = flow.next_pn - 1;
+    flow.controller.on_sent(sent, window, last, window);
+    flow.now += rtt;
+    let mut lost_at = flow.now;
+    for part in 0..16 {
+        if part % 8 == 0 {
+            lost_at = flow.now;
+            flow.lose();
+        }
+        if part % 8 == 7 {
+            flow.controller.on_spurious_loss(&SpuriousLoss {
+                now: flow.now,
+                bytes: u64::from(MTU),
+                sent,
+                lost_at,
+            });
+        }
+        flow.ack(sent, first_pn + part, window / 16);
+        flow.now += Duration::from_micros(10);
+    }
 }
 
 #[test]
