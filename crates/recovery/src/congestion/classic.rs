@@ -37,6 +37,15 @@ pub struct Classic<L: WindowLaw> {
     /// counts as slow start. Boxed, because it is rare.
     search: Option<Box<CapacitySearch>>,
     utilization: Utilization,
+    /// True from slow start until a round trip has passed after a reduction without another one.
+    ///
+    /// Deviates: RFC 9002 §7.3.2 permits a reduction for each round trip. Slow start may end far above
+    /// what the path holds. Packets that are sent while the flight shrinks to the reduced window meet
+    /// the queue of the window before, and an AQM that drops or marks some of them caused four
+    /// reductions in a row, to less than the path holds. So the losses of these packets count as signs
+    /// of the same congestion. Later reductions, and those for losses that shrink the flight at once,
+    /// are not affected.
+    is_settling: bool,
     /// Nothing was acknowledged or lost yet, so the window is the initial one.
     is_untouched: bool,
 }
@@ -63,6 +72,7 @@ impl<L: WindowLaw> Classic<L> {
             capacity: CapacityRise::new(),
             search: None,
             utilization: Utilization::default(),
+            is_settling: true,
             is_untouched: true,
         }
     }
@@ -110,6 +120,7 @@ impl<L: WindowLaw> Classic<L> {
                 self.ssthresh = Some(self.window());
                 if search.has_proven_step() {
                     self.law.on_slow_start_end();
+                    self.is_settling = true;
                     self.capacity.on_successful_search();
                 } else {
                     self.capacity.on_futile_search();
@@ -127,6 +138,10 @@ impl<L: WindowLaw> Classic<L> {
             self.on_slow_start_ack(sample);
         } else {
             (self.slow_start).observe(sample, self.mtu, self.law.window());
+            let rtt = sample.rtt.smoothed();
+            self.is_settling &= !self
+                .recovery
+                .is_long_before(sample.earliest_acked_sent, rtt);
             let is_unused = self.window() >= self.utilization.limit();
             let sample = AckSample {
                 app_limited: sample.app_limited || is_unused,
@@ -198,6 +213,9 @@ impl<L: WindowLaw> Controller for Classic<L> {
         self.slow_start.on_sent(last_pn);
         if let Some(prr) = &mut self.prr {
             prr.on_sent(bytes);
+            if self.is_settling && prr.is_reducing(bytes_in_flight) {
+                self.recovery.extend(now);
+            }
         }
         if bytes_in_flight <= bytes {
             self.law.on_idle_end(now);
@@ -207,7 +225,7 @@ impl<L: WindowLaw> Controller for Classic<L> {
     fn on_ack(&mut self, sample: &AckSample<'_>) {
         self.is_untouched = false;
         self.law.observe(sample);
-        if !self.recovery.covers(sample.largest_acked_sent) {
+        if !self.recovery.precedes(sample.largest_acked_sent) {
             self.prr = None;
         }
         if let Some(prr) = &mut self.prr {

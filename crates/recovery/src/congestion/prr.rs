@@ -87,6 +87,11 @@ impl Prr {
         self.allowance = self.allowance.saturating_sub(bytes);
     }
 
+    /// Returns true if more bytes are in flight than after the reduction.
+    pub(super) fn is_reducing(&self, bytes_in_flight: u64) -> bool {
+        bytes_in_flight > self.ssthresh
+    }
+
     /// Returns the bytes that may be sent now, at least a datagram if nothing is in flight: no
     /// acknowledgement would permit any.
     pub(super) fn room(&self, window: u64, bytes_in_flight: u64) -> u64 {

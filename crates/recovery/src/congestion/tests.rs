@@ -235,6 +235,39 @@ fn one_reduction_per_recovery_period() {
     }
 }
 
+/// After slow start, packets sent while more than the reduced window is in flight meet the queue of
+/// the window before.
+#[test]
+fn a_reduction_after_slow_start_takes_effect_before_the_next_one() {
+    for controller in all() {
+        let name = controller.name();
+        let mut flow = Flow::new(controller);
+        flow.rounds(4, ms(50), 4);
+        // Sends a packet with this much in flight, which is lost. Returns true if that reduces.
+        let reduces = |flow: &mut Flow<CongestionController>, in_flight: u64| {
+            let before = flow.controller.window();
+            flow.now += ms(1);
+            flow.next_pn += 1;
+            let (now, pn) = (flow.now, flow.next_pn);
+            flow.controller.on_sent(now, u64::from(MTU), pn, in_flight);
+            flow.lose_sent_at(now, false);
+            flow.controller.window() < before
+        };
+        let flight = flow.controller.window();
+        assert!(reduces(&mut flow, flight), "{name}");
+        let reduced = flow.controller.window();
+        assert!(!reduces(&mut flow, reduced + 1), "{name}");
+        assert!(reduces(&mut flow, reduced), "{name}: it was in effect");
+        // A round trip without a sign of congestion, and each reduction counts as in RFC 9002.
+        flow.now += ms(1);
+        flow.rounds(3, ms(50), 4);
+        let flight = flow.controller.window();
+        assert!(reduces(&mut flow, flight), "{name}");
+        let reduced = flow.controller.window();
+        assert!(reduces(&mut flow, reduced + 1), "{name}");
+    }
+}
+
 /// RFC 9002 appendix B.5.
 #[test]
 fn packets_sent_before_the_reduction_do_not_grow_the_window() {

@@ -228,7 +228,9 @@ fn check(controller: CongestionController, events: &[Event]) -> Result<(), TestC
                     ..
                 },
                 Reduced::At(at),
-            ) if persistent || bench.ago(sent_ago) > at => Reduced::At(bench.now),
+            ) if persistent || bench.ago(sent_ago) > at && bench.controller.window() != before => {
+                Reduced::At(bench.now)
+            }
             (Event::Congestion { .. }, Reduced::Never) => Reduced::At(bench.now),
             (Event::Congestion { .. }, Reduced::Unknown) if bench.controller.window() != before => {
                 Reduced::At(bench.now)

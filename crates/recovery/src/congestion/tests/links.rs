@@ -242,3 +242,40 @@ fn a_classic_mark_or_loss_does_not_silence_the_sender() {
         }
     }
 }
+
+/// Returns the reductions of the window within a third of a second after the first one, and the
+/// window then as a share of what the path holds.
+fn first_reductions(path: Path, bdp: u64) -> (u32, f64) {
+    let mut model = Model::new(path, Algorithm::Cubic);
+    let (mut reductions, mut end) = (0, Time::ZERO + ms(20_000));
+    while model.now < end {
+        let before = model.controller.window();
+        model.run(ms(1));
+        if model.controller.window() < before * 9 / 10 {
+            if reductions == 0 {
+                end = model.now + ms(333);
+            }
+            reductions += 1;
+        }
+    }
+    (reductions, model.controller.window() as f64 / bdp as f64)
+}
+
+/// A deep queue with CoDel: slow start ends at up to four times what the path holds, and CoDel drops
+/// packets while the queue drains.
+#[test]
+fn an_overshoot_of_slow_start_costs_few_reductions() {
+    for (rtt, most) in [(20, 3), (40, 2), (100, 2)] {
+        for ack_every in [2, 12] {
+            let path = Path {
+                has_codel: true,
+                ack_every,
+                ..Path::link(50, ms(rtt), 8.0)
+            };
+            let (reductions, held) = first_reductions(path, 50 * 125 * rtt);
+            let text = format!("{rtt} ms, {ack_every}: {reductions} reductions to {held} BDP");
+            assert!(reductions <= most, "{text}");
+            assert!(held > 0.75, "{text}");
+        }
+    }
+}

@@ -18,6 +18,8 @@ pub(crate) struct Path {
     pub(crate) queue: u64,
     /// Packets are marked CE when they would wait longer than this.
     pub(crate) mark_above: Option<Duration>,
+    /// CoDel drops packets from the queue.
+    pub(crate) has_codel: bool,
     /// The loss of packets.
     pub(crate) loss: Loss,
     /// Packets per acknowledgement, which comes 25 ms after the first of them at the latest.
@@ -56,7 +58,15 @@ impl Path {
             loss,
             every,
             queue: Some(QueueLimit::Bytes(self.queue - u64::from(self.mtu))),
-            aqm: self.mark_above.map_or(Aqm::DropTail, step),
+            aqm: match (self.mark_above, self.has_codel) {
+                (Some(above), _) => step(above),
+                (None, true) => Aqm::CoDel {
+                    target: Aqm::TARGET,
+                    interval: Aqm::INTERVAL,
+                    ecn: false,
+                },
+                (None, false) => Aqm::DropTail,
+            },
             ..LinkSpec::default()
         }
     }
@@ -79,6 +89,7 @@ impl Path {
             rtt,
             queue: u64::MAX,
             mark_above: None,
+            has_codel: false,
             loss,
             ack_every: 2,
             jitter: Duration::ZERO,
