@@ -22,10 +22,10 @@ use crate::rtt::RttEstimator;
 /// it. The response to loss is that of CUBIC (draft §2.4.1). Two losses without a mark in between
 /// mean that the bottleneck is a classic one by now, and CUBIC is in charge again.
 ///
-/// Not implemented: distinguishing a classic ECN queue, which marks ECT(1) as it does ECT(0), from
-/// an L4S one by the variation of delay (draft §3). The reference implementation has it turned
-/// off, because it mistakes jitter for a queue. RFC 9331 §4.3 leaves it to monitoring where such
-/// queues exist.
+/// A classic ECN queue marks ECT(1) as it does ECT(0), and other flows respond to a mark by a third of
+/// their window. Beside them the scalable law takes nearly everything. So packets that are marked and
+/// have waited for longer than an L4S queue permits, round after round, mean that the bottleneck is
+/// such a queue: CUBIC takes over for good, and sends ECT(0) (RFC 9331 §4.3).
 pub type Prague = Classic<PragueLaw>;
 
 /// The window law of Prague: that of CUBIC until the first mark, then the scalable one.
@@ -35,6 +35,8 @@ pub struct PragueLaw {
     cubic: CubicLaw,
     /// Boxed, because most connections never receive a mark.
     scalable: Option<Box<Scalable>>,
+    /// The bottleneck is a classic ECN queue.
+    is_classic: bool,
     /// The pacing rate after the last acknowledgement, for the quantum.
     rate: Option<Rate>,
 }
@@ -65,6 +67,7 @@ impl WindowLaw for PragueLaw {
         Self {
             cubic: CubicLaw::new(window),
             scalable: None,
+            is_classic: false,
             rate: None,
         }
     }
@@ -144,14 +147,20 @@ impl WindowLaw for PragueLaw {
     }
 
     /// The scalable law responds to marks, to the first one by halving the window. If no mark has
-    /// come since the last loss, CUBIC takes over and responds to the loss.
+    /// come since the last loss, or the queue is a classic one, CUBIC takes over and responds.
     fn respond(&mut self, sample: &LossSample<'_>, is_covered: bool, mtu: u16) -> Response {
         match &mut self.scalable {
-            None if sample.is_ecn => {
+            None if sample.is_ecn && !self.is_classic => {
                 self.scalable = Some(Box::new(Scalable::new(self.cubic.window())));
                 Response::Reduce
             }
             None => Response::usual(is_covered),
+            Some(scalable) if sample.is_ecn && scalable.has_classic_queue() => {
+                self.cubic.take_over(scalable.window());
+                self.scalable = None;
+                self.is_classic = true;
+                Response::Reduce
+            }
             Some(scalable) if sample.is_ecn => {
                 scalable.on_mark(sample, is_covered, mtu);
                 Response::Done
@@ -197,7 +206,11 @@ impl WindowLaw for PragueLaw {
     }
 
     fn ecn_codepoint(&self) -> Ecn {
-        Ecn::Ect1
+        if self.is_classic {
+            Ecn::Ect0
+        } else {
+            Ecn::Ect1
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::common::lab::{
     MS, SECOND, assert_clean, back, controlled, endless, ethernet, finish_up, ideal, there,
     transfer_up, up, with_connection,
 };
+use crate::common::shared::Shared;
 use crate::common::{Scene, for_each_seed};
 use courser_recovery::Algorithm;
 
@@ -216,4 +217,19 @@ fn marks_cleared_on_the_way_back_do_not_affect_the_way_there() {
     let (scene, _) = transfer_up(1, ethernet(link), 4_000_000, SECOND * 20);
     assert!(there(&scene).marked > 0 && there(&scene).dropped.total() == 0);
     assert!(back(&scene).remarked > 0);
+}
+
+/// A classic ECN queue marks both alike, and Prague is not to take what CUBIC leaves.
+#[test]
+fn prague_leaves_cubic_its_share_of_a_classic_ecn_queue() {
+    let link = "20mbit,rtt=40ms,queue=1s,aqm=codel-ecn";
+    let mut shared = Shared::new(1, link, &[Algorithm::Prague, Algorithm::Cubic]);
+    shared.world.run_for(SECOND * 5).expect("no stall");
+    let before = shared.acked();
+    shared.world.run_for(SECOND * 15).expect("no stall");
+    let after = shared.acked();
+    shared.assert_clean();
+    let shares: Vec<u64> = after.iter().zip(&before).map(|(a, b)| a - b).collect();
+    // Of 37.5 MB.
+    assert!(shares.iter().all(|it| *it > 10_000_000), "{shares:?}");
 }

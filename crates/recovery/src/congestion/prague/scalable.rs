@@ -30,6 +30,8 @@ pub(super) struct Scalable {
     batch: f64,
     /// True if there were marks since the last loss.
     has_new_marks: bool,
+    /// Rounds in a row with marks whose packets have all waited in a queue.
+    queue_rounds: u32,
 }
 
 /// The packets and marks of a round trip or a virtual one.
@@ -39,6 +41,8 @@ struct Share {
     since: Time,
     packets: u64,
     marked: u64,
+    /// The shortest round-trip time, if there was a sample.
+    fastest: Option<Duration>,
 }
 
 impl Scalable {
@@ -55,7 +59,13 @@ impl Scalable {
             reduced_at: Time::ZERO,
             batch: 0.0,
             has_new_marks: true,
+            queue_rounds: 0,
         }
+    }
+
+    /// Returns true if the queue that marks packets is not an L4S one: they wait in it for longer.
+    pub(super) fn has_classic_queue(&self) -> bool {
+        self.queue_rounds >= CLASSIC_ROUNDS
     }
 
     pub(super) fn alpha(&self) -> f64 {
@@ -149,6 +159,8 @@ impl Scalable {
             .packets
             .saturating_add(sample.ecn_capable_packets);
         self.share.marked = self.share.marked.saturating_add(marked);
+        let fastest = [self.share.fastest, sample.rtt_sample];
+        self.share.fastest = fastest.into_iter().flatten().min();
         let is_early = self.is_rtt_independent() && sample.now - self.share.since < VIRTUAL_RTT;
         if sample.largest_acked_sent <= self.share.since || is_early {
             return;
@@ -157,6 +169,7 @@ impl Scalable {
             let share = self.share.marked as f64 / self.share.packets as f64;
             self.alpha += GAIN * (share - self.alpha);
         }
+        self.judge_queue(sample.rtt.min());
         self.rounds = (self.rounds + 1).min(TRANSITION_ROUNDS);
         self.silent = match self.share.marked {
             0 => self.silent.saturating_add(1),
@@ -165,6 +178,24 @@ impl Scalable {
         self.share = Share {
             since: sample.now,
             ..Share::default()
+        };
+    }
+
+    /// Compares the shortest delay of a round that has marks with that of an L4S queue.
+    ///
+    /// The draft (§3) compares the variation of the delay, which mistakes jitter for a queue. But jitter
+    /// does not delay every packet of many rounds.
+    fn judge_queue(&mut self, path_min: Duration) {
+        let (1.., Some(fastest)) = (self.share.marked, self.share.fastest) else {
+            return;
+        };
+        let wait = fastest.saturating_sub(path_min);
+        // A few packets are a long queue on a slow link.
+        let queued = self.window * (wait.as_secs_f64() / fastest.as_secs_f64());
+        self.queue_rounds = if wait >= CLASSIC_WAIT && queued >= CLASSIC_QUEUE {
+            self.queue_rounds.saturating_add(1)
+        } else {
+            0
         };
     }
 
@@ -248,5 +279,12 @@ const BATCH_MEMORY: f64 = 0.95;
 /// The part of the window that the receiver may withhold. RFC 9000 §13.2.1 lets it wait for
 /// `max_ack_delay`; receivers that acknowledge even less often get no more than a quarter.
 const LARGEST_BATCH: f64 = 0.25;
+/// The shortest wait in a classic queue. An L4S queue marks at about 1 ms (RFC 9332), CoDel at 5 ms
+/// (RFC 8289), PIE at 15 ms (RFC 8033).
+const CLASSIC_WAIT: Duration = Duration::from_millis(4);
+/// The fewest bytes in a classic queue: four packets.
+const CLASSIC_QUEUE: f64 = 6000.0;
+/// Rounds in a row that show a classic queue. The queue that slow start leaves behind drains sooner.
+const CLASSIC_ROUNDS: u32 = 8;
 /// The part of the window that loss leaves, as with CUBIC (draft §2.4.1, RFC 9438 §4.6).
 const LOSS_FACTOR: f64 = 0.7;

@@ -304,3 +304,48 @@ proptest! {
         }
     }
 }
+
+/// A classic ECN queue delays every packet, for longer than an L4S queue.
+#[test]
+fn marks_from_a_standing_queue_bring_cubic_back() {
+    for (name, wait, rounds, expected) in [
+        ("CoDel", 5, 8, true),
+        ("CoDel, for a while", 5, 7, false),
+        ("L4S", 3, 100, false),
+    ] {
+        let mut flow = Flow::settled(ms(40), 2);
+        assert_eq!(flow.prague.ecn_codepoint(), Ecn::Ect1);
+        (0..rounds).for_each(|_| flow.round(ms(40 + wait), 1));
+        let before = flow.prague.window();
+        flow.round(ms(40 + wait), 1);
+        assert_eq!(flow.prague.alpha().is_none(), expected, "{name}");
+        if !expected {
+            continue;
+        }
+        assert_eq!(flow.prague.ecn_codepoint(), Ecn::Ect0);
+        assert_eq!(flow.prague.state(), "recovery");
+        assert_eq!(flow.prague.window(), (before as f64 * 0.7) as u64);
+        // The next mark is answered as a loss is.
+        (0..3).for_each(|_| flow.round(ms(45), 0));
+        let before = flow.prague.window();
+        flow.round(ms(45), 1);
+        let after = flow.prague.window();
+        assert!(
+            after.abs_diff(before * 7 / 10) < 2000,
+            "{before} to {after}"
+        );
+        assert_eq!(flow.prague.alpha(), None);
+    }
+}
+
+/// One round in which a packet has not waited, and rounds without marks, prove nothing.
+#[test]
+fn jitter_is_no_classic_queue() {
+    let mut flow = Flow::settled(ms(40), 2);
+    for round in 0..100 {
+        let wait = if round % 8 == 7 { 0 } else { 20 };
+        flow.round(ms(40 + wait), 1);
+    }
+    (0..100).for_each(|_| flow.round(ms(60), 0));
+    assert!(flow.prague.alpha().is_some());
+}
