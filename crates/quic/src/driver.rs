@@ -178,13 +178,7 @@ impl Driver {
     }
 
     /// Hands what has arrived at a socket to the endpoint.
-    fn receive_from(
-        &mut self,
-        index: usize,
-        now: Time,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) {
+    fn receive_from(&mut self, index: usize, now: Time, cx: &mut Context<'_>, buffer: &mut [u8]) {
         let (id, socket) = self.sockets[index].clone();
         let (mut errors, mut left, mut arrivals) = (0, RECEIVES_PER_TURN, ARRIVALS_PER_TURN);
         while left > 0 {

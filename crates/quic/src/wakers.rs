@@ -103,7 +103,7 @@ impl List {
     pub(crate) fn connection(self) -> Option<ConnectionHandle> {
         match self {
             Self::Connection(handle, _) => Some(handle),
-            Self::Incoming | Self::Idle => None,
+            Self::Incoming | Self::Idle | Self::SocketEvents => None,
         }
     }
 }

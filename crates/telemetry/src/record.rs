@@ -4,8 +4,9 @@ use crate::{
     CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
     EcnStateUpdated, Http3Record, KeyDiscarded, KeyInstalled, KeyUpdated, MetricsUpdated,
     MtuUpdated, PacketBuffered, PacketDropped, PacketLost, PacketReceived, PacketSent,
-    PathFeatureUpdated, PathSilenceUpdated, PathUpdated, ProtocolChosen, QpackRecord, RecoveryParametersSet,
-    SendLimited, SpuriousLoss, StateChanged, TimerExpired, TransportParametersSet, VersionChosen,
+    PathFeatureUpdated, PathSilenceUpdated, PathUpdated, ProtocolChosen, QpackRecord,
+    RecoveryParametersSet, SendLimited, SpuriousLoss, StateChanged, TimerExpired,
+    TransportParametersSet, VersionChosen,
 };
 
 /// An event on a connection.

@@ -131,7 +131,7 @@ impl Refusals {
 
 /// Returns true if an address belongs to this machine.
 pub(crate) fn is_local(address: IpAddr) -> bool {
-    UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
+    UdpSocket::bind(SocketAddr::from((address, 0))).is_ok()
 }
 
 /// The refusals of one kind of control message in a row.
