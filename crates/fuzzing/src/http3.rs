@@ -96,7 +96,7 @@ type Message = (Vec<String>, Vec<u8>, Option<Failure>);
 /// Reads a message in pieces of `size` bytes. A response answers a request with `method`.
 fn read_message(side: Side, method: &Method, bytes: &[u8], size: usize) -> Message {
     let mut config = Config::new(side);
-    config.limits.size = 200;
+    (config.limits.size, config.limits.lines) = (200, 128);
     config.extended_connect = true;
     let mut stream = match side {
         Side::Server => RequestStream::request(0, config.limits),
