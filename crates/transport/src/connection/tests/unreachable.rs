@@ -70,7 +70,7 @@ fn quotes_that_anyone_could_make_are_ignored() {
         forged[place] ^= 0x80;
         assert!(!tell(&mut pair, first.to, &forged), "{place}");
     }
-    let elsewhere = SocketAddr::new(first.to.ip(), first.to.port() + 1);
+    let elsewhere = courser_base::with_port(first.to, first.to.port() + 1);
     assert!(!tell(&mut pair, elsewhere, quote));
     assert!(!is_reported(&pair));
     assert!(tell(&mut pair, first.to, quote), "the genuine one");
