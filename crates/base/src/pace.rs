@@ -11,16 +11,14 @@ use crate::Time;
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     burst: u32,
-    /// In milliseconds.
-    interval: u32,
+    interval: Duration,
     left: u32,
     refilled: Time,
 }
 
 impl Pace {
-    /// Creates a full bucket for `burst` permits, which gains one after each `interval` of so many
-    /// milliseconds.
-    pub const fn new(burst: u32, interval: u32) -> Self {
+    /// Creates a full bucket for `burst` permits, which gains one after each `interval`.
+    pub const fn new(burst: u32, interval: Duration) -> Self {
         Self {
             burst,
             interval,
@@ -41,13 +39,9 @@ impl Pace {
     pub fn next(&mut self, now: Time) -> Time {
         self.refill(now);
         match self.left {
-            0 => self.refilled + self.interval(),
+            0 => self.refilled + self.interval,
             _ => now,
         }
-    }
-
-    fn interval(&self) -> Duration {
-        Duration::from_millis(self.interval.into())
     }
 
     fn refill(&mut self, now: Time) {
@@ -55,12 +49,12 @@ impl Pace {
             self.refilled = now;
             return;
         }
-        let earned = (now - self.refilled).as_nanos() / self.interval().as_nanos().max(1);
+        let earned = (now - self.refilled).as_nanos() / self.interval.as_nanos().max(1);
         let missing = self.burst - self.left;
         match u32::try_from(earned) {
             Ok(earned) if earned < missing => {
                 self.left += earned;
-                self.refilled += self.interval() * earned;
+                self.refilled += self.interval * earned;
             }
             _ => (self.left, self.refilled) = (self.burst, now),
         }
@@ -75,7 +69,7 @@ mod tests {
 
     #[test]
     fn burst_and_then_one_per_interval() {
-        let mut pace = Pace::new(3, 20);
+        let mut pace = Pace::new(3, INTERVAL);
         let start = Time::ZERO + Duration::from_secs(5);
         assert_eq!((0..10).filter(|_| pace.take(start)).count(), 3);
         assert_eq!(pace.next(start), start + INTERVAL);
@@ -85,7 +79,7 @@ mod tests {
 
     #[test]
     fn pause_fills_the_bucket_and_no_more() {
-        let mut pace = Pace::new(3, 20);
+        let mut pace = Pace::new(3, INTERVAL);
         while pace.take(Time::ZERO) {}
         let later = Time::ZERO + Duration::from_secs(3600);
         assert_eq!(pace.next(later), later);
@@ -95,7 +89,7 @@ mod tests {
 
     #[test]
     fn next_permit_is_there_at_its_time_and_not_before() {
-        let mut pace = Pace::new(1, 20);
+        let mut pace = Pace::new(1, INTERVAL);
         assert!(pace.take(Time::ZERO));
         let next = pace.next(Time::ZERO + INTERVAL / 2);
         assert_eq!(next, Time::ZERO + INTERVAL);

@@ -36,7 +36,7 @@ pub struct Pings {
 /// (limit K280). Peers that endure no more frames without progress than limit K17 allows end a connection
 /// after 2000 of them.
 const BURST: u32 = 500;
-const INTERVAL_MS: u32 = 20;
+const INTERVAL: Duration = Duration::from_millis(20);
 
 impl Pings {
     /// Requests a PING and returns the number of the request, for [`Pings::answer`]. Requests that
@@ -87,7 +87,7 @@ impl Pings {
         self.is_due = false;
         let pace = self
             .pace
-            .get_or_insert_with(|| Box::new(Pace::new(BURST, INTERVAL_MS)));
+            .get_or_insert_with(|| Box::new(Pace::new(BURST, INTERVAL)));
         pace.take(now);
         let next = pace.next(now);
         if next > now {

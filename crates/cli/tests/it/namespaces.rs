@@ -58,7 +58,7 @@ impl Namespaces {
             rule => format!("{rule} counter drop;"),
         };
         let table = format!(
-            "table ip courser {{ chain input {{ type filter hook input priority 0; {rule} }} }}"
+            "table ip courser {{\nchain input {{\ntype filter hook input priority 0;\n{rule}\n}}\n}}\n"
         );
         let mut nft = inside(namespace, "nft");
         nft.args(["-f", "-"]).stdin(Stdio::piped());
@@ -73,7 +73,11 @@ impl Namespaces {
 
     /// Returns how many packets the filter of a namespace has dropped.
     fn dropped(&self, namespace: &str) -> u64 {
-        let list = inside(namespace, "nft").args(["list", "ruleset"]).output();
+        let mut nft = inside(namespace, "nft");
+        let list = nft
+            .args(["list", "ruleset"])
+            .stdout(Stdio::piped())
+            .output();
         let text = String::from_utf8(list.expect("nft starts").stdout).expect("UTF-8");
         let counts = text.split("packets ").skip(1);
         counts

@@ -9,7 +9,7 @@ use courser_http3::Priority;
 /// Updates that leave as soon as they are requested, and the interval of further ones (limit K282). Servers
 /// endure a limited number of frames that lead to nothing (limit K17).
 const BURST: u32 = 250;
-const INTERVAL_MS: u32 = 50;
+const INTERVAL: Duration = Duration::from_millis(50);
 /// Streams whose updates wait; further ones are dropped. More streams are rarely open at once.
 const MOST_WAITING: usize = 1024;
 
@@ -23,7 +23,7 @@ pub(super) struct Updates {
 impl Default for Updates {
     fn default() -> Self {
         Self {
-            pace: Pace::new(BURST, INTERVAL_MS),
+            pace: Pace::new(BURST, INTERVAL),
             waiting: BTreeMap::new(),
         }
     }
@@ -66,8 +66,6 @@ impl Updates {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const INTERVAL: Duration = Duration::from_millis(INTERVAL_MS as u64);
 
     fn priority(urgency: u8) -> Priority {
         Priority {

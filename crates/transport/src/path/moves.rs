@@ -1,6 +1,7 @@
 //! Moves of a client to another path, and their pace.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use courser_base::{Pace, Time};
 
@@ -10,7 +11,7 @@ use crate::build::transmit::SocketId;
 /// makes the server validate a path and issue a connection ID, and it endures a limited number of frames
 /// without progress (limit K17).
 const BURST: u32 = 16;
-const INTERVAL_MS: u32 = 250;
+const INTERVAL: Duration = Duration::from_millis(250);
 
 /// A path from this client to its server that is to replace the one in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +43,7 @@ impl Moves {
     fn made(&mut self) -> &mut Made {
         self.0.get_or_insert_with(|| {
             Box::new(Made {
-                pace: Pace::new(BURST, INTERVAL_MS),
+                pace: Pace::new(BURST, INTERVAL),
                 postponed: None,
             })
         })
