@@ -91,9 +91,17 @@ Examples:
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CommonArguments {
     /// Congestion control algorithm: newreno, cubic, bbr or prague
+    ///
+    /// Use prague only on networks with L4S queues (RFC 9330). Elsewhere it behaves like cubic.
     #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller,
           help_heading = "Transport")]
     pub(crate) cc: Algorithm,
+
+    /// Do not search for a larger window when the capacity of the path has risen
+    ///
+    /// Windows then grow at the speed of RFC 9438 (cubic) and RFC 9002 (newreno).
+    #[arg(long, help_heading = "Transport")]
+    pub(crate) no_capacity_rise: bool,
 
     /// Maximum UDP payload, 1200 to 65507 [default: discovered]
     #[arg(long, value_name = "BYTES", value_parser = parse_mtu, help_heading = "Transport")]

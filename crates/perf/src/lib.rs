@@ -26,6 +26,7 @@
 //!     name: "localhost".to_owned(),
 //!     over: Over::Quic,
 //!     congestion: Algorithm::Cubic,
+//!     capacity_rise: true,
 //!     versions: vec![QuicVersion::V1],
 //!     mtu: None,
 //!     segmentation_offload: true,

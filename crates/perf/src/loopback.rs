@@ -86,6 +86,7 @@ impl Loopback {
             name: "localhost".to_owned(),
             over,
             congestion: Algorithm::Cubic,
+            capacity_rise: true,
             versions: vec![QuicVersion::V1],
             mtu: Some(mtu),
             segmentation_offload: true,

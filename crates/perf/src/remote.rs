@@ -29,6 +29,9 @@ pub struct Remote {
     pub over: Over,
     /// The congestion control algorithm.
     pub congestion: Algorithm,
+    /// Searches for a larger window when the capacity of the path has risen. See
+    /// [`TransportConfig::capacity_rise`].
+    pub capacity_rise: bool,
     /// Versions of QUIC; the first flight is of the first one.
     pub versions: Vec<QuicVersion>,
     /// Largest UDP payload; discovered without one.
@@ -85,6 +88,7 @@ impl Remote {
             datagram_receive_queue: DATAGRAMS,
             datagram_receive_buffer_size: Some(DATAGRAM_BYTES),
             sinks: self.sinks.clone(),
+            capacity_rise: self.capacity_rise,
             ..transport(self.congestion, self.mtu)
         };
         ClientConfig::with_rustls(self.tls.clone())

@@ -170,6 +170,7 @@ fn remotes(
             Over::Quic
         },
         congestion: arguments.common.cc,
+        capacity_rise: !arguments.common.no_capacity_rise,
         versions: crate::values::quic_versions(&arguments.common.quic_version),
         mtu: arguments.common.mtu,
         segmentation_offload: !arguments.common.no_udp_gso,
@@ -180,4 +181,26 @@ fn remotes(
         sinks: sinks.cloned(),
     });
     Ok(remotes.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Arguments, Command, PerfCommand};
+
+    #[test]
+    fn the_search_for_risen_capacity_has_a_switch() {
+        for (flag, expected) in [(None, true), (Some("--no-capacity-rise"), false)] {
+            let words = ["courser", "perf", "client", "127.0.0.1", "--insecure"];
+            let arguments = Arguments::try_parse_from(words.into_iter().chain(flag));
+            let command = arguments.expect("a command line").command;
+            let Some(Command::Perf(PerfCommand::Client(client))) = command else {
+                panic!("another command");
+            };
+            let remotes = remotes(&client, None).expect("an address");
+            assert_eq!(remotes[0].capacity_rise, expected);
+        }
+    }
 }

@@ -126,6 +126,7 @@ fn options(
         identity,
         transport: TransportConfig {
             sinks,
+            capacity_rise: !arguments.common.no_capacity_rise,
             ..transport(arguments.common.cc, arguments.common.mtu)
         },
         versions: Some(arguments.common.quic_version.clone()).filter(|list| !list.is_empty()),

@@ -183,9 +183,17 @@ pub(crate) struct Arguments {
     pub(crate) remember_paths: bool,
 
     /// Congestion control algorithm: newreno, cubic, bbr or prague
+    ///
+    /// Use prague only on networks with L4S queues (RFC 9330). Elsewhere it behaves like cubic.
     #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller,
           help_heading = "Protocols")]
     pub(crate) cc: Algorithm,
+
+    /// Do not search for a larger window when the capacity of a path has risen
+    ///
+    /// Windows of QUIC connections then grow at the speed of RFC 9438 (cubic) and RFC 9002 (newreno).
+    #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
+    pub(crate) no_capacity_rise: bool,
 
     /// Memory that QUIC connections may hold for their clients [default: a quarter of the machine's]
     ///

@@ -390,6 +390,7 @@ fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
 fn transport(arguments: &Arguments) -> TransportConfig {
     let mut transport = TransportConfig {
         congestion: arguments.cc,
+        capacity_rise: !arguments.no_capacity_rise,
         max_bidi_streams: REQUESTS_AT_A_TIME,
         ..TransportConfig::default()
     };
@@ -558,3 +559,23 @@ const REQUESTS_AT_A_TIME: u64 = 256;
 const MEMORY_PER_BLOCKING_THREAD: u64 = 4 << 20;
 const LEAST_BLOCKING_THREADS: usize = 4;
 const MOST_BLOCKING_THREADS: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::Command;
+
+    #[test]
+    fn the_search_for_risen_capacity_has_a_switch() {
+        for (flag, expected) in [(None, true), (Some("--no-capacity-rise"), false)] {
+            let words = ["courser", "serve"].into_iter().chain(flag);
+            let arguments = crate::args::Arguments::try_parse_from(words);
+            let Some(Command::Serve(serve)) = arguments.expect("a command line").command else {
+                panic!("another command");
+            };
+            assert_eq!(transport(&serve).capacity_rise, expected);
+        }
+    }
+}

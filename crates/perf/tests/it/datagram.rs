@@ -47,6 +47,7 @@ fn remote(address: SocketAddr) -> Remote {
         name: "localhost".to_owned(),
         over: Over::Quic,
         congestion: Algorithm::Cubic,
+        capacity_rise: true,
         versions: vec![QuicVersion::V1],
         mtu: None,
         segmentation_offload: true,
