@@ -139,9 +139,7 @@ async fn secure<S: Stream>(
 
 async fn http2_link(stream: BoxedStream, mut facts: Facts) -> Result<Established, Error> {
     facts.version = Version::HTTP_2;
-    let (send, connection) = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .adaptive_window(true)
+    let (send, connection) = http2_builder()
         .handshake(TokioIo::new(stream))
         .await
         .map_err(|error| Error::of_hyper(error, true))?;
@@ -151,6 +149,19 @@ async fn http2_link(stream: BoxedStream, mut facts: Facts) -> Result<Established
         link: Link::Http2(send),
         facts: Arc::new(facts),
     })
+}
+
+/// Returns the settings of HTTP/2 connections. Their windows are granted from the start.
+///
+/// hyper's windows that grow with the path begin at 64 KiB, which takes four round trips for a
+/// response of 1 MB.
+fn http2_builder() -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(HTTP2_STREAM_WINDOW)
+        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW);
+    builder
 }
 
 async fn http1_link(stream: BoxedStream, facts: Facts) -> Result<Established, Error> {
@@ -239,3 +250,51 @@ async fn tunnel(
 
 /// The default port of a SOCKS proxy (RFC 1928 §3).
 const SOCKS_PORT: u16 = 1080;
+/// The window of a response over HTTP/2 (limit K295).
+const HTTP2_STREAM_WINDOW: u32 = 16 << 20;
+/// The window of all responses of an HTTP/2 connection (limit K295). It is larger than that of one
+/// response, so that a response that is not read does not stop the others.
+const HTTP2_CONNECTION_WINDOW: u32 = 32 << 20;
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    /// The windows that the first frames of a client grant: SETTINGS_INITIAL_WINDOW_SIZE, and that of
+    /// the connection, which WINDOW_UPDATE raises from 65 535 (RFC 9113 §6.5.2, §6.9).
+    #[tokio::test]
+    async fn http2_windows_are_granted_with_the_first_frames() {
+        let (client, mut server) = tokio::io::duplex(4096);
+        let handshake =
+            http2_builder().handshake::<_, Empty<Bytes>>(TokioIo::new(Box::new(client)));
+        let (_send, connection) = handshake.await.expect("a client");
+        tokio::spawn(connection);
+        let mut preface = [0; 24];
+        server.read_exact(&mut preface).await.expect("a preface");
+        let (mut stream, mut connection) = (None, 65_535);
+        while stream.is_none() || connection == 65_535 {
+            let mut head = [0; 9];
+            server.read_exact(&mut head).await.expect("a frame");
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            let mut payload = vec![0; length as usize];
+            server.read_exact(&mut payload).await.expect("its payload");
+            let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().expect("four bytes"));
+            match head[3] {
+                SETTINGS => {
+                    let mut entries = payload.chunks_exact(6);
+                    let entry = entries.find(|entry| entry[..2] == INITIAL_WINDOW_SIZE);
+                    stream = Some(entry.map_or(65_535, |entry| number(&entry[2..])));
+                }
+                WINDOW_UPDATE => connection += number(&payload),
+                kind => panic!("a frame of type {kind}"),
+            }
+        }
+        assert_eq!((stream, connection), (Some(16 << 20), 32 << 20));
+    }
+
+    const SETTINGS: u8 = 4;
+    const WINDOW_UPDATE: u8 = 8;
+    const INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
+}
