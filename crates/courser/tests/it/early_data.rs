@@ -41,7 +41,15 @@ impl Pair {
     /// Creates a pair whose client has tickets and address tokens of its server.
     async fn met() -> Self {
         let pair = Self::new();
-        let (client, server) = pair.connect().await;
+        let address = pair.server.local_addr().expect("bound");
+        pair.meet_at(address).await;
+        pair
+    }
+
+    /// Gives the client tickets of the server, and address tokens for a connection to `address`, which leads
+    /// there. Tokens belong to a name and a port.
+    async fn meet_at(&self, address: SocketAddr) {
+        let (client, server) = self.connect_to(address).await;
         assert_eq!(client.early_data(), EarlyData::None);
         // Tickets precede what the server sends after its handshake.
         let mut send = server.open_uni().await.expect("open");
@@ -52,7 +60,6 @@ impl Pair {
         until(|| client.stats().frames_received.new_token > 0).await;
         client.close(0u32.into(), b"");
         within(10, server.closed()).await;
-        pair
     }
 
     /// Makes the server forget the sessions of its clients.
@@ -64,7 +71,11 @@ impl Pair {
 
     /// Returns both ends of a connection as soon as they can be used, the client's first.
     async fn connect(&self) -> (Connection, Connection) {
-        let address = self.server.local_addr().expect("bound");
+        self.connect_to(self.server.local_addr().expect("bound"))
+            .await
+    }
+
+    async fn connect_to(&self, address: SocketAddr) -> (Connection, Connection) {
         let connecting = self.client.connect(address, "localhost");
         let connecting = connecting.expect("configured").early();
         let accept = async {
@@ -269,8 +280,10 @@ async fn a_client_whose_address_retry_validated_reads_before_the_handshake_is_co
 
 #[tokio::test]
 async fn a_client_whose_address_a_token_validated_reads_before_the_handshake_is_complete() {
-    let pair = Pair::met().await;
-    let relay = pair.hold_finished();
+    let pair = Pair::new();
+    let relay = Relay::new(pair.server.local_addr().expect("bound"));
+    pair.meet_at(relay.address).await;
+    relay.hold_finished();
     let connecting = pair.client.connect(relay.address, "localhost");
     let connecting = connecting.expect("configured");
     let incoming = within(10, pair.server.accept()).await.expect("open");
