@@ -169,7 +169,10 @@ mod tests {
 
     fn problems(folder: &str, dependencies: &[(&str, Purpose)]) -> Problems {
         let manifests = BTreeMap::from([
-            ("base".to_owned(), manifest("courser-base", &[])),
+            (
+                "base".to_owned(),
+                manifest("courser-base", &[("bytes", Purpose::Normal)]),
+            ),
             (folder.to_owned(), manifest("courser-this", dependencies)),
         ]);
         check(&manifests)

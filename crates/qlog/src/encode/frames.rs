@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use courser_base::EcnCounts;
 use courser_telemetry::FrameRecord;
 use courser_wire::TransportErrorCode;
+use courser_wire::frame::FrameType;
 
 use crate::json::{Object, array, object, plain};
 use crate::schema::{self, Dialect};
@@ -57,12 +58,11 @@ fn write_frame(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
         FrameRecord::Other { frame_type } => match frame_type {
             0x01 => _ = o.constant("frame_type", "ping"),
             0x1e => _ = o.constant("frame_type", "handshake_done"),
-            _ => {
-                o.constant("frame_type", "unknown")
-                    .uint("frame_type_bytes", *frame_type);
-            }
+            _ => write_unknown(o, *frame_type),
         },
-        FrameRecord::ImmediateAck | FrameRecord::AckFrequency { .. } => write_ack_request(o, frame),
+        FrameRecord::ImmediateAck | FrameRecord::AckFrequency { .. } => {
+            write_ack_request(o, frame, dialect);
+        }
         // Named one by one, so that a new record needs a name here.
         FrameRecord::ResetStream { .. }
         | FrameRecord::ResetStreamAt { .. }
@@ -76,9 +76,22 @@ fn write_frame(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
     }
 }
 
-/// Writes requests for acknowledgements (draft-ietf-quic-ack-frequency-12).
-fn write_ack_request(o: &mut Object<'_>, frame: &FrameRecord) {
+/// Writes a frame without a name.
+fn write_unknown(o: &mut Object<'_>, frame_type: u64) {
+    o.constant("frame_type", "unknown")
+        .uint("frame_type_bytes", frame_type);
+}
+
+/// Writes requests for acknowledgements (draft-ietf-quic-ack-frequency-12), whose names the crate `qlog` does
+/// not know.
+fn write_ack_request(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
     match frame {
+        FrameRecord::ImmediateAck if dialect == Dialect::QlogCrate => {
+            write_unknown(o, FrameType::IMMEDIATE_ACK.value());
+        }
+        FrameRecord::AckFrequency { .. } if dialect == Dialect::QlogCrate => {
+            write_unknown(o, FrameType::ACK_FREQUENCY.value());
+        }
         FrameRecord::ImmediateAck => _ = o.constant("frame_type", "immediate_ack"),
         FrameRecord::AckFrequency {
             sequence,

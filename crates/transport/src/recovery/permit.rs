@@ -53,9 +53,10 @@ impl LossRecovery {
         let route = self.routes.active_mut();
         let mtu = u64::from(route.mtu);
         let mut room = route.congestion_room();
-        if room < mtu && !self.spaces.awaits_acknowledgement() {
-            // Padded ACKs count as in flight, but no acknowledgement and no probe timeout makes room for
-            // what follows them: without a datagram now, nothing would ever leave.
+        if room < mtu && !self.spaces.awaits_acknowledgement(id) {
+            // Padded ACKs count as in flight, and so do 1-RTT packets before the handshake is confirmed, but
+            // no acknowledgement and no probe timeout makes room for what follows them: without a datagram
+            // now, nothing would ever leave.
             room = mtu;
         }
         let size = demand.little.map_or(mtu, |little| mtu.min(little));

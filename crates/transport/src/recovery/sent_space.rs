@@ -144,10 +144,13 @@ pub(super) struct SentSpaces {
 }
 
 impl SentSpaces {
-    /// Returns true while the peer has something to acknowledge.
-    pub(super) fn awaits_acknowledgement(&self) -> bool {
-        let each = SpaceId::ALL.into_iter().filter_map(|id| self.get(id));
-        each.into_iter().any(|space| space.ack_eliciting > 0)
+    /// Returns true while the peer has something to acknowledge, or to be probed for, that makes room for
+    /// packets of space `id`. 1-RTT packets make none for the handshake: they have no probe timeout before it
+    /// is confirmed (RFC 9002 §6.2.1), which may depend on the packets that wait.
+    pub(super) fn awaits_acknowledgement(&self, id: SpaceId) -> bool {
+        let counts = |it: &SpaceId| id == SpaceId::Application || *it != SpaceId::Application;
+        let mut each = SpaceId::ALL.into_iter().filter(counts);
+        each.any(|it| self.get(it).is_some_and(|space| space.ack_eliciting > 0))
     }
 
     #[inline]
