@@ -44,7 +44,7 @@ pub enum Support {
 ///
 /// A loss counts only if no packet with the feature that was sent later has arrived, and no packet
 /// without it that was sent later was lost too, as in an outage. Losses of one round trip count once.
-/// The feature has failed after two such rounds with [`ENOUGH_LOST`] packets. Random loss takes all of
+/// The feature has failed after two such rounds with `ENOUGH_LOST` packets. Random loss takes all of
 /// them and no others seldom; if it does, the next trial restores the feature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathSupport {
