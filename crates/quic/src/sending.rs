@@ -192,7 +192,7 @@ impl State {
         self.after_errors();
     }
 
-    /// Tells of errors, and has the driver look after the socket.
+    /// Wakes the tasks that wait for errors of sockets, and has the driver look after the socket.
     #[inline]
     pub(crate) fn after_errors(&mut self) {
         if self.outbox.health.take_news() {
