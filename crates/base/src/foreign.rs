@@ -17,7 +17,9 @@ use std::marker::PhantomData;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::{Context, Waker};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::task::{Context, RawWakerVTable, Waker};
 
 use bytes::Bytes;
 
@@ -311,6 +313,49 @@ impl Drop for ForeignWaker {
         if let Some(waker) = self.0.take() {
             put(waker, true, Kind::Waker);
         }
+    }
+}
+
+/// The waker of the task that is polled. It is cloned only if the task has to wait: most polls are ready,
+/// and a clone that nobody needs costs as much as a lock.
+///
+/// A clone runs code of the executor, which must not happen under a lock. So this clones the waker at
+/// once, unless it is of the kind named by [`allow_clones_of`].
+#[derive(Debug)]
+pub struct TaskWaker<'a> {
+    waker: &'a Waker,
+    clone: Option<ForeignWaker>,
+}
+
+impl<'a> TaskWaker<'a> {
+    /// Borrows the waker of a task. Call it before the lock is taken.
+    #[inline]
+    pub fn of(cx: &Context<'a>) -> Self {
+        let waker = cx.waker();
+        let may_wait = ptr::eq(waker.vtable(), PLAIN.load(Ordering::Relaxed));
+        Self {
+            waker,
+            clone: (!may_wait).then(|| ForeignWaker::new(waker.clone())),
+        }
+    }
+
+    /// Returns a waker to keep. It may be called under a lock.
+    #[inline]
+    pub fn take(&mut self) -> ForeignWaker {
+        let cloned = self.clone.take();
+        cloned.unwrap_or_else(|| ForeignWaker::new(self.waker.clone()))
+    }
+}
+
+/// The kind of wakers that [`TaskWaker`] clones under a lock.
+static PLAIN: AtomicPtr<RawWakerVTable> = AtomicPtr::new(ptr::null_mut());
+
+/// Allows clones of all wakers of the same kind under a lock: for a runtime whose wakers count references
+/// and do nothing else when they are cloned. The last call counts.
+pub fn allow_clones_of(waker: &Waker) {
+    let table = ptr::from_ref(waker.vtable()).cast_mut();
+    if PLAIN.load(Ordering::Relaxed) != table {
+        PLAIN.store(table, Ordering::Relaxed);
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use courser_base::foreign::ForeignWaker;
+use courser_base::foreign::{self, ForeignWaker};
 use courser_base::{FourTuple, Time};
 use courser_transport::{
     PacketTooBig, ReceiveMeta, ShardPlace, SocketId, Stray, UnreachableReport,
@@ -20,7 +20,7 @@ use courser_udp::Received;
 use crate::health::Outlook;
 use crate::pause::Pause;
 use crate::receive_buffer::ReceiveBuffer;
-use crate::runtime::{Alarm, Socket, Writability};
+use crate::runtime::{Alarm, Current, Socket, Writability};
 use crate::shard::{Locked, Shard};
 use crate::socket_event::SocketCall;
 use crate::state::State;
@@ -333,6 +333,9 @@ impl Driver {
     fn prepare_waker(&mut self, cx: &Context<'_>) {
         let is_good = |waker: &ForeignWaker| waker.as_waker().will_wake(cx.waker());
         if !self.waker.as_ref().is_some_and(is_good) {
+            if matches!(self.shard.runtime, Current::Tokio) {
+                foreign::allow_clones_of(cx.waker());
+            }
             self.waker = Some(ForeignWaker::of(cx));
         }
     }

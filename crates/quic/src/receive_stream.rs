@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use courser_base::foreign::{ForeignBytes, ForeignWaker};
+use courser_base::foreign::TaskWaker;
 use courser_transport::{self as transport, ClosedStream};
 use courser_wire::StreamId;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -210,7 +210,7 @@ impl RecvStream {
     }
 
     /// Reads the chunks that are there into `chunks` without copying, and returns how many;
-    /// `None` at the end.
+    /// `None` at the end. The chunks that it held before are dropped.
     ///
     /// # Errors
     /// As [`RecvStream::read`].
@@ -363,7 +363,7 @@ impl RecvStream {
             return Poll::Pending;
         }
         let handle = self.connection.handle;
-        let waker = ForeignWaker::of(cx);
+        let mut waker = TaskWaker::of(cx);
         let mut locked = self.connection.lock();
         if locked.is_rejected(handle, self.stream) {
             return Poll::Ready(ReadError::EarlyDataRejected);
@@ -380,7 +380,7 @@ impl RecvStream {
         locked
             .slot(handle)
             .wakers
-            .wait_to_read(self.stream.id, waker);
+            .wait_to_read(self.stream.id, waker.take());
         Poll::Pending
     }
 
@@ -444,13 +444,17 @@ impl RecvStream {
         if chunks.is_empty() {
             return Poll::Ready(Ok(Some(0)));
         }
+        // What they held ends here, before the lock is taken. Most hold nothing.
+        let nothing = Bytes::new().as_ptr();
+        let held = chunks.iter_mut().filter(|chunk| chunk.as_ptr() != nothing);
+        held.for_each(|chunk| *chunk = Bytes::new());
         self.poll_read_with(cx, |streams, id| {
             // The stream tells of its end once; behind other chunks, that is kept for the next call.
             let (mut count, mut end) = (0, None);
             for place in chunks {
                 match streams.read_chunk(id, usize::MAX) {
                     Ok(Some(chunk)) => {
-                        drop(ForeignBytes::new(std::mem::replace(place, chunk)));
+                        *place = chunk;
                         count += 1;
                         continue;
                     }
@@ -484,7 +488,7 @@ impl RecvStream {
             Some(End::Stopped) => return Poll::Ready(Err(ReadError::ClosedStream)),
         }
         let handle = self.connection.handle;
-        let waker = ForeignWaker::of(cx);
+        let mut waker = TaskWaker::of(cx);
         let mut locked = self.connection.lock();
         if locked.is_rejected(handle, self.stream) {
             return Poll::Ready(Err(ReadError::EarlyDataRejected));
@@ -523,7 +527,7 @@ impl RecvStream {
                 locked
                     .slot(handle)
                     .wakers
-                    .wait_to_read(self.stream.id, waker);
+                    .wait_to_read(self.stream.id, waker.take());
                 locked.about_to_wait();
                 return Poll::Pending;
             }

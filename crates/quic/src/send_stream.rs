@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use courser_base::Rate;
-use courser_base::foreign::ForeignWaker;
+use courser_base::foreign::TaskWaker;
 use courser_transport::{self as transport, ClosedStream, ConnectionHandle, ResetAtError};
 use courser_wire::StreamId;
 use tokio::io::AsyncWrite;
@@ -223,14 +223,19 @@ impl SendStream {
     pub(crate) fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
-        write: Write<'_>,
+        mut write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
         if let Some(nothing) = write.nothing() {
             return Poll::Ready(Ok(nothing));
         }
         let Self { connection, half } = self;
-        let mut waker = Some(ForeignWaker::of(cx));
-        let poll = half.poll_send(&mut connection.lock(), connection.handle, &mut waker, write);
+        let mut waker = TaskWaker::of(cx);
+        let poll = half.poll_send(
+            &mut connection.lock(),
+            connection.handle,
+            &mut waker,
+            &mut write,
+        );
         if std::mem::take(&mut half.makes_way) && !crate::runtime::make_way(cx) {
             cx.waker().wake_by_ref();
         }
@@ -242,16 +247,17 @@ impl SendStream {
         &mut self,
         locked: &mut Locked<'_>,
         cx: &mut Context<'_>,
-        write: Write<'_>,
+        mut write: Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
-        let mut waker = Some(ForeignWaker::of(cx));
+        let mut waker = TaskWaker::of(cx);
         let poll = self
             .half
-            .poll_send(locked, self.connection.handle, &mut waker, write);
+            .poll_send(locked, self.connection.handle, &mut waker, &mut write);
+        if let Poll::Ready(Ok(written)) = &poll {
+            write.drop_later(written.chunks);
+        }
         if std::mem::take(&mut self.half.makes_way) {
-            locked
-                .woken
-                .extend(waker.take().map(ForeignWaker::into_inner));
+            locked.woken.push(waker.take().into_inner());
         }
         poll
     }
@@ -276,7 +282,7 @@ impl SendStream {
         ahead: u64,
     ) -> Poll<Result<(), WriteError>> {
         let Self { connection, half } = self;
-        let mut waker = Some(ForeignWaker::of(cx));
+        let mut waker = TaskWaker::of(cx);
         let mut locked = connection.lock();
         half.poll_with(
             &mut locked,
@@ -570,8 +576,8 @@ impl Half {
         &mut self,
         locked: &mut Locked<'_>,
         handle: ConnectionHandle,
-        waker: &mut Option<ForeignWaker>,
-        mut write: Write<'_>,
+        waker: &mut TaskWaker<'_>,
+        write: &mut Write<'_>,
     ) -> Poll<Result<Written, WriteError>> {
         if self.way.is_due(&mut locked.driver.run) {
             self.makes_way = true;
@@ -592,7 +598,7 @@ impl Half {
         &mut self,
         locked: &mut Locked<'_>,
         handle: ConnectionHandle,
-        waker: &mut Option<ForeignWaker>,
+        waker: &mut TaskWaker<'_>,
         mut step: impl FnMut(&mut transport::Streams, StreamId) -> Result<T, transport::WriteError>,
     ) -> Poll<Result<T, WriteError>> {
         let id = self.stream.id;
@@ -610,9 +616,7 @@ impl Half {
                     // What waits to be sent may be all that is in the way.
                     if !locked.about_to_wait() {
                         self.has_waited = true;
-                        if let Some(waker) = waker.take() {
-                            locked.wait_to_write(handle, id, waker);
-                        }
+                        locked.wait_to_write(handle, id, waker.take());
                         return Poll::Pending;
                     }
                 }
@@ -649,7 +653,7 @@ impl Future for Stopped {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let handle = this.connection.handle;
-        let waker = ForeignWaker::of(cx);
+        let mut waker = TaskWaker::of(cx);
         let (id, mut locked) = (this.stream.id, this.connection.lock());
         if locked.is_rejected(handle, this.stream) {
             return Poll::Ready(Err(StoppedError::EarlyDataRejected));
@@ -668,7 +672,7 @@ impl Future for Stopped {
                 locked
                     .slot(handle)
                     .wakers
-                    .wait_for_end(id, &mut this.ticket, waker);
+                    .wait_for_end(id, &mut this.ticket, waker.take());
                 locked.about_to_wait();
                 Poll::Pending
             }

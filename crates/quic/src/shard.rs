@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use courser_base::Time;
-use courser_base::foreign::{self, ForeignWaker, Hold};
+use courser_base::foreign::{self, Hold, TaskWaker};
 use courser_recovery::BASE_MTU;
 use courser_transport::{ConnectionHandle, ShardPlace, TransportConfig};
 
@@ -123,14 +123,14 @@ impl Shard {
         cx: &mut Context<'_>,
         check: impl FnOnce(&mut Locked<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let waker = ForeignWaker::of(cx);
+        let mut waker = TaskWaker::of(cx);
         let mut locked = self.lock_for(list.connection());
         let poll = check(&mut locked);
         let mut is_stopped = false;
         match poll {
             Poll::Ready(_) => locked.waiters(list).forget(ticket),
             Poll::Pending => {
-                locked.waiters(list).register(ticket, waker);
+                locked.waiters(list).register(ticket, waker.take());
                 locked.about_to_wait();
                 // What the check sent may have ended everything, and those who waited were woken before.
                 is_stopped = locked.stopped.is_some();

@@ -1,6 +1,7 @@
 //! One write to a stream: its bytes, and what follows them.
 
 use bytes::Bytes;
+use courser_base::foreign::ForeignBytes;
 use courser_transport::{Streams, WriteError};
 use courser_wire::StreamId;
 
@@ -77,6 +78,15 @@ impl<'a> Write<'a> {
         };
         let chunks = chunks.filter(|_| !self.is_last)?;
         Some(Written { bytes: 0, chunks })
+    }
+
+    /// Has the first `count` chunks, which were written, dropped after the release of the locks.
+    pub(crate) fn drop_later(&mut self, count: usize) {
+        if let Source::Chunks(chunks) = &mut self.bytes {
+            for chunk in &mut chunks[..count] {
+                drop(ForeignBytes::new(std::mem::take(chunk)));
+            }
+        }
     }
 
     /// Writes as much as there is room for. Returns true beside it if the stream has ended.

@@ -137,3 +137,24 @@ fn wakers_end_after_the_hold() {
     drop(hold);
     assert_eq!(ends.try_recv(), Ok((1, false)));
 }
+
+#[test]
+fn only_wakers_of_the_known_kind_are_cloned_late() {
+    struct Counts;
+    impl std::task::Wake for Counts {
+        fn wake(self: std::sync::Arc<Self>) {}
+    }
+    let counts = std::sync::Arc::new(Counts);
+    let waker = Waker::from(counts.clone());
+    let owners = || std::sync::Arc::strong_count(&counts);
+    let alone = owners();
+    let cx = Context::from_waker(&waker);
+    assert_eq!((TaskWaker::of(&cx), owners()).1, alone + 1, "at once");
+    allow_clones_of(&waker);
+    let mut task = TaskWaker::of(&cx);
+    assert_eq!(owners(), alone);
+    let kept = task.take();
+    assert_eq!(owners(), alone + 1);
+    drop((task, kept));
+    assert_eq!(owners(), alone);
+}

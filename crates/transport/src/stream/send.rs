@@ -218,7 +218,7 @@ impl SendPart {
         buffers: &mut Buffers,
     ) -> Result<usize, WriteError> {
         let len = self.admit(data.len(), room)?;
-        self.buffer.write_shared(data.split_to(len), buffers);
+        self.buffer.write_shared(data, len, buffers);
         Ok(len)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use courser_base::RangeSet;
 use courser_base::foreign::ForeignBytes;
 
@@ -144,12 +144,14 @@ impl SendBuffer {
         }
     }
 
-    /// Appends bytes without copying them, unless they are few.
-    pub(super) fn write_shared(&mut self, bytes: Bytes, buffers: &mut Buffers) {
-        let bytes = ForeignBytes::new(bytes);
-        if bytes.len() < WORTH_SHARING {
-            return self.write(&bytes, buffers);
+    /// Moves the first `len` bytes to the end without copying them, unless they are few. A chunk of which
+    /// all bytes were copied stays with the caller, who has no lock when it ends.
+    pub(super) fn write_shared(&mut self, bytes: &mut Bytes, len: usize, buffers: &mut Buffers) {
+        if len < WORTH_SHARING {
+            self.write(&bytes[..len], buffers);
+            return bytes.advance(len);
         }
+        let bytes = ForeignBytes::new(bytes.split_to(len));
         let offset = self.end;
         self.end += bytes.len() as u64;
         self.chunks.push_back(Part {

@@ -149,10 +149,10 @@ fn bulk_goes_to_pooled_chunks() {
 #[test]
 fn shared_bytes_are_not_copied_unless_few() {
     let (mut buffer, mut buffers) = (SendBuffer::default(), buffers());
-    let large = Bytes::from(vec![1; 2000]);
+    let mut large = Bytes::from(vec![1; 2000]);
     let address = large.as_ptr();
-    buffer.write_shared(large, &mut buffers);
-    buffer.write_shared(Bytes::from_static(b"tail"), &mut buffers);
+    buffer.write_shared(&mut large, 2000, &mut buffers);
+    buffer.write_shared(&mut Bytes::from_static(b"tail"), 4, &mut buffers);
     assert_eq!(buffer.chunks[0].chunk.as_slice().as_ptr(), address);
     assert!(matches!(buffer.chunks[1].chunk, Chunk::Open(_)));
     assert_eq!(
@@ -289,7 +289,7 @@ proptest! {
                     buffer.write(&model.write(len), &mut buffers);
                 }
                 Step::WriteShared(len) if !buffer.is_finished() => {
-                    buffer.write_shared(model.write(len).into(), &mut buffers);
+                    buffer.write_shared(&mut model.write(len).into(), len, &mut buffers);
                 }
                 Step::Finish if !buffer.is_finished() => {
                     buffer.finish();
@@ -337,7 +337,7 @@ fn a_few_bytes_behind_shared_content_take_little_memory() {
     let (mut buffer, mut buffers) = (SendBuffer::default(), buffers());
     let content = Bytes::from(vec![7; 64 << 10]);
     for _ in 0..10 {
-        buffer.write_shared(content.clone(), &mut buffers);
+        buffer.write_shared(&mut content.clone(), content.len(), &mut buffers);
         buffer.write(&[1, 2, 3, 4, 5], &mut buffers);
     }
     let beside = buffer.memory() - 10 * content.len();
