@@ -73,17 +73,21 @@ pub struct StateChanged {
 /// An event in the lifecycle of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathState {
-    /// Path validation started: PATH_CHALLENGE frames probe the peer's address (RFC 9000 §8.2).
+    /// Path validation started: the first PATH_CHALLENGE frame probes the peer's address (RFC 9000 §8.2).
+    /// One of the next two follows, unless the connection ends before. Repeated challenges have no events,
+    /// and neither has the second part of a validation, which proves the size of datagrams.
     ProbingStarted,
     /// Path validation succeeded: the peer answered a PATH_CHALLENGE.
     ProbingSuccessful,
-    /// Path validation failed: no answer arrived in time.
+    /// Path validation failed: no answer arrived in time, or none was waited for any more. A path that was
+    /// validated before may stay in use.
     ProbingAbandoned,
     /// The connection moved to this path, validated or not (RFC 9000 §9.3).
     MigrationStarted,
-    /// The path in use was validated.
+    /// The path in use was validated, once for each move. Follows at once if the path was validated before
+    /// the move.
     MigrationComplete,
-    /// The path in use did not belong to the peer, so the connection moved back to an older one
+    /// The path in use did not belong to the peer, so the connection moved back to this one
     /// (RFC 9000 §9.3.2).
     MigrationAbandoned,
 }

@@ -40,8 +40,10 @@ impl PathSpans {
                 let state = names::path(update.state);
                 debug!(target: PATH, parent: &span, state, "path changed");
                 match update.state {
-                    PathState::MigrationStarted => self.active = Some(update.path),
-                    PathState::ProbingAbandoned | PathState::MigrationAbandoned => {
+                    PathState::MigrationStarted | PathState::MigrationAbandoned => {
+                        self.active = Some(update.path);
+                    }
+                    PathState::ProbingAbandoned => {
                         self.spans.retain(|(path, _)| *path != update.path);
                     }
                     _ => {}
@@ -110,6 +112,32 @@ mod tests {
     use courser_telemetry::PathUpdated;
 
     use super::*;
+
+    fn update(state: PathState, port: u16) -> Record {
+        let path = FourTuple::to(SocketAddr::from(([192, 0, 2, 1], port)));
+        Record::PathUpdated(PathUpdated { state, path })
+    }
+
+    #[test]
+    fn connection_that_moves_back_has_the_span_of_its_older_path() {
+        let mut paths = PathSpans::default();
+        let port = |paths: &PathSpans| paths.active.map(|path| path.peer.port());
+        paths.begin(
+            &Span::none(),
+            FourTuple::to(SocketAddr::from(([192, 0, 2, 1], 1))),
+        );
+        paths.record(&Span::none(), &update(PathState::MigrationStarted, 2));
+        assert_eq!(port(&paths), Some(2));
+        paths.record(&Span::none(), &update(PathState::ProbingAbandoned, 2));
+        paths.record(&Span::none(), &update(PathState::MigrationAbandoned, 1));
+        assert_eq!(port(&paths), Some(1), "the record names it");
+        let spans: Vec<_> = paths
+            .spans
+            .iter()
+            .map(|(path, _)| path.peer.port())
+            .collect();
+        assert_eq!(spans, [1]);
+    }
 
     #[test]
     fn spans_of_paths_are_bounded() {

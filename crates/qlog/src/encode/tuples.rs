@@ -45,12 +45,10 @@ impl Tuples {
         assigned(events, number, Some(path));
     }
 
-    /// Writes that a path has no identifier any more after its last event.
+    /// Writes that a path has no identifier any more after its last event. The path of
+    /// `migration_abandoned` is the one that is in use again.
     pub(super) fn on_updated(&mut self, events: &mut Events<'_>, updated: &PathUpdated) {
-        if !matches!(
-            updated.state,
-            PathState::ProbingAbandoned | PathState::MigrationAbandoned
-        ) {
+        if updated.state != PathState::ProbingAbandoned {
             return;
         }
         let place = self
@@ -175,6 +173,8 @@ mod tests {
             abandoned[1],
             r#""quic:tuple_assigned","data":{"tuple_id":"1""#
         );
+        let returned = lines(&mut encoder, &update(PathState::MigrationAbandoned, 1));
+        assert_eq!(returned.len(), 1, "it keeps its identifier: {returned:?}");
         let again = lines(&mut encoder, &update(PathState::ProbingStarted, 2));
         assert!(again[0].contains(r#""tuple_id":"2""#), "{again:?}");
     }

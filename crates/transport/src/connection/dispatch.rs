@@ -9,7 +9,8 @@ use super::arrival::Arrival;
 use super::effects::Effects;
 use super::owners::Owners;
 use crate::error::TransportError;
-use crate::path::paths::PathIndex;
+use crate::path::paths::{Answered, PathIndex};
+use crate::path::validation::Proof;
 use crate::protection::PacketProtection;
 use crate::recovery::LossRecovery;
 use crate::space::SpaceId;
@@ -136,7 +137,8 @@ fn on_ack_frame(
     Ok(effects)
 }
 
-/// Takes the answer to a challenge of ours. A client goes on with it, when it is about to move.
+/// Takes the answer to a challenge of ours. A client goes on with it, when it is about to move, and a server
+/// has followed its client before.
 fn on_path_response_frame(
     now: Time,
     data: [u8; 8],
@@ -144,12 +146,25 @@ fn on_path_response_frame(
     owners: &mut Owners<'_>,
 ) -> Effects {
     let answered = owners.paths.on_path_response(now, data, recovery.pto());
+    let Some(Answered {
+        path: index,
+        proof,
+        is_new,
+    }) = answered
+    else {
+        return Effects::default();
+    };
     let is_server = owners.handshake.side().is_server();
-    if is_server && answered == Some(owners.paths.active_index()) {
-        let path = owners.paths.active();
-        owners.trace.path(now, path, PathState::MigrationComplete);
+    let is_active = index == owners.paths.active_index();
+    if let Some(path) = owners.paths.get_mut(index)
+        && proof != Proof::Size
+    {
+        owners.trace.path(now, path, PathState::ProbingSuccessful);
+        if is_server && is_active && is_new {
+            owners.trace.path(now, path, PathState::MigrationComplete);
+        }
     }
-    Effects::PATH_VALIDATED.when(!is_server && answered.is_some())
+    Effects::PATH_VALIDATED.when(!is_server)
 }
 
 /// Takes a frame that ends a stream early.
@@ -201,8 +216,21 @@ pub(super) fn arrival_path(
     let index = owners
         .paths
         .on_packet(now, (arrival.path, arrival.len), rtt, open_route);
+    release_given_up(now, recovery, owners);
+    index
+}
+
+/// Closes the routes of paths that were given up, retires their IDs, and records which have not answered.
+pub(super) fn release_given_up(now: Time, recovery: &mut LossRecovery, owners: &mut Owners<'_>) {
     while let Some(route) = owners.paths.take_given_up(owners.ids) {
         recovery.close_route(route);
     }
-    index
+    trace_unanswered(now, owners);
+}
+
+/// Records the paths that have not answered in time, or were left before.
+pub(super) fn trace_unanswered(now: Time, owners: &mut Owners<'_>) {
+    while let Some(path) = owners.paths.take_unanswered() {
+        owners.trace.probing_abandoned(now, path);
+    }
 }

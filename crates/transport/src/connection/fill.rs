@@ -155,7 +155,7 @@ fn fill_path_frames(
     owners: &mut Owners<'_>,
 ) -> bool {
     let written = owners.paths.write_frames(now, index, packet, owners.rng);
-    if written.challenge
+    if written.begins_probing
         && let Some(path) = owners.paths.get_mut(index)
     {
         owners.trace.path(now, path, PathState::ProbingStarted);

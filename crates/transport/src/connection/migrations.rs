@@ -8,7 +8,7 @@ use courser_telemetry::PathState;
 use courser_wire::packet::Packet;
 
 use super::arrival::Arrival;
-use super::dispatch::arrival_path;
+use super::dispatch::{arrival_path, release_given_up, trace_unanswered};
 use super::event::Event;
 use super::owners::Owners;
 use crate::build::transmit::SocketId;
@@ -162,7 +162,7 @@ impl Migrations<'_> {
         if is_open && path.is_at_once {
             self.enter(now, old);
         }
-        self.close_given_up();
+        self.close_given_up(now);
         is_open
     }
 
@@ -206,7 +206,11 @@ impl Migrations<'_> {
     /// The path in use has changed, and was addressed by `old` before.
     fn enter(&mut self, now: Time, old: courser_wire::ConnectionId) {
         let Owners {
-            paths, ids, trace, ..
+            handshake,
+            paths,
+            ids,
+            trace,
+            ..
         } = &mut self.owners;
         trace.destination(now, old, ids.destination());
         let path = paths.active();
@@ -214,9 +218,12 @@ impl Migrations<'_> {
         self.recovery.activate_route(path.route());
         let peer = path.tuple().peer;
         self.events.push_back(Event::PathChanged { peer });
-        if self.owners.handshake.side().is_client() {
+        if handshake.side().is_client() {
             // The server follows only what is more than a probe (§9.2).
             self.recovery.request_ping(SpaceId::Application);
+        } else if path.is_validated() {
+            // The client has answered there before, so nothing is waited for.
+            trace.path(now, path, PathState::MigrationComplete);
         }
     }
 
@@ -227,7 +234,7 @@ impl Migrations<'_> {
         match paths.finish_own(now, pto, ids) {
             None => {
                 self.report_failure();
-                return self.close_given_up();
+                return self.close_given_up(now);
             }
             Some(true) => self.enter(now, old),
             Some(false) => {}
@@ -236,16 +243,18 @@ impl Migrations<'_> {
         let trace = &mut *self.owners.trace;
         trace.path(now, path, PathState::MigrationComplete);
         self.events.push_back(Event::Migrated);
-        self.close_given_up();
+        self.close_given_up(now);
     }
 
     /// Runs the timers of the paths. Returns true if no path is left.
     pub(super) fn on_timeout(&mut self, now: Time) -> bool {
         let old = self.owners.ids.destination();
+        let Owners { paths, ids, .. } = &mut self.owners;
+        let outcome = paths.on_timeout(now, ids);
+        trace_unanswered(now, &mut self.owners);
         let Owners {
             paths, ids, trace, ..
         } = &mut self.owners;
-        let outcome = paths.on_timeout(now, ids);
         if outcome == PathsOutcome::Reverted {
             let path = paths.active();
             self.recovery.activate_route(path.route());
@@ -255,7 +264,7 @@ impl Migrations<'_> {
             self.events.push_back(Event::PathChanged { peer });
         }
         self.report_failure();
-        self.close_given_up();
+        self.close_given_up(now);
         let postponed = self.owners.paths.moves().take_due(now);
         if let Some(path) = postponed
             && self.begin_in_time(now, &path).is_err()
@@ -272,11 +281,7 @@ impl Migrations<'_> {
         }
     }
 
-    /// Closes the routes of paths that were given up, and retires their IDs.
-    fn close_given_up(&mut self) {
-        let Owners { paths, ids, .. } = &mut self.owners;
-        while let Some(route) = paths.take_given_up(ids) {
-            self.recovery.close_route(route);
-        }
+    fn close_given_up(&mut self, now: Time) {
+        release_given_up(now, self.recovery, &mut self.owners);
     }
 }

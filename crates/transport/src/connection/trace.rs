@@ -287,6 +287,12 @@ impl Trace {
         });
     }
 
+    /// Nothing has answered the challenges on a path, or they are of no use any more.
+    pub(super) fn probing_abandoned(&mut self, now: Time, path: FourTuple) {
+        let state = PathState::ProbingAbandoned;
+        self.record(now, || Record::PathUpdated(PathUpdated { state, path }));
+    }
+
     /// We address the peer differently, if `old` is not `new`.
     #[inline]
     pub(super) fn destination(&mut self, now: Time, old: ConnectionId, new: ConnectionId) {

@@ -16,8 +16,8 @@ use crate::space::sent::SentFrame;
 pub(crate) struct Written {
     /// There is at least one: the datagram must be a full one (RFC 9000 §8.2.1, §8.2.2).
     pub(crate) any: bool,
-    /// There is a PATH_CHALLENGE.
-    pub(crate) challenge: bool,
+    /// There is the first PATH_CHALLENGE of a validation.
+    pub(crate) begins_probing: bool,
 }
 
 impl Paths {
@@ -50,8 +50,10 @@ impl Paths {
             packet.record(SentFrame::PathChallenge);
             // The datagram is as large as the address's limit allows.
             let is_full = path.budget() >= MIN_INITIAL_DATAGRAM as u64;
+            let was_probing = path.validation.is_probing();
             path.validation.on_challenge_sent(now, data, is_full);
-            (written.any, written.challenge) = (true, true);
+            written.begins_probing = !was_probing && path.validation.is_probing();
+            written.any = true;
         }
         written
     }
@@ -119,7 +121,7 @@ mod tests {
         paths.on_challenge(Time::ZERO, 0, [1; 8], Duration::ZERO);
         assert_eq!(write(&mut paths, 8), (0, Written::default()), "no room");
         let (len, written) = write(&mut paths, 100);
-        assert_eq!((len, written.any, written.challenge), (9, true, false));
+        assert_eq!((len, written.any, written.begins_probing), (9, true, false));
         assert_eq!(write(&mut paths, 100), (0, Written::default()));
     }
 
@@ -160,7 +162,7 @@ mod tests {
         let mut packet = PacketBuilder::new(&mut room, &mut lists);
         let written = paths.write_frames(Time::ZERO, index, &mut packet, &mut Rng::new([7; 32]));
         assert!(
-            written.any && written.challenge,
+            written.any && written.begins_probing,
             "the response and a challenge"
         );
         assert_eq!(packet.len(), 18);
@@ -195,6 +197,6 @@ mod tests {
             .validation
             .start(Time::ZERO, Duration::ZERO);
         let (len, written) = write(&mut paths, 100);
-        assert_eq!((len, written.any, written.challenge), (18, true, true));
+        assert_eq!((len, written.any, written.begins_probing), (18, true, true));
     }
 }

@@ -124,11 +124,11 @@ impl Paths {
     fn leave_others(&mut self, now: Time, pto: Duration) {
         let expires_at = now + self.validation_pto(pto).saturating_mul(3);
         let (active, unfinished) = (self.active, self.own.path);
-        for (at, path) in self.table.iter_mut().enumerate() {
+        for at in 0..self.table.len() {
             let is_left = at != active && Some(at) != unfinished;
-            if is_left && path.expires_at.is_none() {
-                path.expires_at = Some(expires_at);
-                path.validation.abandon();
+            if is_left && self.table[at].expires_at.is_none() {
+                self.table[at].expires_at = Some(expires_at);
+                self.abandon_validation(at);
             }
         }
     }

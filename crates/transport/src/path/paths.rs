@@ -36,6 +36,9 @@ pub struct Paths {
     /// Paths that were given up and whose IDs and routes are not yet released, fewer than
     /// [`MAX_PATHS`].
     given_up: Vec<GivenUp>,
+    /// The addresses of paths whose validation has ended without a response, until they are recorded:
+    /// at most one for each path that was there.
+    unanswered: Vec<FourTuple>,
     /// The probe timeout before there is a sample of the round-trip time.
     initial_pto: Duration,
 }
@@ -53,6 +56,17 @@ pub enum PeerMoves {
     },
     /// To none: servers do not move, except to the preferred address, where the client goes first.
     Nowhere,
+}
+
+/// A response to a challenge of ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answered {
+    /// The path that it validates.
+    pub path: PathIndex,
+    /// What it proves.
+    pub proof: Proof,
+    /// True if the path was not validated before.
+    pub is_new: bool,
 }
 
 /// A path that was given up and whose ID and route are not yet released.
@@ -90,6 +104,7 @@ impl Paths {
             changes: 0,
             next_new_at: Time::ZERO,
             given_up: Vec::new(),
+            unanswered: Vec::new(),
         }
     }
 
@@ -291,30 +306,54 @@ impl Paths {
         std::mem::swap(&mut old.route, &mut new.route);
     }
 
-    /// Handles a PATH_RESPONSE, which may arrive on any path (§8.2.2). Returns the path that it
-    /// validates. `pto`, the probe timeout of the path in use, is for a second
+    /// Handles a PATH_RESPONSE, which may arrive on any path (§8.2.2). Returns what it proves about which
+    /// path. `pto`, the probe timeout of the path in use, is for the second part of a
     /// validation, because the datagram of the first may have been too small.
     pub fn on_path_response(
         &mut self,
         now: Time,
         data: [u8; 8],
         pto: Duration,
-    ) -> Option<PathIndex> {
+    ) -> Option<Answered> {
         let pto = self.validation_pto(pto);
         let answers = self.table.iter_mut().enumerate();
         let mut answers =
             answers.filter_map(|(index, path)| Some((index, path.validation.on_response(data)?)));
         let (index, proof) = answers.next()?;
         let path = &mut self.table[index];
+        let is_new = !path.amplification.is_validated();
         path.amplification.on_validated();
         if proof == Proof::Address {
             // The limit no longer applies; the next challenge fills a datagram (§8.2.1, §8.2.3).
-            path.validation.start(now, pto);
+            path.validation.start_for_size(now, pto);
         }
         if index == self.active {
             self.last_validated = None;
         }
-        Some(index)
+        Some(Answered {
+            path: index,
+            proof,
+            is_new,
+        })
+    }
+
+    /// Takes the addresses of a path whose validation has ended without a response.
+    pub(crate) fn take_unanswered(&mut self) -> Option<FourTuple> {
+        self.unanswered.pop()
+    }
+
+    /// Stops the validation of a path, if there is one.
+    pub(super) fn abandon_validation(&mut self, index: PathIndex) {
+        self.note_unanswered(index);
+        self.table[index].validation.abandon();
+    }
+
+    /// Notes that the validation of a path ends without a response, if the peer was asked.
+    fn note_unanswered(&mut self, index: PathIndex) {
+        let path = &self.table[index];
+        if path.validation.is_probing() {
+            self.unanswered.push(path.tuple());
+        }
     }
 
     /// Returns a path, other than the active one, that has a challenge or a response to send and
@@ -348,7 +387,11 @@ impl Paths {
         let mut outcome = PathsOutcome::Unchanged;
         let mut index = 0;
         while index < self.table.len() {
+            let was_probing = self.table[index].validation.is_probing();
             let failed = self.table[index].validation.on_timeout(now) == Expired::Failed;
+            if failed && was_probing {
+                self.unanswered.push(self.table[index].tuple());
+            }
             if index != self.active && self.table[index].expires_at.is_some_and(|at| at <= now) {
                 self.remove(index);
                 continue;
@@ -385,11 +428,12 @@ impl Paths {
         }
         self.active = back;
         self.changes += 1;
-        self.table[back].validation.abandon();
+        self.abandon_validation(back);
     }
 
     pub(super) fn remove(&mut self, index: PathIndex) {
         debug_assert_ne!(index, self.active);
+        self.note_unanswered(index);
         let path = self.table.remove(index);
         self.given_up.push(GivenUp {
             route: path.route,
@@ -412,6 +456,12 @@ impl Paths {
         given_up
             .filter_map(|path| path.peer_id.take())
             .for_each(|id| ids.give_up(id));
+    }
+
+    /// Returns the number of ended validations that wait to be recorded.
+    #[cfg(test)]
+    pub(crate) fn unrecorded(&self) -> usize {
+        self.unanswered.len()
     }
 
     /// Returns the number of paths.

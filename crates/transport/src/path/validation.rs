@@ -22,6 +22,7 @@ struct Responses {
 
 #[derive(Debug)]
 struct Challenge {
+    stage: Stage,
     /// The last few challenges, each with fresh data. Responses to them are still accepted.
     recent: [Option<Asked>; 3],
     next: usize,
@@ -29,6 +30,17 @@ struct Challenge {
     resend_at: Time,
     resend_after: Duration,
     give_up_at: Time,
+}
+
+/// The progress of a validation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// No challenge was sent yet.
+    Begun,
+    /// The peer was asked whether it receives at the address.
+    Asked,
+    /// The peer receives there. Only full datagrams remain to be proven.
+    OnlySize,
 }
 
 /// A challenge that was sent.
@@ -46,6 +58,8 @@ pub enum Proof {
     Address,
     /// The peer receives there, and the path carries full datagrams.
     AddressAndSize,
+    /// The path carries full datagrams. An earlier response has proven the address.
+    Size,
 }
 
 /// The result of running a validation timer.
@@ -61,10 +75,20 @@ impl Validation {
     /// Starts a validation, unless one is in progress. `pto` is the larger of the current and the
     /// initial probe timeout; the validation fails after three of them.
     pub fn start(&mut self, now: Time, pto: Duration) {
+        self.start_at(Stage::Begun, now, pto);
+    }
+
+    /// Continues with a full datagram after a response that proves the address only (§8.2.1).
+    pub fn start_for_size(&mut self, now: Time, pto: Duration) {
+        self.start_at(Stage::OnlySize, now, pto);
+    }
+
+    fn start_at(&mut self, stage: Stage, now: Time, pto: Duration) {
         if self.challenge.is_some() {
             return;
         }
         self.challenge = Some(Challenge {
+            stage,
             recent: [None; 3],
             next: 0,
             due: true,
@@ -80,6 +104,13 @@ impl Validation {
         self.challenge.is_some()
     }
 
+    /// Returns true while the peer is asked whether it receives at the address: from the first challenge
+    /// to the first response.
+    pub fn is_probing(&self) -> bool {
+        let stage = self.challenge.as_ref().map(|challenge| challenge.stage);
+        stage == Some(Stage::Asked)
+    }
+
     /// Returns true when a challenge should be sent now.
     pub fn wants_challenge(&self) -> bool {
         self.challenge
@@ -93,6 +124,9 @@ impl Validation {
         let Some(challenge) = &mut self.challenge else {
             return;
         };
+        if challenge.stage == Stage::Begun {
+            challenge.stage = Stage::Asked;
+        }
         challenge.recent[challenge.next] = Some(Asked { data, is_full });
         challenge.next = (challenge.next + 1) % challenge.recent.len();
         challenge.due = false;
@@ -102,14 +136,16 @@ impl Validation {
     /// Takes a response, which may arrive on any path. Returns `None` unless it answers a challenge
     /// of this one.
     pub fn on_response(&mut self, data: [u8; 8]) -> Option<Proof> {
-        let recent = self.challenge.as_ref()?.recent.iter().flatten();
-        let asked = *recent.into_iter().find(|asked| asked.data == data)?;
+        let challenge = self.challenge.as_ref()?;
+        let mut recent = challenge.recent.iter().flatten();
+        let is_full = recent.find(|asked| asked.data == data)?.is_full;
+        let proof = match (challenge.stage, is_full) {
+            (Stage::OnlySize, _) => Proof::Size,
+            (_, true) => Proof::AddressAndSize,
+            (_, false) => Proof::Address,
+        };
         self.challenge = None;
-        Some(if asked.is_full {
-            Proof::AddressAndSize
-        } else {
-            Proof::Address
-        })
+        Some(proof)
     }
 
     /// Takes a challenge that arrived on this path and must be answered.
@@ -222,6 +258,23 @@ mod tests {
         validation.on_challenge_sent(Time::ZERO, [1; 8], true);
         validation.on_challenge_sent(Time::ZERO + PTO, [2; 8], true);
         assert_eq!(validation.on_response([1; 8]), Some(Proof::AddressAndSize));
+    }
+
+    #[test]
+    fn repetitions_and_the_second_part_of_a_validation_are_not_probing_anew() {
+        let mut validation = Validation::default();
+        validation.start(Time::ZERO, PTO);
+        assert!(!validation.is_probing(), "nothing was sent");
+        for data in 1..3 {
+            validation.on_challenge_sent(Time::ZERO, [data; 8], false);
+            assert!(validation.is_probing());
+        }
+        assert_eq!(validation.on_response([2; 8]), Some(Proof::Address));
+        assert!(!validation.is_probing());
+        validation.start_for_size(Time::ZERO, PTO);
+        validation.on_challenge_sent(Time::ZERO, [3; 8], true);
+        assert!(!validation.is_probing(), "the address has answered");
+        assert_eq!(validation.on_response([3; 8]), Some(Proof::Size));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::testing::link::Datagram;
 use crate::testing::traffic::Transfer;
 use crate::testing::{Setup, client_address, server_address};
 
+mod counted;
 mod probing;
 mod rebinding;
 mod spoofing;

@@ -57,7 +57,12 @@ fn begin(paths: &mut Paths, ids: &mut ConnectionIds, own: OwnPath, route: u32) -
 fn answer(paths: &mut Paths, index: PathIndex) {
     let path = paths.get_mut(index).expect("a path");
     path.validation.on_challenge_sent(Time::ZERO, [9; 8], true);
-    assert_eq!(paths.on_path_response(Time::ZERO, [9; 8], PTO), Some(index));
+    assert_eq!(
+        paths
+            .on_path_response(Time::ZERO, [9; 8], PTO)
+            .map(|it| it.path),
+        Some(index)
+    );
 }
 
 #[test]

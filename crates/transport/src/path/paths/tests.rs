@@ -68,7 +68,10 @@ fn failed_validation_returns_to_the_last_validated_path() {
         .expect("old")
         .validation
         .on_challenge_sent(at(0), [7; 8], true);
-    assert_eq!(paths.on_path_response(at(0), [7; 8], PTO), Some(0));
+    assert_eq!(
+        paths.on_path_response(at(0), [7; 8], PTO).map(|it| it.path),
+        Some(0)
+    );
     for step in 1..=4 {
         outcome = paths.run_timers(at(step * 100));
         if outcome != PathsOutcome::Unchanged {
@@ -89,7 +92,10 @@ fn validated_new_path_stays_and_the_old_one_goes() {
         .validation
         .on_challenge_sent(at(0), [7; 8], true);
     let active = paths.active_index();
-    assert_eq!(paths.on_path_response(at(0), [7; 8], PTO), Some(active));
+    assert_eq!(
+        paths.on_path_response(at(0), [7; 8], PTO).map(|it| it.path),
+        Some(active)
+    );
     assert_eq!(paths.run_timers(at(300)), PathsOutcome::Unchanged);
     assert_eq!((paths.active().tuple(), paths.len()), (tuple(1, 9), 1));
 }
