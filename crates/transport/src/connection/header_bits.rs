@@ -71,6 +71,12 @@ impl HeaderBits {
         self.may_clear = grease_quic_bit && self.accepts_cleared;
     }
 
+    /// Returns true if both ends accept a cleared bit.
+    #[inline]
+    pub(super) fn may_clear(&self) -> bool {
+        self.may_clear
+    }
+
     /// Decides whether the next packets may have a cleared bit, although the peer accepts that: the
     /// path may drop them.
     #[inline]

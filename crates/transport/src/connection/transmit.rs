@@ -306,7 +306,8 @@ impl Connection {
     /// is one batch. A client's first flight and everything that is repeated is none: a batch may be
     /// lost as a whole, and then nothing would ever arrive.
     fn transmit_handshake(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
-        let features = self.recovery.handshake_features(now);
+        let may_clear = self.bits.may_clear();
+        let features = self.recovery.handshake_features(now, may_clear);
         let mark = features.is_none().then_some(Ecn::NotEct);
         let features = features.unwrap_or(FeatureUse::NONE);
         self.bits.set_clearing(features.clears_quic_bit);
@@ -417,8 +418,8 @@ fn next_features(connection: &mut Connection, now: Time) -> FeatureUse {
         return FeatureUse::NONE;
     }
     let several = u64::from(recovery.route().mtu()) * DATAGRAMS_FOR_TRIAL;
-    let datagrams = &connection.datagrams;
-    recovery.features(now, || {
+    let (datagrams, may_clear) = (&connection.datagrams, connection.bits.may_clear());
+    recovery.features(now, may_clear, || {
         streams.has_stream_data() && streams.little_left(several).is_none()
             || datagrams.waiting_bytes() as u64 > several
     })

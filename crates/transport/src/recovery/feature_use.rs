@@ -35,16 +35,21 @@ impl FeatureUse {
 }
 
 impl LossRecovery {
-    /// Returns the features of the next 1-RTT datagrams. `is_ahead` returns true if several full
-    /// datagrams wait behind the next one.
+    /// Returns the features of the next 1-RTT datagrams. `may_clear` is true if the peer accepts a cleared
+    /// QUIC bit, and `is_ahead` returns true if several full datagrams wait behind the next one.
     #[inline]
-    pub(crate) fn features(&self, now: Time, is_ahead: impl FnOnce() -> bool) -> FeatureUse {
+    pub(crate) fn features(
+        &self,
+        now: Time,
+        may_clear: bool,
+        is_ahead: impl FnOnce() -> bool,
+    ) -> FeatureUse {
         let route = self.routes.active();
         let all = FeatureUse {
             ecn: self.mark(SpaceId::Application).unwrap_or_default(),
             max_segments: usize::MAX,
             max_size: usize::from(route.search.size_in_use()),
-            clears_quic_bit: true,
+            clears_quic_bit: may_clear,
         };
         match route.features.are_free() {
             true => all,
@@ -62,25 +67,28 @@ impl LossRecovery {
         let is_tried = |support: &PathSupport| is_ahead && support.allows_trial(now);
         if features.marks.is_withheld() && is_tried(&features.marks) {
             limited.ecn = self.mark_of(SpaceId::Application).unwrap_or_default();
-            limited.max_segments = 1;
         }
         if features.cleared_bits.is_withheld() {
-            limited.clears_quic_bit = is_tried(&features.cleared_bits);
-            if limited.clears_quic_bit {
-                limited.max_segments = 1;
-            }
+            limited.clears_quic_bit &= is_tried(&features.cleared_bits);
+        }
+        // A trial leaves alone. Where no mark is set and no bit is cleared, there is none, and waiting
+        // for its end would never end.
+        let tries_mark = features.marks.is_withheld() && limited.ecn != Ecn::NotEct;
+        let tries_bit = features.cleared_bits.is_withheld() && limited.clears_quic_bit;
+        if tries_mark || tries_bit {
+            limited.max_segments = 1;
         }
         limited
     }
 
     /// Returns the features of the next datagrams of the handshake. Their ECN mark depends on the
     /// packets in them. `None` if they may use none, because they repeat what may have been lost.
-    pub(crate) fn handshake_features(&self, now: Time) -> Option<FeatureUse> {
+    pub(crate) fn handshake_features(&self, now: Time, may_clear: bool) -> Option<FeatureUse> {
         let is_probing = |id| self.is_probing(id);
         if self.is_handshake_repeated || SpaceId::ALL.into_iter().any(is_probing) {
             return None;
         }
-        Some(self.features(now, || false))
+        Some(self.features(now, may_clear, || false))
     }
 
     /// Returns true if the next 1-RTT packets probe because of a timeout: they use no feature.

@@ -108,3 +108,24 @@ fn path_that_drops_cleared_bits_is_usable() {
         assert_eq!(stats.fallbacks.quic_bit, 1, "{from_the_start}");
     }
 }
+
+/// A client that reports packets with a cleared bit as lost must not slow down those that never get any.
+#[test]
+fn losses_of_cleared_bits_leave_batches_to_peers_that_refuse_them() {
+    let mut pair = Pair::new();
+    pair.client.endpoint.config.grease_quic_bit = true;
+    pair.server.endpoint.config.grease_quic_bit = true;
+    let passes = |datagram: &Datagram| has_fixed_bit(datagram.bytes[0]);
+    pair.link.filter = Some(Box::new(move |_, datagram| passes(datagram)));
+    pair.connect();
+    pair.download(300_000);
+    assert_eq!(pair.server.connection().stats().fallbacks.quic_bit, 1);
+    pair.client.endpoint.config.grease_quic_bit = false;
+    pair.connect();
+    pair.download(300_000);
+    let seen = pair.server.batches.len();
+    pair.download(300_000);
+    let batches = &pair.server.batches[seen..];
+    let datagrams: usize = batches.iter().sum();
+    assert!(datagrams > 4 * batches.len(), "{batches:?}");
+}

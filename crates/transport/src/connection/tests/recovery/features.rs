@@ -314,6 +314,24 @@ fn server_marks_for_clients_whose_first_flight_has_no_mark() {
     );
 }
 
+#[test]
+fn ends_that_never_mark_send_batches() {
+    let mut setup = both(|config| config.ecn = false);
+    setup.client.ecn = false;
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    pair.upload(300_000);
+    pair.download(300_000);
+    let seen = [pair.client.batches.len(), pair.server.batches.len()];
+    pair.upload(300_000);
+    pair.download(300_000);
+    for (end, seen) in [(&pair.client, seen[0]), (&pair.server, seen[1])] {
+        let batches = &end.batches[seen..];
+        let datagrams: usize = batches.iter().sum();
+        assert!(datagrams > 4 * batches.len(), "{batches:?}");
+    }
+}
+
 /// Keeps the records of optional features.
 #[derive(Clone, Debug, Default)]
 struct Seen(Arc<Mutex<Vec<(Side, PathFeatureUpdated)>>>);
