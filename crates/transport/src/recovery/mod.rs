@@ -274,7 +274,10 @@ impl LossRecovery {
     /// Continues on the route of another path, whose support of ECN is unknown.
     pub(crate) fn activate_route(&mut self, id: RouteId) {
         self.routes.activate(id);
-        self.routes.active_mut().search.on_moved();
+        let route = self.routes.active_mut();
+        route.search.on_moved();
+        // The fate of packets counts on the path in use only, so that of an earlier trial stays unknown.
+        route.features.on_forgotten();
         if self.config.ecn {
             self.spaces.application.ecn.restart();
         }

@@ -33,6 +33,33 @@ fn a_path_that_does_not_answer_is_given_up() {
     }
 }
 
+/// The acknowledgement of the first batch arrives while the new path is in use, so that it proves nothing.
+#[test]
+fn batches_are_tried_again_on_a_path_that_is_returned_to() {
+    let mut pair = pair();
+    cut_new_paths(&mut pair);
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Unidirectional).expect("room");
+    assert_eq!(streams.write(id, &[0; 5_000]), Ok(5_000));
+    pair.client.touch();
+    pair.drive();
+    assert!(pair.client.batches.iter().any(|batch| *batch > 1));
+    let path = NewPath {
+        is_at_once: true,
+        ..to_second_ip()
+    };
+    begin(&mut pair, &path).expect("allowed");
+    pair.run_for(Duration::from_secs(4));
+    assert_eq!(state(&mut pair), MigrationState::Failed);
+    let seen = pair.client.batches.len();
+    let streams = pair.client.connection().streams();
+    assert_eq!(streams.write(id, &[0; 5_000]), Ok(5_000));
+    pair.client.touch();
+    pair.run_for(Duration::from_secs(1));
+    let largest = pair.client.batches[seen..].iter().max();
+    assert!(largest.is_some_and(|largest| *largest > 1), "{largest:?}");
+}
+
 #[test]
 fn a_lost_challenge_is_repeated() {
     let mut pair = pair();
