@@ -202,8 +202,8 @@ impl<'a> Contest<'a> {
     /// Returns whether an alternative is worth an attempt, based on earlier ones from this network.
     fn is_worth_trying(&self, alternative: &str) -> bool {
         let is_broken = |local| {
-            let memory = self.core.udp_memory();
-            !memory.is_alternative_worth_trying(Instant::now(), local, alternative)
+            let (memory, now) = (self.core.udp_memory(), Instant::now());
+            !memory.is_alternative_worth_trying(now, local, (&self.key.origin, alternative))
         };
         !self.core.settings.version.may_use_tcp() || !self.local.is_some_and(is_broken)
     }
@@ -359,10 +359,10 @@ impl<'a> Contest<'a> {
         if is_answered {
             let mut memory = self.core.udp_memory();
             for failed in &self.failed_alternatives {
-                memory.on_alternative_failed(Instant::now(), local, failed);
+                memory.on_alternative_failed(Instant::now(), local, (origin, failed));
             }
             if let Some(alternative) = &established.facts.alternative {
-                memory.on_alternative_worked(local, alternative);
+                memory.on_alternative_worked(local, origin, alternative);
             }
         }
         match transport {

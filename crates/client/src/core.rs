@@ -295,7 +295,7 @@ impl Core {
             let mut memory = self.udp_memory();
             memory.on_worked(local.ip(), origin);
             if let Some(alternative) = &facts.alternative {
-                memory.on_alternative_worked(local.ip(), alternative);
+                memory.on_alternative_worked(local.ip(), origin, alternative);
             }
         }
     }

@@ -7,7 +7,8 @@
 //! in another network everything is tried afresh.
 //!
 //! An alternative that fails while the origin is reached elsewhere is broken (RFC 7838 §2.4). It is avoided
-//! in the same way, for all origins that announce it, and does not keep them from QUIC elsewhere.
+//! in the same way, and does not keep the origin from QUIC elsewhere. Other origins that announce it are not
+//! affected: an origin may announce the server of another one, which fails for want of a certificate.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,8 +20,8 @@ use super::origin::Origin;
 #[derive(Debug, Default)]
 pub(super) struct UdpMemory {
     origins: HashMap<(IpAddr, Origin), BackOff>,
-    /// Broken alternatives, by `host:port`.
-    alternatives: HashMap<(IpAddr, Box<str>), BackOff>,
+    /// Broken alternatives, by the origin that announced them and `host:port`.
+    alternatives: HashMap<(IpAddr, Origin, Box<str>), BackOff>,
     networks: HashMap<IpAddr, Network>,
 }
 
@@ -68,28 +69,34 @@ impl UdpMemory {
         }
     }
 
-    /// Returns whether an alternative is worth an attempt from a local address.
+    /// Returns whether an alternative of an origin is worth an attempt from a local address.
     pub(super) fn is_alternative_worth_trying(
         &self,
         now: Instant,
         local: IpAddr,
-        name: &str,
+        (origin, name): (&Origin, &str),
     ) -> bool {
-        let known = self.alternatives.get(&(local, name.into()));
+        let known = self.alternatives.get(&(local, origin.clone(), name.into()));
         known.is_none_or(|known| known.until <= now)
     }
 
     /// Records that an alternative failed where another connection to the origin worked.
-    pub(super) fn on_alternative_failed(&mut self, now: Instant, local: IpAddr, name: &str) {
-        let key = (local, name.into());
+    pub(super) fn on_alternative_failed(
+        &mut self,
+        now: Instant,
+        local: IpAddr,
+        (origin, name): (&Origin, &str),
+    ) {
+        let key = (local, origin.clone(), name.into());
         let known = self.alternatives.get(&key).copied();
         make_room(&mut self.alternatives, &key, |known| known.until);
         self.alternatives.insert(key, BackOff::after(known, now));
     }
 
     /// Records that an alternative worked.
-    pub(super) fn on_alternative_worked(&mut self, local: IpAddr, name: &str) {
-        self.alternatives.remove(&(local, name.into()));
+    pub(super) fn on_alternative_worked(&mut self, local: IpAddr, origin: &Origin, name: &str) {
+        self.alternatives
+            .remove(&(local, origin.clone(), name.into()));
     }
 
     /// Forgets everything: the network has changed, and may have the address of another one.

@@ -14,8 +14,8 @@ use super::super::pool::Key;
 /// The number of an attempt, and its result.
 pub(super) type Attempted = (usize, Result<Established, Error>);
 
-/// Waits for QUIC after TCP has won, at these alternatives and elsewhere, because QUIC may be only slightly later and can carry later
-/// requests. If it does not connect in time, the network or the server drops UDP.
+/// Waits for QUIC after TCP has won, at these alternatives and elsewhere, because QUIC may be only slightly
+/// later and can carry later requests. If it does not connect in time, the network or the server drops UDP.
 pub(super) async fn await_quic(
     core: Arc<Core>,
     key: Key,
@@ -39,7 +39,7 @@ pub(super) async fn await_quic(
             let (mut memory, now) = (core.udp_memory(), Instant::now());
             memory.on_failed(now, local, &key.origin);
             for alternative in &alternatives {
-                memory.on_alternative_failed(now, local, alternative);
+                memory.on_alternative_failed(now, local, (&key.origin, alternative));
             }
         }
     }
@@ -79,6 +79,7 @@ mod tests {
         assert!(!is_worth_trying());
         let memory = core.udp_memory();
         let now = Instant::now();
-        assert!(!memory.is_alternative_worth_trying(now, HOME, "alternative.test:443"));
+        let alternative = (&origin, "alternative.test:443");
+        assert!(!memory.is_alternative_worth_trying(now, HOME, alternative));
     }
 }

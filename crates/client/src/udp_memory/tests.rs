@@ -81,7 +81,7 @@ fn memory_is_bounded() {
     assert_eq!(memory.networks.len(), MAX_ENTRIES);
     for number in 0..5000 {
         let name = format!("alternative-{number}.test:443");
-        memory.on_alternative_failed(now, HOME, &name);
+        memory.on_alternative_failed(now, HOME, (&origin(1), &name));
     }
     assert_eq!(memory.alternatives.len(), MAX_ENTRIES);
 }
@@ -91,9 +91,9 @@ fn broken_alternative_is_avoided_in_one_network_and_keeps_no_origin_from_quic() 
     const NAME: &str = "alternative.test:443";
     let (mut memory, now) = (UdpMemory::default(), Instant::now());
     let is_worth_trying = |memory: &UdpMemory, after, local, name| {
-        memory.is_alternative_worth_trying(now + after, local, name)
+        memory.is_alternative_worth_trying(now + after, local, (&origin(1), name))
     };
-    memory.on_alternative_failed(now, HOME, NAME);
+    memory.on_alternative_failed(now, HOME, (&origin(1), NAME));
     assert!(!is_worth_trying(&memory, Duration::ZERO, HOME, NAME));
     assert!(is_worth_trying(&memory, Duration::ZERO, CAFE, NAME));
     assert!(is_worth_trying(
@@ -104,11 +104,22 @@ fn broken_alternative_is_avoided_in_one_network_and_keeps_no_origin_from_quic() 
     ));
     assert!(memory.is_worth_trying(now, HOME, &origin(1)));
     assert!(is_worth_trying(&memory, FIRST_WAIT, HOME, NAME));
-    memory.on_alternative_failed(now, HOME, NAME);
+    memory.on_alternative_failed(now, HOME, (&origin(1), NAME));
     assert!(!is_worth_trying(&memory, FIRST_WAIT, HOME, NAME));
     assert!(is_worth_trying(&memory, 2 * FIRST_WAIT, HOME, NAME));
-    memory.on_alternative_worked(HOME, NAME);
+    memory.on_alternative_worked(HOME, &origin(1), NAME);
     assert!(is_worth_trying(&memory, Duration::ZERO, HOME, NAME));
+}
+
+/// A hostile origin may announce the server of another one, whose certificate does not name the hostile one.
+#[test]
+fn alternative_that_fails_for_one_origin_is_used_for_others() {
+    const NAME: &str = "alternative.test:443";
+    let (mut memory, now) = (UdpMemory::default(), Instant::now());
+    memory.on_alternative_failed(now, HOME, (&origin(1), NAME));
+    let is_worth_trying = |origin| memory.is_alternative_worth_trying(now, HOME, (&origin, NAME));
+    assert!(!is_worth_trying(origin(1)));
+    assert!(is_worth_trying(origin(2)));
 }
 
 #[test]
@@ -117,8 +128,9 @@ fn change_of_the_network_forgets_everything() {
     for number in 0..9 {
         memory.on_failed(now, HOME, &origin(number));
     }
-    memory.on_alternative_failed(now, HOME, "alternative.test:443");
+    let alternative = (&origin(1), "alternative.test:443");
+    memory.on_alternative_failed(now, HOME, alternative);
     memory.on_network_changed();
     assert!(memory.is_worth_trying(now, HOME, &origin(1)));
-    assert!(memory.is_alternative_worth_trying(now, HOME, "alternative.test:443"));
+    assert!(memory.is_alternative_worth_trying(now, HOME, alternative));
 }
