@@ -49,6 +49,8 @@ pub struct RequestStream {
     state: State,
     /// The peer has sent FIN behind the last chunk.
     has_fin: bool,
+    /// The content is that of a protocol beside HTTP (RFC 8441, RFC 9220).
+    is_extended_connect: bool,
     length: ContentLength,
     /// The interim responses so far.
     interim: u32,
@@ -158,6 +160,7 @@ impl RequestStream {
             order: Order::new(side, limits),
             state: State::Reading,
             has_fin: false,
+            is_extended_connect: false,
             length: ContentLength::default(),
             interim: 0,
             held: 0,
@@ -327,9 +330,11 @@ impl RequestStream {
 
     /// Returns true for a request that a server can answer although more of it may follow, and whose rest
     /// is content or trailers. A client may be confused if it is stopped while it sends them (§4.1).
+    /// Bytes of a CONNECT are no content: nothing is of use to their sender once they have no receiver.
     pub fn is_answered_early(&self) -> bool {
         match (&self.state, self.kind, self.order.place) {
             (State::Over, ..) => false,
+            _ if self.is_extended_connect => false,
             (State::TooLarge(_), ..) => true,
             (_, Kind::Request, place) => matches!(place, Place::Content | Place::AfterTrailers),
             _ => false,
@@ -558,6 +563,7 @@ impl RequestStream {
             self.order.place = Place::Tunnel;
         } else {
             self.order.place = Place::Content;
+            self.is_extended_connect = is_extended;
             self.length.announce(*length);
         }
         self.head = Some(Head::Request(head));

@@ -222,3 +222,30 @@ fn every_state_ends_by_every_event() {
         }
     }
 }
+
+/// RFC 9114 §4.1, §4.4: the rest of a request is read for a moment, and that of a tunnel is not.
+#[test]
+fn requests_are_answered_early_and_tunnels_are_not() {
+    let extended = headers(&[
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":authority", "example.org"),
+        (":path", "/"),
+    ]);
+    for (name, head, expected) in [
+        ("POST", request_with("POST", &[]), true),
+        ("CONNECT", request_with("CONNECT", &[]), false),
+        ("extended CONNECT", extended, false),
+    ] {
+        let reading = Reading::server(&[head]);
+        let (mut stream, mut connection) = (reading.stream(), reading.connection());
+        stream.push(Bytes::copy_from_slice(&reading.bytes));
+        assert!(!stream.is_answered_early(), "{name}: before its fields");
+        assert!(matches!(stream.poll(), Step::Decode), "{name}");
+        assert_eq!(stream.decode(&mut connection), Decoding::Done, "{name}");
+        assert_eq!(stream.is_answered_early(), expected, "{name}");
+        stream.abandon(&mut connection);
+        assert!(!stream.is_answered_early(), "{name}: given up");
+    }
+}
