@@ -160,8 +160,9 @@ impl Refused {
     #[inline]
     fn on_accepted(&self) {
         let count = self.0.load(Relaxed);
-        if count != 0 {
-            // Another thread may have reached the proof meanwhile, and that stays.
+        // A call of another thread may have reached the proof since this one began. That stays, whether it
+        // happened before or after this look.
+        if count != 0 && count < PROOF {
             let _ = self.0.compare_exchange(count, 0, Relaxed, Relaxed);
         }
     }

@@ -173,3 +173,13 @@ fn full_buffer_during_the_repetition_is_no_proof() {
     assert_eq!(kernel.send(), Some(libc::EAGAIN));
     assert!(kernel.refusals.can_mark());
 }
+
+/// A call with marks may end after another thread's call has proved that marks are refused.
+#[test]
+fn late_success_of_another_thread_restores_nothing() {
+    let refusals = Refusals::default();
+    refusals.marks.refuse();
+    refusals.marks.on_accepted();
+    assert!(!refusals.can_mark());
+    assert!(!refusals.marks.refuse(), "counted once");
+}
