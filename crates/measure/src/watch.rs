@@ -32,8 +32,9 @@ struct Warner {
 impl Watch {
     /// Begins to watch, on the current tokio runtime.
     ///
-    /// Watches the sockets of what `endpoints` returns at the time. Calls `warn` for each reason why the sockets are slow, once when the kernel begins to drop
-    /// datagrams, and once when records are dropped.
+    /// Watches the sockets of the endpoints that `endpoints` returns at each look. Calls `warn` for each reason
+    /// why the sockets are slow, once when the kernel begins to drop datagrams, and once when records are
+    /// dropped.
     pub fn begin(
         endpoints: impl Fn() -> Vec<Endpoint> + Send + Sync + 'static,
         records: &'static Records,

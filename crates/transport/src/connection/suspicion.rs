@@ -9,8 +9,9 @@ use crate::error::TransportError;
 
 /// Counts what a peer sends without getting anywhere (limit K17).
 ///
-/// Honest peers send such frames too: a PING now and then, an ACK of what is known. So a bucket of [`BURST`] refills with time and with every packet that did bring
-/// something; only a peer that sends little else ever empties it.
+/// Honest peers send such frames too: a PING now and then, an ACK of what is known. So a bucket of
+/// [`BURST`] refills with time and with every packet that did bring something; only a peer that sends
+/// little else ever empties it.
 ///
 /// Repeated STREAM and credit frames, and those of a peer that waits for credit, have a bucket of
 /// their own (limit K83). A peer may have to send all it sent once more, and several times on a path
