@@ -30,9 +30,12 @@ thread_local! {
             owner: Cell::new(0),
             waiting: Cell::new(0),
             is_dropping: Cell::new(false),
+            tasks: Cell::new(0),
+            is_waking: Cell::new(false),
         }
     };
     static LIST: RefCell<VecDeque<Remains>> = const { RefCell::new(VecDeque::new()) };
+    static TASKS: RefCell<VecDeque<Waker>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// The state of a thread. It has no destructor, so that access costs little.
@@ -45,6 +48,10 @@ struct Thread {
     waiting: Cell<usize>,
     /// The thread is dropping values of the list.
     is_dropping: Cell<bool>,
+    /// Number of tasks to wake.
+    tasks: Cell<usize>,
+    /// The thread is waking tasks.
+    is_waking: Cell<bool>,
 }
 
 /// Capacity of the list that a thread keeps.
@@ -52,7 +59,8 @@ const KEPT: usize = 1024;
 
 /// Proof that the thread holds a lock under which no code of users may run.
 ///
-/// When the last one ends, the thread drops what has ended since. Release the lock before.
+/// When the last one ends, the thread wakes the tasks of [`wake`], and then drops what has ended since.
+/// Release the lock before.
 #[derive(Debug)]
 #[must_use = "the hold ends when it is dropped"]
 pub struct Hold {
@@ -75,8 +83,8 @@ impl Drop for Hold {
         THREAD.with(|thread| {
             let holds = thread.holds.get() - 1;
             thread.holds.set(holds);
-            if holds == 0 && thread.waiting.get() > 0 && !thread.is_dropping.get() {
-                drop_all(thread);
+            if holds == 0 {
+                release(thread);
             }
         });
     }
@@ -121,14 +129,16 @@ pub fn run(run: impl FnOnce() + Send + 'static) {
 /// Wakes a task when the last hold of this thread ends, or at once if there is none.
 #[inline]
 pub fn wake(waker: Waker) {
-    match THREAD.with(|thread| thread.holds.get()) {
-        0 => waker.wake(),
-        _ => push(Remains {
-            owner: 0,
-            is_light: true,
-            kind: Kind::Wake(waker),
-        }),
+    if THREAD.with(|thread| thread.holds.get()) == 0 {
+        return waker.wake();
     }
+    let mut waker = Some(waker);
+    let _ = TASKS.try_with(|tasks| {
+        tasks.borrow_mut().extend(waker.take());
+        THREAD.with(|thread| thread.tasks.set(thread.tasks.get() + 1));
+    });
+    // The thread is ending and has no list any more.
+    waker.into_iter().for_each(Waker::wake);
 }
 
 /// Adds values that [`route`] has passed on to the list of this thread, which must have a [`Hold`].
@@ -165,8 +175,6 @@ pub struct Remains {
 enum Kind {
     Bytes(Bytes),
     Waker(Waker),
-    /// Its task is woken.
-    Wake(Waker),
     Other(Box<dyn Send>),
 }
 
@@ -178,13 +186,7 @@ impl Remains {
 
     /// Drops the value. A panic of its code ends here: the thread that drops it works for others too.
     pub fn end(self) {
-        let end = AssertUnwindSafe(|| match self.kind {
-            Kind::Wake(waker) => waker.wake(),
-            other => drop(other),
-        });
-        if let Err(payload) = catch_unwind(end) {
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-        }
+        contain(|| drop(self.kind));
     }
 }
 
@@ -222,6 +224,36 @@ fn pop() -> Option<Remains> {
     let first = LIST.try_with(|list| list.borrow_mut().pop_front()).ok()??;
     THREAD.with(|thread| thread.waiting.set(thread.waiting.get() - 1));
     Some(first)
+}
+
+/// Wakes the tasks, and drops the values. The tasks come first: the drop of a value may take its time, or
+/// wait for one of them.
+#[inline]
+fn release(thread: &Thread) {
+    if thread.tasks.get() > 0 && !thread.is_waking.get() {
+        wake_all(thread);
+    }
+    if thread.waiting.get() > 0 && !thread.is_dropping.get() {
+        drop_all(thread);
+    }
+}
+
+/// Wakes the tasks in order. Code of wakers may call the library, whose holds leave further tasks to this
+/// loop.
+fn wake_all(thread: &Thread) {
+    thread.is_waking.set(true);
+    while let Ok(Some(waker)) = TASKS.try_with(|tasks| tasks.borrow_mut().pop_front()) {
+        thread.tasks.set(thread.tasks.get() - 1);
+        contain(|| waker.wake());
+    }
+    thread.is_waking.set(false);
+}
+
+/// Runs code of a user. A panic of it ends here.
+fn contain(run: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    }
 }
 
 /// Drops the values in order. Their code may call the library, whose holds add values to the list but

@@ -1,4 +1,7 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::Wake;
 
 use super::*;
 
@@ -106,6 +109,58 @@ fn values_that_end_values_do_not_nest() {
     assert_eq!(lowest, highest, "the stack grew");
 }
 
+/// Counts how often its task is woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// Notes how often a task was woken when it is dropped.
+struct SeesTask(Arc<Woken>, Sender<usize>);
+
+impl Drop for SeesTask {
+    fn drop(&mut self) {
+        let woken = self.0.0.load(Relaxed);
+        self.1.send(woken).expect("the test listens");
+    }
+}
+
+/// The drop of a value may take its time, which is no matter of other tasks.
+#[test]
+fn tasks_are_woken_before_values_are_dropped() {
+    let (task, (sender, seen)) = (Arc::new(Woken::default()), channel());
+    let hold = hold();
+    defer(SeesTask(task.clone(), sender));
+    wake(Waker::from(task.clone()));
+    assert_eq!(task.0.load(Relaxed), 0, "under a lock");
+    drop(hold);
+    assert_eq!(seen.try_recv(), Ok(1));
+}
+
+/// The drop of a value may wait for a task that it has woken.
+#[test]
+fn tasks_that_a_value_wakes_do_not_wait_for_its_end() {
+    struct Wakes(SeesTask);
+    impl Drop for Wakes {
+        fn drop(&mut self) {
+            let hold = hold();
+            wake(Waker::from(self.0.0.clone()));
+            drop(hold);
+            let woken = self.0.0.0.load(Relaxed);
+            self.0.1.send(woken).expect("the test listens");
+        }
+    }
+    let (task, (sender, seen)) = (Arc::new(Woken::default()), channel());
+    let hold = hold();
+    defer(Wakes(SeesTask(task, sender)));
+    drop(hold);
+    assert_eq!(seen.try_recv(), Ok(1));
+}
+
 #[test]
 fn panic_of_a_value_affects_no_other_code() {
     struct Panics;
@@ -125,14 +180,12 @@ fn panic_of_a_value_affects_no_other_code() {
 #[test]
 fn wakers_end_after_the_hold() {
     struct Wakes(#[expect(dead_code, reason = "dropped with the waker")] Noted);
-    impl std::task::Wake for Wakes {
-        fn wake(self: std::sync::Arc<Self>) {}
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {}
     }
     let (noted, ends) = noted();
     let hold = hold();
-    drop(ForeignWaker::new(Waker::from(std::sync::Arc::new(Wakes(
-        noted(1),
-    )))));
+    drop(ForeignWaker::new(Waker::from(Arc::new(Wakes(noted(1))))));
     assert!(ends.try_recv().is_err());
     drop(hold);
     assert_eq!(ends.try_recv(), Ok((1, false)));
