@@ -9,7 +9,7 @@ use clap::Args;
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Check the size of packets towards this host too [default port: 443]
+    /// Check the way to this host too: the size of packets, and what a connection loses there [default port: 443]
     #[arg(value_name = "HOST[:PORT]")]
     pub host: Option<String>,
 

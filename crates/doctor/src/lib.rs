@@ -1,9 +1,11 @@
 //! Checks of a machine for QUIC: what was seen, why it matters, and the command that mends it.
 //!
 //! [`examine`] runs all checks, each a function from a [`Machine`] to [`Finding`]s: the kernel and its
-//! settings, socket buffers, UDP offload and ECN as they really work over loopback, interfaces, the table
+//! settings, socket buffers, UDP offload and ECN as they really work over loopback, what a connection over
+//! loopback loses without an error, interfaces, the table
 //! of connections, the firewall, the clock, limits of the process and of its control group, drops, and on
-//! request a route, an address to listen on and certificate files. Nothing is changed.
+//! request a route with a connection to its host, an address to listen on and certificate files. Nothing is
+//! changed.
 //!
 //! ```
 //! use courser_doctor::{Arguments, Machine, examine};
@@ -26,8 +28,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use courser_measure::{Failure, target};
 
 use crate::checks::{
-    certificates, cgroup, clock, conntrack, drops, firewall, interfaces, kernel, limits, ports,
-    sockets, sysctl,
+    certificates, cgroup, clock, conntrack, drops, firewall, interfaces, kernel, limits, paths,
+    ports, sockets, sysctl,
 };
 
 pub use crate::arguments::Arguments;
@@ -36,18 +38,26 @@ pub use crate::machine::{Machine, Unseen};
 pub use crate::report::Report;
 
 /// Runs all checks that apply to the system. Takes less than a second, unless a program that lists the
-/// rules of the firewall hangs.
+/// rules of the firewall hangs or a path loses packets. Blocks the thread, which must not belong to an
+/// asynchronous runtime.
 ///
 /// # Errors
 /// When the host cannot be resolved.
 pub fn examine(machine: &Machine, arguments: &Arguments) -> Result<Report, Failure> {
     let route = arguments.host.as_deref().map(route_to).transpose()?;
+    let route = route.unwrap_or_default();
     let mut found = Vec::new();
     if cfg!(target_os = "linux") {
         found.extend(kernel::check(machine));
     }
     let trials = sockets::loopback().map(|address| (address, sockets::measure(address)));
     found.extend(sockets::check(&trials));
+    if let Some((address, _)) = trials.iter().find(|(_, trial)| trial.is_ok()) {
+        found.extend(paths::check(
+            paths::Path::Loopback,
+            &paths::loopback(*address),
+        ));
+    }
     if cfg!(target_os = "linux") {
         let (wanted, obtained) = buffers(&trials);
         found.extend(sysctl::check(machine, wanted, obtained));
@@ -87,12 +97,15 @@ fn buffers(trials: &[(IpAddr, io::Result<sockets::Trial>)]) -> (u64, [u64; 2]) {
     )
 }
 
-fn route_to(host: &str) -> Result<Finding, Failure> {
+fn route_to(host: &str) -> Result<Vec<Finding>, Failure> {
     let (name, port) = target::split_target(host, USUAL_PORT)?;
     let peer = target::resolve(name, port)?[0];
     let socket = UdpSocket::bind(SocketAddr::from((target::local_ip_for(peer.ip()), 0)))?;
     let mtu = courser_udp::UdpSocket::from_std(socket)?.interface_mtu(peer);
-    Ok(interfaces::route(&peer.to_string(), peer.is_ipv6(), mtu))
+    let mut found = vec![interfaces::route(&peer.to_string(), peer.is_ipv6(), mtu)];
+    let trial = paths::towards(peer, target::without_zone(name));
+    found.extend(paths::check(paths::Path::Host, &trial));
+    Ok(found)
 }
 
 /// Returns a description of the machine: `linux 6.18.44 x86_64, 2 cores`.

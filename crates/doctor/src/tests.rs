@@ -32,7 +32,9 @@ fn a_host_that_has_no_name_is_a_failure() {
 #[test]
 fn the_route_to_loopback_is_wide() {
     let found = route_to("127.0.0.1").expect("loopback");
-    assert_ne!(found.severity, Severity::Error, "{found:?}");
+    let is_error = |it: &Finding| it.severity == Severity::Error;
+    assert!(!found.iter().any(is_error), "{found:?}");
+    assert!(found.len() > 1, "a connection was tried: {found:?}");
 }
 
 #[test]

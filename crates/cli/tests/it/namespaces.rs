@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-use crate::common::{courser, skipped};
+use crate::common::{Folder, courser, skipped};
 
 /// A server and a client, each in a namespace of its own. They vanish at the end.
 struct Namespaces {
@@ -37,6 +37,7 @@ impl Namespaces {
             format!("-n {client} address add {CLIENT}/30 dev veth0"),
             format!("-n {server} link set veth0 up"),
             format!("-n {client} link set veth0 up"),
+            format!("-n {client} link set lo up"),
         ];
         for command in commands {
             if !succeeds(Command::new("ip").args(command.split(' '))) {
@@ -57,8 +58,9 @@ impl Namespaces {
             "" => String::new(),
             rule => format!("{rule} counter drop;"),
         };
+        // A table of before goes first: its rules would stay.
         let table = format!(
-            "table ip courser {{\nchain input {{\ntype filter hook input priority 0;\n{rule}\n}}\n}}\n"
+            "table ip courser\ndelete table ip courser\ntable ip courser {{\nchain input {{\ntype filter hook input priority 0;\n{rule}\n}}\n}}\n"
         );
         let mut nft = inside(namespace, "nft");
         nft.args(["-f", "-"]).stdin(Stdio::piped());
@@ -115,10 +117,16 @@ struct Server {
 
 impl Server {
     fn start(namespaces: &Namespaces) -> Self {
+        Self::start_as(namespaces, &["perf", "server"])
+    }
+
+    /// Starts a server of a command that listens on an address and reports it as JSON.
+    fn start_as(namespaces: &Namespaces, command: &[&str]) -> Self {
         let listen = format!("{SERVER}:0");
         let program = courser(&[]).get_program().to_owned();
         let mut child = inside(&namespaces.server, &program.to_string_lossy())
-            .args(["perf", "server", "--listen", &listen, "--json"])
+            .args(command)
+            .args(["--listen", &listen, "--json"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -127,7 +135,9 @@ impl Server {
         let mut lines = BufReader::new(child.stdout.take().expect("piped"));
         lines.read_line(&mut line).expect("UTF-8");
         let event: Value = serde_json::from_str(&line).expect("an event");
-        let address = event["address"].as_str().expect("an address").to_owned();
+        let address = event["address"].as_str();
+        let address = address.or_else(|| event["addresses"][0].as_str());
+        let address = address.expect("an address").to_owned();
         Self { child, address }
     }
 
@@ -196,4 +206,55 @@ fn path_that_drops_ecn_marks_is_survived() {
     assert_eq!(upload["network"]["ecn"], false, "{upload}");
     server.transfer(&namespaces, "download");
     assert_ne!(namespaces.dropped(&namespaces.server), 0);
+}
+
+/// Runs `courser doctor HOST` at the client and returns its findings.
+fn examine(namespaces: &Namespaces, host: &str) -> Vec<Value> {
+    let program = courser(&[]).get_program().to_owned();
+    let output = inside(&namespaces.client, &program.to_string_lossy())
+        .args(["doctor", "--json", host])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .output()
+        .expect("the binary starts");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    report["findings"].as_array().expect("a list").clone()
+}
+
+fn severity<'a>(findings: &'a [Value], check: &str) -> &'a str {
+    let finding = findings.iter().find(|it| it["check"] == check);
+    let finding = finding.unwrap_or_else(|| panic!("{check} in {findings:#?}"));
+    finding["severity"].as_str().expect("a word")
+}
+
+/// Loopback and the route to a server lose nothing, then batches, then marked packets.
+#[test]
+fn doctor_finds_what_loopback_and_a_route_lose_without_an_error() {
+    let Some(namespaces) = Namespaces::new() else {
+        return;
+    };
+    let folder = Folder::new();
+    let path = folder.path().to_str().expect("UTF-8");
+    let keys = folder.path().join("keys");
+    let keys = keys.to_str().expect("UTF-8");
+    let server = Server::start_as(&namespaces, &["serve", path, "--tls-dev-dir", keys]);
+    for (rule, lost) in [
+        ("", None),
+        (BATCHES, Some("batches")),
+        ("meta l4proto udp ip ecn ect0", Some("ECN marks")),
+    ] {
+        for namespace in [&namespaces.server, &namespaces.client] {
+            assert!(namespaces.filter(namespace, rule));
+        }
+        let found = examine(&namespaces, &server.address);
+        for place in ["over loopback", "on the route"] {
+            for feature in ["batches", "ECN marks"] {
+                let found = severity(&found, &format!("{feature} {place}"));
+                let is_lost = lost == Some(feature);
+                assert_eq!(found == "warning", is_lost, "{feature} {place}, {rule:?}");
+            }
+        }
+        // The system is not blamed for what a filter drops.
+        assert_ne!(severity(&found, "GRO"), "error", "{rule:?}");
+    }
 }

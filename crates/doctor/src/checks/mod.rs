@@ -9,6 +9,7 @@ pub(crate) mod firewall;
 pub(crate) mod interfaces;
 pub(crate) mod kernel;
 pub(crate) mod limits;
+pub(crate) mod paths;
 pub(crate) mod ports;
 pub(crate) mod sockets;
 pub(crate) mod sysctl;

@@ -264,6 +264,50 @@ fn unknown_and_reserved_parameters_are_skipped() {
     Pair::with(with_server(changed(add))).connect();
 }
 
+/// The peer announces no extension at all. Nothing that needs one is tried, so nothing can fail.
+#[test]
+fn peer_without_extensions_gets_none_of_their_frames() {
+    const KNOWN: std::ops::RangeInclusive<u64> = ORIGINAL_DESTINATION..=RETRY_SOURCE;
+    let plain = |parameters: &mut Parameters| parameters.retain(|(id, _)| KNOWN.contains(id));
+    for is_client_plain in [true, false] {
+        let setup = match is_client_plain {
+            true => with_client(changed(plain)),
+            false => with_server(changed(plain)),
+        };
+        let mut pair = Pair::with(setup);
+        pair.connect();
+        pair.download(500_000);
+        pair.upload(500_000);
+        let timeouts = pair.client.connection().stats().ptos;
+        assert_eq!(timeouts, 0, "plain client: {is_client_plain}");
+        let (receives_plain, end) = match is_client_plain {
+            true => ("client", &mut pair.server),
+            false => ("server", &mut pair.client),
+        };
+        let connection = end.connection();
+        assert_eq!(connection.max_datagram_size(), None, "{receives_plain}");
+        let sent = connection.stats().frames_sent;
+        let extensions = [
+            sent.ack_frequency,
+            sent.immediate_ack,
+            sent.datagram,
+            sent.reset_stream_at,
+        ];
+        assert_eq!(extensions, [0; 4], "{receives_plain}");
+    }
+}
+
+/// A peer that does not skip what it does not know says so: no timeout is waited for.
+#[test]
+fn parameters_that_a_peer_refuses_end_the_attempt_in_a_round_trip() {
+    let refused = |parameters: &mut Parameters| set(parameters, ACK_DELAY_EXPONENT, varint(21));
+    let mut pair = Pair::with(with_client(changed(refused)));
+    pair.start();
+    let is_over = |pair: &mut Pair| pair.client_heard() == Some(0x08);
+    assert!(pair.run_until(RTT * 3 / 2, is_over));
+    assert_eq!(pair.client.connection().stats().ptos, 0);
+}
+
 #[test]
 fn retry_source_must_be_there_and_right_after_retry() {
     let with_retry = |change: fn(&mut Parameters)| {
