@@ -73,7 +73,7 @@ impl ScopedIp {
 
     /// Returns an IPv6 address in the zone with this index. The zone has no effect on addresses that
     /// need none.
-    pub fn new(ip: Ipv6Addr, scope_id: u32) -> Self {
+    pub const fn new(ip: Ipv6Addr, scope_id: u32) -> Self {
         Self {
             ip: IpAddr::V6(ip).to_canonical(),
             scope_id: zone_of(ip, scope_id),
@@ -155,7 +155,7 @@ impl From<Ipv6Addr> for ScopedIp {
 
 /// Returns the zone if the address needs one, and 0 otherwise.
 #[inline]
-fn zone_of(ip: Ipv6Addr, scope_id: u32) -> u32 {
+const fn zone_of(ip: Ipv6Addr, scope_id: u32) -> u32 {
     match scope_id {
         0 => 0,
         scope_id if ip.is_unicast_link_local() || is_scoped_group(ip) => scope_id,
@@ -164,7 +164,7 @@ fn zone_of(ip: Ipv6Addr, scope_id: u32) -> u32 {
 }
 
 /// Returns true for groups within an interface or a link (RFC 4291 §2.7).
-fn is_scoped_group(ip: Ipv6Addr) -> bool {
+const fn is_scoped_group(ip: Ipv6Addr) -> bool {
     let [first, second, ..] = ip.octets();
     first == 0xff && matches!(second & 0x0f, 1 | 2)
 }

@@ -13,6 +13,7 @@ mod pace;
 mod range_set;
 mod rate;
 mod side;
+mod source;
 mod time;
 mod unreachable;
 
@@ -24,5 +25,6 @@ pub use pace::Pace;
 pub use range_set::RangeSet;
 pub use rate::Rate;
 pub use side::Side;
+pub use source::Source;
 pub use time::Time;
 pub use unreachable::Unreachable;

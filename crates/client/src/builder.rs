@@ -20,7 +20,7 @@ use super::pool::Limits;
 use super::proxy::{Proxies, Proxy};
 use super::race;
 use super::resolve::{Resolve, SystemResolver};
-use super::tls::{HTTPS_PORT, Tls, TlsSettings, Trust};
+use super::tls::{Tls, TlsSettings, Trust};
 use super::version::HttpVersion;
 
 impl Client {
@@ -439,24 +439,22 @@ impl ClientBuilder {
         }
         let mut tls = Tls::new(&self.tls, self.settings.version)?;
         let early_data = self.settings.early_data;
-        tls.quic = tls.quic.map(|config| {
-            let config = config.transport_config(self.transport);
-            let mut config = config
-                .early_data(early_data)
-                .follow_preferred_address(self.follows_preferred);
-            if let Some(versions) = self.quic_versions {
-                config = config.versions(versions);
-            }
-            if let Some(tokens) = self.tokens {
-                config = config.token_store(Some(tokens));
-            }
-            match self.sinks {
-                Some(sinks) => config.sinks(sinks),
-                None => config,
-            }
-        });
+        tls.quic = tls
+            .quic
+            .transport_config(self.transport)
+            .early_data(early_data)
+            .follow_preferred_address(self.follows_preferred);
+        if let Some(versions) = self.quic_versions {
+            tls.quic = tls.quic.versions(versions);
+        }
+        if let Some(tokens) = self.tokens {
+            tls.quic = tls.quic.token_store(Some(tokens));
+        }
+        if let Some(sinks) = self.sinks {
+            tls.quic = tls.quic.sinks(sinks);
+        }
         // Reports errors in the configuration now, rather than for each connection.
-        let checked = tls.quic.at(HTTPS_PORT).check();
+        let checked = tls.quic.clone().check();
         checked.map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?;
         let resolver = self
             .resolver

@@ -44,8 +44,8 @@ pub(super) struct TlsSettings {
 /// The TLS configurations. Each keeps the tickets of all its connections.
 #[derive(Clone)]
 pub(super) struct Tls {
-    pub(super) quic: PerPort<ClientConfig>,
-    pub(super) tcp: PerPort<Arc<rustls::ClientConfig>>,
+    pub(super) quic: ClientConfig,
+    pub(super) tcp: PerPort,
     /// The configuration for proxies, which are used with HTTP/1.1 whatever the origin supports.
     pub(super) proxy: Arc<rustls::ClientConfig>,
     /// Judges certificates for further names. `None` if all servers are trusted.
@@ -82,11 +82,10 @@ impl Tls {
         proxy.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             quic_offer: HandshakeOffer::of_tls13(&quic),
-            quic: PerPort::new(
-                ClientConfig::with_rustls(Arc::new(quic))
-                    .reporting_ech(settings.ech.clone())
-                    .offload_tls(is_custom),
-            ),
+            quic: ClientConfig::with_rustls(Arc::new(quic))
+                .tickets_by_port()
+                .reporting_ech(settings.ech.clone())
+                .offload_tls(is_custom),
             ech: settings.ech.clone(),
             tcp: PerPort::new(Arc::new(tcp)),
             proxy: Arc::new(proxy),
@@ -120,39 +119,21 @@ impl Tls {
     }
 }
 
-/// A configuration for the servers of each port, with separate tickets.
+/// The configuration for servers over TCP at each port, with separate tickets. Connections over QUIC have a
+/// store that distinguishes ports.
 ///
-/// Tickets are stored by server name, but different ports of one host are different servers. A
+/// Stores of rustls know servers by name only, but different ports of one host are different servers. A
 /// ticket of one is useless to the other and can do harm: if it makes the client change its offer
 /// after a HelloRetryRequest, the handshake fails (RFC 9846 §4.2.2).
 #[derive(Clone)]
-pub(super) struct PerPort<C> {
+pub(super) struct PerPort {
     /// The configuration for the https port, which most servers use.
-    usual: C,
-    others: Arc<Mutex<HashMap<u16, C>>>,
+    usual: Arc<rustls::ClientConfig>,
+    others: Arc<Mutex<HashMap<u16, Arc<rustls::ClientConfig>>>>,
 }
 
-/// A configuration that can have separate tickets.
-pub(super) trait Ticketed: Clone {
-    fn with(&self, tickets: Resumption) -> Self;
-}
-
-impl Ticketed for Arc<rustls::ClientConfig> {
-    fn with(&self, tickets: Resumption) -> Self {
-        let mut config = rustls::ClientConfig::clone(self);
-        config.resumption = tickets;
-        Self::new(config)
-    }
-}
-
-impl Ticketed for ClientConfig {
-    fn with(&self, tickets: Resumption) -> Self {
-        self.clone().resumption(tickets)
-    }
-}
-
-impl<C: Ticketed> PerPort<C> {
-    fn new(usual: C) -> Self {
+impl PerPort {
+    fn new(usual: Arc<rustls::ClientConfig>) -> Self {
         Self {
             usual,
             others: Arc::default(),
@@ -160,7 +141,7 @@ impl<C: Ticketed> PerPort<C> {
     }
 
     /// Returns the configuration for servers at this port.
-    pub(super) fn at(&self, port: u16) -> C {
+    pub(super) fn at(&self, port: u16) -> Arc<rustls::ClientConfig> {
         if port == HTTPS_PORT {
             return self.usual.clone();
         }
@@ -170,15 +151,11 @@ impl<C: Ticketed> PerPort<C> {
             others.clear();
         }
         let made = || {
-            let tickets = Resumption::store(Arc::new(sessions()));
-            self.usual.with(tickets)
+            let mut config = rustls::ClientConfig::clone(&self.usual);
+            config.resumption = Resumption::store(Arc::new(sessions()));
+            Arc::new(config)
         };
         others.entry(port).or_insert_with(made).clone()
-    }
-
-    /// Returns the same configuration, modified by `change`.
-    pub(super) fn map(self, change: impl FnOnce(C) -> C) -> Self {
-        Self::new(change(self.usual))
     }
 }
 
@@ -257,7 +234,7 @@ const REMEMBERED_SERVERS: usize = 256;
 const TICKETS_PER_SERVER: usize = 8;
 /// Maximum of ports: only port scanners use more.
 const REMEMBERED_PORTS: usize = 64;
-pub(super) const HTTPS_PORT: u16 = 443;
+const HTTPS_PORT: u16 = 443;
 
 #[cfg(test)]
 mod tests {
@@ -291,19 +268,15 @@ mod tests {
         assert_eq!(remembered(0..1), 0, "the oldest is forgotten first");
     }
 
-    #[derive(Clone)]
-    struct Config;
-
-    impl Ticketed for Config {
-        fn with(&self, _tickets: Resumption) -> Self {
-            Self
-        }
-    }
-
     /// A server can name any port, in redirects and alternatives.
     #[test]
     fn ports_are_remembered_up_to_a_number() {
-        let configs = PerPort::new(Config);
+        let settings = TlsSettings {
+            trust: Trust::Anybody,
+            ..TlsSettings::default()
+        };
+        let tls = Tls::new(&settings, HttpVersion::default());
+        let configs = tls.expect("valid settings").tcp;
         let remembered = || configs.others.lock().len();
         for port in 1..=REMEMBERED_PORTS as u16 {
             configs.at(port);

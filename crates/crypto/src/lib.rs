@@ -40,7 +40,8 @@ pub use reset_token::ResetKey;
 pub use rng::Rng;
 pub use secret::{Secret, SecretPair};
 pub use session::{
-    Answer, ClientTls, HandshakeData, KeyChange, ServerTls, TlsError, TlsSession, TlsStartError,
+    Answer, ClientTls, HandshakeData, KeyChange, ServerTls, TicketOrigin, TlsError, TlsSession,
+    TlsStartError,
 };
 pub use suite::{CipherSuite, HashAlgorithm};
 pub use token_seal::TokenKey;

@@ -200,23 +200,34 @@ pub trait ClientTls: Send + Sync {
         parameters: Vec<u8>,
     ) -> Result<Box<dyn TlsSession>, TlsStartError>;
 
-    /// Starts a handshake in a version of QUIC, with tickets of connections of that version only
-    /// (RFC 9369 §5). [`TlsSession::on_version`] sets the version of tickets that arrive.
+    /// Starts a handshake that offers tickets of the server at `origin` only. Tickets that arrive are
+    /// stored for it.
     ///
-    /// By default all versions share tickets. Callers that offer version 1 only use
-    /// [`ClientTls::start`].
+    /// By default all servers of a name and all versions share tickets.
     ///
     /// # Errors
     /// As [`ClientTls::start`].
-    fn start_in_version(
+    fn start_with_tickets_of(
         &self,
-        version: u32,
+        origin: TicketOrigin<'_>,
         server_name: &str,
         parameters: Vec<u8>,
     ) -> Result<Box<dyn TlsSession>, TlsStartError> {
-        let _ = version;
+        let _ = origin;
         self.start(server_name, parameters)
     }
+}
+
+/// The origin of the tickets that a session of a client may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TicketOrigin<'a> {
+    /// The server, identified by name and port: different ports of one host are different servers, which
+    /// cannot decrypt each other's tickets.
+    pub server: &'a str,
+    /// The version of QUIC in which the session starts. Its tickets are of no use in other versions
+    /// (RFC 9369 §5). [`TlsSession::on_version`] sets the version of tickets that arrive. `None` if the
+    /// client offers version 1 only.
+    pub version: Option<u32>,
 }
 
 /// Chooses the version of a connection and the encoded transport parameters of its server. The

@@ -256,9 +256,10 @@ impl ServerConfig {
         self
     }
 
-    /// Sets the connections per second that one address (IPv4, or /64 of IPv6) may open; one
-    /// network (/24, or /56) may open four times as many. Clients beyond the limit receive a Retry
-    /// if they have no token, and are refused if they have one. No limit by default.
+    /// Sets the connections per second that one address (IPv4, /64 of IPv6, or a link-local or unique
+    /// local IPv6 address) may open; one network (/24, or /56) may open four times as many. Clients beyond
+    /// the limit receive a Retry if they have no token, and are refused if they have one. No limit by
+    /// default.
     #[must_use]
     pub fn connection_rate(mut self, per_second: impl Into<Option<u32>>) -> Self {
         self.settings.connection_rate = per_second.into();
@@ -433,15 +434,18 @@ pub struct ClientConfig {
     early_data: bool,
     pub(crate) alpn_optional: bool,
     settings: courser_transport::ClientConfig,
-    /// Tickets of connections that may have several versions of QUIC.
+    /// Tickets by server and version.
     tickets: ClientTickets,
+    /// True if connections of version 1 alone keep their tickets in the store of `tls`, which may be the
+    /// user's.
+    has_own_store: bool,
 }
 
 impl ClientConfig {
-    /// Stores tickets in `tickets`.
-    pub(crate) fn resumption(mut self, tickets: rustls::client::Resumption) -> Self {
-        self.tickets = ClientTickets::default();
-        Arc::make_mut(&mut self.tls).resumption = tickets;
+    /// Keeps the tickets of all connections by name and port, and not in the store of the TLS
+    /// configuration.
+    pub(crate) fn tickets_by_port(mut self) -> Self {
+        self.has_own_store = false;
         self
     }
 
@@ -505,12 +509,16 @@ impl ClientConfig {
         let trust = Trust::Verifier(parts.verifier());
         let mut tls = courser_tls::client_config(ClientOptions::new(trust, no_protocol_yet()))?;
         Arc::make_mut(&mut tls).alpn_protocols.clear();
-        let mut config = Self::with_rustls(tls);
+        let mut config = Self::with_rustls(tls).tickets_by_port();
         config.parts = Some(Box::new(parts));
         Ok(config)
     }
 
     /// Creates a configuration around a custom TLS configuration, which must support TLS 1.3.
+    ///
+    /// Session tickets are kept in its store. Stores of rustls know servers by name only, so different
+    /// ports of one host share tickets, which usually fail at the other port. A client of several such servers
+    /// should have a configuration for each, with a store of its own.
     pub fn with_rustls(tls: Arc<rustls::ClientConfig>) -> Self {
         Self {
             tls,
@@ -520,6 +528,7 @@ impl ClientConfig {
             alpn_optional: false,
             settings: courser_transport::ClientConfig::new(Arc::new(Unfinished)),
             tickets: ClientTickets::default(),
+            has_own_store: true,
         }
     }
 
@@ -568,7 +577,8 @@ impl ClientConfig {
     /// [`Connecting::early`](crate::Connecting::early); nothing leaves early without that call. Off
     /// by default.
     ///
-    /// Sessions are kept in memory, shared by the clones of this configuration.
+    /// Sessions are kept in memory by name and port of the server, shared by the clones of this
+    /// configuration; those of [`with_rustls`](Self::with_rustls) in the store of the TLS configuration.
     #[must_use]
     pub fn early_data(mut self, offers: bool) -> Self {
         self.early_data = offers;
@@ -584,7 +594,7 @@ impl ClientConfig {
     /// Attempts to force a worse version end the connection with VERSION_NEGOTIATION_ERROR.
     ///
     /// With any other list than the default, session tickets are kept in memory, shared by the clones
-    /// of this configuration, and not in the store of the TLS configuration: tickets of one version
+    /// of this configuration, and not in the store of a custom TLS configuration: tickets of one version
     /// are of no use in another (RFC 9369 §5). The same holds for tokens; see
     /// [`TokenStore`](crate::TokenStore).
     ///
@@ -656,7 +666,11 @@ impl ClientConfig {
             true => TlsClient::with_early_data(self.tls)?,
             false => TlsClient::new(self.tls)?,
         };
-        let tls = Arc::new(tls.keeping(self.tickets).reporting(self.ech));
+        let tls = match self.has_own_store {
+            true => tls.keeping(self.tickets),
+            false => tls.keeping_all(self.tickets),
+        };
+        let tls = Arc::new(tls.reporting(self.ech));
         Ok(Arc::new(courser_transport::ClientConfig {
             tls,
             ..self.settings

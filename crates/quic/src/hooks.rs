@@ -14,7 +14,6 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use courser_base::Time;
 use courser_telemetry::Tap;
-use courser_tls::rustls::client::Resumption;
 use courser_transport::{ConnectionHandle, Undelivered};
 use courser_wire::StreamId;
 
@@ -183,9 +182,10 @@ pub trait ClientConfigHooks {
     #[must_use]
     fn reporting_ech(self, ech: Option<courser_tls::Ech>) -> Self;
 
-    /// Keeps session tickets in `tickets`.
+    /// Keeps session tickets in memory by name and port, and not in the store of a custom TLS
+    /// configuration.
     #[must_use]
-    fn resumption(self, tickets: Resumption) -> Self;
+    fn tickets_by_port(self) -> Self;
 }
 
 impl ConnectionHooks for Connection {
@@ -332,8 +332,8 @@ impl ClientConfigHooks for ClientConfig {
         ClientConfig::reporting_ech(self, ech)
     }
 
-    fn resumption(self, tickets: Resumption) -> Self {
-        ClientConfig::resumption(self, tickets)
+    fn tickets_by_port(self) -> Self {
+        ClientConfig::tickets_by_port(self)
     }
 }
 

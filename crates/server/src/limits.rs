@@ -20,8 +20,8 @@ pub struct Limits {
     /// and further ones must prove it first (Retry), unless [`Server::retry`](super::Server::retry) is
     /// `Never`.
     pub max_connections: usize,
-    /// Connections over TCP, and as many over QUIC, of one address (IPv4, or /64 of IPv6). Default
-    /// `None`: an address may hold three times the connections left. Behind NAT or a load balancer,
+    /// Connections over TCP, and as many over QUIC, of one address (IPv4, /64 of IPv6, or a link-local or
+    /// unique local IPv6 address). Default `None`: an address may hold three times the connections left. Behind NAT or a load balancer,
     /// many clients may share an address. Over QUIC, a client that has proven its address is counted
     /// without those that have not, because these may be forged.
     pub max_connections_per_address: Option<usize>,

@@ -9,7 +9,9 @@ use std::time::Duration;
 use courser_base::ScopedIp;
 use courser_http3_tokio::{self as h3, Code, HttpService};
 use courser_quic::hooks::{ConnectionHooks, EndpointHooks as _};
-use courser_quic::{Connection, ConnectionError, EarlyData, Endpoint, Incoming, VarInt};
+use courser_quic::{
+    Connection, ConnectionError, EarlyData, Endpoint, Incoming, SocketEvent, VarInt,
+};
 
 use super::TooEarly;
 use super::body::Body;
@@ -62,29 +64,76 @@ pub(super) async fn accept<S: HttpService<Body>>(
     part: Part,
     shards: (&Task, &Events),
 ) -> String {
-    let (events, port) = (context.events.clone(), context.port);
-    tokio::select! {
-        never = report_sockets(endpoint, &events, port) => match never {},
-        () = accept_all(endpoint, service, context, part) => {
-            let (_, reason) = endpoint.stopped_shards();
-            reason.map_or_else(|| "its endpoint was closed".to_owned(), |it| it.to_string())
+    let sockets = SocketReports {
+        endpoint,
+        events: &context.events.clone(),
+        port: context.port,
+    };
+    let accepting = async {
+        tokio::select! {
+            () = accept_all(endpoint, service, context, part) => {
+                let (_, reason) = endpoint.stopped_shards();
+                reason.map_or_else(|| "its endpoint was closed".to_owned(), |it| it.to_string())
+            }
+            () = last_without_shards(sockets, shards) => {
+                "a part of its shards had stopped, and it has no connections left".to_owned()
+            }
         }
-        () = last_without_shards(endpoint, shards) => {
-            "a part of its shards had stopped, and it has no connections left".to_owned()
-        }
-    }
+    };
+    sockets.during(accepting).await
 }
 
 /// Reports what happens to the sockets of an endpoint.
-async fn report_sockets(endpoint: &Endpoint, events: &Events, port: u16) -> Infallible {
-    while let Some(event) = endpoint.socket_event().await {
-        events.tell(Event::Socket { port, event });
+#[derive(Clone, Copy, Debug)]
+struct SocketReports<'a> {
+    endpoint: &'a Endpoint,
+    events: &'a Events,
+    port: u16,
+}
+
+impl SocketReports<'_> {
+    /// Reports events until `work` completes. None is left unreported then: the last one is usually the
+    /// cause of the end, and comes at the same moment.
+    async fn during<T>(self, work: impl Future<Output = T>) -> T {
+        let result = tokio::select! {
+            biased;
+            result = work => result,
+            never = self.report_all() => match never {},
+        };
+        self.report_present().await;
+        result
     }
-    std::future::pending().await
+
+    async fn report_all(self) -> Infallible {
+        while let Some(event) = self.endpoint.socket_event().await {
+            self.report(event);
+        }
+        std::future::pending().await
+    }
+
+    /// Reports the events that have already happened.
+    async fn report_present(self) {
+        loop {
+            tokio::select! {
+                biased;
+                event = self.endpoint.socket_event() => match event {
+                    Some(event) => self.report(event),
+                    None => return,
+                },
+                () = std::future::ready(()) => return,
+            }
+        }
+    }
+
+    fn report(self, event: SocketEvent) {
+        let port = self.port;
+        self.events.tell(Event::Socket { port, event });
+    }
 }
 
 /// Reports that a part of the shards has stopped. Completes when such an endpoint has no connections.
-async fn last_without_shards(endpoint: &Endpoint, (task, events): (&Task, &Events)) {
+async fn last_without_shards(sockets: SocketReports<'_>, (task, events): (&Task, &Events)) {
+    let endpoint = sockets.endpoint;
     task.on_running(events);
     loop {
         tokio::time::sleep(BETWEEN_LOOKS).await;
@@ -93,6 +142,7 @@ async fn last_without_shards(endpoint: &Endpoint, (task, events): (&Task, &Event
             continue;
         }
         if !task.is_stopped() {
+            sockets.report_present().await;
             let reason = reason.map_or_else(String::new, |it| it.to_string());
             let all = endpoint.shard_count();
             task.on_ended(events, format!("{stopped} of {all}: {reason}"), None);
@@ -115,11 +165,11 @@ async fn accept_all<S: HttpService<Body>>(
     };
     while let Some(incoming) = endpoint.accept().await {
         // The endpoint also counts connections that are closing.
-        let address = incoming.remote_address().ip();
+        let address = incoming.remote_address();
         let is_validated = incoming.remote_address_validated();
         let has_room = endpoint.open_connections() < context.limits.max_connections;
         // It may have arrived before the server was switched to busy.
-        let admitted = context.gate.admit(address);
+        let admitted = context.gate.admit(address.ip());
         let admitted = admitted.and_then(|()| has_room.then_some(()).ok_or(Refusal::Full));
         if let Err(refusal) = admitted {
             refuse(incoming, refusal, &context);
@@ -302,3 +352,6 @@ pub(super) fn no_error() -> VarInt {
 fn error_code(code: Code) -> VarInt {
     VarInt::from_u64(code.value()).unwrap_or(VarInt::MAX)
 }
+
+#[cfg(test)]
+mod tests;

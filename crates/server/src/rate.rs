@@ -2,12 +2,11 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use courser_base::Time;
+use courser_base::{ScopedIp, Time};
 use courser_transport::CreationLimiter;
 
 use super::limits::Limits;
@@ -42,7 +41,7 @@ impl Rate {
     }
 
     /// Decides about a new connection from this address, and counts it.
-    pub(super) fn admit(&mut self, address: IpAddr) -> Result<(), Refusal> {
+    pub(super) fn admit(&mut self, address: impl Into<ScopedIp>) -> Result<(), Refusal> {
         let loaded = self.loaded.filter(|_| self.is_loaded.load(Relaxed));
         let Some(rate) = self.always.into_iter().chain(loaded).min() else {
             return Ok(());
@@ -85,11 +84,13 @@ const LOADED_DELAY: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     /// Returns how many of many simultaneous connections are admitted.
     fn burst(rate: &mut Rate) -> usize {
-        let admitted = |_: &i32| rate.admit([192, 0, 2, 1].into()).is_ok();
+        let admitted = |_: &i32| rate.admit(Ipv4Addr::new(192, 0, 2, 1)).is_ok();
         (0..1000).filter(admitted).count()
     }
 
@@ -105,7 +106,7 @@ mod tests {
             ..Limits::default()
         });
         assert_eq!(burst(&mut rate), 1);
-        assert_eq!(rate.admit([192, 0, 2, 2].into()), Ok(()));
+        assert_eq!(rate.admit(Ipv4Addr::new(192, 0, 2, 2)), Ok(()));
     }
 
     #[test]

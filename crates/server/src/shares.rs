@@ -1,10 +1,9 @@
 //! Fair shares of the connections of a listener (limit K86).
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, MutexGuard};
 
-use courser_base::Mutex;
+use courser_base::{Mutex, ScopedIp, Source};
 
 use super::limits::Limits;
 use super::refusals::Refusal;
@@ -43,14 +42,11 @@ struct Counts {
     held: HashMap<Source, usize>,
 }
 
-/// The first bits of an address, and their number.
-type Source = (u128, u8);
-
 /// One connection of a source, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     shares: Arc<Shares>,
-    address: IpAddr,
+    address: ScopedIp,
     is_validated: bool,
 }
 
@@ -82,9 +78,10 @@ impl Shares {
     /// Returns the reason if it is refused; see [`may_retry`](Self::may_retry).
     pub(super) fn take(
         self: &Arc<Self>,
-        address: IpAddr,
+        address: impl Into<ScopedIp>,
         is_validated: bool,
     ) -> Result<Share, Refusal> {
+        let address = address.into();
         let mut table = self.lock();
         let open = table.validated.open + table.unvalidated.open;
         let left = self.max_connections.saturating_sub(open);
@@ -122,7 +119,7 @@ impl Shares {
     /// `held`.
     fn judge(
         &self,
-        address: IpAddr,
+        address: ScopedIp,
         left: usize,
         held: impl Fn(Source) -> usize,
     ) -> Result<(), Refusal> {
@@ -156,14 +153,14 @@ impl Counts {
         self.held.get(&source).copied().unwrap_or(0)
     }
 
-    fn add(&mut self, address: IpAddr) {
+    fn add(&mut self, address: ScopedIp) {
         self.open += 1;
         for (source, _) in sources(address) {
             *self.held.entry(source).or_default() += 1;
         }
     }
 
-    fn remove(&mut self, address: IpAddr) {
+    fn remove(&mut self, address: ScopedIp) {
         self.open = self.open.saturating_sub(1);
         for (source, _) in sources(address) {
             if let Some(held) = self.held.get_mut(&source) {
@@ -207,16 +204,11 @@ impl Drop for Share {
 }
 
 /// Returns the address and the network that a connection counts towards, each with the multiple of
-/// the connections left that it may hold: /32 and /24 of IPv4, /64 and /56 of IPv6.
-fn sources(address: IpAddr) -> [(Source, usize); 2] {
-    let (bits, lengths) = match address.to_canonical() {
-        IpAddr::V4(v4) => (v4.to_ipv6_mapped().to_bits(), [128, 120]),
-        IpAddr::V6(v6) => (v6.to_bits(), [64, 56]),
-    };
-    let source = |length: u8| (bits >> (128 - u32::from(length)), length);
+/// the connections left that it may hold.
+fn sources(address: ScopedIp) -> [(Source, usize); 2] {
     [
-        (source(lengths[0]), ADDRESS_MULTIPLE),
-        (source(lengths[1]), NETWORK_MULTIPLE),
+        (Source::host(address), ADDRESS_MULTIPLE),
+        (Source::network(address), NETWORK_MULTIPLE),
     ]
 }
 
@@ -229,6 +221,8 @@ const UNVALIDATED_PART: usize = 2;
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, SocketAddr};
+
     use super::*;
 
     /// Creates the shares of so many connections.
@@ -250,12 +244,12 @@ mod tests {
     }
 
     fn fill_with(shares: &Arc<Shares>, address: &str, is_validated: bool) -> Vec<Share> {
-        let address = address.parse().expect("an address");
+        let address: IpAddr = address.parse().expect("an address");
         std::iter::from_fn(|| shares.take(address, is_validated).ok()).collect()
     }
 
     fn refusal(shares: &Arc<Shares>, address: [u8; 4], is_validated: bool) -> Refusal {
-        let taken = shares.take(address.into(), is_validated);
+        let taken = shares.take(IpAddr::from(address), is_validated);
         taken.expect_err("refused")
     }
 
@@ -285,6 +279,19 @@ mod tests {
         assert_eq!(first.len(), 750);
         assert!(fill(&shares, "2001:db8::ffff:2").is_empty(), "the same /64");
         assert!(!fill(&shares, "2001:db8:0:1::1").is_empty(), "another /64");
+    }
+
+    #[test]
+    fn neighbours_on_a_link_count_apart() {
+        let shares = shares(1000);
+        let take = |address: &str| {
+            let address: SocketAddr = address.parse().expect(address);
+            shares.take(address, true)
+        };
+        let first: Vec<_> = std::iter::from_fn(|| take("[fe80::1%2]:1").ok()).collect();
+        assert_eq!(first.len(), 750);
+        let _neighbour = take("[fe80::2%2]:1").expect("another host");
+        let _elsewhere = take("[fe80::1%3]:1").expect("another link");
     }
 
     #[test]

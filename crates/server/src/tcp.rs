@@ -85,8 +85,8 @@ pub(super) async fn accept<S: HttpService<Body>>(
             }
         };
         let admitted = context.gate.admit(peer.ip());
-        let admitted = admitted.and_then(|()| rate.admit(peer.ip()));
-        let share = match admitted.and_then(|()| shares.take(peer.ip(), true)) {
+        let admitted = admitted.and_then(|()| rate.admit(peer));
+        let share = match admitted.and_then(|()| shares.take(peer, true)) {
             Ok(share) => share,
             Err(refusal) => {
                 context.tally.on_refused(refusal);

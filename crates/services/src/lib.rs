@@ -75,7 +75,7 @@ pub use self::calendar::rfc3339;
 pub use self::metrics::Metrics;
 #[doc(hidden)]
 pub use self::proxy::fuzzing;
-pub use self::proxy::{Backend, Proxy, ProxyTimes};
+pub use self::proxy::{Backend, Proxy, ProxyTimes, TcpConnector};
 pub use self::record::{Recorded, RecordedBody, Recorder};
 pub use self::server_ids::{ServerIdsError, read_server_ids};
 pub use self::site::{Answering, Answers, Site};

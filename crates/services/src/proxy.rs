@@ -8,8 +8,10 @@ mod patience;
 mod target;
 mod upstream;
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,18 +19,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser::h3::Interim;
 use courser::server;
+use courser_base::ScopedIp;
+use courser_udp::{parse_ip, split_zone};
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::client::legacy::connect::Connect;
 use hyper_util::rt::TokioIo;
 use tower::Service;
 
 use self::interim::Relay;
 use self::patience::{Silence, Turn};
+pub use self::upstream::TcpConnector;
 use self::upstream::{Content, Dial, Upstream};
 use crate::body::{Body, boxed, explained, plain};
 
@@ -38,6 +43,8 @@ pub struct Backend {
     authority: Authority,
     /// True for HTTP/2 by prior knowledge (RFC 9113 §3.3).
     is_http2: bool,
+    /// The address, if it is link-local: the authority has no zone (RFC 6874 §1).
+    in_zone: Option<ScopedIp>,
 }
 
 /// Time limits for the upstream server.
@@ -52,7 +59,8 @@ pub struct ProxyTimes {
 }
 
 impl Backend {
-    /// Reads `http://HOST[:PORT]`, or `h2c://HOST[:PORT]` for HTTP/2.
+    /// Reads `http://HOST[:PORT]`, or `h2c://HOST[:PORT]` for HTTP/2. The host may be a link-local address
+    /// with its zone, such as `[fe80::1%25eth0]` (RFC 6874).
     ///
     /// # Errors
     /// The message for the user.
@@ -60,7 +68,14 @@ impl Backend {
         let wrong = |what: &str| {
             format!("'{text}' {what}: use http://HOST[:PORT], or h2c://HOST[:PORT] for HTTP/2")
         };
-        let uri: Uri = text.parse().map_err(|_| wrong("is not a URL"))?;
+        let (plain, in_zone) = match split_zone(text) {
+            None => (Cow::Borrowed(text), None),
+            Some((plain, ip)) => {
+                let ip = parse_ip(&ip).map_err(|error| format!("'{text}': {error}"))?;
+                (Cow::Owned(plain), Some(ip))
+            }
+        };
+        let uri: Uri = plain.parse().map_err(|_| wrong("is not a URL"))?;
         let is_http2 = match uri.scheme_str() {
             Some("http") => false,
             Some("h2c") => true,
@@ -84,10 +99,23 @@ impl Backend {
         if authority.as_str().contains('@') {
             return Err(wrong("has a user name, which is not supported"));
         }
+        let ip = authority.host().trim_matches(['[', ']']).parse::<IpAddr>();
+        if in_zone.is_none() && ip.is_ok_and(|ip| ScopedIp::from(ip).lacks_zone()) {
+            return Err(format!(
+                "'{text}' has a link-local address: name its interface, as in http://[fe80::1%25eth0]:8080"
+            ));
+        }
         Ok(Self {
             authority,
             is_http2,
+            in_zone,
         })
+    }
+
+    /// Returns the address to connect to, if it is link-local.
+    fn address_in_zone(&self) -> Option<SocketAddr> {
+        let port = self.authority.port_u16().unwrap_or(80);
+        self.in_zone.map(|ip| ip.with_port(port))
     }
 
     /// Returns the value of a Host field for requests that name no host.
@@ -114,7 +142,15 @@ impl Backend {
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_http2 { "h2c" } else { "http" };
-        write!(f, "{scheme}://{}", self.authority)
+        match self.in_zone {
+            None => write!(f, "{scheme}://{}", self.authority),
+            Some(ip) => {
+                let (ip, zone) = (ip.ip(), ip.scope_id());
+                write!(f, "{scheme}://[{ip}%25{zone}]")?;
+                let port = self.authority.port_u16();
+                port.map_or(Ok(()), |port| write!(f, ":{port}"))
+            }
+        }
     }
 }
 
@@ -125,7 +161,7 @@ impl fmt::Display for Backend {
 /// replaced: Forwarded, X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host and Via. A request that names
 /// two hosts is refused.
 #[derive(Clone, Debug)]
-pub struct Proxy<C = HttpConnector> {
+pub struct Proxy<C = TcpConnector> {
     backend: Backend,
     upstream: Upstream<C>,
     times: ProxyTimes,
@@ -134,9 +170,7 @@ pub struct Proxy<C = HttpConnector> {
 impl Proxy {
     /// Makes a proxy that connects over TCP.
     pub fn new(backend: Backend, times: ProxyTimes) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(times.connect));
-        connector.set_nodelay(true);
+        let connector = TcpConnector::new(backend.address_in_zone(), times.connect);
         Self::with(connector, backend, times)
     }
 }
@@ -376,6 +410,35 @@ mod tests {
             ("http://[::1]:80", "[::1]"),
         ] {
             assert_eq!(Backend::parse(url).expect("a backend").host(), host);
+        }
+    }
+
+    /// RFC 6874 §1: a zone means nothing to the other machine.
+    #[test]
+    fn zones_of_backends_are_kept_for_the_socket_only() {
+        for (url, address, host) in [
+            (
+                "http://[fe80::1%257]:8080",
+                "[fe80::1%7]:8080",
+                "[fe80::1]:8080",
+            ),
+            ("h2c://[fe80::1%257]/", "[fe80::1%7]:80", "[fe80::1]"),
+        ] {
+            let backend = Backend::parse(url).expect(url);
+            let address = address.parse().expect(address);
+            assert_eq!(backend.address_in_zone(), Some(address));
+            assert_eq!(backend.host(), host);
+            assert_eq!(backend.to_string(), url.trim_end_matches('/'));
+        }
+        let backend = Backend::parse("http://[2001:db8::1]:1").expect("a backend");
+        assert_eq!(backend.address_in_zone(), None);
+        for (url, word) in [
+            ("http://[fe80::1]:1", "name its interface"),
+            ("http://[fe80::1%25nowhere]:1", "no interface 'nowhere'"),
+            ("http://[2001:db8::1%257]:1", "only link-local addresses"),
+        ] {
+            let error = Backend::parse(url).expect_err(url);
+            assert!(error.contains(word), "{error}");
         }
     }
 

@@ -3,26 +3,28 @@
 use std::fmt;
 use std::sync::Arc;
 
-use courser_crypto::{ClientTls, TlsSession, TlsStartError};
-use courser_wire::Version as QuicVersion;
+use courser_crypto::{ClientTls, TicketOrigin, TlsSession, TlsStartError};
 use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, Version};
 
+use crate::client_tickets::{ClientTickets, SessionTickets};
 use crate::config::{check_alpn, check_names};
 use crate::ech::Ech;
 use crate::error::TlsConfigError;
 use crate::secrets::{Secrets, Tap};
 use crate::session::Session;
-use crate::tickets::{ClientTickets, VersionTickets};
 
 /// Starts TLS sessions of a client from a rustls configuration.
 #[derive(Clone)]
 pub struct TlsClient {
     config: Arc<ClientConfig>,
-    /// Tickets by version of QUIC, of sessions that may have several.
+    /// Tickets by server and version of QUIC.
     tickets: ClientTickets,
+    /// True if the sessions of version 1 alone keep their tickets there as well, and not in the configured
+    /// store.
+    keeps_all: bool,
     /// Learns when a server rejects it.
     ech: Option<Ech>,
 }
@@ -80,6 +82,14 @@ impl TlsClient {
         self
     }
 
+    /// Keeps the tickets of all sessions that start with [`ClientTls::start_with_tickets_of`] in `tickets`
+    /// instead of the configured store, which does not distinguish the ports of a host.
+    #[must_use]
+    pub fn keeping_all(mut self, tickets: ClientTickets) -> Self {
+        self.keeps_all = true;
+        self.keeping(tickets)
+    }
+
     fn build(config: &ClientConfig, early_data: bool) -> Result<Self, TlsConfigError> {
         let mut config = config.clone();
         config.enable_early_data = early_data;
@@ -88,6 +98,7 @@ impl TlsClient {
         let client = Self {
             config: Arc::new(config),
             tickets: ClientTickets::default(),
+            keeps_all: false,
             ech: None,
         };
         // rustls checks whether versions and suites work with QUIC only when a connection starts.
@@ -144,14 +155,16 @@ impl ClientTls for TlsClient {
         Ok(Box::new(session))
     }
 
-    fn start_in_version(
+    fn start_with_tickets_of(
         &self,
-        version: u32,
+        origin: TicketOrigin<'_>,
         server_name: &str,
         parameters: Vec<u8>,
     ) -> Result<Box<dyn TlsSession>, TlsStartError> {
-        let version = QuicVersion::from_value(version).unwrap_or(QuicVersion::V1);
-        let tickets = Arc::new(VersionTickets::new(&self.tickets, version));
+        if origin.version.is_none() && !self.keeps_all {
+            return self.start(server_name, parameters);
+        }
+        let tickets = Arc::new(SessionTickets::new(&self.tickets, origin));
         let mut config = ClientConfig::clone(&self.config);
         config.resumption = Resumption::store(tickets.clone());
         let mut session = self.session(&Arc::new(config), server_name, parameters)?;

@@ -14,6 +14,7 @@
 mod alert;
 mod client;
 mod client_hello;
+mod client_tickets;
 mod compression;
 mod config;
 mod cryptography;
@@ -33,6 +34,7 @@ mod trust;
 
 pub use client::TlsClient;
 pub use client_hello::offers_quic;
+pub use client_tickets::ClientTickets;
 pub use compression::{certificate_decompressors, compressed_chain_bytes, keep_compressed};
 pub use config::{
     ClientOptions, Identity, KeyLogging, ServerOptions, client_config, server_config,
@@ -50,7 +52,6 @@ pub use key_log::QueuedKeyLog;
 pub use parts::{ClientParts, ServerParts};
 pub use raw_key::{RawKeyVerifier, raw_key};
 pub use server::TlsServer;
-pub use tickets::ClientTickets;
 pub use trust::{ClientAuthentication, Trust, client_verifier, server_verifier};
 
 /// The version of rustls that builds the configurations.

@@ -12,9 +12,9 @@ use rustls::quic::{self, Connection};
 
 use crate::alert::tls_error;
 use crate::client_hello::ClientHelloCheck;
+use crate::client_tickets::SessionTickets;
 use crate::ech::Ech;
 use crate::secrets::Secrets;
-use crate::tickets::VersionTickets;
 
 /// A TLS session of a client or a server.
 pub(crate) struct Session {
@@ -30,8 +30,8 @@ pub(crate) struct Session {
     /// read: once rustls has the secrets of two levels, its queue mixes the bytes of both.
     pending: VecDeque<Output>,
     failure: Option<TlsError>,
-    /// The tickets of a client that may change the version of QUIC.
-    tickets: Option<Arc<VersionTickets>>,
+    /// The tickets of a client, if they depend on the version of QUIC or on the port.
+    tickets: Option<Arc<SessionTickets>>,
     /// The encryption of the ClientHello, if the client is configured with one.
     ech: Option<Ech>,
 }
@@ -69,7 +69,7 @@ impl Session {
     }
 
     /// Sets the store that the connection was made with.
-    pub(crate) fn set_tickets(&mut self, tickets: Arc<VersionTickets>) {
+    pub(crate) fn set_tickets(&mut self, tickets: Arc<SessionTickets>) {
         self.tickets = Some(tickets);
     }
 

@@ -14,7 +14,8 @@
 //! - [`clock_state`] reports whether the clock of the machine is synchronized.
 //! - [`default_memory_budget`] is a share of this machine's memory for an endpoint.
 //! - [`release_unused_memory`] gives memory that is not in use back to the system.
-//! - [`parse_ip`] and [`parse_socket_addr`] read addresses with zones, which the names of interfaces can be.
+//! - [`parse_ip`] and [`parse_socket_addr`] read addresses with zones, which the names of interfaces can be,
+//!   and [`split_zone`] takes the zone out of a URL.
 //! - [`classify`] classifies errors by the reaction they call for, and [`ErrorCause`] names their cause.
 //!
 //! This is the only crate with `unsafe` for system calls, and only in the modules named for one.
@@ -53,7 +54,7 @@ pub use socket::UdpSocket;
 pub use steering::Steering;
 pub use too_big::PacketTooBig;
 pub use unreachable::{UnreachableReport, unreachable_cause};
-pub use zone::{parse_ip, parse_socket_addr};
+pub use zone::{parse_ip, parse_socket_addr, split_zone};
 
 /// Length of a receive buffer that no batch can overflow.
 ///

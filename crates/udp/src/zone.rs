@@ -47,6 +47,47 @@ pub fn parse_socket_addr(text: &str) -> io::Result<SocketAddr> {
     Ok(parse_ip(ip)?.with_port(port))
 }
 
+/// Takes the zone out of a URL such as `https://[fe80::1%25eth0]:4433/` (RFC 6874 §2). Returns the URL
+/// without it, and the address with the zone, here `fe80::1%eth0`. `None` if the URL has no zone.
+///
+/// A bare `%` is understood as well (RFC 6874 §3).
+pub fn split_zone(url: &str) -> Option<(String, String)> {
+    let authority = url.find("://").map_or(0, |colon| colon + 3);
+    let end = url[authority..].find(['/', '?', '#']);
+    let end = end.map_or(url.len(), |end| authority + end);
+    // Behind the user name, which may contain brackets.
+    let begin = url[authority..end]
+        .rfind('@')
+        .map_or(authority, |at| authority + at + 1);
+    let literal = url[begin..end].strip_prefix('[')?;
+    let literal = &literal[..literal.find(']')?];
+    let (ip, zone) = literal.split_once('%')?;
+    ip.parse::<Ipv6Addr>().ok()?;
+    let is_encoded = zone.starts_with("25") && zone.len() > 2;
+    let name = decoded(if is_encoded { &zone[2..] } else { zone })?;
+    let percent = begin + 1 + ip.len();
+    let plain = format!("{}{}", &url[..percent], &url[percent + 1 + zone.len()..]);
+    Some((plain, format!("{ip}%{name}")))
+}
+
+/// Decodes `%` and two digits. Returns `None` for anything else behind a `%`.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        let digits = std::str::from_utf8(digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
+}
+
 /// Returns the index of the zone in `text`. The resolver of the system knows the names of interfaces, and
 /// does not ask servers about an address.
 fn index_of(zone: &str, text: &str) -> io::Result<u32> {
@@ -126,6 +167,44 @@ mod tests {
         ] {
             let error = parse_ip(text).expect_err(text).to_string();
             assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn zones_of_urls_are_taken_out() {
+        for (url, plain, host) in [
+            (
+                "https://[fe80::1%25eth0]:4433/a?b",
+                "https://[fe80::1]:4433/a?b",
+                "fe80::1%eth0",
+            ),
+            (
+                "https://[fe80::1%eth0]",
+                "https://[fe80::1]",
+                "fe80::1%eth0",
+            ),
+            ("[fe80::1%252]/", "[fe80::1]/", "fe80::1%2"),
+            (
+                "http://u:[p@[fe80::1%25br%2d0]/",
+                "http://u:[p@[fe80::1]/",
+                "fe80::1%br-0",
+            ),
+            // A zone of a machine whose interfaces have numbers only.
+            ("http://[fe80::1%25]/", "http://[fe80::1]/", "fe80::1%25"),
+        ] {
+            let split = split_zone(url).expect(url);
+            assert_eq!(split, (plain.to_owned(), host.to_owned()), "{url}");
+        }
+        for url in [
+            "https://[fe80::1]:4433/%25",
+            "https://example.org/[fe80::1%25eth0]",
+            "https://a?[fe80::1%25eth0]",
+            "https://[here%25eth0]/",
+            "https://[fe80::1%25a%zz]/",
+            "https://[fe80::1%25eth0",
+            "",
+        ] {
+            assert_eq!(split_zone(url), None, "{url}");
         }
     }
 }

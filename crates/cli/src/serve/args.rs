@@ -283,7 +283,7 @@ pub(crate) struct LimitArguments {
 
     /// Maximum number of connections from one address, over TCP and over QUIC
     ///
-    /// An IPv6 address counts as its /64. Without this flag, an address may hold three times as many
+    /// An IPv6 address counts as its /64, except addresses of a link or a site. Without this flag, an address may hold three times as many
     /// connections as are left. Clients behind a NAT or a load balancer share an address.
     #[arg(long, value_name = "N", value_parser = at_least_one())]
     pub(crate) max_connections_per_address: Option<u32>,

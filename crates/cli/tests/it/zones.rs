@@ -1,5 +1,6 @@
 //! Link-local addresses with zones in flags and URLs (RFC 4007 §11, RFC 6874).
 
+use std::io::{Read as _, Write as _};
 use std::process::Command;
 
 use crate::common::{Folder, Server, refusal, run};
@@ -75,6 +76,56 @@ fn compare_with_curl(url: &str) {
     assert_eq!(output.stdout, b"here", "{url}: {error}");
 }
 
+/// The upstream server sees a Host field without a zone.
+#[test]
+fn proxies_forward_to_link_local_servers() {
+    if !is_inside() {
+        return;
+    }
+    let upstream = std::net::TcpListener::bind(format!("[{ADDRESS}%{}]:0", zone()).as_str());
+    let upstream = upstream.expect("an address of the namespace");
+    let port = upstream.local_addr().expect("bound").port();
+    let serving = std::thread::spawn(move || {
+        let (mut stream, _) = upstream.accept().expect("the proxy");
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).expect("a request");
+            request.push(byte[0]);
+        }
+        let response = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhere";
+        stream.write_all(response).expect("open");
+        String::from_utf8(request).expect("text").to_lowercase()
+    });
+    let url = format!("http://[{ADDRESS}%25{INTERFACE}]:{port}");
+    let state = Folder::new();
+    let dev = state.path().join("dev");
+    let dev = dev.to_str().expect("UTF-8");
+    let listen = format!("[{ADDRESS}%{INTERFACE}]:0");
+    let arguments = [
+        "serve",
+        "--listen",
+        &listen,
+        "--json",
+        "--tls-dev-dir",
+        dev,
+        "--proxy",
+        &url,
+    ];
+    let proxy = Serving::run(&arguments, state);
+    // A request that names its host is forwarded with that name.
+    let from = format!(
+        "https://[{ADDRESS}%25{INTERFACE}]:{}/",
+        proxy.address.port()
+    );
+    assert_eq!(succeeds(&["get", "-k", "--http3-only", &from]), "here");
+    let request = serving.join().expect("no panic");
+    assert!(
+        request.contains("\r\nhost: [") && !request.contains('%'),
+        "{request}"
+    );
+}
+
 #[test]
 fn perf_measures_link_local_servers() {
     if !is_inside() {
@@ -95,6 +146,7 @@ fn perf_measures_link_local_servers() {
 fn zones_that_cannot_be_used_are_explained() {
     for arguments in [
         &["serve", "--listen", "[fe80::1%nowhere]:0"][..],
+        &["serve", "--proxy", "http://[fe80::1%25nowhere]:1"],
         &["get", "https://[fe80::1%25nowhere]/"],
         &["load", "https://[fe80::1%25nowhere]/"],
         &["perf", "client", "[fe80::1%nowhere]:1"],

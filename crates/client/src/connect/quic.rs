@@ -35,7 +35,7 @@ pub(super) async fn attempt(
             .of(settings.local_address, interface, address, is_stopped)?;
         Ok::<_, Error>((
             endpoint.clone(),
-            endpoint.connect_with(core.tls.quic.at(address.port()), address, origin.host()),
+            endpoint.connect_with(core.tls.quic.clone(), address, origin.host()),
         ))
     };
     let (mut endpoint, mut connecting) = begin(false)?;

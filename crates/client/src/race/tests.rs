@@ -47,17 +47,20 @@ fn schedule(race: &mut Race, start: Instant) -> Vec<(u128, Candidate)> {
     }
 }
 
-#[test]
-fn both_lanes_advance_by_one_delay_and_tcp_starts_one_behind() {
-    let (mut race, now) = race();
+/// Returns all attempts of a race with two addresses in each lane, if none of them completes.
+fn schedule_of_both_lanes(mut race: Race, start: Instant) -> Vec<(u128, Option<Candidate>)> {
     race.add(Transport::Quic, &[v6(1), v4(1)]);
     race.add(Transport::Tcp, &[v6(1), v4(1)]);
-    let begun: Vec<_> = schedule(&mut race, now)
-        .into_iter()
-        .map(|(at, candidate)| (at, Some(candidate)))
-        .collect();
+    let begun = schedule(&mut race, start);
+    let some = begun.into_iter().map(|(at, attempt)| (at, Some(attempt)));
+    some.collect()
+}
+
+#[test]
+fn both_lanes_advance_by_one_delay_and_tcp_starts_one_behind() {
+    let (race, now) = race();
     assert_eq!(
-        begun,
+        schedule_of_both_lanes(race, now),
         [
             (0, quic(v6(1))),
             (250, quic(v4(1))),
@@ -150,15 +153,9 @@ fn names_with_very_many_addresses_are_tried_in_part() {
 #[test]
 fn race_without_a_head_start_opens_both_lanes_at_once() {
     let (race, now) = race();
-    let mut race = race.without_head_start();
-    race.add(Transport::Quic, &[v6(1), v4(1)]);
-    race.add(Transport::Tcp, &[v6(1), v4(1)]);
-    let begun: Vec<_> = schedule(&mut race, now)
-        .into_iter()
-        .map(|(at, candidate)| (at, Some(candidate)))
-        .collect();
+    let race = race.without_head_start();
     assert_eq!(
-        begun,
+        schedule_of_both_lanes(race, now),
         [
             (0, quic(v6(1))),
             (0, tcp(v6(1))),

@@ -111,10 +111,34 @@ impl Pair {
     }
 }
 
+/// RFC 9110 §4.3.1: a port is part of an origin, and the server at another port cannot decrypt the ticket.
+#[tokio::test]
+async fn servers_at_two_ports_of_one_name_both_accept_early_data() {
+    let pair = Pair::met().await;
+    let second = Endpoint::server(server_config(&pair.identity), loopback()).expect("a port");
+    let other = Pair {
+        client: pair.client.clone(),
+        server: second,
+        identity: pair.identity.clone(),
+    };
+    // Offers no ticket of the first server.
+    other
+        .meet_at(other.server.local_addr().expect("bound"))
+        .await;
+    for pair in [&pair, &other] {
+        let (client, server) = pair.connect().await;
+        assert_eq!(server.early_data(), EarlyData::Accepted);
+        let fate = within(10, client.authenticated()).await;
+        assert_eq!(fate.expect("alive"), EarlyData::Accepted);
+    }
+}
+
 #[tokio::test]
 async fn a_request_in_early_data_is_answered_before_the_handshake_is_complete() {
-    let pair = Pair::met().await;
-    let relay = pair.hold_finished();
+    let pair = Pair::new();
+    let relay = Relay::new(pair.server.local_addr().expect("bound"));
+    pair.meet_at(relay.address).await;
+    relay.hold_finished();
     let client = pair.early_client_to(relay.address).await;
     let (mut send, mut receive) = client.open_bi().await.expect("remembered limits");
     assert!(send.is_early() && receive.is_early());

@@ -1,6 +1,7 @@
 //! Connections to the upstream server.
 
 mod pool;
+mod tcp;
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 pub use self::pool::{Content, Dial};
 use self::pool::{POOL_IDLE, Pool};
+pub use self::tcp::TcpConnector;
 use crate::body::{Body, BoxError};
 
 /// The connections to an upstream server, which requests share.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser::runtime::{PacketTooBig, Transmit};
-use courser_base::Time;
+use courser_base::{ScopedIp, Time};
 use courser_crypto::Rng;
 
 use super::bound::{Bound, UPKEEP};
@@ -86,7 +86,11 @@ impl Network {
             );
             return Err(io::Error::new(ErrorKind::AddrNotAvailable, text));
         }
-        let local = SocketAddr::from((ip, self.free_port(ip, address.port())?));
+        if is_elsewhere(address) {
+            let text = format!("{address} is in a zone that this machine does not have");
+            return Err(io::Error::new(ErrorKind::AddrNotAvailable, text));
+        }
+        let local = on_link(ip, self.free_port(ip, address.port())?);
         self.opened += 1;
         let socket = Bound::new(local, self.receive_buffer);
         self.sockets.insert(self.opened, socket);
@@ -159,9 +163,11 @@ impl Network {
         transmit: &Transmit<'_>,
     ) -> io::Result<usize> {
         let local = self.socket(id)?.local;
-        // A simulated machine has one link, so addresses need no zone.
+        if is_elsewhere(transmit.destination) {
+            return Err(unreachable_from(local.ip(), transmit.destination.ip()));
+        }
         let ip = transmit.destination.ip().to_canonical();
-        let destination = SocketAddr::from((ip, transmit.destination.port()));
+        let destination = on_link(ip, transmit.destination.port());
         let source = self.source_of(local, transmit.source, destination)?;
         if self.outgoing_held >= DEFAULT_BUFFER {
             return Err(ErrorKind::WouldBlock.into());
@@ -256,7 +262,7 @@ impl Network {
             [Some(ip), Some(any), None]
         };
         let port = destination.port();
-        let find = |ip| self.by_address.get(&SocketAddr::from((ip, port))).copied();
+        let find = |ip| self.by_address.get(&on_link(ip, port)).copied();
         candidates.into_iter().flatten().find_map(find)
     }
 
@@ -299,7 +305,7 @@ impl Network {
             .or(to_self)
             .or(first)
             .ok_or_else(|| unreachable_from(local.ip(), to))?;
-        Ok(SocketAddr::from((ip, local.port())))
+        Ok(on_link(ip, local.port()))
     }
 
     /// Returns the requested port, or for port 0 one that is free.
@@ -331,12 +337,28 @@ impl Network {
             IpAddr::V6(one) => one.is_unspecified(),
         };
         if !ip.is_unspecified() {
-            return self.receiver_of(SocketAddr::from((ip, port))).is_none();
+            return self.receiver_of(on_link(ip, port)).is_none();
         }
         let mut locals = self.by_address.keys().filter(|local| local.port() == port);
         !locals.any(|local| covers(ip, local.ip()) || covers(local.ip(), ip))
     }
 }
+
+/// Returns a socket address in the zone of the machine's link, if it is link-local.
+fn on_link(ip: IpAddr, port: u16) -> SocketAddr {
+    match ip {
+        IpAddr::V6(ip) => ScopedIp::new(ip, ZONE).with_port(port),
+        IpAddr::V4(ip) => SocketAddr::from((ip, port)),
+    }
+}
+
+/// Returns true for a link-local address on another link than the machine's.
+fn is_elsewhere(address: SocketAddr) -> bool {
+    !matches!(ScopedIp::of(address).scope_id(), 0 | ZONE)
+}
+
+/// The zone of link-local addresses: a simulated machine has one link.
+const ZONE: u32 = 1;
 
 fn unreachable_from(local: IpAddr, to: IpAddr) -> io::Error {
     let text = format!("{to} cannot be reached from {local}");

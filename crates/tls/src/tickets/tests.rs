@@ -1,4 +1,4 @@
-use courser_crypto::{ClientTls, ServerTls};
+use courser_crypto::{ClientTls, ServerTls, TicketOrigin};
 use courser_wire::{VERSION_1, VERSION_2};
 
 use super::*;
@@ -8,7 +8,11 @@ use crate::{TlsClient, TlsServer};
 /// Performs a handshake that starts in one version and comes to another. Returns true if it resumes
 /// a session.
 fn resumes(client: &TlsClient, server: &TlsServer, first: u32, last: u32) -> bool {
-    let client = client.start_in_version(first, SERVER_NAME, CLIENT_PARAMETERS.to_vec());
+    let origin = TicketOrigin {
+        server: SERVER_NAME,
+        version: Some(first),
+    };
+    let client = client.start_with_tickets_of(origin, SERVER_NAME, CLIENT_PARAMETERS.to_vec());
     let mut client = End::new(client.unwrap());
     let server = server.start_in_version(last, SERVER_PARAMETERS.to_vec());
     let mut server = End::new(server.unwrap());

@@ -292,16 +292,7 @@ impl Case<'_> {
     fn features_given_up(&self) -> Vec<Finding> {
         let each = self.facts.given_up.iter().map(|(feature, at)| {
             let (cause, text, advice) = given_up(feature);
-            Finding {
-                cause,
-                seconds: 0.0,
-                share: 0.0,
-                of_all: false,
-                text,
-                advice: advice.to_owned(),
-                stretches: 1,
-                evidence: vec![Stretch { from: *at, to: *at }],
-            }
+            untimed(cause, text, advice, Some(Stretch { from: *at, to: *at }))
         });
         each.collect()
     }
@@ -312,16 +303,7 @@ impl Case<'_> {
         let counts = &facts.counts;
         let mut notes = self.features_given_up();
         let mut note = |cause, text: String, advice: &str, at: Option<Stretch>| {
-            notes.push(Finding {
-                cause,
-                seconds: 0.0,
-                share: 0.0,
-                of_all: false,
-                text,
-                advice: advice.to_owned(),
-                stretches: u64::from(at.is_some()),
-                evidence: at.into_iter().collect(),
-            });
+            notes.push(untimed(cause, text, advice, at));
         };
         if let Some(at) = facts.ecn_failed {
             note(
@@ -382,6 +364,20 @@ impl Case<'_> {
 /// Returns a share as text.
 pub(super) fn percent(share: f64) -> String {
     format!("{} %", three_digits(share * 100.0))
+}
+
+/// Returns an observation without a time of its own, made at `at` if that is known.
+fn untimed(cause: Cause, text: String, advice: &str, at: Option<Stretch>) -> Finding {
+    Finding {
+        cause,
+        seconds: 0.0,
+        share: 0.0,
+        of_all: false,
+        text,
+        advice: advice.to_owned(),
+        stretches: u64::from(at.is_some()),
+        evidence: at.into_iter().collect(),
+    }
 }
 
 /// Returns what it means that packets with a feature did not pass the path, and the remedy.

@@ -1,10 +1,9 @@
 //! The paths of earlier connections, for Careful Resume (RFC 9959).
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::time::Duration;
 
-use courser_base::{Mutex, Time};
+use courser_base::{Mutex, ScopedIp, Time};
 use courser_recovery::SavedPath;
 
 /// Remembers the capacity of the paths to peers, so that later connections to the same address start
@@ -18,7 +17,7 @@ use courser_recovery::SavedPath;
 /// The memory holds 1024 addresses (limit K178), and forgets the oldest.
 #[derive(Debug, Default)]
 pub struct PathMemory {
-    paths: Mutex<BTreeMap<IpAddr, Entry>>,
+    paths: Mutex<BTreeMap<ScopedIp, Entry>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +43,8 @@ impl PathMemory {
     }
 
     /// Remembers the path to an address, observed at `now`.
-    pub fn put(&self, now: Time, peer: IpAddr, path: SavedPath) {
+    pub fn put(&self, now: Time, peer: impl Into<ScopedIp>, path: SavedPath) {
+        let peer = peer.into();
         let mut paths = self.paths.lock();
         let is_new = !paths.contains_key(&peer);
         if is_new && paths.len() >= MAX_PATHS {
@@ -57,8 +57,8 @@ impl PathMemory {
     }
 
     /// Removes and returns the path to an address, if it was observed in the hour before `now`.
-    pub fn take(&self, now: Time, peer: IpAddr) -> Option<SavedPath> {
-        let entry = self.paths.lock().remove(&peer)?;
+    pub fn take(&self, now: Time, peer: impl Into<ScopedIp>) -> Option<SavedPath> {
+        let entry = self.paths.lock().remove(&peer.into())?;
         (now.saturating_since(entry.saved) <= LIFETIME).then_some(entry.path)
     }
 }
@@ -70,6 +70,8 @@ const LIFETIME: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
     const START: Time = Time::ZERO;

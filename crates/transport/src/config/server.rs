@@ -49,10 +49,10 @@ pub struct ServerConfig {
     /// [`EndpointConfig::memory_budget`](crate::EndpointConfig::memory_budget) has the effect of the
     /// whole budget. `None`, the default, is half of it.
     pub half_open_bytes: Option<u64>,
-    /// Connections per second that one address (IPv4, or /64 of IPv6) may open, and a quarter of
-    /// those that one network (/24, or /56) may open. Clients beyond the limit receive a Retry if
-    /// they have no token, and are refused if they have one. At least 1. Default `None`, no limit
-    /// (limit K102).
+    /// Connections per second that one address (IPv4, /64 of IPv6, or a link-local or unique
+    /// local IPv6 address) may open, and a quarter of those that one network (/24, or /56) may open.
+    /// Clients beyond the limit receive a Retry if they have no token, and are refused if they have one.
+    /// At least 1. Default `None`, no limit (limit K102).
     pub connection_rate: Option<u32>,
     /// Like [`connection_rate`](Self::connection_rate), but applied only under pressure, as defined
     /// by [`RetryPolicy::Auto`]. Default `None`: then networks take turns, so that a flood from one

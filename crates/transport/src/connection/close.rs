@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser_base::Time;
+use courser_base::{ScopedIp, Time};
 use courser_wire::{ApplicationErrorCode, MAX_VARINT, TransportErrorCode};
 
 use super::Connection;
@@ -64,7 +64,7 @@ impl Connection {
                 | ConnectionError::TimedOut
                 | ConnectionError::PathSilent
         );
-        let peer = self.path().peer.ip();
+        let peer = ScopedIp::of(self.path().peer);
         let (recovery, protection, owners) = self.split();
         // Acknowledgements of a peer that breaks the rules prove nothing about the path (attack A190).
         if !matches!(&error, ConnectionError::TransportError(error) if is_by_peer(error)) {

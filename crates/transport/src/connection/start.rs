@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use courser_base::foreign::Foreign;
-use courser_base::{Side, Time};
-use courser_crypto::{Answer, TlsStartError};
+use courser_base::{ScopedIp, Side, Time};
+use courser_crypto::{Answer, TicketOrigin, TlsStartError};
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::{ConnectionId, PreferredAddress, Version, Versions};
 
@@ -86,21 +86,25 @@ impl Connection {
         parameters.version_information = version.information(version.current());
         let grease = grease(&mut origin);
         let bytes = encode(&parameters, grease);
-        let first_version = version.current().value();
-        let (tls, restart) = match config.versions == Versions::V1 {
-            true => (config.tls.start(server_name, bytes)?, None),
-            false => {
-                let restart = Restart {
-                    tls: Foreign::new(Arc::clone(&config.tls)),
-                    server_name: server_name.to_owned(),
-                    parameters: parameters.clone(),
-                    grease,
-                };
-                let tls = &config.tls;
-                let session = tls.start_in_version(first_version, server_name, bytes)?;
-                (session, Some(Box::new(restart)))
-            }
+        let is_version_1_only = config.versions == Versions::V1;
+        let server = server_at(server_name, origin.place.tuple.peer);
+        let tickets = TicketOrigin {
+            server: &server,
+            version: (!is_version_1_only).then(|| version.current().value()),
         };
+        let tls = config
+            .tls
+            .start_with_tickets_of(tickets, server_name, bytes)?;
+        let restart = || {
+            Box::new(Restart {
+                tls: Foreign::new(Arc::clone(&config.tls)),
+                server_name: server_name.to_owned(),
+                server: server.clone(),
+                parameters: parameters.clone(),
+                grease,
+            })
+        };
+        let restart = (!is_version_1_only).then(restart);
         let beginning = Beginning {
             now: origin.now,
             timeout: config.transport.handshake_timeout,
@@ -109,9 +113,8 @@ impl Connection {
             version,
         };
         let ids = HandshakeIds::of_client(origin.local_source, destination);
-        let peer = origin.place.tuple.peer;
         let store = config.tokens.as_ref();
-        let store = store.map(|store| (Arc::clone(store), server_at(server_name, peer)));
+        let store = store.map(|store| (Arc::clone(store), server));
         let handshake = Handshake::client(beginning, ids, store, restart);
         let first = First {
             original: destination,
@@ -215,7 +218,7 @@ fn assemble(
     let (now, side) = (origin.now, handshake.side());
     let (experience, rng) = (origin.experience.clone(), &mut origin.rng);
     let mut recovery = LossRecovery::new(now, side, Arc::clone(&config), experience, rng);
-    recovery.recall_path(now, origin.place.tuple.peer.ip());
+    recovery.recall_path(now, ScopedIp::of(origin.place.tuple.peer));
     let mut path = Path::new(origin.place, recovery.route().id());
     if first.is_validated {
         path.on_validated();

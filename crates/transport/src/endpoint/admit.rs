@@ -547,7 +547,7 @@ impl Endpoint {
         let allowed = self
             .reply_limiter
             .lock()
-            .allow(arrived.path.peer.ip(), arrived.now);
+            .allow(arrived.path.peer, arrived.now);
         self.stats.replies_over_rate += u64::from(!allowed);
         allowed
     }

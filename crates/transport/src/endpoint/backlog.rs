@@ -1,12 +1,10 @@
 //! Fair shares of a socket with a standing queue (limit K117).
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::time::Duration;
 
-use courser_base::Time;
+use courser_base::{ScopedIp, Source, Time};
 
-use super::source::Source;
 use crate::hasher::KeyedState;
 
 /// Decides which datagrams are dropped unread while the socket has a standing queue.
@@ -53,7 +51,12 @@ impl Backlog {
 
     /// Returns true if `count` datagrams from this address are to be dropped.
     #[inline]
-    pub(super) fn must_drop(&mut self, now: Time, address: IpAddr, count: u64) -> bool {
+    pub(super) fn must_drop(
+        &mut self,
+        now: Time,
+        address: impl Into<ScopedIp>,
+        count: u64,
+    ) -> bool {
         let is_quiet = self.since.is_none() && now >= self.alert_until;
         !is_quiet && self.weigh(now, Source::network(address), count)
     }
@@ -109,6 +112,8 @@ const MOST_NETWORKS: usize = 1024;
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
     const FLOOD: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1));

@@ -1,16 +1,14 @@
 //! The rate at which one source opens connections (limit K102).
 
 use std::hash::BuildHasher;
-use std::net::IpAddr;
 use std::time::Duration;
 
-use courser_base::Time;
+use courser_base::{ScopedIp, Source, Time};
 
-use super::source::Source;
 use crate::hasher::KeyedState;
 
-/// Limits the connections that one source opens per second: an IPv4 address or a /64 of IPv6 to the
-/// rate itself, a /24 or a /56 to four times the rate.
+/// Limits the connections that one [`Source`] opens per second: a host to the rate itself, a network to four
+/// times the rate.
 ///
 /// Each source may open one second's worth at once. Clients with a validated address are counted
 /// separately from others, whose addresses may be forged. The table has a fixed size; when it is
@@ -40,7 +38,14 @@ impl CreationLimiter {
 
     /// Requests a connection for a client at `rate` per second and address. Returns true and counts
     /// the connection if it may be opened. A rate of zero allows none.
-    pub fn allow(&mut self, address: IpAddr, is_validated: bool, rate: u32, now: Time) -> bool {
+    pub fn allow(
+        &mut self,
+        address: impl Into<ScopedIp>,
+        is_validated: bool,
+        rate: u32,
+        now: Time,
+    ) -> bool {
+        let address = address.into();
         let mut paid = [Time::ZERO; 2];
         for ((source, rate), paid) in rates(address, rate).into_iter().zip(&mut paid) {
             let slot = self.slot(source, is_validated);
@@ -59,8 +64,8 @@ impl CreationLimiter {
     }
 
     /// Counts a connection whose client has validated its address after it was admitted.
-    pub fn count(&mut self, address: IpAddr, rate: u32, now: Time) {
-        for (source, rate) in rates(address, rate) {
+    pub fn count(&mut self, address: impl Into<ScopedIp>, rate: u32, now: Time) {
+        for (source, rate) in rates(address.into(), rate) {
             let slot = self.slot(source, true);
             let paid_at = slot.paid_at.max(now) + cost(rate).unwrap_or_default();
             // Connections admitted beyond the rate are forgiven.
@@ -90,7 +95,7 @@ impl CreationLimiter {
 }
 
 /// Returns the sources that a client counts towards, each with its rate.
-fn rates(address: IpAddr, rate: u32) -> [(Source, u32); 2] {
+fn rates(address: ScopedIp, rate: u32) -> [(Source, u32); 2] {
     [
         (Source::host(address), rate),
         (
@@ -116,6 +121,8 @@ const WAYS: usize = 4;
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn at(millis: u64) -> Time {
@@ -128,7 +135,7 @@ mod tests {
 
     /// Returns how many of many simultaneous connections are allowed.
     fn burst(limiter: &mut CreationLimiter, address: [u8; 4], millis: u64) -> usize {
-        let allowed = |_: &i32| limiter.allow(address.into(), true, 10, at(millis));
+        let allowed = |_: &i32| limiter.allow(Ipv4Addr::from(address), true, 10, at(millis));
         (0..1000).filter(allowed).count()
     }
 
@@ -154,7 +161,7 @@ mod tests {
     #[test]
     fn forged_addresses_take_nothing_from_validated_ones() {
         let mut limiter = limiter();
-        let address = [192, 0, 2, 1].into();
+        let address = Ipv4Addr::new(192, 0, 2, 1);
         let forged = (0..1000).filter(|_| limiter.allow(address, false, 10, at(0)));
         assert_eq!(forged.count(), 10);
         assert_eq!(burst(&mut limiter, [192, 0, 2, 1], 0), 10);
@@ -164,11 +171,11 @@ mod tests {
     fn clients_that_validate_later_count() {
         let mut limiter = limiter();
         for _ in 0..7 {
-            limiter.count([192, 0, 2, 1].into(), 10, at(0));
+            limiter.count(Ipv4Addr::new(192, 0, 2, 1), 10, at(0));
         }
         assert_eq!(burst(&mut limiter, [192, 0, 2, 1], 0), 3);
         for _ in 0..1000 {
-            limiter.count([192, 0, 2, 1].into(), 10, at(0));
+            limiter.count(Ipv4Addr::new(192, 0, 2, 1), 10, at(0));
         }
         assert_eq!(
             burst(&mut limiter, [192, 0, 2, 1], 1000),
@@ -181,13 +188,13 @@ mod tests {
     fn refused_connections_cost_nothing() {
         let mut limiter = limiter();
         burst(&mut limiter, [192, 0, 2, 1], 0);
-        assert!(!limiter.allow([192, 0, 2, 1].into(), true, 10, at(50)));
-        assert!(limiter.allow([192, 0, 2, 1].into(), true, 10, at(100)));
+        assert!(!limiter.allow(Ipv4Addr::new(192, 0, 2, 1), true, 10, at(50)));
+        assert!(limiter.allow(Ipv4Addr::new(192, 0, 2, 1), true, 10, at(100)));
     }
 
     #[test]
     fn rate_of_zero_allows_none() {
-        assert!(!limiter().allow([192, 0, 2, 1].into(), true, 0, at(0)));
+        assert!(!limiter().allow(Ipv4Addr::new(192, 0, 2, 1), true, 0, at(0)));
     }
 
     #[test]
@@ -197,7 +204,7 @@ mod tests {
         assert_eq!(burst(&mut limiter, [254, 0, 0, 1], 0), 10);
         for net in 0..100_000u32 {
             let address = std::net::Ipv4Addr::from_bits(net << 8);
-            limiter.allow(address.into(), true, 10, at(0));
+            limiter.allow(address, true, 10, at(0));
         }
         assert_eq!(limiter.sets.capacity(), SETS);
         assert!(size_of_val(limiter.sets.as_slice()) <= 128 << 10);

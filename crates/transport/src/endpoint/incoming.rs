@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use courser_base::{Ecn, FourTuple, Side, Time};
+use courser_base::{Ecn, FourTuple, ScopedIp, Side, Time};
 use courser_crypto::{TAG_LEN, header_protection, initial};
 use courser_wire::frame::{CloseKind, ConnectionClose};
 use courser_wire::packet::{LongHeader, MIN_INITIAL_DATAGRAM, Packet, PacketKind, patch_length};
@@ -85,7 +85,7 @@ impl Waiting {
     /// Returns the client in the terms of [`Shares`](super::shares::Shares).
     pub(super) fn claim(&self) -> Claim {
         Claim {
-            address: self.path.peer.ip(),
+            address: ScopedIp::of(self.path.peer),
             is_validated: self.is_validated,
         }
     }

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use courser_base::Time;
+use courser_base::{ScopedIp, Time};
 
 use super::begun::Begun;
 use super::shares::{Amounts, Claim, Shares};
@@ -371,11 +371,11 @@ impl ReplyLimiter {
     }
 
     /// Requests one packet to `peer`. Returns true and counts the packet if it may be sent.
-    pub fn allow(&mut self, peer: IpAddr, now: Time) -> bool {
+    pub fn allow(&mut self, peer: impl Into<ScopedIp>, now: Time) -> bool {
         if self.sets.is_empty() {
             self.sets.resize(SETS, Default::default());
         }
-        let prefix = Prefix::of(peer);
+        let prefix = Prefix::of(peer.into());
         let set = usize::try_from(self.hasher.hash_one(prefix.0) % SETS as u64);
         let slot = Slot::find(&mut self.sets[set.expect("less than SETS")], prefix);
         let debt = if slot.prefix == prefix {
@@ -437,9 +437,13 @@ impl Debt {
 struct Prefix(u64);
 
 impl Prefix {
-    fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
+    fn of(address: ScopedIp) -> Self {
+        match address.ip() {
             IpAddr::V4(v4) => Self(0xff << 56 | u64::from(v4.to_bits() >> 8)),
+            // A link is a network of its own.
+            IpAddr::V6(v6) if v6.is_unicast_link_local() => {
+                Self(0x02 << 56 | u64::from(address.scope_id()))
+            }
             IpAddr::V6(v6) => {
                 let bits = u64::try_from(v6.to_bits() >> 72).expect("56 bits");
                 Self(0x01 << 56 | bits)

@@ -26,7 +26,6 @@ mod shard;
 mod shares;
 mod slots;
 mod sockets;
-mod source;
 mod sparse;
 mod stage;
 pub mod stateless_reset;

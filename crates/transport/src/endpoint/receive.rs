@@ -68,7 +68,7 @@ impl Endpoint {
             self.stats.datagrams_blocked += count;
             return;
         }
-        if self.backlog.must_drop(now, peer, count) {
+        if self.backlog.must_drop(now, meta.path.peer, count) {
             self.stats.datagrams_over_share += count;
             return;
         }

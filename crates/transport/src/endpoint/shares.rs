@@ -1,9 +1,9 @@
 //! Fair shares of handshakes in progress (limit K100).
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
-use super::source::Source;
+use courser_base::{ScopedIp, Source};
+
 use super::sparse::shrink;
 use crate::hasher::KeyedState;
 
@@ -11,7 +11,7 @@ use crate::hasher::KeyedState;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Claim {
     /// The address of the client.
-    pub address: IpAddr,
+    pub address: ScopedIp,
     /// True if a token has validated the address. Otherwise it may be forged.
     pub is_validated: bool,
 }
@@ -120,7 +120,7 @@ impl Shares {
 
 /// Returns the sources that a client counts towards, each with the multiple of the amount left that
 /// it may hold.
-fn sources(address: IpAddr) -> [(Source, usize); 2] {
+fn sources(address: ScopedIp) -> [(Source, usize); 2] {
     [
         (Source::host(address), HOST_MULTIPLE),
         (Source::network(address), NETWORK_MULTIPLE),

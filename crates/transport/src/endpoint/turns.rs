@@ -1,12 +1,10 @@
 //! Turns of clients that wait to be accepted (limit K101).
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
 use std::time::Duration;
 
-use courser_base::Time;
+use courser_base::{ScopedIp, Source, Time};
 
-use super::source::Source;
 use super::sparse::shrink;
 use crate::hasher::KeyedState;
 
@@ -59,7 +57,7 @@ impl<T> Turns<T> {
     }
 
     /// Adds an entry of this address.
-    pub(super) fn push(&mut self, now: Time, address: IpAddr, entry: T) {
+    pub(super) fn push(&mut self, now: Time, address: impl Into<ScopedIp>, entry: T) {
         let source = Source::network(address);
         let next = self.round + 1;
         let mut is_first = false;
@@ -100,7 +98,7 @@ impl<T> Turns<T> {
 
     /// Returns the time that a client of this address would wait, estimated from those that wait
     /// already: others of its network, or else those that were the first of theirs.
-    pub(super) fn delay(&self, now: Time, address: IpAddr) -> Duration {
+    pub(super) fn delay(&self, now: Time, address: impl Into<ScopedIp>) -> Duration {
         if let Some(network) = self.networks.get(&Source::network(address)) {
             return now - network.since;
         }
@@ -117,6 +115,8 @@ impl<T> Turns<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn at(millis: u64) -> Time {
@@ -127,7 +127,7 @@ mod tests {
     fn order(entries: &[(u8, u32)]) -> Vec<u32> {
         let mut turns = Turns::new([1; 16]);
         for &(network, entry) in entries {
-            turns.push(Time::ZERO, [192, 0, network, 1].into(), entry);
+            turns.push(Time::ZERO, Ipv4Addr::from([192, 0, network, 1]), entry);
         }
         std::iter::from_fn(|| turns.pop()).collect()
     }
@@ -149,26 +149,26 @@ mod tests {
     fn a_client_that_comes_late_waits_for_no_more_than_a_round() {
         let mut turns = Turns::new([1; 16]);
         for entry in 0..1000 {
-            turns.push(Time::ZERO, [192, 0, 1, 1].into(), entry);
+            turns.push(Time::ZERO, Ipv4Addr::from([192, 0, 1, 1]), entry);
         }
         for entry in 0..500 {
             assert_eq!(turns.pop(), Some(entry));
         }
-        turns.push(Time::ZERO, [192, 0, 2, 1].into(), 5000);
+        turns.push(Time::ZERO, Ipv4Addr::from([192, 0, 2, 1]), 5000);
         assert_eq!([turns.pop(), turns.pop()], [Some(500), Some(5000)]);
     }
 
     #[test]
     fn new_networks_do_not_keep_a_second_client_waiting() {
         let mut turns = Turns::new([1; 16]);
-        turns.push(Time::ZERO, [198, 51, 100, 1].into(), 1000);
-        turns.push(Time::ZERO, [198, 51, 100, 1].into(), 2000);
+        turns.push(Time::ZERO, Ipv4Addr::from([198, 51, 100, 1]), 1000);
+        turns.push(Time::ZERO, Ipv4Addr::from([198, 51, 100, 1]), 2000);
         let mut served = Vec::new();
         for network in 0..100 {
             for host in 0..2 {
                 turns.push(
                     Time::ZERO,
-                    [192, host, network, 1].into(),
+                    Ipv4Addr::from([192, host, network, 1]),
                     u32::from(network),
                 );
             }
@@ -185,11 +185,11 @@ mod tests {
     fn nothing_is_remembered_of_networks_that_do_not_wait() {
         let mut turns = Turns::new([1; 16]);
         for network in 0..100 {
-            turns.push(Time::ZERO, [192, 0, network, 1].into(), network);
+            turns.push(Time::ZERO, Ipv4Addr::from([192, 0, network, 1]), network);
         }
         while turns.pop().is_some() {}
         assert!(turns.is_empty() && turns.networks.is_empty());
-        turns.push(Time::ZERO, [192, 0, 2, 1].into(), 0);
+        turns.push(Time::ZERO, Ipv4Addr::from([192, 0, 2, 1]), 0);
         assert_eq!(turns.networks.len(), 1);
     }
 
@@ -197,9 +197,12 @@ mod tests {
     fn a_client_waits_as_long_as_others_of_its_network() {
         let mut turns = Turns::new([1; 16]);
         for entry in 0..100 {
-            turns.push(at(entry * 10), [192, 0, 1, 1].into(), entry);
+            turns.push(at(entry * 10), Ipv4Addr::from([192, 0, 1, 1]), entry);
         }
-        let (same, other) = ([192, 0, 1, 9].into(), [192, 0, 2, 1].into());
+        let (same, other) = (
+            Ipv4Addr::from([192, 0, 1, 9]),
+            Ipv4Addr::from([192, 0, 2, 1]),
+        );
         assert_eq!(turns.delay(at(1000), same), Duration::from_secs(1));
         for _ in 0..50 {
             turns.pop();
@@ -220,11 +223,11 @@ mod tests {
         for network in 0..100 {
             turns.push(
                 at(u64::from(network) * 10),
-                [192, 0, network, 1].into(),
+                Ipv4Addr::from([192, 0, network, 1]),
                 network,
             );
         }
-        let new = [198, 51, 100, 1].into();
+        let new = Ipv4Addr::from([198, 51, 100, 1]);
         assert_eq!(turns.delay(at(1000), new), Duration::from_secs(1));
         for _ in 0..50 {
             turns.pop();

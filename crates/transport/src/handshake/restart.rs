@@ -10,6 +10,8 @@ use courser_wire::transport_parameters::TransportParameters;
 pub(crate) struct Restart {
     pub(crate) tls: Foreign<Arc<dyn ClientTls>, true>,
     pub(crate) server_name: String,
+    /// The server by name and port, for its tickets.
+    pub(crate) server: String,
     pub(crate) parameters: TransportParameters,
     pub(crate) grease: Option<u64>,
 }

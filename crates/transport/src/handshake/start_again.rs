@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use courser_base::foreign::Foreign;
-use courser_crypto::TlsStartError;
+use courser_crypto::{TicketOrigin, TlsStartError};
 use courser_wire::{ConnectionId, Version};
 
 use super::crypto_streams::CryptoStreams;
@@ -37,13 +37,18 @@ impl Handshake {
         let Restart {
             tls,
             server_name,
+            server,
             mut parameters,
             grease,
         } = *self.restart.take().ok_or_else(unexpected)?;
         parameters.version_information = self.version.information(version);
         let mut bytes = Vec::with_capacity(256);
         parameters.encode(&mut bytes, grease);
-        let session = tls.start_in_version(version.value(), &server_name, bytes)?;
+        let origin = TicketOrigin {
+            server: &server,
+            version: Some(version.value()),
+        };
+        let session = tls.start_with_tickets_of(origin, &server_name, bytes)?;
         self.tls = Tls::Here(Foreign::new(session));
         self.turn = Turn::Write;
         self.crypto = CryptoStreams::new(self.side());

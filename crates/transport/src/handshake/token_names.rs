@@ -1,4 +1,5 @@
-//! The names under which a client stores tokens. RFC 9000 §8.1.3, RFC 9369 §5.
+//! The names of servers for whose next connection a client stores tokens and tickets. RFC 9000 §8.1.3,
+//! RFC 9369 §5.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -8,15 +9,16 @@ use courser_wire::Version;
 
 /// Returns the name of the server at `peer`, whose name in TLS is `server_name`. The usual port is left out.
 ///
-/// Different ports of one host are different servers, to which a token of another one would say that the
-/// client has been there (RFC 9000 §8.1.3). So are equal link-local addresses in different zones.
+/// Different ports of one host are different servers (RFC 9110 §4.3.1), to which a token of another one
+/// would say that the client has been there (RFC 9000 §8.1.3), and a ticket is of no use. So are equal
+/// link-local addresses in different zones.
 pub(crate) fn server_at(server_name: &str, peer: SocketAddr) -> String {
     let host = match server_name.parse::<IpAddr>() {
-        Ok(ip) => Cow::Owned(ScopedIp::in_zone_of(ip, peer).to_string()),
-        Err(_) => Cow::Borrowed(server_name),
+        Ok(ip) => ScopedIp::in_zone_of(ip, peer).to_string(),
+        Err(_) => server_name.to_ascii_lowercase(),
     };
     match peer.port() {
-        USUAL_PORT => host.into_owned(),
+        USUAL_PORT => host,
         port if host.contains(':') => format!("[{host}]:{port}"),
         port => format!("{host}:{port}"),
     }
@@ -42,6 +44,7 @@ mod tests {
         for (name, peer, server) in [
             ("a.test", "192.0.2.1:443", "a.test"),
             ("a.test", "192.0.2.1:4433", "a.test:4433"),
+            ("A.Test", "192.0.2.1:4433", "a.test:4433"),
             ("a.test", "[fe80::1%2]:4433", "a.test:4433"),
             ("192.0.2.1", "192.0.2.1:1", "192.0.2.1:1"),
             ("2001:db8::1", "[2001:db8::1]:443", "2001:db8::1"),

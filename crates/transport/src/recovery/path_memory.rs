@@ -1,8 +1,6 @@
 //! The capacity of paths, which connections leave to later ones (RFC 9959).
 
-use std::net::IpAddr;
-
-use courser_base::Time;
+use courser_base::{ScopedIp, Time};
 use courser_recovery::{SavedPath, initial_window};
 
 use super::LossRecovery;
@@ -10,7 +8,7 @@ use super::route::Route;
 
 impl LossRecovery {
     /// Starts from the capacity of an earlier connection to this address, if it is remembered.
-    pub(crate) fn recall_path(&mut self, now: Time, peer: IpAddr) {
+    pub(crate) fn recall_path(&mut self, now: Time, peer: ScopedIp) {
         let memory = self.config.path_memory.as_ref();
         if let Some(saved) = memory.and_then(|memory| memory.take(now, peer)) {
             let route = self.routes.active_mut();
@@ -19,7 +17,7 @@ impl LossRecovery {
     }
 
     /// Remembers the capacity of the path in use when the connection ends.
-    pub(crate) fn remember_path(&self, now: Time, peer: IpAddr) {
+    pub(crate) fn remember_path(&self, now: Time, peer: ScopedIp) {
         if let Some(memory) = &self.config.path_memory
             && let Some(path) = observe(self.routes.active())
         {

@@ -63,6 +63,37 @@ fn batch_leaves_as_packets_with_its_mark() {
     assert_eq!((counters.send_calls, counters.sent_datagrams), (1, 3));
 }
 
+/// A machine has one link, whose zone is 1.
+#[test]
+fn link_local_addresses_are_in_the_zone_of_the_link() {
+    let own: IpAddr = "fe80::1".parse().expect("an address");
+    let mut machine = Machine::new([own], 1);
+    let socket = bind(&machine, "[fe80::1%1]:9");
+    let local = socket.local_addr().expect("bound");
+    assert_eq!(local.to_string(), "[fe80::1%1]:9");
+    let sent = socket.try_send(&to("[fe80::2%1]:4433", b"question"));
+    assert_eq!(sent.expect("on the link"), 8);
+    let question = machine.transmit(Time::ZERO).expect("a packet");
+    assert_eq!(question.source, local);
+    machine.receive(
+        Time::ZERO,
+        Packet {
+            source: question.destination,
+            destination: question.source,
+            ecn: Ecn::NotEct,
+            payload: Bytes::from_static(b"answer"),
+        },
+    );
+    let received = receive(&*socket, &mut [0; 100]).expect("an answer");
+    assert_eq!(received.peer.to_string(), "[fe80::2%1]:4433");
+    for elsewhere in ["[fe80::2%2]:4433", "[fe80::1%2]:4433"] {
+        let error = socket.try_send(&to(elsewhere, b"lost")).expect_err(elsewhere);
+        assert_eq!(error.kind(), ErrorKind::NetworkUnreachable);
+    }
+    let error = try_bind(&machine, "[fe80::1%2]:10").expect_err("another link");
+    assert_eq!(error.kind(), ErrorKind::AddrNotAvailable);
+}
+
 #[test]
 fn equal_datagrams_are_received_as_one_batch() {
     let mut machine = Machine::new([CLIENT], 1);

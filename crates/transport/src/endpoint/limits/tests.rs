@@ -1,4 +1,4 @@
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn no_handshakes(limits: HandshakeLimits) -> Handshakes {
 /// Returns a client with an address of its own.
 const fn claim(low: u8, is_validated: bool) -> Claim {
     Claim {
-        address: IpAddr::V4(Ipv4Addr::new(192, 0, low, 1)),
+        address: ScopedIp::new(Ipv4Addr::new(192, 0, low, 1).to_ipv6_mapped(), 0),
         is_validated,
     }
 }
@@ -332,8 +332,18 @@ fn mapped_addresses_are_those_they_stand_for() {
     assert_eq!(burst(&mut limiter, v4(0x0a00_0001), at(0)), 200);
     let mapped = IpAddr::V6(Ipv4Addr::from_bits(0x0a00_0002).to_ipv6_mapped());
     assert!(!limiter.allow(mapped, at(0)));
-    assert_ne!(Prefix::of(v4(0)), Prefix::of(v6(0)));
-    assert_ne!(Prefix::of(v6(0)), Prefix::default());
+    assert_ne!(Prefix::of(v4(0).into()), Prefix::of(v6(0).into()));
+    assert_ne!(Prefix::of(v6(0).into()), Prefix::default());
+}
+
+#[test]
+fn each_link_is_a_network_of_replies() {
+    let mut limiter = limiter(ReplyLimits::STATELESS_RESET);
+    let [one, neighbour, elsewhere] = ["[fe80::1%2]:1", "[fe80::2%2]:1", "[fe80::1%3]:1"]
+        .map(|address| address.parse::<SocketAddr>().expect(address));
+    while limiter.allow(one, at(0)) {}
+    assert!(!limiter.allow(neighbour, at(0)));
+    assert!(limiter.allow(elsewhere, at(0)));
 }
 
 #[test]

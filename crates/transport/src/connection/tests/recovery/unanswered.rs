@@ -48,17 +48,23 @@ fn third_timeout_in_a_row_makes_the_path_silent_and_an_acknowledgement_ends_that
     );
 }
 
+/// Writes something, and loses all packets until this many probe timeouts have passed.
+fn lose_for(pair: &mut Pair, timeouts: u64) {
+    let before = pair.client.connection().stats().ptos;
+    pair.link.loss = 1000;
+    write(pair, b"is anybody there?");
+    pair.run_until(LIMIT, |pair| {
+        pair.client.connection().stats().ptos - before == timeouts
+    });
+    pair.link.loss = 0;
+}
+
 #[test]
 fn two_timeouts_in_a_row_are_no_silence() {
     let mut pair = connected(|_| {});
     let ptos = pair.client.connection().stats().ptos;
-    pair.link.loss = 1000;
-    write(&mut pair, b"is anybody there?");
-    pair.run_until(LIMIT, |pair| {
-        pair.client.connection().stats().ptos - ptos == 1
-    });
+    lose_for(&mut pair, 1);
     // The probes of the second one arrive.
-    pair.link.loss = 0;
     pair.run_for(Duration::from_secs(10));
     assert_eq!(pair.client.connection().stats().ptos - ptos, 2);
     assert_eq!(silences(&pair.client.events), Vec::<&Event>::new());
@@ -175,14 +181,8 @@ fn limit_ends_the_connection_at_the_last_timeout_and_the_peer_learns_of_it() {
 fn answer_before_the_limit_counts_from_zero_again() {
     let mut pair = connected(|config| config.max_ptos = Some(4));
     for round in 0..5 {
-        let ptos = pair.client.connection().stats().ptos;
-        pair.link.loss = 1000;
-        write(&mut pair, b"is anybody there?");
-        pair.run_until(LIMIT, |pair| {
-            pair.client.connection().stats().ptos - ptos == 2
-        });
+        lose_for(&mut pair, 2);
         // The probes of the third one arrive.
-        pair.link.loss = 0;
         pair.run_for(Duration::from_secs(5));
         let events = silences(&pair.client.events).len();
         assert_eq!(events, 2 * (round + 1), "round {round}");

@@ -1,0 +1,70 @@
+//! The order of the reports when an endpoint ends.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::task::{Context, Poll};
+
+use courser_quic::runtime::{Received, Transmit, UdpSocket};
+
+use super::*;
+
+/// A socket whose descriptor is gone.
+#[derive(Debug)]
+struct Gone;
+
+fn is_gone<T>() -> io::Result<T> {
+    let code = if cfg!(windows) { 6 } else { 9 };
+    Err(io::Error::from_raw_os_error(code))
+}
+
+impl UdpSocket for Gone {
+    fn poll_receive(&self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<Received>> {
+        Poll::Ready(is_gone())
+    }
+
+    fn is_readable(&self, _: &mut Context<'_>) -> bool {
+        true
+    }
+
+    fn try_send(&self, _: &Transmit<'_>) -> io::Result<usize> {
+        is_gone()
+    }
+
+    fn poll_writable(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(is_gone())
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(SocketAddr::from(([192, 0, 2, 1], 4433)))
+    }
+}
+
+#[tokio::test]
+async fn last_event_of_a_socket_is_reported_before_the_end() {
+    let endpoint = Endpoint::builder().transport(Gone).expect("a runtime");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let listener = told.clone();
+    let events = Events::to(move |event| {
+        let Event::Socket { port, event } = event else {
+            panic!("{event}");
+        };
+        assert_eq!(*port, 4433);
+        listener.lock().expect("no panic").push(event.clone());
+    });
+    let sockets = SocketReports {
+        endpoint: &endpoint,
+        events: &events,
+        port: 4433,
+    };
+    // It completes at the moment at which the last event is there.
+    let work = async {
+        while endpoint.stopped_shards().0 == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    sockets.during(work).await;
+    let told = told.lock().expect("no panic");
+    let last = told.last().expect("an event");
+    assert!(matches!(last, SocketEvent::Stopped { .. }), "{last}");
+}
