@@ -1,7 +1,7 @@
 """aioquic's side: GET /bytes/N is answered with the first N bytes of the endless repetition of
 BLOCK, POST /hash with length and SHA-256 of what came.
 
-aioquic_peer.py server CERTIFICATE KEY
+aioquic_peer.py server CERTIFICATE KEY [ADDRESS:PORT]
 aioquic_peer.py client ROOT PORT UPLOADS SIZE COUNT
 
 The client takes from the server at PORT and sends to the one at UPLOADS, which may be the same.
@@ -156,17 +156,19 @@ async def run_client(root: str, port: int, uploads: int, size: int, count: int) 
         print(f"{size} bytes up in {time.monotonic() - begun:.1f} s, the hashes agree")
 
 
-async def run_server(certificate: str, key: str) -> None:
+async def run_server(certificate: str, key: str, address: str) -> None:
     options = configuration(is_client=False)
     options.load_cert_chain(certificate, key)
-    server = await serve("127.0.0.1", 0, configuration=options, create_protocol=Http3)
-    print("listening on 127.0.0.1:%d" % server._transport.get_extra_info("sockname")[1], flush=True)
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    server = await serve(host, int(port), configuration=options, create_protocol=Http3)
+    print("listening on %s:%d" % server._transport.get_extra_info("sockname")[:2], flush=True)
     await asyncio.Event().wait()
 
 
 match sys.argv[1:]:
-    case ["server", certificate, key]:
-        asyncio.run(run_server(certificate, key))
+    case ["server", certificate, key, *address] if len(address) <= 1:
+        asyncio.run(run_server(certificate, key, *(address or ["127.0.0.1:0"])))
     case ["client", root, *numbers] if len(numbers) == 4:
         asyncio.run(run_client(root, *map(int, numbers)))
     case _:

@@ -1,9 +1,10 @@
 // quic-go's side: GET /bytes/N is answered with the first N bytes of the endless repetition of a
 // block, POST /hash with length and SHA-256 of what came.
 //
-//	quic-go server CERTIFICATE KEY
+//	quic-go server CERTIFICATE KEY [ADDRESS:PORT]
 //	quic-go client ROOT PORT UPLOADS SIZE COUNT
 //	quic-go pooled ROOT PORT COUNT
+//	quic-go get ROOT URL
 //
 // The client takes from the server at PORT and sends to the one at UPLOADS, which may be the same.
 package main
@@ -60,7 +61,7 @@ func hashOf(body io.Reader) (int64, string, error) {
 	return length, text(digest), err
 }
 
-func serve(certificate, key string) error {
+func serve(certificate, key, address string) error {
 	handler := http.NewServeMux()
 	handler.HandleFunc("/bytes/{count}", func(w http.ResponseWriter, r *http.Request) {
 		count, err := strconv.ParseInt(r.PathValue("count"), 10, 64)
@@ -83,7 +84,11 @@ func serve(certificate, key string) error {
 	if err != nil {
 		return err
 	}
-	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	local, err := net.ResolveUDPAddr("udp", address)
+	if err != nil {
+		return err
+	}
+	socket, err := net.ListenUDP("udp", local)
 	if err != nil {
 		return err
 	}
@@ -93,16 +98,41 @@ func serve(certificate, key string) error {
 	return server.Serve(socket)
 }
 
-func ask(root, port, uploads, size, count string) error {
+// trusting returns the client's end, which trusts what the root has signed.
+func trusting(root string) (*http3.Transport, error) {
 	pem, err := os.ReadFile(root)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
-		return errors.New("no certificate in " + root)
+		return nil, errors.New("no certificate in " + root)
 	}
-	transport := &http3.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	return &http3.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, nil
+}
+
+// get takes one resource and prints its length.
+func get(root, url string) error {
+	transport, err := trusting(root)
+	if err != nil {
+		return err
+	}
+	defer transport.Close()
+	response, err := (&http.Client{Transport: transport}).Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	length, err := io.Copy(io.Discard, response.Body)
+	fmt.Println(length)
+	return errors.Join(err, check("status", response.StatusCode, http.StatusOK))
+}
+
+func ask(root, port, uploads, size, count string) error {
+	transport, err := trusting(root)
+	if err != nil {
+		return err
+	}
 	defer transport.Close()
 	client := &http.Client{Transport: transport}
 	origin := "https://localhost:" + port
@@ -139,15 +169,10 @@ func ask(root, port, uploads, size, count string) error {
 // pooled sends so many requests as a gateway would: 64 at a time on one connection, and one in ten is
 // given up long before its response.
 func pooled(root, port, count string) error {
-	pem, err := os.ReadFile(root)
+	transport, err := trusting(root)
 	if err != nil {
 		return err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return errors.New("no certificate in " + root)
-	}
-	transport := &http3.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 	defer transport.Close()
 	client := &http.Client{Transport: transport}
 	number, err := strconv.Atoi(count)
@@ -265,10 +290,15 @@ func check[T comparable](what string, seen, expected T) error {
 }
 
 func main() {
-	err := errors.New("usage: " + strings.Join([]string{"server CERTIFICATE KEY", "client ROOT PORT UPLOADS SIZE COUNT", "pooled ROOT PORT COUNT"}, " | "))
+	err := errors.New("usage: " + strings.Join([]string{"server CERTIFICATE KEY [ADDRESS:PORT]",
+		"client ROOT PORT UPLOADS SIZE COUNT", "pooled ROOT PORT COUNT", "get ROOT URL"}, " | "))
 	switch arguments := os.Args[1:]; {
 	case len(arguments) == 3 && arguments[0] == "server":
-		err = serve(arguments[1], arguments[2])
+		err = serve(arguments[1], arguments[2], "127.0.0.1:0")
+	case len(arguments) == 4 && arguments[0] == "server":
+		err = serve(arguments[1], arguments[2], arguments[3])
+	case len(arguments) == 3 && arguments[0] == "get":
+		err = get(arguments[1], arguments[2])
 	case len(arguments) == 6 && arguments[0] == "client":
 		err = ask(arguments[1], arguments[2], arguments[3], arguments[4], arguments[5])
 	case len(arguments) == 4 && arguments[0] == "pooled":
