@@ -1,4 +1,4 @@
-"""Browsers without a window, set up for one server on loopback over HTTP/3."""
+"""Browsers without a window, set up for one server on loopback: over HTTP/3 on a port, or over HTTP/2."""
 
 import base64
 import hashlib
@@ -48,7 +48,7 @@ def chromium(url, port, certificate, _root):
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
         "--disable-popup-blocking", "--disable-dev-shm-usage", f"--user-data-dir={profile}",
         "--host-resolver-rules=MAP localhost 127.0.0.1",
-        f"--origin-to-force-quic-on=localhost:{port}",
+        f"--origin-to-force-quic-on=localhost:{port}" if port else "--disable-quic",
         f"--ignore-certificate-errors-spki-list={spki_of(certificate)}",
         "--window-size=1200,900", url,
     ], profile)
@@ -64,7 +64,8 @@ def firefox(url, port, _certificate, root):
     subprocess.run([certutil, "-A", "-d", f"sql:{profile}", "-n", "root", "-t", "C,,", "-i", root],
                    check=True)
     settings = {
-        "network.http.http3.alt-svc-mapping-for-testing": f'localhost;h3=":{port}"',
+        "network.http.http3.enable": bool(port),
+        "network.http.http3.alt-svc-mapping-for-testing": f'localhost;h3=":{port}"' if port else "",
         "network.http.http3.disable_when_third_party_roots_found": False,
         "network.dns.localDomains": "localhost",
         "network.dns.disableIPv6": True,

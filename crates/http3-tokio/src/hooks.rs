@@ -2,6 +2,7 @@
 //!
 //! None of this is part of the public API, and it changes without notice.
 
+pub use courser_http3::hooks::{CancellationBudget, FrameBudget};
 use http::Response;
 
 pub use crate::first_poll::{First, FirstPolls};

@@ -49,7 +49,6 @@ impl Account {
     }
 
     /// Returns how far it is below its burst.
-    #[cfg(test)]
     fn used(&self) -> u64 {
         u64::try_from(self.burst - self.left).unwrap_or(0)
     }
@@ -73,40 +72,51 @@ impl Account {
 
 /// Limits frames that cost us work and bring an honest peer little: empty and skipped frames, and
 /// changed priorities (limit K17).
+///
+/// Connections of HTTP/2 have one too.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FrameBudget {
+pub struct FrameBudget {
     frames: Account,
     /// The PRIORITY_UPDATE frames that requests have paid for.
     updates: u64,
 }
 
 impl FrameBudget {
-    pub(crate) const fn new(now: Time) -> Self {
+    /// Creates the budget of a connection that begins now.
+    pub const fn new(now: Time) -> Self {
         Self {
             frames: Account::new(now, FRAME_BURST, FRAME_INTERVAL),
             updates: FIRST_UPDATES,
         }
     }
 
-    /// Returns the frames and the priority updates that were used of what comes first.
-    #[cfg(test)]
-    pub(crate) fn used(&self) -> (u64, u64) {
+    /// Returns the frames and the priority updates that were used of what comes first, for tests.
+    pub fn used(&self) -> (u64, u64) {
         let updates = FIRST_UPDATES.saturating_sub(self.updates);
         (self.frames.used(), updates)
     }
 
     /// Takes note of a header section that was sent or received.
-    pub(crate) const fn on_section(&mut self) {
+    pub const fn on_section(&mut self) {
         self.frames.earn(FRAMES_PER_SECTION);
     }
 
+    /// Takes note of other work that was of use, which pays for this number of frames.
+    pub fn earn(&mut self, frames: u32) {
+        self.frames.earn(i64::from(frames));
+    }
+
     /// Takes note of a request that was opened.
-    pub(crate) const fn on_request(&mut self) {
+    pub const fn on_request(&mut self) {
         self.updates = self.updates.saturating_add(UPDATES_PER_REQUEST);
     }
 
     /// Counts a frame without progress.
-    pub(crate) fn spend(&mut self, now: Time) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection if there are too many.
+    pub fn spend(&mut self, now: Time) -> Result<(), Error> {
         match self.frames.spend(now, 0) {
             true => Ok(()),
             false => Err(Error::connection(
@@ -118,7 +128,11 @@ impl FrameBudget {
 
     /// Counts a PRIORITY_UPDATE frame. Each request pays for several, because clients change the
     /// priority of a request when its resource comes into view and when it leaves it (RFC 9218 §7).
-    pub(crate) fn spend_update(&mut self, now: Time) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection if there are too many.
+    pub fn spend_update(&mut self, now: Time) -> Result<(), Error> {
         match self.updates.checked_sub(1) {
             Some(left) => {
                 self.updates = left;
@@ -134,39 +148,57 @@ impl FrameBudget {
 /// The client of such a request gets nothing for our work, and its stream is free again at once. The
 /// transport slows down clients that do little else (limit K15). When the budget is used up, further
 /// requests are rejected unread, which clients may repeat elsewhere (RFC 9114 §4.1.1); a client that
-/// keeps sending them loses the connection.
+/// keeps sending them loses the connection. HTTP/2 has the same budget with another burst, and slows clients down itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CancellationBudget(Account);
+pub struct CancellationBudget(Account);
 
 impl CancellationBudget {
-    pub(crate) const fn new(now: Time) -> Self {
+    /// Creates the budget of a connection that begins now.
+    pub const fn new(now: Time) -> Self {
         Self(Account::new(now, CANCELLATION_BURST, CANCELLATION_INTERVAL))
     }
 
-    /// Returns the requests that were used of what comes first.
-    #[cfg(test)]
-    pub(crate) fn used(&self) -> u64 {
+    /// Creates the budget of a connection whose client may cancel this number of requests at first.
+    pub fn with_burst(now: Time, requests: u32) -> Self {
+        Self(Account::new(
+            now,
+            i64::from(requests),
+            CANCELLATION_INTERVAL,
+        ))
+    }
+
+    /// Returns the requests that were used of what comes first, for tests.
+    pub fn used(&self) -> u64 {
         self.0.used()
     }
 
     /// Takes note of a request whose response begins: its work was of use to the client.
-    pub(crate) const fn on_answered(&mut self) {
+    pub const fn on_answered(&mut self) {
         self.0.earn(CANCELLATIONS_PER_ANSWER);
     }
 
     /// Returns true if requests are accepted whatever time has paid for since the last cancellation.
-    pub(crate) const fn has_reserve(&self) -> bool {
+    pub const fn has_reserve(&self) -> bool {
         self.0.left > 0
     }
 
+    /// Returns true if less than half of the burst is left, so that the client should be slowed down.
+    pub const fn is_low(&self) -> bool {
+        self.0.left < self.0.burst / 2
+    }
+
     /// Returns true if requests are accepted.
-    pub(crate) fn accepts(&mut self, now: Time) -> bool {
+    pub fn accepts(&mut self, now: Time) -> bool {
         self.0.refill(now);
         self.0.left > 0
     }
 
     /// Counts a request that was cancelled, or rejected because too many others were.
-    pub(crate) fn spend(&mut self, now: Time) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection if the client does not let rejections stop it.
+    pub fn spend(&mut self, now: Time) -> Result<(), Error> {
         match self.0.spend(now, -MOST_REJECTED) {
             true => Ok(()),
             false => Err(Error::connection(

@@ -18,6 +18,8 @@ mod fields;
 mod frame;
 mod frame_order;
 mod frame_reader;
+#[doc(hidden)]
+pub mod hooks;
 mod message_writer;
 mod priority;
 mod request_stream;

@@ -17,6 +17,7 @@ use tower_service::Service;
 
 use super::TooEarly;
 use super::body::Body;
+use super::budgets::Refusing;
 use super::early_data;
 use super::held::{HeldContent, Paced};
 use super::limits::Limits;
@@ -59,6 +60,8 @@ pub(super) struct Exchange<S> {
     readying: Option<Pin<Box<Sleep>>>,
     /// The held content of an HTTP/2 connection.
     held: Option<HeldContent>,
+    /// Whether an HTTP/2 connection refuses requests.
+    refusing: Option<Refusing>,
 }
 
 /// The settings of a connection, which all its requests share.
@@ -136,6 +139,7 @@ impl<S> Exchange<S> {
             terms: Arc::new(terms),
             readying: None,
             held: None,
+            refusing: None,
         }
     }
 
@@ -143,6 +147,14 @@ impl<S> Exchange<S> {
     pub(super) fn holding(self, held: HeldContent) -> Self {
         Self {
             held: Some(held),
+            ..self
+        }
+    }
+
+    /// Refuses requests of HTTP/2 while `refusing` is on.
+    pub(super) fn refusing(self, refusing: Refusing) -> Self {
+        Self {
+            refusing: Some(refusing),
             ..self
         }
     }
@@ -155,6 +167,7 @@ impl<S: Clone> Clone for Exchange<S> {
             terms: self.terms.clone(),
             readying: None,
             held: self.held.clone(),
+            refusing: self.refusing.clone(),
         }
     }
 }
@@ -216,15 +229,19 @@ impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
     }
 }
 
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The service for HTTP/2 and HTTP/1.1.
 impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming>> for Exchange<S> {
     type Response = Response<Paced<Answer<S::ResponseBody>>>;
-    type Error = S::Error;
-    type Future = BoxFuture<Result<Self::Response, S::Error>>;
+    type Error = BoxError;
+    type Future = BoxFuture<Result<Self::Response, BoxError>>;
 
     fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
+        if self.refusing.as_ref().is_some_and(Refusing::is_on) {
+            return Box::pin(async { Err(h2::Error::from(h2::Reason::REFUSED_STREAM).into()) });
+        }
         let terms = &*self.terms;
         let in_flight = terms.open.begin_request(cost(&request));
         let refusal = match in_flight.is_refused() {
@@ -250,9 +267,11 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         let limit = terms.handler_timeout;
         Box::pin(async move {
             let answer = async {
-                std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
-                let response = service.call(request).await?;
-                Ok(response.map(Some))
+                std::future::poll_fn(|cx| service.poll_ready(cx))
+                    .await
+                    .map_err(Into::into)?;
+                let response = service.call(request).await.map_err(Into::into)?;
+                Ok::<_, BoxError>(response.map(Some))
             };
             let mut response = match limit {
                 None => answer.await?,

@@ -1,5 +1,6 @@
 //! Gathering of a connection's small writes.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
@@ -7,7 +8,9 @@ use std::task::{Context, Poll, ready};
 
 use courser_base::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
 
+use super::budgets::{Budgets, Refusing};
 use super::credit::Credit;
 use super::executor::Executor;
 use super::held::HeldContent;
@@ -20,7 +23,8 @@ use super::held::HeldContent;
 ///
 /// It keeps up to [`MOST`] bytes, and no memory while empty. Later calls return errors of sending.
 ///
-/// It reads nothing while other tasks should run: HTTP/2 would continue as long as requests arrive.
+/// It reads nothing while other tasks should run: HTTP/2 would continue as long as requests arrive. It
+/// also reads more slowly from a client that cancels too many requests, and in the end not at all.
 pub(super) struct Gathered<S> {
     state: Arc<Mutex<State<S>>>,
     executor: Executor,
@@ -37,14 +41,20 @@ struct State<S> {
     failure: Option<io::Error>,
     credit: Credit,
     content: HeldContent,
+    budgets: Budgets,
+    /// The time before which nothing is read.
+    pause: Option<Pin<Box<Sleep>>>,
+    /// True once GOAWAY was kept because a budget is exhausted.
+    is_ended: bool,
 }
 
-/// Splits a stream into one that keeps written bytes, and the part that sends them. `executor` and
-/// `content` are those of the connection.
+/// Splits a stream into one that keeps written bytes, and the part that sends them. `executor`,
+/// `content` and `refusing` are those of the connection.
 pub(super) fn gather<S>(
     stream: S,
     executor: Executor,
     content: HeldContent,
+    refusing: Refusing,
 ) -> (Gathered<S>, Gatherer<S>) {
     let state = Arc::new(Mutex::new(State {
         stream,
@@ -53,6 +63,9 @@ pub(super) fn gather<S>(
         failure: None,
         credit: Credit::new(),
         content,
+        budgets: Budgets::new(refusing),
+        pause: None,
+        is_ended: false,
     }));
     let gatherer = Gatherer(state.clone());
     (Gathered { state, executor }, gatherer)
@@ -70,6 +83,20 @@ impl<S: AsyncWrite + Unpin> Gatherer<S> {
             state.failure = Some(error);
             cx.waker().wake_by_ref();
         }
+    }
+
+    /// Sends what is kept and closes the stream, if the connection has ended because a budget is exhausted.
+    pub(super) async fn close_if_exhausted(&self) {
+        let close = |cx: &mut Context<'_>| {
+            let mut state = lock(&self.0);
+            if !state.is_ended {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(state.poll_send(cx))?;
+            Pin::new(&mut state.stream).poll_shutdown(cx)
+        };
+        // Errors of clients are their own concern.
+        let _ = poll_fn(close).await;
     }
 }
 
@@ -117,8 +144,27 @@ impl<S: AsyncWrite + Unpin> State<S> {
             self.kept.reserve(FIRST.max(kept.len()));
         }
         self.kept.extend_from_slice(kept);
-        self.credit.on_sent(kept);
+        self.credit.on_sent(kept, &mut self.budgets);
         kept.len()
+    }
+}
+
+impl<S> State<S> {
+    /// Returns an error if a budget is exhausted. The client is told why.
+    fn check_budgets(&mut self) -> io::Result<()> {
+        if !self.budgets.is_exhausted() {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut self.is_ended, true)
+            && let Some(newest) = self.credit.newest_between_frames()
+        {
+            self.kept.extend_from_slice(&GOAWAY_HEADER);
+            self.kept.extend_from_slice(&newest.to_be_bytes());
+            self.kept.extend_from_slice(&ENHANCE_YOUR_CALM);
+        }
+        Err(io::Error::other(
+            "the client sends too much that is useless",
+        ))
     }
 }
 
@@ -136,9 +182,24 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
+        let state = &mut *state;
+        state.check_budgets()?;
+        if let Some(pause) = &mut state.pause {
+            ready!(pause.as_mut().poll(cx));
+            state.pause = None;
+        }
+        state.budgets.on_time();
         let before = buffer.filled().len();
         let result = Pin::new(&mut state.stream).poll_read(cx, buffer);
-        state.credit.on_received(&buffer.filled()[before..]);
+        let read = &buffer.filled()[before..];
+        state.credit.on_received(read, &mut state.budgets);
+        if let Err(error) = state.check_budgets() {
+            buffer.set_filled(before);
+            return Poll::Ready(Err(error));
+        }
+        if let Some(pause) = state.budgets.take_pause() {
+            state.pause = Some(Box::pin(tokio::time::sleep(pause)));
+        }
         result
     }
 }
@@ -196,6 +257,10 @@ fn lock<S>(state: &Mutex<State<S>>) -> MutexGuard<'_, State<S>> {
     // A panic of the stream leaves no state that matters: the connection ends.
     state.lock()
 }
+
+/// A GOAWAY frame without debug data (RFC 9113 §6.8).
+const GOAWAY_HEADER: [u8; 9] = [0, 0, 8, 7, 0, 0, 0, 0, 0];
+const ENHANCE_YOUR_CALM: [u8; 4] = 11_u32.to_be_bytes();
 
 /// Four records of TLS.
 const MOST: usize = 64 * 1024;

@@ -39,6 +39,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod body;
+mod budgets;
 mod certificates;
 mod chosen;
 /// Fields of certificates (RFC 5280 §4.1), for diagnoses.

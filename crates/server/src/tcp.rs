@@ -18,6 +18,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::body::Body;
+use super::budgets::Refusing;
 use super::certificates::Resolver;
 use super::chosen::Chooser;
 use super::events::{Event, Events};
@@ -194,26 +195,7 @@ async fn serve<S: HttpService<Body>>(
     let record = open.record.clone();
     let idle = idle(open, limits.idle_timeout);
     match protocol {
-        Protocol::Http2 => {
-            let executor = Executor::default();
-            let held = HeldContent::default();
-            let (stream, gatherer) = gather(stream, executor.clone(), held.clone());
-            let exchange = exchange.holding(held);
-            let window = context.uploads.reserve();
-            let builder = http2(limits, &window, executor.clone());
-            let connection = pin!(builder.serve_connection(TokioIo::new(stream), exchange));
-            let send = |cx: &mut Context<'_>| {
-                executor.pause();
-                gatherer.poll_send(cx);
-            };
-            let stalled = stalled(|| gatherer.credit(), &record, limits);
-            let serving = run(connection, send, |it| it.graceful_shutdown(), idle, part);
-            tokio::select! {
-                () = serving => {}
-                () = stalled => {}
-                () = record.shed() => {}
-            }
-        }
+        Protocol::Http2 => serve_http2(stream, exchange, context, &record, idle, part).await,
         _ => {
             let connection = http1(limits).serve_connection(TokioIo::new(stream), exchange);
             let connection = pin!(connection.with_upgrades());
@@ -225,6 +207,38 @@ async fn serve<S: HttpService<Body>>(
                 () = record.shed() => {}
             }
         }
+    }
+}
+
+async fn serve_http2<S: HttpService<Body>>(
+    stream: TlsStream<Socket>,
+    exchange: Exchange<S>,
+    context: &TcpContext,
+    record: &Record,
+    idle: impl Future<Output = ()>,
+    part: Part,
+) {
+    let executor = Executor::default();
+    let held = HeldContent::default();
+    let refusing = Refusing::default();
+    let (stream, gatherer) = gather(stream, executor.clone(), held.clone(), refusing.clone());
+    let exchange = exchange.holding(held).refusing(refusing);
+    let window = context.uploads.reserve();
+    let builder = http2(&context.limits, &window, executor.clone());
+    let connection = pin!(builder.serve_connection(TokioIo::new(stream), exchange));
+    let send = |cx: &mut Context<'_>| {
+        executor.pause();
+        gatherer.poll_send(cx);
+    };
+    let stalled = stalled(|| gatherer.credit(), record, &context.limits);
+    let serving = async {
+        run(connection, send, |it| it.graceful_shutdown(), idle, part).await;
+        gatherer.close_if_exhausted().await;
+    };
+    tokio::select! {
+        () = serving => {}
+        () = stalled => {}
+        () = record.shed() => {}
     }
 }
 

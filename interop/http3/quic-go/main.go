@@ -167,14 +167,17 @@ func ask(root, port, uploads, size, count string) error {
 }
 
 // pooled sends so many requests as a gateway would: 64 at a time on one connection, and one in ten is
-// given up long before its response.
-func pooled(root, port, count string) error {
+// given up long before its response. Over HTTP/2 it is a client of net/http.
+func pooled(root, port, count string, isHTTP2 bool) error {
 	transport, err := trusting(root)
 	if err != nil {
 		return err
 	}
 	defer transport.Close()
 	client := &http.Client{Transport: transport}
+	if isHTTP2 {
+		client.Transport = &http.Transport{TLSClientConfig: transport.TLSClientConfig, ForceAttemptHTTP2: true}
+	}
 	number, err := strconv.Atoi(count)
 	if err != nil {
 		return err
@@ -291,7 +294,7 @@ func check[T comparable](what string, seen, expected T) error {
 
 func main() {
 	err := errors.New("usage: " + strings.Join([]string{"server CERTIFICATE KEY [ADDRESS:PORT]",
-		"client ROOT PORT UPLOADS SIZE COUNT", "pooled ROOT PORT COUNT", "get ROOT URL"}, " | "))
+		"client ROOT PORT UPLOADS SIZE COUNT", "pooled ROOT PORT COUNT", "pooled-http2 ROOT PORT COUNT", "get ROOT URL"}, " | "))
 	switch arguments := os.Args[1:]; {
 	case len(arguments) == 3 && arguments[0] == "server":
 		err = serve(arguments[1], arguments[2], "127.0.0.1:0")
@@ -302,7 +305,9 @@ func main() {
 	case len(arguments) == 6 && arguments[0] == "client":
 		err = ask(arguments[1], arguments[2], arguments[3], arguments[4], arguments[5])
 	case len(arguments) == 4 && arguments[0] == "pooled":
-		err = pooled(arguments[1], arguments[2], arguments[3])
+		err = pooled(arguments[1], arguments[2], arguments[3], false)
+	case len(arguments) == 4 && arguments[0] == "pooled-http2":
+		err = pooled(arguments[1], arguments[2], arguments[3], true)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

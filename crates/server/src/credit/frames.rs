@@ -1,6 +1,6 @@
 //! HTTP/2 frames in bytes that are split anywhere (RFC 9113 §4.1, §6).
 
-/// Parses frames that concern flow control and skips the rest.
+/// Parses frames that concern flow control, reads the headers of the others, and skips the rest.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     /// Bytes to skip: the preface, or the rest of a frame.
@@ -13,9 +13,26 @@ pub(super) struct Frames {
 
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    is_settings: bool,
+    field: Field,
     stream: u32,
     left: usize,
+}
+
+/// The fields that a payload consists of.
+#[derive(Clone, Copy, Debug)]
+enum Field {
+    Setting,
+    Increment,
+    ErrorCode,
+}
+
+impl Field {
+    const fn len(self) -> usize {
+        match self {
+            Self::Setting => 6,
+            Self::Increment | Self::ErrorCode => 4,
+        }
+    }
 }
 
 /// The header of a frame.
@@ -33,6 +50,9 @@ pub(super) enum Kind {
     Data,
     Headers,
     ResetStream,
+    /// PRIORITY (RFC 9113 §6.3) or PRIORITY_UPDATE (RFC 9218 §7.1).
+    Priority,
+    Continuation,
     Other,
 }
 
@@ -45,6 +65,8 @@ pub(super) enum Part {
     WindowUpdate { stream: u32, increment: u32 },
     /// SETTINGS_INITIAL_WINDOW_SIZE.
     InitialWindow(u32),
+    /// The payload of RST_STREAM.
+    Reset { stream: u32, code: u32 },
 }
 
 impl Frames {
@@ -54,6 +76,11 @@ impl Frames {
             skip: PREFACE_LEN,
             ..Self::default()
         }
+    }
+
+    /// Returns true if no frame has begun that is not over.
+    pub(super) const fn is_between_frames(&self) -> bool {
+        self.skip == 0 && self.field_len == 0 && self.open.is_none()
     }
 
     /// Consumes bytes up to the next part. Returns `None` once there are none left.
@@ -79,11 +106,7 @@ impl Frames {
     }
 
     fn field_wanted(&self) -> usize {
-        match self.open {
-            None => HEADER_LEN,
-            Some(open) if open.is_settings => SETTING_LEN,
-            Some(_) => WINDOW_UPDATE_LEN,
-        }
+        self.open.map_or(HEADER_LEN, |open| open.field.len())
     }
 
     fn read_field(&mut self) -> Option<Part> {
@@ -91,21 +114,25 @@ impl Frames {
         let Some(open) = &mut self.open else {
             return Some(Part::Head(self.read_head()));
         };
-        let (is_settings, stream) = (open.is_settings, open.stream);
-        open.left -= if is_settings {
-            SETTING_LEN
-        } else {
-            WINDOW_UPDATE_LEN
-        };
+        let (kind, stream) = (open.field, open.stream);
+        open.left -= kind.len();
         if open.left == 0 {
             self.open = None;
         }
-        if !is_settings {
-            let increment = number(&field[..4]) & TOP_BIT_CLEAR;
-            return Some(Part::WindowUpdate { stream, increment });
+        match kind {
+            Field::Setting => {
+                let is_window = field[..2] == SETTINGS_INITIAL_WINDOW_SIZE;
+                is_window.then(|| Part::InitialWindow(number(&field[2..6])))
+            }
+            Field::Increment => {
+                let increment = number(&field[..4]) & TOP_BIT_CLEAR;
+                Some(Part::WindowUpdate { stream, increment })
+            }
+            Field::ErrorCode => {
+                let code = number(&field[..4]);
+                Some(Part::Reset { stream, code })
+            }
         }
-        let is_window = field[..2] == SETTINGS_INITIAL_WINDOW_SIZE;
-        is_window.then(|| Part::InitialWindow(number(&field[2..6])))
     }
 
     fn read_head(&mut self) -> Head {
@@ -114,24 +141,33 @@ impl Frames {
         let (frame_type, flags) = (field[3], field[4]);
         let stream = number(&field[5..9]) & TOP_BIT_CLEAR;
         let left = len as usize;
-        let has_fields = match frame_type {
-            SETTINGS => left > 0 && left.is_multiple_of(SETTING_LEN),
-            WINDOW_UPDATE => left == WINDOW_UPDATE_LEN,
-            _ => false,
+        let field = match frame_type {
+            SETTINGS => Some(Field::Setting),
+            WINDOW_UPDATE => Some(Field::Increment),
+            RST_STREAM => Some(Field::ErrorCode),
+            _ => None,
         };
-        if has_fields {
-            self.open = Some(Open {
-                is_settings: frame_type == SETTINGS,
-                stream,
-                left,
-            });
-        } else {
-            self.skip = left;
+        // Other lengths are errors, which end the connection.
+        let is_whole = |field: &Field| match field {
+            Field::Setting => left > 0 && left.is_multiple_of(field.len()),
+            Field::Increment | Field::ErrorCode => left == field.len(),
+        };
+        match field.filter(is_whole) {
+            Some(field) => {
+                self.open = Some(Open {
+                    field,
+                    stream,
+                    left,
+                });
+            }
+            None => self.skip = left,
         }
         let kind = match frame_type {
             DATA => Kind::Data,
             HEADERS => Kind::Headers,
             RST_STREAM => Kind::ResetStream,
+            PRIORITY | PRIORITY_UPDATE => Kind::Priority,
+            CONTINUATION => Kind::Continuation,
             _ => Kind::Other,
         };
         Head {
@@ -151,14 +187,15 @@ fn number(bytes: &[u8]) -> u32 {
 
 const PREFACE_LEN: usize = 24;
 const HEADER_LEN: usize = 9;
-const SETTING_LEN: usize = 6;
-const WINDOW_UPDATE_LEN: usize = 4;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+const PRIORITY_UPDATE: u8 = 16;
 const END_STREAM: u8 = 1;
 const SETTINGS_INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
 

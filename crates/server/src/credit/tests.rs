@@ -1,4 +1,8 @@
+use super::super::budgets::Refusing;
 use super::*;
+
+mod recorded;
+mod useless;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -23,17 +27,48 @@ fn settings(initial_window: u32) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &payload)
 }
 
+/// A connection of a client, whose frames pass.
+struct Flow {
+    credit: Credit,
+    budgets: Budgets,
+}
+
+impl Flow {
+    fn new() -> Self {
+        Self {
+            credit: Credit::new(),
+            budgets: Budgets::new(Refusing::default()),
+        }
+    }
+
+    fn on_received(&mut self, bytes: &[u8]) {
+        self.credit.on_received(bytes, &mut self.budgets);
+    }
+
+    fn on_sent(&mut self, bytes: &[u8]) {
+        self.credit.on_sent(bytes, &mut self.budgets);
+    }
+}
+
+impl std::ops::Deref for Flow {
+    type Target = Credit;
+
+    fn deref(&self) -> &Credit {
+        &self.credit
+    }
+}
+
 /// Creates a connection of a client that allows this window on each stream, with a request on
 /// stream 1.
-fn with_request(initial_window: u32) -> Credit {
-    let mut credit = Credit::new();
+fn with_request(initial_window: u32) -> Flow {
+    let mut credit = Flow::new();
     credit.on_received(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     credit.on_received(&settings(initial_window));
     credit.on_received(&frame(HEADERS, END_STREAM, 1, b"request"));
     credit
 }
 
-fn send(credit: &mut Credit, len: usize) {
+fn send(credit: &mut Flow, len: usize) {
     credit.on_sent(&frame(DATA, 0, 1, &vec![0; len]));
 }
 
@@ -123,7 +158,7 @@ fn frames_may_be_cut_anywhere() {
     sent.extend(frame(HEADERS, 0, 1, &[1; 20]));
     sent.extend(frame(DATA, 0, 1, &[0; 10]));
     for piece in 1..=sent.len() {
-        let mut credit = Credit::new();
+        let mut credit = Flow::new();
         received
             .chunks(piece)
             .for_each(|bytes| credit.on_received(bytes));

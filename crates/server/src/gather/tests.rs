@@ -56,7 +56,12 @@ fn narrow(room: usize) -> (Gathered<Narrow>, Gatherer<Narrow>) {
         room,
         ..Narrow::default()
     };
-    gather(stream, Executor::default(), HeldContent::default())
+    gather(
+        stream,
+        Executor::default(),
+        HeldContent::default(),
+        Refusing::default(),
+    )
 }
 
 #[tokio::test]
@@ -71,6 +76,66 @@ async fn flushed_writes_leave_together() {
     let state = lock(&gatherer.0);
     assert_eq!((state.stream.calls, state.stream.taken.len()), (1, 25_000));
     assert_eq!(state.kept.capacity(), 0, "memory is given back");
+}
+
+/// K320: the client is told why its connection ends, unless another frame is not complete.
+#[tokio::test(start_paused = true)]
+async fn exhausted_budget_ends_the_connection_with_goaway() {
+    for cut in [0, 5] {
+        let (mut mine, theirs) = tokio::io::duplex(1 << 20);
+        let (mut stream, gatherer) = gather(
+            theirs,
+            Executor::default(),
+            HeldContent::default(),
+            Refusing::default(),
+        );
+        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        // A request on stream 5, and PING frames.
+        bytes.extend([0, 0, 1, 1, 5, 0, 0, 0, 5, 0x82]);
+        bytes.extend([0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8].repeat(600));
+        mine.write_all(&bytes).await.expect("room");
+        let ack = [0, 0, 0, 4, 1, 0, 0, 0, 0];
+        stream.write_all(&ack[cut..]).await.expect("kept");
+        let mut read = Vec::new();
+        let error = stream.read_to_end(&mut read).await.expect_err("exhausted");
+        assert_eq!(error.kind(), io::ErrorKind::Other);
+        gatherer.close_if_exhausted().await;
+        let mut seen = Vec::new();
+        mine.read_to_end(&mut seen).await.expect("closed");
+        let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 11];
+        let expected = match cut {
+            0 => [&ack[..], &goaway].concat(),
+            _ => ack[cut..].to_vec(),
+        };
+        assert_eq!(seen, expected);
+    }
+}
+
+/// K320: what arrives after many cancelled requests is read later, and nothing is lost.
+#[tokio::test(start_paused = true)]
+async fn clients_that_cancel_too_much_are_read_more_slowly() {
+    let (mut mine, theirs) = tokio::io::duplex(1 << 20);
+    let (mut stream, _gatherer) = gather(
+        theirs,
+        Executor::default(),
+        HeldContent::default(),
+        Refusing::default(),
+    );
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    for number in 0..1020_u32 {
+        let stream = (2 * number + 1).to_be_bytes();
+        bytes.extend([&[0, 0, 1, 1, 5][..], &stream, &[0x82]].concat());
+        bytes.extend([&[0, 0, 4, 3, 0][..], &stream, &[0, 0, 0, 8]].concat());
+    }
+    mine.write_all(&bytes).await.expect("room");
+    let began = tokio::time::Instant::now();
+    let mut read = vec![0; bytes.len()];
+    stream.read_exact(&mut read).await.expect("open");
+    assert!(read == bytes && began.elapsed() < std::time::Duration::from_millis(1));
+    mine.write_all(b"x").await.expect("room");
+    stream.read_exact(&mut [0]).await.expect("open");
+    // 20 requests beyond 1000, and 5 ms for each.
+    assert!(began.elapsed() >= std::time::Duration::from_millis(100));
 }
 
 /// Writes up to the limit, and one byte more.
@@ -116,7 +181,12 @@ async fn nothing_is_read_until_others_had_their_turn() {
 
     let (mine, mut theirs) = tokio::io::duplex(64);
     let executor = Executor::default();
-    let (mut stream, _gatherer) = gather(mine, executor.clone(), HeldContent::default());
+    let (mut stream, _gatherer) = gather(
+        mine,
+        executor.clone(),
+        HeldContent::default(),
+        Refusing::default(),
+    );
     theirs.write_all(b"request").await.expect("open");
     while !executor.needs_pause() {
         executor.execute(async {});

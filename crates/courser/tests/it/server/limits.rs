@@ -10,7 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 
 use super::client::{Client, empty, request, tls};
-use super::{Running, start_with, within};
+use super::http2::{
+    ACK, END_STREAM_AND_HEADERS, HEADERS, REFUSED_STREAM, REQUEST, RST_STREAM, SETTINGS, frame,
+};
+use super::{start_with, within};
 use crate::common::until;
 
 fn app() -> Router {
@@ -205,137 +208,6 @@ async fn several_addresses_are_one_server() {
             let text = within(client.expect("a server").text("/")).await;
             assert_eq!(text, "served", "{protocol} {address}");
         }
-    }
-}
-
-/// Encodes a frame of HTTP/2.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let len = u32::try_from(payload.len()).expect("short").to_be_bytes();
-    let mut bytes = len[1..].to_vec();
-    bytes.extend([kind, flags]);
-    bytes.extend(stream.to_be_bytes());
-    bytes.extend(payload);
-    bytes
-}
-
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
-const ACK: u8 = 1;
-const END_STREAM_AND_HEADERS: u8 = 5;
-const REFUSED_STREAM: u32 = 7;
-const ENHANCE_YOUR_CALM: u32 = 11;
-
-/// An HTTP/2 connection to a server, on which frames are written by hand.
-struct RawHttp2 {
-    stream: tokio_rustls::client::TlsStream<tokio::net::TcpStream>,
-    _running: Running,
-}
-
-impl RawHttp2 {
-    async fn new() -> Self {
-        let app = Router::new().route("/", get(|| async { "served" }));
-        let running = start_with(app, |server| server);
-        let (address, certificate) = (running.handle.local_addr(), running.identity.certificate());
-        let stream = tls(address, certificate, &[b"h2"]).await;
-        let mut raw = Self {
-            stream: stream.expect("a server"),
-            _running: running,
-        };
-        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-        bytes.extend(frame(SETTINGS, 0, 0, &[]));
-        bytes.extend(frame(SETTINGS, ACK, 0, &[]));
-        raw.write(&bytes).await;
-        raw
-    }
-
-    async fn write(&mut self, bytes: &[u8]) {
-        within(self.stream.write_all(bytes)).await.expect("open");
-        within(self.stream.flush()).await.expect("open");
-    }
-
-    /// Reads to the response of a stream. Returns the error code of a GOAWAY frame before it.
-    async fn response(&mut self, stream: u32) -> Result<(), u32> {
-        loop {
-            let mut head = [0; 9];
-            within(self.stream.read_exact(&mut head))
-                .await
-                .expect("open");
-            let len = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-            let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-            let mut payload = vec![0; len as usize];
-            within(self.stream.read_exact(&mut payload))
-                .await
-                .expect("open");
-            match head[3] {
-                GOAWAY => return Err(u32::from_be_bytes(payload[4..8].try_into().expect("8"))),
-                HEADERS if id == stream => return Ok(()),
-                _ => {}
-            }
-        }
-    }
-}
-
-const CANCEL: [u8; 4] = [0, 0, 0, 8];
-
-/// Entries 2, 7 and 4 of the static table: GET, https, and `/`; then an authority.
-const REQUEST: &[u8] = b"\x82\x87\x84\x01\x09localhost";
-
-/// Limit K271: a browser that leaves a page.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_requests_over_http2_may_be_cancelled_at_once() {
-    let mut raw = RawHttp2::new().await;
-    let most = Limits::default().max_http2_streams;
-    for round in 0..4 {
-        let first = 2 * round * (most + 1) + 1;
-        let streams = (0..most).map(|number| first + 2 * number);
-        let mut bytes = Vec::new();
-        for stream in streams.clone() {
-            bytes.extend(frame(HEADERS, END_STREAM_AND_HEADERS, stream, REQUEST));
-        }
-        for stream in streams {
-            bytes.extend(frame(RST_STREAM, 0, stream, &CANCEL));
-        }
-        let last = first + 2 * most;
-        bytes.extend(frame(HEADERS, END_STREAM_AND_HEADERS, last, REQUEST));
-        raw.write(&bytes).await;
-        assert_eq!(raw.response(last).await, Ok(()), "round {round}");
-    }
-}
-
-/// Limit K271, CVE-2023-44487: requests that are cancelled as fast as they are sent.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rapid_resets_over_http2_end_the_connection() {
-    let mut raw = RawHttp2::new().await;
-    let mut bytes = Vec::new();
-    for number in 0..4000 {
-        let stream = 2 * number + 1;
-        bytes.extend(frame(HEADERS, END_STREAM_AND_HEADERS, stream, REQUEST));
-        bytes.extend(frame(RST_STREAM, 0, stream, &CANCEL));
-    }
-    // The end may come before all is written.
-    let _ = within(raw.stream.write_all(&bytes)).await;
-    let _ = within(raw.stream.flush()).await;
-    assert_eq!(raw.response(u32::MAX).await, Err(ENHANCE_YOUR_CALM));
-}
-
-/// Limit K271: a gateway passes on malformed requests of some of its many clients.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn malformed_requests_over_http2_do_not_end_a_connection_that_lives_long() {
-    let mut raw = RawHttp2::new().await;
-    // `connection: close`, which HTTP/2 forbids (RFC 9113 §8.2.2).
-    let malformed = [REQUEST, b"\x00\x0aconnection\x05close"].concat();
-    for round in 0..20 {
-        let first = 2 * round * 101 + 1;
-        let mut bytes = Vec::new();
-        for number in 0..100 {
-            let stream = first + 2 * number;
-            bytes.extend(frame(HEADERS, END_STREAM_AND_HEADERS, stream, &malformed));
-        }
-        bytes.extend(frame(HEADERS, END_STREAM_AND_HEADERS, first + 200, REQUEST));
-        raw.write(&bytes).await;
-        assert_eq!(raw.response(first + 200).await, Ok(()), "round {round}");
     }
 }
 

@@ -9,6 +9,7 @@ mod exchange;
 #[cfg(feature = "files")]
 mod files;
 mod hanging;
+mod http2;
 mod interim;
 mod limits;
 mod moves;
