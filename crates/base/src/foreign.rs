@@ -349,7 +349,7 @@ impl Drop for ForeignWaker {
 }
 
 /// The waker of the task that is polled. It is cloned only if the task has to wait: most polls are ready,
-/// and a clone that nobody needs costs as much as a lock.
+/// and an unneeded clone costs as much as a lock.
 ///
 /// A clone runs code of the executor, which must not happen under a lock. So this clones the waker at
 /// once, unless it is of the kind named by [`allow_clones_of`].

@@ -60,7 +60,7 @@ pub(super) struct Exchange<S> {
     readying: Option<Pin<Box<Sleep>>>,
     /// The held content of an HTTP/2 connection.
     held: Option<HeldContent>,
-    /// Whether an HTTP/2 connection refuses requests.
+    /// The switch that refuses requests of an HTTP/2 connection.
     refusing: Option<Refusing>,
 }
 

@@ -31,7 +31,7 @@ struct Table {
 /// A server by name and port, and a version of QUIC.
 type Server = (Arc<str>, Version);
 
-/// What is known about a server.
+/// The tickets and settings of a server.
 #[derive(Default, Debug)]
 struct Known {
     group: Option<NamedGroup>,

@@ -29,7 +29,7 @@ pub(crate) enum Path {
     Host,
 }
 
-/// What a connection found out about its path.
+/// The findings of a connection about its path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Trial {
     /// The most datagrams that the system takes in one call.

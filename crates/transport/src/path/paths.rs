@@ -63,7 +63,7 @@ pub enum PeerMoves {
 pub struct Answered {
     /// The path that it validates.
     pub path: PathIndex,
-    /// What it proves.
+    /// The properties of the path that it proves.
     pub proof: Proof,
     /// True if the path was not validated before.
     pub is_new: bool,

@@ -206,9 +206,9 @@ impl LossRecovery {
     /// Starts anew after a Retry. Packet numbers continue (RFC 9000 §17.2.5.3, RFC 9002 §6.3).
     ///
     /// The time that it took is the first estimate of the round trip, unless a probe timeout passed:
-    /// then nobody knows which packet the Retry answers.
+    /// then the Retry may answer any of several packets.
     pub(crate) fn on_retry(&mut self, now: Time, owners: &mut impl FrameOwners) {
-        if self.pto_count() == 0
+        if self.pto.count() == 0
             && let Some(space) = self.spaces.get(SpaceId::Initial)
             && let Some((_, first)) = space.sent.iter().next()
         {

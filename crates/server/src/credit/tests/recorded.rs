@@ -92,21 +92,21 @@ macro_rules! recordings {
 #[tokio::test(start_paused = true)]
 async fn honest_clients_stay_far_from_every_limit() {
     let recordings = recordings! {
-        "chromium-images-900": used(0, 0, 0),
-        "chromium-search": used(0, 0, 0),
-        "chromium-scroll": used(0, 0, 0),
-        "chromium-poll": used(0, 0, 0),
-        "chromium-wake": used(0, 0, 0),
-        "firefox-images-900": used(0, 0, 0),
-        "firefox-search": used(0, 0, 0),
-        "firefox-scroll": used(0, 0, 0),
-        "firefox-poll": used(0, 0, 0),
-        "firefox-wake": used(0, 0, 0),
-        "h2load": used(0, 0, 0),
-        "curl": used(0, 0, 0),
-        "go": used(0, 0, 0),
-        "haproxy": used(0, 0, 0),
-        "grpc": used(0, 0, 0),
+        "chromium-images-900": used(2, 0, 0),
+        "chromium-search": used(2, 0, 1),
+        "chromium-scroll": used(2, 0, 622),
+        "chromium-poll": used(2, 0, 15),
+        "chromium-wake": used(2, 0, 0),
+        "firefox-images-900": used(3, 0, 0),
+        "firefox-search": used(3, 0, 2),
+        "firefox-scroll": used(2, 0, 573),
+        "firefox-poll": used(3, 0, 14),
+        "firefox-wake": used(3, 0, 0),
+        "h2load": used(2, 0, 0),
+        "curl": used(2, 0, 0),
+        "go": used(2, 0, 8),
+        "haproxy": used(2, 0, 0),
+        "grpc": used(3, 0, 0),
     };
     let mut seen = Vec::new();
     for (name, text, _) in recordings {

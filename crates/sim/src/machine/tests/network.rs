@@ -87,7 +87,9 @@ fn link_local_addresses_are_in_the_zone_of_the_link() {
     let received = receive(&*socket, &mut [0; 100]).expect("an answer");
     assert_eq!(received.peer.to_string(), "[fe80::2%1]:4433");
     for elsewhere in ["[fe80::2%2]:4433", "[fe80::1%2]:4433"] {
-        let error = socket.try_send(&to(elsewhere, b"lost")).expect_err(elsewhere);
+        let error = socket
+            .try_send(&to(elsewhere, b"lost"))
+            .expect_err(elsewhere);
         assert_eq!(error.kind(), ErrorKind::NetworkUnreachable);
     }
     let error = try_bind(&machine, "[fe80::1%2]:10").expect_err("another link");

@@ -185,7 +185,7 @@ fn client_that_replaces_its_move_abandons_the_first() {
     assert_eq!(seen.client.states(|_| true), states);
 }
 
-/// Neither an attacker that probes from many addresses nor a client that moves for ever makes the server
+/// Neither an attacker that probes from many addresses nor a client that goes on moving makes the server
 /// remember more than its paths.
 #[test]
 fn ends_of_validations_do_not_pile_up() {
