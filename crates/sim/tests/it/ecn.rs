@@ -6,9 +6,8 @@ use crate::common::lab::{
     transfer_up, up, with_connection,
 };
 use crate::common::shared::Shared;
-use crate::common::{SERVER, Scene, for_each_seed};
+use crate::common::{Scene, for_each_seed};
 use courser_recovery::Algorithm;
-use courser_sim::apps::Exchange;
 
 /// CoDel marks instead of dropping: the window is reduced, and nothing is retransmitted.
 #[test]
@@ -211,14 +210,11 @@ fn changing_from_prague_changes_the_marks_and_keeps_ecn() {
     assert_eq!(late.dropped.total(), 0, "{late:?}");
 }
 
-/// Marks cleared on the way back do not affect the client's data. The server returns some, because it
-/// marks nothing else.
+/// Marks cleared on the way back do not affect the client's data.
 #[test]
 fn marks_cleared_on_the_way_back_do_not_affect_the_way_there() {
     let link = "20mbit,rtt=40ms,queue=1s,aqm=codel-ecn;20mbit,rtt=40ms,ecn=bleach";
-    let app = Exchange::new(SERVER, 4_000_000, 100_000, Some(2));
-    let mut scene = Scene::new(1, ethernet(link), app);
-    scene.run_for(SECOND * 20);
+    let (scene, _) = transfer_up(1, ethernet(link), 4_000_000, SECOND * 20);
     assert!(there(&scene).marked > 0 && there(&scene).dropped.total() == 0);
     assert!(back(&scene).remarked > 0);
 }

@@ -1,6 +1,6 @@
 //! One batch out: permit, path, space, packets. RFC 9000 §12, §13, RFC 9002 §7.
 
-use courser_base::{Ecn, Side, Time};
+use courser_base::{Ecn, Time};
 use courser_telemetry::SendLimit;
 use courser_wire::TransportErrorCode;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
@@ -303,8 +303,8 @@ impl Connection {
     }
 
     /// Sends datagrams with whatever the spaces have to send. A flight that takes several full datagrams
-    /// is one batch. The first flight of either end and everything that is repeated is none: a batch may
-    /// be lost as a whole, which costs a second while the round trip is unknown.
+    /// is one batch. A client's first flight and everything that is repeated is none: a batch may be
+    /// lost as a whole, and then nothing would ever arrive.
     fn transmit_handshake(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         let may_clear = self.bits.may_clear();
         let features = self.recovery.handshake_features(now, may_clear);
@@ -313,11 +313,9 @@ impl Connection {
         self.bits.set_clearing(features.clears_quic_bit);
         let mtu = self.recovery.route().mtu();
         let limit = handshake_limit(self.paths.active(), mtu)?.min(features.max_size);
-        let is_first = match self.side() {
-            Side::Client => self.handshake.wants_to_send_crypto(SpaceId::Initial),
-            Side::Server => !self.recovery.route().has_rtt_sample(),
-        };
-        let max_segments = match is_first {
+        let is_hello =
+            self.side().is_client() && self.handshake.wants_to_send_crypto(SpaceId::Initial);
+        let max_segments = match is_hello {
             true => 1,
             false => features.max_segments.min(buffer.max_segments()),
         };

@@ -151,19 +151,6 @@ impl Route {
         self.congestion.ecn_codepoint()
     }
 
-    /// Sets the round-trip time that holds until it is measured.
-    pub(super) fn assume_rtt(&mut self, rtt: Duration) {
-        if !self.has_rtt_sample() {
-            self.rtt = RttEstimator::new(rtt);
-        }
-    }
-
-    /// True if the round trip was measured.
-    #[inline]
-    pub(crate) fn has_rtt_sample(&self) -> bool {
-        self.rtt.has_sample()
-    }
-
     /// The bytes that congestion control lets out now.
     pub(crate) fn congestion_room(&self) -> u64 {
         self.congestion.room(self.bytes_in_flight)

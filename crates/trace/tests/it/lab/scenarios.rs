@@ -284,7 +284,7 @@ pub const SCENARIOS: &[Scenario] = &[
         Side::Client,
         Cause::ProbeTimeout,
         |seed| {
-            let app = Exchange::new(SERVER, 200, 200, Some(80));
+            let app = Exchange::new(SERVER, 200, 200, Some(40));
             Setup::on(seed, "20mbit,rtt=10ms,loss=60%:1;20mbit,rtt=10ms").run(app, Serve::new())
         },
     ),

@@ -279,7 +279,6 @@ const SERVER: &str = "\
 10 key_updated client_1rtt_secret tls
 10 key_updated server_1rtt_secret tls
 10 packet_sent initial 0 ack crypto
-10 recovery_metrics_updated
 10 packet_sent initial 1 crypto
 10 packet_sent handshake 0 crypto padding
 10 recovery_metrics_updated
@@ -300,6 +299,7 @@ const SERVER: &str = "\
 30 packet_sent 1RTT 1 new_token new_token
 30 recovery_metrics_updated
 50 packet_received 1RTT 1 ack
+50 ecn_state_updated capable
 50 recovery_metrics_updated
 110 packet_received 1RTT 2 connection_close
 110 connection_closed remote bye application
