@@ -186,20 +186,23 @@ impl Driver {
             match socket.poll_receive(cx, buffer) {
                 Poll::Pending => {
                     self.pause.end();
-                    if std::mem::take(&mut self.has_receive_errors) {
-                        self.shard.lock().outbox.health.on_received();
-                    }
+                    self.forget_receive_errors();
                     return;
                 }
-                Poll::Ready(Ok(received)) => match self.on_received(id, &received, buffer) {
-                    Taken::Crowded => break,
-                    Taken::Arrival if arrivals > 0 && self.shard.now() - now < LONGEST_ARRIVALS => {
-                        let segment = received.segment_size.max(1);
-                        arrivals = arrivals.saturating_sub(received.len.div_ceil(segment));
-                        left += 1;
+                Poll::Ready(Ok(received)) => {
+                    self.forget_receive_errors();
+                    match self.on_received(id, &received, buffer) {
+                        Taken::Crowded => break,
+                        Taken::Arrival
+                            if arrivals > 0 && self.shard.now() - now < LONGEST_ARRIVALS =>
+                        {
+                            let segment = received.segment_size.max(1);
+                            arrivals = arrivals.saturating_sub(received.len.div_ceil(segment));
+                            left += 1;
+                        }
+                        Taken::Arrival | Taken::Rest => {}
                     }
-                    Taken::Arrival | Taken::Rest => {}
-                },
+                }
                 // The error of an earlier send. The connection notices that its answer is missing.
                 Poll::Ready(Err(error)) => {
                     errors += 1;
@@ -215,6 +218,14 @@ impl Driver {
         } else if self.pause.begin(now) {
             self.has_more = false;
             self.shard.lock().endpoint.on_receive_pause();
+        }
+    }
+
+    /// Notes that a receive call has not failed.
+    #[inline]
+    fn forget_receive_errors(&mut self) {
+        if std::mem::take(&mut self.has_receive_errors) {
+            self.shard.lock().outbox.health.on_received();
         }
     }
 

@@ -101,25 +101,36 @@ impl Health {
     /// Notes a failed call on the socket in use, of which the datagrams are lost.
     #[cold]
     pub(crate) fn on_error(&mut self, now: Time, call: Call, error: io::Error) {
-        self.note_error(now, call, &error);
-        match classify(&error) {
-            ErrorClass::Fatal if self.lost.is_none() => self.lost = Some(error),
-            ErrorClass::Suspect => {
-                self.is_suspect = true;
-                let streak = match call {
-                    Call::Send => &mut self.sending,
-                    Call::Receive => &mut self.receiving,
-                };
-                streak.on_failure(now);
-                self.has_news |= streak.failures == LEAST_FAILURES;
-            }
-            _ => {}
+        let class = classify(&error);
+        let mut is_broken = false;
+        if counts(call, class) && error.kind() != io::ErrorKind::Interrupted {
+            self.is_suspect = true;
+            self.notes.last = Some(error.to_string());
+            let streak = match call {
+                Call::Send => &mut self.sending,
+                Call::Receive => &mut self.receiving,
+            };
+            streak.on_failure(now);
+            self.has_news |= streak.failures == LEAST_FAILURES;
+            is_broken = streak.matures_at().is_some_and(|at| at <= now);
+        }
+        if is_broken || !is_routine(call, ErrorCause::of(&error)) {
+            self.note(now, call, &error);
+        }
+        if class == ErrorClass::Fatal && self.lost.is_none() {
+            self.lost = Some(error);
         }
     }
 
     /// Notes a failed call on any socket, for events.
     #[cold]
     pub(crate) fn note_error(&mut self, now: Time, call: Call, error: &io::Error) {
+        if !is_routine(call, ErrorCause::of(error)) {
+            self.note(now, call, error);
+        }
+    }
+
+    fn note(&mut self, now: Time, call: Call, error: &io::Error) {
         // An interrupted call is repeated.
         if error.kind() != io::ErrorKind::Interrupted {
             self.has_news |= self.notes.on_error(now, call, error);
@@ -270,9 +281,6 @@ impl Notes {
     /// Notes an error. Returns true if there is an event of it.
     fn on_error(&mut self, now: Time, call: Call, error: &io::Error) -> bool {
         let cause = ErrorCause::of(error);
-        if is_routine(call, cause) {
-            return false;
-        }
         let known = self
             .told
             .iter_mut()
@@ -292,9 +300,6 @@ impl Notes {
             }
         };
         let error = error.to_string();
-        if cause.class() == ErrorClass::Suspect {
-            self.last = Some(error.clone());
-        }
         self.add(SocketEvent::Failed {
             call,
             cause,
@@ -308,6 +313,16 @@ impl Notes {
     fn add(&mut self, event: SocketEvent) {
         self.waiting.retain(|it| !it.is_like(&event));
         self.waiting.push(event);
+    }
+}
+
+/// Returns true for errors that may concern the socket itself. What fails to be sent may fail for its
+/// destination. What fails to be received is the answer of a peer or router at most once, and the next call
+/// succeeds or has nothing to report. A new socket would find no more memory.
+fn counts(call: Call, class: ErrorClass) -> bool {
+    match call {
+        Call::Send => class == ErrorClass::Suspect,
+        Call::Receive => !matches!(class, ErrorClass::Fatal | ErrorClass::OutOfBuffers),
     }
 }
 

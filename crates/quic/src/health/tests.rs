@@ -58,6 +58,54 @@ fn one_success_of_the_same_direction_clears_the_socket() {
     assert!(!health.is_due(at(9000)));
 }
 
+/// Limit K290. A code that says nothing about the socket when it comes once: `ECONNREFUSED`, `EIO`, `EINVAL`.
+#[test]
+fn socket_of_which_nothing_can_be_received_is_opened_again_and_reported() {
+    for kind in [
+        io::ErrorKind::ConnectionRefused,
+        io::ErrorKind::InvalidInput,
+        io::ErrorKind::PermissionDenied,
+    ] {
+        let mut health = Health::default();
+        let mut fail = |millis| health.on_error(at(millis), Call::Receive, kind.into());
+        (0..20).for_each(|step| fail(step * 100));
+        assert_eq!(health.next_attempt(), Some(at(2000)), "{kind}");
+        assert_eq!(events(&mut health), [], "{kind}: it may be an answer");
+        health.on_error(at(2000), Call::Receive, kind.into());
+        assert!(health.is_due(at(2000)));
+        let told = events(&mut health);
+        assert!(
+            matches!(
+                told[..],
+                [SocketEvent::Failed {
+                    call: Call::Receive,
+                    ..
+                }]
+            ),
+            "{kind}: {told:?}"
+        );
+        health.on_reopened(at(2000));
+        let told = events(&mut health);
+        let [SocketEvent::Reopened { cause }] = &told[..] else {
+            panic!("{kind}: {told:?}");
+        };
+        assert_eq!(*cause, io::Error::from(kind).to_string());
+    }
+}
+
+#[test]
+fn answers_between_datagrams_and_missing_memory_do_not_open_a_socket_again() {
+    let mut health = Health::default();
+    for millis in 0..5000 {
+        let refused = io::ErrorKind::ConnectionRefused.into();
+        health.on_error(at(millis), Call::Receive, refused);
+        health.on_received();
+        let memory = io::ErrorKind::OutOfMemory.into();
+        health.on_error(at(millis), Call::Receive, memory);
+    }
+    assert_eq!(health.next_attempt(), None);
+}
+
 /// A route that is missing, a firewall, a full queue: a new socket would have them too.
 #[test]
 fn errors_of_paths_never_open_a_socket_again() {

@@ -373,12 +373,16 @@ const BROKEN: Effect = Effect::Kind(std::io::ErrorKind::BrokenPipe);
 /// again after two seconds, and the connection goes on from there.
 #[test]
 fn broken_socket_is_opened_again_and_connections_go_on() {
-    let not_connected = Effect::Kind(std::io::ErrorKind::NotConnected);
+    use std::io::ErrorKind;
+    let not_connected = Effect::Kind(ErrorKind::NotConnected);
     for (call, effect) in [
         (Call::Send, BROKEN),
         (Call::Send, Effect::Other),
         (Call::Receive, not_connected),
         (Call::Receive, Effect::Other),
+        (Call::Receive, Effect::Kind(ErrorKind::ConnectionRefused)),
+        (Call::Receive, Effect::Kind(ErrorKind::InvalidInput)),
+        (Call::Receive, Effect::Kind(ErrorKind::PermissionDenied)),
     ] {
         for side in BOTH {
             for count in [0, 3, 6] {
