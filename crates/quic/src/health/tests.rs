@@ -252,6 +252,8 @@ fn probes_that_are_too_large_and_answers_of_peers_are_not_told() {
     let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
     health.on_error(at(0), Call::Send, refused());
     health.on_error(at(0), Call::Receive, refused());
+    // The next call has nothing to report.
+    health.on_received();
     health.on_error(at(0), Call::Receive, io::ErrorKind::HostUnreachable.into());
     assert!(!health.take_news());
     assert_eq!(events(&mut health), []);
