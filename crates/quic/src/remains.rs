@@ -2,9 +2,9 @@
 //!
 //! Dropping such a value runs code of the user: the owner of a buffer, a sink, a controller. That code may
 //! use the endpoint, and may take its time. So it runs after the lock is released, and delays its own
-//! connection only: a call on the connection drops what has ended on it, in the task of the caller. What is
-//! left after [`PATIENCE`], because the tasks of the connection wait, is dropped on a thread of the runtime
-//! that may block, one for each connection. The driver never drops it.
+//! connection only: a call on the connection drops what has ended on it, in the task of the caller. If there
+//! is no such call for [`PATIENCE`], because the tasks of the connection wait, a thread of the runtime that
+//! may block drops it, one for each connection. The driver never does.
 //!
 //! [`foreign`](courser_base::foreign) collects the values, and knows the connection of each.
 
@@ -20,7 +20,8 @@ use crate::shard::Shard;
 use crate::slot::Slot;
 use crate::state::State;
 
-/// Time that the tasks of a connection have to drop what has ended there. Most are about to run, because
+/// Time between two looks of the driver. The tasks of a connection have that time and up to once more to drop
+/// what has ended there. Most are about to run, because
 /// the acknowledgement that ended a buffer made room for the next one: handing a buffer to another
 /// thread costs more than a request.
 const PATIENCE: Duration = Duration::from_millis(1);
@@ -43,7 +44,7 @@ impl State {
         }
         let slot = caller.and_then(|handle| self.find_slot(handle));
         if let Some(ended) = slot.and_then(|slot| slot.ended.as_mut()) {
-            foreign::take_over(ended.values.drain(..));
+            foreign::take_over(ended.take());
         }
     }
 
@@ -55,9 +56,8 @@ impl State {
             return self.ended.others.push(value);
         };
         let ended = slot.ended.get_or_insert_default();
-        let is_first = ended.values.is_empty();
         ended.values.push(value);
-        if is_first && !self.ended.connections.contains(&handle) {
+        if !std::mem::replace(&mut ended.is_listed, true) {
             self.ended.connections.push(handle);
         }
     }
@@ -70,29 +70,38 @@ impl State {
     /// Takes the values that have waited long enough for their own tasks.
     pub(crate) fn take_remains(&mut self, now: Time) -> Vec<Batch> {
         match self.remains_due() {
-            Some(due) if due <= now => self.take_all_remains(),
+            Some(due) if due <= now => {
+                let batches = self.look_at_remains(false);
+                let is_waiting = !self.ended.connections.is_empty();
+                self.ended.since = is_waiting.then_some(now);
+                batches
+            }
             _ => Vec::new(),
         }
     }
 
+    /// Takes the values of connections where none were taken since the last look. With `all`, takes those of
+    /// all connections.
     #[cold]
-    fn take_all_remains(&mut self) -> Vec<Batch> {
-        self.ended.since = None;
+    fn look_at_remains(&mut self, all: bool) -> Vec<Batch> {
         let mut batches: Vec<Batch> = Vec::new();
         for handle in std::mem::take(&mut self.ended.connections) {
             let slot = self.find_slot(handle);
             let Some(ended) = slot.and_then(|slot| slot.ended.as_mut()) else {
                 continue;
             };
-            // The thread that is at work comes back for more.
-            if ended.values.is_empty() || ended.is_handed_out {
-                continue;
-            }
-            ended.is_handed_out = true;
-            batches.push(Batch {
+            let values = match all {
+                true => Some(ended.hand_out()),
+                false => ended.look(),
+            };
+            let is_listed = ended.is_listed;
+            batches.extend(values.map(|values| Batch {
                 connection: Some(handle),
-                values: std::mem::take(&mut ended.values),
-            });
+                values,
+            }));
+            if is_listed {
+                self.ended.connections.push(handle);
+            }
         }
         let mut others = std::mem::take(&mut self.ended.others);
         while let Some(owner) = others.first().map(Remains::owner) {
@@ -128,7 +137,8 @@ impl State {
     /// Leaves all values to the thread, because the driver does not run any more.
     pub(crate) fn end_remains(&mut self) {
         self.ended.has_no_driver = true;
-        for batch in self.take_all_remains() {
+        self.ended.since = None;
+        for batch in self.look_at_remains(true) {
             foreign::take_over(batch.values);
         }
     }
