@@ -12,7 +12,7 @@ use courser::server::{EarlyData, ServerHandle, TooEarly};
 use courser::{Client, EarlyDataOptions, Endpoint, Identity, h3, serve};
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 use super::{text, timing, within};
 use crate::common::relay::Relay;
@@ -101,10 +101,9 @@ impl Pair {
     }
 
     /// Lets the client reach the server over TCP.
-    async fn open_tcp(&self) {
+    fn open_tcp(&self) {
         let to = self.server.local_addr();
-        let listener = TcpListener::bind(self.relay.address).await;
-        let listener = listener.expect("a port that only UDP uses");
+        let listener = self.relay.listen_on_tcp();
         crate::common::spawn(async move {
             while let Ok((mut near, _)) = listener.accept().await {
                 crate::common::spawn(async move {
@@ -222,7 +221,7 @@ async fn a_client_that_may_use_tcp_sends_early_requests_too() {
 async fn a_request_without_an_answer_to_early_data_falls_back_to_tcp() {
     for method in [Method::GET, Method::POST] {
         let pair = Pair::racing(Duration::from_millis(50)).await;
-        pair.open_tcp().await;
+        pair.open_tcp();
         pair.relay.hold_answers();
         let request = http::Request::builder()
             .method(method.clone())
@@ -272,7 +271,7 @@ async fn a_client_without_tcp_notices_that_the_server_of_its_session_is_gone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_preparation_that_ends_on_tcp_is_reported() {
     let pair = Pair::racing(Duration::from_millis(50)).await;
-    pair.open_tcp().await;
+    pair.open_tcp();
     pair.relay.hold_answers();
     let uri: http::Uri = pair.url.parse().expect("a URL");
     // A client that has met no server yet.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use courser_base::{Ecn, Time};
 use courser_link::{DuplexSpec, Link, Packet};
 use courser_wire::packet::{self, PacketKind};
-use tokio::net::UdpSocket;
+use tokio::net::{TcpListener, TcpSocket, UdpSocket};
 use tokio::task::JoinHandle;
 
 use super::loopback;
@@ -19,6 +19,8 @@ pub struct Relay {
     pub address: SocketAddr,
     shared: Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
+    /// The same port of TCP, which nothing listens on yet.
+    tcp: Mutex<Option<TcpSocket>>,
 }
 
 struct Shared {
@@ -62,7 +64,7 @@ impl Relay {
     /// Starts a relay with a link without delay: datagrams leave at once or never.
     pub fn with_link(server: SocketAddr, link: &str) -> Self {
         let link: DuplexSpec = link.parse().expect("a link");
-        let inside = tokio_socket();
+        let (inside, tcp) = one_port();
         let address = inside.local_addr().expect("bound");
         let outside = Arc::new(tokio_socket());
         let shared = Arc::new(Shared {
@@ -85,7 +87,14 @@ impl Relay {
             address,
             shared,
             tasks,
+            tcp: Mutex::new(Some(tcp)),
         }
+    }
+
+    /// Listens on the same port of TCP.
+    pub fn listen_on_tcp(&self) -> TcpListener {
+        let socket = lock(&self.tcp).take().expect("not yet");
+        socket.listen(16).expect("a listener")
     }
 
     /// Changes the client's port as a NAT does. The server sees another one from now on, and
@@ -254,6 +263,18 @@ fn has(datagram: &[u8], is_wanted: impl Fn(PacketKind) -> bool) -> bool {
 
 fn is_after_first_flight(kind: PacketKind) -> bool {
     matches!(kind, PacketKind::Handshake | PacketKind::OneRtt)
+}
+
+/// Returns a socket of UDP, and one of TCP that keeps others from the same port.
+fn one_port() -> (UdpSocket, TcpSocket) {
+    for _ in 0..100 {
+        let udp = tokio_socket();
+        let tcp = TcpSocket::new_v4().expect("a socket");
+        if tcp.bind(udp.local_addr().expect("bound")).is_ok() {
+            return (udp, tcp);
+        }
+    }
+    panic!("no port is free for both");
 }
 
 fn tokio_socket() -> UdpSocket {
