@@ -41,6 +41,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let document = std::fs::read_to_string(DOCUMENT)?;
     let (head, rest) = document.split_once(BEGIN).ok_or("no table")?;
     let (_, tail) = rest.split_once(END).ok_or("no end of the table")?;
-    std::fs::write(DOCUMENT, format!("{head}{BEGIN}{table}{END}{tail}"))?;
+    std::fs::write(
+        DOCUMENT,
+        format!("{head}{BEGIN}\n\n{}\n\n{END}{tail}", table.trim()),
+    )?;
     Ok(())
 }

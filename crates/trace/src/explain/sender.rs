@@ -24,7 +24,7 @@ pub(super) struct Sender {
     losses: (u64, u64),
     /// Seconds at the capacity of the path: all, and those after losses had reduced the window.
     full_for: (f64, f64),
-    /// The moment of the last packet received, from which a silence counts.
+    /// The moment of the last packet received that ended a wait, from which a silence counts.
     heard: Option<Snapshot>,
     /// Probe timeouts since then.
     silent_ptos: u64,
@@ -388,8 +388,12 @@ impl Sender {
             self.ledger
                 .reassign(&carried, mark, Cause::PathMtu, |cause| cause != Cause::Idle);
         }
-        self.end_silence(mark, facts);
-        self.heard = Some(self.ledger.snapshot(mark));
+        // A packet that acknowledges nothing, such as a probe of the peer, leaves this end waiting.
+        let is_waiting = facts.in_flight.is_some_and(|bytes| bytes > 0);
+        if !(is_waiting && packet.acked.is_empty()) {
+            self.end_silence(mark, facts);
+            self.heard = Some(self.ledger.snapshot(mark));
+        }
         for frame in &packet.frames {
             self.credit.on_receivers_frame(frame);
             if matches!(frame, Frame::MaxStreams { .. }) {
