@@ -33,14 +33,17 @@ impl Lingering {
 
     pub(super) fn remove(&self, stream: u64) {
         let mut streams = self.streams.lock();
-        if let Some(index) = streams.iter().position(|entry| entry.stream == stream) {
-            streams.swap_remove(index);
+        let index = streams.iter().position(|entry| entry.stream == stream);
+        // Dropped without the lock, as its waker must be.
+        let removed = index.map(|index| streams.swap_remove(index));
+        if removed.is_some() {
             self.count.fetch_sub(1, Relaxed);
         }
         if streams.is_empty() {
             // There are rarely any: the list does not keep its room.
             *streams = Vec::new();
         }
+        drop(streams);
     }
 
     /// Stops a stream whose response was reset.
@@ -60,12 +63,16 @@ impl Lingering {
 
     /// Returns true if the response of a stream was reset. Otherwise registers the task.
     pub(super) fn is_over(&self, cx: &Context<'_>, stream: u64) -> bool {
+        // Wakers are cloned and dropped without the lock: their code is not ours.
+        let mut waker = Some(cx.waker().clone());
         let mut streams = self.streams.lock();
         let entry = streams.iter_mut().find(|entry| entry.stream == stream);
-        entry.is_none_or(|entry| {
-            entry.waker = Some(cx.waker().clone());
+        let is_over = entry.is_none_or(|entry| {
+            std::mem::swap(&mut entry.waker, &mut waker);
             entry.is_over
-        })
+        });
+        drop(streams);
+        is_over
     }
 }
 
