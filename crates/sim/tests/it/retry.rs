@@ -93,14 +93,15 @@ fn hello_with_the_token_lost_is_sent_again_with_it() {
     );
     assert_eq!(scene.forward().dropped.listed, 2);
     let time = handshake_time(&scene);
-    assert!(time >= FIRST_PTO && time < FIRST_PTO + MS * 153, "{time:?}");
+    // The Retry took 50 ms, and the probe timeout after it is three times that.
+    assert!(time >= MS * 250 && time < MS * 253, "{time:?}");
     assert_eq!(scene.server().endpoint().stats().accepted, 1);
 }
 
 /// The token of the client was issued for its previous address (RFC 9000 §8.1.4).
 #[test]
 fn token_of_another_address_is_refused() {
-    let link = "rtt=50ms,drop=3-4,rebind=addr:500ms:never;rtt=50ms";
+    let link = "rtt=50ms,drop=3-4,rebind=addr:100ms:never;rtt=50ms";
     let mut scene = Scene::new(1, always(link), small());
     scene.run_for(Duration::from_secs(12));
     assert_eq!(scene.world.rebindings(scene.link), 1);
@@ -110,14 +111,14 @@ fn token_of_another_address_is_refused() {
     };
     assert_eq!(close.code, TransportErrorCode::INVALID_TOKEN);
     // As soon as the repeated ClientHello is answered.
-    assert!(at.as_nanos() < u64::try_from((FIRST_PTO + MS * 110).as_nanos()).expect("fits"));
+    assert!(at.as_nanos() < u64::try_from((MS * 260).as_nanos()).expect("fits"));
     assert_eq!(scene.server().endpoint().stats().connected, 0);
 }
 
 /// Tokens of a Retry validate the address for ten seconds (limit K23).
 #[test]
 fn token_that_is_too_old_is_refused() {
-    let setup = always("rtt=50ms,drop=3-10;rtt=50ms").both(|config| {
+    let setup = always("rtt=50ms,drop=3-16;rtt=50ms").both(|config| {
         config.handshake_timeout = Duration::from_secs(60);
         config.max_idle_timeout = Some(Duration::from_secs(60));
     });
@@ -128,7 +129,7 @@ fn token_that_is_too_old_is_refused() {
         panic!("{error}");
     };
     assert_eq!(close.code, TransportErrorCode::INVALID_TOKEN);
-    assert_eq!(scene.forward().dropped.listed, 8);
+    assert_eq!(scene.forward().dropped.listed, 14);
 }
 
 /// Any byte of the ClientHello with the token is corrupted, the token included: it is sent again,
@@ -141,7 +142,7 @@ fn token_that_was_damaged_on_its_way_is_sent_again() {
         setup.damaged = vec![(5, byte), (6, byte)];
         let scene = transfer(1, setup, Duration::from_secs(3));
         let time = handshake_time(&scene);
-        assert!(time >= FIRST_PTO, "byte {byte}: {time:?}");
+        assert!(time >= MS * 250, "byte {byte}: {time:?}");
         assert!(scene.server().endpoint().stats().datagrams_dropped >= 1);
     }
 }

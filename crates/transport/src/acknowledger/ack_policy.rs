@@ -176,6 +176,11 @@ impl AckPolicy {
         self.unacknowledged > 0
     }
 
+    /// Returns true when an ACK was sent.
+    pub fn has_sent(&self) -> bool {
+        self.largest_acked.is_some()
+    }
+
     /// Returns the time at which a pending ACK becomes due.
     pub fn deadline(&self) -> Option<Time> {
         if self.due { None } else { self.deadline }

@@ -223,7 +223,9 @@ impl Acknowledger {
     }
 
     /// Writes an ACK frame, if one is due, or if one is pending and other frames may follow it.
-    /// `is_repeated` has a probe repeat the last one. `asks` says that ack-eliciting frames follow.
+    /// `is_repeated` has a probe repeat the last one, if there was one: packets that ask for no
+    /// acknowledgement get none, because a server that has acknowledged a part of the ClientHello
+    /// without any state would have to understand it. `asks` says that ack-eliciting frames follow.
     pub(crate) fn write_frame(
         &mut self,
         now: Time,
@@ -232,7 +234,8 @@ impl Acknowledger {
         written: AckContext,
     ) -> Option<WrittenAck> {
         let space = self.get_mut(id)?;
-        let rides_along = space.policy.is_pending() || written.is_repeated;
+        let is_repeated = written.is_repeated && space.policy.has_sent();
+        let rides_along = space.policy.is_pending() || is_repeated;
         if !(space.policy.is_due() || rides_along && !written.is_alone) {
             return None;
         }
@@ -329,13 +332,17 @@ mod tests {
     }
 
     fn write(acknowledger: &mut Acknowledger, id: SpaceId) -> usize {
-        let (mut room, mut lists) = ([0; 100], FrameLists::default());
-        let mut packet = PacketBuilder::new(&mut room, &mut lists);
         let context = AckContext {
             is_alone: true,
             is_repeated: false,
             asks: false,
         };
+        write_in(acknowledger, id, context)
+    }
+
+    fn write_in(acknowledger: &mut Acknowledger, id: SpaceId, context: AckContext) -> usize {
+        let (mut room, mut lists) = ([0; 100], FrameLists::default());
+        let mut packet = PacketBuilder::new(&mut room, &mut lists);
         acknowledger.write_frame(Time::ZERO, id, &mut packet, context);
         packet.len()
     }
@@ -349,6 +356,27 @@ mod tests {
         assert!(write(&mut acknowledger, SpaceId::Initial) > 0);
         assert!(!acknowledger.is_due(SpaceId::Initial));
         assert_eq!(acknowledger.sent(), 1);
+    }
+
+    #[test]
+    fn probes_repeat_an_ack_only_if_one_was_sent() {
+        let mut acknowledger = acknowledger();
+        acknowledger.open(SpaceId::Initial);
+        let context = AckContext {
+            is_alone: false,
+            is_repeated: true,
+            asks: true,
+        };
+        // Such as the ACK of a server that waits for the rest of a ClientHello and has no state yet.
+        let ack_only = Arrived {
+            ack_eliciting: false,
+            ..arrived(0)
+        };
+        acknowledger.on_packet(Time::ZERO, SpaceId::Initial, &ack_only);
+        assert_eq!(write_in(&mut acknowledger, SpaceId::Initial, context), 0);
+        acknowledger.on_packet(Time::ZERO, SpaceId::Initial, &arrived(1));
+        assert!(write_in(&mut acknowledger, SpaceId::Initial, context) > 0);
+        assert!(write_in(&mut acknowledger, SpaceId::Initial, context) > 0);
     }
 
     #[test]

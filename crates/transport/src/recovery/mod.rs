@@ -204,7 +204,17 @@ impl LossRecovery {
     }
 
     /// Starts anew after a Retry. Packet numbers continue (RFC 9000 §17.2.5.3, RFC 9002 §6.3).
+    ///
+    /// The time that it took is the first estimate of the round trip, unless a probe timeout passed:
+    /// then the Retry may answer any of several packets.
     pub(crate) fn on_retry(&mut self, now: Time, owners: &mut impl FrameOwners) {
+        if self.pto.count() == 0
+            && let Some(space) = self.spaces.get(SpaceId::Initial)
+            && let Some((_, first)) = space.sent.iter().next()
+        {
+            let answered_in = (now - first.time).max(SHORTEST_FIRST_RTT);
+            self.routes.active_mut().assume_rtt(answered_in);
+        }
         self.forget_sent(SpaceId::Initial);
         self.give_up_sent(SpaceId::Application, |frame| {
             owners.on_frame_lost(SpaceId::Application, frame);
@@ -572,6 +582,10 @@ impl LossRecovery {
         self.routes.bytes_in_flight()
     }
 }
+
+/// The shortest round trip that is assumed from the time to a Retry, so that a server on the same machine
+/// may take 30 ms for a handshake before the client probes.
+const SHORTEST_FIRST_RTT: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests;

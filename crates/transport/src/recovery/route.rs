@@ -151,6 +151,13 @@ impl Route {
         self.congestion.ecn_codepoint()
     }
 
+    /// Sets the round-trip time that holds until it is measured.
+    pub(super) fn assume_rtt(&mut self, rtt: Duration) {
+        if !self.rtt.has_sample() {
+            self.rtt = RttEstimator::new(rtt);
+        }
+    }
+
     /// The bytes that congestion control lets out now.
     pub(crate) fn congestion_room(&self) -> u64 {
         self.congestion.room(self.bytes_in_flight)

@@ -352,6 +352,22 @@ fn a_retry_starts_loss_recovery_anew() {
     assert_eq!(bench.expire(), waited, "not doubled");
 }
 
+/// RFC 9002 §6.3.
+#[test]
+fn the_time_to_a_retry_is_the_first_estimate_of_the_round_trip() {
+    let timeout = |answered_in: Duration| {
+        let mut bench = Bench::new(Side::Client);
+        bench.recovery.open_space(SpaceId::Initial);
+        bench.send(SpaceId::Initial, 0);
+        bench.now += answered_in;
+        bench.recovery.on_retry(bench.now, &mut bench.fates);
+        bench.send(SpaceId::Initial, 0);
+        bench.expire()
+    };
+    assert_eq!(timeout(RTT), RTT * 3);
+    assert_eq!(timeout(Duration::ZERO), SHORTEST_FIRST_RTT * 3);
+}
+
 /// RFC 9002 §5.3.
 #[test]
 fn delays_that_are_told_during_the_handshake_mean_nothing() {

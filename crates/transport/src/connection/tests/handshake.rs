@@ -477,6 +477,30 @@ fn silence_of_a_client_with_a_proven_address_does_not_end_the_handshake() {
     assert!(pair.now - begun > lasts);
 }
 
+/// RFC 9002 §6.3: the time to the Retry is the round-trip time, and no second passes.
+#[test]
+fn loss_after_a_retry_costs_a_few_round_trips() {
+    let mut server = crate::config::ServerConfig::new(server_tls(&[b"test"]));
+    server.retry = crate::config::RetryPolicy::Always;
+    let mut pair = Pair::with(Setup {
+        server,
+        ..Setup::default()
+    });
+    // The client's two datagrams and their Retry packets arrive, the next two datagrams do not.
+    let mut from_client = 0;
+    pair.link.filter = Some(Box::new(move |_, datagram| {
+        from_client += usize::from(datagram.from == client_address());
+        datagram.from != client_address() || !(3..=4).contains(&from_client)
+    }));
+    let begun = pair.now;
+    pair.start();
+    let is_confirmed = |pair: &mut Pair| pair.client.has(&Event::Confirmed);
+    assert!(pair.run_until(Duration::from_secs(5), is_confirmed));
+    let took = pair.now - begun;
+    assert!(took > RTT * 4, "{took:?}: nothing was lost");
+    assert!(took < RTT * 8, "{took:?}");
+}
+
 #[test]
 fn handshake_that_takes_too_long_ends_in_silence() {
     let mut pair = Pair::new();
