@@ -240,8 +240,10 @@ fn random_config(runtime: &Current, server: Option<&ServerConfig>) -> io::Result
         config.reply_limits = server.reply_limits.unwrap_or(config.reply_limits);
         config.reset_limits = server.reset_limits.unwrap_or(config.reset_limits);
     }
-    // Windows may not grow by more than the endpoint may hold.
-    config.receive_budget = config.receive_budget.min(config.memory_budget);
+    // Windows may not grow by more than the endpoint may hold. One window gets an eighth, which should not be what
+    // limits a fast connection of a machine with much memory.
+    let half = config.memory_budget / 2;
+    config.receive_budget = config.receive_budget.min(config.memory_budget).max(half);
     Ok(config)
 }
 
@@ -259,8 +261,12 @@ mod tests {
         let server = ServerConfig::dev().expect("TLS").memory_budget(32 << 20);
         assert_eq!(config(Some(&server)), (32 << 20, 32 << 20));
         let large = ServerConfig::dev().expect("TLS").memory_budget(1 << 40);
-        assert_eq!(config(Some(&large)), (1 << 40, 1 << 30));
+        assert_eq!(config(Some(&large)), (1 << 40, 1 << 39));
         let (memory, windows) = config(None);
-        assert_eq!(windows, memory.min(1 << 30), "the defaults");
+        assert_eq!(
+            windows,
+            memory.min((1 << 30).max(memory / 2)),
+            "the defaults"
+        );
     }
 }

@@ -136,10 +136,14 @@ impl Host {
         });
         let mut client = ClientConfig::new(client_tls(&spec.alpn));
         client.transport = transport;
-        let config = EndpointConfig {
+        let mut config = EndpointConfig {
             unix_seconds_at_epoch: EPOCH,
             ..EndpointConfig::from_seed(widen(derive(spec.seed, "keys")))
         };
+        // One window gets an eighth of the budget for all, and memory is tight before it is full.
+        let largest = client.transport.receive_window_max;
+        config.receive_budget = config.receive_budget.max(largest.saturating_mul(8));
+        config.memory_budget = config.memory_budget.max(largest.saturating_mul(8));
         Self {
             address: spec.address,
             endpoint: Endpoint::new(config, server, widen(derive(spec.seed, "endpoint"))),

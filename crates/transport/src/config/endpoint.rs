@@ -26,7 +26,8 @@ pub struct EndpointConfig {
     /// Largest UDP payload we accept, announced to the peer. Default 65 527.
     pub max_udp_payload_size: u16,
     /// Bytes by which the receive windows of all connections may grow in total beyond their initial
-    /// size. Default 1 GiB; once it is used up, windows stay as they are (limit K16).
+    /// size. Default 1 GiB, and in the facade half of `memory_budget` if that is more. One connection gets an
+    /// eighth of what the others have left, and its window stays as it is from there on (limit K16).
     pub receive_budget: u64,
     /// Bytes that all connections together may hold for their peers: sent but unacknowledged data,
     /// received but unread data, datagrams, packet records and handshakes (limit K81). At least 1

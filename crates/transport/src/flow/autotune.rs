@@ -6,7 +6,8 @@ use courser_base::Time;
 
 use super::window_budget::{Draw, WindowBudget};
 
-/// The size of a receive window, doubled while the window limits the sender.
+/// The size of a receive window, doubled while the window limits the sender, as far as the budget for growth
+/// allows.
 ///
 /// A sender that is limited only by the window moves one window per round trip. If it moves a
 /// quarter of one or more, the window may soon be the limit, so it doubles up to the maximum: a
@@ -156,11 +157,9 @@ impl Autotune {
     }
 
     fn double(&mut self) {
-        let next = self.window.saturating_mul(2).min(self.max);
-        let growth = next - self.window;
-        if self.draw.as_mut().is_none_or(|draw| draw.take(growth)) {
-            self.window = next;
-        }
+        let wanted = self.window.min(self.max - self.window);
+        let granted = self.draw.as_mut().map(|draw| draw.take(wanted));
+        self.window += granted.unwrap_or(wanted);
     }
 }
 

@@ -40,24 +40,27 @@ impl WindowBudget {
         self.0.is_frozen.store(is_frozen, Ordering::Relaxed);
     }
 
-    /// Draws bytes for an owner that has drawn `taken` already. An owner may have at most an eighth
-    /// of what was left: eight that hold all they can leave a third to those that come later.
-    fn take(&self, bytes: u64, taken: u64) -> bool {
+    /// Draws up to `wanted` bytes for an owner that has drawn `taken` already, and returns how many. An owner
+    /// may have an eighth of what the others have left: eight that hold all they can leave a third to those that
+    /// come later.
+    fn take(&self, wanted: u64, taken: u64) -> u64 {
         if self.0.is_frozen.load(Ordering::Relaxed) {
-            return false;
+            return 0;
         }
-        let less = |left: u64| {
-            let left = left.checked_sub(bytes)?;
-            (taken + bytes <= (left + bytes) / SHARE).then_some(left)
+        let granted = |left: u64| {
+            let most = left.saturating_add(taken) / SHARE;
+            wanted.min(most.saturating_sub(taken)).min(left)
         };
-        self.0
+        let less = |left: u64| Some(left - granted(left));
+        let before = self
+            .0
             .left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
-            .is_ok()
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        before.map_or(0, granted)
     }
 }
 
-/// The divisor of what is left that yields one window's maximum.
+/// The divisor of what others have left that yields one window's maximum.
 const SHARE: u64 = 8;
 
 /// Bytes that one window has drawn; returned when the window is dropped.
@@ -72,10 +75,10 @@ impl Draw {
         Self { budget, taken: 0 }
     }
 
-    /// Draws more bytes. Returns false and draws nothing if not enough are left.
-    pub(crate) fn take(&mut self, bytes: u64) -> bool {
-        let granted = self.budget.take(bytes, self.taken);
-        self.taken += if granted { bytes } else { 0 };
+    /// Draws up to `wanted` bytes, and returns how many.
+    pub(crate) fn take(&mut self, wanted: u64) -> u64 {
+        let granted = self.budget.take(wanted, self.taken);
+        self.taken += granted;
         granted
     }
 }

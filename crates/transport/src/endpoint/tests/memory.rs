@@ -121,7 +121,7 @@ impl Autotuned {
     }
 
     fn grows(&mut self) -> bool {
-        self.0.take(1000)
+        self.0.take(1000) > 0
     }
 }
 

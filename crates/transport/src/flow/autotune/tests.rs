@@ -110,7 +110,11 @@ fn a_window_that_comes_late_grows_too() {
         tune
     };
     let greedy: Vec<_> = (0..8).map(|_| tune()).collect();
-    assert!(greedy[0].window() >= 64 << 20);
+    assert_eq!(
+        greedy[0].window(),
+        128 << 20,
+        "the largest window by default"
+    );
     assert!(tune().window() >= 16 << 20, "after eight others");
 }
 
