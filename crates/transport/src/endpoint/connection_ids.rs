@@ -55,6 +55,7 @@ impl Endpoint {
         {
             self.routing.remove_id(&id, owner);
             self.last_route = None;
+            self.late_ids.lock().insert(id);
         }
         let wanted = self.connection(handle).map_or(0, Connection::ids_wanted);
         for _ in 0..wanted {

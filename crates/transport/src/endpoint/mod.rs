@@ -13,6 +13,7 @@ mod fault;
 mod handle;
 mod in_use;
 mod incoming;
+mod late_ids;
 mod lifecycle;
 pub mod limits;
 mod memory;
@@ -68,6 +69,7 @@ use self::admission::ShardHandshakes;
 use self::backlog::Backlog;
 use self::in_use::note_use;
 use self::incoming::{Arrived, WaitingRoom};
+use self::late_ids::LateIds;
 use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter};
 use self::memory::Memory;
 use self::owner::Owner;
@@ -128,6 +130,8 @@ pub struct Endpoint {
     filter: Arc<Mutex<TokenFilter>>,
     reset_limiter: Arc<Mutex<ReplyLimiter>>,
     reply_limiter: Arc<Mutex<ReplyLimiter>>,
+    /// Packets that carry them get no reset.
+    late_ids: Arc<Mutex<LateIds>>,
     replies: VecDeque<Reply>,
     touched: Touched,
     timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
@@ -211,6 +215,7 @@ impl Endpoint {
             filter: shared(TokenFilter::new(TokenFilter::DEFAULT_CAPACITY, now)),
             reset_limiter: shared(ReplyLimiter::new(config.reset_limits, rng.array())),
             reply_limiter: shared(ReplyLimiter::new(config.reply_limits, rng.array())),
+            late_ids: Arc::default(),
             replies: VecDeque::new(),
             touched: Touched::default(),
             busy: 0,

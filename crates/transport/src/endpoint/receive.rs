@@ -260,6 +260,7 @@ impl Endpoint {
             && datagram.len() >= stateless_reset::MIN_TRIGGER_LEN
             && !is_refused_port(arrived.path.peer.port())
             && self.may_reset(arrived)
+            && !self.late_ids.lock().contains(&packet.destination)
         {
             let token = self.reset_token(&packet.destination);
             if let Some(reset) = stateless_reset::build(datagram.len(), &token, &mut self.rng)

@@ -72,6 +72,7 @@ impl Endpoint {
         self.filter = first.filter.clone();
         self.reset_limiter = first.reset_limiter.clone();
         self.reply_limiter = first.reply_limiter.clone();
+        self.late_ids = first.late_ids.clone();
         self.budget = first.budget.clone();
     }
 }

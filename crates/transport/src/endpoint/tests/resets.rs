@@ -2,7 +2,7 @@
 //! §10.3.
 
 use courser_wire::ConnectionId;
-use courser_wire::frame::{Frame, NewConnectionId};
+use courser_wire::frame::{Frame, NewConnectionId, RetireConnectionId};
 
 use super::*;
 use crate::testing::{client_address, server_address};
@@ -124,6 +124,27 @@ fn restarted_server_with_other_keys_resets_nobody() {
     assert_eq!(lost(&pair.client), None, "only silence ends it");
     pair.run_for(Duration::from_secs(60));
     assert_eq!(lost(&pair.client), Some(&ConnectionError::TimedOut));
+}
+
+/// Packets with the old ID may be behind the one that retires it, where a client has changed its port.
+#[test]
+fn packets_to_an_id_that_was_retired_meanwhile_get_no_reset() {
+    let mut pair = Pair::connected();
+    let ids: Vec<_> = pair.server.connection().ids().active().collect();
+    let in_use = id_in_use(&mut pair);
+    // The first ID is that of the handshake, with the sequence number 0.
+    let (sequence, retired) = (2, ids[2]);
+    assert_ne!(retired, in_use);
+    pair.frame_to_server(&Frame::RetireConnectionId(RetireConnectionId { sequence }));
+    let dropped = pair.server.endpoint.stats().datagrams_dropped;
+    pair.deliver(short(50_001, &retired, 100));
+    let stats = pair.server.endpoint.stats();
+    assert_eq!(
+        (stats.resets_sent, stats.datagrams_dropped),
+        (0, dropped + 1)
+    );
+    pair.deliver(short(50_001, &[0x99; 8], 100));
+    assert_eq!(pair.server.endpoint.stats().resets_sent, 1, "an unknown ID");
 }
 
 #[test]
