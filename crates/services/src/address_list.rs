@@ -67,7 +67,20 @@ struct List {
     path: PathBuf,
     /// Identifies the last version that was read, valid or not.
     stamp: Option<Stamp>,
+    /// Identifies the version at the last look.
+    seen: Option<Stamp>,
     prefixes: Vec<AddressPrefix>,
+}
+
+/// The state of the files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Look {
+    /// They are as they were read.
+    Same,
+    /// They have changed since the last look, and may be half written.
+    Changing,
+    /// They have changed since they were read, and are complete.
+    Changed,
 }
 
 /// Differs between two versions of a file.
@@ -95,10 +108,21 @@ impl AddressLists {
         self.lists().next().is_none()
     }
 
-    /// Returns true if a file has changed since it was read, or is gone.
-    fn have_changed(&self) -> bool {
-        self.lists()
-            .any(|list| stamp(&list.path).ok() != list.stamp)
+    /// Looks at the files. One that is gone has changed.
+    ///
+    /// Many programs empty a file before they write it, and an empty list would block no address.
+    fn look(&mut self) -> Look {
+        let (mut is_changed, mut is_settled) = (false, true);
+        for list in [&mut self.block, &mut self.allow].into_iter().flatten() {
+            let now = stamp(&list.path).ok();
+            is_settled &= std::mem::replace(&mut list.seen, now) == now;
+            is_changed |= now != list.stamp;
+        }
+        match (is_changed, is_settled) {
+            (false, _) => Look::Same,
+            (true, false) => Look::Changing,
+            (true, true) => Look::Changed,
+        }
     }
 
     /// Reads both files again, whether or not they have changed.
@@ -110,6 +134,7 @@ impl AddressLists {
         for list in [&mut self.block, &mut self.allow].into_iter().flatten() {
             // Each error is reported once.
             list.stamp = stamp(&list.path).ok();
+            list.seen = list.stamp;
         }
         let (block, allow) = (path(&self.block), path(&self.allow));
         *self = Self::load(block.as_deref(), allow.as_deref())?;
@@ -140,6 +165,7 @@ impl List {
         Ok(Self {
             path: path.to_owned(),
             stamp: Some(stamp),
+            seen: Some(stamp),
             prefixes: AddressPrefix::parse_list(&text).map_err(|error| wrong(&error))?,
         })
     }
@@ -180,12 +206,16 @@ impl ListWatch {
     /// # Errors
     /// If a look at them panics.
     pub async fn run(self: Arc<Self>) -> Result<(), JoinError> {
+        let mut pause = INTERVAL;
         loop {
-            tokio::time::sleep(INTERVAL).await;
+            tokio::time::sleep(pause).await;
             let watch = self.clone();
             // A list of millions of lines takes seconds, in which a worker thread could serve clients.
-            let look = move || watch.reload_if(AddressLists::have_changed);
-            tokio::task::spawn_blocking(look).await?;
+            let look = tokio::task::spawn_blocking(move || watch.look());
+            pause = match look.await? {
+                Look::Changing => SETTLING,
+                Look::Same | Look::Changed => INTERVAL,
+            };
         }
     }
 
@@ -195,15 +225,26 @@ impl ListWatch {
     /// Outside of a tokio runtime.
     pub fn reload(self: &Arc<Self>) {
         let watch = self.clone();
-        tokio::task::spawn_blocking(move || watch.reload_if(|_| true));
+        tokio::task::spawn_blocking(move || {
+            let mut lists = watch.lists.lock();
+            let event = (!lists.is_empty()).then(|| watch.replace(&mut lists));
+            drop(lists);
+            event.iter().for_each(&watch.on_event);
+        });
     }
 
-    fn reload_if(&self, condition: impl Fn(&AddressLists) -> bool) {
+    /// Reads the lists again if they have changed.
+    fn look(&self) -> Look {
         let mut lists = self.lists.lock();
-        if lists.is_empty() || !condition(&lists) {
-            return;
-        }
-        let event = match lists.reload() {
+        let look = lists.look();
+        let event = (look == Look::Changed).then(|| self.replace(&mut lists));
+        drop(lists);
+        event.iter().for_each(&self.on_event);
+        look
+    }
+
+    fn replace(&self, lists: &mut AddressLists) -> ListEvent {
+        match lists.reload() {
             Ok(()) => {
                 self.handle.set_address_filter(lists.filter());
                 ListEvent::Replaced {
@@ -212,8 +253,7 @@ impl ListWatch {
                 }
             }
             Err(error) => ListEvent::Kept(error),
-        };
-        (self.on_event)(&event);
+        }
     }
 }
 
@@ -227,6 +267,8 @@ impl fmt::Debug for ListWatch {
 
 /// Time between two looks at the files, the same as for certificates.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Time for which a file must not change before it is read.
+const SETTLING: Duration = Duration::from_millis(100);
 /// Largest size of a file: as many of the longest lines, without comments (limit K103).
 const MAX_BYTES: u64 = 64 << 20;
 

@@ -38,17 +38,20 @@ struct Pair {
 impl Pair {
     /// The server has a certificate for `names`, and answers the first `misdirected` requests for
     /// `b.test` with 421.
-    fn new(names: &[&str], misdirected: usize, setup: impl FnOnce(Server, u16) -> Server) -> Self {
+    fn new(names: &[&str], misdirected: usize, setup: impl Fn(Server, u16) -> Server) -> Self {
         let left = Arc::new(AtomicUsize::new(misdirected));
         let answer = move |request: Request| {
             let left = left.clone();
             async move { answer(&request, &left) }
         };
         let identity = Identity::self_signed(names.iter().copied()).expect("names");
-        // The port is part of the origins.
-        let port = free_port();
-        let server = setup(serve(("127.0.0.1", port), &identity), port);
-        let bound = server.bind().expect("a free port");
+        // The port is part of the origins. Another test may take it meanwhile.
+        let bind = || {
+            let port = free_port();
+            let server = setup(serve(("127.0.0.1", port), &identity), port);
+            server.bind().ok().map(|bound| (bound, port))
+        };
+        let (bound, port) = (0..100).find_map(|_| bind()).expect("a free port");
         let serving = bound.service(Router::new().fallback(any(answer)));
         crate::common::spawn(async move { serving.into_future().await.map(drop) });
         let lookups = Arc::default();
