@@ -1,6 +1,6 @@
 //! One run of a case between two processes and an emulated link.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -55,7 +55,8 @@ impl Run<'_> {
         certificates::write(&folder.path("certs"), self.case.chain)
             .map_err(|error| io::Error::other(error.to_string()))?;
 
-        let address = free_address(self.case.is_ipv6)?;
+        let claimed = ServerAddress::claim(self.case.is_ipv6)?;
+        let address = claimed.address;
         let (recorder, datagrams) = Recorder::new();
         let link = Link::start(self.case, address, self.seed, recorder.clone())?;
         // The way to the server's preferred address.
@@ -319,23 +320,33 @@ impl Drop for Link {
     }
 }
 
-/// Returns an address for a server that no other run of this process uses. Its port is below those
-/// that the system gives to clients.
-fn free_address(is_ipv6: bool) -> io::Result<SocketAddr> {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let ip: IpAddr = match is_ipv6 {
-        true => Ipv6Addr::LOCALHOST.into(),
-        false => Ipv4Addr::LOCALHOST.into(),
-    };
-    let start = u16::try_from(std::process::id() % 100).unwrap_or(0) * 100;
-    for _ in 0..PORTS {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = FIRST_PORT + (start + number) % PORTS;
-        if let Ok(socket) = UdpSocket::bind((ip, port)) {
-            return socket.local_addr();
+/// An address for a server. Other runs, of this process and of others, leave it alone while it exists.
+struct ServerAddress {
+    address: SocketAddr,
+    /// Listens on another port, which stands for this one.
+    _claim: TcpListener,
+}
+
+impl ServerAddress {
+    /// Finds one whose port is below those that the system gives to clients.
+    fn claim(is_ipv6: bool) -> io::Result<Self> {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let ip: IpAddr = match is_ipv6 {
+            true => Ipv6Addr::LOCALHOST.into(),
+            false => Ipv4Addr::LOCALHOST.into(),
+        };
+        let start = u16::try_from(std::process::id() % 100).unwrap_or(0) * (PORTS / 100);
+        for _ in 0..PORTS {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let port = FIRST_PORT + start.wrapping_add(number) % PORTS;
+            let claim = TcpListener::bind((Ipv4Addr::LOCALHOST, port + PORTS));
+            if let (Ok(_claim), Ok(socket)) = (claim, UdpSocket::bind((ip, port))) {
+                let address = socket.local_addr()?;
+                return Ok(Self { address, _claim });
+            }
         }
+        Err(io::Error::other("no port is free for a server"))
     }
-    Err(io::Error::other("no port is free for a server"))
 }
 
 /// The file with the secrets of an end.
@@ -344,9 +355,9 @@ const KEYS: &str = "keys.log";
 /// The file with the datagrams of an end.
 const CAPTURE: &str = "packets.pcap";
 
-/// The ports of servers.
+/// The ports of servers. As many behind them stand for them while they are in use.
 const FIRST_PORT: u16 = 20_000;
-const PORTS: u16 = 12_000;
+const PORTS: u16 = 6000;
 
 /// The most addresses of clients in a run: one for each connection.
 const MAX_CLIENTS: usize = 256;
