@@ -27,6 +27,22 @@ pub(crate) fn parse_controller(name: &str) -> Result<Algorithm, String> {
     name.parse().map_err(|error| format!("{error}"))
 }
 
+/// Returns the help text of `--cc`, which lists the congestion control algorithms.
+pub(crate) fn controller_help() -> String {
+    let names: Vec<_> = Algorithm::ALL.iter().map(Algorithm::to_string).collect();
+    let (last, others) = names.split_last().expect("there is a default algorithm");
+    let others = others.join(", ");
+    format!("Congestion control algorithm: {others} or {last}")
+}
+
+/// Returns the help text of `--cc` with advice about the choice.
+pub(crate) fn controller_long_help() -> String {
+    let summary = controller_help();
+    format!(
+        "{summary}\n\nUse prague only on networks with L4S queues (RFC 9330). Elsewhere it behaves like cubic."
+    )
+}
+
 /// Reads a version of QUIC: `1` or `2`, also with a `v`.
 pub(crate) fn parse_quic_version(text: &str) -> Result<QuicVersion, String> {
     match text.strip_prefix(['v', 'V']).unwrap_or(text) {

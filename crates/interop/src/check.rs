@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use courser_base::{Ecn, Side};
 use courser_emulator::{ObservedDatagram, Place};
-use courser_wire::{ConnectionId, PacketKind, VERSION_1};
+use courser_wire::{ConnectionId, PacketKind, VERSION_1, VERSION_2};
 
 use crate::case::{Case, Check};
 use crate::trace::{SeenPacket, Trace};
@@ -465,9 +465,6 @@ fn name(side: Side) -> &'static str {
         Side::Server => "the server",
     }
 }
-
-/// QUIC version 2. RFC 9369 §3.1.
-const VERSION_2: u32 = 0x6b33_43cf;
 
 /// TLS_CHACHA20_POLY1305_SHA256.
 const CHACHA20: u16 = 0x1303;

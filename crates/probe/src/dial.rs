@@ -49,7 +49,7 @@ pub(crate) struct Dialling {
 impl Dialler {
     /// Returns the configuration of a client of version 1 that offers these protocols.
     pub(crate) fn config(&self, protocols: &[String]) -> Result<ClientConfig, Failure> {
-        let config = ClientConfig::with_verifier(self.witness.clone())?
+        let config = ClientConfig::with_verifier(self.witness.verifier())?
             .alpn(protocols.iter().map(|name| name.as_bytes().to_vec()))
             .versions([QuicVersion::V1]);
         Ok(config)

@@ -104,7 +104,8 @@ pub async fn run(arguments: &Arguments, mut on_step: impl FnMut(&str)) -> Result
     if is_http3 && !arguments.no_tcp && dialler.take() {
         on_step("TCP");
         let url = format!("https://{}{}", asker.authority, asker.path);
-        let found = outside::alt_svc(dialler.address, &url, name, witness, arguments.timeout).await;
+        let found =
+            outside::alt_svc(dialler.address, &url, name, &witness, arguments.timeout).await;
         facts.tcp = Some(found);
     }
     #[cfg(feature = "dns")]

@@ -3,18 +3,17 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use courser_measure::{Failure, tls};
+use courser_tls::ReviewedVerifier;
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
 /// Verifies certificates, and notes the outcome instead of ending the handshake. Signatures of the
 /// handshake must be right.
 #[derive(Debug)]
 pub(crate) struct Witness {
-    inner: Arc<dyn ServerCertVerifier>,
-    verdict: Mutex<Option<Result<(), String>>>,
+    verifier: Arc<dyn ServerCertVerifier>,
+    verdict: Arc<Mutex<Option<Result<(), String>>>>,
 }
 
 impl Witness {
@@ -30,10 +29,22 @@ impl Witness {
                 })?)
             }
         };
+        let verdict = Arc::<Mutex<_>>::default();
+        let noted = verdict.clone();
+        let verifier = ReviewedVerifier::new(inner, move |_, _, outcome| {
+            let outcome = outcome.map(drop).map_err(|error| error.to_string());
+            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+            Ok(ServerCertVerified::assertion())
+        });
         Ok(Self {
-            inner,
-            verdict: Mutex::default(),
+            verifier: Arc::new(verifier),
+            verdict,
         })
+    }
+
+    /// Returns the verifier, which accepts all servers.
+    pub(crate) fn verifier(&self) -> Arc<dyn ServerCertVerifier> {
+        self.verifier.clone()
     }
 
     /// Returns the verdict on the last certificate.
@@ -52,50 +63,4 @@ fn of_file(
     let roots = tls::roots(tls::certificates(path)?, path)?;
     let made = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
     Ok(made.map_err(|error| Failure::new(format!("cannot use {}: {error}", path.display())))?)
-}
-
-impl ServerCertVerifier for Witness {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let outcome = self.inner.verify_server_cert(
-            end_entity,
-            intermediates,
-            server_name,
-            ocsp_response,
-            now,
-        );
-        let verdict = outcome.map(drop).map_err(|error| error.to_string());
-        *self.verdict.lock().unwrap_or_else(PoisonError::into_inner) = Some(verdict);
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner
-            .verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner
-            .verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
-    }
 }

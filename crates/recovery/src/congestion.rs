@@ -3,6 +3,7 @@
 mod ack_rate;
 mod algorithm;
 mod bbr;
+mod builtin;
 mod capacity_rise;
 mod capacity_search;
 mod careful_resume;

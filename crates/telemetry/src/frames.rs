@@ -1,10 +1,18 @@
 //! Frames of packets as they are recorded: everything but their data.
 
+#![deny(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new frame must not be recorded as another one"
+)]
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use courser_base::EcnCounts;
-use courser_wire::frame::{Ack, AckFrequency, CloseKind, ConnectionClose, Frame, Frames};
+use courser_wire::frame::{
+    Ack, AckFrequency, CloseKind, ConnectionClose, Crypto, Frame, FrameType, Frames,
+    NewConnectionId, ResetStream, ResetStreamAt, Stream,
+};
 use courser_wire::{ConnectionId, Direction, StreamId};
 
 /// Maximum number of ranges recorded for one ACK frame, newest first. A peer may send hundreds.
@@ -179,6 +187,49 @@ pub enum FrameRecord {
     },
 }
 
+impl FrameRecord {
+    /// Returns the type of the frame, which has its names. STREAM and DATAGRAM frames have several types:
+    /// then it is the one without flags.
+    pub const fn frame_type(&self) -> FrameType {
+        match self {
+            Self::Padding { .. } => FrameType::PADDING,
+            Self::Ack { ecn: None, .. } => FrameType::ACK,
+            Self::Ack { ecn: Some(_), .. } => FrameType::ACK_ECN,
+            Self::Crypto { .. } => FrameType::CRYPTO,
+            Self::Stream { .. } => FrameType::STREAM,
+            Self::ResetStreamAt { .. } => FrameType::RESET_STREAM_AT,
+            Self::ResetStream { .. } => FrameType::RESET_STREAM,
+            Self::StopSending { .. } => FrameType::STOP_SENDING,
+            Self::NewToken { .. } => FrameType::NEW_TOKEN,
+            Self::MaxData { .. } => FrameType::MAX_DATA,
+            Self::MaxStreamData { .. } => FrameType::MAX_STREAM_DATA,
+            Self::MaxStreams { direction, .. } => match direction {
+                Direction::Bidirectional => FrameType::MAX_STREAMS_BIDI,
+                Direction::Unidirectional => FrameType::MAX_STREAMS_UNI,
+            },
+            Self::DataBlocked { .. } => FrameType::DATA_BLOCKED,
+            Self::StreamDataBlocked { .. } => FrameType::STREAM_DATA_BLOCKED,
+            Self::StreamsBlocked { direction, .. } => match direction {
+                Direction::Bidirectional => FrameType::STREAMS_BLOCKED_BIDI,
+                Direction::Unidirectional => FrameType::STREAMS_BLOCKED_UNI,
+            },
+            Self::NewConnectionId { .. } => FrameType::NEW_CONNECTION_ID,
+            Self::RetireConnectionId { .. } => FrameType::RETIRE_CONNECTION_ID,
+            Self::PathChallenge { .. } => FrameType::PATH_CHALLENGE,
+            Self::PathResponse { .. } => FrameType::PATH_RESPONSE,
+            Self::ConnectionClose {
+                by_application: false,
+                ..
+            } => FrameType::CONNECTION_CLOSE,
+            Self::ConnectionClose { .. } => FrameType::CONNECTION_CLOSE_APPLICATION,
+            Self::Datagram { .. } => FrameType::DATAGRAM,
+            Self::ImmediateAck => FrameType::IMMEDIATE_ACK,
+            Self::AckFrequency { .. } => FrameType::ACK_FREQUENCY,
+            Self::Other { frame_type } => FrameType(*frame_type),
+        }
+    }
+}
+
 /// Returns the frames of a packet's payload in order, up to the first one that cannot be decoded.
 /// The list is limited to 256 frames.
 ///
@@ -202,30 +253,13 @@ fn record_of(frame: &Frame<'_>, ack_delay_exponent: u64) -> FrameRecord {
     match *frame {
         Frame::Padding(len) => FrameRecord::Padding { len },
         Frame::Ack(ref ack) => ack_record(ack, ack_delay_exponent),
-        Frame::Crypto(frame) => FrameRecord::Crypto {
-            offset: frame.offset,
-            len: frame.data.len(),
-        },
-        Frame::Stream(frame) => FrameRecord::Stream {
-            id: frame.id,
-            offset: frame.offset,
-            len: frame.data.len(),
-            fin: frame.fin,
-        },
+        Frame::Crypto(frame) => crypto_record(frame),
+        Frame::Stream(frame) => stream_record(frame),
         Frame::Datagram(frame) => FrameRecord::Datagram {
             len: frame.data.len(),
         },
-        Frame::ResetStreamAt(frame) => FrameRecord::ResetStreamAt {
-            id: frame.id,
-            error_code: frame.error_code,
-            final_size: frame.final_size,
-            reliable_size: frame.reliable_size,
-        },
-        Frame::ResetStream(frame) => FrameRecord::ResetStream {
-            id: frame.id,
-            error_code: frame.error_code,
-            final_size: frame.final_size,
-        },
+        Frame::ResetStreamAt(frame) => reset_at_record(frame),
+        Frame::ResetStream(frame) => reset_record(frame),
         Frame::StopSending(frame) => FrameRecord::StopSending {
             id: frame.id,
             error_code: frame.error_code,
@@ -233,29 +267,79 @@ fn record_of(frame: &Frame<'_>, ack_delay_exponent: u64) -> FrameRecord {
         Frame::NewToken(frame) => FrameRecord::NewToken {
             len: frame.token.len(),
         },
-        Frame::NewConnectionId(frame) => FrameRecord::NewConnectionId {
-            sequence: frame.sequence,
-            retire_prior_to: frame.retire_prior_to,
-            id: frame.id,
-        },
+        Frame::NewConnectionId(frame) => new_id_record(frame),
         Frame::RetireConnectionId(frame) => FrameRecord::RetireConnectionId {
             sequence: frame.sequence,
         },
         Frame::PathChallenge(frame) => FrameRecord::PathChallenge { data: frame.data },
         Frame::PathResponse(frame) => FrameRecord::PathResponse { data: frame.data },
         Frame::ConnectionClose(ref close) => close_record(close),
-        Frame::MaxData(_)
-        | Frame::MaxStreamData(_)
-        | Frame::MaxStreams(_)
-        | Frame::DataBlocked(_)
-        | Frame::StreamDataBlocked(_)
-        | Frame::StreamsBlocked(_) => flow_record(frame),
+        Frame::MaxData(frame) => FrameRecord::MaxData {
+            maximum: frame.limit,
+        },
+        Frame::MaxStreamData(frame) => FrameRecord::MaxStreamData {
+            id: frame.id,
+            maximum: frame.limit,
+        },
+        Frame::MaxStreams(frame) => FrameRecord::MaxStreams {
+            direction: frame.direction,
+            maximum: frame.limit,
+        },
+        Frame::DataBlocked(frame) => FrameRecord::DataBlocked { limit: frame.limit },
+        Frame::StreamDataBlocked(frame) => FrameRecord::StreamDataBlocked {
+            id: frame.id,
+            limit: frame.limit,
+        },
+        Frame::StreamsBlocked(frame) => FrameRecord::StreamsBlocked {
+            direction: frame.direction,
+            limit: frame.limit,
+        },
         Frame::ImmediateAck => FrameRecord::ImmediateAck,
         Frame::AckFrequency(frame) => frequency_record(frame),
-        // There is no arm for all others, so that a new frame needs a record.
         Frame::Ping | Frame::HandshakeDone => FrameRecord::Other {
             frame_type: frame.frame_type().value(),
         },
+    }
+}
+
+fn crypto_record(frame: Crypto<'_>) -> FrameRecord {
+    FrameRecord::Crypto {
+        offset: frame.offset,
+        len: frame.data.len(),
+    }
+}
+
+fn stream_record(frame: Stream<'_>) -> FrameRecord {
+    FrameRecord::Stream {
+        id: frame.id,
+        offset: frame.offset,
+        len: frame.data.len(),
+        fin: frame.fin,
+    }
+}
+
+fn reset_record(frame: ResetStream) -> FrameRecord {
+    FrameRecord::ResetStream {
+        id: frame.id,
+        error_code: frame.error_code,
+        final_size: frame.final_size,
+    }
+}
+
+fn reset_at_record(frame: ResetStreamAt) -> FrameRecord {
+    FrameRecord::ResetStreamAt {
+        id: frame.id,
+        error_code: frame.error_code,
+        final_size: frame.final_size,
+        reliable_size: frame.reliable_size,
+    }
+}
+
+fn new_id_record(frame: NewConnectionId) -> FrameRecord {
+    FrameRecord::NewConnectionId {
+        sequence: frame.sequence,
+        retire_prior_to: frame.retire_prior_to,
+        id: frame.id,
     }
 }
 
@@ -281,34 +365,6 @@ fn frequency_record(frame: AckFrequency) -> FrameRecord {
         ack_eliciting_threshold: frame.ack_eliciting_threshold,
         max_ack_delay: Duration::from_micros(frame.requested_max_ack_delay),
         reordering_threshold: frame.reordering_threshold,
-    }
-}
-
-fn flow_record(frame: &Frame<'_>) -> FrameRecord {
-    match *frame {
-        Frame::MaxData(frame) => FrameRecord::MaxData {
-            maximum: frame.limit,
-        },
-        Frame::MaxStreamData(frame) => FrameRecord::MaxStreamData {
-            id: frame.id,
-            maximum: frame.limit,
-        },
-        Frame::MaxStreams(frame) => FrameRecord::MaxStreams {
-            direction: frame.direction,
-            maximum: frame.limit,
-        },
-        Frame::DataBlocked(frame) => FrameRecord::DataBlocked { limit: frame.limit },
-        Frame::StreamDataBlocked(frame) => FrameRecord::StreamDataBlocked {
-            id: frame.id,
-            limit: frame.limit,
-        },
-        Frame::StreamsBlocked(frame) => FrameRecord::StreamsBlocked {
-            direction: frame.direction,
-            limit: frame.limit,
-        },
-        ref other => FrameRecord::Other {
-            frame_type: other.frame_type().value(),
-        },
     }
 }
 

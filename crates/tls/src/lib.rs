@@ -52,7 +52,9 @@ pub use key_log::QueuedKeyLog;
 pub use parts::{ClientParts, ServerParts};
 pub use raw_key::{RawKeyVerifier, raw_key};
 pub use server::TlsServer;
-pub use trust::{ClientAuthentication, Trust, client_verifier, server_verifier};
+pub use trust::{
+    AnyServer, ClientAuthentication, ReviewedVerifier, Trust, client_verifier, server_verifier,
+};
 
 /// The version of rustls that builds the configurations.
 pub use rustls;

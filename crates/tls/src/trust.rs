@@ -11,13 +11,14 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls_platform_verifier::Verifier;
 
-pub(crate) use any_server::AnyServer;
-use observed::Observed;
+pub use any_server::AnyServer;
+pub use reviewed::ReviewedVerifier;
 
 use crate::error::{TlsConfigError, credentials, unusable};
+use crate::secrets;
 
 mod any_server;
-mod observed;
+mod reviewed;
 
 /// The servers that a client trusts.
 #[derive(Debug)]
@@ -72,7 +73,21 @@ pub fn server_verifier(
         Trust::Verifier(verifier) => verifier,
         Trust::AnyServer => Arc::new(AnyServer::new(provider)),
     };
-    Ok(Observed::new(verifier))
+    Ok(observed(verifier))
+}
+
+/// Returns a verifier that passes the OCSP responses of accepted servers to the session at work: rustls
+/// does not keep them. RFC 6066 §8.
+fn observed(verifier: Arc<dyn ServerCertVerifier>) -> Arc<dyn ServerCertVerifier> {
+    Arc::new(ReviewedVerifier::new(
+        verifier,
+        |_, ocsp_response, verdict| {
+            if verdict.is_ok() && !ocsp_response.is_empty() {
+                secrets::on_ocsp_response(ocsp_response);
+            }
+            verdict
+        },
+    ))
 }
 
 /// Returns the verifier of client certificates, for configurations built elsewhere, such as for TLS over

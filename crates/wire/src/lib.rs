@@ -29,7 +29,7 @@ pub use error::{DecodeError, DecodeErrorKind};
 pub use error_code::{ApplicationErrorCode, TransportErrorCode};
 pub use frame::{
     Ack, AckRanges, CloseKind, ConnectionClose, Crypto, DataBlocked, Datagram, Frame, FrameError,
-    FrameType, Frames, MaxData, MaxStreamData, MaxStreams, NewConnectionId, NewToken,
+    FrameKind, FrameType, Frames, MaxData, MaxStreamData, MaxStreams, NewConnectionId, NewToken,
     PathChallenge, PathResponse, ResetStream, ResetStreamAt, RetireConnectionId, StopSending,
     Stream, StreamDataBlocked, StreamsBlocked,
 };

@@ -10,7 +10,10 @@ use courser_services::Backend;
 use courser_units::{parse_duration, parse_quantity};
 
 use super::moves::MoveArguments;
-use crate::values::{parse_controller, parse_listen, parse_origin, parse_shards};
+use crate::values::{
+    controller_help, controller_long_help, parse_controller, parse_listen, parse_origin,
+    parse_shards,
+};
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -182,11 +185,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
     pub(crate) remember_paths: bool,
 
-    /// Congestion control algorithm: newreno, cubic, bbr or prague
-    ///
-    /// Use prague only on networks with L4S queues (RFC 9330). Elsewhere it behaves like cubic.
-    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller,
-          help_heading = "Protocols")]
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_controller,
+          help = controller_help(), long_help = controller_long_help(), help_heading = "Protocols")]
     pub(crate) cc: Algorithm,
 
     /// Do not search for a larger window when the capacity of a path has risen

@@ -1,9 +1,13 @@
 //! Events of packets.
 
+#![deny(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new frame must not be written without its fields"
+)]
+
 use std::fmt;
 
 use courser_telemetry::{FrameRecord, PacketBuffered, PacketDropped, PacketReceived, PacketSent};
-use courser_wire::FrameType;
 use tracing::{Span, debug, trace};
 
 use super::targets::PACKET;
@@ -65,16 +69,16 @@ impl fmt::Display for List<'_> {
 }
 
 fn write_frame(f: &mut fmt::Formatter<'_>, frame: &FrameRecord) -> fmt::Result {
+    write!(f, "{}", frame.frame_type())?;
     match frame {
-        FrameRecord::Padding { len } => write!(f, "PADDING {len}"),
-        FrameRecord::Ack { ranges, .. } => {
-            f.write_str("ACK")?;
-            ranges.iter().try_for_each(|range| {
-                let (first, last) = (range.start(), range.end());
-                write!(f, " {first}-{last}")
-            })
-        }
-        FrameRecord::Crypto { offset, len } => write!(f, "CRYPTO {offset}+{len}"),
+        FrameRecord::Padding { len }
+        | FrameRecord::NewToken { len }
+        | FrameRecord::Datagram { len } => write!(f, " {len}"),
+        FrameRecord::Ack { ranges, .. } => ranges.iter().try_for_each(|range| {
+            let (first, last) = (range.start(), range.end());
+            write!(f, " {first}-{last}")
+        }),
+        FrameRecord::Crypto { offset, len } => write!(f, " {offset}+{len}"),
         FrameRecord::Stream {
             id,
             offset,
@@ -82,44 +86,31 @@ fn write_frame(f: &mut fmt::Formatter<'_>, frame: &FrameRecord) -> fmt::Result {
             fin,
         } => {
             let fin = if *fin { " FIN" } else { "" };
-            write!(f, "STREAM {id} {offset}+{len}{fin}")
+            write!(f, " {id} {offset}+{len}{fin}")
         }
         FrameRecord::ResetStreamAt {
             id,
             error_code,
             reliable_size,
             ..
-        } => write!(
-            f,
-            "RESET_STREAM_AT {id} {error_code:#x} after {reliable_size}"
-        ),
-        FrameRecord::ResetStream { id, error_code, .. } => {
-            write!(f, "RESET_STREAM {id} {error_code:#x}")
+        } => write!(f, " {id} {error_code:#x} after {reliable_size}"),
+        FrameRecord::ResetStream { id, error_code, .. }
+        | FrameRecord::StopSending { id, error_code } => write!(f, " {id} {error_code:#x}"),
+        FrameRecord::MaxData { maximum } | FrameRecord::MaxStreams { maximum, .. } => {
+            write!(f, " {maximum}")
         }
-        FrameRecord::StopSending { id, error_code } => {
-            write!(f, "STOP_SENDING {id} {error_code:#x}")
+        FrameRecord::MaxStreamData { id, maximum } => write!(f, " {id} {maximum}"),
+        FrameRecord::DataBlocked { limit } | FrameRecord::StreamsBlocked { limit, .. } => {
+            write!(f, " {limit}")
         }
-        FrameRecord::NewToken { len } => write!(f, "NEW_TOKEN {len}"),
-        FrameRecord::MaxData { maximum } => write!(f, "MAX_DATA {maximum}"),
-        FrameRecord::MaxStreamData { id, maximum } => write!(f, "MAX_STREAM_DATA {id} {maximum}"),
-        FrameRecord::MaxStreams { maximum, .. } => write!(f, "MAX_STREAMS {maximum}"),
-        FrameRecord::DataBlocked { limit } => write!(f, "DATA_BLOCKED {limit}"),
-        FrameRecord::StreamDataBlocked { id, limit } => {
-            write!(f, "STREAM_DATA_BLOCKED {id} {limit}")
-        }
-        FrameRecord::StreamsBlocked { limit, .. } => write!(f, "STREAMS_BLOCKED {limit}"),
-        FrameRecord::NewConnectionId { sequence, .. } => write!(f, "NEW_CONNECTION_ID {sequence}"),
-        FrameRecord::RetireConnectionId { sequence } => {
-            write!(f, "RETIRE_CONNECTION_ID {sequence}")
-        }
-        FrameRecord::PathChallenge { .. } => f.write_str("PATH_CHALLENGE"),
-        FrameRecord::PathResponse { .. } => f.write_str("PATH_RESPONSE"),
-        FrameRecord::ConnectionClose { error_code, .. } => {
-            write!(f, "CONNECTION_CLOSE {error_code:#x}")
-        }
-        FrameRecord::Datagram { len } => write!(f, "DATAGRAM {len}"),
-        FrameRecord::ImmediateAck => f.write_str("IMMEDIATE_ACK"),
-        FrameRecord::AckFrequency { sequence, .. } => write!(f, "ACK_FREQUENCY {sequence}"),
-        FrameRecord::Other { frame_type } => fmt::Display::fmt(&FrameType(*frame_type), f),
+        FrameRecord::StreamDataBlocked { id, limit } => write!(f, " {id} {limit}"),
+        FrameRecord::NewConnectionId { sequence, .. }
+        | FrameRecord::RetireConnectionId { sequence }
+        | FrameRecord::AckFrequency { sequence, .. } => write!(f, " {sequence}"),
+        FrameRecord::ConnectionClose { error_code, .. } => write!(f, " {error_code:#x}"),
+        FrameRecord::PathChallenge { .. }
+        | FrameRecord::PathResponse { .. }
+        | FrameRecord::ImmediateAck
+        | FrameRecord::Other { .. } => Ok(()),
     }
 }

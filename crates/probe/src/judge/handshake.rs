@@ -1,5 +1,7 @@
 //! Versions, TLS, the certificate, and the limit of three times.
 
+use courser_wire::VERSION_2;
+
 use crate::aspect::Aspect;
 use crate::dial::{NO_APPLICATION_PROTOCOL, alert};
 use crate::facts::{Chain, Facts, First, Refusal};
@@ -61,7 +63,7 @@ fn versions(facts: &Facts) -> Aspect {
 fn version2(facts: &Facts) -> Aspect {
     let name = "version 2";
     match &facts.version2 {
-        Some(Ok(0x6b33_43cf)) => Aspect::good(
+        Some(Ok(VERSION_2)) => Aspect::good(
             name,
             "the server moves clients to it without a round trip (RFC 9368 §2.3)",
         ),
@@ -69,7 +71,7 @@ fn version2(facts: &Facts) -> Aspect {
             let offers = facts
                 .versions
                 .as_ref()
-                .is_some_and(|list| list.contains(&0x6b33_43cf));
+                .is_some_and(|list| list.contains(&VERSION_2));
             let saw = if offers {
                 "offered; clients of version 1 stay there"
             } else {

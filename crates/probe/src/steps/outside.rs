@@ -1,7 +1,6 @@
 //! The announcements of HTTP/3: the `alt-svc` field over TCP, and HTTPS records.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use courser::client::{Client, HttpVersion, Proxy};
@@ -16,12 +15,12 @@ pub(crate) async fn alt_svc(
     address: SocketAddr,
     url: &str,
     host: &str,
-    witness: Arc<Witness>,
+    witness: &Witness,
     limit: Duration,
 ) -> Result<Option<String>, String> {
     let client = Client::builder()
         .version(HttpVersion::Http2)
-        .verifier(witness)
+        .verifier(witness.verifier())
         // Only the host that is named is contacted.
         .proxy(Proxy::Direct)
         .timeout(limit)
@@ -115,10 +114,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let asking = async {
-            let witness = Arc::new(Witness::new(None).expect("the system's roots"));
+            let witness = Witness::new(None).expect("the system's roots");
             let url = format!("https://localhost:{}/", address.port());
             let limit = Duration::from_secs(5);
-            alt_svc(address, &url, "localhost", witness, limit).await
+            alt_svc(address, &url, "localhost", &witness, limit).await
         };
         let mut handshakes = 0;
         let serving = async {

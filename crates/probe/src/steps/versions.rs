@@ -7,6 +7,7 @@ use std::time::Duration;
 use courser::runtime::random_seed;
 use courser_measure::target;
 use courser_wire::packet::version_negotiation;
+use courser_wire::{VERSION_1, VERSION_2};
 use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 
@@ -74,8 +75,8 @@ pub(crate) fn is_reserved(version: u32) -> bool {
 /// Returns a version as people call it.
 pub(crate) fn version_name(version: u32) -> String {
     match version {
-        1 => "v1".to_owned(),
-        0x6b33_43cf => "v2".to_owned(),
+        VERSION_1 => "v1".to_owned(),
+        VERSION_2 => "v2".to_owned(),
         0xff00_0000..=0xff00_00ff => format!("draft-{}", version & 0xff),
         reserved if is_reserved(reserved) => "reserved".to_owned(),
         other => format!("{other:#010x}"),

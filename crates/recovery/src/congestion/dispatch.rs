@@ -3,9 +3,10 @@
 use courser_base::foreign::Foreign;
 use courser_base::{Ecn, Rate, Time};
 
-use super::algorithm::Algorithm;
+use super::algorithm::{Algorithm, controllers};
 use super::bbr::Bbr;
-use super::careful_resume::{CarefulResume, Resumable, SavedPath};
+use super::builtin::Builtin;
+use super::careful_resume::{CarefulResume, SavedPath};
 use super::controller::Controller;
 use super::cubic::Cubic;
 use super::new_reno::NewReno;
@@ -14,35 +15,74 @@ use super::sample::{AckSample, LossSample, SpuriousLoss};
 use super::takeover::Takeover;
 use crate::rtt::RttEstimator;
 
-/// A controller of the crate or a custom one.
-#[derive(Debug)]
-pub enum CongestionController {
-    /// NewReno, RFC 9002 appendix B.
-    NewReno(NewReno),
-    /// CUBIC, RFC 9438.
-    Cubic(Cubic),
-    /// Prague, draft-briscoe-iccrg-prague-congestion-control.
-    Prague(Prague),
-    /// BBRv3, draft-ietf-ccwg-bbr. Boxed, because its model is large.
-    Bbr(Box<Bbr>),
-    /// One of the first three, which starts from what an earlier connection has learned (RFC 9959).
-    Careful(Box<CarefulResume>),
-    /// A custom controller.
-    Custom(Foreign<Box<dyn Controller>>),
+macro_rules! congestion_controller {
+    ([] $(
+        $(#[$default:ident])?
+        $variant:ident($controller:ty) = $name:literal, [$($other_name:literal),*], $about:literal;
+    )*) => {
+        /// A controller of the crate or a custom one.
+        #[derive(Debug)]
+        pub enum CongestionController {
+            $(
+                #[doc = $about]
+                $variant($controller),
+            )*
+            /// One that starts from what an earlier connection has learned (RFC 9959). BBR does this
+            /// without it.
+            Careful(Box<CarefulResume>),
+            /// A custom controller.
+            Custom(Foreign<Box<dyn Controller>>),
+        }
+
+        impl CongestionController {
+            /// Creates a controller for a path with datagrams of `mtu` bytes. It derives random
+            /// numbers from `seed`.
+            pub fn new(algorithm: Algorithm, mtu: u16, seed: u64) -> Self {
+                match algorithm {
+                    $(Algorithm::$variant => Self::$variant(Builtin::start(mtu, seed)),)*
+                }
+            }
+
+            fn take_over(algorithm: Algorithm, previous: &Takeover<'_>, seed: u64) -> Self {
+                match algorithm {
+                    $(Algorithm::$variant => Self::$variant(Builtin::take_over(previous, seed)),)*
+                }
+            }
+
+            /// Returns the algorithm; `None` for a custom controller.
+            pub fn algorithm(&self) -> Option<Algorithm> {
+                match self {
+                    $(Self::$variant(_) => Some(Algorithm::$variant),)*
+                    Self::Careful(careful) => Some(careful.algorithm()),
+                    Self::Custom(_) => None,
+                }
+            }
+        }
+    };
+}
+
+controllers!(congestion_controller[]);
+
+/// Evaluates an expression for a controller of the table, and others for `Careful` and `Custom`.
+macro_rules! by_kind {
+    ($self:ident, $builtin:ident => $call:expr, $($others:tt)*) => {
+        controllers!(match_kinds[$self, $builtin => $call, $($others)*])
+    };
+}
+
+macro_rules! match_kinds {
+    ([$self:ident, $builtin:ident => $call:expr, $($others:tt)*] $(
+        $(#[$default:ident])?
+        $variant:ident($controller:ty) = $name:literal, [$($other_name:literal),*], $about:literal;
+    )*) => {
+        match $self {
+            $(CongestionController::$variant($builtin) => $call,)*
+            $($others)*
+        }
+    };
 }
 
 impl CongestionController {
-    /// Creates a controller for a path with datagrams of `mtu` bytes. It derives random numbers
-    /// from `seed`.
-    pub fn new(algorithm: Algorithm, mtu: u16, seed: u64) -> Self {
-        match algorithm {
-            Algorithm::NewReno => Self::NewReno(NewReno::new(mtu)),
-            Algorithm::Cubic => Self::Cubic(Cubic::new(mtu)),
-            Algorithm::Prague => Self::Prague(Prague::new(mtu)),
-            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(mtu, seed))),
-        }
-    }
-
     /// Wraps a custom controller.
     pub fn custom(controller: Box<dyn Controller>) -> Self {
         Self::Custom(Foreign::new(controller))
@@ -74,38 +114,20 @@ impl CongestionController {
             rtt,
             now,
         };
-        let ssthresh = previous.ssthresh;
-        *self = match algorithm {
-            Algorithm::NewReno => Self::NewReno(NewReno::resume(mtu, window, ssthresh)),
-            Algorithm::Cubic => Self::Cubic(Cubic::resume(mtu, window, ssthresh)),
-            Algorithm::Prague => Self::Prague(Prague::resume(mtu, window, ssthresh)),
-            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::resume(&previous, seed))),
-        };
+        *self = Self::take_over(algorithm, &previous, seed);
     }
 
     /// Starts from the properties of the path that an earlier connection has observed (RFC 9959).
     /// Call it before anything is sent. Custom controllers ignore it.
     pub fn start_carefully(&mut self, mtu: u16, saved: SavedPath) {
-        let (inner, algorithm): (Box<dyn Resumable>, _) = match self {
-            Self::NewReno(controller) => (Box::new(controller.clone()), Algorithm::NewReno),
-            Self::Cubic(controller) => (Box::new(controller.clone()), Algorithm::Cubic),
-            Self::Prague(controller) => (Box::new(controller.clone()), Algorithm::Prague),
-            Self::Bbr(bbr) => return bbr.start_carefully(saved),
-            Self::Careful(_) | Self::Custom(_) => return,
+        let Some(algorithm) = self.algorithm() else {
+            return;
         };
-        let careful = CarefulResume::new(inner, algorithm, mtu, saved);
-        *self = Self::Careful(Box::new(careful));
-    }
-
-    /// Returns the algorithm; `None` for a custom controller.
-    pub fn algorithm(&self) -> Option<Algorithm> {
-        match self {
-            Self::NewReno(_) => Some(Algorithm::NewReno),
-            Self::Cubic(_) => Some(Algorithm::Cubic),
-            Self::Prague(_) => Some(Algorithm::Prague),
-            Self::Bbr(_) => Some(Algorithm::Bbr),
-            Self::Careful(careful) => Some(careful.algorithm()),
-            Self::Custom(_) => None,
+        let careful = by_kind!(self, controller => Builtin::start_carefully(controller, algorithm, mtu, saved),
+            Self::Careful(_) | Self::Custom(_) => None,
+        );
+        if let Some(careful) = careful {
+            *self = Self::Careful(Box::new(careful));
         }
     }
 
@@ -113,40 +135,29 @@ impl CongestionController {
     /// at the last congestion event, as in RFC 9438 and RFC 9002 §7. By default, NewReno and CUBIC
     /// search for a larger window then.
     pub fn ignore_capacity_rise(&mut self) {
-        match self {
-            Self::NewReno(controller) => controller.ignore_capacity_rise(),
-            Self::Cubic(controller) => controller.ignore_capacity_rise(),
-            Self::Prague(controller) => controller.ignore_capacity_rise(),
+        by_kind!(self, controller => Builtin::ignore_capacity_rise(controller),
             Self::Careful(careful) => careful.inner().ignore_capacity_rise(),
-            Self::Bbr(_) | Self::Custom(_) => {}
-        }
+            Self::Custom(_) => {}
+        );
     }
 
     /// Informs the controller that packets are not paced, which bounds each step of slow start
     /// (RFC 9406 §4.3).
     pub fn set_unpaced(&mut self) {
-        match self {
-            Self::NewReno(controller) => controller.set_unpaced(),
-            Self::Cubic(controller) => controller.set_unpaced(),
-            Self::Prague(controller) => controller.set_unpaced(),
+        by_kind!(self, controller => Builtin::set_unpaced(controller),
             Self::Careful(careful) => careful.inner().set_unpaced(),
-            // BBR needs pacing: without it, bursts are as large as the window.
-            Self::Bbr(_) | Self::Custom(_) => {}
-        }
+            Self::Custom(_) => {}
+        );
     }
 }
 
 /// Calls the same method of any controller, without dynamic dispatch for those of the crate.
 macro_rules! each {
     ($self:ident, $controller:ident => $call:expr) => {
-        match $self {
-            CongestionController::NewReno($controller) => $call,
-            CongestionController::Cubic($controller) => $call,
-            CongestionController::Prague($controller) => $call,
-            CongestionController::Bbr($controller) => $call,
-            CongestionController::Careful($controller) => $call,
-            CongestionController::Custom($controller) => $call,
-        }
+        by_kind!($self, $controller => $call,
+            Self::Careful($controller) => $call,
+            Self::Custom($controller) => $call,
+        )
     };
 }
 

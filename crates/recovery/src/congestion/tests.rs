@@ -387,11 +387,15 @@ fn pacing_is_faster_than_the_window_and_twice_as_fast_in_slow_start() {
 
 #[test]
 fn algorithms_have_names() {
-    for name in ["newreno", "cubic", "prague"] {
-        let algorithm: Algorithm = name.parse().unwrap();
-        assert_eq!(algorithm.to_string(), name);
-        assert_eq!(CongestionController::new(algorithm, MTU, 1).name(), name);
+    for &algorithm in Algorithm::ALL {
+        let name = algorithm.to_string();
+        assert_eq!(name.parse(), Ok(algorithm));
+        let controller = CongestionController::new(algorithm, MTU, 1);
+        assert_eq!(controller.name(), name);
+        assert_eq!(controller.algorithm(), Some(algorithm), "{name}");
     }
+    assert_eq!("bbr3".parse(), Ok(Algorithm::Bbr));
+    assert_eq!("bbrv3".parse(), Ok(Algorithm::Bbr));
     let error = "vegas".parse::<Algorithm>().unwrap_err();
     assert_eq!(
         error.to_string(),

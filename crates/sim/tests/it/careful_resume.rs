@@ -46,12 +46,7 @@ fn end(scene: &mut Scene) {
 
 #[test]
 fn second_download_over_the_same_path_is_faster() {
-    for algorithm in [
-        Algorithm::NewReno,
-        Algorithm::Cubic,
-        Algorithm::Prague,
-        Algorithm::Bbr,
-    ] {
+    for &algorithm in Algorithm::ALL {
         let memory = Arc::new(PathMemory::new());
         let long = remembering(LINK, algorithm, &memory);
         let (mut scene, _) = transfer_down(1, long, 20_000_000, LIMIT);

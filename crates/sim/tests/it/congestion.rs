@@ -147,7 +147,7 @@ fn prague_doubles_its_window_each_round_trip_of_slow_start() {
 #[test]
 fn short_transfers_take_a_round_trip_more_than_slow_start_at_most() {
     let rtt = MS * 50;
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         for bytes in [10_000, 30_000, 100_000, 300_000, 1_000_000] {
             let setup = controlled("100mbit,rtt=50ms", algorithm);
             let (_, time) = transfer_down(1, setup, bytes, SECOND * 5);
@@ -171,7 +171,7 @@ fn short_transfers_take_a_round_trip_more_than_slow_start_at_most() {
 #[test]
 fn a_window_that_is_not_used_does_not_grow() {
     let bdp = 250_000;
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let setup = controlled("1gbit,rtt=40ms", algorithm).both(|config| {
             config.max_send_rate = Some(Rate::from_bytes_per_second(6_250_000));
         });
@@ -383,7 +383,7 @@ fn rate_that_quadruples_is_used() {
 /// A quarter of the rate: no stall, and the queue drains.
 #[test]
 fn rate_that_falls_to_a_quarter_causes_no_stall() {
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let link = "20mbit,rtt=40ms,queue=50ms,rate@3s=5mbit";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
         let rate = acked_between(&mut scene, SECOND * 5, SECOND * 8);
@@ -397,7 +397,7 @@ fn rate_that_falls_to_a_quarter_causes_no_stall() {
 /// A token bucket: at least 60 % of its rate.
 #[test]
 fn policer_leaves_sixty_percent_of_its_rate() {
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let link = "100mbit,rtt=40ms,policer=10mbit:64k;100mbit,rtt=40ms";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
         let rate = acked_between(&mut scene, SECOND * 2, SECOND * 10);
@@ -431,8 +431,8 @@ fn bbr_leaves_most_of_a_huge_queue_empty() {
 /// and the transfer ends in time.
 #[test]
 fn controllers_change_while_data_flows() {
-    for from in CONTROLLERS {
-        for to in CONTROLLERS {
+    for &from in CONTROLLERS {
+        for &to in CONTROLLERS {
             let bytes = 3_000_000;
             let setup = controlled("20mbit,rtt=40ms,queue=1bdp", from);
             let mut scene = Scene::new(1, setup, up(bytes));

@@ -97,7 +97,7 @@ fn swapped_marks_disable_ecn_for_prague_too() {
 /// everything arrives.
 #[test]
 fn all_packets_marked_ce_end_in_completion() {
-    for algorithm in common::lab::CONTROLLERS {
+    for &algorithm in common::lab::CONTROLLERS {
         let setup = controlled("20mbit,rtt=40ms,ecn=ce", algorithm);
         let (scene, time) = transfer_up(1, setup, 500_000, SECOND * 60);
         assert!(there(&scene).remarked > 0);

@@ -65,7 +65,7 @@ fn half_lost_one_way() {
 /// A whole flight of 200 packets is lost in a transfer with hundreds in flight.
 #[test]
 fn burst_of_200_packets_lost() {
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let link = "50mbit,rtt=100ms,drop=600-799;50mbit,rtt=100ms";
         let (scene, time) = transfer_up(1, controlled(link, algorithm), 4_000_000, SECOND * 30);
         assert_eq!(there(&scene).dropped.listed, 200);
@@ -206,7 +206,7 @@ fn hole_back_beyond_the_idle_timeout_is_reported_to_the_sender() {
 fn periodic_holes() {
     // More than slow start can put into the queue before the first hole.
     let bytes = 4_000_000;
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let setup = controlled("20mbit,rtt=40ms,blackhole=500ms:200ms:1s", algorithm);
         let (scene, time) = transfer_up(1, setup, bytes, SECOND * 60);
         assert!(there(&scene).dropped.blackhole > 0);
@@ -313,7 +313,7 @@ fn five_faults_at_once() {
 /// recovers.
 #[test]
 fn delay_jumps_from_10_ms_to_2_seconds_and_back() {
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let link = "20mbit,delay=5ms,queue=1s,delay@1s=1s,delay@8s=5ms";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
         scene.run_for(SECOND * 10);
@@ -350,7 +350,7 @@ fn jitter_of_200_ms() {
 /// A hundredth of the rate for five seconds: at most three seconds of stall afterwards.
 #[test]
 fn rate_drops_to_a_hundredth_and_comes_back() {
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let link = "20mbit,rtt=40ms,queue=50ms,rate@2s=200kbit,rate@7s=20mbit";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
         scene.run_for(SECOND * 10);

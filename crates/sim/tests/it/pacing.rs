@@ -21,7 +21,7 @@ const BURST: u64 = 16 * 1500;
 /// leave in one burst (RFC 9002 §7.7, §7.8).
 #[test]
 fn window_is_not_sent_at_once_after_idle() {
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let app = Exchange::new(SERVER, 150_000, 1, Some(8)).every(SECOND);
         // BDP 250 kB: responses never fill the path, so that only bursts wait.
         let mut scene = Scene::new(1, controlled("20mbit,rtt=100ms,queue=1s", algorithm), app);
@@ -34,7 +34,7 @@ fn window_is_not_sent_at_once_after_idle() {
 /// Ten seconds of silence: the first flight is at most the initial window, or it is paced.
 #[test]
 fn long_idle_ends_without_a_burst() {
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let app = Exchange::new(SERVER, 400_000, 1, Some(3)).every(SECOND * 10);
         let mut scene = Scene::new(1, controlled("50mbit,rtt=100ms,queue=1s", algorithm), app);
         finish_exchanges(&mut scene, 3, SECOND * 60);
@@ -57,7 +57,7 @@ fn first_window_is_spread_over_the_round_trip() {
 /// Loses nothing with a queue of twenty packets before the window exceeds the BDP.
 #[test]
 fn short_transfer_fits_a_short_queue() {
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let setup = controlled("20mbit,rtt=100ms,queue=20p", algorithm);
         let (scene, _) = transfer_down(1, setup, 150_000, SECOND * 5);
         let link = common::lab::back(&scene);

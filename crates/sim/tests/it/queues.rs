@@ -17,7 +17,7 @@ use courser_sim::host::{Host, HostSpec};
 /// backs off at each loss gets a tenth of the rate.
 #[test]
 fn queue_of_two_packets_is_enough_to_complete() {
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let setup = controlled("10mbit,rtt=20ms,queue=2p", algorithm);
         let (scene, time) = transfer_up(1, setup, 1_000_000, SECOND * 60);
         assert!(there(&scene).dropped.queue_full > 0);
@@ -29,7 +29,7 @@ fn queue_of_two_packets_is_enough_to_complete() {
 /// A queue of one tenth of a BDP.
 #[test]
 fn shallow_queue_leaves_half_the_rate() {
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let setup = controlled("20mbit,rtt=50ms,queue=0.1bdp", algorithm);
         let (scene, time) = transfer_up(1, setup, 5_000_000, SECOND * 60);
         assert!(there(&scene).dropped.queue_full > 0);
@@ -43,7 +43,7 @@ fn shallow_queue_leaves_half_the_rate() {
 /// 10 000 packets, 12 s of queue at 10 Mbit/s: no connection times out at any round-trip time.
 #[test]
 fn queue_of_ten_thousand_packets_causes_no_timeout() {
-    for algorithm in CONTROLLERS {
+    for &algorithm in CONTROLLERS {
         let setup = controlled("10mbit,rtt=20ms,queue=10000p", algorithm);
         let (scene, time) = transfer_up(1, setup, 6_000_000, SECOND * 60);
         let (link, stats) = (there(&scene), scene.stats());

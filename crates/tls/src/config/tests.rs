@@ -4,11 +4,10 @@ use rcgen::generate_simple_self_signed;
 use rustls::crypto::aws_lc_rs::cipher_suite;
 
 use rustls::RootCertStore;
-use rustls::client::danger::ServerCertVerifier;
 
 use super::*;
 use crate::testing::{Authority, SERVER_NAME, connect, lines, options, options_of, tls};
-use crate::trust::AnyServer;
+use crate::trust::{AnyServer, ReviewedVerifier};
 use crate::{TlsClient, TlsServer};
 
 #[test]
@@ -150,52 +149,16 @@ fn text_without_certificate_or_key_is_refused() {
 
 #[test]
 fn users_verifier_is_called() {
-    /// Accepts any server, after a complete nested handshake on the same thread.
-    #[derive(Debug)]
-    struct Nested(AnyServer);
-
-    impl ServerCertVerifier for Nested {
-        fn verify_server_cert(
-            &self,
-            end_entity: &CertificateDer<'_>,
-            intermediates: &[CertificateDer<'_>],
-            server_name: &rustls::pki_types::ServerName<'_>,
-            ocsp_response: &[u8],
-            now: rustls::pki_types::UnixTime,
-        ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
-            let (client, server) = tls(options());
-            connect(&client, &server);
-            self.0
-                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-        }
-
-        fn verify_tls12_signature(
-            &self,
-            message: &[u8],
-            certificate: &CertificateDer<'_>,
-            signature: &rustls::DigitallySignedStruct,
-        ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-            self.0
-                .verify_tls12_signature(message, certificate, signature)
-        }
-
-        fn verify_tls13_signature(
-            &self,
-            message: &[u8],
-            certificate: &CertificateDer<'_>,
-            signature: &rustls::DigitallySignedStruct,
-        ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-            self.0
-                .verify_tls13_signature(message, certificate, signature)
-        }
-
-        fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-            self.0.supported_verify_schemes()
-        }
-    }
+    // Accepts any server, after a complete nested handshake on the same thread.
+    let any = Arc::new(AnyServer::new(provider(&[])));
+    let nested = ReviewedVerifier::new(any, |_, _, verdict| {
+        let (client, server) = tls(options());
+        connect(&client, &server);
+        verdict
+    });
 
     let (mut client, mut server) = options();
-    client.trust = Trust::Verifier(Arc::new(Nested(AnyServer::new(provider(&[])))));
+    client.trust = Trust::Verifier(Arc::new(nested));
     server.identity = Authority::new("untrusted").identity("elsewhere.example");
     let (client, server) = tls((client, server));
     let (client, server) = connect(&client, &server);

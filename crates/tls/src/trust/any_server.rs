@@ -8,13 +8,16 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
 /// Accepts any certificate, but still checks that the server holds its key.
+///
+/// Anyone on the path can impersonate the server: for tests and tools only.
 #[derive(Debug)]
-pub(crate) struct AnyServer {
+pub struct AnyServer {
     provider: Arc<CryptoProvider>,
 }
 
 impl AnyServer {
-    pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
+    /// Creates a verifier that checks signatures with the algorithms of `provider`.
+    pub fn new(provider: Arc<CryptoProvider>) -> Self {
         Self { provider }
     }
 }

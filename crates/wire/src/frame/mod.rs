@@ -2,7 +2,7 @@
 //!
 //! Each frame has a file with its struct, `decode`, `encode` and `encoded_len`. The `decode` of a
 //! frame starts after the type. [`Frame::decode`] reads the type and passes it on to frames that
-//! have several.
+//! have several. The table in `table.rs` has the types of each frame, its names and properties.
 
 mod ack;
 mod ack_frequency;
@@ -12,6 +12,7 @@ mod data_blocked;
 mod datagram;
 mod frame_type;
 mod iter;
+mod kind;
 mod max_data;
 mod max_stream_data;
 mod max_streams;
@@ -28,6 +29,7 @@ mod stop_sending;
 mod stream;
 mod stream_data_blocked;
 mod streams_blocked;
+mod table;
 
 pub use ack::{Ack, AckRanges};
 pub use ack_frequency::AckFrequency;
@@ -37,6 +39,7 @@ pub use data_blocked::DataBlocked;
 pub use datagram::Datagram;
 pub use frame_type::{FrameError, FrameType};
 pub use iter::Frames;
+pub use kind::FrameKind;
 pub use max_data::MaxData;
 pub use max_stream_data::MaxStreamData;
 pub use max_streams::MaxStreams;
@@ -277,23 +280,14 @@ impl<'a> Frame<'a> {
     /// ACK, PADDING and CONNECTION_CLOSE. RFC 9002 §2.
     #[inline]
     pub const fn is_ack_eliciting(&self) -> bool {
-        !matches!(
-            self,
-            Self::Padding(_) | Self::Ack(_) | Self::ConnectionClose(_)
-        )
+        self.kind().is_ack_eliciting()
     }
 
     /// Returns true if the frame can be sent on a path without migrating the connection to it.
     /// RFC 9000 §9.1.
     #[inline]
     pub const fn is_probing(&self) -> bool {
-        matches!(
-            self,
-            Self::Padding(_)
-                | Self::NewConnectionId(_)
-                | Self::PathChallenge(_)
-                | Self::PathResponse(_)
-        )
+        self.kind().is_probing()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The frames that each kind of packet may carry. RFC 9000 §12.4 Table 3, §12.5.
 
 use super::FrameType;
+use super::kind::has_letter;
 use crate::packet::PacketKind;
 
 /// Returns true if a packet of this kind may carry a frame of this type. Returns false for unknown
@@ -10,55 +11,37 @@ use crate::packet::PacketKind;
 /// sender, although only servers may send NEW_TOKEN and HANDSHAKE_DONE.
 #[inline]
 pub const fn is_permitted(frame_type: u64, kind: PacketKind) -> bool {
-    let packets = match kind {
-        // 1-RTT packets may carry all frames.
-        PacketKind::OneRtt => {
-            return frame_type <= FrameType::IMMEDIATE_ACK.0
-                || matches!(
-                    FrameType(frame_type),
-                    FrameType::ACK_FREQUENCY
-                        | FrameType::RESET_STREAM_AT
-                        | FrameType::DATAGRAM
-                        | FrameType::DATAGRAM_WITH_LENGTH
-                );
-        }
-        PacketKind::Initial => INITIAL,
-        PacketKind::Handshake => HANDSHAKE,
-        PacketKind::ZeroRtt => ZERO_RTT,
+    let (types, letter) = match kind {
+        PacketKind::OneRtt => (ONE_RTT, b'1'),
+        PacketKind::Initial => (INITIAL, b'I'),
+        PacketKind::Handshake => (HANDSHAKE, b'H'),
+        PacketKind::ZeroRtt => (ZERO_RTT, b'0'),
         PacketKind::Retry | PacketKind::VersionNegotiation => return false,
     };
-    permitted_in(FrameType(frame_type)) & packets != 0
-}
-
-/// Returns the packets other than 1-RTT that may carry the frame, as bits.
-///
-/// Frames without the bit for 0-RTT are those that a client has no reason to send there. Table 3
-/// permits RETIRE_CONNECTION_ID in 0-RTT, §12.5 does not: before the server has answered, there is
-/// nothing to retire. Among the extension frames, DATAGRAM and RESET_STREAM_AT have the bit, because
-/// a client may remember what the server supports (RFC 9221 §3,
-/// draft-ietf-quic-reliable-stream-reset-10 §3). An end must not remember that its peer supported the
-/// other extensions (draft-ietf-quic-ack-frequency-12 §3).
-const fn permitted_in(frame_type: FrameType) -> u8 {
-    match frame_type {
-        FrameType::PADDING | FrameType::PING | FrameType::CONNECTION_CLOSE => {
-            INITIAL | HANDSHAKE | ZERO_RTT
-        }
-        FrameType::ACK | FrameType::ACK_ECN | FrameType::CRYPTO => INITIAL | HANDSHAKE,
-        FrameType::NEW_TOKEN
-        | FrameType::RETIRE_CONNECTION_ID
-        | FrameType::PATH_RESPONSE
-        | FrameType::HANDSHAKE_DONE => 0,
-        FrameType::DATAGRAM | FrameType::DATAGRAM_WITH_LENGTH | FrameType::RESET_STREAM_AT => {
-            ZERO_RTT
-        }
-        FrameType(known) if known <= FrameType::HANDSHAKE_DONE.0 => ZERO_RTT,
-        FrameType(_) => 0,
+    if frame_type < u64::BITS as u64 {
+        return types >> frame_type & 1 == 1;
     }
+    has_letter(FrameType(frame_type).packets(), letter)
 }
 
-const INITIAL: u8 = 1;
-const HANDSHAKE: u8 = 2;
-const ZERO_RTT: u8 = 4;
+const INITIAL: u64 = types_in(b'I');
+const HANDSHAKE: u64 = types_in(b'H');
+const ZERO_RTT: u64 = types_in(b'0');
+const ONE_RTT: u64 = types_in(b'1');
+
+/// Returns the types below 64 that packets with this letter may carry, as bits: nearly every frame
+/// is one of them, and each received frame is checked.
+const fn types_in(letter: u8) -> u64 {
+    let mut types = 0;
+    let mut frame_type = 0;
+    while frame_type < u64::BITS as u64 {
+        if has_letter(FrameType(frame_type).packets(), letter) {
+            types |= 1 << frame_type;
+        }
+        frame_type += 1;
+    }
+    types
+}
 
 #[cfg(test)]
 mod tests;

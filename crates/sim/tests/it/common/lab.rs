@@ -15,12 +15,7 @@ pub const MS: Duration = Duration::from_millis(1);
 pub const SECOND: Duration = Duration::from_secs(1);
 
 /// All controllers of the product.
-pub const CONTROLLERS: [Algorithm; 4] = [
-    Algorithm::NewReno,
-    Algorithm::Cubic,
-    Algorithm::Prague,
-    Algorithm::Bbr,
-];
+pub const CONTROLLERS: &[Algorithm] = Algorithm::ALL;
 
 /// Creates a link between hosts that send Ethernet frames.
 pub fn ethernet(link: &str) -> Setup {

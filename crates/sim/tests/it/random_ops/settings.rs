@@ -7,6 +7,7 @@ use courser_transport::TransportConfig;
 
 use crate::common::dice::Dice;
 
+/// Not `Algorithm::ALL`: with another order, the seeds would draw other settings.
 const ALGORITHMS: [Algorithm; 4] = [
     Algorithm::NewReno,
     Algorithm::Cubic,
