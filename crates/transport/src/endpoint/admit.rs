@@ -7,11 +7,13 @@ use courser_base::Time;
 use courser_wire::packet::{MIN_INITIAL_DATAGRAM, Packet, decode_greased, encode_retry, retry};
 use courser_wire::{ConnectionId, PreferredAddress, TransportErrorCode, Version, Writer};
 
-use super::address_token::{AddressProof, Presented, RetryToken};
-use super::incoming::{Arrived, Incoming, Waiting, is_authentic, stateless_close};
-use super::limits::{Admission, is_refused_port};
-use super::shares::Claim;
-use super::{ConnectionHandle, Endpoint, Owner, version_negotiation};
+use super::admission::fair_shares::Claim;
+use super::admission::handshakes::Admission;
+use super::admission::incoming::{Arrived, Incoming, Waiting, is_authentic, stateless_close};
+use super::admission::tokens::address_token::{AddressProof, Presented, RetryToken};
+use super::stateless::reply_limiter::is_refused_port;
+use super::stateless::version_negotiation;
+use super::{ConnectionHandle, Endpoint, Owner};
 use crate::config::{RetryPolicy, ServerConfig};
 use crate::connection::{Arrival, Connection, ConnectionError, FirstInitial};
 use crate::error::TransportError;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use courser_base::{Time, foreign};
 use courser_wire::TransportErrorCode;
 
-use super::in_use::drop_connection;
-use super::incoming::{Arrived, Incoming, Waiting};
+use super::admission::incoming::{Arrived, Incoming, Waiting};
+use super::table::in_use::drop_connection;
 use super::{ConnectionHandle, Endpoint, Owner};
 use crate::config::ServerConfig;
 use crate::connection::ConnectionError;

@@ -9,12 +9,12 @@ use courser_base::{FourTuple, ScopedIp, Time};
 use courser_crypto::TlsStartError;
 use courser_wire::ConnectionId;
 
-use super::address_token::ValidationToken;
-use super::in_use::{drop_connection, note_use};
-use super::memory::Held;
-use super::shares::Claim;
-use super::sparse::shrink_heap;
-use super::stage::Stage;
+use super::admission::fair_shares::Claim;
+use super::admission::tokens::address_token::ValidationToken;
+use super::shrink::shrink_heap;
+use super::table::in_use::{drop_connection, note_use};
+use super::table::memory::Held;
+use super::table::stage::Stage;
 use super::{ConnectionHandle, Endpoint, LOOK_INTERVAL, Owner};
 use crate::cid::{ConnectionIdError, TokenChange};
 use crate::config::{ClientConfig, ConfigError};
@@ -143,7 +143,7 @@ impl Endpoint {
         handle
     }
 
-    /// Routes a new connection by its ID, or by address if it has none.
+    /// ShardRoutes a new connection by its ID, or by address if it has none.
     pub(super) fn route_new(
         &mut self,
         handle: ConnectionHandle,

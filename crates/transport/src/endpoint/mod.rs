@@ -1,44 +1,21 @@
 //! An endpoint: routes datagrams to connections, and answers those that belong to none.
 //! RFC 9000 §5.2.
 
-mod address_filter;
-pub mod address_token;
 mod admission;
 mod admit;
-mod backlog;
-mod begun;
-mod connection_ids;
-mod creation;
 mod fault;
-mod handle;
-mod in_use;
-mod incoming;
 mod lifecycle;
-pub mod limits;
-mod memory;
-mod neighbours;
-mod owner;
 mod packet_too_big;
 mod receive;
-mod routes;
-pub mod routing;
-mod shard;
-mod shares;
-mod slots;
+mod router;
+mod shards;
+mod shrink;
 mod sockets;
-mod sparse;
-mod stage;
-pub mod stateless_reset;
+mod stateless;
 mod stats;
-mod stray;
-mod strays;
+mod table;
 mod tls_tasks;
-pub mod token_filter;
-mod touched;
-mod turns;
 mod unreachable;
-mod validation_token;
-pub mod version_negotiation;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -50,33 +27,35 @@ use courser_base::{Ecn, Mutex, Time, foreign};
 use courser_crypto::{ResetKey, TokenKey};
 use courser_wire::{ConnectionId, TransportErrorCode};
 
-pub use self::address_filter::{AddressFilter, AddressListError, AddressPrefix};
-pub use self::creation::CreationLimiter;
-pub use self::handle::ConnectionHandle;
-pub use self::incoming::Incoming;
+pub use self::admission::address_filter::{AddressFilter, AddressListError, AddressPrefix};
+pub use self::admission::creation_limiter::CreationLimiter;
+pub use self::admission::incoming::Incoming;
 pub use self::lifecycle::ConnectError;
-pub use self::limits::ReplyLimits;
-pub use self::neighbours::ShardPlace;
 pub use self::packet_too_big::PacketTooBig;
 pub use self::receive::ReceiveMeta;
-pub use self::shard::MAX_SHARDS;
+pub use self::shards::MAX_SHARDS;
+pub use self::shards::place::ShardPlace;
+pub use self::shards::stray::Stray;
+pub use self::stateless::reply_limiter::ReplyLimits;
 pub use self::stats::EndpointStats;
-pub use self::stray::Stray;
+pub use self::table::handle::ConnectionHandle;
 pub use self::unreachable::UnreachableReport;
 
-use self::admission::ShardHandshakes;
-use self::backlog::Backlog;
-use self::in_use::note_use;
-use self::incoming::{Arrived, WaitingRoom};
-use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter};
-use self::memory::Memory;
-use self::owner::Owner;
-use self::routes::Routes;
-use self::slots::{Slot, Slots};
-use self::sparse::shrink_heap;
-use self::token_filter::TokenFilter;
-use self::touched::Touched;
-use self::turns::Turns;
+use self::admission::backlog::Backlog;
+use self::admission::fair_queue::FairQueue;
+use self::admission::handshakes::{HandshakeLimits, Handshakes};
+use self::admission::incoming::{Arrived, WaitingRoom};
+use self::admission::shard_handshakes::ShardHandshakes;
+use self::admission::tokens::token_filter::TokenFilter;
+use self::admission::tokens::validation_token::SystemSeconds;
+use self::router::owner::Owner;
+use self::router::shard_routes::ShardRoutes;
+use self::shrink::shrink_heap;
+use self::stateless::reply_limiter::ReplyLimiter;
+use self::table::entries::{Slot, Slots};
+use self::table::in_use::note_use;
+use self::table::memory::Memory;
+use self::table::ready::Ready;
 use crate::build::transmit::{SocketId, Transmit, TransmitBuffer};
 use crate::cid::IdSource;
 use crate::config::{EndpointConfig, ServerConfig};
@@ -102,7 +81,7 @@ pub struct Endpoint {
     memory: Memory,
     /// The socket of new connections.
     socket: SocketId,
-    routing: Routes,
+    routing: ShardRoutes,
     /// The number of this shard, and that of all shards of the endpoint.
     shard: u16,
     shards: u16,
@@ -118,7 +97,7 @@ pub struct Endpoint {
     /// Connections that are drained and wait to be released.
     drained: usize,
     room: WaitingRoom,
-    incoming: Turns<Incoming>,
+    incoming: FairQueue<Incoming>,
     handshakes: ShardHandshakes,
     creation: Arc<Mutex<CreationLimiter>>,
     address_filter: Arc<AddressFilter>,
@@ -129,7 +108,7 @@ pub struct Endpoint {
     reset_limiter: Arc<Mutex<ReplyLimiter>>,
     reply_limiter: Arc<Mutex<ReplyLimiter>>,
     replies: VecDeque<Reply>,
-    touched: Touched,
+    touched: Ready,
     timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
     /// Connections with a TLS task that was not taken yet. Some may be over.
     tls_tasks: VecDeque<ConnectionHandle>,
@@ -184,7 +163,7 @@ impl Endpoint {
         let limits = server
             .as_ref()
             .map_or_else(HandshakeLimits::default, |it| limits_of(&config, it));
-        let now = address_token::SystemSeconds(config.unix_seconds_at_epoch);
+        let now = SystemSeconds(config.unix_seconds_at_epoch);
         Self {
             reset_key: ResetKey::new(&config.reset_key),
             token_key: TokenKey::new(&config.token_key),
@@ -194,7 +173,7 @@ impl Endpoint {
             experience: Experience::default(),
             memory: Memory::new(config.memory_budget),
             socket: SocketId::default(),
-            routing: Routes::new(rng.array()),
+            routing: ShardRoutes::new(rng.array()),
             shard: 0,
             shards: 1,
             strays: VecDeque::new(),
@@ -202,7 +181,7 @@ impl Endpoint {
             is_crowded: false,
             slots: Slots::default(),
             room: WaitingRoom::new(rng.array()),
-            incoming: Turns::new(keys.array()),
+            incoming: FairQueue::new(keys.array()),
             handshakes: ShardHandshakes::new(shared(Handshakes::new(limits, keys.array()))),
             creation: shared(CreationLimiter::new(keys.array())),
             address_filter: Arc::default(),
@@ -212,7 +191,7 @@ impl Endpoint {
             reset_limiter: shared(ReplyLimiter::new(config.reset_limits, rng.array())),
             reply_limiter: shared(ReplyLimiter::new(config.reply_limits, rng.array())),
             replies: VecDeque::new(),
-            touched: Touched::default(),
+            touched: Ready::default(),
             busy: 0,
             drained: 0,
             timers: BinaryHeap::new(),
@@ -545,10 +524,8 @@ impl Endpoint {
             .filter(|slot| slot.generation == handle.generation)
     }
 
-    fn seconds(&self, now: Time) -> address_token::SystemSeconds {
-        address_token::SystemSeconds(
-            self.config.unix_seconds_at_epoch + now.as_nanos() / 1_000_000_000,
-        )
+    fn seconds(&self, now: Time) -> SystemSeconds {
+        SystemSeconds(self.config.unix_seconds_at_epoch + now.as_nanos() / 1_000_000_000)
     }
 
     fn reply(&mut self, to: Arrived, bytes: Vec<u8>) -> bool {

@@ -5,9 +5,10 @@ use std::slice::ChunksMut;
 use courser_base::{Ecn, FourTuple, Time};
 use courser_wire::packet::{self, Packet, PacketError, PacketKind, version_negotiation};
 
-use super::incoming::Arrived;
-use super::limits::is_refused_port;
-use super::{ConnectionHandle, Endpoint, Owner, stateless_reset};
+use super::admission::incoming::Arrived;
+use super::stateless::reply_limiter::is_refused_port;
+use super::stateless::reset;
+use super::{ConnectionHandle, Endpoint, Owner};
 use crate::build::transmit::SocketId;
 use crate::connection::Arrival;
 use crate::path::Place;
@@ -257,12 +258,12 @@ impl Endpoint {
         if let Some(packet) = packet.filter(|packet| packet.kind == PacketKind::OneRtt)
             && !packet.destination.is_empty()
             // Datagrams that get no answer anyway must not use up the budget of others.
-            && datagram.len() >= stateless_reset::MIN_TRIGGER_LEN
+            && datagram.len() >= reset::MIN_TRIGGER_LEN
             && !is_refused_port(arrived.path.peer.port())
             && self.may_reset(arrived)
         {
             let token = self.reset_token(&packet.destination);
-            if let Some(reset) = stateless_reset::build(datagram.len(), &token, &mut self.rng)
+            if let Some(reset) = reset::build(datagram.len(), &token, &mut self.rng)
                 && self.reply(arrived, reset)
             {
                 self.stats.resets_sent += 1;

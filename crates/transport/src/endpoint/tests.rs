@@ -60,7 +60,7 @@ fn slow_replies(pair: &mut Pair) {
 
 /// Sends clients a Retry while so many handshakes are in progress.
 fn retry_from(server: &mut ServerConfig, half_open: u64) {
-    server.half_open_bytes = Some(half_open * limits::HANDSHAKE_BYTES);
+    server.half_open_bytes = Some(half_open * admission::handshakes::HANDSHAKE_BYTES);
 }
 
 /// Intercepts the client's first flight and returns it.

@@ -2,7 +2,7 @@
 
 use courser_wire::{Direction, TransportErrorCode};
 
-use super::super::memory::{Held, Memory};
+use super::super::table::memory::{Held, Memory};
 use super::*;
 use crate::stream::WriteError;
 use crate::testing::server_address;

@@ -1,11 +1,11 @@
-//! Shares of one address or network, and the rest for others.
+//! FairShares of one address or network, and the rest for others.
 
 use std::net::SocketAddr;
 
 use courser_wire::TransportErrorCode;
 
 use super::*;
-use crate::endpoint::address_token::ValidationToken;
+use crate::endpoint::admission::tokens::address_token::ValidationToken;
 
 const REFUSED: u64 = TransportErrorCode::CONNECTION_REFUSED.value();
 

@@ -1,0 +1,5 @@
+//! Datagrams that are sent without a connection: Version Negotiation, Retry, refusals, stateless resets.
+
+pub mod reply_limiter;
+pub mod reset;
+pub mod version_negotiation;

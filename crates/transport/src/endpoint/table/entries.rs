@@ -1,0 +1,159 @@
+//! The records of connections, by the index of their handles.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
+
+use courser_base::{FourTuple, Time};
+use courser_wire::ConnectionId;
+
+use super::handle::ConnectionHandle;
+use super::memory::Held;
+use super::stage::Stage;
+use crate::connection::{Connection, ConnectionError};
+use crate::endpoint::admission::fair_shares::Claim;
+use crate::endpoint::shrink::is_sparse;
+
+/// The record of one connection, from its start until its owner releases it.
+#[derive(Default)]
+pub struct Slot {
+    pub generation: u32,
+    /// `None` in a free slot and after a fault.
+    pub connection: Option<Box<Connection>>,
+    /// The error of a connection that was dropped because of a panic.
+    pub fault: Option<Box<ConnectionError>>,
+    pub stage: Stage,
+    /// The owner has no more use for the connection.
+    pub is_released: bool,
+    /// It is in the queue of connections whose events may be unread.
+    pub is_touched: bool,
+    /// It is in the queue of connections that wait for their turn to send.
+    pub is_sender: bool,
+    pub held: Held,
+    /// The earliest entry in the timer heap.
+    pub scheduled: Option<Time>,
+    /// The client that the connection counts towards while it is half-open.
+    pub half_open: Option<Claim>,
+    /// The client's first ID. It is routed as long as the connection lives; otherwise a late copy
+    /// of the first Initial would look like another client.
+    pub initial_id: Option<ConnectionId>,
+    /// Tokens that a server sends to the client for later connections.
+    pub new_tokens: u32,
+    /// Stateless reset tokens that are routed.
+    pub reset_tokens: Vec<(SocketAddr, [u8; 16])>,
+    /// The address and the ID that the connection sends to.
+    pub peer_id: Option<(SocketAddr, ConnectionId)>,
+    /// The addresses by which the connection is routed if it has no ID.
+    pub four_tuple: Option<Box<FourTuple>>,
+}
+
+/// The records of connections. Low indexes are used first, so that the list becomes short again when the
+/// connections of a burst are gone.
+#[derive(Default)]
+pub struct Slots {
+    /// The last record is in use.
+    list: Vec<Slot>,
+    in_use: usize,
+    /// The indexes of free records. Those beyond the list were cut off.
+    free: BinaryHeap<Reverse<u32>>,
+    /// At least the generation of each record that was cut off.
+    generation: u32,
+}
+
+impl Slots {
+    /// Returns the number of records in use.
+    pub fn in_use(&self) -> usize {
+        self.in_use
+    }
+
+    /// Returns the handle of a record that was free, and is in use from now on.
+    pub fn take(&mut self) -> ConnectionHandle {
+        let lowest = self.free.pop().map(|Reverse(index)| index);
+        let index = match lowest.filter(|index| (*index as usize) < self.list.len()) {
+            Some(index) => index,
+            None => {
+                // The list has no free record, and the others were cut off.
+                self.free.clear();
+                self.list.push(Slot {
+                    generation: self.generation,
+                    ..Slot::default()
+                });
+                u32::try_from(self.list.len() - 1).expect("memory ends before 2^32 connections")
+            }
+        };
+        self.in_use += 1;
+        let slot = &mut self.list[index as usize];
+        slot.stage = Stage::Busy;
+        ConnectionHandle {
+            index,
+            generation: slot.generation,
+        }
+    }
+
+    /// Frees a record, whose handles are not valid any more.
+    pub fn free(&mut self, index: u32) {
+        let slot = &mut self.list[index as usize];
+        *slot = Slot {
+            generation: slot.generation.wrapping_add(1),
+            ..Slot::default()
+        };
+        self.in_use -= 1;
+        self.free.push(Reverse(index));
+        while let Some(last) = self.list.pop_if(|last| last.stage == Stage::Free) {
+            self.generation = self.generation.max(last.generation);
+        }
+        if is_sparse(self.list.len(), self.list.capacity()) {
+            let len = self.list.len();
+            self.list.shrink_to(2 * len);
+            self.free.retain(|Reverse(index)| (*index as usize) < len);
+            self.free.shrink_to(2 * len);
+        }
+    }
+}
+
+impl Deref for Slots {
+    type Target = [Slot];
+
+    fn deref(&self) -> &[Slot] {
+        &self.list
+    }
+}
+
+impl DerefMut for Slots {
+    fn deref_mut(&mut self) -> &mut [Slot] {
+        &mut self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::shrink::LEAST_ROOM;
+
+    #[test]
+    fn the_list_is_short_again_after_a_burst() {
+        let mut slots = Slots::default();
+        let burst: Vec<_> = (0..4 * LEAST_ROOM).map(|_| slots.take()).collect();
+        let (stay, go) = burst.split_at(10);
+        go.iter().for_each(|handle| slots.free(handle.index));
+        assert!(slots.len() < LEAST_ROOM, "{}", slots.len());
+        assert_eq!(slots.in_use(), 10);
+        // Handles of the burst are not valid for records that take its places.
+        let next: Vec<_> = (0..2 * LEAST_ROOM).map(|_| slots.take()).collect();
+        let is_old = |handle: &ConnectionHandle| burst.contains(handle);
+        assert!(!next.iter().any(is_old));
+        assert!(stay.iter().all(|it| slots[it.index()].stage == Stage::Busy));
+    }
+
+    #[test]
+    fn a_connection_at_the_end_keeps_the_list_long_until_it_goes() {
+        let mut slots = Slots::default();
+        let burst: Vec<_> = (0..2 * LEAST_ROOM).map(|_| slots.take()).collect();
+        let (last, go) = burst.split_last().expect("some");
+        go.iter().for_each(|handle| slots.free(handle.index));
+        assert_eq!((slots.len(), slots.in_use()), (2 * LEAST_ROOM, 1));
+        slots.free(last.index);
+        assert_eq!((slots.len(), slots.in_use()), (0, 0));
+    }
+}
