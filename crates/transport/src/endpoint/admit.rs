@@ -1,22 +1,29 @@
 //! Admission of new clients. RFC 9000 §5.2.2, §8.1.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use courser_base::Time;
+use courser_base::{Ecn, Time};
 use courser_wire::packet::{MIN_INITIAL_DATAGRAM, Packet, decode_greased, encode_retry, retry};
 use courser_wire::{ConnectionId, PreferredAddress, TransportErrorCode, Version, Writer};
 
-use super::admission::fair_shares::Claim;
+use super::admission::claim::Claim;
+use super::admission::client::{Client, is_authentic};
+use super::admission::fair_shares::Claimant;
 use super::admission::handshakes::Admission;
-use super::admission::incoming::{Arrived, Incoming, Waiting, is_authentic, stateless_close};
+use super::admission::incoming::Incoming;
 use super::admission::tokens::address_token::{AddressProof, Presented, RetryToken};
+use super::admission::waiting_room::Waiting;
+use super::arrived::Arrived;
+use super::stateless::close;
 use super::stateless::reply_limiter::is_refused_port;
 use super::stateless::version_negotiation;
 use super::{ConnectionHandle, Endpoint, Owner};
 use crate::config::{RetryPolicy, ServerConfig};
 use crate::connection::{Arrival, Connection, ConnectionError, FirstInitial};
 use crate::error::TransportError;
+use crate::path::Place;
 
 /// The shortest first Destination ID of a client (RFC 9000 §7.2).
 const MIN_DESTINATION: usize = 8;
@@ -37,8 +44,8 @@ enum Verdict {
 impl Verdict {
     /// Refuses a client. A client without a token is ignored instead: its address may be forged,
     /// and the owner of the address must not receive the refusal.
-    fn refusal(claim: Claim, reason: &'static str) -> Self {
-        match claim.is_validated {
+    fn refusal(claimant: Claimant, reason: &'static str) -> Self {
+        match claimant.is_validated {
             true => Self::Refuse(reason),
             false => Self::Ignore,
         }
@@ -46,8 +53,8 @@ impl Verdict {
 }
 
 /// Returns true if the client may be asked to validate its address.
-fn may_retry(server: &ServerConfig, claim: Claim) -> bool {
-    server.retry != RetryPolicy::Never && !claim.is_validated
+fn may_retry(server: &ServerConfig, claimant: Claimant) -> bool {
+    server.retry != RetryPolicy::Never && !claimant.is_validated
 }
 
 const NO_FREE_ID: &str = "no free connection id";
@@ -90,7 +97,9 @@ impl Endpoint {
     /// Retry packets sent, and datagrams dropped unread. Only differences are meaningful.
     pub fn arrivals(&self) -> u64 {
         let stats = &self.stats;
-        self.handshakes.waiting_bytes() as u64 + stats.retries_sent + stats.datagrams_over_share
+        self.shared.counts(self.shard).waiting_bytes() as u64
+            + stats.retries_sent
+            + stats.datagrams_over_share
     }
 
     /// Counts `bytes`, which the application holds for its peers and keeps updating, towards the
@@ -113,11 +122,11 @@ impl Endpoint {
         let versions = self.server.as_ref().map(|server| server.versions);
         let welcome = datagram.len() >= MIN_INITIAL_DATAGRAM
             && !is_refused_port(path.peer.port())
-            && self.may_reply(arrived);
+            && self.may_reply(arrived.now, path.peer);
         if welcome
             && let Some(versions) = versions
             && let Some(answer) = version_negotiation::answer(datagram, versions, &mut self.rng)
-            && self.reply(arrived, answer)
+            && self.reply(arrived.place(), answer)
         {
             self.stats.version_negotiations_sent += 1;
         } else {
@@ -147,25 +156,15 @@ impl Endpoint {
         let (Some(server), Some(version)) = (server, Version::from_value(packet.version)) else {
             return self.drop_initial(arrived, datagram, packet);
         };
-        let mut waiting = Waiting {
-            since: arrived.now,
-            path: arrived.path,
-            socket: arrived.socket,
-            destination: packet.destination,
-            source: packet.source,
-            version,
-            datagrams: vec![(arrived.ecn, datagram.to_vec())],
-            bytes: datagram.len(),
-            is_validated: false,
-        };
+        let client = Client::new(arrived, packet, version);
         if self.is_busy {
             self.stats.refused_while_busy += 1;
-            return self.turn_away(arrived, &waiting, "the server is busy");
+            return self.turn_away(arrived.now, &client, "the server is busy");
         }
         // This check precedes any cryptography: a server with more clients than it can serve must
         // not spend its time on those that it cannot serve.
         let delay = self.incoming.delay(arrived.now, arrived.path.peer.ip());
-        if self.handshakes.is_too_late(delay) {
+        if self.shared.handshakes.lock().is_too_late(delay) {
             self.stats.ignored += 1;
             self.stats.ignored_for_room += 1;
             return;
@@ -177,7 +176,7 @@ impl Endpoint {
             version,
             now: self.seconds(arrived.now),
         };
-        let proof = presented.judge(&self.token_key, &self.filter.lock());
+        let proof = presented.judge(&self.token_key, &self.shared.used_tokens.lock());
         if proof == AddressProof::InvalidRetry {
             // A token that was damaged in transit proves nothing about the client: apart from its
             // token the packet must be valid (RFC 9000 §8.1.2).
@@ -185,34 +184,36 @@ impl Endpoint {
                 return self.drop_initial(arrived, datagram, packet);
             }
             let reason = "the Retry token is not ours, not yours or too old";
-            return self.send_close(arrived, &waiting, TransportErrorCode::INVALID_TOKEN, reason);
+            return self.send_close(
+                arrived.now,
+                &client,
+                TransportErrorCode::INVALID_TOKEN,
+                reason,
+            );
         }
-        waiting.is_validated = proof != AddressProof::None;
-        if self
-            .memory
-            .is_short(self.handshakes.all_waiting_bytes() as u64)
-        {
+        let claimant = client.claimant(proof != AddressProof::None);
+        let waiting_bytes = self.shared.handshakes.lock().waiting_bytes();
+        if self.memory.is_short(waiting_bytes as u64) {
             self.stats.refused_for_memory += 1;
-            return self.turn_away(arrived, &waiting, "memory is short");
+            return self.turn_away(arrived.now, &client, "memory is short");
         }
-        let mut verdict = self.judge(arrived, &server, &waiting);
+        let mut verdict = self.judge(arrived.now, &server, claimant, datagram.len());
         if matches!(verdict, Verdict::Wait) {
             // Anyone on the path sees the token, so a packet that does not open must not cost its
             // owner anything: neither the token nor part of the connection rate.
             if !is_authentic(datagram, packet) {
                 return self.drop_initial(arrived, datagram, packet);
             }
-            verdict = self.judge_rate(arrived, &server, waiting.claim());
+            verdict = self.judge_rate(arrived.now, &server, claimant);
         }
         match verdict {
-            Verdict::Retry => self.send_retry(arrived, &waiting),
+            Verdict::Retry => self.send_retry(arrived.now, &client),
             Verdict::Ignore => {}
-            Verdict::Refuse(reason) => self.turn_away(arrived, &waiting, reason),
+            Verdict::Refuse(reason) => self.turn_away(arrived.now, &client, reason),
             Verdict::Wait => {
                 let now = self.seconds(arrived.now);
-                let proof = proof.claim(&mut self.filter.lock(), now);
-                waiting.is_validated = proof != AddressProof::None;
-                self.admit(waiting, proof);
+                let proof = proof.claim(&mut self.shared.used_tokens.lock(), now);
+                self.admit(client, proof, (arrived.ecn, datagram.to_vec()));
             }
         }
     }
@@ -225,25 +226,32 @@ impl Endpoint {
     }
 
     /// Decides about a client, and counts it unless it is to wait.
-    fn judge(&mut self, arrived: Arrived, server: &ServerConfig, client: &Waiting) -> Verdict {
-        let claim = client.claim();
-        let delay = self.room.delay(arrived.now);
-        self.handshakes.on_time(arrived.now);
-        let mut admission = self.handshakes.admit(claim, client.bytes, delay);
-        if server.retry == RetryPolicy::Always && !claim.is_validated {
+    fn judge(
+        &mut self,
+        now: Time,
+        server: &ServerConfig,
+        claimant: Claimant,
+        len: usize,
+    ) -> Verdict {
+        let delay = self.room.delay(now);
+        let mut handshakes = self.shared.handshakes.lock();
+        handshakes.on_time(now);
+        let mut admission = handshakes.admit(claimant, len, delay);
+        if server.retry == RetryPolicy::Always && !claimant.is_validated {
             return Verdict::Retry;
         }
-        let may_retry = may_retry(server, claim);
+        let may_retry = may_retry(server, claimant);
         if admission == Admission::Retry && !may_retry {
-            admission = self.handshakes.admit_without_retry(claim, client.bytes);
+            admission = handshakes.admit_without_retry(claimant, len);
         }
+        drop(handshakes);
         match admission {
             Admission::Wait => Verdict::Wait,
             Admission::Retry => Verdict::Retry,
             Admission::OverShare if may_retry => Verdict::Retry,
             Admission::OverShare => {
                 self.stats.refused_for_share += 1;
-                Verdict::refusal(claim, OVER_SHARE)
+                Verdict::refusal(claimant, OVER_SHARE)
             }
             Admission::Ignore => {
                 self.stats.ignored += 1;
@@ -255,65 +263,69 @@ impl Endpoint {
 
     /// Decides about a client for which there is room and whose packet was opened: it may wait if
     /// it is within the rate of its source.
-    fn judge_rate(&mut self, arrived: Arrived, server: &ServerConfig, claim: Claim) -> Verdict {
-        if self.may_create(arrived.now, server, claim) {
+    fn judge_rate(&mut self, now: Time, server: &ServerConfig, claimant: Claimant) -> Verdict {
+        if self.may_create(now, server, claimant) {
             return Verdict::Wait;
         }
-        if may_retry(server, claim) {
+        if may_retry(server, claimant) {
             return Verdict::Retry;
         }
         self.stats.refused_for_rate += 1;
-        Verdict::refusal(claim, "the address opens connections too fast")
+        Verdict::refusal(claimant, "the address opens connections too fast")
     }
 
     /// Requests a connection within the rate of the client's source (limit K102).
-    fn may_create(&mut self, now: Time, server: &ServerConfig, claim: Claim) -> bool {
-        let is_loaded = self.handshakes.is_loaded();
+    fn may_create(&mut self, now: Time, server: &ServerConfig, claimant: Claimant) -> bool {
+        let is_loaded = self.shared.handshakes.lock().is_loaded();
         server.rate(is_loaded).is_none_or(|rate| {
-            let Claim {
+            let Claimant {
                 address,
                 is_validated,
-            } = claim;
-            let mut creation = self.creation.lock();
+            } = claimant;
+            let mut creation = self.shared.creation.lock();
             creation.allow(address, is_validated, rate, now)
         })
     }
 
     /// Counts the connection as one of its address when the handshake is complete, which has
     /// validated the address (limit K102).
-    pub(super) fn count_created(&mut self, now: Time, claim: Claim) {
-        let is_loaded = self.handshakes.is_loaded();
+    pub(super) fn count_created(&mut self, now: Time, claimant: Claimant) {
+        let is_loaded = self.shared.handshakes.lock().is_loaded();
         let rate = self
             .server
             .as_ref()
             .and_then(|server| server.rate(is_loaded));
-        if let Some(rate) = rate.filter(|_| !claim.is_validated) {
-            self.creation.lock().count(claim.address, rate, now);
+        if let Some(rate) = rate.filter(|_| !claimant.is_validated) {
+            let mut creation = self.shared.creation.lock();
+            creation.count(claimant.address, rate, now);
         }
     }
 
     /// Refuses a client without keeping any state for it.
-    fn turn_away(&mut self, arrived: Arrived, client: &Waiting, reason: &'static str) {
+    fn turn_away(&mut self, now: Time, client: &Client, reason: &'static str) {
         let code = TransportErrorCode::CONNECTION_REFUSED;
-        self.send_close(arrived, client, code, reason);
+        self.send_close(now, client, code, reason);
     }
 
-    fn admit(&mut self, waiting: Waiting, proof: AddressProof) {
-        let id = self.room.next_id;
-        self.room.next_id += 1;
-        if !self
-            .routing
-            .insert_initial_id(waiting.destination, Owner::Waiting(id))
-        {
+    /// Lets a client wait that has sent this datagram.
+    fn admit(&mut self, client: Client, proof: AddressProof, datagram: (Ecn, Vec<u8>)) {
+        let id = self.room.next_id();
+        let owner = Owner::Waiting(id);
+        if !self.routing.insert_initial_id(client.destination, owner) {
             return;
         }
-        self.handshakes.on_waiting(waiting.claim(), waiting.bytes);
+        let claimant = client.claimant(proof != AddressProof::None);
+        let bytes = datagram.1.len();
+        self.room.add(Waiting {
+            client,
+            datagrams: vec![datagram],
+            claim: Claim::new(self.shared.clone(), self.shard, claimant, bytes),
+        });
         let original_destination = match proof {
             AddressProof::Retry(token) => token.original_destination,
-            _ => waiting.destination,
+            _ => client.destination,
         };
-        let (path, since) = (waiting.path, waiting.since);
-        self.room.waiting.insert(id, waiting);
+        let (path, since) = (client.place.tuple, client.since);
         let incoming = Incoming {
             id,
             path,
@@ -325,18 +337,10 @@ impl Endpoint {
 
     /// Keeps further datagrams of a client that waits to be accepted.
     pub(super) fn keep_for_waiting(&mut self, id: u64, arrived: Arrived, datagram: &[u8]) {
-        let Some(waiting) = self.room.waiting.get_mut(&id) else {
+        let Some(waiting) = self.room.get_mut(id) else {
             return;
         };
-        let kept = waiting.path == arrived.path
-            && waiting.has_room()
-            && self
-                .handshakes
-                .on_waiting_bytes(waiting.claim(), datagram.len());
-        if kept {
-            waiting.bytes += datagram.len();
-            waiting.datagrams.push((arrived.ecn, datagram.to_vec()));
-        } else {
+        if !waiting.keep(arrived, datagram) {
             self.stats.datagrams_dropped += 1;
         }
     }
@@ -356,28 +360,23 @@ impl Endpoint {
         let Some(waiting) = self.room.take(incoming.id) else {
             return Err(ConnectionError::TimedOut);
         };
-        self.forget_route(&waiting.destination, Owner::Waiting(incoming.id));
-        if !self.handshakes.may_begin(waiting.claim()) {
-            return Err(self.put_off(now, &waiting));
+        let Waiting {
+            client,
+            datagrams,
+            claim,
+        } = waiting;
+        self.forget_route(&client.destination, Owner::Waiting(incoming.id));
+        if !claim.may_begin() {
+            return Err(self.put_off(now, &client, claim));
         }
         let Some(config) = config.or_else(|| self.server.clone()) else {
-            self.handshakes.on_refused(waiting.claim(), waiting.bytes);
-            return Err(internal("no server configuration"));
+            return Err(internal_error("no server configuration"));
         };
-        if let Err(error) = self.config.validate_server(&config) {
-            self.handshakes.on_refused(waiting.claim(), waiting.bytes);
-            return Err(internal(error.to_string()));
-        }
-        let local_source = match self.new_id() {
-            Ok(id) => id,
-            Err(error) => {
-                self.handshakes.on_refused(waiting.claim(), waiting.bytes);
-                return Err(internal(error.to_string()));
-            }
-        };
+        self.config.validate_server(&config).map_err(internal)?;
+        let local_source = self.new_id().map_err(internal)?;
         let first = FirstInitial {
-            destination: waiting.destination,
-            source: waiting.source,
+            destination: client.destination,
+            source: client.source,
             original_destination: incoming.original_destination,
             retry_source: match incoming.proof {
                 AddressProof::Retry(token) => Some(token.retry_source),
@@ -386,23 +385,15 @@ impl Endpoint {
             is_validated: incoming.is_address_validated(),
             reset_token: self.reset_token(&local_source),
             preferred: self.prefer(&config, &local_source),
-            version: waiting.version,
+            version: client.version,
         };
-        let origin = self.origin(now, waiting.place(), local_source);
-        let connection = match Connection::server(origin, &config, &first) {
-            Ok(connection) => connection,
-            Err(error) => {
-                self.handshakes.on_refused(waiting.claim(), waiting.bytes);
-                return Err(internal(error.to_string()));
-            }
-        };
-        self.handshakes
-            .on_accepted(now, waiting.claim(), waiting.bytes);
-        let handle = self.add(connection, Some(waiting.claim()));
-        if !self.route_new(handle, local_source, waiting.path) {
+        let origin = self.origin(now, client.place, local_source);
+        let connection = Connection::server(origin, &config, &first).map_err(internal)?;
+        let handle = self.add(connection, Some(claim.accepted(now)));
+        if !self.route_new(handle, local_source, client.place.tuple) {
             // Without our own IDs, two connections with this address cannot be distinguished.
             self.undo_add(handle);
-            return Err(internal(NO_FREE_ID));
+            return Err(internal_error(NO_FREE_ID));
         }
         if let Some(preferred) = first.preferred {
             let PreferredAddress {
@@ -417,38 +408,27 @@ impl Endpoint {
         self.stats.accepted += 1;
         let is_routed = self
             .routing
-            .insert_initial_id(waiting.destination, Owner::Connection(handle));
+            .insert_initial_id(client.destination, Owner::Connection(handle));
         if let Some(slot) = self.slot_mut(handle) {
-            slot.initial_id = is_routed.then_some(waiting.destination);
+            slot.initial_id = is_routed.then_some(client.destination);
             slot.new_tokens = config.new_tokens.min(MAX_TOKENS);
         }
-        self.feed(now, handle, waiting);
+        self.feed(now, handle, client.place, datagrams);
         Ok(handle)
     }
 
     /// Rejects a client whose source has come to hold its share of handshakes while the client
     /// waited: with a Retry, or finally.
-    fn put_off(&mut self, now: Time, waiting: &Waiting) -> ConnectionError {
-        self.handshakes.on_refused(waiting.claim(), waiting.bytes);
-        let arrived = Arrived {
-            now,
-            path: waiting.path,
-            socket: waiting.socket,
-            ecn: courser_base::Ecn::NotEct,
-            is_stray: false,
-        };
-        let claim = waiting.claim();
-        if self
-            .server
-            .as_ref()
-            .is_none_or(|server| may_retry(server, claim))
-            && !claim.is_validated
-        {
-            self.send_retry(arrived, waiting);
+    fn put_off(&mut self, now: Time, client: &Client, claim: Claim) -> ConnectionError {
+        let claimant = claim.claimant();
+        let server = self.server.as_ref();
+        let may_retry = server.is_none_or(|server| may_retry(server, claimant));
+        if may_retry && !claimant.is_validated {
+            self.send_retry(now, client);
         } else {
             self.stats.refused_for_share += 1;
-            if let Verdict::Refuse(reason) = Verdict::refusal(claim, OVER_SHARE) {
-                self.turn_away(arrived, waiting, reason);
+            if let Verdict::Refuse(reason) = Verdict::refusal(claimant, OVER_SHARE) {
+                self.turn_away(now, client, reason);
             }
         }
         ConnectionError::TransportError(TransportError::new(
@@ -457,10 +437,16 @@ impl Endpoint {
         ))
     }
 
-    fn feed(&mut self, now: Time, handle: ConnectionHandle, waiting: Waiting) {
+    /// Passes the datagrams of a client to its connection.
+    fn feed(
+        &mut self,
+        now: Time,
+        handle: ConnectionHandle,
+        path: Place,
+        datagrams: Vec<(Ecn, Vec<u8>)>,
+    ) {
         let cid_len = self.ids.length();
-        let path = waiting.place();
-        for (ecn, mut datagram) in waiting.datagrams {
+        for (ecn, mut datagram) in datagrams {
             let accepts = self.config.grease_quic_bit;
             let packet = decode_greased(&datagram, 0, cid_len, accepts);
             let Ok(packet) = packet else {
@@ -487,16 +473,9 @@ impl Endpoint {
         let Some(waiting) = self.forget_waiting(&incoming) else {
             return;
         };
-        let arrived = Arrived {
-            now,
-            path: waiting.path,
-            socket: waiting.socket,
-            ecn: courser_base::Ecn::NotEct,
-            is_stray: false,
-        };
         let code = TransportErrorCode::CONNECTION_REFUSED;
         self.stats.refused += 1;
-        self.send_close(arrived, &waiting, code, "");
+        self.send_close(now, &waiting.client, code, "");
     }
 
     /// Asks a client to prove its address with a Retry, and forgets it.
@@ -513,14 +492,7 @@ impl Endpoint {
             return Err(incoming);
         }
         if let Some(waiting) = self.forget_waiting(&incoming) {
-            let arrived = Arrived {
-                now,
-                path: waiting.path,
-                socket: waiting.socket,
-                ecn: courser_base::Ecn::NotEct,
-                is_stray: false,
-            };
-            self.send_retry(arrived, &waiting);
+            self.send_retry(now, &waiting.client);
         }
         Ok(())
     }
@@ -534,8 +506,7 @@ impl Endpoint {
 
     fn forget_waiting(&mut self, incoming: &Incoming) -> Option<Waiting> {
         let waiting = self.room.take(incoming.id)?;
-        self.forget_route(&waiting.destination, Owner::Waiting(incoming.id));
-        self.handshakes.on_refused(waiting.claim(), waiting.bytes);
+        self.forget_route(&waiting.client.destination, Owner::Waiting(incoming.id));
         Some(waiting)
     }
 
@@ -545,29 +516,26 @@ impl Endpoint {
     }
 
     /// Requests a reply that starts no connection from the limiter.
-    fn may_reply(&mut self, arrived: Arrived) -> bool {
-        let allowed = self
-            .reply_limiter
-            .lock()
-            .allow(arrived.path.peer, arrived.now);
+    fn may_reply(&mut self, now: Time, to: SocketAddr) -> bool {
+        let allowed = self.shared.replies.lock().allow(to, now);
         self.stats.replies_over_rate += u64::from(!allowed);
         allowed
     }
 
     pub(super) fn send_close(
         &mut self,
-        arrived: Arrived,
-        to: &Waiting,
+        now: Time,
+        to: &Client,
         code: TransportErrorCode,
         reason: &'static str,
     ) {
-        if !self.may_reply(arrived) {
+        if !self.may_reply(now, to.place.tuple.peer) {
             self.stats.datagrams_dropped += 1;
             return;
         }
         let source = self.ids.generate_unrouted(&mut self.rng);
-        let bytes = stateless_close(to, source, code, reason);
-        self.reply(arrived, bytes);
+        let bytes = close::build(to, source, code, reason);
+        self.reply(to.place, bytes);
     }
 
     /// Makes the source ID of a Retry. The client addresses its next Initial to this ID, which must
@@ -582,19 +550,20 @@ impl Endpoint {
     }
 
     /// Sends a Retry in the version of the client's first Initial (RFC 9369 §4.1).
-    fn send_retry(&mut self, arrived: Arrived, to: &Waiting) {
+    fn send_retry(&mut self, now: Time, to: &Client) {
+        let peer = to.place.tuple.peer;
         let (destination, source) = (to.destination, to.source);
-        if !self.may_reply(arrived) {
+        if !self.may_reply(now, peer) {
             self.stats.datagrams_dropped += 1;
             return;
         }
         let retry_source = self.retry_source();
         let token = RetryToken {
-            address: arrived.path.peer,
+            address: peer,
             original_destination: destination,
             retry_source,
             version: to.version,
-            issued: self.seconds(arrived.now),
+            issued: self.seconds(now),
         };
         let token = token.seal(&self.token_key, &mut self.rng);
         let len = retry::encoded_retry_len(&source, &retry_source, &token);
@@ -606,13 +575,18 @@ impl Endpoint {
         bytes.truncate(written);
         let tag = courser_crypto::retry_integrity::tag(&destination, &bytes);
         bytes.extend_from_slice(&tag);
-        if self.reply(arrived, bytes) {
+        if self.reply(to.place, bytes) {
             self.stats.retries_sent += 1;
         }
     }
 }
 
-fn internal(reason: impl Into<std::borrow::Cow<'static, str>>) -> ConnectionError {
+/// Returns the error of a client that cannot be accepted because of this endpoint.
+fn internal(error: impl std::fmt::Display) -> ConnectionError {
+    internal_error(error.to_string())
+}
+
+fn internal_error(reason: impl Into<std::borrow::Cow<'static, str>>) -> ConnectionError {
     ConnectionError::TransportError(TransportError::new(
         TransportErrorCode::INTERNAL_ERROR,
         reason,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use courser_base::{Time, foreign};
 use courser_wire::TransportErrorCode;
 
-use super::admission::incoming::{Arrived, Incoming, Waiting};
+use super::admission::incoming::Incoming;
 use super::table::in_use::drop_connection;
 use super::{ConnectionHandle, Endpoint, Owner};
 use crate::config::ServerConfig;
@@ -57,18 +57,7 @@ impl Endpoint {
         incoming: Incoming,
         config: Option<Arc<ServerConfig>>,
     ) -> Result<ConnectionHandle, ConnectionError> {
-        let before = self.handshakes.waiting();
-        let waiting = self.room.waiting.get(&incoming.id).map(|it| Waiting {
-            since: it.since,
-            path: it.path,
-            socket: it.socket,
-            destination: it.destination,
-            source: it.source,
-            version: it.version,
-            datagrams: Vec::new(),
-            bytes: it.bytes,
-            is_validated: it.is_validated,
-        });
+        let client = self.room.get(incoming.id).map(|it| it.client);
         let payload = match self.catch(|endpoint| endpoint.accept(now, incoming, config)) {
             Ok(accepted) => return accepted,
             Err(payload) => payload,
@@ -81,25 +70,12 @@ impl Endpoint {
         } else {
             self.stats.faults += 1;
         }
-        if let Some(waiting) = waiting {
-            if self.handshakes.waiting() == before {
-                self.handshakes.on_refused(waiting.claim(), waiting.bytes);
-            }
-            self.close_faulty(now, &waiting);
+        if let Some(client) = client {
+            // It has failed so early that no packet was sent.
+            let code = TransportErrorCode::INTERNAL_ERROR;
+            self.send_close(now, &client, code, "");
         }
         Err(internal_fault(&message))
-    }
-
-    /// Closes towards a client whose handshake has failed so early that no packet was sent.
-    fn close_faulty(&mut self, now: Time, waiting: &Waiting) {
-        let arrived = Arrived {
-            now,
-            path: waiting.path,
-            socket: waiting.socket,
-            ecn: courser_base::Ecn::NotEct,
-            is_stray: false,
-        };
-        self.send_close(arrived, waiting, TransportErrorCode::INTERNAL_ERROR, "");
     }
 
     /// Drops a connection whose code has panicked.
@@ -128,9 +104,7 @@ impl Endpoint {
         let half_open = slot.half_open.take();
         let mut held = std::mem::take(&mut slot.held);
         self.memory.set(&mut held, 0);
-        if let Some(claim) = half_open {
-            self.handshakes.on_handshake_ended(claim);
-        }
+        drop(half_open);
         // Removing its routes one by one would need the connection's own list of IDs.
         self.routing.remove_owner(Owner::Connection(handle));
         self.last_route = None;

@@ -9,7 +9,7 @@ use courser_base::{FourTuple, ScopedIp, Time};
 use courser_crypto::TlsStartError;
 use courser_wire::ConnectionId;
 
-use super::admission::fair_shares::Claim;
+use super::admission::claim::Claim;
 use super::admission::tokens::address_token::ValidationToken;
 use super::shrink::shrink_heap;
 use super::table::in_use::{drop_connection, note_use};
@@ -119,7 +119,7 @@ impl Endpoint {
             place,
             local_source,
             pool: self.pool.clone(),
-            budget: self.budget.clone(),
+            budget: self.memory.windows().clone(),
             experience: self.experience.clone(),
             rng: self.rng.fork(),
             max_udp_payload_size: self.config.max_udp_payload_size,
@@ -138,7 +138,7 @@ impl Endpoint {
         let handle = self.slots.take();
         let slot = &mut self.slots[handle.index()];
         slot.connection = Some(Box::new(connection));
-        slot.half_open = half_open;
+        slot.half_open = half_open.map(Box::new);
         self.busy += 1;
         handle
     }
@@ -188,11 +188,10 @@ impl Endpoint {
         let Some(connection) = slot.connection.as_deref_mut() else {
             return;
         };
-        let created = slot.half_open.take_if(|_| !connection.is_handshaking());
-        if let Some(claim) = created {
-            self.handshakes.on_handshake_ended(claim);
-        }
-        let created = created.filter(|_| !connection.is_closed());
+        // The handshake gives back its room here.
+        let ended = slot.half_open.take_if(|_| !connection.is_handshaking());
+        let created = ended.filter(|_| !connection.is_closed());
+        let created = created.map(|claim| claim.claimant());
         let asks_for_tls = connection.handshake_mut().list_tls_task();
         if connection.handshake_mut().take_wants_tokens() {
             let ip = ScopedIp::of(connection.path().peer);
@@ -207,8 +206,8 @@ impl Endpoint {
             connection.handshake_mut().queue_tokens(tokens);
             self.touched(handle);
         }
-        if let Some(claim) = created {
-            self.count_created(now, claim);
+        if let Some(claimant) = created {
+            self.count_created(now, claimant);
         }
         if asks_for_tls {
             self.list_tls_task(handle);
@@ -225,7 +224,7 @@ impl Endpoint {
         };
         self.memory.set(&mut slot.held, connection.memory());
         connection.set_memory_left(self.memory.left());
-        self.budget.freeze(self.memory.is_tight());
+        self.memory.windows().freeze(self.memory.is_tight());
         if self.memory.is_over() && self.memory.may_shed(now) {
             self.shed(now);
         }
@@ -429,9 +428,7 @@ impl Endpoint {
         if let Some(path) = slot.four_tuple.take() {
             self.routing.remove_four_tuple(&path, owner);
         }
-        if let Some(claim) = slot.half_open.take() {
-            self.handshakes.on_handshake_ended(claim);
-        }
+        slot.half_open = None;
         self.last_route = None;
         if slot.is_released {
             return self.forget(handle);

@@ -3,11 +3,13 @@
 
 mod admission;
 mod admit;
+mod arrived;
 mod fault;
 mod lifecycle;
 mod packet_too_big;
 mod receive;
 mod router;
+mod secrets;
 mod shards;
 mod shrink;
 mod sockets;
@@ -23,7 +25,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser_base::{Ecn, Mutex, Time, foreign};
+use courser_base::{Ecn, Time, foreign};
 use courser_crypto::{ResetKey, TokenKey};
 use courser_wire::{ConnectionId, TransportErrorCode};
 
@@ -43,13 +45,14 @@ pub use self::unreachable::UnreachableReport;
 
 use self::admission::backlog::Backlog;
 use self::admission::fair_queue::FairQueue;
-use self::admission::handshakes::{HandshakeLimits, Handshakes};
-use self::admission::incoming::{Arrived, WaitingRoom};
-use self::admission::shard_handshakes::ShardHandshakes;
-use self::admission::tokens::token_filter::TokenFilter;
+use self::admission::handshakes::limits_of;
 use self::admission::tokens::validation_token::SystemSeconds;
+use self::admission::waiting_room::WaitingRoom;
 use self::router::owner::Owner;
 use self::router::shard_routes::ShardRoutes;
+use self::secrets::Secrets;
+use self::shards::ShardId;
+use self::shards::shared::Shared;
 use self::shrink::shrink_heap;
 use self::stateless::reply_limiter::ReplyLimiter;
 use self::table::entries::{Slot, Slots};
@@ -61,7 +64,7 @@ use crate::cid::IdSource;
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::Connection;
 use crate::error::TransportError;
-use crate::flow::WindowBudget;
+use crate::path::Place;
 use crate::recovery::features::Experience;
 use crate::rng::Rng;
 use crate::stream::ChunkPool;
@@ -76,15 +79,13 @@ pub struct Endpoint {
     ids: IdSource,
     rng: Rng,
     pool: ChunkPool,
-    budget: WindowBudget,
     experience: Experience,
     memory: Memory,
     /// The socket of new connections.
     socket: SocketId,
     routing: ShardRoutes,
-    /// The number of this shard, and that of all shards of the endpoint.
-    shard: u16,
-    shards: u16,
+    shard: ShardId,
+    shared: Arc<Shared>,
     /// Datagrams for other shards, of the buffer that was handled last.
     strays: VecDeque<Stray>,
     /// The ID looked up last: the datagrams of a batch have the same ID.
@@ -98,15 +99,10 @@ pub struct Endpoint {
     drained: usize,
     room: WaitingRoom,
     incoming: FairQueue<Incoming>,
-    handshakes: ShardHandshakes,
-    creation: Arc<Mutex<CreationLimiter>>,
     address_filter: Arc<AddressFilter>,
     backlog: Backlog,
     /// Returns true while new clients are refused.
     is_busy: bool,
-    filter: Arc<Mutex<TokenFilter>>,
-    reset_limiter: Arc<Mutex<ReplyLimiter>>,
-    reply_limiter: Arc<Mutex<ReplyLimiter>>,
     replies: VecDeque<Reply>,
     touched: Ready,
     timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
@@ -135,12 +131,10 @@ struct Reply {
 /// Maximum of stateless datagrams that may wait to be sent; more are dropped.
 const MAX_REPLIES: usize = 4096;
 
-/// Divisor of the memory budget that yields the part for handshakes in progress; above it, clients
-/// get a Retry.
-const HALF_OPEN_PART: u64 = 2;
-
 /// 64 KiB buffers kept for reuse by all connections together.
 const KEPT_CHUNKS: usize = 128;
+/// The buffers that a shard keeps, even if its part of those of the endpoint is less.
+const LEAST_KEPT_CHUNKS: usize = 8;
 
 impl Endpoint {
     /// Creates an endpoint. `server` is needed to accept connections, and `seed` must come from a
@@ -156,40 +150,43 @@ impl Endpoint {
     /// # Ok(()) }
     /// ```
     pub fn new(config: EndpointConfig, server: Option<Arc<ServerConfig>>, seed: [u8; 32]) -> Self {
-        let mut rng = Rng::new(seed);
-        // A separate generator, so that connections draw the same numbers whatever tables there
-        // are.
-        let mut keys = Rng::new(seed.map(|byte| !byte));
-        let limits = server
-            .as_ref()
-            .map_or_else(HandshakeLimits::default, |it| limits_of(&config, it));
-        let now = SystemSeconds(config.unix_seconds_at_epoch);
+        let mut shards = Self::shards(config, server, seed, 1);
+        shards.pop().expect("one shard was asked for")
+    }
+
+    fn of_shard(
+        id: ShardId,
+        config: EndpointConfig,
+        server: Option<Arc<ServerConfig>>,
+        secrets: Secrets,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let mut ids = IdSource::new(&config);
+        let mut routing = ShardRoutes::new(secrets.routes);
+        if !id.is_alone() {
+            let has_place = ids.join(id.number, id.count);
+            routing.join(id.number, !has_place, shared.clone());
+        }
+        let kept_chunks = (KEPT_CHUNKS / usize::from(id.count)).max(LEAST_KEPT_CHUNKS);
         Self {
             reset_key: ResetKey::new(&config.reset_key),
             token_key: TokenKey::new(&config.token_key),
-            ids: IdSource::new(&config),
-            pool: ChunkPool::new(KEPT_CHUNKS),
-            budget: WindowBudget::new(config.receive_budget),
+            ids,
+            pool: ChunkPool::new(kept_chunks),
             experience: Experience::default(),
-            memory: Memory::new(config.memory_budget),
+            memory: Memory::new(config.memory_budget, id, shared.clone()),
             socket: SocketId::default(),
-            routing: ShardRoutes::new(rng.array()),
-            shard: 0,
-            shards: 1,
+            routing,
+            shard: id,
             strays: VecDeque::new(),
             last_route: None,
             is_crowded: false,
             slots: Slots::default(),
-            room: WaitingRoom::new(rng.array()),
-            incoming: FairQueue::new(keys.array()),
-            handshakes: ShardHandshakes::new(shared(Handshakes::new(limits, keys.array()))),
-            creation: shared(CreationLimiter::new(keys.array())),
+            room: WaitingRoom::new(secrets.waiting_room),
+            incoming: FairQueue::new(secrets.queue),
             address_filter: Arc::default(),
-            backlog: Backlog::new(keys.array()),
+            backlog: Backlog::new(secrets.backlog),
             is_busy: false,
-            filter: shared(TokenFilter::new(TokenFilter::DEFAULT_CAPACITY, now)),
-            reset_limiter: shared(ReplyLimiter::new(config.reset_limits, rng.array())),
-            reply_limiter: shared(ReplyLimiter::new(config.reply_limits, rng.array())),
             replies: VecDeque::new(),
             touched: Ready::default(),
             busy: 0,
@@ -200,14 +197,16 @@ impl Endpoint {
             in_use: None,
             config,
             server,
-            rng,
+            rng: secrets.rng,
+            shared,
         }
     }
 
     /// Starts or stops accepting connections, or changes the settings of later ones.
     pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
-        if let Some(server) = &server {
-            self.handshakes.set_limits(limits_of(&self.config, server));
+        if server.is_some() {
+            let limits = limits_of(&self.config, server.as_deref());
+            self.shared.handshakes.lock().set_limits(limits);
         }
         // It may be the last handle of hooks of users.
         foreign::defer(std::mem::replace(&mut self.server, server));
@@ -501,10 +500,11 @@ impl Endpoint {
 
     /// Returns the counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
+        let handshakes = self.shared.counts(self.shard);
         EndpointStats {
             connections: self.connections(),
-            half_open: self.handshakes.half_open(),
-            waiting: self.handshakes.waiting(),
+            half_open: handshakes.half_open(),
+            waiting: handshakes.waiting(),
             memory_used: self.memory.used(),
             memory_budget: self.memory.budget(),
             fallbacks: self.experience.fallbacks(),
@@ -528,12 +528,12 @@ impl Endpoint {
         SystemSeconds(self.config.unix_seconds_at_epoch + now.as_nanos() / 1_000_000_000)
     }
 
-    fn reply(&mut self, to: Arrived, bytes: Vec<u8>) -> bool {
+    fn reply(&mut self, to: Place, bytes: Vec<u8>) -> bool {
         if self.replies.len() >= MAX_REPLIES {
             self.stats.replies_over_room += 1;
             return false;
         }
-        let (destination, source) = (to.path.peer, to.path.local);
+        let (destination, source) = (to.tuple.peer, to.tuple.local);
         self.replies.push_back(Reply {
             destination,
             source,
@@ -541,23 +541,6 @@ impl Endpoint {
             bytes,
         });
         true
-    }
-}
-
-/// State that the shards of an endpoint share.
-fn shared<T>(value: T) -> Arc<Mutex<T>> {
-    Arc::new(Mutex::new(value))
-}
-
-fn limits_of(config: &EndpointConfig, server: &ServerConfig) -> HandshakeLimits {
-    HandshakeLimits {
-        max_waiting: server.max_incoming,
-        max_waiting_bytes: server.max_incoming_bytes,
-        max_delay: server.max_incoming_delay,
-        max_half_open_bytes: server
-            .half_open_bytes
-            .unwrap_or(config.memory_budget / HALF_OPEN_PART)
-            .min(config.memory_budget),
     }
 }
 

@@ -5,7 +5,7 @@ use std::slice::ChunksMut;
 use courser_base::{Ecn, FourTuple, Time};
 use courser_wire::packet::{self, Packet, PacketError, PacketKind, version_negotiation};
 
-use super::admission::incoming::Arrived;
+use super::arrived::Arrived;
 use super::stateless::reply_limiter::is_refused_port;
 use super::stateless::reset;
 use super::{ConnectionHandle, Endpoint, Owner};
@@ -264,7 +264,7 @@ impl Endpoint {
         {
             let token = self.reset_token(&packet.destination);
             if let Some(reset) = reset::build(datagram.len(), &token, &mut self.rng)
-                && self.reply(arrived, reset)
+                && self.reply(arrived.place(), reset)
             {
                 self.stats.resets_sent += 1;
                 return None;
@@ -277,7 +277,8 @@ impl Endpoint {
     /// Requests a stateless reset from the limiter.
     fn may_reset(&mut self, arrived: Arrived) -> bool {
         let allowed = self
-            .reset_limiter
+            .shared
+            .resets
             .lock()
             .allow(arrived.path.peer.ip(), arrived.now);
         self.stats.replies_over_rate += u64::from(!allowed);

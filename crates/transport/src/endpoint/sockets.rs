@@ -44,7 +44,7 @@ impl Endpoint {
         };
         self.socket == socket
             || self.slots.iter_mut().any(needs)
-            || self.room.waiting.values().any(|it| it.socket == socket)
+            || self.room.uses_socket(socket)
             || self.replies.iter().any(|reply| reply.socket == socket)
     }
 }

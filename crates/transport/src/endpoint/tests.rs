@@ -55,7 +55,7 @@ fn slow_replies(pair: &mut Pair) {
         per_prefix: 50,
         overall: 10_000,
     };
-    *pair.server.endpoint.reply_limiter.lock() = ReplyLimiter::new(limits, [1; 16]);
+    *pair.server.endpoint.shared.replies.lock() = ReplyLimiter::new(limits, [1; 16]);
 }
 
 /// Sends clients a Retry while so many handshakes are in progress.
@@ -80,6 +80,11 @@ fn lost(end: &End) -> Option<&ConnectionError> {
     })
 }
 
+/// Returns the bytes kept for clients that wait.
+fn waiting_bytes(endpoint: &Endpoint) -> usize {
+    endpoint.shared.counts(endpoint.shard).waiting_bytes()
+}
+
 /// Asserts that no state of any connection is left.
 fn assert_clean(end: &End, whose: &str) {
     let endpoint = &end.endpoint;
@@ -96,12 +101,12 @@ fn assert_clean(end: &End, whose: &str) {
         "{whose}: connections, half-open, waiting, routes"
     );
     assert_eq!(
-        endpoint.handshakes.waiting_bytes(),
+        waiting_bytes(endpoint),
         0,
         "{whose}: bytes of waiting clients"
     );
     assert!(
-        endpoint.room.waiting.is_empty() && endpoint.replies.is_empty(),
+        endpoint.room.is_empty() && endpoint.replies.is_empty(),
         "{whose}: room"
     );
     assert_eq!(endpoint.handles().count(), 0, "{whose}: handles");

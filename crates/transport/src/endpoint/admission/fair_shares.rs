@@ -9,7 +9,7 @@ use crate::hasher::KeyedState;
 
 /// The client that a handshake in progress counts towards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Claim {
+pub struct Claimant {
     /// The address of the client.
     pub address: ScopedIp,
     /// True if a token has validated the address. Otherwise it may be forged.
@@ -48,11 +48,11 @@ impl FairShares {
 
     /// Returns true if the client's address or network already holds its share of `left`, in any
     /// amount.
-    pub fn are_used_up(&self, claim: Claim, left: Amounts) -> bool {
-        sources(claim.address)
+    pub fn are_used_up(&self, claimant: Claimant, left: Amounts) -> bool {
+        sources(claimant.address)
             .into_iter()
             .any(|(source, multiple)| {
-                let held = self.held_by(source, claim.is_validated);
+                let held = self.held_by(source, claimant.is_validated);
                 held.waiting >= left.waiting.max(1).saturating_mul(multiple)
                     || held.bytes > left.bytes.saturating_mul(multiple)
                     || held.handshaking >= left.handshaking.max(1).saturating_mul(multiple)
@@ -61,27 +61,27 @@ impl FairShares {
 
     /// Returns true if the client's address or network holds its share of handshakes of accepted
     /// clients, of which `left` are left.
-    pub fn are_handshakes_used_up(&self, claim: Claim, left: usize) -> bool {
+    pub fn are_handshakes_used_up(&self, claimant: Claimant, left: usize) -> bool {
         let unlimited = Amounts {
             waiting: usize::MAX,
             bytes: usize::MAX,
             handshaking: left,
         };
-        self.are_used_up(claim, unlimited)
+        self.are_used_up(claimant, unlimited)
     }
 
     /// Returns true if the client's address or network would exceed its share with `more` bytes,
     /// with `left` bytes left afterwards.
-    pub fn are_bytes_used_up(&self, claim: Claim, more: usize, left: usize) -> bool {
-        sources(claim.address)
+    pub fn are_bytes_used_up(&self, claimant: Claimant, more: usize, left: usize) -> bool {
+        sources(claimant.address)
             .into_iter()
             .any(|(source, multiple)| {
-                let held = self.held_by(source, claim.is_validated).bytes + more;
+                let held = self.held_by(source, claimant.is_validated).bytes + more;
                 held > left.saturating_mul(multiple)
             })
     }
 
-    /// Returns the amounts that a source holds. Unvalidated clients share with all that claim the
+    /// Returns the amounts that a source holds. Unvalidated clients share with all that claimant the
     /// same address.
     fn held_by(&self, source: Source, is_validated: bool) -> Amounts {
         let of = |is_validated: bool| {
@@ -99,9 +99,9 @@ impl FairShares {
     }
 
     /// Changes the amounts of the client's sources.
-    pub fn change(&mut self, claim: Claim, change: impl Fn(&mut Amounts)) {
-        for (source, _) in sources(claim.address) {
-            let key = (source, claim.is_validated);
+    pub fn change(&mut self, claimant: Claimant, change: impl Fn(&mut Amounts)) {
+        for (source, _) in sources(claimant.address) {
+            let key = (source, claimant.is_validated);
             let held = self.held.entry(key).or_default();
             change(held);
             if *held == Amounts::default() {

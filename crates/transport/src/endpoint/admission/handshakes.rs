@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use super::fair_shares::{Amounts, Claim, FairShares};
+use super::fair_shares::{Amounts, Claimant, FairShares};
 use super::recent_handshakes::RecentHandshakes;
+use crate::config::{EndpointConfig, ServerConfig};
 
 /// The room that an endpoint has for handshakes, and the thresholds of pressure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,11 +111,11 @@ impl Handshakes {
     /// address for which there is no room gets no answer, and tries again.
     ///
     /// While there is room, a source may hold a multiple of what is left (limit K100).
-    pub fn admit(&mut self, claim: Claim, len: usize, delay: Duration) -> Admission {
+    pub fn admit(&mut self, claimant: Claimant, len: usize, delay: Duration) -> Admission {
         self.update_load(delay);
-        match (self.has_room(len), claim.is_validated) {
+        match (self.has_room(len), claimant.is_validated) {
             (true, false) if self.is_loaded => Admission::Retry,
-            (true, _) if self.shares.are_used_up(claim, self.left()) => Admission::OverShare,
+            (true, _) if self.shares.are_used_up(claimant, self.left()) => Admission::OverShare,
             (true, _) => Admission::Wait,
             (false, false) => Admission::Retry,
             (false, true) => Admission::Ignore,
@@ -129,9 +130,9 @@ impl Handshakes {
     }
 
     /// Decides about a first Initial of a client that has no token and must not get a Retry.
-    pub fn admit_without_retry(&self, claim: Claim, len: usize) -> Admission {
+    pub fn admit_without_retry(&self, claimant: Claimant, len: usize) -> Admission {
         match self.has_room(len) {
-            true if self.shares.are_used_up(claim, self.left()) => Admission::OverShare,
+            true if self.shares.are_used_up(claimant, self.left()) => Admission::OverShare,
             true => Admission::Wait,
             false => Admission::Ignore,
         }
@@ -139,9 +140,9 @@ impl Handshakes {
 
     /// Returns false if the source of a waiting client holds its share of handshakes in progress,
     /// because others of it were accepted meanwhile (limit K100).
-    pub fn may_begin(&self, claim: Claim) -> bool {
+    pub fn may_begin(&self, claimant: Claimant) -> bool {
         let left = self.left().handshaking;
-        !self.shares.are_handshakes_used_up(claim, left)
+        !self.shares.are_handshakes_used_up(claimant, left)
     }
 
     /// Returns the number of sources with clients.
@@ -173,11 +174,11 @@ impl Handshakes {
     }
 
     /// Counts a new waiting connection, with `len` bytes kept for it.
-    pub fn on_waiting(&mut self, claim: Claim, len: usize) {
+    pub fn on_waiting(&mut self, claimant: Claimant, len: usize) {
         self.waiting += 1;
         self.waiting_bytes += len;
         self.half_open += 1;
-        self.shares.change(claim, |held| {
+        self.shares.change(claimant, |held| {
             held.waiting += 1;
             held.bytes += len;
         });
@@ -186,36 +187,36 @@ impl Handshakes {
     /// Counts another `len` bytes for a waiting connection. Returns false if they are not to be
     /// kept: the last quarter of the room is for validated clients, and a source may use only its
     /// share (limit K100).
-    pub fn on_waiting_bytes(&mut self, claim: Claim, len: usize) -> bool {
+    pub fn on_waiting_bytes(&mut self, claimant: Claimant, len: usize) -> bool {
         let most = self.limits.max_waiting_bytes;
-        let most = match claim.is_validated {
+        let most = match claimant.is_validated {
             true => most,
             false => three_quarters(most),
         };
         let keeps = self.waiting_bytes + len <= most && {
             let mut left = self.left();
             left.bytes -= len;
-            !self.shares.are_bytes_used_up(claim, len, left.bytes)
+            !self.shares.are_bytes_used_up(claimant, len, left.bytes)
         };
         if keeps {
             self.waiting_bytes += len;
-            self.shares.change(claim, |held| held.bytes += len);
+            self.shares.change(claimant, |held| held.bytes += len);
         }
         keeps
     }
 
     /// Counts a connection, for which `len` bytes were kept in total, as accepted: it no longer
     /// waits, but its handshake continues.
-    pub fn on_accepted(&mut self, now: Time, claim: Claim, len: usize) {
+    pub fn on_accepted(&mut self, now: Time, claimant: Claimant, len: usize) {
         self.begun.count(now);
-        self.on_left(claim, len);
+        self.on_left(claimant, len);
     }
 
     /// Counts a client as handshaking instead of waiting.
-    fn on_left(&mut self, claim: Claim, len: usize) {
+    fn on_left(&mut self, claimant: Claimant, len: usize) {
         subtract(&mut self.waiting, 1);
         subtract(&mut self.waiting_bytes, len);
-        self.shares.change(claim, |held| {
+        self.shares.change(claimant, |held| {
             subtract(&mut held.waiting, 1);
             subtract(&mut held.bytes, len);
             held.handshaking += 1;
@@ -224,16 +225,16 @@ impl Handshakes {
 
     /// Removes a waiting connection, for which `len` bytes were kept in total, that is refused,
     /// ignored or given up.
-    pub fn on_refused(&mut self, claim: Claim, len: usize) {
-        self.on_left(claim, len);
-        self.on_handshake_ended(claim);
+    pub fn on_refused(&mut self, claimant: Claimant, len: usize) {
+        self.on_left(claimant, len);
+        self.on_handshake_ended(claimant);
     }
 
     /// Removes an accepted connection whose handshake is complete or has failed.
-    pub fn on_handshake_ended(&mut self, claim: Claim) {
+    pub fn on_handshake_ended(&mut self, claimant: Claimant) {
         subtract(&mut self.half_open, 1);
         self.shares
-            .change(claim, |held| subtract(&mut held.handshaking, 1));
+            .change(claimant, |held| subtract(&mut held.handshaking, 1));
     }
 
     /// Returns the number of connections that wait for the application.
@@ -302,6 +303,26 @@ pub const LONGEST_DELAY: Duration = Duration::from_secs(2);
 /// Number of waiting clients below which their delay is no sign of pressure. So few are served
 /// within milliseconds; if they wait for longer, the application delays them for its own reasons.
 pub const MIN_STANDING: usize = 32;
+
+/// Returns the limits of an endpoint with this server.
+pub fn limits_of(config: &EndpointConfig, server: Option<&ServerConfig>) -> HandshakeLimits {
+    let Some(server) = server else {
+        return HandshakeLimits::default();
+    };
+    HandshakeLimits {
+        max_waiting: server.max_incoming,
+        max_waiting_bytes: server.max_incoming_bytes,
+        max_delay: server.max_incoming_delay,
+        max_half_open_bytes: server
+            .half_open_bytes
+            .unwrap_or(config.memory_budget / HALF_OPEN_PART)
+            .min(config.memory_budget),
+    }
+}
+
+/// Divisor of the memory budget that yields the part for handshakes in progress; above it, clients
+/// get a Retry.
+const HALF_OPEN_PART: u64 = 2;
 
 fn subtract(count: &mut usize, amount: usize) {
     debug_assert!(*count >= amount, "counted down more than up");

@@ -9,6 +9,7 @@ use courser_wire::ConnectionId;
 use super::owner::Owner;
 use super::tables::RouteTables;
 use crate::cid::ResetToken;
+use crate::endpoint::shards::shared::Shared;
 
 /// Leads from datagrams to owners in this shard.
 ///
@@ -26,7 +27,7 @@ pub struct ShardRoutes {
 struct Common {
     shard: u16,
     has_all_ids: bool,
-    table: Arc<CommonRoutes>,
+    shared: Arc<Shared>,
 }
 
 /// The table of all shards of an endpoint: the shard and the owner in it.
@@ -42,18 +43,18 @@ impl ShardRoutes {
     }
 
     /// Makes the routes those of shard number `shard`. There are no routes yet.
-    pub fn join(&mut self, shard: u16, has_all_ids: bool, table: Arc<CommonRoutes>) {
+    pub fn join(&mut self, shard: u16, has_all_ids: bool, shared: Arc<Shared>) {
         debug_assert!(self.common.is_none(), "a shard joins once");
         self.common = Some(Common {
             shard,
             has_all_ids,
-            table,
+            shared,
         });
     }
 
     /// See [`RouteTables::is_taken`].
     pub fn is_taken(&self, id: &ConnectionId) -> bool {
-        let is_taken_elsewhere = |common: &Common| common.table.lock().is_taken(id);
+        let is_taken_elsewhere = |common: &Common| common.shared.routes.lock().is_taken(id);
         self.own.is_taken(id) || self.for_ids().is_some_and(is_taken_elsewhere)
     }
 
@@ -62,7 +63,11 @@ impl ShardRoutes {
     pub fn insert_id(&mut self, id: ConnectionId, owner: Owner) -> bool {
         let is_new = self.own.insert_id(id, owner);
         if let Some(common) = self.for_ids().filter(|_| is_new)
-            && !common.table.lock().insert_id(id, (common.shard, owner))
+            && !common
+                .shared
+                .routes
+                .lock()
+                .insert_id(id, (common.shard, owner))
         {
             self.own.remove_id(&id, owner);
             return false;
@@ -76,7 +81,7 @@ impl ShardRoutes {
         let is_new = self.own.insert_initial_id(id, owner);
         if let Some(common) = self.common.as_ref().filter(|_| is_new) {
             let entry = (common.shard, owner);
-            if !common.table.lock().insert_initial_id(id, entry) {
+            if !common.shared.routes.lock().insert_initial_id(id, entry) {
                 self.own.remove_initial_id(&id, owner);
                 return false;
             }
@@ -90,7 +95,7 @@ impl ShardRoutes {
         let is_new = self.own.insert_four_tuple(path, owner);
         if let Some(common) = self.common.as_ref().filter(|_| is_new) {
             let entry = (common.shard, owner);
-            if !common.table.lock().insert_four_tuple(path, entry) {
+            if !common.shared.routes.lock().insert_four_tuple(path, entry) {
                 self.own.remove_four_tuple(&path, owner);
                 return false;
             }
@@ -107,7 +112,7 @@ impl ShardRoutes {
     ) -> bool {
         let is_new = self.own.insert_reset_token(peer, token, owner);
         if let Some(common) = self.common.as_ref().filter(|_| is_new) {
-            let mut table = common.table.lock();
+            let mut table = common.shared.routes.lock();
             table.insert_reset_token(peer, token, (common.shard, owner));
         }
         is_new
@@ -132,7 +137,11 @@ impl ShardRoutes {
     pub fn remove_id(&mut self, id: &ConnectionId, owner: Owner) {
         self.own.remove_id(id, owner);
         if let Some(common) = self.for_ids() {
-            common.table.lock().remove_id(id, (common.shard, owner));
+            common
+                .shared
+                .routes
+                .lock()
+                .remove_id(id, (common.shard, owner));
         }
     }
 
@@ -177,7 +186,7 @@ impl ShardRoutes {
     /// Ends all routing from other shards to this one.
     pub fn leave(&mut self) {
         if let Some(common) = self.common.take() {
-            let mut table = common.table.lock();
+            let mut table = common.shared.routes.lock();
             table.retain_owners(|(shard, _)| *shard != common.shard);
         }
     }
@@ -185,14 +194,14 @@ impl ShardRoutes {
     /// Returns the other shard that owns a destination.
     pub fn find_elsewhere(&self, destination: &[u8], path: &FourTuple) -> Option<u16> {
         let common = self.common.as_ref()?;
-        let found = common.table.lock().find(destination, path);
+        let found = common.shared.routes.lock().find(destination, path);
         common.other(found)
     }
 
     /// Returns the other shard with the connection that a datagram resets.
     pub fn find_reset_elsewhere(&self, peer: SocketAddr, datagram: &[u8]) -> Option<u16> {
         let common = self.common.as_ref()?;
-        let found = common.table.lock().find_reset(peer, datagram);
+        let found = common.shared.routes.lock().find_reset(peer, datagram);
         common.other(found)
     }
 
@@ -202,7 +211,7 @@ impl ShardRoutes {
         owner: Owner,
     ) {
         if let Some(common) = &self.common {
-            change(&mut common.table.lock(), (common.shard, owner));
+            change(&mut common.shared.routes.lock(), (common.shard, owner));
         }
     }
 
@@ -220,7 +229,9 @@ impl ShardRoutes {
     /// Returns the number of entries in the table of all shards.
     #[cfg(test)]
     pub fn common_len(&self) -> usize {
-        self.common.as_ref().map_or(0, |it| it.table.lock().len())
+        self.common
+            .as_ref()
+            .map_or(0, |it| it.shared.routes.lock().len())
     }
 }
 

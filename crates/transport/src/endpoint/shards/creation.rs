@@ -1,22 +1,16 @@
-//! Several shards of one endpoint, which share what must hold for all of them.
+//! The creation of the shards of an endpoint.
 
 use std::sync::Arc;
 
-use courser_base::Mutex;
-
+use super::ShardId;
+use super::shared::Shared;
 use crate::config::{EndpointConfig, ServerConfig};
-use crate::endpoint::admission::shard_handshakes::ShardHandshakes;
-use crate::endpoint::router::tables::RouteTables;
-use crate::endpoint::table::memory::Ledger;
-use crate::endpoint::{Endpoint, KEPT_CHUNKS};
+use crate::endpoint::Endpoint;
+use crate::endpoint::secrets::Secrets;
 use crate::rng::Rng;
-use crate::stream::ChunkPool;
 
 /// Maximum of shards of one endpoint: a byte of each connection ID names the shard (limit K221).
 pub const MAX_SHARDS: usize = 256;
-
-/// 64 KiB buffers that a shard keeps, even if its part of those of the endpoint is less.
-const LEAST_KEPT_CHUNKS: usize = 8;
 
 impl Endpoint {
     /// Creates the shards of one endpoint. Each is an `Endpoint` with connections of its own, and with a
@@ -41,37 +35,18 @@ impl Endpoint {
     ) -> Vec<Self> {
         assert!((1..=MAX_SHARDS).contains(&count), "{count} shards");
         let mut seeds = Rng::new(seed.map(|byte| byte.rotate_left(4) ^ 0x5a));
-        let mut all: Vec<Self> = std::iter::once(seed)
+        let secrets: Vec<_> = std::iter::once(seed)
             .chain(std::iter::repeat_with(|| seeds.array()))
             .take(count)
-            .map(|seed| Self::new(config.clone(), server.clone(), seed))
+            .map(Secrets::new)
             .collect();
-        if count == 1 {
-            return all;
-        }
-        let table = Arc::new(Mutex::new(RouteTables::new(seeds.array())));
-        let ledger = Arc::new(Ledger::new(count));
-        let shards = u16::try_from(count).expect("checked above");
-        for (number, shard) in (0..shards).zip(&mut all) {
-            let has_place = shard.ids.join(number, shards);
-            shard.routing.join(number, !has_place, table.clone());
-            shard.memory.join(usize::from(number), ledger.clone());
-            shard.pool = ChunkPool::new((KEPT_CHUNKS / count).max(LEAST_KEPT_CHUNKS));
-            (shard.shard, shard.shards) = (number, shards);
-        }
-        if let Some((first, others)) = all.split_first_mut() {
-            others.iter_mut().for_each(|it| it.share_limits_of(first));
-        }
-        all
-    }
-
-    /// Makes limits for clients without a connection those of another shard.
-    fn share_limits_of(&mut self, first: &Self) {
-        self.handshakes = ShardHandshakes::new(first.handshakes.all());
-        self.creation = first.creation.clone();
-        self.filter = first.filter.clone();
-        self.reset_limiter = first.reset_limiter.clone();
-        self.reply_limiter = first.reply_limiter.clone();
-        self.budget = first.budget.clone();
+        let shared = Shared::new(&config, server.as_deref(), &secrets[0], count);
+        let shared = Arc::new(shared);
+        let count = u16::try_from(count).expect("checked above");
+        let each = (0..count).zip(secrets).map(|(number, secrets)| {
+            let id = ShardId { number, count };
+            Self::of_shard(id, config.clone(), server.clone(), secrets, shared.clone())
+        });
+        each.collect()
     }
 }

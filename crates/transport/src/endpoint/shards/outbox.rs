@@ -9,7 +9,7 @@ use courser_wire::packet::{Packet, PacketKind};
 
 use super::stray::Stray;
 use crate::endpoint::Endpoint;
-use crate::endpoint::admission::incoming::Arrived;
+use crate::endpoint::arrived::Arrived;
 
 impl Endpoint {
     /// Returns the next datagrams that have arrived for another shard. Read them after each call of
@@ -45,7 +45,7 @@ impl Endpoint {
     /// false if it has to be handled here.
     #[inline]
     pub fn hand_on(&mut self, arrived: Arrived, datagram: &[u8], packet: &Packet) -> bool {
-        if self.shards == 1 || arrived.is_stray {
+        if self.shard.is_alone() || arrived.is_stray {
             return false;
         }
         let path = arrived.path;
@@ -63,7 +63,7 @@ impl Endpoint {
 
     /// Hands an Initial packet on that is not the first one of a new client.
     pub fn hand_on_initial(&mut self, arrived: Arrived, datagram: &[u8], packet: &Packet) -> bool {
-        if self.shards == 1 || arrived.is_stray {
+        if self.shard.is_alone() || arrived.is_stray {
             return false;
         }
         let to = self.shard_named_by(packet);
@@ -72,7 +72,7 @@ impl Endpoint {
 
     /// Hands a datagram on that resets a connection of another shard.
     pub fn hand_on_reset(&mut self, arrived: Arrived, datagram: &[u8]) -> bool {
-        if self.shards == 1 || arrived.is_stray {
+        if self.shard.is_alone() || arrived.is_stray {
             return false;
         }
         let to = self
@@ -84,7 +84,7 @@ impl Endpoint {
     /// Returns the other shard that the ID of a packet names, if it is one of our IDs.
     fn shard_named_by(&self, packet: &Packet) -> Option<u16> {
         let shard = self.ids.shard_of(&packet.destination)?;
-        (shard != self.shard).then_some(shard)
+        (shard != self.shard.number).then_some(shard)
     }
 
     fn add_stray(&mut self, to: Option<u16>, arrived: Arrived, datagram: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! Datagrams on their way from one shard to another.
 
-use crate::endpoint::admission::incoming::Arrived;
+use crate::endpoint::arrived::Arrived;
 
 /// Datagrams for another shard of the same endpoint.
 ///

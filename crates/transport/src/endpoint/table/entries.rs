@@ -12,7 +12,7 @@ use super::handle::ConnectionHandle;
 use super::memory::Held;
 use super::stage::Stage;
 use crate::connection::{Connection, ConnectionError};
-use crate::endpoint::admission::fair_shares::Claim;
+use crate::endpoint::admission::claim::Claim;
 use crate::endpoint::shrink::is_sparse;
 
 /// The record of one connection, from its start until its owner releases it.
@@ -33,8 +33,9 @@ pub struct Slot {
     pub held: Held,
     /// The earliest entry in the timer heap.
     pub scheduled: Option<Time>,
-    /// The client that the connection counts towards while it is half-open.
-    pub half_open: Option<Claim>,
+    /// The room that the handshake of a server's connection holds while it is in progress. Idle
+    /// connections have none, hence the box.
+    pub half_open: Option<Box<Claim>>,
     /// The client's first ID. It is routed as long as the connection lives; otherwise a late copy
     /// of the first Initial would look like another client.
     pub initial_id: Option<ConnectionId>,

@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use courser_base::Time;
 
+use crate::endpoint::shards::ShardId;
+use crate::endpoint::shards::shared::Shared;
+use crate::flow::WindowBudget;
+
 /// Counts the memory that the connections of an endpoint hold against one budget.
 ///
 /// Everything that a peer can cause counts: bytes that wait for an acknowledgement, received but
@@ -23,6 +27,8 @@ pub struct Memory {
     outside: Arc<AtomicU64>,
     /// The time at which a connection was last closed for lack of memory.
     shed: Time,
+    /// The growth of receive windows, which ends while memory is tight.
+    windows: WindowBudget,
     /// The other shards of the endpoint.
     others: Option<Box<Others>>,
 }
@@ -30,7 +36,7 @@ pub struct Memory {
 /// The memory of all shards, seen from one of them.
 #[derive(Debug)]
 struct Others {
-    ledger: Arc<Ledger>,
+    shared: Arc<Shared>,
     shard: usize,
     /// The bytes that the other shards held at the last look.
     used: u64,
@@ -41,7 +47,11 @@ struct Others {
 }
 
 /// The bytes that each shard of an endpoint holds. Only that shard writes its number.
+///
+/// It has cache lines of its own: each shard reads it for nearly every packet, and other cores write what
+/// stands beside it.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Ledger {
     used: Box<[Line]>,
     /// The time at which any shard has last closed a connection for lack of memory, in nanoseconds.
@@ -62,25 +72,29 @@ pub struct Held {
 }
 
 impl Memory {
-    pub fn new(budget: u64) -> Self {
+    /// Creates the memory of a shard. The budget is that of all shards together.
+    pub fn new(budget: u64, shard: ShardId, shared: Arc<Shared>) -> Self {
         Self {
             budget,
             used: 0,
             outside: Arc::default(),
             shed: Time::ZERO,
-            others: None,
+            windows: shared.windows.clone(),
+            others: (!shard.is_alone()).then(|| {
+                Box::new(Others {
+                    shared,
+                    shard: usize::from(shard.number),
+                    used: 0,
+                    changes_left: 0,
+                    over_since: None,
+                })
+            }),
         }
     }
 
-    /// Makes the budget one for all shards of `ledger`, of which this is number `shard`.
-    pub fn join(&mut self, shard: usize, ledger: Arc<Ledger>) {
-        self.others = Some(Box::new(Others {
-            ledger,
-            shard,
-            used: 0,
-            changes_left: 0,
-            over_since: None,
-        }));
+    /// Returns the budget for the growth of receive windows.
+    pub fn windows(&self) -> &WindowBudget {
+        &self.windows
     }
 
     /// Sets the counter of bytes that the application holds for its peers.
@@ -164,7 +178,7 @@ impl Memory {
 
 impl Others {
     fn on_change(&mut self, used: u64) {
-        self.ledger.used[self.shard].0.store(used, Relaxed);
+        self.shared.memory.used[self.shard].0.store(used, Relaxed);
         if self.changes_left > 0 {
             self.changes_left -= 1;
             return;
@@ -175,7 +189,7 @@ impl Others {
 
     /// Returns the bytes of each other shard.
     fn each_other(&self) -> impl Iterator<Item = u64> {
-        let all = self.ledger.used.iter().enumerate();
+        let all = self.shared.memory.used.iter().enumerate();
         let others = all.filter(|(shard, _)| *shard != self.shard);
         others.map(|(_, it)| it.0.load(Relaxed))
     }
@@ -186,12 +200,12 @@ impl Others {
         if !holds_most && now < since + SHED_INTERVAL * 2 {
             return false;
         }
-        let last = self.ledger.shed.load(Relaxed);
+        let last = self.shared.memory.shed.load(Relaxed);
         if now < Time::from_nanos(last) + SHED_INTERVAL {
             return false;
         }
         let mine = now.as_nanos();
-        let shed = &self.ledger.shed;
+        let shed = &self.shared.memory.shed;
         shed.compare_exchange(last, mine, Relaxed, Relaxed).is_ok()
     }
 }
@@ -246,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_counted_once() {
-        let mut memory = Memory::new(1000);
+        let mut memory = alone();
         let (mut one, mut other) = (Held::default(), Held::default());
         memory.set(&mut one, 500);
         memory.set(&mut other, 200);
@@ -259,7 +273,7 @@ mod tests {
 
     #[test]
     fn pressure_rises_in_steps() {
-        let mut memory = Memory::new(1000);
+        let mut memory = alone();
         let mut held = Held::default();
         let mut at = |bytes| {
             memory.set(&mut held, bytes);
@@ -273,7 +287,7 @@ mod tests {
 
     #[test]
     fn what_the_application_holds_counts() {
-        let mut memory = Memory::new(1000);
+        let mut memory = alone();
         let outside = Arc::new(AtomicU64::new(0));
         memory.share(outside.clone());
         memory.set(&mut Held::default(), 500);
@@ -290,7 +304,7 @@ mod tests {
 
     #[test]
     fn who_moves_what_it_holds_is_a_smaller_burden() {
-        let mut memory = Memory::new(1000);
+        let mut memory = alone();
         let (mut idle, mut busy) = (Held::default(), Held::default());
         memory.set(&mut idle, 300);
         memory.set(&mut busy, 500);
@@ -301,14 +315,17 @@ mod tests {
     }
 
     /// Returns the memory of so many shards with one budget of 1000 bytes.
-    fn shards(count: usize) -> Vec<Memory> {
-        let ledger = Arc::new(Ledger::new(count));
-        let each = (0..count).map(|shard| {
-            let mut memory = Memory::new(1000);
-            memory.join(shard, ledger.clone());
-            memory
+    fn shards(count: u16) -> Vec<Memory> {
+        let shared = Shared::of_test(count);
+        let each = (0..count).map(|number| {
+            let shard = ShardId { number, count };
+            Memory::new(1000, shard, shared.clone())
         });
         each.collect()
+    }
+
+    fn alone() -> Memory {
+        shards(1).remove(0)
     }
 
     /// Lets a shard look at the others.

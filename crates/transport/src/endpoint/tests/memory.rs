@@ -2,15 +2,18 @@
 
 use courser_wire::{Direction, TransportErrorCode};
 
+use super::super::admission::handshakes::limits_of;
 use super::super::table::memory::{Held, Memory};
 use super::*;
+use crate::flow::WindowBudget;
 use crate::stream::WriteError;
 use crate::testing::server_address;
 
 /// Creates a server with this budget and one connected client.
 fn pair_within(budget: u64) -> Pair {
     let mut pair = Pair::connected();
-    pair.server.endpoint.memory = Memory::new(budget);
+    let shared = pair.server.endpoint.shared.clone();
+    pair.server.endpoint.memory = Memory::new(budget, pair.server.endpoint.shard, shared);
     let slots = &mut pair.server.endpoint.slots;
     slots
         .iter_mut()
@@ -106,9 +109,9 @@ fn less_is_taken_from_the_application_when_memory_is_short() {
 fn windows_do_not_grow_when_memory_is_tight() {
     let mut pair = pair_within(400 << 10);
     fill(&mut pair, 305 << 10);
-    let mut draw = Autotuned::new(&pair.server.endpoint.budget);
+    let mut draw = Autotuned::new(pair.server.endpoint.memory.windows());
     assert!(!draw.grows());
-    pair.server.endpoint.budget.freeze(false);
+    pair.server.endpoint.memory.windows().freeze(false);
     assert!(draw.grows());
 }
 
@@ -162,7 +165,8 @@ fn two_within(budget: u64) -> (Pair, [Handles; 2]) {
     pair.connect();
     let second = (pair.client.handle, pair.server.handle);
     assert_ne!(first.1, second.1, "two connections");
-    pair.server.endpoint.memory = Memory::new(budget);
+    let shared = pair.server.endpoint.shared.clone();
+    pair.server.endpoint.memory = Memory::new(budget, pair.server.endpoint.shard, shared);
     let slots = &mut pair.server.endpoint.slots;
     slots
         .iter_mut()
@@ -372,7 +376,7 @@ fn handshakes_may_hold_at_most_the_budget() {
         (Some(u64::MAX), 10 << 20),
     ] {
         server.half_open_bytes = bytes;
-        let limits = limits_of(&config, &server);
+        let limits = limits_of(&config, Some(&server));
         assert_eq!(limits.max_half_open_bytes, most, "{bytes:?}");
     }
 }

@@ -291,7 +291,7 @@ fn replayed_answer_to_a_retry_makes_no_second_connection() {
     let stats = pair.server.endpoint.stats();
     assert_eq!((stats.waiting, stats.half_open), (1, 1));
     assert!(
-        pair.server.endpoint.handshakes.waiting_bytes() <= 8 * 1200,
+        waiting_bytes(&pair.server.endpoint) <= 8 * 1200,
         "limit per client"
     );
 }

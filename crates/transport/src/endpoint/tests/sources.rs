@@ -165,7 +165,7 @@ fn shares_are_forgotten_with_their_handshakes() {
     }
     pair.run_for(Duration::from_secs(20));
     assert_clean(&pair.server, "server");
-    assert_eq!(pair.server.endpoint.handshakes.sources(), 0);
+    assert_eq!(pair.server.endpoint.shared.handshakes.lock().sources(), 0);
 }
 
 /// Limit K102.

@@ -19,16 +19,16 @@ fn no_handshakes(limits: HandshakeLimits) -> Handshakes {
 }
 
 /// Returns a client with an address of its own.
-const fn claim(low: u8, is_validated: bool) -> Claim {
-    Claim {
+const fn claim(low: u8, is_validated: bool) -> Claimant {
+    Claimant {
         address: ScopedIp::new(Ipv4Addr::new(192, 0, low, 1).to_ipv6_mapped(), 0),
         is_validated,
     }
 }
 
-const SOMEBODY: Claim = claim(1, false);
-const VALIDATED: Claim = claim(2, true);
-const STRANGER: Claim = claim(2, false);
+const SOMEBODY: Claimant = claim(1, false);
+const VALIDATED: Claimant = claim(2, true);
+const STRANGER: Claimant = claim(2, false);
 
 /// Returns true if a new client with an empty datagram gets a Retry.
 fn sends_retry(handshakes: &mut Handshakes, delay_ms: u64) -> bool {
