@@ -1,12 +1,11 @@
 //! Admission of new clients. RFC 9000 §5.2.2, §8.1.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use courser_base::{Ecn, Time};
-use courser_wire::packet::{MIN_INITIAL_DATAGRAM, Packet, decode_greased, encode_retry, retry};
-use courser_wire::{ConnectionId, PreferredAddress, TransportErrorCode, Version, Writer};
+use courser_wire::packet::{MIN_INITIAL_DATAGRAM, Packet, decode_greased};
+use courser_wire::{ConnectionId, PreferredAddress, TransportErrorCode, Version};
 
 use super::admission::claim::Claim;
 use super::admission::client::{Client, is_authentic};
@@ -16,9 +15,7 @@ use super::admission::incoming::Incoming;
 use super::admission::tokens::address_token::{AddressProof, Presented, RetryToken};
 use super::admission::waiting_room::Waiting;
 use super::arrived::Arrived;
-use super::stateless::close;
 use super::stateless::reply_limiter::is_refused_port;
-use super::stateless::version_negotiation;
 use super::{ConnectionHandle, Endpoint, Owner};
 use crate::config::{RetryPolicy, ServerConfig};
 use crate::connection::{Arrival, Connection, ConnectionError, FirstInitial};
@@ -96,10 +93,8 @@ impl Endpoint {
     /// Returns a measure of the work for clients without a connection: bytes kept while they wait,
     /// Retry packets sent, and datagrams dropped unread. Only differences are meaningful.
     pub fn arrivals(&self) -> u64 {
-        let stats = &self.stats;
-        self.shared.counts(self.shard).waiting_bytes() as u64
-            + stats.retries_sent
-            + stats.datagrams_over_share
+        let waiting_bytes = self.shared.counts(self.shard).waiting_bytes() as u64;
+        waiting_bytes + self.stateless.retries() + self.stats.datagrams_over_share
     }
 
     /// Counts `bytes`, which the application holds for its peers and keeps updating, towards the
@@ -115,21 +110,11 @@ impl Endpoint {
         self.is_busy = is_busy;
     }
 
-    /// Answers a packet of an unsupported version with the versions that we support (RFC 9000
-    /// §6.1).
+    /// Answers a packet of a version that this endpoint does not accept.
     pub(super) fn answer_unknown_version(&mut self, arrived: Arrived, datagram: &[u8]) {
-        let path = arrived.path;
         let versions = self.server.as_ref().map(|server| server.versions);
-        let welcome = datagram.len() >= MIN_INITIAL_DATAGRAM
-            && !is_refused_port(path.peer.port())
-            && self.may_reply(arrived.now, path.peer);
-        if welcome
-            && let Some(versions) = versions
-            && let Some(answer) = version_negotiation::answer(datagram, versions, &mut self.rng)
-            && self.reply(arrived.place(), answer)
-        {
-            self.stats.version_negotiations_sent += 1;
-        } else {
+        let (stateless, rng) = (&mut self.stateless, &mut self.rng);
+        if !stateless.negotiate_version(arrived, datagram, versions, rng) {
             self.stats.datagrams_dropped += 1;
         }
     }
@@ -383,7 +368,7 @@ impl Endpoint {
                 _ => None,
             },
             is_validated: incoming.is_address_validated(),
-            reset_token: self.reset_token(&local_source),
+            reset_token: self.stateless.reset_token(&local_source),
             preferred: self.prefer(&config, &local_source),
             version: client.version,
         };
@@ -515,13 +500,6 @@ impl Endpoint {
         self.last_route = None;
     }
 
-    /// Requests a reply that starts no connection from the limiter.
-    fn may_reply(&mut self, now: Time, to: SocketAddr) -> bool {
-        let allowed = self.shared.replies.lock().allow(to, now);
-        self.stats.replies_over_rate += u64::from(!allowed);
-        allowed
-    }
-
     pub(super) fn send_close(
         &mut self,
         now: Time,
@@ -529,13 +507,12 @@ impl Endpoint {
         code: TransportErrorCode,
         reason: &'static str,
     ) {
-        if !self.may_reply(now, to.place.tuple.peer) {
+        if !self.stateless.may_reply(now, to.place.tuple.peer) {
             self.stats.datagrams_dropped += 1;
             return;
         }
         let source = self.ids.generate_unrouted(&mut self.rng);
-        let bytes = close::build(to, source, code, reason);
-        self.reply(to.place, bytes);
+        self.stateless.close(to, source, code, reason);
     }
 
     /// Makes the source ID of a Retry. The client addresses its next Initial to this ID, which must
@@ -549,35 +526,22 @@ impl Endpoint {
         ConnectionId::new(&id).expect("eight bytes are an ID")
     }
 
-    /// Sends a Retry in the version of the client's first Initial (RFC 9369 §4.1).
     fn send_retry(&mut self, now: Time, to: &Client) {
         let peer = to.place.tuple.peer;
-        let (destination, source) = (to.destination, to.source);
-        if !self.may_reply(now, peer) {
+        if !self.stateless.may_reply(now, peer) {
             self.stats.datagrams_dropped += 1;
             return;
         }
         let retry_source = self.retry_source();
         let token = RetryToken {
             address: peer,
-            original_destination: destination,
+            original_destination: to.destination,
             retry_source,
             version: to.version,
             issued: self.seconds(now),
         };
         let token = token.seal(&self.token_key, &mut self.rng);
-        let len = retry::encoded_retry_len(&source, &retry_source, &token);
-        let mut bytes = vec![0; len];
-        let mut writer = Writer::new(&mut bytes);
-        let version = to.version.value();
-        encode_retry(&mut writer, version, &source, &retry_source, &token);
-        let written = writer.position();
-        bytes.truncate(written);
-        let tag = courser_crypto::retry_integrity::tag(&destination, &bytes);
-        bytes.extend_from_slice(&tag);
-        if self.reply(to.place, bytes) {
-            self.stats.retries_sent += 1;
-        }
+        self.stateless.retry(to, &retry_source, &token);
     }
 }
 

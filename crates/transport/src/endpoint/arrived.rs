@@ -1,4 +1,4 @@
-//! How a datagram has arrived.
+//! The arrival of a datagram.
 
 use courser_base::{Ecn, FourTuple, Time};
 

@@ -21,12 +21,11 @@ mod unreachable;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser_base::{Ecn, Time, foreign};
-use courser_crypto::{ResetKey, TokenKey};
+use courser_base::{Time, foreign};
+use courser_crypto::TokenKey;
 use courser_wire::{ConnectionId, TransportErrorCode};
 
 pub use self::admission::address_filter::{AddressFilter, AddressListError, AddressPrefix};
@@ -54,7 +53,7 @@ use self::secrets::Secrets;
 use self::shards::ShardId;
 use self::shards::shared::Shared;
 use self::shrink::shrink_heap;
-use self::stateless::reply_limiter::ReplyLimiter;
+use self::stateless::Stateless;
 use self::table::entries::{Slot, Slots};
 use self::table::in_use::note_use;
 use self::table::memory::Memory;
@@ -64,7 +63,6 @@ use crate::cid::IdSource;
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::Connection;
 use crate::error::TransportError;
-use crate::path::Place;
 use crate::recovery::features::Experience;
 use crate::rng::Rng;
 use crate::stream::ChunkPool;
@@ -74,7 +72,6 @@ use crate::stream::ChunkPool;
 pub struct Endpoint {
     config: EndpointConfig,
     server: Option<Arc<ServerConfig>>,
-    reset_key: ResetKey,
     token_key: TokenKey,
     ids: IdSource,
     rng: Rng,
@@ -103,7 +100,7 @@ pub struct Endpoint {
     backlog: Backlog,
     /// Returns true while new clients are refused.
     is_busy: bool,
-    replies: VecDeque<Reply>,
+    stateless: Stateless,
     touched: Ready,
     timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
     /// Connections with a TLS task that was not taken yet. Some may be over.
@@ -119,17 +116,6 @@ const LOOKS_AT_ONCE: u32 = 64;
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// The pause between two such groups (limit K256).
 const LOOKS_PAUSE: Duration = Duration::from_millis(2);
-
-/// A datagram that belongs to no connection.
-struct Reply {
-    destination: SocketAddr,
-    source: Option<IpAddr>,
-    socket: SocketId,
-    bytes: Vec<u8>,
-}
-
-/// Maximum of stateless datagrams that may wait to be sent; more are dropped.
-const MAX_REPLIES: usize = 4096;
 
 /// 64 KiB buffers kept for reuse by all connections together.
 const KEPT_CHUNKS: usize = 128;
@@ -169,7 +155,6 @@ impl Endpoint {
         }
         let kept_chunks = (KEPT_CHUNKS / usize::from(id.count)).max(LEAST_KEPT_CHUNKS);
         Self {
-            reset_key: ResetKey::new(&config.reset_key),
             token_key: TokenKey::new(&config.token_key),
             ids,
             pool: ChunkPool::new(kept_chunks),
@@ -187,7 +172,7 @@ impl Endpoint {
             address_filter: Arc::default(),
             backlog: Backlog::new(secrets.backlog),
             is_busy: false,
-            replies: VecDeque::new(),
+            stateless: Stateless::new(&config, shared.clone()),
             touched: Ready::default(),
             busy: 0,
             drained: 0,
@@ -379,23 +364,12 @@ impl Endpoint {
     /// Returns the next datagram that belongs to no connection: Version Negotiation, Retry,
     /// refusals, stateless resets.
     pub fn poll_stateless_transmit(&mut self, buffer: &mut TransmitBuffer) -> Option<Transmit> {
-        let reply = self.replies.pop_front()?;
-        buffer.start();
-        buffer.room(reply.bytes.len()).copy_from_slice(&reply.bytes);
-        buffer.advance(reply.bytes.len());
-        Some(Transmit {
-            destination: reply.destination,
-            source: reply.source,
-            socket: reply.socket,
-            ecn: Ecn::NotEct,
-            segment_size: None,
-            len: reply.bytes.len(),
-        })
+        self.stateless.poll_transmit(buffer)
     }
 
     /// Returns true if [`Endpoint::poll_stateless_transmit`] has a datagram to return.
     pub fn has_replies(&self) -> bool {
-        !self.replies.is_empty()
+        self.stateless.queued() > 0
     }
 
     /// Returns the time for the next call of [`Endpoint::handle_timeout`].
@@ -501,7 +475,7 @@ impl Endpoint {
     /// Returns the counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
         let handshakes = self.shared.counts(self.shard);
-        EndpointStats {
+        let mut stats = EndpointStats {
             connections: self.connections(),
             half_open: handshakes.half_open(),
             waiting: handshakes.waiting(),
@@ -509,7 +483,9 @@ impl Endpoint {
             memory_budget: self.memory.budget(),
             fallbacks: self.experience.fallbacks(),
             ..self.stats
-        }
+        };
+        self.stateless.count(&mut stats);
+        stats
     }
 
     fn slot(&self, handle: ConnectionHandle) -> Option<&Slot> {
@@ -526,21 +502,6 @@ impl Endpoint {
 
     fn seconds(&self, now: Time) -> SystemSeconds {
         SystemSeconds(self.config.unix_seconds_at_epoch + now.as_nanos() / 1_000_000_000)
-    }
-
-    fn reply(&mut self, to: Place, bytes: Vec<u8>) -> bool {
-        if self.replies.len() >= MAX_REPLIES {
-            self.stats.replies_over_room += 1;
-            return false;
-        }
-        let (destination, source) = (to.tuple.peer, to.tuple.local);
-        self.replies.push_back(Reply {
-            destination,
-            source,
-            socket: to.socket,
-            bytes,
-        });
-        true
     }
 }
 

@@ -6,8 +6,6 @@ use courser_base::{Ecn, FourTuple, Time};
 use courser_wire::packet::{self, Packet, PacketError, PacketKind, version_negotiation};
 
 use super::arrived::Arrived;
-use super::stateless::reply_limiter::is_refused_port;
-use super::stateless::reset;
 use super::{ConnectionHandle, Endpoint, Owner};
 use crate::build::transmit::SocketId;
 use crate::connection::Arrival;
@@ -255,34 +253,13 @@ impl Endpoint {
         if packet.is_none() && self.hand_on_reset(arrived, datagram) {
             return None;
         }
-        if let Some(packet) = packet.filter(|packet| packet.kind == PacketKind::OneRtt)
-            && !packet.destination.is_empty()
-            // Datagrams that get no answer anyway must not use up the budget of others.
-            && datagram.len() >= reset::MIN_TRIGGER_LEN
-            && !is_refused_port(arrived.path.peer.port())
-            && self.may_reset(arrived)
-        {
-            let token = self.reset_token(&packet.destination);
-            if let Some(reset) = reset::build(datagram.len(), &token, &mut self.rng)
-                && self.reply(arrived.place(), reset)
-            {
-                self.stats.resets_sent += 1;
-                return None;
-            }
-        }
-        self.stats.datagrams_dropped += 1;
+        let packet = packet.filter(|packet| packet.kind == PacketKind::OneRtt);
+        let (stateless, rng) = (&mut self.stateless, &mut self.rng);
+        let is_reset = packet.is_some_and(|packet| {
+            stateless.reset(arrived, datagram.len(), &packet.destination, rng)
+        });
+        self.stats.datagrams_dropped += u64::from(!is_reset);
         None
-    }
-
-    /// Requests a stateless reset from the limiter.
-    fn may_reset(&mut self, arrived: Arrived) -> bool {
-        let allowed = self
-            .shared
-            .resets
-            .lock()
-            .allow(arrived.path.peer.ip(), arrived.now);
-        self.stats.replies_over_rate += u64::from(!allowed);
-        allowed
     }
 }
 

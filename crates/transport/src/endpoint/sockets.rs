@@ -45,6 +45,6 @@ impl Endpoint {
         self.socket == socket
             || self.slots.iter_mut().any(needs)
             || self.room.uses_socket(socket)
-            || self.replies.iter().any(|reply| reply.socket == socket)
+            || self.stateless.uses_socket(socket)
     }
 }

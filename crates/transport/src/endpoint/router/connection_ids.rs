@@ -3,7 +3,7 @@
 use courser_wire::packet::{Packet, PacketKind};
 use courser_wire::{ConnectionId, PreferredAddress};
 
-use crate::cid::{ConnectionIdError, ResetToken};
+use crate::cid::ConnectionIdError;
 use crate::config::ServerConfig;
 use crate::connection::Connection;
 use crate::endpoint::{ConnectionHandle, Endpoint, Owner};
@@ -19,11 +19,6 @@ impl Endpoint {
         let id = self.ids.generate(&mut self.rng, |id| routing.is_taken(id));
         self.stats.connection_ids_failed += u64::from(id.is_err());
         id
-    }
-
-    /// Returns the token with which a stateless reset of an ID ends.
-    pub fn reset_token(&self, id: &ConnectionId) -> ResetToken {
-        courser_crypto::reset_token::derive(&self.reset_key, id)
     }
 
     /// Returns the address that a client should move to, with an ID for its use. There is none for a
@@ -42,7 +37,7 @@ impl Endpoint {
             ipv4,
             ipv6,
             id,
-            reset_token: self.reset_token(&id),
+            reset_token: self.stateless.reset_token(&id),
         })
     }
 
@@ -65,7 +60,7 @@ impl Endpoint {
             if id.is_empty() || !self.routing.insert_id(id, owner) {
                 break;
             }
-            let token = self.reset_token(&id);
+            let token = self.stateless.reset_token(&id);
             if let Some(connection) = self.connection_mut(handle) {
                 connection.ids_mut().issue(id, token);
             }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use courser_base::{FourTuple, Mutex};
+use courser_base::FourTuple;
 use courser_wire::ConnectionId;
 
 use super::owner::Owner;
@@ -29,9 +29,6 @@ struct Common {
     has_all_ids: bool,
     shared: Arc<Shared>,
 }
-
-/// The table of all shards of an endpoint: the shard and the owner in it.
-pub type CommonRoutes = Mutex<RouteTables<(u16, Owner)>>;
 
 impl ShardRoutes {
     /// Creates the routes of an endpoint with one shard; `key` must be secret.

@@ -1,4 +1,4 @@
-//! What the shards of an endpoint have in common.
+//! The state that the shards of an endpoint share.
 
 use courser_base::Mutex;
 
@@ -9,11 +9,11 @@ use crate::endpoint::admission::handshake_counts::HandshakeCounts;
 use crate::endpoint::admission::handshakes::{Handshakes, limits_of};
 use crate::endpoint::admission::tokens::token_filter::TokenFilter;
 use crate::endpoint::admission::tokens::validation_token::SystemSeconds;
-use crate::endpoint::router::shard_routes::CommonRoutes;
+use crate::endpoint::router::owner::Owner;
 use crate::endpoint::router::tables::RouteTables;
 use crate::endpoint::secrets::Secrets;
 use crate::endpoint::stateless::reply_limiter::ReplyLimiter;
-use crate::endpoint::table::memory::Ledger;
+use crate::endpoint::table::ledger::Ledger;
 use crate::flow::WindowBudget;
 
 /// The state of all shards of an endpoint together: limits, used tokens, routes and memory. An endpoint
@@ -24,8 +24,8 @@ use crate::flow::WindowBudget;
 /// holds, comes before all of them.
 #[derive(Debug)]
 pub struct Shared {
-    /// The routes of datagrams that may arrive at any shard.
-    pub routes: CommonRoutes,
+    /// The routes of datagrams that may arrive at any shard: the shard, and the owner in it.
+    pub routes: Mutex<RouteTables<(u16, Owner)>>,
     /// Handshakes in progress.
     pub handshakes: Mutex<Handshakes>,
     /// The rates at which sources open connections.

@@ -46,23 +46,6 @@ struct Others {
     over_since: Option<Time>,
 }
 
-/// The bytes that each shard of an endpoint holds. Only that shard writes its number.
-///
-/// It has cache lines of its own: each shard reads it for nearly every packet, and other cores write what
-/// stands beside it.
-#[derive(Debug)]
-#[repr(align(64))]
-pub struct Ledger {
-    used: Box<[Line]>,
-    /// The time at which any shard has last closed a connection for lack of memory, in nanoseconds.
-    shed: AtomicU64,
-}
-
-/// A number in a cache line of its own.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Line(AtomicU64);
-
 /// The memory that one connection holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Held {
@@ -207,16 +190,6 @@ impl Others {
         let mine = now.as_nanos();
         let shed = &self.shared.memory.shed;
         shed.compare_exchange(last, mine, Relaxed, Relaxed).is_ok()
-    }
-}
-
-impl Ledger {
-    /// Creates the ledger of so many shards.
-    pub fn new(shards: usize) -> Self {
-        Self {
-            used: std::iter::repeat_with(Line::default).take(shards).collect(),
-            shed: AtomicU64::new(0),
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod entries;
 pub mod handle;
 pub mod in_use;
+pub mod ledger;
 pub mod memory;
 pub mod ready;
 pub mod stage;

@@ -171,7 +171,7 @@ fn reset_by_token_needs_no_id_of_the_generator() {
     pair.connect();
     let id = id_in_use(&mut pair);
     let mut bytes = vec![0x41; 40];
-    bytes.extend(pair.server.endpoint.reset_token(&id));
+    bytes.extend(pair.server.endpoint.stateless.reset_token(&id));
     pair.deliver(Datagram {
         from: server_address(),
         to: client_address(),

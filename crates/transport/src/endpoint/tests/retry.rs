@@ -584,7 +584,7 @@ fn assert_clean_but_reply(end: &End) {
         (stats.waiting, stats.half_open, end.endpoint.routing.len()),
         (0, 0, 0)
     );
-    assert_eq!(end.endpoint.replies.len(), 1);
+    assert_eq!(end.endpoint.stateless.queued(), 1);
 }
 
 /// Fault F08: a damaged packet is dropped, and the next copy establishes the connection.

@@ -1,7 +1,5 @@
 //! FairShares of one address or network, and the rest for others.
 
-use std::net::SocketAddr;
-
 use courser_wire::TransportErrorCode;
 
 use super::*;
