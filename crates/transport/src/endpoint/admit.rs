@@ -93,7 +93,7 @@ impl Endpoint {
     /// Returns a measure of the work for clients without a connection: bytes kept while they wait,
     /// Retry packets sent, and datagrams dropped unread. Only differences are meaningful.
     pub fn arrivals(&self) -> u64 {
-        let waiting_bytes = self.shared.counts(self.shard).waiting_bytes() as u64;
+        let waiting_bytes = self.shared.counts(self.shard.id()).waiting_bytes() as u64;
         waiting_bytes + self.stateless.retries() + self.stats.datagrams_over_share
     }
 
@@ -304,7 +304,7 @@ impl Endpoint {
         self.room.add(Waiting {
             client,
             datagrams: vec![datagram],
-            claim: Claim::new(self.shared.clone(), self.shard, claimant, bytes),
+            claim: Claim::new(self.shared.clone(), self.shard.id(), claimant, bytes),
         });
         let original_destination = match proof {
             AddressProof::Retry(token) => token.original_destination,

@@ -10,6 +10,7 @@ mod packet_too_big;
 mod receive;
 mod router;
 mod secrets;
+mod sharding;
 mod shards;
 mod shrink;
 mod sockets;
@@ -35,8 +36,8 @@ pub use self::lifecycle::ConnectError;
 pub use self::packet_too_big::PacketTooBig;
 pub use self::receive::ReceiveMeta;
 pub use self::shards::MAX_SHARDS;
+pub use self::shards::outbox::Stray;
 pub use self::shards::place::ShardPlace;
-pub use self::shards::stray::Stray;
 pub use self::stateless::reply_limiter::ReplyLimits;
 pub use self::stats::EndpointStats;
 pub use self::table::handle::ConnectionHandle;
@@ -50,8 +51,8 @@ use self::admission::waiting_room::WaitingRoom;
 use self::router::owner::Owner;
 use self::router::shard_routes::ShardRoutes;
 use self::secrets::Secrets;
-use self::shards::ShardId;
 use self::shards::shared::Shared;
+use self::shards::{Shard, ShardId};
 use self::shrink::shrink_heap;
 use self::stateless::Stateless;
 use self::table::entries::{Slot, Slots};
@@ -81,10 +82,8 @@ pub struct Endpoint {
     /// The socket of new connections.
     socket: SocketId,
     routing: ShardRoutes,
-    shard: ShardId,
+    shard: Shard,
     shared: Arc<Shared>,
-    /// Datagrams for other shards, of the buffer that was handled last.
-    strays: VecDeque<Stray>,
     /// The ID looked up last: the datagrams of a batch have the same ID.
     last_route: Option<(ConnectionId, Owner)>,
     /// True if a connection has many unread datagrams.
@@ -162,8 +161,7 @@ impl Endpoint {
             memory: Memory::new(config.memory_budget, id, shared.clone()),
             socket: SocketId::default(),
             routing,
-            shard: id,
-            strays: VecDeque::new(),
+            shard: Shard::new(id),
             last_route: None,
             is_crowded: false,
             slots: Slots::default(),
@@ -474,7 +472,7 @@ impl Endpoint {
 
     /// Returns the counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
-        let handshakes = self.shared.counts(self.shard);
+        let handshakes = self.shared.counts(self.shard.id());
         let mut stats = EndpointStats {
             connections: self.connections(),
             half_open: handshakes.half_open(),
@@ -485,6 +483,7 @@ impl Endpoint {
             ..self.stats
         };
         self.stateless.count(&mut stats);
+        self.shard.count(&mut stats);
         stats
     }
 

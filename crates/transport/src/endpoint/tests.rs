@@ -85,7 +85,7 @@ fn lost(end: &End) -> Option<&ConnectionError> {
 
 /// Returns the bytes kept for clients that wait.
 fn waiting_bytes(endpoint: &Endpoint) -> usize {
-    endpoint.shared.counts(endpoint.shard).waiting_bytes()
+    endpoint.shared.counts(endpoint.shard.id()).waiting_bytes()
 }
 
 /// Asserts that no state of any connection is left.

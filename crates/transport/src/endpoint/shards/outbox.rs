@@ -1,103 +1,138 @@
-//! Datagrams that arrive at a shard that does not own their connection.
-//!
-//! The system merges datagrams of one address whatever their IDs are, the hash of an address changes when
-//! a client moves, and a stateless reset has random bytes where the ID would be. Such a datagram is handed
-//! on to its owner once, and never again.
+//! Datagrams that have arrived at one shard and belong to another.
 
-use courser_base::Time;
-use courser_wire::packet::{Packet, PacketKind};
+use std::collections::VecDeque;
 
-use super::stray::Stray;
-use crate::endpoint::Endpoint;
 use crate::endpoint::arrived::Arrived;
 
-impl Endpoint {
-    /// Returns the next datagrams that have arrived for another shard. Read them after each call of
-    /// [`Endpoint::handle_datagrams`]; an endpoint with one shard has none.
-    pub fn poll_stray(&mut self) -> Option<Stray> {
-        self.strays.pop_front()
-    }
+/// Datagrams for another shard of the same endpoint.
+///
+/// Pass it to [`Endpoint::handle_stray`](crate::Endpoint::handle_stray) of that shard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stray {
+    shard: u16,
+    arrived: Arrived,
+    /// Length of each datagram but the last.
+    segment_size: usize,
+    bytes: Vec<u8>,
+}
 
-    /// Processes datagrams that another shard has received.
-    pub fn handle_stray(&mut self, now: Time, stray: Stray) {
-        self.stats.strays_received += stray.datagrams() as u64;
-        let (arrived, segment_size, mut bytes) = stray.into_parts();
-        let arrived = Arrived {
-            now,
-            is_stray: true,
-            ..arrived
-        };
-        self.handle_batch(arrived, &mut bytes, segment_size);
-    }
-
-    /// Counts datagrams that could not be handed on.
-    pub fn on_strays_dropped(&mut self, count: usize) {
-        self.stats.strays_dropped += count as u64;
-    }
-
-    /// Gives up the routes of this shard, which has failed: clients whose handshake it began are new clients
-    /// of the others.
-    pub fn leave_shards(&mut self) {
-        self.routing.leave();
-    }
-
-    /// Hands a packet without an owner in this shard on, if another shard owns it or may own it. Returns
-    /// false if it has to be handled here.
-    #[inline]
-    pub fn hand_on(&mut self, arrived: Arrived, datagram: &[u8], packet: &Packet) -> bool {
-        if self.shard.is_alone() || arrived.is_stray {
-            return false;
+impl Stray {
+    pub(in crate::endpoint) fn new(shard: u16, arrived: Arrived, datagram: &[u8]) -> Self {
+        Self {
+            shard,
+            arrived,
+            segment_size: datagram.len().max(1),
+            bytes: datagram.to_vec(),
         }
-        let path = arrived.path;
-        let known = self.routing.find_elsewhere(&packet.destination, &path);
-        let to = known.or_else(|| match packet.kind {
-            // These may have an ID that the client has chosen.
-            PacketKind::Initial | PacketKind::ZeroRtt if self.server.is_some() => None,
-            _ => self
-                .routing
-                .find_reset_elsewhere(path.peer, datagram)
-                .or_else(|| self.shard_named_by(packet)),
-        });
-        self.add_stray(to, arrived, datagram)
     }
 
-    /// Hands an Initial packet on that is not the first one of a new client.
-    pub fn hand_on_initial(&mut self, arrived: Arrived, datagram: &[u8], packet: &Packet) -> bool {
-        if self.shard.is_alone() || arrived.is_stray {
-            return false;
+    /// Returns how they arrived, their length and their bytes.
+    pub(in crate::endpoint) fn into_parts(self) -> (Arrived, usize, Vec<u8>) {
+        (self.arrived, self.segment_size, self.bytes)
+    }
+
+    /// Returns the number of the shard.
+    pub fn shard(&self) -> usize {
+        usize::from(self.shard)
+    }
+
+    /// Returns the length of the datagrams together in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns true if there are no bytes, which never happens.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Returns the number of datagrams.
+    pub fn datagrams(&self) -> usize {
+        self.bytes.len().div_ceil(self.segment_size)
+    }
+
+    /// Appends a datagram if it continues the batch.
+    pub(in crate::endpoint) fn extend(
+        &mut self,
+        shard: u16,
+        arrived: Arrived,
+        datagram: &[u8],
+    ) -> bool {
+        let size = self.segment_size;
+        let continues = self.shard == shard
+            && self.arrived == arrived
+            && self.bytes.len().is_multiple_of(size)
+            && datagram.len() <= size;
+        if continues {
+            self.bytes.extend_from_slice(datagram);
         }
-        let to = self.shard_named_by(packet);
-        self.add_stray(to, arrived, datagram)
+        continues
     }
+}
 
-    /// Hands a datagram on that resets a connection of another shard.
-    pub fn hand_on_reset(&mut self, arrived: Arrived, datagram: &[u8]) -> bool {
-        if self.shard.is_alone() || arrived.is_stray {
-            return false;
+/// The datagrams that a shard has received for others, in batches. It holds those of one buffer, because
+/// its driver hands them on after each.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    batches: VecDeque<Stray>,
+}
+
+impl Outbox {
+    /// Adds a datagram for a shard.
+    pub fn add(&mut self, shard: u16, arrived: Arrived, datagram: &[u8]) {
+        let last = self.batches.back_mut();
+        if !last.is_some_and(|last| last.extend(shard, arrived, datagram)) {
+            self.batches.push_back(Stray::new(shard, arrived, datagram));
         }
-        let to = self
-            .routing
-            .find_reset_elsewhere(arrived.path.peer, datagram);
-        self.add_stray(to, arrived, datagram)
     }
 
-    /// Returns the other shard that the ID of a packet names, if it is one of our IDs.
-    fn shard_named_by(&self, packet: &Packet) -> Option<u16> {
-        let shard = self.ids.shard_of(&packet.destination)?;
-        (shard != self.shard.number).then_some(shard)
+    /// Removes and returns the first batch.
+    pub fn poll(&mut self) -> Option<Stray> {
+        self.batches.pop_front()
     }
+}
 
-    fn add_stray(&mut self, to: Option<u16>, arrived: Arrived, datagram: &[u8]) -> bool {
-        let Some(shard) = to else {
-            return false;
-        };
-        self.stats.strays_sent += 1;
-        if let Some(last) = self.strays.back_mut()
-            && last.extend(shard, arrived, datagram)
-        {
-            return true;
+#[cfg(test)]
+mod tests {
+    use courser_base::{Ecn, FourTuple, Time};
+
+    use super::*;
+    use crate::build::transmit::SocketId;
+
+    fn arrived(port: u16) -> Arrived {
+        Arrived {
+            now: Time::ZERO,
+            path: FourTuple::to(([192, 0, 2, 1], port).into()),
+            socket: SocketId::default(),
+            ecn: Ecn::NotEct,
+            is_stray: false,
         }
-        self.strays.push_back(Stray::new(shard, arrived, datagram));
-        true
+    }
+
+    /// Returns the shard, the number of datagrams and the bytes of each batch.
+    fn batches(outbox: &mut Outbox) -> Vec<(usize, usize, usize)> {
+        std::iter::from_fn(|| outbox.poll())
+            .map(|it| (it.shard(), it.datagrams(), it.len()))
+            .collect()
+    }
+
+    #[test]
+    fn datagrams_of_one_size_and_origin_are_one_batch_that_a_shorter_one_ends() {
+        let mut outbox = Outbox::default();
+        for len in [100, 100, 40, 100] {
+            outbox.add(1, arrived(1), &vec![0; len]);
+        }
+        assert_eq!(batches(&mut outbox), [(1, 3, 240), (1, 1, 100)]);
+    }
+
+    #[test]
+    fn each_shard_and_each_origin_has_batches_of_its_own() {
+        let mut outbox = Outbox::default();
+        outbox.add(1, arrived(1), &[0; 100]);
+        outbox.add(2, arrived(1), &[0; 100]);
+        outbox.add(2, arrived(2), &[0; 100]);
+        outbox.add(2, arrived(2), &[0; 200]);
+        let each = [(1, 1, 100), (2, 1, 100), (2, 1, 100), (2, 1, 200)];
+        assert_eq!(batches(&mut outbox), each);
     }
 }

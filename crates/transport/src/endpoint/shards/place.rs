@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
 
-use super::stray::Stray;
+use super::outbox::Stray;
 use crate::endpoint::Endpoint;
 use courser_base::{Mutex, Time};
 

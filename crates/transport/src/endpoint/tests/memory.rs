@@ -13,7 +13,7 @@ use crate::testing::server_address;
 fn pair_within(budget: u64) -> Pair {
     let mut pair = Pair::connected();
     let shared = pair.server.endpoint.shared.clone();
-    pair.server.endpoint.memory = Memory::new(budget, pair.server.endpoint.shard, shared);
+    pair.server.endpoint.memory = Memory::new(budget, pair.server.endpoint.shard.id(), shared);
     let slots = &mut pair.server.endpoint.slots;
     slots
         .iter_mut()
@@ -166,7 +166,7 @@ fn two_within(budget: u64) -> (Pair, [Handles; 2]) {
     let second = (pair.client.handle, pair.server.handle);
     assert_ne!(first.1, second.1, "two connections");
     let shared = pair.server.endpoint.shared.clone();
-    pair.server.endpoint.memory = Memory::new(budget, pair.server.endpoint.shard, shared);
+    pair.server.endpoint.memory = Memory::new(budget, pair.server.endpoint.shard.id(), shared);
     let slots = &mut pair.server.endpoint.slots;
     slots
         .iter_mut()
