@@ -15,15 +15,13 @@ use super::admission::incoming::Incoming;
 use super::admission::tokens::address_token::{AddressProof, Presented, RetryToken};
 use super::admission::waiting_room::Waiting;
 use super::arrived::Arrived;
+use super::router::MIN_DESTINATION;
 use super::stateless::reply_limiter::is_refused_port;
-use super::{ConnectionHandle, Endpoint, Owner};
+use super::{ConnectionHandle, Endpoint};
 use crate::config::{RetryPolicy, ServerConfig};
 use crate::connection::{Arrival, Connection, ConnectionError, FirstInitial};
 use crate::error::TransportError;
 use crate::path::Place;
-
-/// The shortest first Destination ID of a client (RFC 9000 §7.2).
-const MIN_DESTINATION: usize = 8;
 
 /// Maximum of NEW_TOKEN tokens per connection.
 const MAX_TOKENS: u32 = 4;
@@ -295,8 +293,7 @@ impl Endpoint {
     /// Lets a client wait that has sent this datagram.
     fn admit(&mut self, client: Client, proof: AddressProof, datagram: (Ecn, Vec<u8>)) {
         let id = self.room.next_id();
-        let owner = Owner::Waiting(id);
-        if !self.routing.insert_initial_id(client.destination, owner) {
+        if !self.router.add_waiting(client.destination, id) {
             return;
         }
         let claimant = client.claimant(proof != AddressProof::None);
@@ -350,7 +347,7 @@ impl Endpoint {
             datagrams,
             claim,
         } = waiting;
-        self.forget_route(&client.destination, Owner::Waiting(incoming.id));
+        self.router.remove_waiting(&client.destination, incoming.id);
         if !claim.may_begin() {
             return Err(self.put_off(now, &client, claim));
         }
@@ -358,7 +355,7 @@ impl Endpoint {
             return Err(internal_error("no server configuration"));
         };
         self.config.validate_server(&config).map_err(internal)?;
-        let local_source = self.new_id().map_err(internal)?;
+        let local_source = self.router.new_id(&mut self.rng).map_err(internal)?;
         let first = FirstInitial {
             destination: client.destination,
             source: client.source,
@@ -384,22 +381,40 @@ impl Endpoint {
             let PreferredAddress {
                 id, reset_token, ..
             } = preferred;
-            let is_routed = self.routing.insert_id(id, Owner::Connection(handle));
-            debug_assert!(is_routed, "it was free a moment ago");
+            self.router.add_id(handle, id);
             if let Some(connection) = self.connection_mut(handle) {
                 connection.ids_mut().issue_preferred(id, reset_token);
             }
         }
         self.stats.accepted += 1;
-        let is_routed = self
-            .routing
-            .insert_initial_id(client.destination, Owner::Connection(handle));
-        if let Some(slot) = self.slot_mut(handle) {
-            slot.initial_id = is_routed.then_some(client.destination);
+        let Self { router, slots, .. } = self;
+        if let Some(slot) = slots.get_mut(handle.index()) {
+            router.add_initial_id(handle, &mut slot.routes, client.destination);
             slot.new_tokens = config.new_tokens.min(MAX_TOKENS);
         }
         self.feed(now, handle, client.place, datagrams);
         Ok(handle)
+    }
+
+    /// Returns the address that a client should move to, with an ID for its use. There is none for a
+    /// client that addresses us without IDs (RFC 9000 §18.2).
+    fn prefer(
+        &mut self,
+        config: &ServerConfig,
+        local_source: &ConnectionId,
+    ) -> Option<PreferredAddress> {
+        let (ipv4, ipv6) = (config.preferred_address_v4, config.preferred_address_v6);
+        if local_source.is_empty() || ipv4.is_none() && ipv6.is_none() {
+            return None;
+        }
+        let id = self.router.new_id(&mut self.rng).ok();
+        let id = id.filter(|id| id != local_source)?;
+        Some(PreferredAddress {
+            ipv4,
+            ipv6,
+            id,
+            reset_token: self.stateless.reset_token(&id),
+        })
     }
 
     /// Rejects a client whose source has come to hold its share of handshakes while the client
@@ -430,7 +445,7 @@ impl Endpoint {
         path: Place,
         datagrams: Vec<(Ecn, Vec<u8>)>,
     ) {
-        let cid_len = self.ids.length();
+        let cid_len = self.router.ids().length();
         for (ecn, mut datagram) in datagrams {
             let accepts = self.config.grease_quic_bit;
             let packet = decode_greased(&datagram, 0, cid_len, accepts);
@@ -491,13 +506,9 @@ impl Endpoint {
 
     fn forget_waiting(&mut self, incoming: &Incoming) -> Option<Waiting> {
         let waiting = self.room.take(incoming.id)?;
-        self.forget_route(&waiting.client.destination, Owner::Waiting(incoming.id));
+        let destination = &waiting.client.destination;
+        self.router.remove_waiting(destination, incoming.id);
         Some(waiting)
-    }
-
-    fn forget_route(&mut self, destination: &ConnectionId, owner: Owner) {
-        self.routing.remove_initial_id(destination, owner);
-        self.last_route = None;
     }
 
     pub(super) fn send_close(
@@ -511,19 +522,8 @@ impl Endpoint {
             self.stats.datagrams_dropped += 1;
             return;
         }
-        let source = self.ids.generate_unrouted(&mut self.rng);
+        let source = self.router.ids().generate_unrouted(&mut self.rng);
         self.stateless.close(to, source, code, reason);
-    }
-
-    /// Makes the source ID of a Retry. The client addresses its next Initial to this ID, which must
-    /// therefore be as long as a first destination.
-    fn retry_source(&mut self) -> ConnectionId {
-        if self.ids.length() >= MIN_DESTINATION {
-            // The next Initial arrives at this server, if IDs decide about that.
-            return self.ids.generate_unrouted(&mut self.rng);
-        }
-        let id: [u8; MIN_DESTINATION] = self.rng.array();
-        ConnectionId::new(&id).expect("eight bytes are an ID")
     }
 
     fn send_retry(&mut self, now: Time, to: &Client) {
@@ -532,7 +532,7 @@ impl Endpoint {
             self.stats.datagrams_dropped += 1;
             return;
         }
-        let retry_source = self.retry_source();
+        let retry_source = self.router.retry_source(&mut self.rng);
         let token = RetryToken {
             address: peer,
             original_destination: to.destination,

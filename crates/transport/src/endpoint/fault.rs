@@ -13,7 +13,7 @@ use courser_wire::TransportErrorCode;
 
 use super::admission::incoming::Incoming;
 use super::table::in_use::drop_connection;
-use super::{ConnectionHandle, Endpoint, Owner};
+use super::{ConnectionHandle, Endpoint};
 use crate::config::ServerConfig;
 use crate::connection::ConnectionError;
 use crate::error::{PanicPayload, TransportError};
@@ -97,17 +97,13 @@ impl Endpoint {
         // The first reason stays.
         let error = connection.close_error().cloned();
         slot.scheduled = None;
-        slot.initial_id = None;
-        slot.reset_tokens.clear();
-        slot.peer_id = None;
-        slot.four_tuple = None;
+        let mut routes = std::mem::take(&mut slot.routes);
         let half_open = slot.half_open.take();
         let mut held = std::mem::take(&mut slot.held);
         self.memory.set(&mut held, 0);
         drop(half_open);
         // Removing its routes one by one would need the connection's own list of IDs.
-        self.routing.remove_owner(Owner::Connection(handle));
-        self.last_route = None;
+        self.router.remove_faulty(handle, &mut routes);
         self.on_faulty(handle, error.unwrap_or_else(|| internal_fault(&message)));
         // This drops its sinks and other hooks, which may panic again if the embedder holds no lock.
         let _ = catch_unwind(AssertUnwindSafe(|| {

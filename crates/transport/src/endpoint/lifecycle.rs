@@ -15,8 +15,8 @@ use super::shrink::shrink_heap;
 use super::table::in_use::{drop_connection, note_use};
 use super::table::memory::Held;
 use super::table::stage::Stage;
-use super::{ConnectionHandle, Endpoint, LOOK_INTERVAL, Owner};
-use crate::cid::{ConnectionIdError, TokenChange};
+use super::{ConnectionHandle, Endpoint, LOOK_INTERVAL};
+use crate::cid::ConnectionIdError;
 use crate::config::{ClientConfig, ConfigError};
 use crate::connection::{Connection, ConnectionError, FIRST_DESTINATION_LEN, Origin, Timer};
 use crate::error::TransportError;
@@ -92,7 +92,7 @@ impl Endpoint {
             return Err(ConnectError::InvalidAddress(peer));
         }
         config.validate().map_err(ConnectError::Config)?;
-        let local_source = self.new_id()?;
+        let local_source = self.router.new_id(&mut self.rng)?;
         let destination: [u8; FIRST_DESTINATION_LEN] = self.rng.array();
         let destination = ConnectionId::new(&destination).expect("eight bytes are an ID");
         let path = FourTuple::to(peer);
@@ -125,7 +125,7 @@ impl Endpoint {
             max_udp_payload_size: self.config.max_udp_payload_size,
             grease: self.config.grease,
             grease_quic_bit: self.config.grease_quic_bit,
-            id_rotation: self.ids.rotation(),
+            id_rotation: self.router.ids().rotation(),
         }
     }
 
@@ -143,22 +143,17 @@ impl Endpoint {
         handle
     }
 
-    /// ShardRoutes a new connection by its ID, or by address if it has none.
+    /// Routes a new connection by its ID, or by address if it has none.
     pub(super) fn route_new(
         &mut self,
         handle: ConnectionHandle,
         local_source: ConnectionId,
         path: FourTuple,
     ) -> bool {
-        let owner = Owner::Connection(handle);
-        if !local_source.is_empty() {
-            return self.routing.insert_id(local_source, owner);
-        }
-        let inserted = self.routing.insert_four_tuple(path, owner);
-        if inserted && let Some(slot) = self.slot_mut(handle) {
-            slot.four_tuple = Some(Box::new(path));
-        }
-        inserted
+        let Self { router, slots, .. } = self;
+        slots
+            .get_mut(handle.index())
+            .is_some_and(|slot| router.add(handle, &mut slot.routes, local_source, path))
     }
 
     /// Updates routes and timers after a connection was used.
@@ -173,9 +168,7 @@ impl Endpoint {
             self.on_quiet(handle);
         }
         self.settle_handshake(now, handle);
-        self.settle_ids(handle);
-        self.settle_reset_tokens(handle);
-        self.settle_peer_id(handle);
+        self.settle_routes(handle);
         self.settle_memory(now, handle);
         self.schedule(now, handle);
     }
@@ -264,42 +257,21 @@ impl Endpoint {
         self.touched(handle);
     }
 
-    fn settle_reset_tokens(&mut self, handle: ConnectionHandle) {
-        let owner = Owner::Connection(handle);
+    fn settle_routes(&mut self, handle: ConnectionHandle) {
+        note_use(&mut self.in_use, handle);
         let Some(slot) = self.slots.get_mut(handle.index()) else {
             return;
         };
         let Some(connection) = slot.connection.as_deref_mut() else {
             return;
         };
-        let peer = connection.path().peer;
-        for (from, token) in slot
-            .reset_tokens
-            .iter_mut()
-            .filter(|(from, _)| *from != peer)
-        {
-            // A token is valid only from the address that its ID is used towards, and the peer has
-            // moved.
-            self.routing.remove_reset_token(*from, *token, owner);
-            self.routing.insert_reset_token(peer, *token, owner);
-            *from = peer;
-        }
-        while let Some(change) = connection.ids_mut().poll_token_change() {
-            match change {
-                TokenChange::Added(token) => {
-                    if self.routing.insert_reset_token(peer, token, owner) {
-                        slot.reset_tokens.push((peer, token));
-                    }
-                }
-                TokenChange::Removed(token) => {
-                    slot.reset_tokens.retain(|&(peer, known)| {
-                        if known == token {
-                            self.routing.remove_reset_token(peer, token, owner);
-                        }
-                        known != token
-                    });
-                }
-            }
+        let stateless = &self.stateless;
+        let reset_token = |id: &ConnectionId| stateless.reset_token(id);
+        let (routes, rng) = (&mut slot.routes, &mut self.rng);
+        let router = &mut self.router;
+        if router.update(handle, routes, connection, rng, reset_token) {
+            // The new IDs are sent at the next opportunity.
+            self.touched(handle);
         }
     }
 
@@ -398,7 +370,6 @@ impl Endpoint {
     /// read from it and ask for its statistics.
     pub(super) fn drain(&mut self, handle: ConnectionHandle) {
         self.on_quiet(handle);
-        let owner = Owner::Connection(handle);
         let Some(slot) = self.slots.get_mut(handle.index()) else {
             return;
         };
@@ -413,23 +384,9 @@ impl Endpoint {
         slot.scheduled = None;
         self.memory.set(&mut slot.held, 0);
         slot.held = Held::default();
-        for id in connection.ids().active() {
-            self.routing.remove_id(&id, owner);
-        }
-        if let Some(id) = slot.initial_id.take() {
-            self.routing.remove_initial_id(&id, owner);
-        }
-        for (peer, token) in std::mem::take(&mut slot.reset_tokens) {
-            self.routing.remove_reset_token(peer, token, owner);
-        }
-        if let Some((peer, id)) = slot.peer_id.take() {
-            self.routing.remove_peer_id(peer, id, owner);
-        }
-        if let Some(path) = slot.four_tuple.take() {
-            self.routing.remove_four_tuple(&path, owner);
-        }
+        let ids = connection.ids().active();
+        self.router.remove(handle, &mut slot.routes, ids);
         slot.half_open = None;
-        self.last_route = None;
         if slot.is_released {
             return self.forget(handle);
         }

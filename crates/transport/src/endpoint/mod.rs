@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use courser_base::{Time, foreign};
 use courser_crypto::TokenKey;
-use courser_wire::{ConnectionId, TransportErrorCode};
+use courser_wire::TransportErrorCode;
 
 pub use self::admission::address_filter::{AddressFilter, AddressListError, AddressPrefix};
 pub use self::admission::creation_limiter::CreationLimiter;
@@ -48,8 +48,7 @@ use self::admission::fair_queue::FairQueue;
 use self::admission::handshakes::limits_of;
 use self::admission::tokens::validation_token::SystemSeconds;
 use self::admission::waiting_room::WaitingRoom;
-use self::router::owner::Owner;
-use self::router::shard_routes::ShardRoutes;
+use self::router::Router;
 use self::secrets::Secrets;
 use self::shards::shared::Shared;
 use self::shards::{Shard, ShardId};
@@ -60,7 +59,6 @@ use self::table::in_use::note_use;
 use self::table::memory::Memory;
 use self::table::ready::Ready;
 use crate::build::transmit::{SocketId, Transmit, TransmitBuffer};
-use crate::cid::IdSource;
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::Connection;
 use crate::error::TransportError;
@@ -74,18 +72,15 @@ pub struct Endpoint {
     config: EndpointConfig,
     server: Option<Arc<ServerConfig>>,
     token_key: TokenKey,
-    ids: IdSource,
     rng: Rng,
     pool: ChunkPool,
     experience: Experience,
     memory: Memory,
     /// The socket of new connections.
     socket: SocketId,
-    routing: ShardRoutes,
+    router: Router,
     shard: Shard,
     shared: Arc<Shared>,
-    /// The ID looked up last: the datagrams of a batch have the same ID.
-    last_route: Option<(ConnectionId, Owner)>,
     /// True if a connection has many unread datagrams.
     is_crowded: bool,
     slots: Slots,
@@ -146,23 +141,15 @@ impl Endpoint {
         secrets: Secrets,
         shared: Arc<Shared>,
     ) -> Self {
-        let mut ids = IdSource::new(&config);
-        let mut routing = ShardRoutes::new(secrets.routes);
-        if !id.is_alone() {
-            let has_place = ids.join(id.number, id.count);
-            routing.join(id.number, !has_place, shared.clone());
-        }
         let kept_chunks = (KEPT_CHUNKS / usize::from(id.count)).max(LEAST_KEPT_CHUNKS);
         Self {
             token_key: TokenKey::new(&config.token_key),
-            ids,
             pool: ChunkPool::new(kept_chunks),
             experience: Experience::default(),
             memory: Memory::new(config.memory_budget, id, shared.clone()),
             socket: SocketId::default(),
-            routing,
+            router: Router::new(&config, id, secrets.routes, shared.clone()),
             shard: Shard::new(id),
-            last_route: None,
             is_crowded: false,
             slots: Slots::default(),
             room: WaitingRoom::new(secrets.waiting_room),
@@ -479,6 +466,7 @@ impl Endpoint {
             waiting: handshakes.waiting(),
             memory_used: self.memory.used(),
             memory_budget: self.memory.budget(),
+            connection_ids_failed: self.router.failures(),
             fallbacks: self.experience.fallbacks(),
             ..self.stats
         };

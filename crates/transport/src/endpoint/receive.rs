@@ -6,7 +6,9 @@ use courser_base::{Ecn, FourTuple, Time};
 use courser_wire::packet::{self, Packet, PacketError, PacketKind, version_negotiation};
 
 use super::arrived::Arrived;
-use super::{ConnectionHandle, Endpoint, Owner};
+use super::router::Found;
+use super::router::owner::Owner;
+use super::{ConnectionHandle, Endpoint};
 use crate::build::transmit::SocketId;
 use crate::connection::Arrival;
 use crate::path::Place;
@@ -142,7 +144,7 @@ impl Endpoint {
         arrived: &Arrived,
         datagram: &mut [u8],
     ) -> Option<ConnectionHandle> {
-        let cid_len = self.ids.length();
+        let cid_len = self.router.ids().length();
         let accepts_cleared = self.config.grease_quic_bit;
         // The packet is not moved, which would take longer than to decode it.
         let decoded = packet::decode_greased(datagram, 0, cid_len, accepts_cleared);
@@ -156,23 +158,24 @@ impl Endpoint {
         }
     }
 
-    /// Most packets are for the connection of the packet before.
+    /// Handles a packet whose header was read.
     fn route(
         &mut self,
         arrived: &Arrived,
         datagram: &mut [u8],
         packet: &Packet,
     ) -> Option<ConnectionHandle> {
-        let owner = match &self.last_route {
-            Some((id, owner)) if *id == packet.destination => Some(*owner),
-            _ if self.may_be_ours(packet) => self.find_owner(packet, &arrived.path),
-            _ => {
+        let handle = match self.router.find(packet, &arrived.path) {
+            Found::Owner(Owner::Connection(handle)) => handle,
+            Found::Owner(Owner::Waiting(id)) => {
+                self.keep_for_waiting(id, *arrived, datagram);
+                return None;
+            }
+            Found::NoOwner => return self.handle_unowned(*arrived, datagram, packet),
+            Found::Foreign => {
                 self.stats.datagrams_foreign += 1;
                 return self.handle_orphan(*arrived, datagram, None);
             }
-        };
-        let Some(Owner::Connection(handle)) = owner else {
-            return self.route_elsewhere(*arrived, datagram, packet, owner);
         };
         let connection = self.connection_mut(handle)?;
         if packet.kind == PacketKind::VersionNegotiation {
@@ -196,43 +199,29 @@ impl Endpoint {
         Some(handle)
     }
 
-    /// Handles a packet for a client that waits, or for none that is known.
-    fn route_elsewhere(
+    /// Handles a packet without an owner in this shard.
+    fn handle_unowned(
         &mut self,
         arrived: Arrived,
         datagram: &mut [u8],
         packet: &Packet,
-        owner: Option<Owner>,
     ) -> Option<ConnectionHandle> {
-        match owner {
-            Some(Owner::Connection(handle)) => return Some(handle),
-            Some(Owner::Waiting(id)) => self.keep_for_waiting(id, arrived, datagram),
-            None if self.hand_on(arrived, datagram, packet) => {}
-            None if is_long(packet.kind) && !self.accepts_version(packet.version) => {
-                self.answer_unknown_version(arrived, datagram);
-            }
-            // One that was handed on is no first packet, or its client was refused meanwhile.
-            None if packet.kind == PacketKind::Initial
-                && self.server.is_some()
-                && !arrived.is_stray =>
-            {
-                self.handle_first_initial(arrived, datagram, packet);
-            }
-            None => {
-                // Other protocols have a cleared bit, and must not be answered (RFC 9443).
-                let is_quic = packet::has_fixed_bit(datagram[0]);
-                return self.handle_orphan(arrived, datagram, is_quic.then_some(packet));
-            }
+        if self.hand_on(arrived, datagram, packet) {
+            return None;
         }
-        None
-    }
-
-    fn find_owner(&mut self, packet: &Packet, path: &FourTuple) -> Option<Owner> {
-        let owner = self.routing.find(&packet.destination, path)?;
-        if !packet.destination.is_empty() {
-            self.last_route = Some((packet.destination, owner));
+        if is_long(packet.kind) && !self.accepts_version(packet.version) {
+            self.answer_unknown_version(arrived, datagram);
+            return None;
         }
-        Some(owner)
+        // One that was handed on is no first packet, or its client was refused meanwhile.
+        let is_first = packet.kind == PacketKind::Initial && !arrived.is_stray;
+        if is_first && self.server.is_some() {
+            self.handle_first_initial(arrived, datagram, packet);
+            return None;
+        }
+        // Other protocols have a cleared bit, and must not be answered (RFC 9443).
+        let is_quic = packet::has_fixed_bit(datagram[0]);
+        self.handle_orphan(arrived, datagram, is_quic.then_some(packet))
     }
 
     /// Handles a datagram without an owner: a stateless reset for one of our connections, or a
@@ -243,8 +232,7 @@ impl Endpoint {
         datagram: &[u8],
         packet: Option<&Packet>,
     ) -> Option<ConnectionHandle> {
-        if let Some(Owner::Connection(handle)) =
-            self.routing.find_reset(arrived.path.peer, datagram)
+        if let Some(handle) = self.router.find_reset(arrived.path.peer, datagram)
             && let Some(connection) = self.connection_mut(handle)
         {
             connection.check_stateless_reset(arrived.now, datagram);

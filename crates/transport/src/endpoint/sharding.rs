@@ -83,7 +83,7 @@ impl Endpoint {
     /// Gives up the routes of this shard, which has failed: clients whose handshake it began are new clients
     /// of the others.
     pub fn leave_shards(&mut self) {
-        self.routing.leave();
+        self.router.leave();
     }
 
     /// Hands a packet without an owner in this shard on, if another shard owns it or may own it. Returns
@@ -94,14 +94,14 @@ impl Endpoint {
             return false;
         }
         let path = arrived.path;
-        let known = self.routing.find_elsewhere(&packet.destination, &path);
+        let known = self.router.find_elsewhere(packet, &path);
         let to = known.or_else(|| match packet.kind {
             // These may have an ID that the client has chosen.
             PacketKind::Initial | PacketKind::ZeroRtt if self.server.is_some() => None,
             _ => self
-                .routing
+                .router
                 .find_reset_elsewhere(path.peer, datagram)
-                .or_else(|| self.ids.shard_of(&packet.destination)),
+                .or_else(|| self.router.shard_of(packet)),
         });
         self.shard.hand_on(to, arrived, datagram)
     }
@@ -113,7 +113,7 @@ impl Endpoint {
         datagram: &[u8],
         packet: &Packet,
     ) -> bool {
-        let to = self.ids.shard_of(&packet.destination);
+        let to = self.router.shard_of(packet);
         self.shard.may_hand_on(arrived) && self.shard.hand_on(to, arrived, datagram)
     }
 
@@ -123,7 +123,7 @@ impl Endpoint {
             return false;
         }
         let peer = arrived.path.peer;
-        let to = self.routing.find_reset_elsewhere(peer, datagram);
+        let to = self.router.find_reset_elsewhere(peer, datagram);
         self.shard.hand_on(to, arrived, datagram)
     }
 }

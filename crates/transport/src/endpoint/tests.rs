@@ -96,7 +96,7 @@ fn assert_clean(end: &End, whose: &str) {
         stats.connections,
         stats.half_open,
         stats.waiting,
-        endpoint.routing.len(),
+        endpoint.router.len(),
     );
     assert_eq!(
         left,

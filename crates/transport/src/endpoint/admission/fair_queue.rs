@@ -1,4 +1,4 @@
-//! FairQueue of clients that wait to be accepted (limit K101).
+//! The queue of clients that wait to be accepted (limit K101).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

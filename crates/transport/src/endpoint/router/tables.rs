@@ -1,4 +1,4 @@
-//! RouteTables of datagrams to connections (RFC 9000 §5.2).
+//! Routing of datagrams to connections (RFC 9000 §5.2).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -48,7 +48,7 @@ impl<H: Copy + Eq> RouteTables<H> {
         self.ids.contains_key(id) || self.initial_ids.contains_key(id)
     }
 
-    /// ShardRoutes an ID that we issued. Returns false and changes nothing if it has an owner already.
+    /// Routes an ID that we issued. Returns false and changes nothing if it has an owner already.
     #[must_use = "an id that is owned must not be issued"]
     pub fn insert_id(&mut self, id: ConnectionId, handle: H) -> bool {
         debug_assert!(
@@ -58,14 +58,14 @@ impl<H: Copy + Eq> RouteTables<H> {
         insert(&mut self.ids, id, handle)
     }
 
-    /// ShardRoutes the ID that a client chose for its first packets. Returns false and changes nothing
+    /// Routes the ID that a client chose for its first packets. Returns false and changes nothing
     /// if it has an owner already.
     #[must_use = "packets with this id go elsewhere"]
     pub fn insert_initial_id(&mut self, id: ConnectionId, handle: H) -> bool {
         insert(&mut self.initial_ids, id, handle)
     }
 
-    /// ShardRoutes an address, for a connection to which we gave an empty ID. Returns false and changes
+    /// Routes an address, for a connection to which we gave an empty ID. Returns false and changes
     /// nothing if another connection has this address: without IDs they could not be distinguished
     /// (RFC 9000 §5.1).
     #[must_use = "the address is in use"]
@@ -73,13 +73,13 @@ impl<H: Copy + Eq> RouteTables<H> {
         insert(&mut self.four_tuples, four_tuple, handle)
     }
 
-    /// ShardRoutes resets with `token` from `peer`. Returns false and changes nothing if another
+    /// Routes resets with `token` from `peer`. Returns false and changes nothing if another
     /// connection owns the token: then only that one can be reset by it.
     pub fn insert_reset_token(&mut self, peer: SocketAddr, token: ResetToken, handle: H) -> bool {
         insert(&mut self.reset_tokens, ResetSource { peer, token }, handle)
     }
 
-    /// ShardRoutes quotes of datagrams to `id` at `peer`, unless another connection sends to it too.
+    /// Routes quotes of datagrams to `id` at `peer`, unless another connection sends to it too.
     pub fn insert_peer_id(&mut self, peer: SocketAddr, id: ConnectionId, handle: H) {
         insert(&mut self.peer_ids, (peer, id), handle);
     }

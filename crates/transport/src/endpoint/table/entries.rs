@@ -2,17 +2,16 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 
-use courser_base::{FourTuple, Time};
-use courser_wire::ConnectionId;
+use courser_base::Time;
 
 use super::handle::ConnectionHandle;
 use super::memory::Held;
 use super::stage::Stage;
 use crate::connection::{Connection, ConnectionError};
 use crate::endpoint::admission::claim::Claim;
+use crate::endpoint::router::connection_routes::ConnectionRoutes;
 use crate::endpoint::shrink::is_sparse;
 
 /// The record of one connection, from its start until its owner releases it.
@@ -36,17 +35,10 @@ pub struct Slot {
     /// The room that the handshake of a server's connection holds while it is in progress. Idle
     /// connections have none, hence the box.
     pub half_open: Option<Box<Claim>>,
-    /// The client's first ID. It is routed as long as the connection lives; otherwise a late copy
-    /// of the first Initial would look like another client.
-    pub initial_id: Option<ConnectionId>,
+    /// The routes that lead to the connection.
+    pub routes: ConnectionRoutes,
     /// Tokens that a server sends to the client for later connections.
     pub new_tokens: u32,
-    /// Stateless reset tokens that are routed.
-    pub reset_tokens: Vec<(SocketAddr, [u8; 16])>,
-    /// The address and the ID that the connection sends to.
-    pub peer_id: Option<(SocketAddr, ConnectionId)>,
-    /// The addresses by which the connection is routed if it has no ID.
-    pub four_tuple: Option<Box<FourTuple>>,
 }
 
 /// The records of connections. Low indexes are used first, so that the list becomes short again when the

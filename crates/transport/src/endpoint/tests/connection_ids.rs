@@ -207,7 +207,7 @@ fn ids_are_replaced_after_their_lifetime() {
     assert_eq!(lost(&pair.client), None);
     let routed = old
         .iter()
-        .filter(|id| pair.server.endpoint.routing.is_taken(id));
+        .filter(|id| pair.server.endpoint.router.is_taken(id));
     assert_eq!(routed.count(), 0, "no route is left");
 }
 

@@ -276,7 +276,7 @@ fn a_flood_of_first_packets_costs_bounded_memory() {
     }
     let endpoint = &pair.server.endpoint;
     assert_eq!(endpoint.stats().waiting, 16);
-    assert_eq!(endpoint.routing.len(), 16);
+    assert_eq!(endpoint.router.len(), 16);
     assert!(endpoint.stateless.queued() <= MAX_REPLIES);
     pair.drive();
     assert!(

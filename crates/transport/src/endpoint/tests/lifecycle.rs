@@ -17,8 +17,8 @@ fn one_life(pair: &mut Pair) {
 #[test]
 fn nothing_is_left_of_a_closed_connection() {
     let mut pair = Pair::connected();
-    assert!(pair.server.endpoint.routing.len() > 1);
-    assert!(pair.client.endpoint.routing.len() > 1);
+    assert!(pair.server.endpoint.router.len() > 1);
+    assert!(pair.client.endpoint.router.len() > 1);
     let handles = (pair.client.handle, pair.server.handle);
     let now = pair.now;
     pair.server.connection().close(now, 7, b"done");
@@ -381,7 +381,7 @@ fn drained_connection_is_kept_until_it_is_released() {
     let endpoint = &mut pair.server.endpoint;
     let stats = endpoint.stats();
     assert_eq!((stats.connections, stats.memory_used), (0, 0));
-    assert!(endpoint.routing.len() == 0 && endpoint.is_idle());
+    assert!(endpoint.router.len() == 0 && endpoint.is_idle());
     assert!(endpoint.timers.is_empty());
     assert!(endpoint.connection(handle).expect("kept").is_drained());
     assert_eq!(

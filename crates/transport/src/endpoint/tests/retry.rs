@@ -581,7 +581,7 @@ fn application_may_ask_for_a_retry() {
 fn assert_clean_but_reply(end: &End) {
     let stats = end.endpoint.stats();
     assert_eq!(
-        (stats.waiting, stats.half_open, end.endpoint.routing.len()),
+        (stats.waiting, stats.half_open, end.endpoint.router.len()),
         (0, 0, 0)
     );
     assert_eq!(end.endpoint.stateless.queued(), 1);

@@ -1,4 +1,4 @@
-//! FairShares of one address or network, and the rest for others.
+//! Shares of one address or network, and the rest for others.
 
 use courser_wire::TransportErrorCode;
 
