@@ -12,6 +12,7 @@ use courser_base::{Time, foreign};
 use courser_wire::TransportErrorCode;
 
 use super::admission::incoming::Incoming;
+use super::admission::verdict::Verdict;
 use super::table::in_use::drop_connection;
 use super::{ConnectionHandle, Endpoint};
 use crate::config::ServerConfig;
@@ -57,7 +58,7 @@ impl Endpoint {
         incoming: Incoming,
         config: Option<Arc<ServerConfig>>,
     ) -> Result<ConnectionHandle, ConnectionError> {
-        let client = self.room.get(incoming.id).map(|it| it.client);
+        let client = self.admission.waiting(&incoming).copied();
         let payload = match self.catch(|endpoint| endpoint.accept(now, incoming, config)) {
             Ok(accepted) => return accepted,
             Err(payload) => payload,
@@ -72,8 +73,11 @@ impl Endpoint {
         }
         if let Some(client) = client {
             // It has failed so early that no packet was sent.
-            let code = TransportErrorCode::INTERNAL_ERROR;
-            self.send_close(now, &client, code, "");
+            let verdict = Verdict::Refuse {
+                code: TransportErrorCode::INTERNAL_ERROR,
+                reason: "",
+            };
+            self.answer(now, &client, verdict);
         }
         Err(internal_fault(&message))
     }

@@ -4,13 +4,11 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::net::SocketAddr;
 
-use bytes::Bytes;
 use courser_base::{FourTuple, ScopedIp, Time};
 use courser_crypto::TlsStartError;
 use courser_wire::ConnectionId;
 
 use super::admission::claim::Claim;
-use super::admission::tokens::address_token::ValidationToken;
 use super::shrink::shrink_heap;
 use super::table::in_use::{drop_connection, note_use};
 use super::table::memory::Held;
@@ -174,7 +172,6 @@ impl Endpoint {
     }
 
     fn settle_handshake(&mut self, now: Time, handle: ConnectionHandle) {
-        let seconds = self.seconds(now);
         let Some(slot) = self.slots.get_mut(handle.index()) else {
             return;
         };
@@ -189,18 +186,14 @@ impl Endpoint {
         if connection.handshake_mut().take_wants_tokens() {
             let ip = ScopedIp::of(connection.path().peer);
             let version = connection.handshake_mut().version().current();
-            let (key, rng) = (&self.token_key, &mut self.rng);
-            let tokens = (0..slot.new_tokens)
-                .map(|_| {
-                    let token = ValidationToken::new(ip, version, seconds, rng);
-                    Bytes::from(token.seal(key, rng))
-                })
-                .collect();
+            let (issuer, rng) = (self.admission.tokens(), &mut self.rng);
+            let tokens = issuer.validation(now, ip, version, slot.new_tokens, rng);
             connection.handshake_mut().queue_tokens(tokens);
             self.touched(handle);
         }
         if let Some(claimant) = created {
-            self.count_created(now, claimant);
+            let server = self.server.as_deref();
+            self.admission.on_created(now, server, claimant);
         }
         if asks_for_tls {
             self.list_tls_task(handle);

@@ -2,8 +2,8 @@
 //! RFC 9000 §5.2.
 
 mod admission;
-mod admit;
 mod arrived;
+mod clients;
 mod fault;
 mod lifecycle;
 mod packet_too_big;
@@ -26,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser_base::{Time, foreign};
-use courser_crypto::TokenKey;
 use courser_wire::TransportErrorCode;
 
 pub use self::admission::address_filter::{AddressFilter, AddressListError, AddressPrefix};
@@ -43,11 +42,8 @@ pub use self::stats::EndpointStats;
 pub use self::table::handle::ConnectionHandle;
 pub use self::unreachable::UnreachableReport;
 
-use self::admission::backlog::Backlog;
-use self::admission::fair_queue::FairQueue;
+use self::admission::Admission;
 use self::admission::handshakes::limits_of;
-use self::admission::tokens::validation_token::SystemSeconds;
-use self::admission::waiting_room::WaitingRoom;
 use self::router::Router;
 use self::secrets::Secrets;
 use self::shards::shared::Shared;
@@ -71,7 +67,6 @@ use crate::stream::ChunkPool;
 pub struct Endpoint {
     config: EndpointConfig,
     server: Option<Arc<ServerConfig>>,
-    token_key: TokenKey,
     rng: Rng,
     pool: ChunkPool,
     experience: Experience,
@@ -80,7 +75,6 @@ pub struct Endpoint {
     socket: SocketId,
     router: Router,
     shard: Shard,
-    shared: Arc<Shared>,
     /// True if a connection has many unread datagrams.
     is_crowded: bool,
     slots: Slots,
@@ -88,12 +82,7 @@ pub struct Endpoint {
     busy: usize,
     /// Connections that are drained and wait to be released.
     drained: usize,
-    room: WaitingRoom,
-    incoming: FairQueue<Incoming>,
-    address_filter: Arc<AddressFilter>,
-    backlog: Backlog,
-    /// Returns true while new clients are refused.
-    is_busy: bool,
+    admission: Admission,
     stateless: Stateless,
     touched: Ready,
     timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
@@ -143,20 +132,15 @@ impl Endpoint {
     ) -> Self {
         let kept_chunks = (KEPT_CHUNKS / usize::from(id.count)).max(LEAST_KEPT_CHUNKS);
         Self {
-            token_key: TokenKey::new(&config.token_key),
             pool: ChunkPool::new(kept_chunks),
             experience: Experience::default(),
             memory: Memory::new(config.memory_budget, id, shared.clone()),
             socket: SocketId::default(),
             router: Router::new(&config, id, secrets.routes, shared.clone()),
-            shard: Shard::new(id),
+            shard: Shard::new(id, shared.clone()),
             is_crowded: false,
             slots: Slots::default(),
-            room: WaitingRoom::new(secrets.waiting_room),
-            incoming: FairQueue::new(secrets.queue),
-            address_filter: Arc::default(),
-            backlog: Backlog::new(secrets.backlog),
-            is_busy: false,
+            admission: Admission::new(&config, id, &secrets, shared.clone()),
             stateless: Stateless::new(&config, shared.clone()),
             touched: Ready::default(),
             busy: 0,
@@ -168,7 +152,6 @@ impl Endpoint {
             config,
             server,
             rng: secrets.rng,
-            shared,
         }
     }
 
@@ -176,7 +159,7 @@ impl Endpoint {
     pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
         if server.is_some() {
             let limits = limits_of(&self.config, server.as_deref());
-            self.shared.handshakes.lock().set_limits(limits);
+            self.admission.set_limits(limits);
         }
         // It may be the last handle of hooks of users.
         foreign::defer(std::mem::replace(&mut self.server, server));
@@ -188,13 +171,12 @@ impl Endpoint {
     /// Datagrams from blocked addresses are dropped before any other processing, including those of
     /// connections that this endpoint has started.
     pub fn set_address_filter(&mut self, now: Time, filter: Arc<AddressFilter>) {
-        self.address_filter = filter;
-        if self.address_filter.is_empty() {
+        self.admission.set_address_filter(filter.clone());
+        if filter.is_empty() {
             return;
         }
         let handles: Vec<_> = self.handles().collect();
         for handle in handles {
-            let filter = self.address_filter.clone();
             let Some(connection) = self.connection_mut(handle) else {
                 continue;
             };
@@ -459,17 +441,15 @@ impl Endpoint {
 
     /// Returns the counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
-        let handshakes = self.shared.counts(self.shard.id());
         let mut stats = EndpointStats {
             connections: self.connections(),
-            half_open: handshakes.half_open(),
-            waiting: handshakes.waiting(),
             memory_used: self.memory.used(),
             memory_budget: self.memory.budget(),
             connection_ids_failed: self.router.failures(),
             fallbacks: self.experience.fallbacks(),
             ..self.stats
         };
+        self.admission.count(&mut stats);
         self.stateless.count(&mut stats);
         self.shard.count(&mut stats);
         stats
@@ -485,10 +465,6 @@ impl Endpoint {
         self.slots
             .get_mut(handle.index())
             .filter(|slot| slot.generation == handle.generation)
-    }
-
-    fn seconds(&self, now: Time) -> SystemSeconds {
-        SystemSeconds(self.config.unix_seconds_at_epoch + now.as_nanos() / 1_000_000_000)
     }
 }
 

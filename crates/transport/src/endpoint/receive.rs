@@ -63,14 +63,8 @@ impl Endpoint {
         buffer: &mut [u8],
         meta: &ReceiveMeta,
     ) {
-        let peer = meta.path.peer.ip();
         let count = buffer.len().div_ceil(meta.segment_size.max(1)) as u64;
-        if self.address_filter.is_blocked(peer) {
-            self.stats.datagrams_blocked += count;
-            return;
-        }
-        if self.backlog.must_drop(now, meta.path.peer, count) {
-            self.stats.datagrams_over_share += count;
+        if !self.admission.admits_datagrams(now, meta.path.peer, count) {
             return;
         }
         let arrived = Arrived {
@@ -119,7 +113,7 @@ impl Endpoint {
     /// Records whether the socket has more than was read at once. While it is never empty, the
     /// datagrams of a network that sends more than all others together are dropped (limit K117).
     pub fn on_socket_read(&mut self, now: Time, has_more: bool) {
-        self.backlog.on_turn(now, has_more);
+        self.admission.on_socket_read(now, has_more);
     }
 
     /// Returns true once after a buffer that left so many unread datagrams on a connection with a

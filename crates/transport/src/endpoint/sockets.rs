@@ -44,7 +44,7 @@ impl Endpoint {
         };
         self.socket == socket
             || self.slots.iter_mut().any(needs)
-            || self.room.uses_socket(socket)
+            || self.admission.uses_socket(socket)
             || self.stateless.uses_socket(socket)
     }
 }

@@ -58,7 +58,7 @@ fn slow_replies(pair: &mut Pair) {
         per_prefix: 50,
         overall: 10_000,
     };
-    *pair.server.endpoint.shared.replies.lock() = ReplyLimiter::new(limits, [1; 16]);
+    *pair.server.endpoint.shard.shared().replies.lock() = ReplyLimiter::new(limits, [1; 16]);
 }
 
 /// Sends clients a Retry while so many handshakes are in progress.
@@ -85,7 +85,8 @@ fn lost(end: &End) -> Option<&ConnectionError> {
 
 /// Returns the bytes kept for clients that wait.
 fn waiting_bytes(endpoint: &Endpoint) -> usize {
-    endpoint.shared.counts(endpoint.shard.id()).waiting_bytes()
+    let shard = &endpoint.shard;
+    shard.shared().counts(shard.id()).waiting_bytes()
 }
 
 /// Asserts that no state of any connection is left.
@@ -109,7 +110,7 @@ fn assert_clean(end: &End, whose: &str) {
         "{whose}: bytes of waiting clients"
     );
     assert!(
-        endpoint.room.is_empty() && !endpoint.has_replies(),
+        endpoint.admission.is_empty() && !endpoint.has_replies(),
         "{whose}: room"
     );
     assert_eq!(endpoint.handles().count(), 0, "{whose}: handles");

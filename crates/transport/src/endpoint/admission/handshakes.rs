@@ -44,7 +44,7 @@ impl HandshakeLimits {
 
 /// The action for a first Initial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Admission {
+pub enum Room {
     /// There is room: keep it until the application accepts it.
     Wait,
     /// Send a Retry and forget it.
@@ -104,21 +104,21 @@ impl Handshakes {
     }
 
     /// Decides about a first Initial in a datagram of `len` bytes, while the oldest waiting client
-    /// has waited for `delay`. After [`Admission::Wait`] call [`Handshakes::on_waiting`].
+    /// has waited for `delay`. After [`Room::Wait`] call [`Handshakes::on_waiting`].
     ///
     /// Under pressure a client has to validate its address first, which costs the endpoint no
     /// memory. Clients for which there is no room get the same answer. A client with a validated
     /// address for which there is no room gets no answer, and tries again.
     ///
     /// While there is room, a source may hold a multiple of what is left (limit K100).
-    pub fn admit(&mut self, claimant: Claimant, len: usize, delay: Duration) -> Admission {
+    pub fn admit(&mut self, claimant: Claimant, len: usize, delay: Duration) -> Room {
         self.update_load(delay);
         match (self.has_room(len), claimant.is_validated) {
-            (true, false) if self.is_loaded => Admission::Retry,
-            (true, _) if self.shares.are_used_up(claimant, self.left()) => Admission::OverShare,
-            (true, _) => Admission::Wait,
-            (false, false) => Admission::Retry,
-            (false, true) => Admission::Ignore,
+            (true, false) if self.is_loaded => Room::Retry,
+            (true, _) if self.shares.are_used_up(claimant, self.left()) => Room::OverShare,
+            (true, _) => Room::Wait,
+            (false, false) => Room::Retry,
+            (false, true) => Room::Ignore,
         }
     }
 
@@ -130,11 +130,11 @@ impl Handshakes {
     }
 
     /// Decides about a first Initial of a client that has no token and must not get a Retry.
-    pub fn admit_without_retry(&self, claimant: Claimant, len: usize) -> Admission {
+    pub fn admit_without_retry(&self, claimant: Claimant, len: usize) -> Room {
         match self.has_room(len) {
-            true if self.shares.are_used_up(claimant, self.left()) => Admission::OverShare,
-            true => Admission::Wait,
-            false => Admission::Ignore,
+            true if self.shares.are_used_up(claimant, self.left()) => Room::OverShare,
+            true => Room::Wait,
+            false => Room::Ignore,
         }
     }
 

@@ -16,10 +16,27 @@ use crate::hasher::KeyedState;
 #[derive(Debug)]
 pub struct Waiting {
     pub client: Client,
-    /// Its datagrams so far, with their ECN marks.
-    pub datagrams: Vec<(Ecn, Vec<u8>)>,
+    /// Its datagrams so far.
+    pub datagrams: Vec<KeptDatagram>,
     /// The room that it holds.
     pub claim: Claim,
+}
+
+/// A datagram of a client that waits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptDatagram {
+    pub ecn: Ecn,
+    pub bytes: Vec<u8>,
+}
+
+impl KeptDatagram {
+    /// Copies a datagram.
+    pub fn new(arrived: Arrived, datagram: &[u8]) -> Self {
+        Self {
+            ecn: arrived.ecn,
+            bytes: datagram.to_vec(),
+        }
+    }
 }
 
 impl Waiting {
@@ -29,7 +46,7 @@ impl Waiting {
             && self.datagrams.len() < MAX_DATAGRAMS
             && self.claim.extend(datagram.len());
         if is_kept {
-            self.datagrams.push((arrived.ecn, datagram.to_vec()));
+            self.datagrams.push(KeptDatagram::new(arrived, datagram));
         }
         is_kept
     }

@@ -1,35 +1,28 @@
 //! Several shards of one endpoint, which share what must hold for all of them.
 
+pub mod id;
 pub mod outbox;
 pub mod place;
 pub mod shared;
 
+pub use self::id::ShardId;
+
+use std::sync::Arc;
+
 use self::outbox::{Outbox, Stray};
+use self::shared::Shared;
 use super::arrived::Arrived;
 use super::stats::EndpointStats;
 
 /// Maximum of shards of one endpoint: a byte of each connection ID names the shard (limit K221).
 pub const MAX_SHARDS: usize = 256;
 
-/// The number of a shard among those of its endpoint.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ShardId {
-    pub number: u16,
-    /// The number of all shards.
-    pub count: u16,
-}
-
-impl ShardId {
-    /// Returns true for the only shard of an endpoint.
-    pub fn is_alone(self) -> bool {
-        self.count == 1
-    }
-}
-
 /// One shard of an endpoint, and the datagrams that it exchanges with the others.
 #[derive(Debug)]
 pub struct Shard {
     id: ShardId,
+    /// The state of all shards. Parts of the endpoint hold it too.
+    shared: Arc<Shared>,
     outbox: Outbox,
     sent: u64,
     received: u64,
@@ -38,9 +31,10 @@ pub struct Shard {
 
 impl Shard {
     /// Creates a shard that has received nothing.
-    pub fn new(id: ShardId) -> Self {
+    pub fn new(id: ShardId, shared: Arc<Shared>) -> Self {
         Self {
             id,
+            shared,
             outbox: Outbox::default(),
             sent: 0,
             received: 0,
@@ -51,6 +45,11 @@ impl Shard {
     /// Returns the number of the shard.
     pub fn id(&self) -> ShardId {
         self.id
+    }
+
+    /// Returns the state of all shards.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Returns false for a datagram that has to be handled here whatever its owner is: there is no other

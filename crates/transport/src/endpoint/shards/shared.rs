@@ -2,7 +2,7 @@
 
 use courser_base::Mutex;
 
-use super::ShardId;
+use super::id::ShardId;
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::endpoint::admission::creation_limiter::CreationLimiter;
 use crate::endpoint::admission::handshake_counts::HandshakeCounts;
