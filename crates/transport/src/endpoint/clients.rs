@@ -71,7 +71,7 @@ impl Endpoint {
     /// as if connections held these bytes; [`EndpointStats::memory_used`](super::EndpointStats)
     /// covers connections only.
     pub fn share_memory(&mut self, bytes: Arc<AtomicU64>) {
-        self.memory.share(bytes);
+        self.table.memory_mut().share(bytes);
     }
 
     /// Starts or stops refusing new clients. Connections and handshakes in progress continue.
@@ -124,10 +124,9 @@ impl Endpoint {
         };
         let origin = self.origin(now, client.place, local_source);
         let connection = Connection::server(origin, &config, &first).map_err(internal)?;
-        let handle = self.add(connection, Some(claim.accepted(now)));
+        let handle = self.table.add(connection, Some(claim.accepted(now)));
         if !self.route_new(handle, local_source, client.place.tuple) {
             // Without our own IDs, two connections with this address cannot be distinguished.
-            self.undo_add(handle);
             return Err(internal("no free connection id"));
         }
         if let Some(preferred) = first.preferred {
@@ -140,10 +139,10 @@ impl Endpoint {
             }
         }
         self.stats.accepted += 1;
-        let Self { router, slots, .. } = self;
-        if let Some(slot) = slots.get_mut(handle.index()) {
-            router.add_initial_id(handle, &mut slot.routes, client.destination);
-            slot.new_tokens = config.new_tokens.min(MAX_TOKENS);
+        let router = &mut self.router;
+        if let Some(entry) = self.table.entry_mut(handle) {
+            router.add_initial_id(handle, &mut entry.routes, client.destination);
+            entry.new_tokens = config.new_tokens.min(MAX_TOKENS);
         }
         self.feed(now, handle, client.place, datagrams);
         Ok(handle)
@@ -262,7 +261,7 @@ impl Endpoint {
             packet,
             datagram,
         };
-        match self.admission.judge(&first, server, &self.memory) {
+        match self.admission.judge(&first, server, self.table.memory()) {
             Verdict::Wait(proof) => {
                 let number = self.admission.next_number();
                 if self.router.add_waiting(client.destination, number) {

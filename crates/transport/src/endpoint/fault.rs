@@ -13,7 +13,7 @@ use courser_wire::TransportErrorCode;
 
 use super::admission::incoming::Incoming;
 use super::admission::verdict::Verdict;
-use super::table::in_use::drop_connection;
+use super::table::drop_connection;
 use super::{ConnectionHandle, Endpoint};
 use crate::config::ServerConfig;
 use crate::connection::ConnectionError;
@@ -30,7 +30,7 @@ impl Endpoint {
         match self.catch(work) {
             Ok(value) => Some(value),
             Err(payload) => {
-                let Some(handle) = self.in_use.take() else {
+                let Some(handle) = self.table.take_in_use() else {
                     resume_unwind(payload);
                 };
                 self.drop_faulty(handle, payload);
@@ -40,7 +40,7 @@ impl Endpoint {
     }
 
     fn catch<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, PanicPayload> {
-        self.in_use = None;
+        self.table.take_in_use();
         // A panic may leave the connection in use inconsistent, so that one is dropped without
         // further use. The endpoint's own tables change only between calls into connections.
         catch_unwind(AssertUnwindSafe(|| work(self)))
@@ -64,7 +64,7 @@ impl Endpoint {
             Err(payload) => payload,
         };
         let message = message_of(&*payload);
-        if let Some(handle) = self.in_use.take() {
+        if let Some(handle) = self.table.take_in_use() {
             self.drop_faulty(handle, payload);
             // The application never received this connection.
             self.release(handle);
@@ -90,25 +90,20 @@ impl Endpoint {
     #[cold]
     pub fn drop_faulty(&mut self, handle: ConnectionHandle, payload: PanicPayload) {
         self.stats.faults += 1;
-        self.in_use = None;
+        self.table.take_in_use();
         let message = message_of(&*payload);
-        let Some(slot) = self.slot_mut(handle) else {
+        let Some(entry) = self.table.entry_mut(handle) else {
             return;
         };
-        let Some(connection) = slot.connection.take() else {
+        let Some(connection) = entry.connection.take() else {
             return;
         };
+        // Removing its routes one by one would need the connection's own list of IDs.
+        self.router.remove_faulty(handle, &mut entry.routes);
         // The first reason stays.
         let error = connection.close_error().cloned();
-        slot.scheduled = None;
-        let mut routes = std::mem::take(&mut slot.routes);
-        let half_open = slot.half_open.take();
-        let mut held = std::mem::take(&mut slot.held);
-        self.memory.set(&mut held, 0);
-        drop(half_open);
-        // Removing its routes one by one would need the connection's own list of IDs.
-        self.router.remove_faulty(handle, &mut routes);
-        self.on_faulty(handle, error.unwrap_or_else(|| internal_fault(&message)));
+        let error = error.unwrap_or_else(|| internal_fault(&message));
+        self.table.on_faulty(handle, error);
         // This drops its sinks and other hooks, which may panic again if the embedder holds no lock.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             drop_connection(connection);
@@ -120,7 +115,7 @@ impl Endpoint {
     ///
     /// For embedders whose lock was poisoned by a call of their application.
     pub fn drop_in_use(&mut self) {
-        if let Some(handle) = self.in_use.take() {
+        if let Some(handle) = self.table.take_in_use() {
             self.drop_faulty(handle, Box::new("a call of the application panicked"));
         }
     }
@@ -128,12 +123,12 @@ impl Endpoint {
     /// Forgets which connection was used last, so that later panics are not attributed to it.
     #[inline]
     pub fn forget_in_use(&mut self) {
-        self.in_use = None;
+        self.table.take_in_use();
     }
 
     /// Returns the error of a connection that was dropped because of a panic.
     pub fn fault(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
-        self.slot(handle)?.fault.as_deref()
+        self.table.entry(handle)?.fault.as_deref()
     }
 }
 

@@ -20,10 +20,7 @@ mod table;
 mod tls_tasks;
 mod unreachable;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use courser_base::{Time, foreign};
 use courser_wire::TransportErrorCode;
@@ -48,12 +45,9 @@ use self::router::Router;
 use self::secrets::Secrets;
 use self::shards::shared::Shared;
 use self::shards::{Shard, ShardId};
-use self::shrink::shrink_heap;
 use self::stateless::Stateless;
-use self::table::entries::{Slot, Slots};
-use self::table::in_use::note_use;
+use self::table::Table;
 use self::table::memory::Memory;
-use self::table::ready::Ready;
 use crate::build::transmit::{SocketId, Transmit, TransmitBuffer};
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::Connection;
@@ -70,35 +64,17 @@ pub struct Endpoint {
     rng: Rng,
     pool: ChunkPool,
     experience: Experience,
-    memory: Memory,
     /// The socket of new connections.
     socket: SocketId,
     router: Router,
     shard: Shard,
     /// True if a connection has many unread datagrams.
     is_crowded: bool,
-    slots: Slots,
-    /// Connections that are open, or whose peers do not know of their end.
-    busy: usize,
-    /// Connections that are drained and wait to be released.
-    drained: usize,
     admission: Admission,
     stateless: Stateless,
-    touched: Ready,
-    timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
-    /// Connections with a TLS task that was not taken yet. Some may be over.
-    tls_tasks: VecDeque<ConnectionHandle>,
+    table: Table,
     stats: EndpointStats,
-    /// The connection that was used last: a panic is attributed to it.
-    in_use: Option<ConnectionHandle>,
 }
-
-/// Idle connections that give back memory before datagrams are received again (limit K256).
-const LOOKS_AT_ONCE: u32 = 64;
-/// Least time between two looks at a connection that seems idle.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// The pause between two such groups (limit K256).
-const LOOKS_PAUSE: Duration = Duration::from_millis(2);
 
 /// 64 KiB buffers kept for reuse by all connections together.
 const KEPT_CHUNKS: usize = 128;
@@ -134,21 +110,14 @@ impl Endpoint {
         Self {
             pool: ChunkPool::new(kept_chunks),
             experience: Experience::default(),
-            memory: Memory::new(config.memory_budget, id, shared.clone()),
             socket: SocketId::default(),
             router: Router::new(&config, id, secrets.routes, shared.clone()),
             shard: Shard::new(id, shared.clone()),
             is_crowded: false,
-            slots: Slots::default(),
             admission: Admission::new(&config, id, &secrets, shared.clone()),
             stateless: Stateless::new(&config, shared.clone()),
-            touched: Ready::default(),
-            busy: 0,
-            drained: 0,
-            timers: BinaryHeap::new(),
-            tls_tasks: VecDeque::new(),
+            table: Table::new(Memory::new(config.memory_budget, id, shared)),
             stats: EndpointStats::default(),
-            in_use: None,
             config,
             server,
             rng: secrets.rng,
@@ -193,29 +162,18 @@ impl Endpoint {
     /// Returns the connection, until it is [released](Endpoint::release). A drained connection still
     /// has its events, its statistics and its unread data.
     pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
-        self.slot(handle)?.connection.as_deref()
+        self.table.get(handle)
     }
 
     /// Returns the connection. Call [`Endpoint::touched`] after using it.
     pub fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
-        let slot = self
-            .slots
-            .get_mut(handle.index())
-            .filter(|slot| slot.generation == handle.generation)?;
-        note_use(&mut self.in_use, handle);
-        slot.connection.as_deref_mut()
+        self.table.get_mut(handle)
     }
 
     /// Queues a connection for [`Endpoint::next_touched`] after it was used.
     #[inline]
     pub fn touched(&mut self, handle: ConnectionHandle) {
-        let Some(slot) = self.slot_mut(handle) else {
-            return;
-        };
-        if !slot.is_touched {
-            slot.is_touched = true;
-            self.touched.fresh.push_back(handle);
-        }
+        self.table.touch(handle);
     }
 
     /// Returns the next connection that may have events and datagrams. Read its events, then call
@@ -244,42 +202,24 @@ impl Endpoint {
     /// # Ok(()) }
     /// ```
     pub fn next_touched(&mut self) -> Option<ConnectionHandle> {
-        while let Some(handle) = self.touched.fresh.pop_front() {
-            if let Some(slot) = self.slot_mut(handle) {
-                slot.is_touched = false;
-                return Some(handle);
-            }
-        }
-        None
+        self.table.next_touched()
     }
 
     /// Queues a connection whose events were read for [`Endpoint::next_sender`].
     pub fn queue_sender(&mut self, handle: ConnectionHandle) {
-        let Some(slot) = self.slot_mut(handle) else {
-            return;
-        };
-        if !slot.is_sender {
-            slot.is_sender = true;
-            self.touched.senders.push_back(handle);
-        }
+        self.table.queue_sender(handle);
     }
 
     /// Returns the next connection whose turn it is to send. Queue it again if it has more than one
     /// turn may send.
     pub fn next_sender(&mut self) -> Option<ConnectionHandle> {
-        while let Some(handle) = self.touched.senders.pop_front() {
-            if let Some(slot) = self.slot_mut(handle) {
-                slot.is_sender = false;
-                return Some(handle);
-            }
-        }
-        None
+        self.table.next_sender()
     }
 
     /// Returns the number of connections that wait for their turn to send. Some may be over.
     #[inline]
     pub fn senders(&self) -> usize {
-        self.touched.senders.len()
+        self.table.senders().len()
     }
 
     /// Builds the next batch of a connection. When it returns `None`, the connection's timers are
@@ -357,7 +297,7 @@ impl Endpoint {
     /// # Ok(()) }
     /// ```
     pub fn next_timeout(&self) -> Option<Time> {
-        self.timers.peek().map(|Reverse((at, _))| *at)
+        self.table.next_timeout()
     }
 
     /// Runs the timers that are due and touches their connections.
@@ -368,70 +308,30 @@ impl Endpoint {
 
     fn run_timers(&mut self, now: Time) {
         let mut looks = 0;
-        while let Some(&Reverse((at, handle))) = self.timers.peek()
-            && at <= now
-        {
-            self.timers.pop();
-            shrink_heap(&mut self.timers);
-            note_use(&mut self.in_use, handle);
-            let Some(slot) = self.slot_mut(handle) else {
-                continue;
-            };
-            if slot.scheduled != Some(at) {
-                continue;
-            }
-            slot.scheduled = None;
-            let Some(connection) = slot.connection.as_deref_mut() else {
+        while let Some(handle) = self.table.next_due(now) {
+            let Some(connection) = self.connection_mut(handle) else {
                 continue;
             };
             if connection.next_timeout().is_some_and(|(due, _)| due <= now) {
                 connection.handle_timeout(now);
                 self.touched(handle);
             } else {
-                // The deadline had moved to a later time, which the heap receives only now. Or it is time
+                // The deadline had moved to a later time, which the table receives only now. Or it is time
                 // to look at an idle connection.
-                self.look_at_idle(now, handle, looks / LOOKS_AT_ONCE);
+                self.table.look_at_idle(now, handle, looks);
                 looks += 1;
             }
         }
     }
 
-    /// Lets an idle connection give back memory, or puts that off by some pauses: very many connections may
-    /// become idle at the same time.
-    fn look_at_idle(&mut self, now: Time, handle: ConnectionHandle, pauses: u32) {
-        let slot = self.slots.get_mut(handle.index());
-        let Some((slot, connection)) = slot.and_then(|slot| {
-            let connection = slot.connection.as_deref_mut()?;
-            Some((&mut slot.scheduled, connection))
-        }) else {
-            return;
-        };
-        if pauses == 0 {
-            connection.give_back(now);
-            self.settle_memory(now, handle);
-            return self.schedule(now, handle);
-        }
-        let later = now + LOOKS_PAUSE * pauses;
-        let due = connection.next_timeout().map(|(due, _)| due);
-        let at = due.map_or(later, |due| due.min(later));
-        *slot = Some(at);
-        self.timers.push(Reverse((at, handle)));
-    }
-
     /// Returns the number of connections that are not drained.
     pub fn connections(&self) -> usize {
-        self.slots.in_use() - self.drained
+        self.table.connections()
     }
 
     /// Returns the handles of all connections that are not released, drained ones included.
     pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
-        (0u32..)
-            .zip(self.slots.iter())
-            .filter(|(_, slot)| slot.connection.is_some())
-            .map(|(index, slot)| ConnectionHandle {
-                index,
-                generation: slot.generation,
-            })
+        self.table.handles()
     }
 
     /// Counts a pause of the driver, made because receiving fails repeatedly.
@@ -442,29 +342,15 @@ impl Endpoint {
     /// Returns the counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
         let mut stats = EndpointStats {
-            connections: self.connections(),
-            memory_used: self.memory.used(),
-            memory_budget: self.memory.budget(),
             connection_ids_failed: self.router.failures(),
             fallbacks: self.experience.fallbacks(),
             ..self.stats
         };
+        self.table.count(&mut stats);
         self.admission.count(&mut stats);
         self.stateless.count(&mut stats);
         self.shard.count(&mut stats);
         stats
-    }
-
-    fn slot(&self, handle: ConnectionHandle) -> Option<&Slot> {
-        self.slots
-            .get(handle.index())
-            .filter(|slot| slot.generation == handle.generation)
-    }
-
-    fn slot_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Slot> {
-        self.slots
-            .get_mut(handle.index())
-            .filter(|slot| slot.generation == handle.generation)
     }
 }
 

@@ -75,6 +75,14 @@ fn catch_first_flight(pair: &mut Pair) -> Vec<Datagram> {
     pair.client.sent.clone()
 }
 
+impl Endpoint {
+    /// Forgets a connection without a word to its peer, like a machine that restarts.
+    fn forget_at_once(&mut self, handle: ConnectionHandle) {
+        self.table.release(handle);
+        self.drain(handle);
+    }
+}
+
 /// Returns the reason why the connection of this end is over.
 fn lost(end: &End) -> Option<&ConnectionError> {
     end.events.iter().find_map(|event| match event {

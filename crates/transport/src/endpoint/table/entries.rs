@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use courser_base::Time;
@@ -16,9 +17,9 @@ use crate::endpoint::shrink::is_sparse;
 
 /// The record of one connection, from its start until its owner releases it.
 #[derive(Default)]
-pub struct Slot {
+pub struct Entry {
     pub generation: u32,
-    /// `None` in a free slot and after a fault.
+    /// `None` in a free record and after a fault.
     pub connection: Option<Box<Connection>>,
     /// The error of a connection that was dropped because of a panic.
     pub fault: Option<Box<ConnectionError>>,
@@ -34,7 +35,7 @@ pub struct Slot {
     pub scheduled: Option<Time>,
     /// The room that the handshake of a server's connection holds while it is in progress. Idle
     /// connections have none, hence the box.
-    pub half_open: Option<Box<Claim>>,
+    pub claim: Option<Box<Claim>>,
     /// The routes that lead to the connection.
     pub routes: ConnectionRoutes,
     /// Tokens that a server sends to the client for later connections.
@@ -44,9 +45,9 @@ pub struct Slot {
 /// The records of connections. Low indexes are used first, so that the list becomes short again when the
 /// connections of a burst are gone.
 #[derive(Default)]
-pub struct Slots {
+pub struct Entries {
     /// The last record is in use.
-    list: Vec<Slot>,
+    list: Vec<Entry>,
     in_use: usize,
     /// The indexes of free records. Those beyond the list were cut off.
     free: BinaryHeap<Reverse<u32>>,
@@ -54,7 +55,7 @@ pub struct Slots {
     generation: u32,
 }
 
-impl Slots {
+impl Entries {
     /// Returns the number of records in use.
     pub fn in_use(&self) -> usize {
         self.in_use
@@ -68,28 +69,28 @@ impl Slots {
             None => {
                 // The list has no free record, and the others were cut off.
                 self.free.clear();
-                self.list.push(Slot {
+                self.list.push(Entry {
                     generation: self.generation,
-                    ..Slot::default()
+                    ..Entry::default()
                 });
                 u32::try_from(self.list.len() - 1).expect("memory ends before 2^32 connections")
             }
         };
         self.in_use += 1;
-        let slot = &mut self.list[index as usize];
-        slot.stage = Stage::Busy;
+        let entry = &mut self.list[index as usize];
+        entry.stage = Stage::Busy;
         ConnectionHandle {
             index,
-            generation: slot.generation,
+            generation: entry.generation,
         }
     }
 
     /// Frees a record, whose handles are not valid any more.
     pub fn free(&mut self, index: u32) {
-        let slot = &mut self.list[index as usize];
-        *slot = Slot {
-            generation: slot.generation.wrapping_add(1),
-            ..Slot::default()
+        let entry = &mut self.list[index as usize];
+        *entry = Entry {
+            generation: entry.generation.wrapping_add(1),
+            ..Entry::default()
         };
         self.in_use -= 1;
         self.free.push(Reverse(index));
@@ -105,16 +106,23 @@ impl Slots {
     }
 }
 
-impl Deref for Slots {
-    type Target = [Slot];
+/// Omits the connections.
+impl fmt::Debug for Entries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Entries({} in use)", self.in_use)
+    }
+}
 
-    fn deref(&self) -> &[Slot] {
+impl Deref for Entries {
+    type Target = [Entry];
+
+    fn deref(&self) -> &[Entry] {
         &self.list
     }
 }
 
-impl DerefMut for Slots {
-    fn deref_mut(&mut self) -> &mut [Slot] {
+impl DerefMut for Entries {
+    fn deref_mut(&mut self) -> &mut [Entry] {
         &mut self.list
     }
 }
@@ -126,27 +134,30 @@ mod tests {
 
     #[test]
     fn the_list_is_short_again_after_a_burst() {
-        let mut slots = Slots::default();
-        let burst: Vec<_> = (0..4 * LEAST_ROOM).map(|_| slots.take()).collect();
+        let mut entries = Entries::default();
+        let burst: Vec<_> = (0..4 * LEAST_ROOM).map(|_| entries.take()).collect();
         let (stay, go) = burst.split_at(10);
-        go.iter().for_each(|handle| slots.free(handle.index));
-        assert!(slots.len() < LEAST_ROOM, "{}", slots.len());
-        assert_eq!(slots.in_use(), 10);
+        go.iter().for_each(|handle| entries.free(handle.index));
+        assert!(entries.len() < LEAST_ROOM, "{}", entries.len());
+        assert_eq!(entries.in_use(), 10);
         // Handles of the burst are not valid for records that take its places.
-        let next: Vec<_> = (0..2 * LEAST_ROOM).map(|_| slots.take()).collect();
+        let next: Vec<_> = (0..2 * LEAST_ROOM).map(|_| entries.take()).collect();
         let is_old = |handle: &ConnectionHandle| burst.contains(handle);
         assert!(!next.iter().any(is_old));
-        assert!(stay.iter().all(|it| slots[it.index()].stage == Stage::Busy));
+        assert!(
+            stay.iter()
+                .all(|it| entries[it.index()].stage == Stage::Busy)
+        );
     }
 
     #[test]
     fn a_connection_at_the_end_keeps_the_list_long_until_it_goes() {
-        let mut slots = Slots::default();
-        let burst: Vec<_> = (0..2 * LEAST_ROOM).map(|_| slots.take()).collect();
+        let mut entries = Entries::default();
+        let burst: Vec<_> = (0..2 * LEAST_ROOM).map(|_| entries.take()).collect();
         let (last, go) = burst.split_last().expect("some");
-        go.iter().for_each(|handle| slots.free(handle.index));
-        assert_eq!((slots.len(), slots.in_use()), (2 * LEAST_ROOM, 1));
-        slots.free(last.index);
-        assert_eq!((slots.len(), slots.in_use()), (0, 0));
+        go.iter().for_each(|handle| entries.free(handle.index));
+        assert_eq!((entries.len(), entries.in_use()), (2 * LEAST_ROOM, 1));
+        entries.free(last.index);
+        assert_eq!((entries.len(), entries.in_use()), (0, 0));
     }
 }

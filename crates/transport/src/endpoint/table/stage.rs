@@ -1,9 +1,9 @@
 //! The part of its life that a connection is in.
 
-/// The part of its life that a slot is in.
+/// The part of its life that a record is in.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Stage {
-    /// No connection uses the slot.
+    /// No connection uses the record.
     #[default]
     Free,
     /// The connection is open, or its peer does not know of its end yet.

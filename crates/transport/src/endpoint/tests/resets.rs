@@ -57,7 +57,7 @@ fn client_forgets(pair: &mut Pair) {
     };
     pair.frame_to_server(&Frame::NewConnectionId(frame));
     let handle = pair.client.handle.expect("connected");
-    pair.client.endpoint.undo_add(handle);
+    pair.client.endpoint.forget_at_once(handle);
     pair.server.connection().pings().request();
     pair.server.touch();
 }
