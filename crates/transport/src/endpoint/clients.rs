@@ -122,7 +122,9 @@ impl Endpoint {
             preferred: self.prefer(&config, &local_source),
             version: client.version,
         };
-        let origin = self.origin(now, client.place, local_source);
+        let origin =
+            self.origins
+                .origin(&self.config, now, client.place, local_source, &mut self.rng);
         let connection = Connection::server(origin, &config, &first).map_err(internal)?;
         let handle = self.table.add(connection, Some(claim.accepted(now)));
         if !self.route_new(handle, local_source, client.place.tuple) {

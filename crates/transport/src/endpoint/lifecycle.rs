@@ -10,7 +10,7 @@ use courser_wire::ConnectionId;
 use super::{ConnectionHandle, Endpoint};
 use crate::cid::ConnectionIdError;
 use crate::config::{ClientConfig, ConfigError};
-use crate::connection::{Connection, ConnectionError, FIRST_DESTINATION_LEN, Origin};
+use crate::connection::{Connection, ConnectionError, FIRST_DESTINATION_LEN};
 use crate::path::Place;
 
 /// The reason why no connection could be started.
@@ -86,9 +86,11 @@ impl Endpoint {
         let path = FourTuple::to(peer);
         let place = Place {
             tuple: path,
-            socket: self.socket,
+            socket: self.socket(),
         };
-        let origin = self.origin(now, place, local_source);
+        let origin = self
+            .origins
+            .origin(&self.config, now, place, local_source, &mut self.rng);
         let connection = Connection::client(origin, config, server_name, destination)
             .map_err(ConnectError::Tls)?;
         let handle = self.table.add(connection, None);
@@ -98,22 +100,6 @@ impl Endpoint {
         self.stats.connected += 1;
         self.touched(handle);
         Ok(handle)
-    }
-
-    pub(super) fn origin(&mut self, now: Time, place: Place, local_source: ConnectionId) -> Origin {
-        Origin {
-            now,
-            place,
-            local_source,
-            pool: self.pool.clone(),
-            budget: self.table.memory().windows().clone(),
-            experience: self.experience.clone(),
-            rng: self.rng.fork(),
-            max_udp_payload_size: self.config.max_udp_payload_size,
-            grease: self.config.grease,
-            grease_quic_bit: self.config.grease_quic_bit,
-            id_rotation: self.router.ids().rotation(),
-        }
     }
 
     /// Routes a new connection by its ID, or by address if it has none. Takes the connection back if that is

@@ -6,6 +6,7 @@ mod arrived;
 mod clients;
 mod fault;
 mod lifecycle;
+mod origins;
 mod packet_too_big;
 mod receive;
 mod router;
@@ -41,6 +42,7 @@ pub use self::unreachable::UnreachableReport;
 
 use self::admission::Admission;
 use self::admission::handshakes::limits_of;
+use self::origins::Origins;
 use self::router::Router;
 use self::secrets::Secrets;
 use self::shards::shared::Shared;
@@ -48,13 +50,11 @@ use self::shards::{Shard, ShardId};
 use self::stateless::Stateless;
 use self::table::Table;
 use self::table::memory::Memory;
-use crate::build::transmit::{SocketId, Transmit, TransmitBuffer};
+use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::Connection;
 use crate::error::TransportError;
-use crate::recovery::features::Experience;
 use crate::rng::Rng;
-use crate::stream::ChunkPool;
 
 /// Connections behind one socket. It has no clock and no socket: the driver passes in datagrams and
 /// the time.
@@ -62,24 +62,17 @@ pub struct Endpoint {
     config: EndpointConfig,
     server: Option<Arc<ServerConfig>>,
     rng: Rng,
-    pool: ChunkPool,
-    experience: Experience,
-    /// The socket of new connections.
-    socket: SocketId,
-    router: Router,
     shard: Shard,
-    /// True if a connection has many unread datagrams.
-    is_crowded: bool,
+    router: Router,
     admission: Admission,
     stateless: Stateless,
+    origins: Origins,
     table: Table,
+    /// The counters that no part has.
     stats: EndpointStats,
+    /// True if a connection has many unread datagrams.
+    is_crowded: bool,
 }
-
-/// 64 KiB buffers kept for reuse by all connections together.
-const KEPT_CHUNKS: usize = 128;
-/// The buffers that a shard keeps, even if its part of those of the endpoint is less.
-const LEAST_KEPT_CHUNKS: usize = 8;
 
 impl Endpoint {
     /// Creates an endpoint. `server` is needed to accept connections, and `seed` must come from a
@@ -106,12 +99,10 @@ impl Endpoint {
         secrets: Secrets,
         shared: Arc<Shared>,
     ) -> Self {
-        let kept_chunks = (KEPT_CHUNKS / usize::from(id.count)).max(LEAST_KEPT_CHUNKS);
+        let router = Router::new(&config, id, secrets.routes, shared.clone());
         Self {
-            pool: ChunkPool::new(kept_chunks),
-            experience: Experience::default(),
-            socket: SocketId::default(),
-            router: Router::new(&config, id, secrets.routes, shared.clone()),
+            origins: Origins::new(id, &shared, router.ids().rotation()),
+            router,
             shard: Shard::new(id, shared.clone()),
             is_crowded: false,
             admission: Admission::new(&config, id, &secrets, shared.clone()),
@@ -343,7 +334,7 @@ impl Endpoint {
     pub fn stats(&self) -> EndpointStats {
         let mut stats = EndpointStats {
             connection_ids_failed: self.router.failures(),
-            fallbacks: self.experience.fallbacks(),
+            fallbacks: self.origins.fallbacks(),
             ..self.stats
         };
         self.table.count(&mut stats);

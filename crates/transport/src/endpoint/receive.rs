@@ -51,7 +51,7 @@ impl Endpoint {
     /// # Ok(()) }
     /// ```
     pub fn handle_datagrams(&mut self, now: Time, buffer: &mut [u8], meta: &ReceiveMeta) {
-        self.handle_datagrams_at(now, self.socket, buffer, meta);
+        self.handle_datagrams_at(now, self.socket(), buffer, meta);
     }
 
     /// Processes a buffer of datagrams as [`Endpoint::handle_datagrams`], of an endpoint with more

@@ -9,15 +9,12 @@ impl Endpoint {
     /// Sets the socket of later connections, and of datagrams that
     /// [`handle_datagrams`](Endpoint::handle_datagrams) takes. At first it is socket 0.
     pub fn set_socket(&mut self, socket: SocketId) {
-        if self.socket != socket {
-            self.experience.restart();
-        }
-        self.socket = socket;
+        self.origins.set_socket(socket);
     }
 
     /// Returns the socket of new connections.
     pub fn socket(&self) -> SocketId {
-        self.socket
+        self.origins.socket()
     }
 
     /// Sets the timers of the connections that wait for their turn to send, and removes those that are
@@ -38,7 +35,7 @@ impl Endpoint {
     /// Returns true while a connection, a waiting client or a reply needs a socket. Looks at all of
     /// them.
     pub fn uses_socket(&mut self, socket: SocketId) -> bool {
-        self.socket == socket
+        self.socket() == socket
             || self.table.uses_socket(socket)
             || self.admission.uses_socket(socket)
             || self.stateless.uses_socket(socket)

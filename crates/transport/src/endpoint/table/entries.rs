@@ -9,7 +9,6 @@ use courser_base::Time;
 
 use super::handle::ConnectionHandle;
 use super::memory::Held;
-use super::stage::Stage;
 use crate::connection::{Connection, ConnectionError};
 use crate::endpoint::admission::claim::Claim;
 use crate::endpoint::router::connection_routes::ConnectionRoutes;
@@ -40,6 +39,20 @@ pub struct Entry {
     pub routes: ConnectionRoutes,
     /// Tokens that a server sends to the client for later connections.
     pub new_tokens: u32,
+}
+
+/// The part of its life that a record is in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Stage {
+    /// No connection uses the record.
+    #[default]
+    Free,
+    /// The connection is open, or its peer does not know of its end yet.
+    Busy,
+    /// The peer knows of the end. Late packets are still swallowed.
+    Quiet,
+    /// Nothing leads to the connection any more. It waits for its owner to release it.
+    Drained,
 }
 
 /// The records of connections. Low indexes are used first, so that the list becomes short again when the

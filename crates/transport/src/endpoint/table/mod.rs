@@ -4,7 +4,6 @@ pub mod entries;
 pub mod handle;
 pub mod ledger;
 pub mod memory;
-pub mod stage;
 mod timers;
 
 use std::collections::VecDeque;
@@ -13,10 +12,9 @@ use std::time::Duration;
 
 use courser_base::{Time, foreign};
 
-use self::entries::{Entries, Entry};
+use self::entries::{Entries, Entry, Stage};
 use self::handle::ConnectionHandle;
 use self::memory::{Held, Memory};
-use self::stage::Stage;
 use self::timers::Timers;
 use super::admission::claim::Claim;
 use super::stats::EndpointStats;
