@@ -4,7 +4,7 @@ use courser_wire::{Direction, TransportErrorCode};
 
 use super::super::admission::handshakes::limits_of;
 use super::super::table::memory::Memory;
-use super::super::table::{LOOKS_AT_ONCE, LOOKS_PAUSE};
+use super::super::table::settle::{LOOKS_AT_ONCE, LOOKS_PAUSE};
 use super::*;
 use crate::flow::WindowBudget;
 use crate::stream::WriteError;
