@@ -300,10 +300,11 @@ impl Endpoint {
     /// Answers a packet of a version that this endpoint does not accept.
     pub(super) fn answer_unknown_version(&mut self, arrived: Arrived, datagram: &[u8]) {
         let versions = self.server.as_ref().map(|server| server.versions);
-        let (stateless, rng) = (&mut self.stateless, &mut self.rng);
-        if !stateless.negotiate_version(arrived, datagram, versions, rng) {
-            self.stats.datagrams_dropped += 1;
-        }
+        let rng = &mut self.rng;
+        let is_answered = self
+            .stateless
+            .negotiate_version(arrived, datagram, versions, rng);
+        self.stats.datagrams_dropped += u64::from(!is_answered);
     }
 
     /// Answers a client that may not wait, unless answers to its network are too many already.

@@ -154,8 +154,9 @@ impl Endpoint {
         if connection.handshake_mut().take_wants_tokens() {
             let ip = ScopedIp::of(connection.path().peer);
             let version = connection.handshake_mut().version().current();
-            let (issuer, rng) = (self.admission.tokens(), &mut self.rng);
-            let tokens = issuer.validation(now, ip, version, entry.new_tokens, rng);
+            let count = entry.new_tokens;
+            let issuer = self.admission.tokens();
+            let tokens = issuer.validation(now, ip, version, count, &mut self.rng);
             connection.handshake_mut().queue_tokens(tokens);
             self.touched(handle);
         }

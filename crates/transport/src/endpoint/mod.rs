@@ -103,7 +103,7 @@ impl Endpoint {
         Self {
             origins: Origins::new(id, &shared, router.ids().rotation()),
             router,
-            shard: Shard::new(id, shared.clone()),
+            shard: Shard::new(id),
             is_crowded: false,
             admission: Admission::new(&config, id, &secrets, shared.clone()),
             stateless: Stateless::new(&config, shared.clone()),

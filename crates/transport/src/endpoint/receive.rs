@@ -236,9 +236,9 @@ impl Endpoint {
             return None;
         }
         let packet = packet.filter(|packet| packet.kind == PacketKind::OneRtt);
-        let (stateless, rng) = (&mut self.stateless, &mut self.rng);
         let is_reset = packet.is_some_and(|packet| {
-            stateless.reset(arrived, datagram.len(), &packet.destination, rng)
+            let (len, id) = (datagram.len(), &packet.destination);
+            self.stateless.reset(arrived, len, id, &mut self.rng)
         });
         self.stats.datagrams_dropped += u64::from(!is_reset);
         None

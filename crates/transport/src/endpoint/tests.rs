@@ -58,7 +58,7 @@ fn slow_replies(pair: &mut Pair) {
         per_prefix: 50,
         overall: 10_000,
     };
-    *pair.server.endpoint.shard.shared().replies.lock() = ReplyLimiter::new(limits, [1; 16]);
+    *pair.server.endpoint.admission.shared().replies.lock() = ReplyLimiter::new(limits, [1; 16]);
 }
 
 /// Sends clients a Retry while so many handshakes are in progress.
@@ -93,8 +93,8 @@ fn lost(end: &End) -> Option<&ConnectionError> {
 
 /// Returns the bytes kept for clients that wait.
 fn waiting_bytes(endpoint: &Endpoint) -> usize {
-    let shard = &endpoint.shard;
-    shard.shared().counts(shard.id()).waiting_bytes()
+    let shared = endpoint.admission.shared();
+    shared.counts(endpoint.shard.id()).waiting_bytes()
 }
 
 /// Asserts that no state of any connection is left.

@@ -390,6 +390,12 @@ impl Admission {
         stats.ignored += self.counts.ignored_for_room;
     }
 
+    /// Returns the state of all shards.
+    #[cfg(test)]
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Returns true if no client waits.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {

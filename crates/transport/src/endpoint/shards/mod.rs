@@ -7,10 +7,7 @@ pub mod shared;
 
 pub use self::id::ShardId;
 
-use std::sync::Arc;
-
 use self::outbox::{Outbox, Stray};
-use self::shared::Shared;
 use super::arrived::Arrived;
 use super::stats::EndpointStats;
 
@@ -21,8 +18,6 @@ pub const MAX_SHARDS: usize = 256;
 #[derive(Debug)]
 pub struct Shard {
     id: ShardId,
-    /// The state of all shards. Parts of the endpoint hold it too.
-    shared: Arc<Shared>,
     outbox: Outbox,
     sent: u64,
     received: u64,
@@ -31,10 +26,9 @@ pub struct Shard {
 
 impl Shard {
     /// Creates a shard that has received nothing.
-    pub fn new(id: ShardId, shared: Arc<Shared>) -> Self {
+    pub fn new(id: ShardId) -> Self {
         Self {
             id,
-            shared,
             outbox: Outbox::default(),
             sent: 0,
             received: 0,
@@ -43,13 +37,9 @@ impl Shard {
     }
 
     /// Returns the number of the shard.
+    #[cfg(test)]
     pub fn id(&self) -> ShardId {
         self.id
-    }
-
-    /// Returns the state of all shards.
-    pub fn shared(&self) -> &Arc<Shared> {
-        &self.shared
     }
 
     /// Returns false for a datagram that has to be handled here whatever its owner is: there is no other

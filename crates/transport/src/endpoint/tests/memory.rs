@@ -13,7 +13,7 @@ use crate::testing::server_address;
 /// Creates a server with this budget and one connected client.
 fn pair_within(budget: u64) -> Pair {
     let mut pair = Pair::connected();
-    let shared = pair.server.endpoint.shard.shared().clone();
+    let shared = pair.server.endpoint.admission.shared().clone();
     let memory = Memory::new(budget, pair.server.endpoint.shard.id(), shared);
     pair.server.endpoint.table.set_memory(memory);
     pair
@@ -165,7 +165,7 @@ fn two_within(budget: u64) -> (Pair, [Handles; 2]) {
     pair.connect();
     let second = (pair.client.handle, pair.server.handle);
     assert_ne!(first.1, second.1, "two connections");
-    let shared = pair.server.endpoint.shard.shared().clone();
+    let shared = pair.server.endpoint.admission.shared().clone();
     let memory = Memory::new(budget, pair.server.endpoint.shard.id(), shared);
     pair.server.endpoint.table.set_memory(memory);
     (pair, [first, second])

@@ -160,7 +160,7 @@ fn shares_are_forgotten_with_their_handshakes() {
     assert_eq!(
         pair.server
             .endpoint
-            .shard
+            .admission
             .shared()
             .handshakes
             .lock()
