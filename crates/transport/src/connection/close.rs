@@ -39,7 +39,7 @@ impl Connection {
 
     /// Enters another state of an open connection.
     pub(super) fn enter(&mut self, now: Time, state: State) {
-        self.life.enter(now, state, &mut self.trace);
+        self.life.enter(now, state, &mut self.parts.trace);
     }
 
     /// Ends the connection. The parts give back what they hold.
@@ -49,10 +49,12 @@ impl Connection {
     /// CONNECTION_CLOSE sends its next probe after its own probe timeout, and must get the frame again
     /// instead of a stateless reset.
     pub(crate) fn end(&mut self, now: Time, ending: impl Into<Ending>) {
-        let own = self.acknowledger.announced_max_ack_delay();
-        let pto = self.recovery.announced_pto(own);
+        let own = self.parts.acknowledger.announced_max_ack_delay();
+        let pto = self.packets.recovery.announced_pto(own);
         let period = pto.saturating_mul(3).min(MAX_DRAIN);
-        let ended = self.life.end(now, period, ending.into(), &mut self.trace);
+        let ended = self
+            .life
+            .end(now, period, ending.into(), &mut self.parts.trace);
         let Some(error) = ended else {
             return;
         };
@@ -65,20 +67,19 @@ impl Connection {
                 | ConnectionError::PathSilent
         );
         let peer = ScopedIp::of(self.path().peer);
-        let (recovery, protection, owners) = self.split();
         // Acknowledgements of a peer that breaks the rules prove nothing about the path (attack A190).
         if !matches!(&error, ConnectionError::TransportError(error) if is_by_peer(error)) {
-            recovery.remember_path(now, peer);
+            self.packets.recovery.remember_path(now, peer);
         }
         if is_lost {
-            owners.streams.on_lost();
+            self.parts.streams.on_lost();
         } else {
-            owners.streams.on_close();
+            self.parts.streams.on_close();
         }
-        owners.datagrams.on_end(is_lost);
-        recovery.forget_all();
-        owners.handshake.on_close();
-        protection.on_close();
+        self.parts.datagrams.on_end(is_lost);
+        self.packets.recovery.forget_all();
+        self.parts.handshake.on_close();
+        self.packets.protection.on_close();
         self.events.push_back(Event::Lost(error));
     }
 }

@@ -9,8 +9,8 @@ use courser_wire::packet::{
 use courser_wire::{ConnectionId, Writer, packet_number};
 
 use super::closing::Closing;
-use super::fill::{Order, fill};
-use super::owners::Owners;
+use super::fill::Order;
+use super::parts::{Packets, Parts};
 use super::trace::Outgoing;
 use crate::build::packet_builder::PacketBuilder;
 use crate::protection::{PacketProtection, Sealing};
@@ -36,7 +36,7 @@ pub(super) struct Unsealed {
 }
 
 /// The packets of a datagram, by their spaces.
-pub(super) type Packets = [Option<Unsealed>; 3];
+pub(super) type Coalesced = [Option<Unsealed>; 3];
 
 /// The header of a packet.
 enum Header<'a> {
@@ -68,19 +68,19 @@ impl Header<'_> {
 }
 
 /// Returns the header of a packet on the path in use.
-fn header<'a>(id: SpaceId, protection: &PacketProtection, owners: &'a Owners<'_>) -> Header<'a> {
-    let destination = owners.ids.destination();
+fn header<'a>(id: SpaceId, protection: &PacketProtection, parts: &'a Parts) -> Header<'a> {
+    let destination = parts.ids.destination();
     match id {
         SpaceId::Application if protection.seals_zero_rtt() => {
             let kind = PacketKind::ZeroRtt;
-            Header::Long(owners.handshake.long_header(kind, destination))
+            Header::Long(parts.handshake.long_header(kind, destination))
         }
         SpaceId::Application => Header::Short(ShortHeader {
             destination,
             spin: false,
             key_phase: protection.key_phase().unwrap_or_default(),
         }),
-        _ => Header::Long(owners.handshake.long_header(id.packet_kind(), destination)),
+        _ => Header::Long(parts.handshake.long_header(id.packet_kind(), destination)),
     }
 }
 
@@ -90,27 +90,26 @@ impl Unsealed {
     pub(super) fn build(
         order: Order,
         (room, at): (&mut [u8], usize),
-        recovery: &mut LossRecovery,
-        protection: &PacketProtection,
-        owners: &mut Owners<'_>,
+        packets: &mut Packets,
+        parts: &mut Parts,
     ) -> Option<Self> {
         let id = order.space;
-        let (number, number_len) = recovery.next_number(id)?;
-        let payload_start = at + header(id, protection, owners).encoded_len() + number_len;
+        let (number, number_len) = packets.recovery.next_number(id)?;
+        let payload_start = at + header(id, &packets.protection, parts).encoded_len() + number_len;
         let frames_end = room
             .len()
             .checked_sub(TAG_LEN)
             .filter(|&end| end > payload_start + 8)?;
-        let (lists, mut filling) = recovery.filling();
+        let (lists, mut filling) = packets.recovery.filling();
         let mut packet = PacketBuilder::new(&mut room[payload_start..frames_end], lists);
-        fill(&mut packet, order, &mut filling, owners);
+        parts.fill(&mut packet, order, &mut filling);
         if packet.is_empty() {
             return None;
         }
         packet.pad_to(4 - number_len);
         let (ack_eliciting, padded) = (packet.is_ack_eliciting(), packet.is_padded());
         let (len, frames) = packet.finish();
-        let header = header(id, protection, owners);
+        let header = header(id, &packets.protection, parts);
         Some(Self {
             frames,
             ack_eliciting,
@@ -125,12 +124,11 @@ impl Unsealed {
         id: SpaceId,
         closing: &Closing,
         (room, at): (&mut [u8], usize),
-        recovery: &LossRecovery,
-        protection: &PacketProtection,
-        owners: &Owners<'_>,
+        packets: &Packets,
+        parts: &Parts,
     ) -> Option<Self> {
-        let (number, number_len) = recovery.next_number(id)?;
-        let header = header(id, protection, owners);
+        let (number, number_len) = packets.recovery.next_number(id)?;
+        let header = header(id, &packets.protection, parts);
         let payload_start = at + header.encoded_len() + number_len;
         let frames_end = room.len().saturating_sub(TAG_LEN);
         if frames_end < payload_start + 24 {
@@ -199,10 +197,10 @@ impl Unsealed {
         now: Time,
         room: &mut [u8],
         protection: &mut PacketProtection,
-        owners: &mut Owners<'_>,
+        parts: &mut Parts,
     ) -> bool {
         let is_short = self.length_field.is_none();
-        let source: Option<ConnectionId> = (!is_short).then(|| owners.handshake.local_id());
+        let source: Option<ConnectionId> = (!is_short).then(|| parts.handshake.local_id());
         let kind = match self.id {
             SpaceId::Application if !is_short => PacketKind::ZeroRtt,
             id => id.packet_kind(),
@@ -212,25 +210,27 @@ impl Unsealed {
             number: self.number,
             len: self.end() - self.start,
             ack_eliciting: self.ack_eliciting,
-            destination: owners.ids.destination(),
+            destination: parts.ids.destination(),
             source,
             version: match kind {
                 PacketKind::OneRtt => 0,
-                kind => owners.handshake.version().of_kind(kind).value(),
+                kind => parts.handshake.version().of_kind(kind).value(),
             },
         };
         let payload_start = self.number_offset + self.number_len;
         let payload = &room[payload_start..self.frames_end];
-        owners.trace.packet_sent(now, outgoing, payload);
+        parts.trace.packet_sent(now, outgoing, payload);
         if let Some(offset) = self.length_field {
             patch_length(room, offset, self.end() - self.number_offset);
         }
         let bytes = &mut room[self.start..self.end()];
         if is_short {
-            let spin = owners.bits.next_spin(owners.ids.destination(), owners.rng);
+            let spin = parts
+                .bits
+                .next_spin(parts.ids.destination(), &mut parts.rng);
             set_spin_bit(&mut bytes[0], spin);
         }
-        let is_cleared = owners.bits.grease(&mut bytes[0], owners.rng);
+        let is_cleared = parts.bits.grease(&mut bytes[0], &mut parts.rng);
         let sealing = Sealing {
             number: self.number,
             number_offset: self.number_offset - self.start,
@@ -244,7 +244,7 @@ impl Unsealed {
 /// Pads a datagram: those with a client's Initial, or a server's that asks for an answer, have at
 /// least 1200 bytes (§14.1). The last packet takes the padding: whatever is behind it would be read
 /// as a packet.
-pub(super) fn pad(side: Side, packets: &mut Packets, room: &mut [u8]) {
+pub(super) fn pad(side: Side, packets: &mut Coalesced, room: &mut [u8]) {
     let needs = packets[SpaceId::Initial as usize]
         .is_some_and(|initial| side.is_client() || initial.ack_eliciting);
     let Some(last) = packets.iter_mut().flatten().last() else {
@@ -260,7 +260,7 @@ pub(super) fn pad(side: Side, packets: &mut Packets, room: &mut [u8]) {
 }
 
 /// Returns the ECN mark of a datagram: the path's if all of its packets may carry it.
-pub(super) fn common_mark(packets: &Packets, recovery: &LossRecovery) -> Ecn {
+pub(super) fn common_mark(packets: &Coalesced, recovery: &LossRecovery) -> Ecn {
     let codepoint = recovery.route().ecn_codepoint();
     let packets = packets.iter().flatten();
     let mut marks = packets.filter_map(|packet| recovery.mark(packet.id));

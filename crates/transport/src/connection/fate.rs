@@ -3,58 +3,12 @@
 use courser_base::Time;
 use courser_telemetry::Record;
 
-use super::Connection;
-use super::migrations::Migrations;
-use super::owners::Owners;
-use crate::protection::PacketProtection;
-use crate::recovery::{FrameOwners, LossRecovery};
+use super::parts::Parts;
+use crate::recovery::FrameOwners;
 use crate::space::SpaceId;
 use crate::space::sent::SentFrame;
 
-impl Connection {
-    /// Splits the connection into loss recovery, packet protection, and the owners of frames.
-    #[inline]
-    pub(super) fn split(&mut self) -> (&mut LossRecovery, &mut PacketProtection, Owners<'_>) {
-        let owners = Owners {
-            acknowledger: &mut self.acknowledger,
-            handshake: &mut self.handshake,
-            paths: &mut self.paths,
-            ids: &mut self.ids,
-            streams: &mut self.streams,
-            datagrams: &mut self.datagrams,
-            pings: &mut self.pings,
-            trace: &mut self.trace,
-            bits: &mut self.bits,
-            rng: &mut self.rng,
-        };
-        (&mut self.recovery, &mut self.protection, owners)
-    }
-
-    /// Returns the paths, to move to another one.
-    pub fn migrations(&mut self) -> Migrations<'_> {
-        let is_confirmed = self.is_confirmed();
-        let owners = Owners {
-            acknowledger: &mut self.acknowledger,
-            handshake: &mut self.handshake,
-            paths: &mut self.paths,
-            ids: &mut self.ids,
-            streams: &mut self.streams,
-            datagrams: &mut self.datagrams,
-            pings: &mut self.pings,
-            trace: &mut self.trace,
-            bits: &mut self.bits,
-            rng: &mut self.rng,
-        };
-        Migrations {
-            is_confirmed,
-            recovery: &mut self.recovery,
-            owners,
-            events: &mut self.events,
-        }
-    }
-}
-
-impl FrameOwners for Owners<'_> {
+impl FrameOwners for Parts {
     #[inline]
     fn on_frame_acked(&mut self, space: SpaceId, frame: SentFrame) {
         match frame {

@@ -7,11 +7,11 @@ use courser_crypto::TAG_LEN;
 use courser_telemetry::PathState;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
-use super::owners::Owners;
+use super::parts::Parts;
 use crate::acknowledger::AckContext;
 use crate::build::packet_builder::PacketBuilder;
 use crate::path::paths::PathIndex;
-use crate::recovery::Filling;
+use crate::recovery::{Filling, LossRecovery};
 use crate::space::SpaceId;
 
 /// The frames that a packet may hold.
@@ -52,147 +52,155 @@ impl Order {
     }
 }
 
-/// Lets each part write its frames, most urgent first, until the packet is full.
-#[inline]
-pub(super) fn fill(
-    packet: &mut PacketBuilder<'_>,
-    order: Order,
-    recovery: &mut Filling<'_>,
-    owners: &mut Owners<'_>,
-) {
-    match order.content {
-        Content::Data => {
-            owners.streams.write_stream_frames(packet);
+impl Parts {
+    /// Lets each part write its frames, most urgent first, until the packet is full.
+    #[inline]
+    pub(super) fn fill(
+        &mut self,
+        packet: &mut PacketBuilder<'_>,
+        order: Order,
+        recovery: &mut Filling<'_>,
+    ) {
+        match order.content {
+            Content::Data => {
+                self.streams.write_stream_frames(packet);
+            }
+            Content::Mixed => self.fill_data(packet, order.now, recovery),
+            Content::Early => self.fill_early(packet, order.now, recovery),
+            Content::Probe(index) => {
+                self.fill_path_frames(packet, order.now, index);
+                packet.pad_to(MIN_INITIAL_DATAGRAM);
+            }
+            Content::MtuProbe(probe, size) => recovery.write_size_probe(probe, size, packet),
+            Content::AckOnly => self.fill_ack(packet, order, recovery),
+            Content::All => self.fill_all(packet, order, recovery),
         }
-        Content::Mixed => fill_data(packet, order.now, recovery, owners),
-        Content::Early => fill_early(packet, order.now, recovery, owners),
-        Content::Probe(index) => {
-            fill_path_frames(packet, order.now, index, owners);
+    }
+
+    fn fill_all(
+        &mut self,
+        packet: &mut PacketBuilder<'_>,
+        order: Order,
+        recovery: &mut Filling<'_>,
+    ) {
+        let Order { now, space, .. } = order;
+        if self.datagrams.leads() && space == SpaceId::Application {
+            self.fill_datagrams(packet, now, recovery);
+        }
+        self.fill_ack(packet, order, recovery);
+        recovery.write_ping(space, packet);
+        self.handshake.write_crypto_frames(space, packet);
+        if space != SpaceId::Application {
+            return;
+        }
+        self.pings.write_frame(now, packet);
+        let active = self.paths.active_index();
+        let probing = self.fill_path_frames(packet, now, active);
+        self.handshake.write_frames(now, packet);
+        self.ids.write_frames(packet);
+        recovery.write_ack_frequency(packet);
+        // Windows follow the shortest round trip: the smoothed one contains the queue that a
+        // large window fills, and on a short path that queue is our own socket buffer.
+        let rtt = recovery.min_rtt().max(MIN_WINDOW_RTT);
+        self.streams.write_control_frames(now, rtt, packet);
+        self.fill_data(packet, now, recovery);
+        if probing {
             packet.pad_to(MIN_INITIAL_DATAGRAM);
         }
-        Content::MtuProbe(probe, size) => recovery.write_size_probe(probe, size, packet),
-        Content::AckOnly => fill_ack(packet, order, recovery, owners),
-        Content::All => fill_all(packet, order, recovery, owners),
     }
-}
 
-fn fill_all(
-    packet: &mut PacketBuilder<'_>,
-    order: Order,
-    recovery: &mut Filling<'_>,
-    owners: &mut Owners<'_>,
-) {
-    let Order { now, space, .. } = order;
-    if owners.datagrams.leads() && space == SpaceId::Application {
-        fill_datagrams(packet, now, recovery, owners);
+    /// Fills a 0-RTT packet. There is nothing to acknowledge, and all that depends on parameters which
+    /// are not remembered waits (RFC 9000 §12.5).
+    fn fill_early(
+        &mut self,
+        packet: &mut PacketBuilder<'_>,
+        now: Time,
+        recovery: &mut Filling<'_>,
+    ) {
+        recovery.write_ping(SpaceId::Application, packet);
+        let rtt = recovery.min_rtt().max(MIN_WINDOW_RTT);
+        self.streams.write_control_frames(now, rtt, packet);
+        self.fill_data(packet, now, recovery);
     }
-    fill_ack(packet, order, recovery, owners);
-    recovery.write_ping(space, packet);
-    owners.handshake.write_crypto_frames(space, packet);
-    if space != SpaceId::Application {
-        return;
-    }
-    owners.pings.write_frame(now, packet);
-    let active = owners.paths.active_index();
-    let probing = fill_path_frames(packet, now, active, owners);
-    owners.handshake.write_frames(now, packet);
-    owners.ids.write_frames(packet);
-    recovery.write_ack_frequency(packet);
-    // Windows follow the shortest round trip: the smoothed one contains the queue that a
-    // large window fills, and on a short path that queue is our own socket buffer.
-    let rtt = recovery.min_rtt().max(MIN_WINDOW_RTT);
-    owners.streams.write_control_frames(now, rtt, packet);
-    fill_data(packet, now, recovery, owners);
-    if probing {
-        packet.pad_to(MIN_INITIAL_DATAGRAM);
-    }
-}
 
-/// Fills a 0-RTT packet. There is nothing to acknowledge, and all that depends on parameters which
-/// are not remembered waits (RFC 9000 §12.5).
-fn fill_early(
-    packet: &mut PacketBuilder<'_>,
-    now: Time,
-    recovery: &mut Filling<'_>,
-    owners: &mut Owners<'_>,
-) {
-    recovery.write_ping(SpaceId::Application, packet);
-    let rtt = recovery.min_rtt().max(MIN_WINDOW_RTT);
-    owners.streams.write_control_frames(now, rtt, packet);
-    fill_data(packet, now, recovery, owners);
-}
-
-fn fill_ack(
-    packet: &mut PacketBuilder<'_>,
-    order: Order,
-    recovery: &mut Filling<'_>,
-    owners: &mut Owners<'_>,
-) {
-    let Order { now, space, .. } = order;
-    let is_alone = order.content == Content::AckOnly;
-    // The packet may still get frames other than an ACK. A PING too many is harmless.
-    let has_data = owners.streams.has_stream_data() || owners.datagrams.wants_to_send();
-    let has_crypto = owners.handshake.wants_to_send_crypto(space);
-    let context = AckContext {
-        is_alone,
-        // A probe of the handshake repeats the last ACK, which may have been lost. The peer waits
-        // for it with a timeout that doubles, and sends nothing more unless it is asked.
-        is_repeated: recovery.is_handshake_probe(space, has_crypto),
-        asks: !is_alone && has_data,
-    };
-    let written = owners.acknowledger.write_frame(now, space, packet, context);
-    if written.is_some_and(|ack| ack.wants_ping) {
-        recovery.ask_unless_waiting(space);
+    fn fill_ack(
+        &mut self,
+        packet: &mut PacketBuilder<'_>,
+        order: Order,
+        recovery: &mut Filling<'_>,
+    ) {
+        let Order { now, space, .. } = order;
+        let is_alone = order.content == Content::AckOnly;
+        // The packet may still get frames other than an ACK. A PING too many is harmless.
+        let has_data = self.streams.has_stream_data() || self.datagrams.wants_to_send();
+        let has_crypto = self.handshake.wants_to_send_crypto(space);
+        let context = AckContext {
+            is_alone,
+            // A probe of the handshake repeats the last ACK, which may have been lost. The peer waits
+            // for it with a timeout that doubles, and sends nothing more unless it is asked.
+            is_repeated: recovery.is_handshake_probe(space, has_crypto),
+            asks: !is_alone && has_data,
+        };
+        let written = self.acknowledger.write_frame(now, space, packet, context);
+        if written.is_some_and(|ack| ack.wants_ping) {
+            recovery.ask_unless_waiting(space);
+        }
     }
-}
 
-/// Writes the frames of a path. Returns true when there was one, because their datagram must have
-/// full size (RFC 9000 §8.2.1, §8.2.2).
-fn fill_path_frames(
-    packet: &mut PacketBuilder<'_>,
-    now: Time,
-    index: PathIndex,
-    owners: &mut Owners<'_>,
-) -> bool {
-    let written = owners.paths.write_frames(now, index, packet, owners.rng);
-    if written.begins_probing
-        && let Some(path) = owners.paths.get_mut(index)
-    {
-        owners.trace.path(now, path, PathState::ProbingStarted);
+    /// Writes the frames of a path. Returns true when there was one, because their datagram must have
+    /// full size (RFC 9000 §8.2.1, §8.2.2).
+    fn fill_path_frames(
+        &mut self,
+        packet: &mut PacketBuilder<'_>,
+        now: Time,
+        index: PathIndex,
+    ) -> bool {
+        let written = self.paths.write_frames(now, index, packet, &mut self.rng);
+        if written.begins_probing
+            && let Some(path) = self.paths.get_mut(index)
+        {
+            self.trace.path(now, path, PathState::ProbingStarted);
+        }
+        written.any
     }
-    written.any
-}
 
-/// Writes the datagrams that may precede waiting stream data, and then stream data.
-fn fill_data(
-    packet: &mut PacketBuilder<'_>,
-    now: Time,
-    recovery: &Filling<'_>,
-    owners: &mut Owners<'_>,
-) {
-    if !owners.datagrams.wants_to_send() {
-        owners.streams.write_stream_frames(packet);
-        return;
+    /// Writes the datagrams that may precede waiting stream data, and then stream data.
+    fn fill_data(&mut self, packet: &mut PacketBuilder<'_>, now: Time, recovery: &Filling<'_>) {
+        if !self.datagrams.wants_to_send() {
+            self.streams.write_stream_frames(packet);
+            return;
+        }
+        self.fill_datagrams(packet, now, recovery);
+        let before = packet.len();
+        self.streams.write_stream_frames(packet);
+        let len = packet.len() - before;
+        self.datagrams.on_stream_data_sent(len);
     }
-    fill_datagrams(packet, now, recovery, owners);
-    let before = packet.len();
-    owners.streams.write_stream_frames(packet);
-    let len = packet.len() - before;
-    owners.datagrams.on_stream_data_sent(len);
-}
 
-fn fill_datagrams(
-    packet: &mut PacketBuilder<'_>,
-    now: Time,
-    recovery: &Filling<'_>,
-    owners: &mut Owners<'_>,
-) {
-    let room = frame_room(recovery.mtu(), owners.ids.destination().len());
-    let largest = room.saturating_sub(1);
-    let is_contested = owners.streams.has_stream_data();
-    owners
-        .datagrams
-        .write_frames(now, largest, is_contested, packet);
+    fn fill_datagrams(
+        &mut self,
+        packet: &mut PacketBuilder<'_>,
+        now: Time,
+        recovery: &Filling<'_>,
+    ) {
+        let room = frame_room(recovery.mtu(), self.ids.destination().len());
+        let largest = room.saturating_sub(1);
+        let is_contested = self.streams.has_stream_data();
+        self.datagrams
+            .write_frames(now, largest, is_contested, packet);
+    }
+
+    /// True when there is anything but an ACK, datagrams and stream data. Flow-control frames are part
+    /// of the first packet of each batch.
+    #[inline]
+    pub(super) fn wants_control(&self, recovery: &LossRecovery) -> bool {
+        recovery.wants_ping(SpaceId::Application)
+            || self.pings.wants_to_send()
+            || self.handshake.wants_to_send()
+            || self.paths.active().wants_to_send()
+            || self.ids.wants_to_send()
+            || recovery.wants_ack_frequency()
+    }
 }
 
 /// Returns the bytes of frames in a full 1-RTT packet whose number is of the longest kind.

@@ -10,16 +10,23 @@ use crate::space::sent::SentFrames;
 
 impl Connection {
     pub(crate) fn forging_ids(&self) -> (ConnectionId, ConnectionId) {
-        (self.ids.destination(), self.handshake.local_id())
+        (
+            self.parts.ids.destination(),
+            self.parts.handshake.local_id(),
+        )
     }
 
     /// Takes the next packet number of a space and records an empty packet under it, so that an
     /// honest acknowledgement of the forged packet is valid.
     pub(crate) fn forging_number(&mut self, space: SpaceId) -> u64 {
         if space == SpaceId::Application {
-            self.protection.derive();
+            self.packets.protection.derive();
         }
-        let (number, _) = self.recovery.next_number(space).expect("the space is open");
+        let (number, _) = self
+            .packets
+            .recovery
+            .next_number(space)
+            .expect("the space is open");
         let built = Built {
             number,
             len: 0,
@@ -29,19 +36,21 @@ impl Connection {
             quic_bit_cleared: false,
             follows_in_batch: false,
         };
-        self.recovery.on_forged_packet(space, &built, &mut self.rng);
+        self.packets
+            .recovery
+            .on_forged_packet(space, &built, &mut self.parts.rng);
         number
     }
 
     /// Protects the header of a sealed 1-RTT packet.
     pub(crate) fn forging_protect(&mut self, bytes: &mut [u8], number_offset: usize, len: usize) {
-        self.protection.derive();
-        let keys = self.protection.one_rtt_keys().expect("1-RTT keys");
+        self.packets.protection.derive();
+        let keys = self.packets.protection.one_rtt_keys().expect("1-RTT keys");
         keys.protect(bytes, number_offset, len);
     }
 
     pub(crate) fn forging_key_phase(&self) -> bool {
-        self.protection.key_phase().unwrap_or_default()
+        self.packets.protection.key_phase().unwrap_or_default()
     }
 
     pub(crate) fn forging_seal(
@@ -52,7 +61,12 @@ impl Connection {
         header_len: usize,
         protect: impl FnOnce(&HeaderKey, &mut [u8]),
     ) {
-        self.protection.seal_only(space, number, bytes, header_len);
-        protect(self.protection.local_header(space).expect("keys"), bytes);
+        self.packets
+            .protection
+            .seal_only(space, number, bytes, header_len);
+        protect(
+            self.packets.protection.local_header(space).expect("keys"),
+            bytes,
+        );
     }
 }

@@ -7,10 +7,10 @@ use courser_base::Time;
 use courser_telemetry::PathState;
 use courser_wire::packet::Packet;
 
+use super::Connection;
 use super::arrival::Arrival;
-use super::dispatch::{arrival_path, release_given_up, trace_unanswered};
 use super::event::Event;
-use super::owners::Owners;
+use super::parts::Parts;
 use crate::build::transmit::SocketId;
 use crate::path::paths::{PathIndex, PathsOutcome};
 use crate::path::{MigrationState, NewPath, OwnPath};
@@ -23,7 +23,7 @@ pub struct Migrations<'a> {
     /// The handshake is confirmed, and the connection is open.
     pub(super) is_confirmed: bool,
     pub(super) recovery: &'a mut LossRecovery,
-    pub(super) owners: Owners<'a>,
+    pub(super) parts: &'a mut Parts,
     pub(super) events: &'a mut VecDeque<Event>,
 }
 
@@ -63,6 +63,18 @@ impl fmt::Display for MigrateError {
 
 impl std::error::Error for MigrateError {}
 
+impl Connection {
+    /// Returns the paths, to move to another one.
+    pub fn migrations(&mut self) -> Migrations<'_> {
+        Migrations {
+            is_confirmed: self.is_confirmed(),
+            recovery: &mut self.packets.recovery,
+            parts: &mut self.parts,
+            events: &mut self.events,
+        }
+    }
+}
+
 impl Migrations<'_> {
     /// Begins to move to another path. A fresh connection ID is used there, and the path is
     /// validated (RFC 9000 §9.2, §9.5). [`Event::Migrated`] or [`Event::MigrationFailed`] follows.
@@ -73,7 +85,7 @@ impl Migrations<'_> {
     /// [`MigrateError`] if the rules do not allow it now.
     pub fn begin(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
         self.check()?;
-        if !self.owners.paths.moves().is_allowed(now) {
+        if !self.parts.paths.moves().is_allowed(now) {
             return Err(MigrateError::TooSoon);
         }
         self.begin_now(now, path)
@@ -87,40 +99,40 @@ impl Migrations<'_> {
     /// [`MigrateError`] if the rules do not allow it now, apart from [`MigrateError::TooSoon`].
     pub fn begin_in_time(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
         self.check()?;
-        match self.owners.paths.moves().is_allowed(now) {
+        match self.parts.paths.moves().is_allowed(now) {
             true => self.begin_now(now, path),
             false => {
-                self.owners.paths.moves().postpone(now, path);
+                self.parts.paths.moves().postpone(now, path);
                 Ok(())
             }
         }
     }
 
     fn begin_now(&mut self, now: Time, path: &NewPath) -> Result<(), MigrateError> {
-        let peer = self.owners.paths.active().tuple().peer;
+        let peer = self.parts.paths.active().tuple().peer;
         if !self.open(now, OwnPath::to(peer, path)) {
             return Err(MigrateError::NoSpareConnectionId);
         }
-        self.owners.paths.moves().on_begun(now);
+        self.parts.paths.moves().on_begun(now);
         Ok(())
     }
 
     /// Returns the number of moves so far, and the state of the latest.
     pub fn latest(&self) -> (u64, MigrationState) {
-        self.owners.paths.own_move()
+        self.parts.paths.own_move()
     }
 
     /// Returns true while packets may leave on `socket` or are expected there.
     pub fn uses_socket(&self, socket: SocketId) -> bool {
-        self.owners.paths.has_socket(socket)
+        self.parts.paths.has_socket(socket)
     }
 
     /// Begins to move to the address that the server prefers, if there is one (§9.6.1). Only probes
     /// go there until it has answered.
     pub(super) fn follow_preferred(&mut self, now: Time) {
-        let Owners {
+        let Parts {
             handshake, paths, ..
-        } = &self.owners;
+        } = &*self.parts;
         let offered = handshake
             .peer_parameters()
             .and_then(|it| it.preferred_address);
@@ -132,7 +144,7 @@ impl Migrations<'_> {
     }
 
     fn check(&self) -> Result<(), MigrateError> {
-        let handshake = &self.owners.handshake;
+        let handshake = &self.parts.handshake;
         if handshake.side().is_server() {
             return Err(MigrateError::NotClient);
         }
@@ -140,10 +152,10 @@ impl Migrations<'_> {
         let Some(parameters) = parameters.filter(|_| self.is_confirmed) else {
             return Err(MigrateError::NotConfirmed);
         };
-        if parameters.disable_active_migration && self.owners.paths.is_at_first_peer() {
+        if parameters.disable_active_migration && self.parts.paths.is_at_first_peer() {
             return Err(MigrateError::Forbidden);
         }
-        if handshake.local_id().is_empty() || self.owners.ids.destination().is_empty() {
+        if handshake.local_id().is_empty() || self.parts.ids.destination().is_empty() {
             return Err(MigrateError::WithoutConnectionIds);
         }
         Ok(())
@@ -152,13 +164,13 @@ impl Migrations<'_> {
     /// Opens a path; false if there is no spare ID for it.
     fn open(&mut self, now: Time, path: OwnPath) -> bool {
         let Self {
-            recovery, owners, ..
+            recovery, parts, ..
         } = self;
-        let (pto, old) = (recovery.pto(), owners.ids.destination());
+        let (pto, old) = (recovery.pto(), parts.ids.destination());
         let open_route = || recovery.open_route(now);
-        let is_open = owners
+        let is_open = parts
             .paths
-            .begin_own(now, path, pto, open_route, owners.ids);
+            .begin_own(now, path, pto, open_route, &mut parts.ids);
         if is_open && path.is_at_once {
             self.enter(now, old);
         }
@@ -169,10 +181,10 @@ impl Migrations<'_> {
     /// Follows the peer to the address that a packet came from, if `is_move` (RFC 9000 §9.3).
     #[inline]
     pub(super) fn follow_peer(&mut self, arrival: &Arrival, packet: &Packet, is_move: bool) {
-        let Some(index) = arrival_path(arrival, self.recovery, &mut self.owners) else {
+        let Some(index) = self.parts.arrival_path(arrival, self.recovery) else {
             return;
         };
-        if index != self.owners.paths.active_index() && self.is_server() {
+        if index != self.parts.paths.active_index() && self.is_server() {
             self.follow_to(index, arrival.now, packet, is_move);
         }
     }
@@ -181,37 +193,37 @@ impl Migrations<'_> {
     /// complete the handshake. `packet` is a Handshake packet with the largest number so far. As after any
     /// other move, the new port is limited until it is validated, and the old one is asked too.
     pub(super) fn follow_rebinding(&mut self, arrival: &Arrival, packet: &Packet) {
-        if self.owners.paths.may_have_rebound(arrival.path) {
+        if self.parts.paths.may_have_rebound(arrival.path) {
             self.follow_peer(arrival, packet, true);
         }
     }
 
     fn is_server(&self) -> bool {
-        self.owners.handshake.side().is_server()
+        self.parts.handshake.side().is_server()
     }
 
     fn follow_to(&mut self, index: PathIndex, now: Time, packet: &Packet, is_move: bool) {
         let (pto, destination) = (self.recovery.pto(), &packet.destination);
-        let Owners { paths, ids, .. } = &mut self.owners;
+        let Parts { paths, ids, .. } = &mut *self.parts;
         if paths.must_be_asked(now, index, pto) || !is_move {
             return;
         }
         let migration = paths.follow(now, index, destination, pto, ids);
         if migration.has_new_id {
-            self.owners.trace.source(now, packet.destination);
+            self.parts.trace.source(now, packet.destination);
         }
         self.enter(now, migration.old_destination);
     }
 
     /// The path in use has changed, and was addressed by `old` before.
     fn enter(&mut self, now: Time, old: courser_wire::ConnectionId) {
-        let Owners {
+        let Parts {
             handshake,
             paths,
             ids,
             trace,
             ..
-        } = &mut self.owners;
+        } = &mut *self.parts;
         trace.destination(now, old, ids.destination());
         let path = paths.active();
         trace.path(now, path, PathState::MigrationStarted);
@@ -229,8 +241,8 @@ impl Migrations<'_> {
 
     /// A path was validated: perhaps the one that this end moves to.
     pub(super) fn on_path_validated(&mut self, now: Time) {
-        let (pto, old) = (self.recovery.pto(), self.owners.ids.destination());
-        let Owners { paths, ids, .. } = &mut self.owners;
+        let (pto, old) = (self.recovery.pto(), self.parts.ids.destination());
+        let Parts { paths, ids, .. } = &mut *self.parts;
         match paths.finish_own(now, pto, ids) {
             None => {
                 self.report_failure();
@@ -239,8 +251,8 @@ impl Migrations<'_> {
             Some(true) => self.enter(now, old),
             Some(false) => {}
         }
-        let path = self.owners.paths.active();
-        let trace = &mut *self.owners.trace;
+        let path = self.parts.paths.active();
+        let trace = &mut self.parts.trace;
         trace.path(now, path, PathState::MigrationComplete);
         self.events.push_back(Event::Migrated);
         self.close_given_up(now);
@@ -248,13 +260,13 @@ impl Migrations<'_> {
 
     /// Runs the timers of the paths. Returns true if no path is left.
     pub(super) fn on_timeout(&mut self, now: Time) -> bool {
-        let old = self.owners.ids.destination();
-        let Owners { paths, ids, .. } = &mut self.owners;
+        let old = self.parts.ids.destination();
+        let Parts { paths, ids, .. } = &mut *self.parts;
         let outcome = paths.on_timeout(now, ids);
-        trace_unanswered(now, &mut self.owners);
-        let Owners {
+        self.parts.trace_unanswered(now);
+        let Parts {
             paths, ids, trace, ..
-        } = &mut self.owners;
+        } = &mut *self.parts;
         if outcome == PathsOutcome::Reverted {
             let path = paths.active();
             self.recovery.activate_route(path.route());
@@ -265,7 +277,7 @@ impl Migrations<'_> {
         }
         self.report_failure();
         self.close_given_up(now);
-        let postponed = self.owners.paths.moves().take_due(now);
+        let postponed = self.parts.paths.moves().take_due(now);
         if let Some(path) = postponed
             && self.begin_in_time(now, &path).is_err()
         {
@@ -276,12 +288,12 @@ impl Migrations<'_> {
     }
 
     fn report_failure(&mut self) {
-        if self.owners.paths.take_failed_move() {
+        if self.parts.paths.take_failed_move() {
             self.events.push_back(Event::MigrationFailed);
         }
     }
 
     fn close_given_up(&mut self, now: Time) {
-        release_given_up(now, self.recovery, &mut self.owners);
+        self.parts.release_given_up(now, self.recovery);
     }
 }

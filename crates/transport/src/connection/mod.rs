@@ -20,9 +20,9 @@ mod header_bits;
 mod idle;
 mod life;
 mod migrations;
-mod owners;
 mod packet_too_big;
 mod packets;
+mod parts;
 mod progress;
 mod receive;
 mod reports;
@@ -59,24 +59,17 @@ pub(crate) use self::arrival::Arrival;
 pub(crate) use self::start::{FIRST_DESTINATION_LEN, FirstInitial, Origin};
 
 use self::fill::frame_room;
-use self::header_bits::HeaderBits;
 use self::idle::Idle;
 use self::life::Life;
-use self::packet_too_big::quoted;
+use self::parts::{Packets, Parts};
 use self::reports::Reports;
 use self::silence::Silence;
 use self::stats::Counters;
 use self::suspicion::Suspicion;
-use self::trace::Trace;
-use crate::acknowledger::Acknowledger;
 use crate::cid::ConnectionIds;
 use crate::datagram::{DatagramId, Datagrams, SendDatagramError, SendOptions};
 use crate::handshake::Handshake;
-use crate::path::paths::Paths;
 use crate::pings::Pings;
-use crate::protection::PacketProtection;
-use crate::recovery::LossRecovery;
-use crate::rng::Rng;
 use crate::space::SpaceId;
 use crate::stream::Streams;
 
@@ -84,30 +77,20 @@ use crate::stream::Streams;
 #[derive(Debug)]
 pub struct Connection {
     life: Life,
-    bits: HeaderBits,
-    handshake: Handshake,
-    protection: PacketProtection,
-    acknowledger: Acknowledger,
-    paths: Paths,
-    ids: ConnectionIds,
-    streams: Streams,
-    datagrams: Datagrams,
-    pings: Pings,
-    recovery: LossRecovery,
+    packets: Packets,
+    parts: Parts,
     idle: Idle,
     silence: Silence,
     reports: Reports,
     suspicion: Suspicion,
     events: VecDeque<Event>,
     counters: Counters,
-    rng: Rng,
-    trace: Trace,
 }
 
 impl Connection {
     /// Returns the side of the connection: client or server.
     pub fn side(&self) -> Side {
-        self.handshake.side()
+        self.parts.handshake.side()
     }
 
     /// Returns true until the handshake is complete.
@@ -143,7 +126,7 @@ impl Connection {
 
     /// Returns the addresses of the path in use.
     pub fn path(&self) -> FourTuple {
-        self.paths.active().tuple()
+        self.parts.paths.active().tuple()
     }
 
     /// Returns the addresses of the last validated path, which an application may trust. The path
@@ -155,28 +138,28 @@ impl Connection {
     /// Until then this is the path of the first packet, whose address may be forged, even if early
     /// data has arrived.
     pub fn proven_path(&self) -> FourTuple {
-        self.paths.proven().tuple()
+        self.parts.paths.proven().tuple()
     }
 
     /// Returns the smoothed round-trip time of the path in use.
     pub fn rtt(&self) -> Duration {
-        self.recovery.route().rtt().smoothed()
+        self.packets.recovery.route().rtt().smoothed()
     }
 
     /// Returns the values that the handshake negotiated, or `None` until ALPN and server name are
     /// known.
     pub fn handshake_data(&self) -> Option<HandshakeData> {
-        self.handshake.data().cloned()
+        self.parts.handshake.data().cloned()
     }
 
     /// Returns the peer's certificate chain in DER, its own first.
     pub fn peer_certificates(&self) -> Option<Vec<Vec<u8>>> {
-        self.handshake.peer_certificates().cloned()
+        self.parts.handshake.peer_certificates().cloned()
     }
 
     /// Returns the TLS exporter, once the handshake is complete.
     pub fn exporter(&self) -> Option<&Exporter> {
-        self.handshake.exporter()
+        self.parts.handshake.exporter()
     }
 
     /// Fills `out` with keying material that both ends derive alike (RFC 8446 §7.5).
@@ -217,7 +200,7 @@ impl Connection {
     /// # Ok(()) }
     /// ```
     pub fn streams(&mut self) -> &mut Streams {
-        &mut self.streams
+        &mut self.parts.streams
     }
 
     /// Returns the reason why the connection is over, once it is.
@@ -247,19 +230,19 @@ impl Connection {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        if let Some(event) = self.streams.poll_event() {
+        if let Some(event) = self.parts.streams.poll_event() {
             return Some(Event::Stream(event));
         }
-        if self.pings.take_news() {
+        if self.parts.pings.take_news() {
             return Some(Event::PingAnswered);
         }
-        self.datagrams.poll_event().map(Event::Datagram)
+        self.parts.datagrams.poll_event().map(Event::Datagram)
     }
 
     /// Returns the PINGs of the application, to request one and learn its round-trip time.
     /// [`Event::PingAnswered`] follows the answer.
     pub fn pings(&mut self) -> &mut Pings {
-        &mut self.pings
+        &mut self.parts.pings
     }
 
     /// Updates the 1-RTT keys.
@@ -271,12 +254,12 @@ impl Connection {
         if !self.life.is_confirmed() {
             return Err(KeyUpdateBlocked::NotConfirmed);
         }
-        let next = self.recovery.first_unused_number();
-        self.protection.update(now, next)?;
+        let next = self.packets.recovery.first_unused_number();
+        self.packets.protection.update(now, next)?;
         // An empty packet would not show the peer the new phase.
-        self.recovery.request_ping(SpaceId::Application);
-        let key_phase = self.protection.key_phase();
-        self.trace.key_update(now, false, key_phase);
+        self.packets.recovery.request_ping(SpaceId::Application);
+        let key_phase = self.packets.protection.key_phase();
+        self.parts.trace.key_update(now, false, key_phase);
         Ok(())
     }
 
@@ -292,11 +275,11 @@ impl Connection {
     /// # Ok(()) }
     /// ```
     pub fn stats(&self) -> ConnectionStats {
-        let streams = self.streams.counters();
-        let recovery = self.recovery.stats();
+        let streams = self.parts.streams.counters();
+        let recovery = self.packets.recovery.stats();
         ConnectionStats {
-            key_updates: self.protection.updates(),
-            acks_sent: self.acknowledger.sent(),
+            key_updates: self.packets.protection.updates(),
+            acks_sent: self.parts.acknowledger.sent(),
             packets_sent: recovery.packets_sent,
             packets_lost: recovery.packets_lost,
             packets_spuriously_lost: recovery.packets_spuriously_lost,
@@ -308,8 +291,8 @@ impl Connection {
             data_retransmitted: streams.data_retransmitted,
             data_acked: streams.data_acked,
             data_received: streams.data_received,
-            datagrams: self.datagrams.stats(),
-            frames_sent: self.recovery.frames_sent(),
+            datagrams: self.parts.datagrams.stats(),
+            frames_sent: self.packets.recovery.frames_sent(),
             frames_received: self.counters.frames_received.into(),
             ecn_sent: recovery.ecn_sent,
             fallbacks: recovery.fallbacks,
@@ -322,10 +305,10 @@ impl Connection {
             early_packets_dropped: self.counters.early_packets_dropped,
             ack_eliciting_received: self.counters.ack_eliciting_received,
             handshake_time: self.counters.handshake_time,
-            early_data: self.handshake.early_data(),
-            version: self.handshake.version().current(),
-            path_changes: self.paths.changes(),
-            path: self.recovery.route().stats(),
+            early_data: self.parts.handshake.early_data(),
+            version: self.parts.handshake.version().current(),
+            path_changes: self.parts.paths.changes(),
+            path: self.packets.recovery.route().stats(),
         }
     }
 
@@ -338,7 +321,7 @@ impl Connection {
     /// Returns the point where sinks for records are attached, and where the layers above record
     /// their events.
     pub fn tap(&mut self) -> &mut Tap {
-        self.trace.tap()
+        self.parts.trace.tap()
     }
 
     /// Switches to another congestion controller, without a burst and with the current window; see
@@ -347,26 +330,26 @@ impl Connection {
     ///
     /// [`CongestionController::switch`]: courser_recovery::CongestionController::switch
     pub fn set_congestion_controller(&mut self, now: Time, algorithm: Algorithm) {
-        self.recovery.switch_controller(now, algorithm);
+        self.packets.recovery.switch_controller(now, algorithm);
     }
 
     /// Sets the MTU of the interface towards the peer in bytes of an IP packet. It is the next
     /// size that the search tries, and the largest. Without it the search begins at Ethernet's.
     /// Best called at [`Event::InterfaceMtuWanted`]: connections that send little never need it.
     pub fn set_interface_mtu(&mut self, mtu: u32) {
-        let size = self.paths.active().payload_of(mtu);
-        self.recovery.set_interface_mtu(size);
+        let size = self.parts.paths.active().payload_of(mtu);
+        self.packets.recovery.set_interface_mtu(size);
     }
 
     /// Notes that the system did not set the ECN mark of packets that were sent. No more are marked on this
     /// path, and what the peer reports of marks counts for nothing (RFC 9000 §13.4.2).
     pub fn on_marks_refused(&mut self) {
-        self.recovery.on_marks_refused();
+        self.packets.recovery.on_marks_refused();
     }
 
     /// Returns the received datagrams, and the queue of those to be sent.
     pub fn datagrams(&mut self) -> &mut Datagrams {
-        &mut self.datagrams
+        &mut self.parts.datagrams
     }
 
     /// Returns the bytes of the largest datagram that can be sent now, or `None` when the peer
@@ -376,9 +359,9 @@ impl Connection {
     /// of the path, which changes while the connection lives. It is at least 1158 bytes on a path
     /// in use, if neither the peer nor our own queue allows less.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        let mtu = self.recovery.route().mtu();
-        let room = frame_room(mtu, self.ids.destination().len());
-        self.datagrams.max_size(room)
+        let mtu = self.packets.recovery.route().mtu();
+        let room = frame_room(mtu, self.parts.ids.destination().len());
+        self.parts.datagrams.max_size(room)
     }
 
     /// Queues a datagram to be sent once (RFC 9221 §5). If there is no room, the oldest ones are
@@ -397,9 +380,9 @@ impl Connection {
         if max.is_some_and(|max| data.len() + NEARLY_FULL > max) {
             // Packets with room for the longest number are never quite full, but larger ones would
             // help.
-            self.recovery.on_full_datagram_wanted(now);
+            self.packets.recovery.on_full_datagram_wanted(now);
         }
-        self.datagrams.send(now, data, max, options)
+        self.parts.datagrams.send(now, data, max, options)
     }
 }
 
@@ -413,21 +396,21 @@ impl Connection {
             false if self.is_closed() => 0,
             false => CONNECTION_MEMORY,
         };
-        let records = self.recovery.memory() as u64;
-        self.streams.memory() + self.datagrams.memory() + records + state
+        let records = self.packets.recovery.memory() as u64;
+        self.parts.streams.memory() + self.parts.datagrams.memory() + records + state
     }
 
     /// Sets the memory that the endpoint has left for all its connections.
     #[inline]
     pub(crate) fn set_memory_left(&mut self, left: u64) {
-        self.streams.set_memory_left(left);
+        self.parts.streams.set_memory_left(left);
     }
 
     /// Returns the number of connection IDs that the endpoint should make.
     pub(crate) fn ids_wanted(&self) -> usize {
-        let is_ready = self.life.is_open() && self.recovery.ack_delay_exponent().is_some();
-        if is_ready && self.protection.has_keys(SpaceId::Application) {
-            self.ids.wanted()
+        let is_ready = self.life.is_open() && self.packets.recovery.ack_delay_exponent().is_some();
+        if is_ready && self.packets.protection.has_keys(SpaceId::Application) {
+            self.parts.ids.wanted()
         } else {
             0
         }
@@ -435,17 +418,17 @@ impl Connection {
 
     /// Returns the connection IDs, by which the endpoint routes packets.
     pub(crate) fn ids(&self) -> &ConnectionIds {
-        &self.ids
+        &self.parts.ids
     }
 
     /// Returns the connection IDs, to add new ones and remove retired ones.
     pub(crate) fn ids_mut(&mut self) -> &mut ConnectionIds {
-        &mut self.ids
+        &mut self.parts.ids
     }
 
     /// Returns the handshake, with its TLS tasks and tokens.
     pub(crate) fn handshake_mut(&mut self) -> &mut Handshake {
-        &mut self.handshake
+        &mut self.parts.handshake
     }
 
     /// Takes an ICMP Packet Too Big message: a datagram to the peer exceeded a link that carries IP
@@ -454,16 +437,17 @@ impl Connection {
     ///
     /// The cost is the same for every message, regardless of the bytes in flight.
     pub(crate) fn on_packet_too_big(&mut self, now: Time, mtu: u32, quote: &[u8]) -> bool {
-        let claimed = self.paths.active().payload_of(mtu);
+        let claimed = self.parts.paths.active().payload_of(mtu);
         // An MTU that no QUIC path can have is not examined any further.
         if claimed < BASE_MTU || !self.life.is_open() {
             return false;
         }
-        let id_len = self.ids.destination().len();
-        let is_greased = self.bits.accepts_cleared();
-        let (recovery, protection, mut owners) = self.split();
-        let quoted = quoted(quote, (id_len, is_greased), recovery, protection);
-        recovery.on_router_report(now, quoted, claimed, &mut owners)
+        let id_len = self.parts.ids.destination().len();
+        let is_greased = self.parts.bits.accepts_cleared();
+        let quoted = self.packets.quoted(quote, id_len, is_greased);
+        self.packets
+            .recovery
+            .on_router_report(now, quoted, claimed, &mut self.parts)
     }
 
     /// Takes a report that a packet did not reach the peer: an ICMP message that quotes a packet to the
@@ -476,8 +460,8 @@ impl Connection {
         destination: Option<&[u8]>,
     ) -> bool {
         let is_ours = match destination {
-            Some(destination) => self.handshake.is_unanswered_by(destination),
-            None => self.handshake.is_unanswered(),
+            Some(destination) => self.parts.handshake.is_unanswered_by(destination),
+            None => self.parts.handshake.is_unanswered(),
         };
         let is_believed = is_ours && self.life.is_handshaking();
         let event = is_believed.then(|| self.reports.on_unreachable(cause));
@@ -491,17 +475,19 @@ impl Connection {
     /// end of the connection.
     #[inline]
     fn report_silence(&mut self, now: Time) {
-        if self.recovery.is_silent() != self.reports.is_silent() && self.life.is_open() {
-            let recovery = &self.recovery;
-            let event = self.reports.on_silence(now, recovery, &mut self.trace);
+        if self.packets.recovery.is_silent() != self.reports.is_silent() && self.life.is_open() {
+            let recovery = &self.packets.recovery;
+            let event = self
+                .reports
+                .on_silence(now, recovery, &mut self.parts.trace);
             self.events.push_back(event);
         }
     }
 
     /// Drops the data that was received and not read.
     pub(crate) fn forget_unread(&mut self) {
-        self.streams.on_close();
-        self.datagrams.on_end(false);
+        self.parts.streams.on_close();
+        self.parts.datagrams.on_end(false);
     }
 
     /// Frees what the connection does not need in its present state.
@@ -514,28 +500,28 @@ impl Connection {
     /// and streams cheaper. If the peer was silent for longer, keys are reduced to the secrets.
     pub(crate) fn give_back(&mut self, now: Time) {
         if self.life.is_drained() {
-            self.protection.give_back();
-            self.acknowledger.give_back();
-            self.recovery.give_back();
-            self.ids.give_back();
-            self.handshake.give_back();
-            self.streams.shrink();
+            self.packets.protection.give_back();
+            self.parts.acknowledger.give_back();
+            self.packets.recovery.give_back();
+            self.parts.ids.give_back();
+            self.parts.handshake.give_back();
+            self.parts.streams.shrink();
             // A sink may flush a file.
-            self.trace.end();
+            self.parts.trace.end();
         } else if self.life.is_confirmed()
-            && !self.recovery.is_waiting(SpaceId::Application)
+            && !self.packets.recovery.is_waiting(SpaceId::Application)
             && now >= self.idle.heard() + QUIET
         {
-            self.handshake.shrink();
-            self.acknowledger.shrink();
-            self.ids.shrink();
-            self.streams.shrink();
-            self.datagrams.shrink();
-            self.recovery.shrink();
+            self.parts.handshake.shrink();
+            self.parts.acknowledger.shrink();
+            self.parts.ids.shrink();
+            self.parts.streams.shrink();
+            self.parts.datagrams.shrink();
+            self.packets.recovery.shrink();
             self.events.shrink_to_fit();
-            self.rng.shrink();
+            self.parts.rng.shrink();
             if self.keys_until().is_some_and(|until| now >= until) {
-                self.protection.store(now);
+                self.packets.protection.store(now);
             }
         }
     }
@@ -544,9 +530,9 @@ impl Connection {
     /// the connection is idle.
     pub(crate) fn keys_until(&self) -> Option<Time> {
         let can_store = self.life.is_confirmed()
-            && !self.recovery.is_waiting(SpaceId::Application)
-            && self.protection.can_store();
-        can_store.then(|| self.idle.heard() + self.protection.patience())
+            && !self.packets.recovery.is_waiting(SpaceId::Application)
+            && self.packets.protection.can_store();
+        can_store.then(|| self.idle.heard() + self.packets.protection.patience())
     }
 }
 

@@ -4,36 +4,34 @@
 //! endpoint has matched addresses and connection ID, and here the header protection comes off the
 //! packet number, by which loss recovery finds the packet.
 
-use crate::protection::PacketProtection;
-use crate::recovery::{LossRecovery, Quoted};
+use super::parts::Packets;
+use crate::recovery::Quoted;
 
-/// Looks up the packet whose beginning is quoted. Packets are greased if their Fixed Bit may be 0.
-pub(super) fn quoted(
-    quote: &[u8],
-    (id_len, is_greased): (usize, bool),
-    recovery: &LossRecovery,
-    protection: &PacketProtection,
-) -> Quoted {
-    // Every path carries packets as large as those with long headers.
-    if quote
-        .first()
-        .is_none_or(|first| first & LONG_FORM != 0 || !is_greased && first & FIXED_BIT == 0)
-    {
-        return Quoted::Nothing;
+impl Packets {
+    /// Looks up the packet whose beginning is quoted. `id_len` is the length of the peer's connection ID, and
+    /// `is_greased` is true if the Fixed Bit of our packets may be 0.
+    pub(super) fn quoted(&self, quote: &[u8], id_len: usize, is_greased: bool) -> Quoted {
+        // Every path carries packets as large as those with long headers.
+        if quote
+            .first()
+            .is_none_or(|first| first & LONG_FORM != 0 || !is_greased && first & FIXED_BIT == 0)
+        {
+            return Quoted::Nothing;
+        }
+        let mut header = [0; MAX_HEADER];
+        let len = quote.len().min(MAX_HEADER);
+        header[..len].copy_from_slice(&quote[..len]);
+        let header = &mut header[..len];
+        let (len, truncated) = match self.protection.unprotect_quote(header, 1 + id_len) {
+            Some(Some(number)) => number,
+            Some(None) => return Quoted::TooShort,
+            None => return Quoted::Nothing,
+        };
+        if header[0] & RESERVED_BITS != 0 {
+            return Quoted::Nothing;
+        }
+        self.recovery.quoted(truncated, len)
     }
-    let mut header = [0; MAX_HEADER];
-    let len = quote.len().min(MAX_HEADER);
-    header[..len].copy_from_slice(&quote[..len]);
-    let header = &mut header[..len];
-    let (len, truncated) = match protection.unprotect_quote(header, 1 + id_len) {
-        Some(Some(number)) => number,
-        Some(None) => return Quoted::TooShort,
-        None => return Quoted::Nothing,
-    };
-    if header[0] & RESERVED_BITS != 0 {
-        return Quoted::Nothing;
-    }
-    recovery.quoted(truncated, len)
 }
 
 /// Header Form and Fixed Bit; a short header has the second alone, or none if it is greased

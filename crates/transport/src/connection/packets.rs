@@ -4,12 +4,12 @@ use courser_crypto::TAG_LEN;
 use courser_wire::packet::{PacketKind, ShortHeader};
 use courser_wire::{Writer, packet_number};
 
-use super::fill::{Content, Order, fill};
-use super::owners::Owners;
+use super::fill::{Content, Order};
+use super::parts::{Packets, Parts};
 use super::trace::Outgoing;
 use crate::build::packet_builder::PacketBuilder;
-use crate::protection::{PacketProtection, Sealing};
-use crate::recovery::{Built, LossRecovery};
+use crate::protection::Sealing;
+use crate::recovery::Built;
 
 /// Builds, seals and protects one 1-RTT packet at the start of `room`; `None` when there is nothing
 /// to send.
@@ -17,19 +17,18 @@ use crate::recovery::{Built, LossRecovery};
 pub(super) fn build_short(
     order: Order,
     room: &mut [u8],
-    recovery: &mut LossRecovery,
-    protection: &mut PacketProtection,
-    owners: &mut Owners<'_>,
+    packets: &mut Packets,
+    parts: &mut Parts,
 ) -> Option<Built> {
-    let (number, number_len) = recovery.next_number(order.space)?;
-    let key_phase = protection.key_phase()?;
+    let (number, number_len) = packets.recovery.next_number(order.space)?;
+    let key_phase = packets.protection.key_phase()?;
     let destination = match order.content {
-        Content::Probe(index) => owners.paths.destination(index, owners.ids),
-        _ => owners.ids.destination(),
+        Content::Probe(index) => parts.paths.destination(index, &mut parts.ids),
+        _ => parts.ids.destination(),
     };
     let header = ShortHeader {
         destination,
-        spin: owners.bits.next_spin(destination, owners.rng),
+        spin: parts.bits.next_spin(destination, &mut parts.rng),
         key_phase,
     };
     let payload_start = header.encoded_len() + number_len;
@@ -37,9 +36,9 @@ pub(super) fn build_short(
         .len()
         .checked_sub(TAG_LEN)
         .filter(|&end| end > payload_start)?;
-    let (lists, mut filling) = recovery.filling();
+    let (lists, mut filling) = packets.recovery.filling();
     let mut packet = PacketBuilder::new(&mut room[payload_start..frames_end], lists);
-    fill(&mut packet, order, &mut filling, owners);
+    parts.fill(&mut packet, order, &mut filling);
     if packet.is_empty() {
         return None;
     }
@@ -57,7 +56,7 @@ pub(super) fn build_short(
     let mut writer = Writer::new(bytes);
     header.encode(&mut writer, number_len);
     packet_number::write(&mut writer, number, number_len);
-    let quic_bit_cleared = owners.bits.grease(&mut bytes[0], owners.rng);
+    let quic_bit_cleared = parts.bits.grease(&mut bytes[0], &mut parts.rng);
     let outgoing = Outgoing {
         kind: PacketKind::OneRtt,
         number,
@@ -68,17 +67,17 @@ pub(super) fn build_short(
         version: 0,
     };
     let payload = &bytes[payload_start..][..frames_len];
-    owners.trace.packet_sent(order.now, outgoing, payload);
+    parts.trace.packet_sent(order.now, outgoing, payload);
     let sealing = Sealing {
         number,
         number_offset: payload_start - number_len,
         number_len,
     };
-    protection.seal(order.space, sealing, bytes);
+    packets.protection.seal(order.space, sealing, bytes);
     Some(Built {
         number,
         len,
-        frames: recovery.take_record(),
+        frames: packets.recovery.take_record(),
         ack_eliciting,
         in_flight,
         quic_bit_cleared,

@@ -10,11 +10,11 @@ use courser_wire::{DecodeErrorKind, TransportErrorCode};
 use super::Connection;
 use super::arrival::Arrival;
 use super::close::path_too_small;
-use super::dispatch::{Carrier, dispatch};
+use super::dispatch::Carrier;
 use super::effects::{Effects, Received};
 use super::error::ConnectionError;
 use super::life::{Ending, Life};
-use super::owners::Owners;
+use super::parts::Parts;
 use super::spaces::{discard_space, open_initial};
 use super::versions::{adopt_version, prepare_version, start_again};
 use crate::acknowledger::Arrived;
@@ -49,10 +49,10 @@ impl Connection {
     ) {
         self.counters.udp_received.datagrams += 1;
         self.counters.udp_received.bytes += arrival.len as u64;
-        let is_here = self.paths.is_here(&arrival.path);
+        let is_here = self.parts.paths.is_here(&arrival.path);
         let is_known = match is_here {
-            true => self.paths.on_datagram_here(arrival.len),
-            false => self.paths.on_datagram(arrival.path, arrival.len),
+            true => self.parts.paths.on_datagram_here(arrival.len),
+            false => self.parts.paths.on_datagram(arrival.path, arrival.len),
         };
         if !self.life.on_datagram() {
             return;
@@ -62,28 +62,30 @@ impl Connection {
         // it sent some (RFC 9000 §9). Packets from elsewhere are dropped without a sign (§9, §18.2).
         let may_move = !is_here
             && (self.life.is_confirmed() || self.life.is_closing())
-            && self.paths.may_move_to(arrival.path.tuple);
+            && self.parts.paths.may_move_to(arrival.path.tuple);
         let expected = is_known || may_move;
-        let is_rebound = !expected && self.paths.may_have_rebound(arrival.path);
+        let is_rebound = !expected && self.parts.paths.may_have_rebound(arrival.path);
         let is_rebound = is_rebound && self.life.is_handshaking();
         // Before the handshake is confirmed, only Handshake packets come from another port. Anyone can
         // make Initial packets.
         let take = |this: &mut Self, datagram: &mut [u8], packet: &Packet| {
             let is_proof = packet.kind == PacketKind::Handshake;
-            if expected || is_rebound && (is_proof || this.paths.find(arrival.path).is_some()) {
+            if expected || is_rebound && (is_proof || this.parts.paths.find(arrival.path).is_some())
+            {
                 return this.handle_packet(arrival, datagram, packet);
             }
             this.counters.packets_dropped += 1;
-            this.trace
+            this.parts
+                .trace
                 .packet_dropped(arrival.now, packet, Reason::UnknownPath);
             false
         };
         let mut opened = take(self, datagram, first);
         let mut start = first.end;
-        let cid_len = self.handshake.local_id().len();
+        let cid_len = self.parts.handshake.local_id().len();
         while start < datagram.len() && (expected || is_rebound) {
             let rest = &mut datagram[start..];
-            let accepts = self.bits.accepts_cleared();
+            let accepts = self.parts.bits.accepts_cleared();
             let Ok(next) = packet::decode_greased(rest, 0, cid_len, accepts) else {
                 break;
             };
@@ -98,7 +100,9 @@ impl Connection {
             self.check_stateless_reset(arrival.now, datagram);
         }
         self.report_silence(arrival.now);
-        self.trace.changes(arrival.now, &self.recovery);
+        self.parts
+            .trace
+            .changes(arrival.now, &self.packets.recovery);
     }
 
     /// Takes one packet at the start of `datagram`; true when it was authentic.
@@ -120,7 +124,7 @@ impl Connection {
             if packet.kind == PacketKind::ZeroRtt && reason == Reason::KeysUnavailable {
                 self.counters.early_packets_dropped += 1;
             }
-            self.trace.packet_dropped(arrival.now, packet, reason);
+            self.parts.trace.packet_dropped(arrival.now, packet, reason);
         }
         let Some(error) = error else {
             return reason == Some(Reason::Duplicate);
@@ -145,42 +149,47 @@ impl Connection {
         let (Some(space), Some(level)) = (space, EncryptionLevel::of_packet(packet.kind)) else {
             return Ok(Verdict::Dropped(Reason::KeysUnavailable));
         };
-        if !self.handshake.accepts_header(packet, arrival.len) {
+        if !self.parts.handshake.accepts_header(packet, arrival.len) {
             return Ok(Verdict::Dropped(Reason::Header));
         }
-        if !may_open(level, &self.life, &self.protection) {
+        if !may_open(level, &self.life, &self.packets.protection) {
             return Ok(self.keep_early(arrival, datagram, packet, level));
         }
-        prepare_version(packet, &self.handshake, &mut self.protection);
-        let Some(expected) = self.acknowledger.expected(space) else {
+        prepare_version(packet, &self.parts.handshake, &mut self.packets.protection);
+        let Some(expected) = self.parts.acknowledger.expected(space) else {
             return Ok(Verdict::Unread);
         };
         let bytes = &mut datagram[..packet.end];
-        let (pto, expected) = (|| self.recovery.pto(), (space, expected));
-        let opened = match self.protection.open(now, pto, expected, packet, bytes) {
+        let (pto, expected) = (|| self.packets.recovery.pto(), (space, expected));
+        let opened = match self
+            .packets
+            .protection
+            .open(now, pto, expected, packet, bytes)
+        {
             Ok(opened) => opened,
             Err(OpenFailure::NoKeys) => return Ok(Verdict::Unread),
             Err(OpenFailure::NotAuthentic) => return Ok(Verdict::Dropped(Reason::NotAuthentic)),
             Err(OpenFailure::TooManyForgeries) => return Ok(Verdict::LastForgery),
             Err(OpenFailure::Violation(error)) => return Err(error),
         };
-        if is_early && !self.handshake.take_early_room(packet.end) {
+        if is_early && !self.parts.handshake.take_early_room(packet.end) {
             // Not acknowledged, so that the client sends it again when the handshake is complete.
             return Ok(Verdict::Dropped(Reason::KeysUnavailable));
         }
         if opened.update.is_some_and(|update| update.is_new) {
-            let key_phase = self.protection.key_phase();
-            self.trace.key_update(now, true, key_phase);
+            let key_phase = self.packets.protection.key_phase();
+            self.parts.trace.key_update(now, true, key_phase);
         }
-        if self.acknowledger.is_duplicate(space, opened.number) {
+        if self.parts.acknowledger.is_duplicate(space, opened.number) {
             return Ok(Verdict::Dropped(Reason::Duplicate));
         }
         if space == SpaceId::Application {
-            self.bits.on_received(datagram[0], opened.number);
+            self.parts.bits.on_received(datagram[0], opened.number);
         }
         let payload = &datagram[opened.payload];
-        let exponent = self.recovery.ack_delay_exponent();
-        self.trace
+        let exponent = self.packets.recovery.ack_delay_exponent();
+        self.parts
+            .trace
             .packet_received(now, packet, opened.number, payload, exponent);
         if !self.life.is_open() {
             // After our CONNECTION_CLOSE only the peer's own is of interest (RFC 9000 §10.2.1).
@@ -189,15 +198,7 @@ impl Connection {
             }
             return Ok(Verdict::Opened);
         }
-        if self.handshake.version_mut().on_server_packet(packet) {
-            let (_, protection, mut owners) = self.split();
-            adopt_version(now, protection, &mut owners);
-        }
-        if let Some(source) = self.handshake.on_first_packet(packet) {
-            let old = self.ids.destination();
-            self.ids.set_handshake_id(source);
-            self.trace.destination(now, old, source);
-        }
+        self.learn_from_header(now, packet);
         let carrier = Carrier {
             arrival,
             packet,
@@ -210,6 +211,18 @@ impl Connection {
         Ok(Verdict::Opened)
     }
 
+    /// Takes the version and the connection ID that the first authentic packets of the peer name.
+    fn learn_from_header(&mut self, now: Time, packet: &Packet) {
+        if self.parts.handshake.version_mut().on_server_packet(packet) {
+            adopt_version(now, &mut self.packets.protection, &mut self.parts);
+        }
+        if let Some(source) = self.parts.handshake.on_first_packet(packet) {
+            let old = self.parts.ids.destination();
+            self.parts.ids.set_handshake_id(source);
+            self.parts.trace.destination(now, old, source);
+        }
+    }
+
     /// Keeps a packet that came before its keys, if they may come.
     fn keep_early(
         &mut self,
@@ -219,15 +232,15 @@ impl Connection {
         level: EncryptionLevel,
     ) -> Verdict {
         let is_handshaking = self.life.is_handshaking();
-        let has_handshake_keys = self.acknowledger.is_open(SpaceId::Handshake);
+        let has_handshake_keys = self.parts.acknowledger.is_open(SpaceId::Handshake);
         let may_come = match level {
             EncryptionLevel::Initial => false,
-            EncryptionLevel::ZeroRtt => is_handshaking && self.handshake.may_get_early_keys(),
+            EncryptionLevel::ZeroRtt => is_handshaking && self.parts.handshake.may_get_early_keys(),
             EncryptionLevel::Handshake => is_handshaking && !has_handshake_keys,
             EncryptionLevel::OneRtt => is_handshaking,
         };
         let kept = may_come
-            && self.protection.keep_early(Early {
+            && self.packets.protection.keep_early(Early {
                 level,
                 bytes: datagram[..packet.end].to_vec(),
                 path: arrival.path,
@@ -235,20 +248,19 @@ impl Connection {
                 arrived: arrival.arrived,
             });
         if !kept {
-            let is_on_active = arrival.path == self.paths.active().place();
+            let is_on_active = arrival.path == self.parts.paths.active().place();
             if level == EncryptionLevel::Handshake && is_on_active && self.life.is_confirmed() {
-                let rtt = self.recovery.route().rtt().smoothed();
-                self.handshake.on_late_packet(arrival.now, rtt);
+                let rtt = self.packets.recovery.route().rtt().smoothed();
+                self.parts.handshake.on_late_packet(arrival.now, rtt);
             }
             return Verdict::Dropped(Reason::KeysUnavailable);
         }
         if self.side().is_client() && !has_handshake_keys {
             // What makes the keys was lost, or comes later.
-            let (recovery, _, mut owners) = self.split();
-            speed_up_handshake(recovery, &mut owners);
+            speed_up_handshake(&mut self.packets.recovery, &mut self.parts);
         }
         let (kind, len) = (packet.kind, packet.end);
-        self.trace.record(arrival.now, || {
+        self.parts.trace.record(arrival.now, || {
             Record::PacketBuffered(PacketBuffered { kind, len })
         });
         Verdict::Unread
@@ -281,8 +293,9 @@ impl Connection {
                 return Err(TransportError::protocol_violation(reason).in_frame(frame_type));
             }
             self.counters.frames_received.on_received(frame);
-            let (recovery, protection, mut owners) = self.split();
-            let effects = dispatch(frame, carrier, recovery, protection, &mut owners)
+            let effects = self
+                .parts
+                .on_frame(frame, carrier, &mut self.packets)
                 .map_err(|error| error.in_frame(frame_type))?;
             received.count(frame, effects);
             if effects.concern_life() {
@@ -317,12 +330,13 @@ impl Connection {
         let now = arrival.now;
         self.counters.packets_received += 1;
         self.idle.on_received(now);
-        self.silence.on_received(now, || self.recovery.pto());
+        self.silence
+            .on_received(now, || self.packets.recovery.pto());
         if !self.life.is_open() {
             return Ok(());
         }
         self.suspicion.judge(now, received)?;
-        if self.recovery.is_mute(now, self.idle.timeout()) {
+        if self.packets.recovery.is_mute(now, self.idle.timeout()) {
             let reason = "nothing is acknowledged, although packets go on coming";
             return Err(TransportError::protocol_violation(reason));
         }
@@ -332,7 +346,7 @@ impl Connection {
             return Ok(());
         }
         let mut is_largest = false;
-        if self.acknowledger.is_open(space) {
+        if self.parts.acknowledger.is_open(space) {
             let arrived = Arrived {
                 number,
                 at: arrival.arrived,
@@ -341,13 +355,14 @@ impl Connection {
                 ends_stream: effects.has(Effects::ENDS_STREAM),
                 wants_ack: effects.has(Effects::WANTS_ACK),
             };
-            if self.side().is_server() && self.recovery.stats().packets_sent == 0 {
-                self.recovery.on_first_mark(arrival.ecn);
+            if self.side().is_server() && self.packets.recovery.stats().packets_sent == 0 {
+                self.packets.recovery.on_first_mark(arrival.ecn);
             }
             self.counters.ecn_received.count(arrival.ecn);
             self.counters.ack_eliciting_received += u64::from(arrived.ack_eliciting);
-            is_largest = self.acknowledger.on_packet(now, space, &arrived);
-            let may_be_elsewhere = !self.paths.is_here(&arrival.path) || self.paths.has_given_up();
+            is_largest = self.parts.acknowledger.on_packet(now, space, &arrived);
+            let may_be_elsewhere =
+                !self.parts.paths.is_here(&arrival.path) || self.parts.paths.has_given_up();
             if space == SpaceId::Application && self.life.is_confirmed() && may_be_elsewhere {
                 let is_move = is_largest && effects.has(Effects::BEYOND_PROBING);
                 let packet = carrier.packet;
@@ -358,27 +373,24 @@ impl Connection {
         if space == SpaceId::Handshake && is_server {
             // Only the real client can have these keys (RFC 9000 §8.1, RFC 9001 §4.9.1). It got them at its
             // first address.
-            if self.paths.is_at_first_peer() {
-                self.paths.active_mut().on_validated();
+            if self.parts.paths.is_at_first_peer() {
+                self.parts.paths.active_mut().on_validated();
             }
             if is_largest {
                 let packet = carrier.packet;
                 self.migrations().follow_rebinding(arrival, packet);
             }
-            let (recovery, protection, mut owners) = self.split();
-            discard_space(now, SpaceId::Initial, recovery, protection, &mut owners);
+            discard_space(now, SpaceId::Initial, &mut self.packets, &mut self.parts);
         }
         if effects.has(Effects::REPEATS_HELLO) && is_server {
-            let (recovery, _, mut owners) = self.split();
-            speed_up_handshake(recovery, &mut owners);
+            speed_up_handshake(&mut self.packets.recovery, &mut self.parts);
         }
-        if self.recovery.is_after_outage() {
-            let (recovery, _, mut owners) = self.split();
-            recovery.probe_after_outage(&mut owners);
+        if self.packets.recovery.is_after_outage() {
+            self.packets.recovery.probe_after_outage(&mut self.parts);
         }
         if effects.has(Effects::CRYPTO) {
             if !is_server {
-                self.handshake.version_mut().on_crypto();
+                self.parts.handshake.version_mut().on_crypto();
             }
             self.drive_handshake(now)?;
             self.open_early(now);
@@ -396,20 +408,20 @@ impl Connection {
             // Early data that is refused gets no keys: the packets are dropped, and counted.
             let is_refused = level == EncryptionLevel::ZeroRtt
                 && self.side().is_server()
-                && !self.handshake.may_get_early_keys();
-            if !is_refused && !may_open(level, &self.life, &self.protection) {
+                && !self.parts.handshake.may_get_early_keys();
+            if !is_refused && !may_open(level, &self.life, &self.packets.protection) {
                 continue;
             }
-            for mut early in self.protection.take_early(level) {
-                let cid_len = self.handshake.local_id().len();
-                let accepts = self.bits.accepts_cleared();
+            for mut early in self.packets.protection.take_early(level) {
+                let cid_len = self.parts.handshake.local_id().len();
+                let accepts = self.parts.bits.accepts_cleared();
                 let packet = packet::decode_greased(&early.bytes, 0, cid_len, accepts);
                 let Ok(packet) = packet else {
                     continue;
                 };
                 // A packet that has waited does not tell where the client is now.
-                let path = match self.paths.may_have_rebound(early.path) {
-                    true => self.paths.active().place(),
+                let path = match self.parts.paths.may_have_rebound(early.path) {
+                    true => self.parts.paths.active().place(),
                     false => early.path,
                 };
                 // Its bytes were counted when it came; its length must not matter to rules on
@@ -429,11 +441,11 @@ impl Connection {
     /// All packets of a receive batch are processed.
     pub(crate) fn on_batch_end(&mut self, now: Time) {
         self.counters.udp_received.batches += 1;
-        let rtt = self.recovery.route().rtt().smoothed();
-        self.acknowledger.on_batch_end(now, rtt);
+        let rtt = self.packets.recovery.route().rtt().smoothed();
+        self.parts.acknowledger.on_batch_end(now, rtt);
         if self.life.is_confirmed() {
             let received = self.counters.udp_received.datagrams;
-            self.ids.on_received(now, received);
+            self.parts.ids.on_received(now, received);
         }
     }
 
@@ -445,9 +457,9 @@ impl Connection {
         result: Result<Finished, ConnectionError>,
     ) -> bool {
         let finished = match result {
-            Ok(finished) => self.handshake.on_tls_finished(finished),
+            Ok(finished) => self.parts.handshake.on_tls_finished(finished),
             Err(error) => {
-                let is_awaited = self.handshake.on_tls_lost();
+                let is_awaited = self.parts.handshake.on_tls_lost();
                 if is_awaited {
                     // Only the session is lost, so the peer can be sent an error.
                     self.end(now, Ending::Internal(error));
@@ -462,9 +474,9 @@ impl Connection {
             Ok(()) => self.open_early(now),
             Err(error) => self.end(now, error),
         }
-        let rtt = self.recovery.route().rtt().smoothed();
-        self.acknowledger.on_batch_end(now, rtt);
-        self.trace.changes(now, &self.recovery);
+        let rtt = self.packets.recovery.route().rtt().smoothed();
+        self.parts.acknowledger.on_batch_end(now, rtt);
+        self.parts.trace.changes(now, &self.packets.recovery);
         true
     }
 
@@ -473,7 +485,7 @@ impl Connection {
     pub(crate) fn check_stateless_reset(&mut self, now: Time, datagram: &[u8]) {
         if datagram.len() >= MIN_RESET
             && let Some(token) = datagram.last_chunk::<16>()
-            && self.ids.is_reset_token(token)
+            && self.parts.ids.is_reset_token(token)
         {
             self.end(now, Ending::Reset);
         }
@@ -481,17 +493,16 @@ impl Connection {
 
     /// The server asks for a proof of address (RFC 9000 §17.2.5.2).
     fn on_retry(&mut self, now: Time, bytes: &[u8], packet: &Packet) -> Verdict {
-        if !self.life.is_handshaking() || !self.handshake.on_retry(packet, bytes) {
+        if !self.life.is_handshaking() || !self.parts.handshake.on_retry(packet, bytes) {
             return Verdict::Dropped(Reason::Header);
         }
-        let old = self.ids.destination();
-        self.ids.set_handshake_id(packet.source);
-        self.trace.destination(now, old, packet.source);
+        let old = self.parts.ids.destination();
+        self.parts.ids.set_handshake_id(packet.source);
+        self.parts.trace.destination(now, old, packet.source);
         // Packet numbers go on, everything else of recovery starts anew (§17.2.5.3, RFC 9002 §6.3).
         // The server has dropped the 0-RTT packets, whose data is sent again.
-        let (recovery, protection, mut owners) = self.split();
-        recovery.on_retry(now, &mut owners);
-        open_initial(&packet.source, recovery, protection, &mut owners);
+        self.packets.recovery.on_retry(now, &mut self.parts);
+        open_initial(&packet.source, &mut self.packets, &mut self.parts);
         Verdict::Opened
     }
 
@@ -503,10 +514,10 @@ impl Connection {
         mut versions: impl Iterator<Item = u32> + Clone,
         source: &[u8],
     ) {
-        if !self.life.is_handshaking() || !self.handshake.is_unanswered_by(source) {
+        if !self.life.is_handshaking() || !self.parts.handshake.is_unanswered_by(source) {
             return;
         }
-        let version = self.handshake.version_mut();
+        let version = self.parts.handshake.version_mut();
         match version.on_version_negotiation(versions.clone()) {
             Reaction::Ignore => {}
             Reaction::GiveUp => {
@@ -516,8 +527,7 @@ impl Connection {
                 self.end(now, Ending::Silence(error));
             }
             Reaction::StartAgain(version) => {
-                let (recovery, protection, mut owners) = self.split();
-                let started = start_again(now, version, recovery, protection, &mut owners);
+                let started = start_again(now, version, &mut self.packets, &mut self.parts);
                 if let Err(error) = started.and_then(|()| self.drive_handshake(now)) {
                     self.end(now, error);
                 }
@@ -553,9 +563,9 @@ fn find_close(kind: PacketKind, payload: &[u8]) -> Option<ConnectionClose<'_>> {
 
 /// Repeats, ahead of the probe timeout, what the peer seems to miss of the handshake. Once per
 /// connection.
-fn speed_up_handshake(recovery: &mut LossRecovery, owners: &mut Owners<'_>) {
-    if recovery.is_first_flight_open() && owners.handshake.take_speed_up() {
-        recovery.speed_up_handshake(owners);
+fn speed_up_handshake(recovery: &mut LossRecovery, parts: &mut Parts) {
+    if recovery.is_first_flight_open() && parts.handshake.take_speed_up() {
+        recovery.speed_up_handshake(parts);
     }
 }
 

@@ -13,6 +13,7 @@ use super::Connection;
 use super::header_bits::HeaderBits;
 use super::idle::Idle;
 use super::life::Life;
+use super::parts::{Packets, Parts};
 use super::reports::Reports;
 use super::silence::Silence;
 use super::spaces::open_initial;
@@ -126,9 +127,9 @@ impl Connection {
         };
         let now = origin.now;
         let mut connection = assemble(origin, Arc::clone(&config.transport), handshake, &first);
-        connection.paths.set_peer_moves(PeerMoves::Nowhere);
+        connection.parts.paths.set_peer_moves(PeerMoves::Nowhere);
         let follows = config.follow_preferred_address;
-        connection.paths.set_follows_preferred(follows);
+        connection.parts.paths.set_follows_preferred(follows);
         // Writing the ClientHello reads nothing from the peer and cannot break its rules.
         if let Err(error) = connection.drive_handshake(now) {
             return Err(TlsStartError::Configuration(error.to_string()));
@@ -187,10 +188,13 @@ impl Connection {
         let handshake = Handshake::server(beginning, ids, config.max_early_data);
         let mut connection = assemble(origin, Arc::clone(&config.transport), handshake, &first);
         let has_preferred = initial.preferred.is_some();
-        connection.paths.set_peer_moves(match config.migration {
-            true => PeerMoves::Anywhere,
-            false => PeerMoves::SameAddress { has_preferred },
-        });
+        connection
+            .parts
+            .paths
+            .set_peer_moves(match config.migration {
+                true => PeerMoves::Anywhere,
+                false => PeerMoves::SameAddress { has_preferred },
+            });
         Ok(connection)
     }
 }
@@ -242,32 +246,41 @@ fn assemble(
         config.spin_bit,
         &mut origin.rng,
     );
-    let mut connection = Connection {
-        bits,
-        life: Life::new(),
-        handshake,
+    let packets = Packets {
+        recovery,
         protection: PacketProtection::new(side, config.key_update_after),
+    };
+    let parts = Parts {
         acknowledger: Acknowledger::new(Promise {
             max_ack_delay: config.max_ack_delay,
             min_ack_delay: config.ack_frequency.then(|| config.min_ack_delay()),
         }),
+        handshake,
         paths: Paths::new(path, config.initial_rtt),
         ids: ConnectionIds::new(origin.local_source, first.peer).rotate(origin.id_rotation, now),
         streams,
         datagrams: Datagrams::new(config.datagrams()),
         pings: Pings::default(),
-        recovery,
+        bits,
+        rng: origin.rng,
+        trace,
+    };
+    let mut connection = Connection {
+        life: Life::new(),
+        packets,
+        parts,
         idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
         silence: Silence::default(),
         reports: Reports::default(),
         suspicion: Suspicion::new(now),
         events: VecDeque::new(),
         counters: Counters::default(),
-        rng: origin.rng,
-        trace,
     };
-    let (recovery, protection, mut owners) = connection.split();
-    open_initial(&first.destination, recovery, protection, &mut owners);
+    open_initial(
+        &first.destination,
+        &mut connection.packets,
+        &mut connection.parts,
+    );
     connection
 }
 

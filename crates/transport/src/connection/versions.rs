@@ -5,37 +5,35 @@ use courser_crypto::initial;
 use courser_wire::packet::Packet;
 use courser_wire::{ConnectionId, TransportErrorCode, Version};
 
-use super::owners::Owners;
+use super::parts::{Packets, Parts};
 use super::spaces::open_initial;
 use super::start::FIRST_DESTINATION_LEN;
 use crate::error::TransportError;
 use crate::handshake::Handshake;
 use crate::protection::PacketProtection;
-use crate::recovery::LossRecovery;
 
 /// Begins again with a first flight in another version, which the server supports (RFC 9368 §2.1).
 pub(super) fn start_again(
     now: Time,
     version: Version,
-    recovery: &mut LossRecovery,
-    protection: &mut PacketProtection,
-    owners: &mut Owners<'_>,
+    packets: &mut Packets,
+    parts: &mut Parts,
 ) -> Result<(), TransportError> {
-    let destination: [u8; FIRST_DESTINATION_LEN] = owners.rng.array();
+    let destination: [u8; FIRST_DESTINATION_LEN] = parts.rng.array();
     let destination = ConnectionId::new(&destination).expect("eight bytes are an ID");
-    let started = owners.handshake.start_again(version, destination);
+    let started = parts.handshake.start_again(version, destination);
     started.map_err(|error| {
         TransportError::new(TransportErrorCode::INTERNAL_ERROR, error.to_string())
     })?;
-    owners.trace.version(now, version);
-    let old = owners.ids.destination();
-    owners.ids.set_handshake_id(destination);
-    owners.trace.destination(now, old, destination);
+    parts.trace.version(now, version);
+    let old = parts.ids.destination();
+    parts.ids.set_handshake_id(destination);
+    parts.trace.destination(now, old, destination);
     // Packet numbers go on, everything else of recovery starts anew, as after a Retry.
-    recovery.on_retry(now, owners);
+    packets.recovery.on_retry(now, parts);
     // The keys of early data belong to the TLS session before. It is sent again in 1-RTT packets.
-    protection.discard_zero_rtt();
-    open_initial(&destination, recovery, protection, owners);
+    packets.protection.discard_zero_rtt();
+    open_initial(&destination, packets, parts);
     Ok(())
 }
 
@@ -55,11 +53,11 @@ pub(super) fn prepare_version(
 }
 
 /// A client follows the server to the version for which keys were prepared.
-pub(super) fn adopt_version(now: Time, protection: &mut PacketProtection, owners: &mut Owners<'_>) {
+pub(super) fn adopt_version(now: Time, protection: &mut PacketProtection, parts: &mut Parts) {
     protection.adopt_initial();
-    owners
+    parts
         .trace
-        .version(now, owners.handshake.version().current());
+        .version(now, parts.handshake.version().current());
 }
 
 /// A server moves the connection from `original` to the version that it has negotiated. It sends
@@ -68,12 +66,12 @@ pub(super) fn move_version(
     now: Time,
     original: Version,
     protection: &mut PacketProtection,
-    owners: &mut Owners<'_>,
+    parts: &mut Parts,
 ) {
-    let version = owners.handshake.version().current();
-    let destination = owners.handshake.initial_destination();
-    let side = owners.handshake.side();
+    let version = parts.handshake.version().current();
+    let destination = parts.handshake.initial_destination();
+    let side = parts.handshake.side();
     let keys = initial::initial_keys(version.value(), &destination, side);
     protection.move_initial(original.value(), keys);
-    owners.trace.version(now, version);
+    parts.trace.version(now, version);
 }

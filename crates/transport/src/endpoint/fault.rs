@@ -11,9 +11,10 @@ use std::sync::Arc;
 use courser_base::{Time, foreign};
 use courser_wire::TransportErrorCode;
 
-use super::in_use::drop_connection;
-use super::incoming::{Arrived, Incoming, Waiting};
-use super::{ConnectionHandle, Endpoint, Owner};
+use super::admission::incoming::Incoming;
+use super::admission::verdict::Verdict;
+use super::table::drop_connection;
+use super::{ConnectionHandle, Endpoint};
 use crate::config::ServerConfig;
 use crate::connection::ConnectionError;
 use crate::error::{PanicPayload, TransportError};
@@ -29,7 +30,7 @@ impl Endpoint {
         match self.catch(work) {
             Ok(value) => Some(value),
             Err(payload) => {
-                let Some(handle) = self.in_use.take() else {
+                let Some(handle) = self.table.take_in_use() else {
                     resume_unwind(payload);
                 };
                 self.drop_faulty(handle, payload);
@@ -39,7 +40,7 @@ impl Endpoint {
     }
 
     fn catch<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, PanicPayload> {
-        self.in_use = None;
+        self.table.take_in_use();
         // A panic may leave the connection in use inconsistent, so that one is dropped without
         // further use. The endpoint's own tables change only between calls into connections.
         catch_unwind(AssertUnwindSafe(|| work(self)))
@@ -57,49 +58,28 @@ impl Endpoint {
         incoming: Incoming,
         config: Option<Arc<ServerConfig>>,
     ) -> Result<ConnectionHandle, ConnectionError> {
-        let before = self.handshakes.waiting();
-        let waiting = self.room.waiting.get(&incoming.id).map(|it| Waiting {
-            since: it.since,
-            path: it.path,
-            socket: it.socket,
-            destination: it.destination,
-            source: it.source,
-            version: it.version,
-            datagrams: Vec::new(),
-            bytes: it.bytes,
-            is_validated: it.is_validated,
-        });
+        let client = self.admission.waiting(&incoming).copied();
         let payload = match self.catch(|endpoint| endpoint.accept(now, incoming, config)) {
             Ok(accepted) => return accepted,
             Err(payload) => payload,
         };
         let message = message_of(&*payload);
-        if let Some(handle) = self.in_use.take() {
+        if let Some(handle) = self.table.take_in_use() {
             self.drop_faulty(handle, payload);
             // The application never received this connection.
             self.release(handle);
         } else {
             self.stats.faults += 1;
         }
-        if let Some(waiting) = waiting {
-            if self.handshakes.waiting() == before {
-                self.handshakes.on_refused(waiting.claim(), waiting.bytes);
-            }
-            self.close_faulty(now, &waiting);
+        if let Some(client) = client {
+            // It has failed so early that no packet was sent.
+            let verdict = Verdict::Refuse {
+                code: TransportErrorCode::INTERNAL_ERROR,
+                reason: "",
+            };
+            self.answer(now, &client, verdict);
         }
         Err(internal_fault(&message))
-    }
-
-    /// Closes towards a client whose handshake has failed so early that no packet was sent.
-    fn close_faulty(&mut self, now: Time, waiting: &Waiting) {
-        let arrived = Arrived {
-            now,
-            path: waiting.path,
-            socket: waiting.socket,
-            ecn: courser_base::Ecn::NotEct,
-            is_stray: false,
-        };
-        self.send_close(arrived, waiting, TransportErrorCode::INTERNAL_ERROR, "");
     }
 
     /// Drops a connection whose code has panicked.
@@ -110,31 +90,20 @@ impl Endpoint {
     #[cold]
     pub fn drop_faulty(&mut self, handle: ConnectionHandle, payload: PanicPayload) {
         self.stats.faults += 1;
-        self.in_use = None;
+        self.table.take_in_use();
         let message = message_of(&*payload);
-        let Some(slot) = self.slot_mut(handle) else {
+        let Some(entry) = self.table.entry_mut(handle) else {
             return;
         };
-        let Some(connection) = slot.connection.take() else {
+        let Some(connection) = entry.connection.take() else {
             return;
         };
+        // Removing its routes one by one would need the connection's own list of IDs.
+        self.router.remove_faulty(handle, &mut entry.routes);
         // The first reason stays.
         let error = connection.close_error().cloned();
-        slot.scheduled = None;
-        slot.initial_id = None;
-        slot.reset_tokens.clear();
-        slot.peer_id = None;
-        slot.four_tuple = None;
-        let half_open = slot.half_open.take();
-        let mut held = std::mem::take(&mut slot.held);
-        self.memory.set(&mut held, 0);
-        if let Some(claim) = half_open {
-            self.handshakes.on_handshake_ended(claim);
-        }
-        // Removing its routes one by one would need the connection's own list of IDs.
-        self.routing.remove_owner(Owner::Connection(handle));
-        self.last_route = None;
-        self.on_faulty(handle, error.unwrap_or_else(|| internal_fault(&message)));
+        let error = error.unwrap_or_else(|| internal_fault(&message));
+        self.table.on_faulty(handle, error);
         // This drops its sinks and other hooks, which may panic again if the embedder holds no lock.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             drop_connection(connection);
@@ -146,7 +115,7 @@ impl Endpoint {
     ///
     /// For embedders whose lock was poisoned by a call of their application.
     pub fn drop_in_use(&mut self) {
-        if let Some(handle) = self.in_use.take() {
+        if let Some(handle) = self.table.take_in_use() {
             self.drop_faulty(handle, Box::new("a call of the application panicked"));
         }
     }
@@ -154,12 +123,12 @@ impl Endpoint {
     /// Forgets which connection was used last, so that later panics are not attributed to it.
     #[inline]
     pub fn forget_in_use(&mut self) {
-        self.in_use = None;
+        self.table.take_in_use();
     }
 
     /// Returns the error of a connection that was dropped because of a panic.
     pub fn fault(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
-        self.slot(handle)?.fault.as_deref()
+        self.table.entry(handle)?.fault.as_deref()
     }
 }
 

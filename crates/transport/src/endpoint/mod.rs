@@ -1,171 +1,78 @@
 //! An endpoint: routes datagrams to connections, and answers those that belong to none.
 //! RFC 9000 §5.2.
 
-mod address_filter;
-pub mod address_token;
 mod admission;
-mod admit;
-mod backlog;
-mod begun;
-mod connection_ids;
-mod creation;
+mod arrived;
+mod clients;
 mod fault;
-mod handle;
-mod in_use;
-mod incoming;
-mod late_ids;
 mod lifecycle;
-pub mod limits;
-mod memory;
-mod neighbours;
-mod owner;
+mod origins;
 mod packet_too_big;
 mod receive;
-mod routes;
-pub mod routing;
-mod shard;
-mod shares;
-mod slots;
+mod router;
+mod secrets;
+mod sharding;
+mod shards;
+mod shrink;
 mod sockets;
-mod sparse;
-mod stage;
-pub mod stateless_reset;
+mod stateless;
 mod stats;
-mod stray;
-mod strays;
+mod table;
 mod tls_tasks;
-pub mod token_filter;
-mod touched;
-mod turns;
 mod unreachable;
-mod validation_token;
-pub mod version_negotiation;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
-use courser_base::{Ecn, Mutex, Time, foreign};
-use courser_crypto::{ResetKey, TokenKey};
-use courser_wire::{ConnectionId, TransportErrorCode};
+use courser_base::{Time, foreign};
+use courser_wire::TransportErrorCode;
 
-pub use self::address_filter::{AddressFilter, AddressListError, AddressPrefix};
-pub use self::creation::CreationLimiter;
-pub use self::handle::ConnectionHandle;
-pub use self::incoming::Incoming;
+pub use self::admission::address_filter::{AddressFilter, AddressListError, AddressPrefix};
+pub use self::admission::creation_limiter::CreationLimiter;
+pub use self::admission::incoming::Incoming;
 pub use self::lifecycle::ConnectError;
-pub use self::limits::ReplyLimits;
-pub use self::neighbours::ShardPlace;
 pub use self::packet_too_big::PacketTooBig;
 pub use self::receive::ReceiveMeta;
-pub use self::shard::MAX_SHARDS;
+pub use self::shards::MAX_SHARDS;
+pub use self::shards::outbox::Stray;
+pub use self::shards::place::ShardPlace;
+pub use self::stateless::reply_limiter::ReplyLimits;
 pub use self::stats::EndpointStats;
-pub use self::stray::Stray;
+pub use self::table::handle::ConnectionHandle;
 pub use self::unreachable::UnreachableReport;
 
-use self::admission::ShardHandshakes;
-use self::backlog::Backlog;
-use self::in_use::note_use;
-use self::incoming::{Arrived, WaitingRoom};
-use self::late_ids::LateIds;
-use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter};
-use self::memory::Memory;
-use self::owner::Owner;
-use self::routes::Routes;
-use self::slots::{Slot, Slots};
-use self::sparse::shrink_heap;
-use self::token_filter::TokenFilter;
-use self::touched::Touched;
-use self::turns::Turns;
-use crate::build::transmit::{SocketId, Transmit, TransmitBuffer};
-use crate::cid::IdSource;
+use self::admission::Admission;
+use self::admission::handshakes::limits_of;
+use self::origins::Origins;
+use self::router::Router;
+use self::secrets::Secrets;
+use self::shards::shared::Shared;
+use self::shards::{Shard, ShardId};
+use self::stateless::Stateless;
+use self::table::Table;
+use self::table::memory::Memory;
+use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::Connection;
 use crate::error::TransportError;
-use crate::flow::WindowBudget;
-use crate::recovery::features::Experience;
 use crate::rng::Rng;
-use crate::stream::ChunkPool;
 
 /// Connections behind one socket. It has no clock and no socket: the driver passes in datagrams and
 /// the time.
 pub struct Endpoint {
     config: EndpointConfig,
     server: Option<Arc<ServerConfig>>,
-    reset_key: ResetKey,
-    token_key: TokenKey,
-    ids: IdSource,
     rng: Rng,
-    pool: ChunkPool,
-    budget: WindowBudget,
-    experience: Experience,
-    memory: Memory,
-    /// The socket of new connections.
-    socket: SocketId,
-    routing: Routes,
-    /// The number of this shard, and that of all shards of the endpoint.
-    shard: u16,
-    shards: u16,
-    /// Datagrams for other shards, of the buffer that was handled last.
-    strays: VecDeque<Stray>,
-    /// The ID looked up last: the datagrams of a batch have the same ID.
-    last_route: Option<(ConnectionId, Owner)>,
+    shard: Shard,
+    router: Router,
+    admission: Admission,
+    stateless: Stateless,
+    origins: Origins,
+    table: Table,
+    /// The counters that no part has.
+    stats: EndpointStats,
     /// True if a connection has many unread datagrams.
     is_crowded: bool,
-    slots: Slots,
-    /// Connections that are open, or whose peers do not know of their end.
-    busy: usize,
-    /// Connections that are drained and wait to be released.
-    drained: usize,
-    room: WaitingRoom,
-    incoming: Turns<Incoming>,
-    handshakes: ShardHandshakes,
-    creation: Arc<Mutex<CreationLimiter>>,
-    address_filter: Arc<AddressFilter>,
-    backlog: Backlog,
-    /// Returns true while new clients are refused.
-    is_busy: bool,
-    filter: Arc<Mutex<TokenFilter>>,
-    reset_limiter: Arc<Mutex<ReplyLimiter>>,
-    reply_limiter: Arc<Mutex<ReplyLimiter>>,
-    /// Packets that carry them get no reset.
-    late_ids: Arc<Mutex<LateIds>>,
-    replies: VecDeque<Reply>,
-    touched: Touched,
-    timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
-    /// Connections with a TLS task that was not taken yet. Some may be over.
-    tls_tasks: VecDeque<ConnectionHandle>,
-    stats: EndpointStats,
-    /// The connection that was used last: a panic is attributed to it.
-    in_use: Option<ConnectionHandle>,
 }
-
-/// Idle connections that give back memory before datagrams are received again (limit K256).
-const LOOKS_AT_ONCE: u32 = 64;
-/// Least time between two looks at a connection that seems idle.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// The pause between two such groups (limit K256).
-const LOOKS_PAUSE: Duration = Duration::from_millis(2);
-
-/// A datagram that belongs to no connection.
-struct Reply {
-    destination: SocketAddr,
-    source: Option<IpAddr>,
-    socket: SocketId,
-    bytes: Vec<u8>,
-}
-
-/// Maximum of stateless datagrams that may wait to be sent; more are dropped.
-const MAX_REPLIES: usize = 4096;
-
-/// Divisor of the memory budget that yields the part for handshakes in progress; above it, clients
-/// get a Retry.
-const HALF_OPEN_PART: u64 = 2;
-
-/// 64 KiB buffers kept for reuse by all connections together.
-const KEPT_CHUNKS: usize = 128;
 
 impl Endpoint {
     /// Creates an endpoint. `server` is needed to accept connections, and `seed` must come from a
@@ -181,59 +88,38 @@ impl Endpoint {
     /// # Ok(()) }
     /// ```
     pub fn new(config: EndpointConfig, server: Option<Arc<ServerConfig>>, seed: [u8; 32]) -> Self {
-        let mut rng = Rng::new(seed);
-        // A separate generator, so that connections draw the same numbers whatever tables there
-        // are.
-        let mut keys = Rng::new(seed.map(|byte| !byte));
-        let limits = server
-            .as_ref()
-            .map_or_else(HandshakeLimits::default, |it| limits_of(&config, it));
-        let now = address_token::SystemSeconds(config.unix_seconds_at_epoch);
+        let mut shards = Self::shards(config, server, seed, 1);
+        shards.pop().expect("one shard was asked for")
+    }
+
+    fn of_shard(
+        id: ShardId,
+        config: EndpointConfig,
+        server: Option<Arc<ServerConfig>>,
+        secrets: Secrets,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let router = Router::new(&config, id, secrets.routes, shared.clone());
         Self {
-            reset_key: ResetKey::new(&config.reset_key),
-            token_key: TokenKey::new(&config.token_key),
-            ids: IdSource::new(&config),
-            pool: ChunkPool::new(KEPT_CHUNKS),
-            budget: WindowBudget::new(config.receive_budget),
-            experience: Experience::default(),
-            memory: Memory::new(config.memory_budget),
-            socket: SocketId::default(),
-            routing: Routes::new(rng.array()),
-            shard: 0,
-            shards: 1,
-            strays: VecDeque::new(),
-            last_route: None,
+            origins: Origins::new(id, &shared, router.ids().rotation()),
+            router,
+            shard: Shard::new(id),
             is_crowded: false,
-            slots: Slots::default(),
-            room: WaitingRoom::new(rng.array()),
-            incoming: Turns::new(keys.array()),
-            handshakes: ShardHandshakes::new(shared(Handshakes::new(limits, keys.array()))),
-            creation: shared(CreationLimiter::new(keys.array())),
-            address_filter: Arc::default(),
-            backlog: Backlog::new(keys.array()),
-            is_busy: false,
-            filter: shared(TokenFilter::new(TokenFilter::DEFAULT_CAPACITY, now)),
-            reset_limiter: shared(ReplyLimiter::new(config.reset_limits, rng.array())),
-            reply_limiter: shared(ReplyLimiter::new(config.reply_limits, rng.array())),
-            late_ids: Arc::default(),
-            replies: VecDeque::new(),
-            touched: Touched::default(),
-            busy: 0,
-            drained: 0,
-            timers: BinaryHeap::new(),
-            tls_tasks: VecDeque::new(),
+            admission: Admission::new(&config, id, &secrets, shared.clone()),
+            stateless: Stateless::new(&config, shared.clone()),
+            table: Table::new(Memory::new(config.memory_budget, id, shared)),
             stats: EndpointStats::default(),
-            in_use: None,
             config,
             server,
-            rng,
+            rng: secrets.rng,
         }
     }
 
     /// Starts or stops accepting connections, or changes the settings of later ones.
     pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
-        if let Some(server) = &server {
-            self.handshakes.set_limits(limits_of(&self.config, server));
+        if server.is_some() {
+            let limits = limits_of(&self.config, server.as_deref());
+            self.admission.set_limits(limits);
         }
         // It may be the last handle of hooks of users.
         foreign::defer(std::mem::replace(&mut self.server, server));
@@ -245,13 +131,12 @@ impl Endpoint {
     /// Datagrams from blocked addresses are dropped before any other processing, including those of
     /// connections that this endpoint has started.
     pub fn set_address_filter(&mut self, now: Time, filter: Arc<AddressFilter>) {
-        self.address_filter = filter;
-        if self.address_filter.is_empty() {
+        self.admission.set_address_filter(filter.clone());
+        if filter.is_empty() {
             return;
         }
         let handles: Vec<_> = self.handles().collect();
         for handle in handles {
-            let filter = self.address_filter.clone();
             let Some(connection) = self.connection_mut(handle) else {
                 continue;
             };
@@ -268,29 +153,18 @@ impl Endpoint {
     /// Returns the connection, until it is [released](Endpoint::release). A drained connection still
     /// has its events, its statistics and its unread data.
     pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
-        self.slot(handle)?.connection.as_deref()
+        self.table.get(handle)
     }
 
     /// Returns the connection. Call [`Endpoint::touched`] after using it.
     pub fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
-        let slot = self
-            .slots
-            .get_mut(handle.index())
-            .filter(|slot| slot.generation == handle.generation)?;
-        note_use(&mut self.in_use, handle);
-        slot.connection.as_deref_mut()
+        self.table.get_mut(handle)
     }
 
     /// Queues a connection for [`Endpoint::next_touched`] after it was used.
     #[inline]
     pub fn touched(&mut self, handle: ConnectionHandle) {
-        let Some(slot) = self.slot_mut(handle) else {
-            return;
-        };
-        if !slot.is_touched {
-            slot.is_touched = true;
-            self.touched.fresh.push_back(handle);
-        }
+        self.table.touch(handle);
     }
 
     /// Returns the next connection that may have events and datagrams. Read its events, then call
@@ -319,42 +193,24 @@ impl Endpoint {
     /// # Ok(()) }
     /// ```
     pub fn next_touched(&mut self) -> Option<ConnectionHandle> {
-        while let Some(handle) = self.touched.fresh.pop_front() {
-            if let Some(slot) = self.slot_mut(handle) {
-                slot.is_touched = false;
-                return Some(handle);
-            }
-        }
-        None
+        self.table.next_touched()
     }
 
     /// Queues a connection whose events were read for [`Endpoint::next_sender`].
     pub fn queue_sender(&mut self, handle: ConnectionHandle) {
-        let Some(slot) = self.slot_mut(handle) else {
-            return;
-        };
-        if !slot.is_sender {
-            slot.is_sender = true;
-            self.touched.senders.push_back(handle);
-        }
+        self.table.queue_sender(handle);
     }
 
     /// Returns the next connection whose turn it is to send. Queue it again if it has more than one
     /// turn may send.
     pub fn next_sender(&mut self) -> Option<ConnectionHandle> {
-        while let Some(handle) = self.touched.senders.pop_front() {
-            if let Some(slot) = self.slot_mut(handle) {
-                slot.is_sender = false;
-                return Some(handle);
-            }
-        }
-        None
+        self.table.next_sender()
     }
 
     /// Returns the number of connections that wait for their turn to send. Some may be over.
     #[inline]
     pub fn senders(&self) -> usize {
-        self.touched.senders.len()
+        self.table.senders().len()
     }
 
     /// Builds the next batch of a connection. When it returns `None`, the connection's timers are
@@ -406,23 +262,12 @@ impl Endpoint {
     /// Returns the next datagram that belongs to no connection: Version Negotiation, Retry,
     /// refusals, stateless resets.
     pub fn poll_stateless_transmit(&mut self, buffer: &mut TransmitBuffer) -> Option<Transmit> {
-        let reply = self.replies.pop_front()?;
-        buffer.start();
-        buffer.room(reply.bytes.len()).copy_from_slice(&reply.bytes);
-        buffer.advance(reply.bytes.len());
-        Some(Transmit {
-            destination: reply.destination,
-            source: reply.source,
-            socket: reply.socket,
-            ecn: Ecn::NotEct,
-            segment_size: None,
-            len: reply.bytes.len(),
-        })
+        self.stateless.poll_transmit(buffer)
     }
 
     /// Returns true if [`Endpoint::poll_stateless_transmit`] has a datagram to return.
     pub fn has_replies(&self) -> bool {
-        !self.replies.is_empty()
+        self.stateless.queued() > 0
     }
 
     /// Returns the time for the next call of [`Endpoint::handle_timeout`].
@@ -443,7 +288,7 @@ impl Endpoint {
     /// # Ok(()) }
     /// ```
     pub fn next_timeout(&self) -> Option<Time> {
-        self.timers.peek().map(|Reverse((at, _))| *at)
+        self.table.next_timeout()
     }
 
     /// Runs the timers that are due and touches their connections.
@@ -454,70 +299,30 @@ impl Endpoint {
 
     fn run_timers(&mut self, now: Time) {
         let mut looks = 0;
-        while let Some(&Reverse((at, handle))) = self.timers.peek()
-            && at <= now
-        {
-            self.timers.pop();
-            shrink_heap(&mut self.timers);
-            note_use(&mut self.in_use, handle);
-            let Some(slot) = self.slot_mut(handle) else {
-                continue;
-            };
-            if slot.scheduled != Some(at) {
-                continue;
-            }
-            slot.scheduled = None;
-            let Some(connection) = slot.connection.as_deref_mut() else {
+        while let Some(handle) = self.table.next_due(now) {
+            let Some(connection) = self.connection_mut(handle) else {
                 continue;
             };
             if connection.next_timeout().is_some_and(|(due, _)| due <= now) {
                 connection.handle_timeout(now);
                 self.touched(handle);
             } else {
-                // The deadline had moved to a later time, which the heap receives only now. Or it is time
+                // The deadline had moved to a later time, which the table receives only now. Or it is time
                 // to look at an idle connection.
-                self.look_at_idle(now, handle, looks / LOOKS_AT_ONCE);
+                self.table.look_at_idle(now, handle, looks);
                 looks += 1;
             }
         }
     }
 
-    /// Lets an idle connection give back memory, or puts that off by some pauses: very many connections may
-    /// become idle at the same time.
-    fn look_at_idle(&mut self, now: Time, handle: ConnectionHandle, pauses: u32) {
-        let slot = self.slots.get_mut(handle.index());
-        let Some((slot, connection)) = slot.and_then(|slot| {
-            let connection = slot.connection.as_deref_mut()?;
-            Some((&mut slot.scheduled, connection))
-        }) else {
-            return;
-        };
-        if pauses == 0 {
-            connection.give_back(now);
-            self.settle_memory(now, handle);
-            return self.schedule(now, handle);
-        }
-        let later = now + LOOKS_PAUSE * pauses;
-        let due = connection.next_timeout().map(|(due, _)| due);
-        let at = due.map_or(later, |due| due.min(later));
-        *slot = Some(at);
-        self.timers.push(Reverse((at, handle)));
-    }
-
     /// Returns the number of connections that are not drained.
     pub fn connections(&self) -> usize {
-        self.slots.in_use() - self.drained
+        self.table.connections()
     }
 
     /// Returns the handles of all connections that are not released, drained ones included.
     pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
-        (0u32..)
-            .zip(self.slots.iter())
-            .filter(|(_, slot)| slot.connection.is_some())
-            .map(|(index, slot)| ConnectionHandle {
-                index,
-                generation: slot.generation,
-            })
+        self.table.handles()
     }
 
     /// Counts a pause of the driver, made because receiving fails repeatedly.
@@ -527,65 +332,16 @@ impl Endpoint {
 
     /// Returns the counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
-        EndpointStats {
-            connections: self.connections(),
-            half_open: self.handshakes.half_open(),
-            waiting: self.handshakes.waiting(),
-            memory_used: self.memory.used(),
-            memory_budget: self.memory.budget(),
-            fallbacks: self.experience.fallbacks(),
+        let mut stats = EndpointStats {
+            connection_ids_failed: self.router.failures(),
+            fallbacks: self.origins.fallbacks(),
             ..self.stats
-        }
-    }
-
-    fn slot(&self, handle: ConnectionHandle) -> Option<&Slot> {
-        self.slots
-            .get(handle.index())
-            .filter(|slot| slot.generation == handle.generation)
-    }
-
-    fn slot_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Slot> {
-        self.slots
-            .get_mut(handle.index())
-            .filter(|slot| slot.generation == handle.generation)
-    }
-
-    fn seconds(&self, now: Time) -> address_token::SystemSeconds {
-        address_token::SystemSeconds(
-            self.config.unix_seconds_at_epoch + now.as_nanos() / 1_000_000_000,
-        )
-    }
-
-    fn reply(&mut self, to: Arrived, bytes: Vec<u8>) -> bool {
-        if self.replies.len() >= MAX_REPLIES {
-            self.stats.replies_over_room += 1;
-            return false;
-        }
-        let (destination, source) = (to.path.peer, to.path.local);
-        self.replies.push_back(Reply {
-            destination,
-            source,
-            socket: to.socket,
-            bytes,
-        });
-        true
-    }
-}
-
-/// State that the shards of an endpoint share.
-fn shared<T>(value: T) -> Arc<Mutex<T>> {
-    Arc::new(Mutex::new(value))
-}
-
-fn limits_of(config: &EndpointConfig, server: &ServerConfig) -> HandshakeLimits {
-    HandshakeLimits {
-        max_waiting: server.max_incoming,
-        max_waiting_bytes: server.max_incoming_bytes,
-        max_delay: server.max_incoming_delay,
-        max_half_open_bytes: server
-            .half_open_bytes
-            .unwrap_or(config.memory_budget / HALF_OPEN_PART)
-            .min(config.memory_budget),
+        };
+        self.table.count(&mut stats);
+        self.admission.count(&mut stats);
+        self.stateless.count(&mut stats);
+        self.shard.count(&mut stats);
+        stats
     }
 }
 

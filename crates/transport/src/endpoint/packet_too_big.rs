@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use courser_base::Time;
 use courser_wire::ConnectionId;
 
-use super::{ConnectionHandle, Endpoint, Owner};
-use crate::connection::Connection;
+use super::{ConnectionHandle, Endpoint};
 
 /// An ICMP Packet Too Big message: one of our datagrams was too large for a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,32 +54,7 @@ impl Endpoint {
         let longest = after_first.len().min(ConnectionId::MAX_LEN);
         (0..=longest).rev().find_map(|len| {
             let id = ConnectionId::new(&after_first[..len])?;
-            match self.routing.find_peer_id(message.peer, &id)? {
-                Owner::Connection(handle) => Some(handle),
-                Owner::Waiting(_) => None,
-            }
+            self.router.find_sender(message.peer, &id)
         })
-    }
-
-    /// Updates the route for the ID and the address that a connection sends to.
-    pub(super) fn settle_peer_id(&mut self, handle: ConnectionHandle) {
-        let owner = Owner::Connection(handle);
-        let Some(slot) = self.slots.get_mut(handle.index()) else {
-            return;
-        };
-        let sends_large = |it: &&Connection| !it.is_handshaking() && !it.is_closed();
-        let connection = slot.connection.as_deref().filter(sends_large);
-        let now = connection.map(|it| (it.path().peer, it.ids().destination()));
-        if now == slot.peer_id {
-            return;
-        }
-        if let Some((peer, id)) = std::mem::replace(&mut slot.peer_id, now) {
-            self.routing.remove_peer_id(peer, id, owner);
-        }
-        if let Some((peer, id)) = now {
-            // It is taken only if two peers at one address chose the same ID; then the first keeps
-            // it.
-            self.routing.insert_peer_id(peer, id, owner);
-        }
     }
 }

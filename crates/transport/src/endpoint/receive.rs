@@ -5,9 +5,10 @@ use std::slice::ChunksMut;
 use courser_base::{Ecn, FourTuple, Time};
 use courser_wire::packet::{self, Packet, PacketError, PacketKind, version_negotiation};
 
-use super::incoming::Arrived;
-use super::limits::is_refused_port;
-use super::{ConnectionHandle, Endpoint, Owner, stateless_reset};
+use super::arrived::Arrived;
+use super::router::Found;
+use super::router::owner::Owner;
+use super::{ConnectionHandle, Endpoint};
 use crate::build::transmit::SocketId;
 use crate::connection::Arrival;
 use crate::path::Place;
@@ -50,7 +51,7 @@ impl Endpoint {
     /// # Ok(()) }
     /// ```
     pub fn handle_datagrams(&mut self, now: Time, buffer: &mut [u8], meta: &ReceiveMeta) {
-        self.handle_datagrams_at(now, self.socket, buffer, meta);
+        self.handle_datagrams_at(now, self.socket(), buffer, meta);
     }
 
     /// Processes a buffer of datagrams as [`Endpoint::handle_datagrams`], of an endpoint with more
@@ -62,14 +63,8 @@ impl Endpoint {
         buffer: &mut [u8],
         meta: &ReceiveMeta,
     ) {
-        let peer = meta.path.peer.ip();
         let count = buffer.len().div_ceil(meta.segment_size.max(1)) as u64;
-        if self.address_filter.is_blocked(peer) {
-            self.stats.datagrams_blocked += count;
-            return;
-        }
-        if self.backlog.must_drop(now, meta.path.peer, count) {
-            self.stats.datagrams_over_share += count;
+        if !self.admission.admits_datagrams(now, meta.path.peer, count) {
             return;
         }
         let arrived = Arrived {
@@ -118,7 +113,7 @@ impl Endpoint {
     /// Records whether the socket has more than was read at once. While it is never empty, the
     /// datagrams of a network that sends more than all others together are dropped (limit K117).
     pub fn on_socket_read(&mut self, now: Time, has_more: bool) {
-        self.backlog.on_turn(now, has_more);
+        self.admission.on_socket_read(now, has_more);
     }
 
     /// Returns true once after a buffer that left so many unread datagrams on a connection with a
@@ -143,7 +138,7 @@ impl Endpoint {
         arrived: &Arrived,
         datagram: &mut [u8],
     ) -> Option<ConnectionHandle> {
-        let cid_len = self.ids.length();
+        let cid_len = self.router.ids().length();
         let accepts_cleared = self.config.grease_quic_bit;
         // The packet is not moved, which would take longer than to decode it.
         let decoded = packet::decode_greased(datagram, 0, cid_len, accepts_cleared);
@@ -157,23 +152,24 @@ impl Endpoint {
         }
     }
 
-    /// Most packets are for the connection of the packet before.
+    /// Handles a packet whose header was read.
     fn route(
         &mut self,
         arrived: &Arrived,
         datagram: &mut [u8],
         packet: &Packet,
     ) -> Option<ConnectionHandle> {
-        let owner = match &self.last_route {
-            Some((id, owner)) if *id == packet.destination => Some(*owner),
-            _ if self.may_be_ours(packet) => self.find_owner(packet, &arrived.path),
-            _ => {
+        let handle = match self.router.find(packet, &arrived.path) {
+            Found::Owner(Owner::Connection(handle)) => handle,
+            Found::Owner(Owner::Waiting(id)) => {
+                self.keep_for_waiting(id, *arrived, datagram);
+                return None;
+            }
+            Found::NoOwner => return self.handle_unowned(*arrived, datagram, packet),
+            Found::Foreign => {
                 self.stats.datagrams_foreign += 1;
                 return self.handle_orphan(*arrived, datagram, None);
             }
-        };
-        let Some(Owner::Connection(handle)) = owner else {
-            return self.route_elsewhere(*arrived, datagram, packet, owner);
         };
         let connection = self.connection_mut(handle)?;
         if packet.kind == PacketKind::VersionNegotiation {
@@ -197,43 +193,29 @@ impl Endpoint {
         Some(handle)
     }
 
-    /// Handles a packet for a client that waits, or for none that is known.
-    fn route_elsewhere(
+    /// Handles a packet without an owner in this shard.
+    fn handle_unowned(
         &mut self,
         arrived: Arrived,
         datagram: &mut [u8],
         packet: &Packet,
-        owner: Option<Owner>,
     ) -> Option<ConnectionHandle> {
-        match owner {
-            Some(Owner::Connection(handle)) => return Some(handle),
-            Some(Owner::Waiting(id)) => self.keep_for_waiting(id, arrived, datagram),
-            None if self.hand_on(arrived, datagram, packet) => {}
-            None if is_long(packet.kind) && !self.accepts_version(packet.version) => {
-                self.answer_unknown_version(arrived, datagram);
-            }
-            // One that was handed on is no first packet, or its client was refused meanwhile.
-            None if packet.kind == PacketKind::Initial
-                && self.server.is_some()
-                && !arrived.is_stray =>
-            {
-                self.handle_first_initial(arrived, datagram, packet);
-            }
-            None => {
-                // Other protocols have a cleared bit, and must not be answered (RFC 9443).
-                let is_quic = packet::has_fixed_bit(datagram[0]);
-                return self.handle_orphan(arrived, datagram, is_quic.then_some(packet));
-            }
+        if self.hand_on(arrived, datagram, packet) {
+            return None;
         }
-        None
-    }
-
-    fn find_owner(&mut self, packet: &Packet, path: &FourTuple) -> Option<Owner> {
-        let owner = self.routing.find(&packet.destination, path)?;
-        if !packet.destination.is_empty() {
-            self.last_route = Some((packet.destination, owner));
+        if is_long(packet.kind) && !self.accepts_version(packet.version) {
+            self.answer_unknown_version(arrived, datagram);
+            return None;
         }
-        Some(owner)
+        // One that was handed on is no first packet, or its client was refused meanwhile.
+        let is_first = packet.kind == PacketKind::Initial && !arrived.is_stray;
+        if is_first && self.server.is_some() {
+            self.handle_first_initial(arrived, datagram, packet);
+            return None;
+        }
+        // Other protocols have a cleared bit, and must not be answered (RFC 9443).
+        let is_quic = packet::has_fixed_bit(datagram[0]);
+        self.handle_orphan(arrived, datagram, is_quic.then_some(packet))
     }
 
     /// Handles a datagram without an owner: a stateless reset for one of our connections, or a
@@ -244,8 +226,7 @@ impl Endpoint {
         datagram: &[u8],
         packet: Option<&Packet>,
     ) -> Option<ConnectionHandle> {
-        if let Some(Owner::Connection(handle)) =
-            self.routing.find_reset(arrived.path.peer, datagram)
+        if let Some(handle) = self.router.find_reset(arrived.path.peer, datagram)
             && let Some(connection) = self.connection_mut(handle)
         {
             connection.check_stateless_reset(arrived.now, datagram);
@@ -254,34 +235,13 @@ impl Endpoint {
         if packet.is_none() && self.hand_on_reset(arrived, datagram) {
             return None;
         }
-        if let Some(packet) = packet.filter(|packet| packet.kind == PacketKind::OneRtt)
-            && !packet.destination.is_empty()
-            // Datagrams that get no answer anyway must not use up the budget of others.
-            && datagram.len() >= stateless_reset::MIN_TRIGGER_LEN
-            && !is_refused_port(arrived.path.peer.port())
-            && self.may_reset(arrived)
-            && !self.late_ids.lock().contains(&packet.destination)
-        {
-            let token = self.reset_token(&packet.destination);
-            if let Some(reset) = stateless_reset::build(datagram.len(), &token, &mut self.rng)
-                && self.reply(arrived, reset)
-            {
-                self.stats.resets_sent += 1;
-                return None;
-            }
-        }
-        self.stats.datagrams_dropped += 1;
+        let packet = packet.filter(|packet| packet.kind == PacketKind::OneRtt);
+        let is_reset = packet.is_some_and(|packet| {
+            let (len, id) = (datagram.len(), &packet.destination);
+            self.stateless.reset(arrived, len, id, &mut self.rng)
+        });
+        self.stats.datagrams_dropped += u64::from(!is_reset);
         None
-    }
-
-    /// Requests a stateless reset from the limiter.
-    fn may_reset(&mut self, arrived: Arrived) -> bool {
-        let allowed = self
-            .reset_limiter
-            .lock()
-            .allow(arrived.path.peer.ip(), arrived.now);
-        self.stats.replies_over_rate += u64::from(!allowed);
-        allowed
     }
 }
 

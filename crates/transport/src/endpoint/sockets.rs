@@ -9,15 +9,12 @@ impl Endpoint {
     /// Sets the socket of later connections, and of datagrams that
     /// [`handle_datagrams`](Endpoint::handle_datagrams) takes. At first it is socket 0.
     pub fn set_socket(&mut self, socket: SocketId) {
-        if self.socket != socket {
-            self.experience.restart();
-        }
-        self.socket = socket;
+        self.origins.set_socket(socket);
     }
 
     /// Returns the socket of new connections.
     pub fn socket(&self) -> SocketId {
-        self.socket
+        self.origins.socket()
     }
 
     /// Sets the timers of the connections that wait for their turn to send, and removes those that are
@@ -27,8 +24,8 @@ impl Endpoint {
     /// nothing calls this now and then: otherwise such connections would never run into their timeouts.
     /// Costs a step for each of them.
     pub fn settle_senders(&mut self, now: Time) {
-        for index in 0..self.touched.senders.len() {
-            let Some(&handle) = self.touched.senders.get(index) else {
+        for index in 0..self.senders() {
+            let Some(&handle) = self.table.senders().get(index) else {
                 break;
             };
             self.guard(|endpoint| endpoint.settle(now, handle));
@@ -38,13 +35,9 @@ impl Endpoint {
     /// Returns true while a connection, a waiting client or a reply needs a socket. Looks at all of
     /// them.
     pub fn uses_socket(&mut self, socket: SocketId) -> bool {
-        let needs = |owner: &mut super::Slot| {
-            let connection = owner.connection.as_deref_mut();
-            connection.is_some_and(|it| !it.is_drained() && it.migrations().uses_socket(socket))
-        };
-        self.socket == socket
-            || self.slots.iter_mut().any(needs)
-            || self.room.waiting.values().any(|it| it.socket == socket)
-            || self.replies.iter().any(|reply| reply.socket == socket)
+        self.socket() == socket
+            || self.table.uses_socket(socket)
+            || self.admission.uses_socket(socket)
+            || self.stateless.uses_socket(socket)
     }
 }

@@ -1,11 +1,14 @@
 //! Tests of endpoints: which clients are admitted, which datagrams are answered, and which state is
 //! left.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use courser_base::{Ecn, FourTuple};
 use courser_wire::packet::{self, PacketKind};
 
+use super::stateless::MAX_REPLIES;
+use super::stateless::reply_limiter::ReplyLimiter;
 use super::*;
 use crate::connection::{ConnectionError, Event};
 use crate::testing::link::Datagram;
@@ -55,12 +58,12 @@ fn slow_replies(pair: &mut Pair) {
         per_prefix: 50,
         overall: 10_000,
     };
-    *pair.server.endpoint.reply_limiter.lock() = ReplyLimiter::new(limits, [1; 16]);
+    *pair.server.endpoint.admission.shared().replies.lock() = ReplyLimiter::new(limits, [1; 16]);
 }
 
 /// Sends clients a Retry while so many handshakes are in progress.
 fn retry_from(server: &mut ServerConfig, half_open: u64) {
-    server.half_open_bytes = Some(half_open * limits::HANDSHAKE_BYTES);
+    server.half_open_bytes = Some(half_open * admission::handshakes::HANDSHAKE_BYTES);
 }
 
 /// Intercepts the client's first flight and returns it.
@@ -72,12 +75,26 @@ fn catch_first_flight(pair: &mut Pair) -> Vec<Datagram> {
     pair.client.sent.clone()
 }
 
+impl Endpoint {
+    /// Forgets a connection without a word to its peer, like a machine that restarts.
+    fn forget_at_once(&mut self, handle: ConnectionHandle) {
+        self.table.release(handle);
+        self.drain(handle);
+    }
+}
+
 /// Returns the reason why the connection of this end is over.
 fn lost(end: &End) -> Option<&ConnectionError> {
     end.events.iter().find_map(|event| match event {
         Event::Lost(error) => Some(error),
         _ => None,
     })
+}
+
+/// Returns the bytes kept for clients that wait.
+fn waiting_bytes(endpoint: &Endpoint) -> usize {
+    let shared = endpoint.admission.shared();
+    shared.counts(endpoint.shard.id()).waiting_bytes()
 }
 
 /// Asserts that no state of any connection is left.
@@ -88,7 +105,7 @@ fn assert_clean(end: &End, whose: &str) {
         stats.connections,
         stats.half_open,
         stats.waiting,
-        endpoint.routing.len(),
+        endpoint.router.len(),
     );
     assert_eq!(
         left,
@@ -96,12 +113,12 @@ fn assert_clean(end: &End, whose: &str) {
         "{whose}: connections, half-open, waiting, routes"
     );
     assert_eq!(
-        endpoint.handshakes.waiting_bytes(),
+        waiting_bytes(endpoint),
         0,
         "{whose}: bytes of waiting clients"
     );
     assert!(
-        endpoint.room.waiting.is_empty() && endpoint.replies.is_empty(),
+        endpoint.admission.is_empty() && !endpoint.has_replies(),
         "{whose}: room"
     );
     assert_eq!(endpoint.handles().count(), 0, "{whose}: handles");

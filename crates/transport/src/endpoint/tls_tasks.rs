@@ -10,9 +10,6 @@ use super::fault::{internal_fault, message_of};
 use super::{ConnectionHandle, Endpoint};
 use crate::connection::{TlsResult, TlsTask};
 
-/// Number of entries of ended connections that are not worth a search.
-const SPARE_TASKS: usize = 64;
-
 impl Endpoint {
     /// Returns the next TLS task of a connection whose configuration has `offload_tls`, oldest
     /// first. Run it without the endpoint, and pass the result to [`Endpoint::finish_tls_task`].
@@ -20,21 +17,13 @@ impl Endpoint {
     /// There is at most one task per connection. The connection's other work continues meanwhile:
     /// acknowledgements, probes, timeouts.
     pub fn poll_tls_task(&mut self) -> Option<(ConnectionHandle, TlsTask)> {
-        while let Some(handle) = self.tls_tasks.pop_front() {
-            if let Some(slot) = self.slot_mut(handle)
-                && let Some(connection) = slot.connection.as_deref_mut()
-                && let Some(task) = connection.handshake_mut().take_tls_task()
-            {
-                return Some((handle, task));
-            }
-        }
-        None
+        self.table.poll_tls_task()
     }
 
     /// Returns true if [`Endpoint::poll_tls_task`] may return something.
     #[inline]
     pub fn has_tls_tasks(&self) -> bool {
-        !self.tls_tasks.is_empty()
+        self.table.has_tls_tasks()
     }
 
     /// Accepts the result of a task and continues the handshake. Does nothing if the connection is
@@ -51,19 +40,5 @@ impl Endpoint {
             endpoint.stats.faults += u64::from(has_panicked && is_awaited);
             endpoint.touched(handle);
         });
-    }
-
-    /// Queues a task that a connection requests.
-    #[cold]
-    pub(super) fn list_tls_task(&mut self, handle: ConnectionHandle) {
-        self.tls_tasks.push_back(handle);
-        if self.tls_tasks.len() > 2 * self.slots.len() + SPARE_TASKS {
-            let slots = &self.slots;
-            self.tls_tasks.retain(|handle| {
-                slots
-                    .get(handle.index())
-                    .is_some_and(|slot| slot.generation == handle.generation)
-            });
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use courser_base::{FourTuple, Unreachable};
 
-use super::{ConnectionHandle, Endpoint, Owner};
+use super::{ConnectionHandle, Endpoint};
 
 /// An ICMP message that one of our datagrams did not reach its destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,9 +29,9 @@ impl Endpoint {
         let Some((destination, source)) = ids_of(report.quote) else {
             return false;
         };
-        let handle = match self.routing.find(source, &FourTuple::to(report.peer)) {
-            Some(Owner::Connection(handle)) => handle,
-            _ => return false,
+        let path = FourTuple::to(report.peer);
+        let Some(handle) = self.router.find_connection(source, &path) else {
+            return false;
         };
         let Some(connection) = self.connection_mut(handle) else {
             return false;

@@ -224,7 +224,7 @@ const CALLS: &[(&str, &str, &[&str])] = &[
         &["handle_datagrams"],
     ),
     (
-        "crates/transport/src/endpoint/admit.rs",
+        "crates/transport/src/endpoint/clients.rs",
         "Endpoint",
         &["poll_incoming"],
     ),

@@ -93,7 +93,7 @@ impl Exception {
 /// The references that lead up today. This list may only shrink.
 const EXCEPTIONS: &[Exception] = &[Exception {
     from: "crates/transport/src/config/endpoint.rs",
-    to: "crates/transport/src/endpoint/limits.rs",
+    to: "crates/transport/src/endpoint/stateless/reply_limiter.rs",
     reason: "the configuration contains the limits of replies to unauthenticated peers",
 }];
 

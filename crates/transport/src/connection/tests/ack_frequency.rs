@@ -79,7 +79,10 @@ fn requests_rise_in_number_and_stay_within_the_offer() {
     }
     let last = requests.last().expect("not empty");
     let delay = Duration::from_micros(last.requested_max_ack_delay);
-    assert_eq!(pair.client.connection().recovery.max_ack_delay(), delay);
+    assert_eq!(
+        pair.client.connection().packets.recovery.max_ack_delay(),
+        delay
+    );
 }
 
 #[test]

@@ -28,12 +28,12 @@ fn ack(largest: u64, more: u64) -> Vec<u8> {
 }
 
 fn next_number(end: &mut crate::testing::End) -> u64 {
-    end.connection().recovery.first_unused_number()
+    end.connection().packets.recovery.first_unused_number()
 }
 
 /// Lets the server send PINGs until it has skipped a number, which is returned.
 fn skip_a_number(pair: &mut Pair) -> u64 {
-    let skipped = pair.server.connection().recovery.skip_at();
+    let skipped = pair.server.connection().packets.recovery.skip_at();
     assert!(
         next_number(&mut pair.server) <= skipped,
         "it is yet to come"
@@ -96,7 +96,7 @@ fn range_over_a_skipped_number_is_a_protocol_violation() {
 fn number_about_to_be_skipped_counts_as_never_sent() {
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, _| false));
-    let skipped = pair.server.connection().recovery.skip_at();
+    let skipped = pair.server.connection().packets.recovery.skip_at();
     while next_number(&mut pair.server) < skipped {
         pair.server.connection().pings().request();
         pair.server.touch();
@@ -460,6 +460,7 @@ fn ranges_in_one_frame_are_bounded() {
     assert_eq!(
         pair.server
             .connection()
+            .parts
             .acknowledger
             .received()
             .ranges()

@@ -104,7 +104,7 @@ fn close_is_answered_within_a_round_trip_and_then_both_are_silent() {
 fn state_is_kept_for_three_probe_timeouts_and_no_longer() {
     let mut pair = Pair::connected();
     let connection = pair.client.connection();
-    let pto = connection.recovery.pto();
+    let pto = connection.packets.recovery.pto();
     pair.link.filter = Some(Box::new(|_, _| false));
     close_client(&mut pair, 0, b"");
     pair.run_for(pto * 3 - Duration::from_millis(1));
@@ -125,8 +125,8 @@ fn peer_that_missed_the_close_gets_it_with_its_first_probe() {
     pair.connect();
     pair.link.delay = Duration::from_micros(50);
     pair.upload(16_000_000);
-    let own = pair.client.connection().recovery.pto();
-    let of_server = pair.server.connection().recovery.pto();
+    let own = pair.client.connection().packets.recovery.pto();
+    let of_server = pair.server.connection().packets.recovery.pto();
     assert!(own * 3 < of_server, "{own:?} and {of_server:?}");
     pair.link.filter = Some(Box::new(|_, _| false));
     close_client(&mut pair, 3, b"missed");
@@ -145,7 +145,7 @@ fn peer_that_missed_the_close_gets_it_with_its_first_probe() {
 fn close_of_an_end_that_runs_late_still_reaches_the_peer() {
     let mut pair = Pair::connected();
     close(&mut pair.client, pair.now, 3, b"late");
-    pair.now += pair.client.connection().recovery.pto() * 3 + RTT;
+    pair.now += pair.client.connection().packets.recovery.pto() * 3 + RTT;
     let now = pair.now;
     pair.client.connection().handle_timeout(now);
     pair.client.touch();
@@ -161,7 +161,7 @@ fn closed_connections_are_forgotten_after_a_minute() {
     let late = Duration::from_secs(600);
     let now = pair.now;
     let connection = pair.server.connection();
-    let rtt = connection.recovery.route_mut().rtt_mut();
+    let rtt = connection.packets.recovery.route_mut().rtt_mut();
     for _ in 0..30 {
         rtt.on_sample(now, late, Duration::ZERO, None);
     }
@@ -419,6 +419,7 @@ fn close_that_the_amplification_limit_held_back_leaves_when_there_is_room() {
     let amplification = pair
         .server
         .connection()
+        .parts
         .paths
         .active_mut()
         .amplification_mut();

@@ -30,7 +30,7 @@ fn blocked() -> (Pair, Eye) {
         pair.client.touch();
         pair.run_for(RTT / 4);
     }
-    let recovery = &pair.client.connection().recovery;
+    let recovery = &pair.client.connection().packets.recovery;
     assert!(!recovery.is_waiting(SpaceId::Application));
     (pair, eye)
 }

@@ -20,6 +20,7 @@ fn crypto_of_an_old_level_may_repeat_but_not_go_on() {
     let read = pair
         .server
         .connection()
+        .parts
         .handshake
         .crypto()
         .get(SpaceId::Initial)
@@ -136,6 +137,7 @@ fn crypto_after_the_handshake_has_its_limit_too() {
     let read = pair
         .client
         .connection()
+        .parts
         .handshake
         .crypto()
         .get(SpaceId::Application)
@@ -159,6 +161,7 @@ fn tls_messages_out_of_place_end_the_connection() {
         let read = pair
             .client
             .connection()
+            .parts
             .handshake
             .crypto()
             .get(SpaceId::Application)

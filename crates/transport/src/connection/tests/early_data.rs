@@ -310,6 +310,7 @@ fn a_retry_keeps_early_data() {
     let in_flight = pair
         .client
         .connection()
+        .packets
         .recovery
         .bytes_in_flight_of_all_routes();
     assert_eq!(
@@ -352,9 +353,9 @@ fn early_data_that_overtakes_the_client_hello_waits_for_it() {
 fn a_client_discards_its_keys_when_it_has_those_of_1_rtt_packets() {
     let mut pair = met(setup());
     start_with(&mut pair, b"request");
-    assert!(pair.client.connection().protection.seals_zero_rtt());
+    assert!(pair.client.connection().packets.protection.seals_zero_rtt());
     assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
-    assert!(!pair.client.connection().protection.seals_zero_rtt());
+    assert!(!pair.client.connection().packets.protection.seals_zero_rtt());
 }
 
 #[test]
@@ -367,16 +368,20 @@ fn a_server_discards_its_keys_three_probe_timeouts_after_the_first_1_rtt_packet(
         pair.server.connection().stats().data_received > 7
     }));
     let server = pair.server.connection();
-    assert!(server.protection.opens_zero_rtt());
-    let pto = server.recovery.pto();
+    assert!(server.packets.protection.opens_zero_rtt());
+    let pto = server.packets.recovery.pto();
     let due = server
+        .packets
         .protection
         .next_timeout()
         .expect("the keys have a deadline");
     assert!(due > pair.now + pto * 2 && due <= pair.now + pto * 4);
     pair.run_for(pto * 5);
-    assert!(!pair.server.connection().protection.opens_zero_rtt());
-    assert_eq!(pair.server.connection().protection.next_timeout(), None);
+    assert!(!pair.server.connection().packets.protection.opens_zero_rtt());
+    assert_eq!(
+        pair.server.connection().packets.protection.next_timeout(),
+        None
+    );
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn initial_keys_are_dropped_with_the_first_handshake_packet() {
         !pair
             .client
             .connection()
+            .parts
             .acknowledger
             .is_open(SpaceId::Initial),
         "it has sent Finished"
@@ -67,6 +68,7 @@ fn initial_keys_are_dropped_with_the_first_handshake_packet() {
     assert!(
         pair.server
             .connection()
+            .parts
             .acknowledger
             .is_open(SpaceId::Initial),
         "it has not seen it"
@@ -76,6 +78,7 @@ fn initial_keys_are_dropped_with_the_first_handshake_packet() {
         !pair
             .server
             .connection()
+            .parts
             .acknowledger
             .is_open(SpaceId::Initial)
     );
@@ -88,6 +91,7 @@ fn handshake_keys_are_dropped_when_the_handshake_is_confirmed() {
     assert!(
         pair.client
             .connection()
+            .parts
             .acknowledger
             .is_open(SpaceId::Handshake)
     );
@@ -96,12 +100,14 @@ fn handshake_keys_are_dropped_when_the_handshake_is_confirmed() {
         !pair
             .server
             .connection()
+            .parts
             .acknowledger
             .is_open(SpaceId::Handshake)
     );
     assert!(
         pair.client
             .connection()
+            .parts
             .acknowledger
             .is_open(SpaceId::Handshake),
         "HANDSHAKE_DONE is under way"
@@ -111,6 +117,7 @@ fn handshake_keys_are_dropped_when_the_handshake_is_confirmed() {
         !pair
             .client
             .connection()
+            .parts
             .acknowledger
             .is_open(SpaceId::Handshake)
     );
@@ -159,12 +166,13 @@ fn server_without_credit_for_a_full_datagram_sends_no_initial_that_asks_for_an_a
     let amplification = pair
         .server
         .connection()
+        .parts
         .paths
         .active_mut()
         .amplification_mut();
     let budget = usize::try_from(amplification.budget()).expect("a few datagrams");
     amplification.on_sent(budget - 1000);
-    let recovery = &mut pair.server.connection().recovery;
+    let recovery = &mut pair.server.connection().packets.recovery;
     recovery.request_ping(SpaceId::Initial);
     pair.server.touch();
     pair.run_for(Duration::from_secs(5));
@@ -276,6 +284,7 @@ fn packets_before_the_handshake_is_complete_wait_ten_at_a_time() {
     assert!(
         pair.server
             .connection()
+            .packets
             .protection
             .has_keys(SpaceId::Application),
         "it has the keys and does not use them"
@@ -324,6 +333,7 @@ fn handshake_done_waits_for_the_finished() {
     assert!(
         pair.server
             .connection()
+            .packets
             .protection
             .has_keys(SpaceId::Application),
         "it could send 1-RTT packets"

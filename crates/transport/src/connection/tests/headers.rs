@@ -269,7 +269,13 @@ fn packet_number_is_processed_once() {
     pair.send_to_server(bytes.clone());
     assert_server_drops("again", &mut pair, bytes);
     // Different content with the same number is as authentic, and as late.
-    let number = pair.client.connection().recovery.first_unused_number() - 1;
+    let number = pair
+        .client
+        .connection()
+        .packets
+        .recovery
+        .first_unused_number()
+        - 1;
     let close = Forgery::of(&[0x1c, 0, 0, 0]).number(number);
     let bytes = eye.forge_client(&mut pair, 0, &close);
     assert_server_drops("other content", &mut pair, bytes);
@@ -281,9 +287,12 @@ fn duplicate_that_is_not_authentic_counts_as_forged_not_as_duplicate() {
     let mut bytes = ping().seal(&mut pair.client, SpaceId::Application);
     pair.send_to_server(bytes.clone());
     *bytes.last_mut().expect("not empty") ^= 1;
-    let before = pair.server.connection().protection.failures();
+    let before = pair.server.connection().packets.protection.failures();
     assert_server_drops("broken", &mut pair, bytes);
-    assert_eq!(pair.server.connection().protection.failures(), before + 1);
+    assert_eq!(
+        pair.server.connection().packets.protection.failures(),
+        before + 1
+    );
 }
 
 #[test]
@@ -304,7 +313,7 @@ fn numbers_too_old_to_tell_are_dropped() {
 #[test]
 fn connection_without_packet_numbers_ends_in_silence() {
     let mut pair = Pair::connected();
-    let recovery = &mut pair.client.connection().recovery;
+    let recovery = &mut pair.client.connection().packets.recovery;
     recovery.skip_to_number(MAX_PACKET_NUMBER);
     let sent = pair.client.sent.len();
     pair.client.connection().pings().request();
@@ -323,7 +332,7 @@ fn connection_without_packet_numbers_ends_in_silence() {
 #[test]
 fn packets_after_the_last_number_are_answered_with_a_stateless_reset() {
     let mut pair = Pair::connected();
-    let recovery = &mut pair.server.connection().recovery;
+    let recovery = &mut pair.server.connection().packets.recovery;
     recovery.skip_to_number(MAX_PACKET_NUMBER);
     pair.server.connection().pings().request();
     pair.server.touch();

@@ -52,7 +52,11 @@ fn last_generations(eye: &Eye, pair: &Pair) -> (usize, usize) {
 
 /// Returns the number of the client's next packet.
 fn next_number(pair: &mut Pair) -> u64 {
-    pair.client.connection().recovery.first_unused_number()
+    pair.client
+        .connection()
+        .packets
+        .recovery
+        .first_unused_number()
 }
 
 #[test]
@@ -120,7 +124,7 @@ fn no_update_within_three_probe_timeouts_of_the_last() {
         again == Err(KeyUpdateBlocked::TooSoon)
     });
     assert!(acknowledged, "the first update is acknowledged");
-    let pto = pair.client.connection().recovery.pto();
+    let pto = pair.client.connection().packets.recovery.pto();
     pair.run_for(pto * 2);
     let now = pair.now;
     let blocked = Err(KeyUpdateBlocked::TooSoon);
@@ -331,10 +335,10 @@ fn phase_bit_without_the_key_changes_nothing() {
     let flipped = ping()
         .flip(0x04)
         .seal(&mut pair.client, SpaceId::Application);
-    let before = pair.server.connection().protection.failures();
+    let before = pair.server.connection().packets.protection.failures();
     pair.send_to_server(flipped);
     let connection = pair.server.connection();
-    assert_eq!(connection.protection.failures(), before + 1);
+    assert_eq!(connection.packets.protection.failures(), before + 1);
     assert!(!connection.forging_key_phase());
     pair.forge_to_server(SpaceId::Application, &[0x01]);
     pair.run_for(RTT * 2);
@@ -349,7 +353,12 @@ fn acknowledging_the_new_phase_from_the_old_one_is_an_error() {
     pair.link.filter = Some(Box::new(|_, _| false));
     pair.drive();
     let newest = next_number(&mut pair) - 1;
-    let number = pair.server.connection().recovery.first_unused_number();
+    let number = pair
+        .server
+        .connection()
+        .packets
+        .recovery
+        .first_unused_number();
     let ack = Forgery::of(&raw(&[0x02, newest, 0, 0, 0])).number(number);
     let old = eye.forge_server(&mut pair, 0, &ack);
     pair.send_to_client(old);
@@ -371,7 +380,11 @@ fn answer_to_an_update_is_sealed_with_the_new_keys() {
 #[test]
 fn too_many_forged_packets_end_the_connection() {
     let mut pair = Pair::connected();
-    pair.server.connection().protection.limit_forgeries(3);
+    pair.server
+        .connection()
+        .packets
+        .protection
+        .limit_forgeries(3);
     let mut forged = ping().seal(&mut pair.client, SpaceId::Application);
     *forged.last_mut().expect("not empty") ^= 1;
     for _ in 0..3 {
@@ -393,7 +406,7 @@ fn forged_packets_count_over_all_levels_and_keys() {
         let mut forged = ping().seal(&mut pair.server, space);
         *forged.last_mut().expect("not empty") ^= 1;
         pair.send_to_client(forged);
-        pair.client.connection().protection.failures()
+        pair.client.connection().packets.protection.failures()
     };
     assert_eq!(forge(&mut pair, SpaceId::Initial), 1);
     assert!(pair.run_until(RTT * 3, |pair| pair.client.has(&Event::Confirmed)));
@@ -408,6 +421,7 @@ fn set_limits(pair: &mut Pair, update_after: u64, confidentiality: u64) {
     let keys = pair
         .client
         .connection()
+        .packets
         .protection
         .one_rtt_keys()
         .expect("connected");

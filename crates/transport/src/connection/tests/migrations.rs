@@ -150,7 +150,7 @@ fn client_stays_on_its_path_until_the_new_one_is_validated() {
     pair.run_for(RTT * 3);
     let new = SocketAddr::from((second_ip(), client_address().port()));
     assert_eq!(server_peer(&mut pair), new);
-    assert!(pair.server.connection().paths.active().is_validated());
+    assert!(pair.server.connection().parts.paths.active().is_validated());
     let local = pair.client.connection().path().local;
     assert_eq!(local, Some(second_ip()));
     let ends = [&mut pair.client, &mut pair.server];
@@ -211,8 +211,12 @@ fn ids_of_a_path_that_was_left_are_retired_and_replaced() {
         begin(&mut pair, &path).expect("a spare ID in each round");
         pair.run_for(Duration::from_secs(8));
         assert_eq!(state(&mut pair), MigrationState::Done, "round {round}");
-        assert_eq!(pair.client.connection().paths.len(), 1, "round {round}");
-        assert!(pair.server.connection().paths.len() <= 4, "limit K07");
+        assert_eq!(
+            pair.client.connection().parts.paths.len(),
+            1,
+            "round {round}"
+        );
+        assert!(pair.server.connection().parts.paths.len() <= 4, "limit K07");
     }
     assert_eq!(pair.client.connection().ids_mut().peer().spare(), 3);
 }
@@ -246,7 +250,7 @@ fn a_path_that_was_left_answers_for_a_while() {
     begin(&mut pair, &to_second_ip()).expect("allowed");
     pair.run_for(RTT * 2);
     assert_eq!(state(&mut pair), MigrationState::Done);
-    assert_eq!(pair.client.connection().paths.len(), 2);
+    assert_eq!(pair.client.connection().parts.paths.len(), 2);
     let from = pair.client.sent.len();
     let data = [5; 8];
     pair.frame_to_client(&Frame::PathChallenge(PathChallenge { data }));
@@ -255,7 +259,7 @@ fn a_path_that_was_left_answers_for_a_while() {
     let at: Vec<_> = answered.map(|sent| sent.from).collect();
     assert!(at.contains(&client_address()), "{at:?}");
     pair.run_for(Duration::from_secs(10));
-    assert_eq!(pair.client.connection().paths.len(), 1, "forgotten");
+    assert_eq!(pair.client.connection().parts.paths.len(), 1, "forgotten");
     assert_unlinkable(&pair);
 }
 

@@ -254,7 +254,14 @@ fn path_that_carries_only_small_packets_ends_the_connection() {
     let end = path.pair.now + Duration::from_secs(20);
     while !ended(&mut path.pair) {
         if path.pair.now > end {
-            let search = path.pair.client.connection().recovery.route().search();
+            let search = path
+                .pair
+                .client
+                .connection()
+                .packets
+                .recovery
+                .route()
+                .search();
             panic!("NO_VIABLE_PATH is never said: {search:?}");
         }
         path.pair.client.connection().pings().request();
@@ -299,5 +306,5 @@ fn nothing_stays_in_flight_behind_lost_probes() {
     path.pair.run_for(Duration::from_secs(5));
     let connection = path.pair.client.connection();
     assert_eq!(connection.stats().path.bytes_in_flight, 0);
-    assert_eq!(connection.recovery.lists_in_use(), 0);
+    assert_eq!(connection.packets.recovery.lists_in_use(), 0);
 }

@@ -28,7 +28,7 @@ fn connected(seed: u8) -> Pair {
 }
 
 fn next_number(end: &mut crate::testing::End) -> u64 {
-    end.connection().recovery.first_unused_number()
+    end.connection().packets.recovery.first_unused_number()
 }
 
 #[test]
@@ -108,7 +108,12 @@ fn numbers_continue_after_a_retry() {
 /// Numbers below the first were never sent (attack A22).
 #[test]
 fn acknowledging_numbers_below_the_first_is_a_protocol_violation() {
-    let first = connected(7).server.connection().recovery.first_number();
+    let first = connected(7)
+        .server
+        .connection()
+        .packets
+        .recovery
+        .first_number();
     let largest = |pair: &mut Pair| next_number(&mut pair.server) - 1;
     for (case, violates) in [
         ("only the first", false),
@@ -133,6 +138,6 @@ fn acknowledging_numbers_below_the_first_is_a_protocol_violation() {
 #[test]
 fn first_numbers_are_zero_by_default() {
     let mut pair = Pair::connected();
-    assert_eq!(pair.server.connection().recovery.first_number(), 0);
+    assert_eq!(pair.server.connection().packets.recovery.first_number(), 0);
     assert!(next_number(&mut pair.server) < 20);
 }

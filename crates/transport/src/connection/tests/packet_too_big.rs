@@ -324,7 +324,7 @@ fn packet_that_arrives_although_it_was_refused_harms_nobody() {
     // Some ten minutes later the size is tried again.
     path.pair.run_for(Duration::from_secs(20));
     let connection = path.pair.client.connection();
-    assert_eq!(connection.recovery.lists_in_use(), 0);
+    assert_eq!(connection.packets.recovery.lists_in_use(), 0);
 }
 
 /// Old routers quote only eight bytes, which contain no connection ID.

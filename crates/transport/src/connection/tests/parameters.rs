@@ -387,7 +387,7 @@ fn parameters_that_are_not_sent_have_their_defaults() {
             "no streams: {direction:?}"
         );
     }
-    let peer = connection.handshake.peer_parameters().expect("known");
+    let peer = connection.parts.handshake.peer_parameters().expect("known");
     assert_eq!((peer.ack_delay_exponent, peer.max_ack_delay), (3, 25));
     assert_eq!(
         (peer.active_connection_id_limit, peer.max_idle_timeout),

@@ -59,7 +59,7 @@ fn server_peer(pair: &mut Pair) -> SocketAddr {
 }
 
 fn is_validated(pair: &mut Pair) -> bool {
-    pair.server.connection().paths.active().is_validated()
+    pair.server.connection().parts.paths.active().is_validated()
 }
 
 fn moves(pair: &Pair) -> Vec<SocketAddr> {
@@ -228,7 +228,7 @@ fn new_address_is_asked_although_the_window_is_full_of_what_the_old_one_lost() {
     streams.write(id, &[0; 100_000]).expect("room");
     pair.server.touch();
     pair.run_for(RTT);
-    let route = pair.server.connection().recovery.route();
+    let route = pair.server.connection().packets.recovery.route();
     assert!(route.congestion_room() < u64::from(route.mtu()), "no room");
     ping(&mut pair);
     pair.run_for(RTT * 3 / 2 + Duration::from_millis(2));
@@ -251,7 +251,7 @@ fn frequent_rebinding_is_survived() {
                 pair.client.address.set_port(port);
             }
             pair.step();
-            assert!(pair.server.connection().paths.len() <= 4, "limit K07");
+            assert!(pair.server.connection().parts.paths.len() <= 4, "limit K07");
             assert!(
                 steps < 200_000,
                 "every {every}: {} bytes",
@@ -466,7 +466,7 @@ fn ids_of_paths_that_are_gone_are_replaced() {
         assert!(connection.ids_mut().peer().open_retirements() <= 8);
     }
     let connection = pair.server.connection();
-    assert_eq!((connection.paths.len(), spare), (4, 3));
+    assert_eq!((connection.parts.paths.len(), spare), (4, 3));
     let left = connection.ids_mut().peer().spare();
     assert!((1..spare).contains(&left), "{left} spare IDs");
     assert_eq!(pair.server_error(), None);

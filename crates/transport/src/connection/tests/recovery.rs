@@ -88,10 +88,10 @@ fn back_off_ends_with_an_acknowledgement() {
     pair.link.loss = 1000;
     write(&mut pair, b"hello");
     pair.run_for(Duration::from_secs(5));
-    assert!(pair.client.connection().recovery.pto_count() > 3);
+    assert!(pair.client.connection().packets.recovery.pto_count() > 3);
     pair.link.loss = 0;
     pair.run_for(Duration::from_secs(5));
-    assert_eq!(pair.client.connection().recovery.pto_count(), 0);
+    assert_eq!(pair.client.connection().packets.recovery.pto_count(), 0);
     assert_eq!(pair.client.connection().stats().path.bytes_in_flight, 0);
 }
 
@@ -231,7 +231,7 @@ fn window_is_never_exceeded_but_by_probes() {
             let stats = pair.client.connection().stats();
             let grown = stats.path.bytes_in_flight > before.path.bytes_in_flight;
             // While the flight shrinks to the reduced window, RFC 9937 determines what may be sent.
-            let recovery = &pair.client.connection().recovery;
+            let recovery = &pair.client.connection().packets.recovery;
             let is_shrinking = recovery.congestion_state() == "recovery";
             let excused = is_shrinking
                 || stats.ptos > before.ptos
@@ -466,7 +466,7 @@ fn discarded_handshake_leaves_nothing_in_flight() {
                 "{who}, seed {seed}"
             );
             assert_eq!(
-                end.connection().recovery.lists_in_use(),
+                end.connection().packets.recovery.lists_in_use(),
                 0,
                 "{who}, seed {seed}"
             );

@@ -407,8 +407,8 @@ fn servers_ignore_version_negotiation() {
     let mut pair = pair_of(Setup::default(), &[V2, V1]);
     pair.connect();
     let (to, from) = (
-        pair.server.connection().handshake.local_id(),
-        pair.client.connection().handshake.local_id(),
+        pair.server.connection().parts.handshake.local_id(),
+        pair.client.connection().parts.handshake.local_id(),
     );
     let versions = [0x709a_50c4];
     let mut bytes = vec![0; version_negotiation::encoded_len(&to, &from, &versions)];

@@ -171,7 +171,7 @@ fn reset_by_token_needs_no_id_of_the_generator() {
     pair.connect();
     let id = id_in_use(&mut pair);
     let mut bytes = vec![0x41; 40];
-    bytes.extend(pair.server.endpoint.reset_token(&id));
+    bytes.extend(pair.server.endpoint.stateless.reset_token(&id));
     pair.deliver(Datagram {
         from: server_address(),
         to: client_address(),
@@ -207,7 +207,7 @@ fn ids_are_replaced_after_their_lifetime() {
     assert_eq!(lost(&pair.client), None);
     let routed = old
         .iter()
-        .filter(|id| pair.server.endpoint.routing.is_taken(id));
+        .filter(|id| pair.server.endpoint.router.is_taken(id));
     assert_eq!(routed.count(), 0, "no route is left");
 }
 

@@ -113,7 +113,7 @@ fn bytes_of_waiting_clients_are_limited() {
             answers(&mut pair, Stranger::new(number).initial());
         }
     }
-    let kept = pair.server.endpoint.handshakes.waiting_bytes();
+    let kept = waiting_bytes(&pair.server.endpoint);
     assert!(kept <= 5000 && kept > 5000 - 1200, "{kept}");
 }
 
@@ -123,7 +123,7 @@ fn a_waiting_client_has_room_for_eight_datagrams() {
     for _ in 0..100 {
         answers(&mut pair, Stranger::new(1).initial());
     }
-    assert_eq!(pair.server.endpoint.handshakes.waiting_bytes(), 8 * 1200);
+    assert_eq!(waiting_bytes(&pair.server.endpoint), 8 * 1200);
     assert_eq!(pair.server.endpoint.stats().datagrams_dropped, 92);
 }
 
@@ -136,7 +136,7 @@ fn datagrams_of_others_are_not_kept_for_a_waiting_client() {
         ..Stranger::new(1)
     };
     answers(&mut pair, other.initial());
-    assert_eq!(pair.server.endpoint.handshakes.waiting_bytes(), 1200);
+    assert_eq!(waiting_bytes(&pair.server.endpoint), 1200);
 }
 
 #[test]
@@ -276,8 +276,8 @@ fn a_flood_of_first_packets_costs_bounded_memory() {
     }
     let endpoint = &pair.server.endpoint;
     assert_eq!(endpoint.stats().waiting, 16);
-    assert_eq!(endpoint.routing.len(), 16);
-    assert!(endpoint.replies.len() <= MAX_REPLIES);
+    assert_eq!(endpoint.router.len(), 16);
+    assert!(endpoint.stateless.queued() <= MAX_REPLIES);
     pair.drive();
     assert!(
         pair.server.endpoint.stats().retries_sent <= 8 * 50,

@@ -17,8 +17,8 @@ fn one_life(pair: &mut Pair) {
 #[test]
 fn nothing_is_left_of_a_closed_connection() {
     let mut pair = Pair::connected();
-    assert!(pair.server.endpoint.routing.len() > 1);
-    assert!(pair.client.endpoint.routing.len() > 1);
+    assert!(pair.server.endpoint.router.len() > 1);
+    assert!(pair.client.endpoint.router.len() > 1);
     let handles = (pair.client.handle, pair.server.handle);
     let now = pair.now;
     pair.server.connection().close(now, 7, b"done");
@@ -82,8 +82,8 @@ fn slots_are_used_again_and_old_handles_name_nothing() {
     }
     assert_eq!(
         (
-            pair.client.endpoint.slots.len(),
-            pair.server.endpoint.slots.len()
+            pair.client.endpoint.table.entries().len(),
+            pair.server.endpoint.table.entries().len()
         ),
         (0, 0)
     );
@@ -136,8 +136,8 @@ fn outdated_deadlines_do_not_pile_up() {
         pair.client.touch();
         pair.run_for(Duration::from_millis(60));
         most = most
-            .max(pair.client.endpoint.timers.len())
-            .max(pair.server.endpoint.timers.len());
+            .max(pair.client.endpoint.table.timers())
+            .max(pair.server.endpoint.table.timers());
     }
     assert!(most <= 70, "{most} deadlines of one connection");
     assert_eq!((lost(&pair.client), lost(&pair.server)), (None, None));
@@ -150,7 +150,8 @@ fn many_short_connections_leave_no_deadlines() {
         one_life(&mut pair);
     }
     pair.run_for(Duration::from_secs(60));
-    assert!(pair.client.endpoint.timers.is_empty() && pair.server.endpoint.timers.is_empty());
+    let timers = |end: &End| end.endpoint.table.timers();
+    assert_eq!((timers(&pair.client), timers(&pair.server)), (0, 0));
 }
 
 #[test]
@@ -381,8 +382,8 @@ fn drained_connection_is_kept_until_it_is_released() {
     let endpoint = &mut pair.server.endpoint;
     let stats = endpoint.stats();
     assert_eq!((stats.connections, stats.memory_used), (0, 0));
-    assert!(endpoint.routing.len() == 0 && endpoint.is_idle());
-    assert!(endpoint.timers.is_empty());
+    assert!(endpoint.router.len() == 0 && endpoint.is_idle());
+    assert_eq!(endpoint.table.timers(), 0);
     assert!(endpoint.connection(handle).expect("kept").is_drained());
     assert_eq!(
         endpoint.close_error(handle),
@@ -422,14 +423,17 @@ fn slots_of_drained_connections_are_used_again_only_when_they_are_released() {
         handles.push(pair.client.handle.expect("one"));
     }
     let endpoint = &mut pair.client.endpoint;
-    assert_eq!((endpoint.slots.len(), endpoint.connections()), (3, 0));
+    assert_eq!(
+        (endpoint.table.entries().len(), endpoint.connections()),
+        (3, 0)
+    );
     for handle in handles {
         assert!(endpoint.connection(handle).is_some());
         endpoint.release(handle);
         endpoint.release(handle);
     }
     one_life(&mut pair);
-    assert_eq!(pair.client.endpoint.slots.len(), 1);
+    assert_eq!(pair.client.endpoint.table.entries().len(), 1);
 }
 
 /// A driver whose socket takes nothing: time passes for connections that have sent one batch, or none.

@@ -2,19 +2,20 @@
 
 use courser_wire::{Direction, TransportErrorCode};
 
-use super::super::memory::{Held, Memory};
+use super::super::admission::handshakes::limits_of;
+use super::super::table::memory::Memory;
+use super::super::table::settle::{LOOKS_AT_ONCE, LOOKS_PAUSE};
 use super::*;
+use crate::flow::WindowBudget;
 use crate::stream::WriteError;
 use crate::testing::server_address;
 
 /// Creates a server with this budget and one connected client.
 fn pair_within(budget: u64) -> Pair {
     let mut pair = Pair::connected();
-    pair.server.endpoint.memory = Memory::new(budget);
-    let slots = &mut pair.server.endpoint.slots;
-    slots
-        .iter_mut()
-        .for_each(|slot| slot.held = Held::default());
+    let shared = pair.server.endpoint.admission.shared().clone();
+    let memory = Memory::new(budget, pair.server.endpoint.shard.id(), shared);
+    pair.server.endpoint.table.set_memory(memory);
     pair
 }
 
@@ -22,7 +23,9 @@ fn pair_within(budget: u64) -> Pair {
 /// the bytes sent.
 fn fill(pair: &mut Pair, memory: u64) -> u64 {
     let mut sent = 0;
-    while pair.server.endpoint.memory.used() < memory && !pair.client.connection().is_closed() {
+    while pair.server.endpoint.table.memory().used() < memory
+        && !pair.client.connection().is_closed()
+    {
         sent += fill_once(pair);
     }
     sent
@@ -65,7 +68,7 @@ fn idle_connections_and_streams_count() {
         pair.client.touch();
         pair.server.touch();
         pair.run_for(RTT);
-        pair.server.endpoint.memory.used()
+        pair.server.endpoint.table.memory().used()
     };
     let idle = used(&mut pair);
     assert!((16 << 10..20 << 10).contains(&idle), "{idle} bytes");
@@ -106,9 +109,9 @@ fn less_is_taken_from_the_application_when_memory_is_short() {
 fn windows_do_not_grow_when_memory_is_tight() {
     let mut pair = pair_within(400 << 10);
     fill(&mut pair, 305 << 10);
-    let mut draw = Autotuned::new(&pair.server.endpoint.budget);
+    let mut draw = Autotuned::new(pair.server.endpoint.table.memory().windows());
     assert!(!draw.grows());
-    pair.server.endpoint.budget.freeze(false);
+    pair.server.endpoint.table.memory().windows().freeze(false);
     assert!(draw.grows());
 }
 
@@ -162,11 +165,9 @@ fn two_within(budget: u64) -> (Pair, [Handles; 2]) {
     pair.connect();
     let second = (pair.client.handle, pair.server.handle);
     assert_ne!(first.1, second.1, "two connections");
-    pair.server.endpoint.memory = Memory::new(budget);
-    let slots = &mut pair.server.endpoint.slots;
-    slots
-        .iter_mut()
-        .for_each(|slot| slot.held = Held::default());
+    let shared = pair.server.endpoint.admission.shared().clone();
+    let memory = Memory::new(budget, pair.server.endpoint.shard.id(), shared);
+    pair.server.endpoint.table.set_memory(memory);
     (pair, [first, second])
 }
 
@@ -242,7 +243,7 @@ fn a_connection_that_makes_progress_may_hold_more_than_an_idle_one() {
         while let Ok(Some(_)) = streams.read_chunk(id, usize::MAX) {}
         pair.server.touch();
     }
-    let before = pair.server.endpoint.memory.used();
+    let before = pair.server.endpoint.table.memory().used();
     fill_until_one_is_closed(&mut pair, busy);
     let held = (400 << 10) - before;
     assert!(held > 170 << 10, "{held} bytes, more than the idle one");
@@ -272,7 +273,7 @@ fn an_idle_connection_keeps_no_memory_for_the_next_packets() {
     streams.finish(id).expect("open");
     pair.client.touch();
     pair.run_for(RTT / 2);
-    let busy = pair.client.endpoint.memory.used();
+    let busy = pair.client.endpoint.table.memory().used();
     let streams = pair.server.connection().streams();
     let id = streams.accept(Direction::Unidirectional).expect("sent");
     while streams
@@ -287,7 +288,7 @@ fn an_idle_connection_keeps_no_memory_for_the_next_packets() {
         .read_chunk(id, usize::MAX)
     {}
     pair.run_for(Duration::from_secs(2));
-    let idle = pair.client.endpoint.memory.used();
+    let idle = pair.client.endpoint.table.memory().used();
     assert!(busy > idle + 60_000, "{busy} bytes, then {idle}");
     // A connection counts 16 KiB, and its records of packets nothing any more.
     assert!(idle < (16 << 10) + 200, "{idle} bytes");
@@ -299,7 +300,12 @@ fn an_idle_connection_keeps_no_memory_for_the_next_packets() {
 /// Returns true if neither end of the pair holds keys that it could do without.
 fn hold_secrets(pair: &Pair) -> bool {
     [&pair.client, &pair.server].into_iter().all(|end| {
-        let slot = end.endpoint.slots.first().expect("one connection");
+        let slot = end
+            .endpoint
+            .table
+            .entries()
+            .first()
+            .expect("one connection");
         let connection = slot.connection.as_ref().expect("open");
         connection.keys_until().is_none()
     })
@@ -347,14 +353,17 @@ fn very_many_connections_that_become_idle_give_memory_back_in_groups() {
     let handle = pair.client.handle.expect("connected");
     let now = pair.now + Duration::from_secs(1);
     let endpoint = &mut pair.client.endpoint;
-    endpoint.look_at_idle(now, handle, 3);
+    endpoint.table.look_at_idle(now, handle, 3 * LOOKS_AT_ONCE);
     let keys_until = |endpoint: &Endpoint| {
-        let connection = endpoint.slots[0].connection.as_ref().expect("open");
+        let connection = endpoint.table.entries()[0]
+            .connection
+            .as_ref()
+            .expect("open");
         connection.keys_until()
     };
     assert!(keys_until(endpoint).is_some());
     let at = now + LOOKS_PAUSE * 3;
-    assert_eq!(endpoint.slots[0].scheduled, Some(at));
+    assert_eq!(endpoint.table.entries()[0].scheduled, Some(at));
     endpoint.handle_timeout(at);
     assert!(keys_until(endpoint).is_none());
     assert_eq!(LOOKS_AT_ONCE, 64);
@@ -372,7 +381,7 @@ fn handshakes_may_hold_at_most_the_budget() {
         (Some(u64::MAX), 10 << 20),
     ] {
         server.half_open_bytes = bytes;
-        let limits = limits_of(&config, &server);
+        let limits = limits_of(&config, Some(&server));
         assert_eq!(limits.max_half_open_bytes, most, "{bytes:?}");
     }
 }

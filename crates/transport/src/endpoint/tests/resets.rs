@@ -30,7 +30,7 @@ fn short(from: u16, destination: &[u8], len: usize) -> Datagram {
 
 /// Returns the token that the server has for one of its IDs.
 fn token_of(pair: &Pair, id: &ConnectionId) -> [u8; 16] {
-    pair.server.endpoint.reset_token(id)
+    pair.server.endpoint.stateless.reset_token(id)
 }
 
 /// Returns the ID that the client sends to.
@@ -48,7 +48,7 @@ fn reset_token(pair: &mut Pair) -> [u8; 16] {
 /// restarts the client's machine.
 fn client_forgets(pair: &mut Pair) {
     let id = id(&[0x77; 8]);
-    let reset_token = pair.client.endpoint.reset_token(&id);
+    let reset_token = pair.client.endpoint.stateless.reset_token(&id);
     let frame = NewConnectionId {
         sequence: 4,
         retire_prior_to: 1,
@@ -57,7 +57,7 @@ fn client_forgets(pair: &mut Pair) {
     };
     pair.frame_to_server(&Frame::NewConnectionId(frame));
     let handle = pair.client.handle.expect("connected");
-    pair.client.endpoint.undo_add(handle);
+    pair.client.endpoint.forget_at_once(handle);
     pair.server.connection().pings().request();
     pair.server.touch();
 }

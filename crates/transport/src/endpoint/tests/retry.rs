@@ -7,6 +7,7 @@ use courser_wire::{ConnectionId, TransportErrorCode, VERSION_1, Writer};
 
 use super::*;
 use crate::config::RetryPolicy;
+use crate::endpoint::admission::tokens::validation_token::SystemSeconds;
 use crate::testing::eye::{Eye, Seen};
 
 const INVALID_TOKEN: u64 = TransportErrorCode::INVALID_TOKEN.value();
@@ -244,8 +245,8 @@ fn every_flipped_bit_of_a_token_is_noticed() {
     for bit in 0..genuine.token.len() * 8 {
         // Avoids the limit for refusals (K19), which is not under test.
         pair.now += Duration::from_millis(21);
-        pair.server.endpoint.config.unix_seconds_at_epoch =
-            1_700_000_000 - pair.now.as_nanos() / 1_000_000_000;
+        let epoch = 1_700_000_000 - pair.now.as_nanos() / 1_000_000_000;
+        pair.server.endpoint.admission.tokens_mut().epoch = SystemSeconds(epoch);
         let mut stranger = genuine.clone();
         stranger.token[bit / 8] ^= 1 << (bit % 8);
         if bit < 8 {
@@ -291,7 +292,7 @@ fn replayed_answer_to_a_retry_makes_no_second_connection() {
     let stats = pair.server.endpoint.stats();
     assert_eq!((stats.waiting, stats.half_open), (1, 1));
     assert!(
-        pair.server.endpoint.handshakes.waiting_bytes() <= 8 * 1200,
+        waiting_bytes(&pair.server.endpoint) <= 8 * 1200,
         "limit per client"
     );
 }
@@ -581,10 +582,10 @@ fn application_may_ask_for_a_retry() {
 fn assert_clean_but_reply(end: &End) {
     let stats = end.endpoint.stats();
     assert_eq!(
-        (stats.waiting, stats.half_open, end.endpoint.routing.len()),
+        (stats.waiting, stats.half_open, end.endpoint.router.len()),
         (0, 0, 0)
     );
-    assert_eq!(end.endpoint.replies.len(), 1);
+    assert_eq!(end.endpoint.stateless.queued(), 1);
 }
 
 /// Fault F08: a damaged packet is dropped, and the next copy establishes the connection.

@@ -4,7 +4,7 @@ use courser_wire::{ConnectionId, Direction};
 
 use super::*;
 use crate::build::transmit::TransmitBuffer;
-use crate::cid::{ConnectionIdGenerator, RandomIdGenerator};
+use crate::cid::{ConnectionIdError, ConnectionIdGenerator, RandomIdGenerator};
 use crate::config::ClientConfig;
 use crate::rng::Rng;
 use crate::testing::{client_address, server_address, steady};
@@ -231,7 +231,7 @@ fn check_transfer(server_ids: Ids, client_ids: Ids, shards: usize) {
     let server = Group::new(server, true, shards, 2);
     let mut net = Net::new(client, server);
     let clients = 6;
-    let is_alone = net.client.shards[0].ids.length() == 0;
+    let is_alone = net.client.shards[0].router.ids().length() == 0;
     for number in 0..clients {
         net.connect(number % 2);
         net.client
@@ -274,9 +274,14 @@ fn check_transfer(server_ids: Ids, client_ids: Ids, shards: usize) {
             (stats.connections, stats.half_open, stats.waiting),
             (0, 0, 0)
         );
-        let left = |it: &Endpoint| it.routing.len() + it.routing.common_len();
+        let left = |it: &Endpoint| it.router.len() + it.router.common_len();
         assert_eq!(group.shards.iter().map(left).sum::<usize>(), 0, "routes");
     }
+}
+
+/// Makes an ID of a shard that no connection has.
+fn new_id(shard: &mut Endpoint) -> Result<ConnectionId, ConnectionIdError> {
+    shard.router.new_id(&mut shard.rng)
 }
 
 #[test]
@@ -312,7 +317,7 @@ fn every_id_names_its_shard() {
         {
             let mut last_bytes = std::collections::HashSet::new();
             for _ in 0..300 {
-                let id = shard.new_id().expect("free");
+                let id = new_id(shard).expect("free");
                 assert_eq!(usize::from(id[7]) % count, number, "{count} shards");
                 last_bytes.insert(id[7]);
             }
@@ -464,7 +469,7 @@ fn one_shard_is_the_endpoint_as_before() {
     let mut shards = Endpoint::shards(config(None), None, seed, 1);
     let mut alone = Endpoint::new(config(None), None, seed);
     for _ in 0..10 {
-        assert_eq!(shards[0].new_id(), alone.new_id());
+        assert_eq!(new_id(&mut shards[0]), new_id(&mut alone));
     }
     assert_eq!(shards[0].stats(), alone.stats());
 }
@@ -476,7 +481,7 @@ fn datagrams_of_one_batch_are_handed_on_together() {
     net.connect(0);
     net.run(Duration::from_millis(100));
     assert_eq!(net.server.handles, [(0, net.server.handles[0].1)]);
-    let id = net.server.shards[0].new_id().expect("free");
+    let id = new_id(&mut net.server.shards[0]).expect("free");
     let other = ConnectionId::new(&[&id[..7], &[2]].concat()).expect("8 bytes");
     let datagram = |id: &ConnectionId, len| {
         let mut bytes = vec![0x40];

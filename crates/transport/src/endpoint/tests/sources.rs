@@ -1,11 +1,8 @@
 //! Shares of one address or network, and the rest for others.
 
-use std::net::SocketAddr;
-
 use courser_wire::TransportErrorCode;
 
 use super::*;
-use crate::endpoint::address_token::ValidationToken;
 
 const REFUSED: u64 = TransportErrorCode::CONNECTION_REFUSED.value();
 
@@ -20,15 +17,10 @@ fn client(address: [u8; 4], number: u16) -> Stranger {
 /// Returns the same client with a token that proves its address.
 fn validated(pair: &mut Pair, client: Stranger) -> Stranger {
     let endpoint = &mut pair.server.endpoint;
-    let seconds = endpoint.seconds(pair.now);
-    let (key, rng) = (&endpoint.token_key, &mut endpoint.rng);
-    let token = ValidationToken::new(
-        courser_base::ScopedIp::of(client.address),
-        courser_wire::Version::V1,
-        seconds,
-        rng,
-    )
-    .seal(key, rng);
+    let ip = courser_base::ScopedIp::of(client.address);
+    let (tokens, rng) = (endpoint.admission.tokens(), &mut endpoint.rng);
+    let version = courser_wire::Version::V1;
+    let token = tokens.validation(pair.now, ip, version, 1, rng).remove(0);
     Stranger {
         token: token.to_vec(),
         ..client
@@ -165,7 +157,16 @@ fn shares_are_forgotten_with_their_handshakes() {
     }
     pair.run_for(Duration::from_secs(20));
     assert_clean(&pair.server, "server");
-    assert_eq!(pair.server.endpoint.handshakes.sources(), 0);
+    assert_eq!(
+        pair.server
+            .endpoint
+            .admission
+            .shared()
+            .handshakes
+            .lock()
+            .sources(),
+        0
+    );
 }
 
 /// Limit K102.

@@ -1,7 +1,5 @@
 //! Bursts of many honest clients, all of which are served.
 
-use std::net::SocketAddr;
-
 use super::*;
 use crate::testing::stranger::Stranger;
 
@@ -122,12 +120,9 @@ fn a_flood_beyond_the_room_is_bounded() {
     }
     // Three quarters of the room (limit K10); the rest is for clients with a validated address.
     assert_eq!(pair.server.endpoint.stats().waiting, 12_288);
-    assert_eq!(
-        pair.server.endpoint.handshakes.waiting_bytes(),
-        12_288 * 1200
-    );
-    assert_eq!(pair.server.endpoint.routing.len(), 12_288);
-    assert_eq!(pair.server.endpoint.replies.len(), MAX_REPLIES);
+    assert_eq!(waiting_bytes(&pair.server.endpoint), 12_288 * 1200);
+    assert_eq!(pair.server.endpoint.router.len(), 12_288);
+    assert_eq!(pair.server.endpoint.stateless.queued(), MAX_REPLIES);
     let stats = pair.server.endpoint.stats();
     let unanswered = 20_000 - 12_288 - MAX_REPLIES as u64;
     assert_eq!(stats.replies_over_room, unanswered, "counted by reason");

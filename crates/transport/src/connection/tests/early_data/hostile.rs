@@ -118,7 +118,12 @@ fn a_0_rtt_packet_after_a_1_rtt_packet_ends_the_connection() {
     let mut pair = met(setup);
     start_with(&mut pair, b"request");
     pair.run_for(RTT * 3);
-    let next = pair.client.connection().recovery.first_unused_number();
+    let next = pair
+        .client
+        .connection()
+        .packets
+        .recovery
+        .first_unused_number();
     forge(&mut pair, &secrets, next + 100, &[0x01]);
     assert_eq!(pair.server_error(), Some(0x0a), "RFC 9001 §5.6");
 }

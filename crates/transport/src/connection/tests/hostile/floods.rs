@@ -180,6 +180,7 @@ fn packet_with_a_refused_frame_is_not_acknowledged_until_it_is_kept() {
     let acknowledged = |pair: &mut Pair, number: u64| {
         pair.server
             .connection()
+            .parts
             .acknowledger
             .is_duplicate(SpaceId::Application, number)
     };
@@ -290,7 +291,7 @@ fn jumps_of_packet_numbers_cost_no_work_per_number() {
         });
     }
     assert!(!is_closed(&mut pair.server));
-    let received = pair.server.connection().acknowledger.received();
+    let received = pair.server.connection().parts.acknowledger.received();
     assert!(received.ranges().len() <= MAX_RANGES, "limit K03");
     assert!(received.largest() >= Some(1_799 * 0x3fff_ffff));
 }
@@ -301,7 +302,12 @@ fn acknowledgement_of_thousands_of_ranges_costs_what_it_has_bytes() {
     let mut pair = Pair::connected();
     pair.upload(100_000);
     pair.run_for(RTT * 3);
-    let largest = pair.client.connection().recovery.first_unused_number();
+    let largest = pair
+        .client
+        .connection()
+        .packets
+        .recovery
+        .first_unused_number();
     for first in [0u64, 1, largest] {
         let mut payload = vec![
             0x02,
@@ -341,7 +347,7 @@ fn peer_that_moves_with_every_packet_is_bounded() {
         });
         pair.now += Duration::from_millis(1);
         pair.drive();
-        assert!(pair.server.connection().paths.len() <= 4);
+        assert!(pair.server.connection().parts.paths.len() <= 4);
     }
     assert!(
         !is_closed(&mut pair.server),

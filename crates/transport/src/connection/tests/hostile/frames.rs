@@ -144,7 +144,7 @@ fn open_spaces(pair: &mut Pair) -> Vec<SpaceId> {
         let connection = end.connection();
         both.retain(|&id| {
             let is_early = id == SpaceId::Application && connection.is_handshaking();
-            connection.protection.has_keys(id) && !is_early
+            connection.packets.protection.has_keys(id) && !is_early
         });
     }
     both

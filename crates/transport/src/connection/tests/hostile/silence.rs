@@ -46,7 +46,7 @@ fn acknowledgements_of_ours_take_no_memory_for_ever() {
     for _ in 0..100_000 {
         tell(&mut pair, &stream(0));
         pair.server.sent.clear();
-        most = most.max(pair.server.connection().recovery.memory());
+        most = most.max(pair.server.connection().packets.recovery.memory());
     }
     assert!(most < 64 << 10, "{most} bytes");
 }
@@ -90,14 +90,19 @@ fn acknowledgements_of_what_is_settled_cost_nothing() {
         .streams()
         .open(Direction::Unidirectional)
         .expect("room");
-    let mut from = pair.server.connection().recovery.first_unused_number();
+    let mut from = pair
+        .server
+        .connection()
+        .packets
+        .recovery
+        .first_unused_number();
     let (mut newly, mut acked) = (0, from);
-    let before = pair.server.connection().recovery.steps();
+    let before = pair.server.connection().packets.recovery.steps();
     for _ in 0..1000 {
         let _ = pair.server.connection().streams().write(id, &[7; 4000]);
         pair.server.touch();
         pair.run_for(Duration::from_millis(1));
-        let recovery = &pair.server.connection().recovery;
+        let recovery = &pair.server.connection().packets.recovery;
         let largest = recovery.first_unused_number() - 1;
         let Some(range) = largest.checked_sub(from + 1) else {
             continue;
@@ -119,7 +124,7 @@ fn acknowledgements_of_what_is_settled_cost_nothing() {
         newly += largest - acked;
         acked = largest;
     }
-    let steps = pair.server.connection().recovery.steps() - before;
+    let steps = pair.server.connection().packets.recovery.steps() - before;
     assert!(newly > 200, "{newly} newly acknowledged");
     assert!(steps < 4 * newly, "{steps} steps for {newly} packets");
 }

@@ -88,7 +88,7 @@ fn one_update_per_probe_timeout_is_free() {
     let honest = next_number(&mut pair);
     for generation in 1..GENERATIONS {
         let connection = pair.server.connection();
-        let pto = connection.recovery.pto();
+        let pto = connection.packets.recovery.pto();
         assert!(pto < Duration::from_millis(70), "{pto:?}");
         pair.run_for(pto);
         let packet = ping().number(honest + generation as u64);

@@ -24,7 +24,7 @@ fn a_path_that_does_not_answer_is_given_up() {
         assert!(pair.client.has(&Event::MigrationFailed));
         assert!(!pair.client.has(&Event::Migrated));
         assert_eq!(pair.client.connection().path().local, None);
-        assert_eq!(pair.client.connection().paths.len(), 1);
+        assert_eq!(pair.client.connection().parts.paths.len(), 1);
         pair.upload(100_000);
         pair.download(100_000);
         assert_eq!(server_peer(&mut pair), client_address());

@@ -41,7 +41,7 @@ fn client_moves_to_the_preferred_address_once_it_has_answered() {
     assert_eq!(pair.client.connection().path().peer, preferred());
     let local = pair.server.connection().path().local;
     assert_eq!(local, Some(preferred().ip()));
-    assert!(pair.server.connection().paths.active().is_validated());
+    assert!(pair.server.connection().parts.paths.active().is_validated());
     let is_probe = |frames: Vec<Frame<'_>>| frames.iter().all(Frame::is_probing);
     let to_preferred: Vec<_> = eye
         .client_sent(&pair)
@@ -114,7 +114,7 @@ fn client_stays_if_the_preferred_address_does_not_answer() {
     assert_eq!(pair.client.connection().path().peer, server_address());
     pair.upload(100_000);
     pair.download(100_000);
-    assert_eq!(pair.client.connection().paths.len(), 1);
+    assert_eq!(pair.client.connection().parts.paths.len(), 1);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn without_ids_there_is_no_preferred_address() {
     let server = Some(std::sync::Arc::clone(&pair.server_config));
     pair.server.endpoint = crate::Endpoint::new(config, server, [6; 32]);
     pair.connect();
-    let parameters = pair.client.connection().handshake.peer_parameters();
+    let parameters = pair.client.connection().parts.handshake.peer_parameters();
     let offered = parameters.expect("connected").preferred_address;
     assert_eq!(offered, None, "RFC 9000 §18.2");
     pair.run_for(Duration::from_secs(5));

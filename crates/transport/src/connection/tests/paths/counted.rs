@@ -199,7 +199,7 @@ fn ends_of_validations_do_not_pile_up() {
             from_elsewhere(&mut pair, from, &padded_challenge([5; 8]));
         }
         pair.run_for(RTT * 3);
-        assert_eq!(pair.server.connection().paths.unrecorded(), 0);
+        assert_eq!(pair.server.connection().parts.paths.unrecorded(), 0);
     }
     pair.run_for(Duration::from_secs(10));
     let ended = seen.server.count(ProbingSuccessful) + seen.server.count(ProbingAbandoned);

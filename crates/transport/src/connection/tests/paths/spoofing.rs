@@ -82,7 +82,10 @@ fn move_back_and_forth_leaves_nothing_in_flight() {
     );
     pair.run_for(Duration::from_secs(3));
     let connection = pair.server.connection();
-    assert_eq!(connection.recovery.bytes_in_flight_of_all_routes(), 0);
+    assert_eq!(
+        connection.packets.recovery.bytes_in_flight_of_all_routes(),
+        0
+    );
 }
 
 #[test]

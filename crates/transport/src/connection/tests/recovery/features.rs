@@ -291,7 +291,7 @@ fn loss_of_the_first_flight_only_delays_marks() {
         assert!(!end.connection().stats().path.withheld.ecn);
     }
     assert_eq!(
-        pair.client.connection().recovery.ecn_state(),
+        pair.client.connection().packets.recovery.ecn_state(),
         EcnState::Capable
     );
 }

@@ -24,7 +24,7 @@ fn path_that_reorders_is_learned() {
     assert!(stats.packets_lost < 30, "{stats:?}");
     let took = took.expect("all arrives");
     assert!(took < Duration::from_millis(5000), "{took:?}");
-    assert!(pair.client.connection().recovery.packet_threshold() > 3);
+    assert!(pair.client.connection().packets.recovery.packet_threshold() > 3);
 }
 
 #[test]
@@ -40,7 +40,10 @@ fn real_losses_stay_losses() {
     let stats = pair.client.connection().stats();
     assert!(stats.packets_lost > 5);
     assert_eq!(stats.packets_spuriously_lost, 0);
-    assert_eq!(pair.client.connection().recovery.packet_threshold(), 3);
+    assert_eq!(
+        pair.client.connection().packets.recovery.packet_threshold(),
+        3
+    );
 }
 
 #[test]
@@ -58,7 +61,7 @@ fn lost_packets_are_not_remembered_for_ever() {
     write(&mut pair, b"one more");
     pair.run_for(Duration::from_secs(1));
     let connection = pair.client.connection();
-    assert!(!connection.recovery.remembers_losses());
+    assert!(!connection.packets.recovery.remembers_losses());
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn delivery_rate_is_that_of_the_link() {
             .is_some()
     );
     pair.run_for(Duration::from_secs(1));
-    let route = pair.client.connection().recovery.route();
+    let route = pair.client.connection().packets.recovery.route();
     let delivery = route.delivery();
     assert!(delivery.delivered() >= 3_000_000, "{route:?}");
     assert!(delivery.memory() < 4096, "nothing is in flight");

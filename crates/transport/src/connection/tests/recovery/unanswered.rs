@@ -107,7 +107,7 @@ fn end_that_waits_for_content_notices_silence_in_the_time_of_three_timeouts() {
         pair.link.delay = Duration::from_millis(delay);
         pair.connect();
         pair.run_for(Duration::from_secs(5));
-        let pto = pair.client.connection().recovery.pto();
+        let pto = pair.client.connection().packets.recovery.pto();
         pair.link.loss = 1000;
         ask(&mut pair);
         let begun = pair.now;

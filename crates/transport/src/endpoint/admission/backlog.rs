@@ -1,0 +1,193 @@
+//! Fair shares of a socket with a standing queue (limit K117).
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use courser_base::{ScopedIp, Source, Time};
+
+use crate::hasher::KeyedState;
+
+/// Decides which datagrams are dropped unread while the socket has a standing queue.
+///
+/// A socket is read in the order of arrival. A network that sends more than the endpoint can handle
+/// makes all others wait behind its datagrams, however cheap each of them is. While that lasts, the
+/// datagrams of a network that sends more than all others together are dropped until the queue is
+/// gone. That costs a fraction of handling them and leaves no CPU time unused. Nothing is dropped
+/// while there is only one network, or while the endpoint keeps up.
+#[derive(Debug)]
+pub struct Backlog {
+    /// The time since which the socket has not been empty.
+    since: Option<Time>,
+    /// The time until which a short queue counts.
+    alert_until: Time,
+    /// Number of datagrams of each network since the window began.
+    counts: HashMap<Source, u64, KeyedState>,
+    window: Time,
+    /// The network that sent most of the last window.
+    heaviest: Option<Source>,
+}
+
+impl Backlog {
+    /// Creates the state of an empty socket. The key must be secret.
+    pub fn new(key: [u8; 16]) -> Self {
+        Self {
+            since: None,
+            alert_until: Time::ZERO,
+            counts: HashMap::with_hasher(KeyedState::new(key)),
+            window: Time::ZERO,
+            heaviest: None,
+        }
+    }
+
+    /// Records whether the socket has more than was read at once.
+    #[inline]
+    pub fn on_turn(&mut self, now: Time, has_more: bool) {
+        if !has_more {
+            self.since = None;
+        } else if self.since.is_none() {
+            self.since = Some(now);
+        }
+    }
+
+    /// Returns true if `count` datagrams from this address are to be dropped.
+    #[inline]
+    pub fn must_drop(&mut self, now: Time, address: impl Into<ScopedIp>, count: u64) -> bool {
+        let is_quiet = self.since.is_none() && now >= self.alert_until;
+        !is_quiet && self.weigh(now, Source::network(address), count)
+    }
+
+    fn weigh(&mut self, now: Time, network: Source, count: u64) -> bool {
+        let age = now - self.window;
+        if age >= WINDOW {
+            // An older queue reveals nothing about the present senders.
+            let is_recent = age < ALERT;
+            self.heaviest = is_recent.then(|| self.find_heaviest()).flatten();
+            self.counts.clear();
+            self.window = now;
+        }
+        if self.counts.len() < MOST_NETWORKS {
+            *self.counts.entry(network).or_default() += count;
+        } else if let Some(known) = self.counts.get_mut(&network) {
+            *known += count;
+        }
+        let longest = match now < self.alert_until {
+            true => SHORT_QUEUE,
+            false => LONG_QUEUE,
+        };
+        if self.since.is_none_or(|since| now - since < longest) {
+            return false;
+        }
+        self.alert_until = now + ALERT;
+        self.heaviest == Some(network)
+    }
+
+    /// Returns the network that has sent more than all others together, if there are others.
+    fn find_heaviest(&self) -> Option<Source> {
+        let sum: u64 = self.counts.values().sum();
+        let (network, most) = self.counts.iter().max_by_key(|(_, count)| **count)?;
+        (sum < 2 * most && sum > *most).then_some(*network)
+    }
+}
+
+/// Time over which the datagrams of networks are compared.
+const WINDOW: Duration = Duration::from_millis(10);
+
+/// Time for which the socket may have more after each turn: bursts of honest peers are handled
+/// within it.
+const LONG_QUEUE: Duration = Duration::from_millis(5);
+
+/// The same limit shortly after such a queue, because a flood would build the next one at once.
+const SHORT_QUEUE: Duration = Duration::from_millis(1);
+
+/// Time after a standing queue in which a short one counts.
+const ALERT: Duration = Duration::from_millis(100);
+
+/// Maximum of networks that are distinguished in one window.
+const MOST_NETWORKS: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    const FLOOD: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1));
+    const HONEST: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(1_000_000_000 + micros * 1000)
+    }
+
+    /// Handles a datagram of each address every 100 µs from `begin` on, with more in the socket
+    /// after each turn. Returns how many of each address were dropped.
+    fn run(backlog: &mut Backlog, begin: u64, turns: u64, addresses: &[IpAddr]) -> Vec<u64> {
+        let mut dropped = vec![0; addresses.len()];
+        for turn in 0..turns {
+            let now = at(begin + turn * 100);
+            for (address, dropped) in addresses.iter().zip(&mut dropped) {
+                *dropped += u64::from(backlog.must_drop(now, *address, 1));
+            }
+            backlog.on_turn(now, true);
+        }
+        dropped
+    }
+
+    #[test]
+    fn the_network_that_sends_most_is_dropped_from_a_standing_queue() {
+        let mut backlog = Backlog::new([1; 16]);
+        let addresses = [FLOOD, FLOOD, HONEST];
+        let dropped = run(&mut backlog, 0, 1000, &addresses);
+        assert_eq!(dropped[2], 0);
+        assert!(dropped[0] > 800, "{dropped:?}");
+        backlog.on_turn(at(100_000), false);
+        assert!(
+            !backlog.must_drop(at(100_001), FLOOD, 1),
+            "the queue is gone"
+        );
+    }
+
+    #[test]
+    fn a_burst_is_handled() {
+        let mut backlog = Backlog::new([1; 16]);
+        for burst in 0..100 {
+            let begin = burst * 200_000;
+            let dropped = run(&mut backlog, begin, 49, &[FLOOD, FLOOD, HONEST]);
+            assert_eq!(dropped, [0, 0, 0]);
+            backlog.on_turn(at(begin + 5000), false);
+        }
+    }
+
+    #[test]
+    fn a_single_network_is_never_dropped() {
+        let mut backlog = Backlog::new([1; 16]);
+        let neighbour = IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 9));
+        let dropped = run(&mut backlog, 0, 1000, &[FLOOD, FLOOD, neighbour]);
+        assert_eq!(dropped, [0, 0, 0]);
+    }
+
+    #[test]
+    fn networks_that_send_alike_are_not_dropped() {
+        let mut backlog = Backlog::new([1; 16]);
+        assert_eq!(run(&mut backlog, 0, 1000, &[FLOOD, HONEST]), [0, 0]);
+    }
+
+    #[test]
+    fn a_flood_of_the_past_is_forgotten() {
+        let mut backlog = Backlog::new([1; 16]);
+        run(&mut backlog, 0, 1000, &[FLOOD, FLOOD, HONEST]);
+        backlog.on_turn(at(100_000), false);
+        // The first window of the next queue has no previous one to compare with.
+        let dropped = run(&mut backlog, 60_000_000, 99, &[FLOOD, HONEST]);
+        assert_eq!(dropped, [0, 0]);
+    }
+
+    #[test]
+    fn the_table_of_networks_is_bounded() {
+        let mut backlog = Backlog::new([1; 16]);
+        backlog.on_turn(at(0), true);
+        for number in 0..100_000u32 {
+            backlog.must_drop(at(1), IpAddr::V4((number << 8).into()), 1);
+        }
+        assert_eq!(backlog.counts.len(), MOST_NETWORKS);
+    }
+}

@@ -1,0 +1,415 @@
+//! Decides which new clients may connect (RFC 9000 §8.1).
+
+pub mod address_filter;
+pub mod backlog;
+pub mod claim;
+pub mod client;
+pub mod creation_limiter;
+pub mod fair_queue;
+pub mod fair_shares;
+pub mod handshake_counts;
+pub mod handshakes;
+pub mod incoming;
+mod recent_handshakes;
+pub mod tokens;
+pub mod verdict;
+pub mod waiting_room;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use courser_base::Time;
+use courser_wire::TransportErrorCode;
+use courser_wire::packet::Packet;
+
+use self::address_filter::AddressFilter;
+use self::backlog::Backlog;
+use self::claim::Claim;
+use self::client::{Client, is_authentic};
+use self::fair_queue::FairQueue;
+use self::fair_shares::Claimant;
+use self::handshakes::{HandshakeLimits, Room};
+use self::incoming::Incoming;
+use self::tokens::Tokens;
+use self::tokens::address_token::{AddressProof, Presented};
+use self::verdict::Verdict;
+use self::waiting_room::{KeptDatagram, Waiting, WaitingRoom};
+use super::arrived::Arrived;
+use super::secrets::Secrets;
+use super::shards::ShardId;
+use super::shards::shared::Shared;
+use super::stats::EndpointStats;
+use super::table::memory::Memory;
+use crate::build::transmit::SocketId;
+use crate::config::{EndpointConfig, RetryPolicy, ServerConfig};
+
+/// Decides which datagrams are read, and which clients may wait, and keeps those that wait.
+#[derive(Debug)]
+pub struct Admission {
+    shared: Arc<Shared>,
+    shard: ShardId,
+    address_filter: Arc<AddressFilter>,
+    backlog: Backlog,
+    /// True while new clients are refused.
+    is_busy: bool,
+    tokens: Tokens,
+    room: WaitingRoom,
+    queue: FairQueue<Incoming>,
+    counts: Counts,
+}
+
+/// The clients and datagrams that were not admitted so far.
+#[derive(Clone, Copy, Default, Debug)]
+struct Counts {
+    blocked: u64,
+    over_share: u64,
+    refused_while_busy: u64,
+    refused_for_memory: u64,
+    refused_for_share: u64,
+    refused_for_rate: u64,
+    ignored_for_room: u64,
+}
+
+/// A first Initial packet, and the client that it describes.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstPacket<'a> {
+    pub client: Client,
+    pub packet: &'a Packet,
+    pub datagram: &'a [u8],
+}
+
+impl FirstPacket<'_> {
+    /// Returns true if the packet opens, so that its sender follows the specification of its version.
+    fn is_authentic(&self) -> bool {
+        is_authentic(self.datagram, self.packet)
+    }
+}
+
+impl Admission {
+    /// Creates the admission of a shard, without clients.
+    pub fn new(
+        config: &EndpointConfig,
+        shard: ShardId,
+        secrets: &Secrets,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            shared,
+            shard,
+            address_filter: Arc::default(),
+            backlog: Backlog::new(secrets.backlog),
+            is_busy: false,
+            tokens: Tokens::new(config),
+            room: WaitingRoom::new(secrets.waiting_room),
+            queue: FairQueue::new(secrets.queue),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Changes the limits of handshakes in progress, for all shards.
+    pub fn set_limits(&self, limits: HandshakeLimits) {
+        self.shared.handshakes.lock().set_limits(limits);
+    }
+
+    /// Changes which addresses are allowed.
+    pub fn set_address_filter(&mut self, filter: Arc<AddressFilter>) {
+        self.address_filter = filter;
+    }
+
+    /// Returns true if nothing from this address is to be processed.
+    pub fn is_blocked(&self, address: IpAddr) -> bool {
+        self.address_filter.is_blocked(address)
+    }
+
+    /// Starts or stops refusing new clients.
+    pub fn set_busy(&mut self, is_busy: bool) {
+        self.is_busy = is_busy;
+    }
+
+    /// Returns the tokens that prove addresses.
+    pub fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    /// Returns the tokens that prove addresses.
+    #[cfg(test)]
+    pub fn tokens_mut(&mut self) -> &mut Tokens {
+        &mut self.tokens
+    }
+
+    /// Returns true if `count` datagrams from this address are to be read. Otherwise counts them.
+    #[inline]
+    pub fn admits_datagrams(&mut self, now: Time, peer: SocketAddr, count: u64) -> bool {
+        if self.address_filter.is_blocked(peer.ip()) {
+            self.counts.blocked += count;
+            return false;
+        }
+        if self.backlog.must_drop(now, peer, count) {
+            self.counts.over_share += count;
+            return false;
+        }
+        true
+    }
+
+    /// Records whether the socket has more than was read at once.
+    #[inline]
+    pub fn on_socket_read(&mut self, now: Time, has_more: bool) {
+        self.backlog.on_turn(now, has_more);
+    }
+
+    /// Decides about a client.
+    pub fn judge(
+        &mut self,
+        first: &FirstPacket<'_>,
+        server: &ServerConfig,
+        memory: &Memory,
+    ) -> Verdict {
+        let (client, now) = (&first.client, first.client.since);
+        let peer = client.place.tuple.peer;
+        if self.is_busy {
+            self.counts.refused_while_busy += 1;
+            return Verdict::refuse("the server is busy");
+        }
+        // This check precedes any cryptography: a server with more clients than it can serve must
+        // not spend its time on those that it cannot serve.
+        let delay = self.queue.delay(now, peer.ip());
+        if self.shared.handshakes.lock().is_too_late(delay) {
+            self.counts.ignored_for_room += 1;
+            return Verdict::Ignore;
+        }
+        let presented = Presented {
+            token: &first.datagram[first.packet.token.clone()],
+            peer,
+            destination: client.destination,
+            version: client.version,
+            now: self.tokens.seconds(now),
+        };
+        let proof = presented.judge(&self.tokens.key, &self.shared.used_tokens.lock());
+        if proof == AddressProof::InvalidRetry {
+            // A token that was damaged in transit proves nothing about the client: apart from its
+            // token the packet must be valid (RFC 9000 §8.1.2).
+            return match first.is_authentic() {
+                true => Verdict::Refuse {
+                    code: TransportErrorCode::INVALID_TOKEN,
+                    reason: "the Retry token is not ours, not yours or too old",
+                },
+                false => Verdict::Drop,
+            };
+        }
+        let waiting_bytes = self.shared.handshakes.lock().waiting_bytes();
+        if memory.is_short(waiting_bytes as u64) {
+            self.counts.refused_for_memory += 1;
+            return Verdict::refuse("memory is short");
+        }
+        let claimant = client.claimant(proof != AddressProof::None);
+        if let Some(verdict) = self.judge_room(now, server, claimant, first.datagram.len()) {
+            return verdict;
+        }
+        // Anyone on the path sees the token, so a packet that does not open must not cost its
+        // owner anything: neither the token nor part of the connection rate.
+        if !first.is_authentic() {
+            return Verdict::Drop;
+        }
+        if let Some(verdict) = self.judge_rate(now, server, claimant) {
+            return verdict;
+        }
+        let mut used = self.shared.used_tokens.lock();
+        Verdict::Wait(proof.claim(&mut used, self.tokens.seconds(now)))
+    }
+
+    /// Decides about a client for which there is no room; `None` if there is.
+    fn judge_room(
+        &mut self,
+        now: Time,
+        server: &ServerConfig,
+        claimant: Claimant,
+        len: usize,
+    ) -> Option<Verdict> {
+        let delay = self.room.delay(now);
+        let mut handshakes = self.shared.handshakes.lock();
+        handshakes.on_time(now);
+        let mut room = handshakes.admit(claimant, len, delay);
+        if server.retry == RetryPolicy::Always && !claimant.is_validated {
+            return Some(Verdict::Retry);
+        }
+        let may_retry = may_retry(server, claimant);
+        if room == Room::Retry && !may_retry {
+            room = handshakes.admit_without_retry(claimant, len);
+        }
+        match room {
+            Room::Wait => None,
+            Room::Retry => Some(Verdict::Retry),
+            Room::OverShare if may_retry => Some(Verdict::Retry),
+            Room::OverShare => {
+                self.counts.refused_for_share += 1;
+                Some(Verdict::refuse_source(claimant, OVER_SHARE))
+            }
+            Room::Ignore => {
+                self.counts.ignored_for_room += 1;
+                Some(Verdict::Ignore)
+            }
+        }
+    }
+
+    /// Decides about a client beyond the rate of its source (limit K102), whose packet was opened; counts
+    /// a client within the rate and returns `None`.
+    fn judge_rate(
+        &mut self,
+        now: Time,
+        server: &ServerConfig,
+        claimant: Claimant,
+    ) -> Option<Verdict> {
+        let is_loaded = self.shared.handshakes.lock().is_loaded();
+        let rate = server.rate(is_loaded)?;
+        let Claimant {
+            address,
+            is_validated,
+        } = claimant;
+        let mut creation = self.shared.creation.lock();
+        if creation.allow(address, is_validated, rate, now) {
+            return None;
+        }
+        if may_retry(server, claimant) {
+            return Some(Verdict::Retry);
+        }
+        self.counts.refused_for_rate += 1;
+        let reason = "the address opens connections too fast";
+        Some(Verdict::refuse_source(claimant, reason))
+    }
+
+    /// Decides about a client whose source has come to hold its share of handshakes while the client
+    /// waited; `None` if it may be accepted. An endpoint without a server may send a Retry.
+    pub fn judge_accepted(
+        &mut self,
+        claim: &Claim,
+        server: Option<&ServerConfig>,
+    ) -> Option<Verdict> {
+        if claim.may_begin() {
+            return None;
+        }
+        let claimant = claim.claimant();
+        let may_retry = match server {
+            Some(server) => may_retry(server, claimant),
+            None => !claimant.is_validated,
+        };
+        if may_retry {
+            return Some(Verdict::Retry);
+        }
+        self.counts.refused_for_share += 1;
+        Some(Verdict::refuse_source(claimant, OVER_SHARE))
+    }
+
+    /// Counts a connection as one of its address when its handshake is complete, which has validated the
+    /// address (limit K102).
+    pub fn on_created(&self, now: Time, server: Option<&ServerConfig>, claimant: Claimant) {
+        let is_loaded = self.shared.handshakes.lock().is_loaded();
+        let rate = server.and_then(|server| server.rate(is_loaded));
+        if let Some(rate) = rate.filter(|_| !claimant.is_validated) {
+            let mut creation = self.shared.creation.lock();
+            creation.count(claimant.address, rate, now);
+        }
+    }
+
+    /// Returns the number that the next client that waits will have.
+    pub fn next_number(&self) -> u64 {
+        self.room.next_id()
+    }
+
+    /// Lets a client wait, under [`Admission::next_number`]. `datagram` is its first one.
+    pub fn admit(&mut self, client: Client, proof: AddressProof, datagram: KeptDatagram) {
+        let incoming = Incoming {
+            id: self.room.next_id(),
+            path: client.place.tuple,
+            proof,
+            original_destination: match proof {
+                AddressProof::Retry(token) => token.original_destination,
+                _ => client.destination,
+            },
+        };
+        let claimant = client.claimant(proof != AddressProof::None);
+        let bytes = datagram.bytes.len();
+        self.room.add(Waiting {
+            client,
+            datagrams: vec![datagram],
+            claim: Claim::new(self.shared.clone(), self.shard, claimant, bytes),
+        });
+        let peer = client.place.tuple.peer;
+        self.queue.push(client.since, peer.ip(), incoming);
+    }
+
+    /// Keeps a further datagram of a client that waits. Returns false if it is to be dropped.
+    pub fn keep(&mut self, number: u64, arrived: Arrived, datagram: &[u8]) -> bool {
+        let waiting = self.room.get_mut(number);
+        waiting.is_none_or(|waiting| waiting.keep(arrived, datagram))
+    }
+
+    /// Removes and returns the client whose turn it is to be offered to the application.
+    pub fn next_incoming(&mut self) -> Option<Incoming> {
+        self.queue.pop()
+    }
+
+    /// Returns true if [`Admission::next_incoming`] has a client to return.
+    pub fn has_incoming(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Removes a client that waits no more.
+    pub fn take(&mut self, incoming: &Incoming) -> Option<Waiting> {
+        self.room.take(incoming.id)
+    }
+
+    /// Returns a client that waits.
+    pub fn waiting(&self, incoming: &Incoming) -> Option<&Client> {
+        self.room.get(incoming.id).map(|waiting| &waiting.client)
+    }
+
+    /// Returns true if a client waits that has arrived at this socket. Looks at all of them.
+    pub fn uses_socket(&self, socket: SocketId) -> bool {
+        self.room.uses_socket(socket)
+    }
+
+    /// Returns a measure of the work for clients that wait and for datagrams that were dropped unread.
+    pub fn arrivals(&self) -> u64 {
+        let waiting_bytes = self.shared.counts(self.shard).waiting_bytes();
+        waiting_bytes as u64 + self.counts.over_share
+    }
+
+    /// Writes the counters into those of the endpoint.
+    pub fn count(&self, stats: &mut EndpointStats) {
+        let handshakes = self.shared.counts(self.shard);
+        stats.half_open = handshakes.half_open();
+        stats.waiting = handshakes.waiting();
+        stats.datagrams_blocked = self.counts.blocked;
+        stats.datagrams_over_share = self.counts.over_share;
+        stats.refused_while_busy = self.counts.refused_while_busy;
+        stats.refused_for_memory = self.counts.refused_for_memory;
+        stats.refused_for_share = self.counts.refused_for_share;
+        stats.refused_for_rate = self.counts.refused_for_rate;
+        stats.ignored_for_room = self.counts.ignored_for_room;
+        // Those that the application ignored are in there already.
+        stats.ignored += self.counts.ignored_for_room;
+    }
+
+    /// Returns the state of all shards.
+    #[cfg(test)]
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Returns true if no client waits.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.room.is_empty()
+    }
+}
+
+/// Returns true if the client may be asked to validate its address.
+fn may_retry(server: &ServerConfig, claimant: Claimant) -> bool {
+    server.retry != RetryPolicy::Never && !claimant.is_validated
+}
+
+/// The reason of a refusal because of limit K100.
+pub const OVER_SHARE: &str = "the address holds its share of handshakes";
+
+#[cfg(test)]
+mod tests;

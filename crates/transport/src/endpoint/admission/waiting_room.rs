@@ -1,0 +1,128 @@
+//! The clients that wait to be accepted, refused, retried or ignored.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use courser_base::{Ecn, Time};
+
+use super::claim::Claim;
+use super::client::Client;
+use crate::build::transmit::SocketId;
+use crate::endpoint::arrived::Arrived;
+use crate::endpoint::shrink::shrink;
+use crate::hasher::KeyedState;
+
+/// The data kept for an [`Incoming`](super::incoming::Incoming).
+#[derive(Debug)]
+pub struct Waiting {
+    pub client: Client,
+    /// Its datagrams so far.
+    pub datagrams: Vec<KeptDatagram>,
+    /// The room that it holds.
+    pub claim: Claim,
+}
+
+/// A datagram of a client that waits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptDatagram {
+    pub ecn: Ecn,
+    pub bytes: Vec<u8>,
+}
+
+impl KeptDatagram {
+    /// Copies a datagram.
+    pub fn new(arrived: Arrived, datagram: &[u8]) -> Self {
+        Self {
+            ecn: arrived.ecn,
+            bytes: datagram.to_vec(),
+        }
+    }
+}
+
+impl Waiting {
+    /// Keeps another datagram of the client. Returns false if there is no room for it.
+    pub fn keep(&mut self, arrived: Arrived, datagram: &[u8]) -> bool {
+        let is_kept = self.client.place.tuple == arrived.path
+            && self.datagrams.len() < MAX_DATAGRAMS
+            && self.claim.extend(datagram.len());
+        if is_kept {
+            self.datagrams.push(KeptDatagram::new(arrived, datagram));
+        }
+        is_kept
+    }
+}
+
+/// The waiting clients.
+#[derive(Debug)]
+pub struct WaitingRoom {
+    clients: HashMap<u64, Waiting, KeyedState>,
+    next_id: u64,
+    /// A lower bound on the IDs of waiting clients.
+    oldest: u64,
+}
+
+impl WaitingRoom {
+    pub fn new(key: [u8; 16]) -> Self {
+        Self {
+            clients: HashMap::with_hasher(KeyedState::new(key)),
+            next_id: 0,
+            oldest: 0,
+        }
+    }
+
+    /// Returns the number that the next client will have.
+    pub fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
+    /// Adds a client, under [`WaitingRoom::next_id`].
+    pub fn add(&mut self, waiting: Waiting) {
+        self.clients.insert(self.next_id, waiting);
+        self.next_id += 1;
+    }
+
+    /// Returns a client that waits.
+    pub fn get(&self, id: u64) -> Option<&Waiting> {
+        self.clients.get(&id)
+    }
+
+    /// Returns a client that waits.
+    pub fn get_mut(&mut self, id: u64) -> Option<&mut Waiting> {
+        self.clients.get_mut(&id)
+    }
+
+    /// Removes a client.
+    pub fn take(&mut self, id: u64) -> Option<Waiting> {
+        let waiting = self.clients.remove(&id);
+        shrink(&mut self.clients);
+        waiting
+    }
+
+    /// Returns true if a client has arrived at this socket. Looks at all of them.
+    pub fn uses_socket(&self, socket: SocketId) -> bool {
+        self.clients
+            .values()
+            .any(|it| it.client.place.socket == socket)
+    }
+
+    /// Returns the time that the oldest client has waited.
+    pub fn delay(&mut self, now: Time) -> Duration {
+        // Each ID is passed once.
+        while self.oldest < self.next_id {
+            if let Some(oldest) = self.clients.get(&self.oldest) {
+                return now - oldest.client.since;
+            }
+            self.oldest += 1;
+        }
+        Duration::ZERO
+    }
+
+    /// Returns true if no client waits.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.clients.is_empty()
+    }
+}
+
+/// Maximum of datagrams kept for one waiting client: a ClientHello of several datagrams, twice.
+const MAX_DATAGRAMS: usize = 8;

@@ -1,0 +1,27 @@
+//! The arrival of a datagram.
+
+use courser_base::{Ecn, FourTuple, Time};
+
+use crate::build::transmit::SocketId;
+use crate::path::Place;
+
+/// The time, path, socket and ECN mark of an arriving datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrived {
+    pub now: Time,
+    pub path: FourTuple,
+    pub socket: SocketId,
+    pub ecn: Ecn,
+    /// It was handed on by another shard.
+    pub is_stray: bool,
+}
+
+impl Arrived {
+    /// Returns the addresses and the socket of the datagram.
+    pub fn place(&self) -> Place {
+        Place {
+            tuple: self.path,
+            socket: self.socket,
+        }
+    }
+}

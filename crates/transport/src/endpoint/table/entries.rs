@@ -1,0 +1,176 @@
+//! The records of connections, by the index of their handles.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use courser_base::Time;
+
+use super::handle::ConnectionHandle;
+use super::memory::Held;
+use crate::connection::{Connection, ConnectionError};
+use crate::endpoint::admission::claim::Claim;
+use crate::endpoint::router::connection_routes::ConnectionRoutes;
+use crate::endpoint::shrink::is_sparse;
+
+/// The record of one connection, from its start until its owner releases it.
+#[derive(Default)]
+pub struct Entry {
+    pub generation: u32,
+    /// `None` in a free record and after a fault.
+    pub connection: Option<Box<Connection>>,
+    /// The error of a connection that was dropped because of a panic.
+    pub fault: Option<Box<ConnectionError>>,
+    pub stage: Stage,
+    /// The owner has no more use for the connection.
+    pub is_released: bool,
+    /// It is in the queue of connections whose events may be unread.
+    pub is_touched: bool,
+    /// It is in the queue of connections that wait for their turn to send.
+    pub is_sender: bool,
+    pub held: Held,
+    /// The earliest entry in the timer heap.
+    pub scheduled: Option<Time>,
+    /// The room that the handshake of a server's connection holds while it is in progress. Idle
+    /// connections have none, hence the box.
+    pub claim: Option<Box<Claim>>,
+    /// The routes that lead to the connection.
+    pub routes: ConnectionRoutes,
+    /// Tokens that a server sends to the client for later connections.
+    pub new_tokens: u32,
+}
+
+/// The part of its life that a record is in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Stage {
+    /// No connection uses the record.
+    #[default]
+    Free,
+    /// The connection is open, or its peer does not know of its end yet.
+    Busy,
+    /// The peer knows of the end. Late packets are still swallowed.
+    Quiet,
+    /// Nothing leads to the connection any more. It waits for its owner to release it.
+    Drained,
+}
+
+/// The records of connections. Low indexes are used first, so that the list becomes short again when the
+/// connections of a burst are gone.
+#[derive(Default)]
+pub struct Entries {
+    /// The last record is in use.
+    list: Vec<Entry>,
+    in_use: usize,
+    /// The indexes of free records. Those beyond the list were cut off.
+    free: BinaryHeap<Reverse<u32>>,
+    /// At least the generation of each record that was cut off.
+    generation: u32,
+}
+
+impl Entries {
+    /// Returns the number of records in use.
+    pub fn in_use(&self) -> usize {
+        self.in_use
+    }
+
+    /// Returns the handle of a record that was free, and is in use from now on.
+    pub fn take(&mut self) -> ConnectionHandle {
+        let lowest = self.free.pop().map(|Reverse(index)| index);
+        let index = match lowest.filter(|index| (*index as usize) < self.list.len()) {
+            Some(index) => index,
+            None => {
+                // The list has no free record, and the others were cut off.
+                self.free.clear();
+                self.list.push(Entry {
+                    generation: self.generation,
+                    ..Entry::default()
+                });
+                u32::try_from(self.list.len() - 1).expect("memory ends before 2^32 connections")
+            }
+        };
+        self.in_use += 1;
+        let entry = &mut self.list[index as usize];
+        entry.stage = Stage::Busy;
+        ConnectionHandle {
+            index,
+            generation: entry.generation,
+        }
+    }
+
+    /// Frees a record, whose handles are not valid any more.
+    pub fn free(&mut self, index: u32) {
+        let entry = &mut self.list[index as usize];
+        *entry = Entry {
+            generation: entry.generation.wrapping_add(1),
+            ..Entry::default()
+        };
+        self.in_use -= 1;
+        self.free.push(Reverse(index));
+        while let Some(last) = self.list.pop_if(|last| last.stage == Stage::Free) {
+            self.generation = self.generation.max(last.generation);
+        }
+        if is_sparse(self.list.len(), self.list.capacity()) {
+            let len = self.list.len();
+            self.list.shrink_to(2 * len);
+            self.free.retain(|Reverse(index)| (*index as usize) < len);
+            self.free.shrink_to(2 * len);
+        }
+    }
+}
+
+/// Omits the connections.
+impl fmt::Debug for Entries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Entries({} in use)", self.in_use)
+    }
+}
+
+impl Deref for Entries {
+    type Target = [Entry];
+
+    fn deref(&self) -> &[Entry] {
+        &self.list
+    }
+}
+
+impl DerefMut for Entries {
+    fn deref_mut(&mut self) -> &mut [Entry] {
+        &mut self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::shrink::LEAST_ROOM;
+
+    #[test]
+    fn the_list_is_short_again_after_a_burst() {
+        let mut entries = Entries::default();
+        let burst: Vec<_> = (0..4 * LEAST_ROOM).map(|_| entries.take()).collect();
+        let (stay, go) = burst.split_at(10);
+        go.iter().for_each(|handle| entries.free(handle.index));
+        assert!(entries.len() < LEAST_ROOM, "{}", entries.len());
+        assert_eq!(entries.in_use(), 10);
+        // Handles of the burst are not valid for records that take its places.
+        let next: Vec<_> = (0..2 * LEAST_ROOM).map(|_| entries.take()).collect();
+        let is_old = |handle: &ConnectionHandle| burst.contains(handle);
+        assert!(!next.iter().any(is_old));
+        assert!(
+            stay.iter()
+                .all(|it| entries[it.index()].stage == Stage::Busy)
+        );
+    }
+
+    #[test]
+    fn a_connection_at_the_end_keeps_the_list_long_until_it_goes() {
+        let mut entries = Entries::default();
+        let burst: Vec<_> = (0..2 * LEAST_ROOM).map(|_| entries.take()).collect();
+        let (last, go) = burst.split_last().expect("some");
+        go.iter().for_each(|handle| entries.free(handle.index));
+        assert_eq!((entries.len(), entries.in_use()), (2 * LEAST_ROOM, 1));
+        entries.free(last.index);
+        assert_eq!((entries.len(), entries.in_use()), (0, 0));
+    }
+}

@@ -1,0 +1,384 @@
+//! The connections of an endpoint: their records, their memory, their timers and what they have to do.
+
+pub mod entries;
+pub mod handle;
+pub mod ledger;
+pub mod memory;
+pub mod settle;
+mod timers;
+
+use std::collections::VecDeque;
+use std::mem;
+
+use courser_base::{Time, foreign};
+
+use self::entries::{Entries, Entry, Stage};
+use self::handle::ConnectionHandle;
+use self::memory::{Held, Memory};
+use self::timers::Timers;
+use super::admission::claim::Claim;
+use super::stats::EndpointStats;
+use crate::build::transmit::SocketId;
+use crate::connection::{Connection, ConnectionError, TlsTask};
+
+/// The connections of an endpoint, from their start until their owners release them.
+#[derive(Debug)]
+pub struct Table {
+    entries: Entries,
+    memory: Memory,
+    timers: Timers,
+    /// Connections whose events may be unread. Something has happened to them.
+    touched: VecDeque<ConnectionHandle>,
+    /// Connections whose events were read, and that may have something to send. A driver that sends later,
+    /// together with what woken tasks write, lets them wait here.
+    senders: VecDeque<ConnectionHandle>,
+    /// Connections with a TLS task that was not taken yet. Some may be over.
+    tls_tasks: VecDeque<ConnectionHandle>,
+    /// Connections that are open, or whose peers do not know of their end.
+    busy: usize,
+    /// Connections that are drained and wait to be released.
+    drained: usize,
+    /// The connection that was used last: a panic is attributed to it.
+    in_use: Option<ConnectionHandle>,
+    /// Connections that were closed for lack of memory.
+    closed_for_memory: u64,
+}
+
+impl Table {
+    /// Creates a table without connections.
+    pub fn new(memory: Memory) -> Self {
+        Self {
+            entries: Entries::default(),
+            memory,
+            timers: Timers::default(),
+            touched: VecDeque::new(),
+            senders: VecDeque::new(),
+            tls_tasks: VecDeque::new(),
+            busy: 0,
+            drained: 0,
+            in_use: None,
+            closed_for_memory: 0,
+        }
+    }
+
+    /// Adds a connection. A server's connection holds room while its handshake is in progress.
+    pub fn add(&mut self, connection: Connection, claim: Option<Claim>) -> ConnectionHandle {
+        let handle = self.entries.take();
+        let entry = &mut self.entries[handle.index()];
+        entry.connection = Some(Box::new(connection));
+        entry.claim = claim.map(Box::new);
+        self.busy += 1;
+        handle
+    }
+
+    /// Returns the record of a connection.
+    #[inline]
+    pub fn entry(&self, handle: ConnectionHandle) -> Option<&Entry> {
+        self.entries
+            .get(handle.index())
+            .filter(|entry| entry.generation == handle.generation)
+    }
+
+    /// Returns the record of a connection.
+    #[inline]
+    pub fn entry_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
+        self.entries
+            .get_mut(handle.index())
+            .filter(|entry| entry.generation == handle.generation)
+    }
+
+    /// Returns a connection.
+    pub fn get(&self, handle: ConnectionHandle) -> Option<&Connection> {
+        self.entry(handle)?.connection.as_deref()
+    }
+
+    /// Returns a connection, which is the one in use from now on.
+    pub fn get_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        let entry = self
+            .entries
+            .get_mut(handle.index())
+            .filter(|entry| entry.generation == handle.generation)?;
+        note_use(&mut self.in_use, handle);
+        entry.connection.as_deref_mut()
+    }
+
+    /// Notes which connection is used from now on.
+    pub fn note_use(&mut self, handle: ConnectionHandle) {
+        note_use(&mut self.in_use, handle);
+    }
+
+    /// Forgets which connection is in use, and returns it.
+    pub fn take_in_use(&mut self) -> Option<ConnectionHandle> {
+        self.in_use.take()
+    }
+
+    /// Returns the handles of all connections that are not released.
+    pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
+        (0u32..)
+            .zip(self.entries.iter())
+            .filter(|(_, entry)| entry.connection.is_some())
+            .map(|(index, entry)| ConnectionHandle {
+                index,
+                generation: entry.generation,
+            })
+    }
+
+    /// Returns the number of connections that are not drained.
+    pub fn connections(&self) -> usize {
+        self.entries.in_use() - self.drained
+    }
+
+    /// Returns true when the peers of all connections know of their end.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.busy == 0
+    }
+
+    /// Returns true if a connection needs this socket. Looks at all of them.
+    pub fn uses_socket(&mut self, socket: SocketId) -> bool {
+        self.entries.iter_mut().any(|entry| {
+            let connection = entry.connection.as_deref_mut();
+            connection.is_some_and(|it| !it.is_drained() && it.migrations().uses_socket(socket))
+        })
+    }
+
+    /// Returns the memory that connections hold.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Returns the memory that connections hold.
+    pub fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+
+    /// Writes the counters into those of the endpoint.
+    pub fn count(&self, stats: &mut EndpointStats) {
+        stats.connections = self.connections();
+        stats.memory_used = self.memory.used();
+        stats.memory_budget = self.memory.budget();
+        stats.closed_for_memory = self.closed_for_memory;
+    }
+}
+
+/// The connections with something to do. Each is in each queue at most once.
+impl Table {
+    /// Queues a connection to which something has happened.
+    #[inline]
+    pub fn touch(&mut self, handle: ConnectionHandle) {
+        let Some(entry) = self.entry_mut(handle) else {
+            return;
+        };
+        if !mem::replace(&mut entry.is_touched, true) {
+            self.touched.push_back(handle);
+        }
+    }
+
+    /// Removes and returns the next connection to which something has happened.
+    pub fn next_touched(&mut self) -> Option<ConnectionHandle> {
+        while let Some(handle) = self.touched.pop_front() {
+            if let Some(entry) = self.entry_mut(handle) {
+                entry.is_touched = false;
+                return Some(handle);
+            }
+        }
+        None
+    }
+
+    /// Queues a connection that may have something to send.
+    pub fn queue_sender(&mut self, handle: ConnectionHandle) {
+        let Some(entry) = self.entry_mut(handle) else {
+            return;
+        };
+        if !mem::replace(&mut entry.is_sender, true) {
+            self.senders.push_back(handle);
+        }
+    }
+
+    /// Removes and returns the next connection that may have something to send.
+    pub fn next_sender(&mut self) -> Option<ConnectionHandle> {
+        while let Some(handle) = self.senders.pop_front() {
+            if let Some(entry) = self.entry_mut(handle) {
+                entry.is_sender = false;
+                return Some(handle);
+            }
+        }
+        None
+    }
+
+    /// Returns the connections that wait for their turn to send. Some may be over.
+    #[inline]
+    pub fn senders(&self) -> &VecDeque<ConnectionHandle> {
+        &self.senders
+    }
+
+    /// Queues a connection with a TLS task.
+    #[cold]
+    pub fn queue_tls_task(&mut self, handle: ConnectionHandle) {
+        self.tls_tasks.push_back(handle);
+        if self.tls_tasks.len() > 2 * self.entries.len() + SPARE_TASKS {
+            let entries = &self.entries;
+            self.tls_tasks.retain(|handle| {
+                let entry = entries.get(handle.index());
+                entry.is_some_and(|entry| entry.generation == handle.generation)
+            });
+        }
+    }
+
+    /// Removes and returns the next TLS task, with the handle of its connection.
+    pub fn poll_tls_task(&mut self) -> Option<(ConnectionHandle, TlsTask)> {
+        while let Some(handle) = self.tls_tasks.pop_front() {
+            if let Some(entry) = self.entry_mut(handle)
+                && let Some(connection) = entry.connection.as_deref_mut()
+                && let Some(task) = connection.handshake_mut().take_tls_task()
+            {
+                return Some((handle, task));
+            }
+        }
+        None
+    }
+
+    /// Returns true if [`Table::poll_tls_task`] may return something.
+    #[inline]
+    pub fn has_tls_tasks(&self) -> bool {
+        !self.tls_tasks.is_empty()
+    }
+}
+
+/// The end of a connection: drained first, released by its owner in the end.
+impl Table {
+    /// Notes that the owner of a connection has no more use for it.
+    pub fn release(&mut self, handle: ConnectionHandle) {
+        let Some(entry) = self.entry_mut(handle) else {
+            return;
+        };
+        entry.is_released = true;
+        if entry.stage == Stage::Drained {
+            note_use(&mut self.in_use, handle);
+            self.forget(handle);
+        } else if let Some(connection) = self.get_mut(handle)
+            && connection.is_closed()
+        {
+            connection.forget_unread();
+        }
+    }
+
+    /// Notes that the peer of a connection knows of its end.
+    pub fn on_quiet(&mut self, handle: ConnectionHandle) {
+        if let Some(entry) = self.entry_mut(handle)
+            && entry.stage == Stage::Busy
+        {
+            entry.stage = Stage::Quiet;
+            self.busy -= 1;
+        }
+    }
+
+    /// Frees what a drained connection held for its peer, and returns its record, from which all routes
+    /// are to be removed before [`Table::end_drain`]. Returns `None` if it was drained before.
+    pub fn begin_drain(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
+        self.on_quiet(handle);
+        let entry = self
+            .entries
+            .get_mut(handle.index())
+            .filter(|entry| entry.connection.is_some() && entry.stage != Stage::Drained)?;
+        entry.stage = Stage::Drained;
+        self.drained += 1;
+        entry.scheduled = None;
+        self.memory.set(&mut entry.held, 0);
+        entry.held = Held::default();
+        entry.claim = None;
+        Some(entry)
+    }
+
+    /// Forgets a drained connection without routes, unless its owner can still read from it and ask for its
+    /// statistics.
+    pub fn end_drain(&mut self, handle: ConnectionHandle) {
+        let Some(entry) = self.entry_mut(handle) else {
+            return;
+        };
+        if entry.is_released {
+            return self.forget(handle);
+        }
+        if let Some(connection) = entry.connection.as_deref_mut() {
+            // Last, since hooks of users are dropped, and may panic.
+            connection.give_back(Time::ZERO);
+        }
+    }
+
+    /// Ends the life of a connection that has panicked, and was taken out of its record. Its routes are
+    /// gone.
+    pub fn on_faulty(&mut self, handle: ConnectionHandle, fault: ConnectionError) {
+        self.on_quiet(handle);
+        let Some(entry) = self
+            .entries
+            .get_mut(handle.index())
+            .filter(|entry| entry.generation == handle.generation)
+        else {
+            return;
+        };
+        entry.scheduled = None;
+        entry.claim = None;
+        self.memory.set(&mut entry.held, 0);
+        entry.held = Held::default();
+        entry.fault = Some(Box::new(fault));
+        let was_drained = mem::replace(&mut entry.stage, Stage::Drained) == Stage::Drained;
+        let is_released = entry.is_released;
+        self.drained += usize::from(!was_drained);
+        match is_released {
+            true => self.forget(handle),
+            false => self.touch(handle),
+        }
+    }
+
+    /// Frees the record of a drained connection.
+    fn forget(&mut self, handle: ConnectionHandle) {
+        let Some(entry) = self.entries.get_mut(handle.index()) else {
+            return;
+        };
+        let connection = entry.connection.take();
+        self.drained -= 1;
+        self.entries.free(handle.index);
+        if let Some(connection) = connection {
+            drop_connection(connection);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Table {
+    /// Returns the records.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Replaces the memory by one in which connections hold nothing so far.
+    pub fn set_memory(&mut self, memory: Memory) {
+        self.memory = memory;
+        self.entries
+            .iter_mut()
+            .for_each(|entry| entry.held = Held::default());
+    }
+
+    /// Returns the number of timers, those that were overtaken included.
+    pub fn timers(&self) -> usize {
+        self.timers.len()
+    }
+}
+
+/// Notes the connection that is used from now on, to which panics and values of users that end are
+/// attributed.
+#[inline]
+fn note_use(in_use: &mut Option<ConnectionHandle>, handle: ConnectionHandle) {
+    *in_use = Some(handle);
+    foreign::set_owner(handle.to_bits());
+}
+
+/// Drops a connection that is over, after its sinks, which may have more to do.
+pub fn drop_connection(mut connection: Box<Connection>) {
+    connection.tap().set(None);
+    connection.tap().set_guest(None);
+    foreign::defer(connection);
+}
+
+/// Number of TLS tasks of ended connections that are not worth a search.
+const SPARE_TASKS: usize = 64;
