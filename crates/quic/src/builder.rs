@@ -240,8 +240,8 @@ fn random_config(runtime: &Current, server: Option<&ServerConfig>) -> io::Result
         config.reply_limits = server.reply_limits.unwrap_or(config.reply_limits);
         config.reset_limits = server.reset_limits.unwrap_or(config.reset_limits);
     }
-    // Windows may not grow by more than the endpoint may hold. One window gets an eighth, which should not be what
-    // limits a fast connection of a machine with much memory.
+    // Windows may not grow by more than the endpoint may hold. A connection gets an eighth of that, and on a machine
+    // with much memory it should not be slower for it.
     let half = config.memory_budget / 2;
     config.receive_budget = config.receive_budget.min(config.memory_budget).max(half);
     Ok(config)

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use courser::{
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 use crate::common::{loopback, pattern, spawn, until, within};
 
@@ -412,6 +412,25 @@ impl SinkFactory for Standstill {
     }
 }
 
+/// Gives the runtime a little work all the time. The worker of tokio that waits for sockets and timers may be the one
+/// that is held up, and another one takes its place only when there is work.
+struct Wakes {
+    _stop: Sender<()>,
+}
+
+impl Wakes {
+    fn start() -> Self {
+        let (_stop, stopped) = channel();
+        let runtime = Handle::current();
+        std::thread::spawn(move || {
+            while stopped.recv_timeout(Duration::from_millis(5)) == Err(RecvTimeoutError::Timeout) {
+                drop(runtime.spawn(async {}));
+            }
+        });
+        Self { _stop }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn shard_that_stands_still_holds_up_no_other() {
     let (release, released) = channel::<()>();
@@ -427,6 +446,7 @@ async fn shard_that_stands_still_holds_up_no_other() {
         clients.push(service.connect().await);
     }
     let most = service.accepted().into_iter().max().expect("four shards");
+    let _wakes = Wakes::start();
     standstill.is_wanted.store(true, Relaxed);
     let late = spawn({
         let (client, address) = (service.client.clone(), service.address);

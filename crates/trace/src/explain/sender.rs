@@ -24,7 +24,7 @@ pub(super) struct Sender {
     losses: (u64, u64),
     /// Seconds at the capacity of the path: all, and those after losses had reduced the window.
     full_for: (f64, f64),
-    /// The moment of the last packet received that ended a wait, from which a silence counts.
+    /// The last packet that ended a wait of this end. A silence counts from it.
     heard: Option<Snapshot>,
     /// Probe timeouts since then.
     silent_ptos: u64,

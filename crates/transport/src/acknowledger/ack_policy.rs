@@ -176,7 +176,7 @@ impl AckPolicy {
         self.unacknowledged > 0
     }
 
-    /// Returns true when an ACK was sent.
+    /// Returns true if an ACK was sent.
     pub fn has_sent(&self) -> bool {
         self.largest_acked.is_some()
     }

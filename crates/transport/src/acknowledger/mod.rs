@@ -223,9 +223,9 @@ impl Acknowledger {
     }
 
     /// Writes an ACK frame, if one is due, or if one is pending and other frames may follow it.
-    /// `is_repeated` has a probe repeat the last one, if there was one: packets that ask for no
-    /// acknowledgement get none, because a server that has acknowledged a part of the ClientHello
-    /// without any state would have to understand it. `asks` says that ack-eliciting frames follow.
+    /// `is_repeated` lets a probe repeat the last ACK, but only if one was due before: a server may
+    /// acknowledge half a ClientHello before it has a connection, as Envoy does, and drops what acknowledges
+    /// that. `asks` says that ack-eliciting frames follow.
     pub(crate) fn write_frame(
         &mut self,
         now: Time,

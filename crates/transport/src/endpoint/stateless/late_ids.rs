@@ -6,9 +6,9 @@ use courser_wire::ConnectionId;
 
 /// The connection IDs that peers retired last.
 ///
-/// A client that changes its port has packets with the old ID in two queues of the kernel, and the one with
-/// RETIRE_CONNECTION_ID may be read first. What arrives behind it is late, and is no packet of a connection that
-/// is lost: a stateless reset would be work for nothing.
+/// The packets of a client that changes its port can be in two queues of the kernel, and RETIRE_CONNECTION_ID may be
+/// read before older packets with that ID. They are late. Their connection is not lost, so a stateless reset would be
+/// wrong.
 #[derive(Debug, Default)]
 pub struct LateIds(VecDeque<ConnectionId>);
 
