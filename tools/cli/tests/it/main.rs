@@ -1,0 +1,27 @@
+//! Tests of the `courser` binary as users run it.
+
+mod common;
+
+mod doctor;
+mod get;
+mod interop;
+mod load;
+mod manual;
+mod mistakes;
+#[cfg(target_os = "linux")]
+#[path = "../../../../crates/courser/tests/it/namespace.rs"]
+mod namespace;
+#[cfg(target_os = "linux")]
+mod namespaces;
+mod perf;
+mod probe;
+#[cfg(unix)]
+mod proxy;
+mod qlog;
+mod quinn;
+mod serve;
+mod sim_figures;
+mod sim_run;
+mod wire;
+#[cfg(target_os = "linux")]
+mod zones;

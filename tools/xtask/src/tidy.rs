@@ -1,0 +1,390 @@
+//! `cargo xtask tidy`: checks rules that the compiler cannot enforce.
+
+mod budget;
+mod circles;
+mod clocks;
+mod english;
+mod examples;
+mod ratchet;
+mod sizes;
+mod subjects;
+mod walls;
+mod workflows;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::catalogue;
+use crate::code;
+use crate::code::comments;
+use crate::dependencies;
+use crate::figures;
+use crate::floors;
+use crate::guide;
+use crate::manifest::{self, Manifest, Purpose};
+use crate::report::{Problems, print};
+use crate::tree::{self, File};
+use ratchet::Count;
+
+/// The task of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task<'a> {
+    /// Runs every check.
+    Check,
+    /// Writes the present numbers into the table of those that may only fall.
+    Write,
+    /// Prints each place that counts, of one crate or gate if they are named.
+    List {
+        folder: Option<&'a str>,
+        gate: Option<&'a str>,
+    },
+}
+
+/// Runs one task over the repository at `root`.
+pub(crate) fn run(root: &Path, task: Task<'_>) -> Result<(), Problems> {
+    let files = tree::files(root)?;
+    let (manifests, problems) = read_manifests(&files);
+    let counts = counts(&files, &manifests);
+    match task {
+        Task::Check => check(root, &files, &manifests, &counts, problems),
+        Task::Write => write(root, &files, &counts),
+        Task::List { folder, gate } => {
+            let lines = list(&counts, folder, gate);
+            if lines.is_empty() {
+                return Err(vec!["no crate and gate of these names".to_owned()]);
+            }
+            print(&format!("{}\n", lines.join("\n")));
+            Ok(())
+        }
+    }
+}
+
+fn check(
+    root: &Path,
+    files: &[File],
+    manifests: &BTreeMap<String, Manifest>,
+    counts: &[Count],
+    mut problems: Problems,
+) -> Result<(), Problems> {
+    problems.extend(check_floors(manifests));
+    problems.extend(check_named_dependencies(manifests));
+    problems.extend(dependencies::check(manifests));
+    problems.extend(catalogue::check(files));
+    problems.extend(guide::check(files));
+    problems.extend(figures::check(files));
+    problems.extend(walls::check(files));
+    problems.extend(clocks::check(files, folders(manifests)));
+    problems.extend(ratchet::check(table(files), counts));
+    problems.extend(subjects::check(root));
+    problems.extend(examples::check(files));
+    problems.extend(workflows::check(files));
+    for file in files {
+        problems.extend(check_file(file, &root.display().to_string()));
+    }
+    if problems.is_empty() {
+        println!(
+            "tidy: {} crates and {} files are in order",
+            manifests.len(),
+            files.len()
+        );
+        return Ok(());
+    }
+    Err(problems)
+}
+
+/// Counts everything that may only fall.
+fn counts(files: &[File], manifests: &BTreeMap<String, Manifest>) -> Vec<Count> {
+    let mut counts = english::count(files);
+    counts.extend(budget::count(files));
+    counts.extend(circles::count(files, folders(manifests)));
+    counts.extend(sizes::count(files, folders(manifests)));
+    counts.push(clocks::count(files));
+    counts
+}
+
+fn write(root: &Path, files: &[File], counts: &[Count]) -> Result<(), Problems> {
+    let text = ratchet::render(counts);
+    for change in ratchet::changes(table(files), &text) {
+        println!("{change}");
+    }
+    fs::write(root.join(ratchet::TABLE), text)
+        .map_err(|error| vec![format!("{}: {error}", ratchet::TABLE)])
+}
+
+/// Lists the places that were counted, with one line for each count.
+fn list(counts: &[Count], folder: Option<&str>, gate: Option<&str>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let is_wanted = |count: &&Count| {
+        folder.is_none_or(|folder| folder == count.folder)
+            && gate.is_none_or(|gate| gate == count.gate)
+    };
+    for count in counts.iter().filter(is_wanted) {
+        lines.extend(count.places.iter().cloned());
+        lines.push(format!(
+            "{} {}: {}, the aim is {}",
+            count.folder, count.gate, count.count, count.aim
+        ));
+    }
+    lines
+}
+
+/// Returns the text of the table, or an empty one.
+fn table(files: &[File]) -> &str {
+    let table = files.iter().find(|file| file.path == ratchet::TABLE);
+    table.map_or("", |file| &file.text)
+}
+
+/// Returns the folders of all crates.
+fn folders(manifests: &BTreeMap<String, Manifest>) -> impl Iterator<Item = &str> {
+    manifests.keys().map(String::as_str)
+}
+
+/// Returns the manifests of all crates by their folder, and a problem for each unreadable one.
+pub(crate) fn read_manifests(files: &[File]) -> (BTreeMap<String, Manifest>, Problems) {
+    let mut problems = Problems::new();
+    let mut manifests = BTreeMap::new();
+    let root = files.iter().find(|file| file.path == "Cargo.toml");
+    let renames = root.map_or_else(
+        || Ok(BTreeMap::new()),
+        |file| manifest::parse_renames(&file.text),
+    );
+    let renames = renames.unwrap_or_else(|error| {
+        problems.push(format!("Cargo.toml: {error}"));
+        BTreeMap::new()
+    });
+    for file in files {
+        let Some(folder) = file.crate_folder() else {
+            continue;
+        };
+        if file.path_in_workspace() != Some(&format!("{folder}/Cargo.toml")) {
+            continue;
+        }
+        match manifest::parse(&file.text, &renames) {
+            Ok(manifest) => {
+                manifests.insert(folder.to_owned(), manifest);
+            }
+            Err(error) => problems.push(format!("{}: {error}", file.path)),
+        }
+    }
+    (manifests, problems)
+}
+
+/// Checks that dependencies lead to lower floors. Those of tests too: a test that needs a higher
+/// floor belongs there.
+fn check_floors(manifests: &BTreeMap<String, Manifest>) -> Problems {
+    let mut problems = Problems::new();
+    let folders: BTreeMap<&str, &str> = manifests
+        .iter()
+        .map(|(folder, manifest)| (manifest.package.as_str(), folder.as_str()))
+        .collect();
+    for (folder, manifest) in manifests {
+        if floors::floor_of(folder).is_none() {
+            problems.push(format!(
+                "{folder}/Cargo.toml: has no floor; give it one in tools/xtask/src/floors.rs"
+            ));
+            continue;
+        }
+        for dependency in &manifest.dependencies {
+            let Some(other) = folders.get(dependency.package.as_str()) else {
+                continue;
+            };
+            if !floors::is_allowed(folder, other) {
+                problems.push(format!(
+                    "{folder}/Cargo.toml: {} on floor {} may not depend on {} on floor {}",
+                    manifest.package,
+                    floor_label(folder),
+                    dependency.package,
+                    floor_label(other),
+                ));
+            }
+        }
+    }
+    problems
+}
+
+/// Checks that rustls stays in `tls`, and tokio in `quic` and above. Tests may use both.
+fn check_named_dependencies(manifests: &BTreeMap<String, Manifest>) -> Problems {
+    let mut problems = Problems::new();
+    for (folder, manifest) in manifests {
+        let used = manifest
+            .dependencies
+            .iter()
+            .filter(|used| used.purpose != Purpose::Dev);
+        for dependency in used {
+            for guarded in GUARDED {
+                if guarded.is_package(&dependency.package) && !(guarded.may_use)(folder) {
+                    problems.push(format!(
+                        "{folder}/Cargo.toml: depends on {}; {}",
+                        dependency.package, guarded.rule
+                    ));
+                }
+            }
+        }
+    }
+    problems
+}
+
+fn check_file(file: &File, root: &str) -> Problems {
+    let mut problems = check_machine_paths(file, root);
+    problems.extend(check_registries(file));
+    if file.is_rust() {
+        problems.extend(check_size(file));
+        problems.extend(check_code(file));
+    }
+    problems
+}
+
+fn check_size(file: &File) -> Option<String> {
+    let lines = file.text.lines().count() - comments::example_lines(&file.text);
+    (lines > MAX_LINES).then(|| {
+        format!(
+            "{}: {lines} lines, allowed are {MAX_LINES}; split it",
+            file.path
+        )
+    })
+}
+
+fn check_code(file: &File) -> Problems {
+    let mut problems = Problems::new();
+    let folder = file.crate_folder();
+    if !may_be_unsafe(&file.path) {
+        for line in code::lines_with(file.code(), "unsafe") {
+            problems.push(format!("{}:{line}: {UNSAFE_RULE}", file.path));
+        }
+    }
+    let Some(folder) = folder.filter(|_| !file.is_test()) else {
+        return problems;
+    };
+    for guarded in GUARDED.iter().filter(|guarded| !(guarded.may_name)(folder)) {
+        for line in code::lines_with(file.production_code(), guarded.name) {
+            problems.push(format!("{}:{line}: {}", file.path, guarded.rule));
+        }
+    }
+    problems
+}
+
+/// Returns true for code that calls the system or instructions of the processor.
+fn may_be_unsafe(path: &str) -> bool {
+    path.starts_with("crates/udp/")
+        || path.starts_with("crates/fused/src/")
+        || path == COUNTING_ALLOCATOR
+        || MSQUIC.iter().any(|program| path.starts_with(program))
+}
+
+fn check_machine_paths(file: &File, root: &str) -> Problems {
+    let mut problems = Problems::new();
+    for (index, line) in file.text.lines().enumerate() {
+        let prefixes = MACHINE_PREFIXES.iter().copied().chain([root]);
+        if let Some(prefix) = prefixes.into_iter().find(|prefix| holds_path(line, prefix)) {
+            problems.push(format!(
+                "{}:{}: holds a path of one machine ({prefix})",
+                file.path,
+                index + 1
+            ));
+        }
+    }
+    problems
+}
+
+/// Returns true if a path in `line` starts with `prefix`.
+fn holds_path(line: &str, prefix: &str) -> bool {
+    line.match_indices(prefix).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || "_.-~*$})>".contains(c))
+    })
+}
+
+/// Checks that lock files and Cargo's settings name no registry other than crates.io.
+fn check_registries(file: &File) -> Problems {
+    let lock = file.path.ends_with("Cargo.lock");
+    let settings = file.path.contains(".cargo/config");
+    if !lock && !settings {
+        return Problems::new();
+    }
+    let mut problems = Problems::new();
+    for (index, line) in file.text.lines().enumerate() {
+        let foreign = if lock {
+            line.starts_with("source = ") && !line.contains(CRATES_IO)
+        } else {
+            line.starts_with("[source") || line.starts_with("[registr")
+        };
+        if foreign {
+            problems.push(format!(
+                "{}:{}: names a registry: {line}",
+                file.path,
+                index + 1
+            ));
+        }
+    }
+    problems
+}
+
+fn floor_label(folder: &str) -> String {
+    floors::floor_of(folder).map_or_else(|| "?".to_owned(), |floor| floor.to_string())
+}
+
+/// A library that only some crates may name.
+struct Guarded {
+    name: &'static str,
+    /// Returns true for crates that may depend on it.
+    may_use: fn(folder: &str) -> bool,
+    /// Returns true for crates that may name it in code, after another crate re-exports it.
+    may_name: fn(folder: &str) -> bool,
+    rule: &'static str,
+}
+
+impl Guarded {
+    /// Returns true for the library's package, and for packages named after it.
+    fn is_package(&self, package: &str) -> bool {
+        let parts: Vec<&str> = package.split('-').collect();
+        parts.first() == Some(&self.name) || parts.last() == Some(&self.name)
+    }
+}
+
+const GUARDED: &[Guarded] = &[
+    Guarded {
+        name: "rustls",
+        // The server and the client speak TLS over TCP beside QUIC.
+        may_use: |folder| folder == "tls" || is_at_least(folder, floors::QUIC),
+        // Users pass their own configurations, which these crates take through tls.
+        may_name: |folder| folder == "tls" || is_at_least(folder, floors::QUIC),
+        rule: "below quic, tls is the only crate that depends on rustls",
+    },
+    Guarded {
+        name: "tokio",
+        // Reading from a disk needs threads that may block.
+        may_use: |folder| folder == "files" || is_at_least(folder, floors::QUIC),
+        may_name: |folder| folder == "files" || is_at_least(folder, floors::QUIC),
+        rule: "below quic, files is the only library that names tokio",
+    },
+];
+
+fn is_at_least(folder: &str, floor: u8) -> bool {
+    floors::floor_of(folder).is_some_and(|own| own >= floor)
+}
+
+const UNSAFE_RULE: &str = "only udp and the kernels of fused may be unsafe";
+
+/// The allocator of the test that measures memory. It cannot be written without `unsafe`.
+const COUNTING_ALLOCATOR: &str = "crates/courser/tests/memory/counting.rs";
+
+/// The programs of msquic for interoperability tests and for the lab. The interface of msquic is unsafe, and no crate of
+/// courser depends on them.
+const MSQUIC: [&str; 2] = ["interop/peers/msquic/", "peers/msquic/"];
+
+/// The largest number of lines that is accepted, without code in doc comments. The aim is 500.
+const MAX_LINES: usize = 700;
+
+/// Prefixes of paths on one machine, assembled here so that this file contains none of them.
+const MACHINE_PREFIXES: &[&str] = &[
+    concat!("/", "work/"),
+    concat!("/", "root/"),
+    concat!("/", "home/"),
+    concat!("/", "Users/"),
+];
+
+const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+#[cfg(test)]
+mod tests;
