@@ -1,6 +1,5 @@
 //! Separates Rust source into code and comments.
 
-pub(crate) mod comments;
 pub(crate) mod tokens;
 
 use std::ops::Range;
@@ -35,12 +34,6 @@ pub(crate) fn without_tests(code: &str) -> String {
     }
     kept.push_str(&code[end..]);
     kept
-}
-
-/// Returns the number of lines that [`without_tests`] blanks.
-pub(crate) fn test_lines(code: &str) -> usize {
-    let items = test_items(code).into_iter();
-    items.map(|item| code[item].lines().count()).sum()
 }
 
 /// Returns each `name` of `#[cfg(test)] mod name;`. Takes the result of [`only_code`].

@@ -51,7 +51,7 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
     };
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     match (command.as_str(), options.as_slice()) {
-        ("tidy", options) => tidy::run(&tree::root()?, tidy_task(options)?),
+        ("tidy", []) => tidy::run(&tree::root()?),
         ("features", []) => features::run(&tree::root()?),
         ("conformance", options) => {
             conformance::run(&tree::root()?, &conformance_options(options)?)
@@ -84,18 +84,6 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
             USAGE.to_owned(),
         ]),
     }
-}
-
-fn tidy_task<'a>(options: &[&'a str]) -> Result<tidy::Task<'a>, Problems> {
-    let (folder, gate) = match *options {
-        [] => return Ok(tidy::Task::Check),
-        ["--write"] => return Ok(tidy::Task::Write),
-        ["--list"] => (None, None),
-        ["--list", folder] => (Some(folder), None),
-        ["--list", folder, gate] => (Some(folder), Some(gate)),
-        _ => return Err(vec![USAGE.to_owned()]),
-    };
-    Ok(tidy::Task::List { folder, gate })
 }
 
 fn conformance_options(options: &[&str]) -> Result<conformance::Options, Problems> {
@@ -136,10 +124,8 @@ fn guide_options(options: &[&str]) -> Result<guide::Options, Problems> {
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  tidy                  check floors, walls, dependencies, unsafe, sizes, English, clocks, commit
-                        subjects, machine paths, and the catalogues against the code
-      --write           write the present numbers into docs/ratchet.tsv instead
-      --list [CRATE [GATE]]  print each place that a gate counts instead
+  tidy                  check floors, walls, circles of imports, dependencies, unsafe, clocks, machine
+                        paths, registries, and the catalogues against the code
   features              check that each feature compiles alone
   conformance           check docs/conformance.tsv against docs/requirements.tsv and the tests
       --missing         also print the rules without a test

@@ -1,85 +1,40 @@
 //! `cargo xtask tidy`: checks rules that the compiler cannot enforce.
 
-mod budget;
 mod circles;
 mod clocks;
-mod english;
 mod examples;
-mod ratchet;
-mod sizes;
-mod subjects;
 mod walls;
 mod workflows;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use crate::catalogue;
 use crate::code;
-use crate::code::comments;
 use crate::dependencies;
 use crate::figures;
 use crate::floors;
 use crate::guide;
 use crate::manifest::{self, Manifest, Purpose};
-use crate::report::{Problems, print};
+use crate::report::Problems;
 use crate::tree::{self, File};
-use ratchet::Count;
 
-/// The task of one run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Task<'a> {
-    /// Runs every check.
-    Check,
-    /// Writes the present numbers into the table of those that may only fall.
-    Write,
-    /// Prints each place that counts, of one crate or gate if they are named.
-    List {
-        folder: Option<&'a str>,
-        gate: Option<&'a str>,
-    },
-}
-
-/// Runs one task over the repository at `root`.
-pub(crate) fn run(root: &Path, task: Task<'_>) -> Result<(), Problems> {
+/// Checks every rule over the repository at `root`.
+pub(crate) fn run(root: &Path) -> Result<(), Problems> {
     let files = tree::files(root)?;
-    let (manifests, problems) = read_manifests(&files);
-    let counts = counts(&files, &manifests);
-    match task {
-        Task::Check => check(root, &files, &manifests, &counts, problems),
-        Task::Write => write(root, &files, &counts),
-        Task::List { folder, gate } => {
-            let lines = list(&counts, folder, gate);
-            if lines.is_empty() {
-                return Err(vec!["no crate and gate of these names".to_owned()]);
-            }
-            print(&format!("{}\n", lines.join("\n")));
-            Ok(())
-        }
-    }
-}
-
-fn check(
-    root: &Path,
-    files: &[File],
-    manifests: &BTreeMap<String, Manifest>,
-    counts: &[Count],
-    mut problems: Problems,
-) -> Result<(), Problems> {
-    problems.extend(check_floors(manifests));
-    problems.extend(check_named_dependencies(manifests));
-    problems.extend(dependencies::check(manifests));
-    problems.extend(catalogue::check(files));
-    problems.extend(guide::check(files));
-    problems.extend(figures::check(files));
-    problems.extend(walls::check(files));
-    problems.extend(clocks::check(files, folders(manifests)));
-    problems.extend(ratchet::check(table(files), counts));
-    problems.extend(subjects::check(root));
-    problems.extend(examples::check(files));
-    problems.extend(workflows::check(files));
-    for file in files {
+    let (manifests, mut problems) = read_manifests(&files);
+    problems.extend(check_floors(&manifests));
+    problems.extend(check_named_dependencies(&manifests));
+    problems.extend(dependencies::check(&manifests));
+    problems.extend(catalogue::check(&files));
+    problems.extend(guide::check(&files));
+    problems.extend(figures::check(&files));
+    problems.extend(walls::check(&files));
+    problems.extend(circles::check(&files, folders(&manifests)));
+    problems.extend(clocks::check(&files, folders(&manifests)));
+    problems.extend(examples::check(&files));
+    problems.extend(workflows::check(&files));
+    for file in &files {
         problems.extend(check_file(file, &root.display().to_string()));
     }
     if problems.is_empty() {
@@ -91,48 +46,6 @@ fn check(
         return Ok(());
     }
     Err(problems)
-}
-
-/// Counts everything that may only fall.
-fn counts(files: &[File], manifests: &BTreeMap<String, Manifest>) -> Vec<Count> {
-    let mut counts = english::count(files);
-    counts.extend(budget::count(files));
-    counts.extend(circles::count(files, folders(manifests)));
-    counts.extend(sizes::count(files, folders(manifests)));
-    counts.push(clocks::count(files));
-    counts
-}
-
-fn write(root: &Path, files: &[File], counts: &[Count]) -> Result<(), Problems> {
-    let text = ratchet::render(counts);
-    for change in ratchet::changes(table(files), &text) {
-        println!("{change}");
-    }
-    fs::write(root.join(ratchet::TABLE), text)
-        .map_err(|error| vec![format!("{}: {error}", ratchet::TABLE)])
-}
-
-/// Lists the places that were counted, with one line for each count.
-fn list(counts: &[Count], folder: Option<&str>, gate: Option<&str>) -> Vec<String> {
-    let mut lines = Vec::new();
-    let is_wanted = |count: &&Count| {
-        folder.is_none_or(|folder| folder == count.folder)
-            && gate.is_none_or(|gate| gate == count.gate)
-    };
-    for count in counts.iter().filter(is_wanted) {
-        lines.extend(count.places.iter().cloned());
-        lines.push(format!(
-            "{} {}: {}, the aim is {}",
-            count.folder, count.gate, count.count, count.aim
-        ));
-    }
-    lines
-}
-
-/// Returns the text of the table, or an empty one.
-fn table(files: &[File]) -> &str {
-    let table = files.iter().find(|file| file.path == ratchet::TABLE);
-    table.map_or("", |file| &file.text)
 }
 
 /// Returns the folders of all crates.
@@ -229,20 +142,9 @@ fn check_file(file: &File, root: &str) -> Problems {
     let mut problems = check_machine_paths(file, root);
     problems.extend(check_registries(file));
     if file.is_rust() {
-        problems.extend(check_size(file));
         problems.extend(check_code(file));
     }
     problems
-}
-
-fn check_size(file: &File) -> Option<String> {
-    let lines = file.text.lines().count() - comments::example_lines(&file.text);
-    (lines > MAX_LINES).then(|| {
-        format!(
-            "{}: {lines} lines, allowed are {MAX_LINES}; split it",
-            file.path
-        )
-    })
 }
 
 fn check_code(file: &File) -> Problems {
@@ -372,9 +274,6 @@ const COUNTING_ALLOCATOR: &str = "crates/courser/tests/memory/counting.rs";
 /// The programs of msquic for interoperability tests and for the lab. The interface of msquic is unsafe, and no crate of
 /// courser depends on them.
 const MSQUIC: [&str; 2] = ["interop/peers/msquic/", "peers/msquic/"];
-
-/// The largest number of lines that is accepted, without code in doc comments. The aim is 500.
-const MAX_LINES: usize = 700;
 
 /// Prefixes of paths on one machine, assembled here so that this file contains none of them.
 const MACHINE_PREFIXES: &[&str] = &[

@@ -99,17 +99,3 @@ fn further_conditions_may_limit_tests() {
     assert_eq!(lines_with(&kept, "a"), Vec::<usize>::new());
     assert_eq!(lines_with(&kept, "b"), [4]);
 }
-
-#[test]
-fn lines_of_tests_are_counted() {
-    assert_eq!(test_lines("a\n#[cfg(test)]\nmod b {\n\n}\nc"), 4);
-    assert_eq!(test_lines("a\nb"), 0);
-}
-
-#[test]
-fn code_in_doc_comments_is_an_example() {
-    let source = "//! Text.\n//!\n//! ```\n//! a();\n//! ```\n\n/// ```no_run\n/// b();\n///\n/// ```\n\
-                  /// Text.\nfn f() {\n    // ```\n    // no example\n    // ```\n    g(\"/// ```\");\n}\n";
-    assert_eq!(comments::example_lines(source), 7);
-    assert_eq!(comments::example_lines("fn f() {}\n// text\n"), 0);
-}

@@ -1,35 +1,29 @@
-//! Counts the files of each crate that import each other in a circle.
+//! Refuses circles of imports between the files of a crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ratchet::Count;
 use crate::modules::{Modules, Reference};
+use crate::report::Problems;
 use crate::tree::File;
 
-/// Counts the files in circles of each crate in `folders`. The places are their references.
-pub(super) fn count<'a>(files: &[File], folders: impl Iterator<Item = &'a str>) -> Vec<Count> {
-    let counts = folders.map(|folder| {
+/// Returns each reference that closes a circle between files of a crate in `folders`.
+pub(super) fn check<'a>(files: &[File], folders: impl Iterator<Item = &'a str>) -> Problems {
+    let mut problems = Problems::new();
+    for folder in folders {
         let references = Modules::new(files, folder).references();
-        let circles = in_circles(&references);
-        let within: BTreeSet<&str> = circles.iter().map(|reference| reference.from).collect();
-        let places = circles.iter().map(|reference| {
+        for reference in in_circles(&references) {
             let Reference {
                 from,
                 to,
                 line,
                 name,
             } = reference;
-            format!("{from}:{line}: `{name}` is in {to}, which leads back")
-        });
-        Count {
-            folder: folder.to_owned(),
-            gate: "files-in-circles".to_owned(),
-            count: within.len(),
-            aim: 0,
-            places: places.collect(),
+            problems.push(format!(
+                "{from}:{line}: `{name}` is in {to}, which leads back to this file"
+            ));
         }
-    });
-    counts.collect()
+    }
+    problems
 }
 
 /// Returns the references that are part of a circle.
@@ -67,42 +61,43 @@ fn reachable<'a>(start: &'a str, edges: &BTreeMap<&'a str, Vec<&'a str>>) -> BTr
 mod tests {
     use super::*;
 
-    fn counted(files: &[(&str, &str)]) -> Count {
+    fn problems(files: &[(&str, &str)]) -> Problems {
         let files: Vec<File> = files
             .iter()
             .map(|(path, text)| File::new(format!("crates/x/src/{path}"), (*text).to_owned()))
             .collect();
-        count(&files, ["x"].into_iter()).remove(0)
+        check(&files, ["x"].into_iter())
     }
 
     #[test]
-    fn files_that_import_each_other_are_counted() {
-        let found = counted(&[
+    fn files_that_import_each_other_are_refused() {
+        let found = problems(&[
             ("lib.rs", "mod a;\nmod b;\nmod c;\nmod d;\npub use a::A;"),
             ("a.rs", "use crate::b::B;\npub struct A;"),
             ("b.rs", "use crate::c::C;\npub struct B;"),
             ("c.rs", "use crate::A;\npub struct C;"),
             ("d.rs", "use crate::c::C;"),
         ]);
-        assert_eq!(found.count, 3);
+        assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(
-            found.places[0],
-            "crates/x/src/a.rs:1: `crate::b::B` is in crates/x/src/b.rs, which leads back"
+            found[0],
+            "crates/x/src/a.rs:1: `crate::b::B` is in crates/x/src/b.rs, which leads back to this \
+             file"
         );
     }
 
     #[test]
-    fn children_that_use_their_parent_are_counted() {
-        let found = counted(&[
+    fn children_that_use_their_parent_are_refused() {
+        let found = problems(&[
             ("a/mod.rs", "mod b;\nuse b::B;\npub struct A(B);"),
             ("a/b.rs", "use super::A;\npub struct B;"),
         ]);
-        assert_eq!(found.count, 2);
+        assert_eq!(found.len(), 2, "{found:?}");
     }
 
     #[test]
     fn files_that_import_one_way_are_in_order() {
-        let found = counted(&[
+        let found = problems(&[
             ("lib.rs", "mod a;\nmod b;\npub use b::B;"),
             (
                 "a.rs",
@@ -111,7 +106,6 @@ mod tests {
             ("b.rs", "use crate::a::A;\npub struct B(A);"),
             ("b/tests.rs", "use super::B;"),
         ]);
-        assert_eq!(found.count, 0);
-        assert_eq!(found.places, Vec::<String>::new());
+        assert_eq!(found, Problems::new());
     }
 }

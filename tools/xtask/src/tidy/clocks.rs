@@ -1,12 +1,10 @@
-//! Restricts clocks and sleeps: banned in crates without I/O, limited to the runtime, the server and
-//! the client above them, and counted in the tests of the facade.
+//! Restricts clocks and sleeps: banned in crates without I/O, and limited to the runtime, the server and
+//! the client above them.
 
 use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
-use super::ratchet::Count;
-use crate::code::tokens::{text_at, tokens};
 use crate::floors;
 use crate::report::Problems;
 use crate::tree::File;
@@ -39,25 +37,6 @@ pub(super) fn check<'a>(files: &[File], folders: impl Iterator<Item = &'a str>) 
         problems.extend(check_source(file));
     }
     problems
-}
-
-/// Counts the calls of `sleep` in the integration tests of the facade.
-pub(super) fn count(files: &[File]) -> Count {
-    let tests = files
-        .iter()
-        .filter(|file| file.is_rust() && file.path.starts_with(&format!("crates/{FACADE}/tests/")));
-    let mut places = Vec::new();
-    for file in tests {
-        let tokens = tokens(file.code());
-        for (at, token) in tokens.iter().enumerate() {
-            let is_call = token.text == "sleep" && text_at(&tokens, at + 1) == "(";
-            let is_declared = at > 0 && tokens[at - 1].text == "fn";
-            if is_call && !is_declared {
-                places.push(format!("{}:{}: sleep", file.path, token.line));
-            }
-        }
-    }
-    Count::of_places(FACADE, "sleeps-in-tests", places)
 }
 
 /// Returns true for the floors without I/O, and for the simulator, whose clock is its own.
@@ -126,7 +105,6 @@ const RUNTIME_USERS: &[(&str, &[&str])] = &[
     ("courser", &[]),
 ];
 
-const FACADE: &str = "courser";
 const CONFIGURATION: &str = "clippy.toml";
 
 /// The methods that Clippy refuses in crates without a clock. Those of tokio are missing because
@@ -254,24 +232,5 @@ mod tests {
         ] {
             assert_eq!(found(path), Problems::new(), "{path}");
         }
-    }
-
-    #[test]
-    fn sleeps_in_tests_are_counted() {
-        let source = "fn sleep(t: u8) {}\nasync fn f() { tokio::time::sleep(t).await; }\n\
-                      // sleep(t)\nfn g() { thread::sleep(t); sleep_until(t); sleep }";
-        let files = [
-            file("crates/courser/tests/it/a.rs", source),
-            file("crates/courser/src/a/tests.rs", source),
-        ];
-        let count = count(&files);
-        assert_eq!(count.count, 2);
-        assert_eq!(
-            count.places,
-            [
-                "crates/courser/tests/it/a.rs:2: sleep",
-                "crates/courser/tests/it/a.rs:4: sleep",
-            ]
-        );
     }
 }

@@ -145,12 +145,6 @@ fn unsafe_belongs_to_udp_and_fused() {
 }
 
 #[test]
-fn long_files_are_refused() {
-    assert_eq!(check_size(&file("a.rs", &"x\n".repeat(MAX_LINES))), None);
-    assert!(check_size(&file("a.rs", &"x\n".repeat(MAX_LINES + 1))).is_some());
-}
-
-#[test]
 fn paths_of_a_machine_are_refused() {
     let root = concat!("/", "srv/courser");
     let home = concat!("/", "home/");
@@ -184,23 +178,4 @@ fn other_registries_are_refused() {
         check_registries(&file("README.md", mirror)),
         Problems::new()
     );
-}
-
-#[test]
-fn places_are_listed_by_crate_and_gate() {
-    let count = |folder: &str, gate: &str| {
-        Count::of_places(
-            folder,
-            gate,
-            vec![format!("crates/{folder}/a.rs:1: {gate}")],
-        )
-    };
-    let counts = [count("wire", "b"), count("wire", "c"), count("udp", "b")];
-    assert_eq!(
-        list(&counts, Some("wire"), Some("b")),
-        ["crates/wire/a.rs:1: b", "wire b: 1, the aim is 0"]
-    );
-    assert_eq!(list(&counts, Some("wire"), None).len(), 4);
-    assert_eq!(list(&counts, None, None).len(), 6);
-    assert!(list(&counts, Some("attic"), None).is_empty());
 }
