@@ -261,7 +261,7 @@ pub(super) fn pad(side: Side, packets: &mut Coalesced, room: &mut [u8]) {
 
 /// Returns the ECN mark of a datagram: the path's if all of its packets may carry it.
 pub(super) fn common_mark(packets: &Coalesced, recovery: &LossRecovery) -> Ecn {
-    let codepoint = recovery.route().ecn_codepoint();
+    let codepoint = recovery.path().ecn_codepoint();
     let packets = packets.iter().flatten();
     let mut marks = packets.filter_map(|packet| recovery.mark(packet.id));
     if marks.all(|mark| mark == codepoint) {

@@ -123,7 +123,7 @@ impl Parts {
             .when(packets.recovery.remembered(space) < before)
             .and(Effects::PATH_TOO_SMALL.when(acknowledged.is_path_too_small));
         if let Some(largest) = acknowledged.largest {
-            let window = packets.recovery.route().window();
+            let window = packets.recovery.path().window();
             self.streams.on_congestion_window(window);
             if is_application {
                 packets.protection.on_packet_acked(largest);
@@ -167,27 +167,27 @@ impl Parts {
         Effects::PATH_VALIDATED.when(!is_server)
     }
 
-    /// Returns the path that an authentic packet came on. A new path gets a route, and the routes of
-    /// paths that make room for it are closed.
+    /// Returns the path that an authentic packet came on. A new path gets a state in loss
+    /// recovery, and the paths that make room for it are closed there.
     pub(super) fn arrival_path(
         &mut self,
         arrival: &Arrival,
         recovery: &mut LossRecovery,
     ) -> Option<PathIndex> {
         let now = arrival.now;
-        let rtt = recovery.route().rtt().smoothed();
-        let open_route = || recovery.open_route(now);
+        let rtt = recovery.path().rtt().smoothed();
+        let open_path = || recovery.open_path(now);
         let index = self
             .paths
-            .on_packet(now, (arrival.path, arrival.len), rtt, open_route);
+            .on_packet(now, (arrival.path, arrival.len), rtt, open_path);
         self.release_given_up(now, recovery);
         index
     }
 
-    /// Closes the routes of paths that were given up, retires their IDs, and records which have not answered.
+    /// Closes the paths that were given up in loss recovery, retires their IDs, and records which have not answered.
     pub(super) fn release_given_up(&mut self, now: Time, recovery: &mut LossRecovery) {
-        while let Some(route) = self.paths.take_given_up(&mut self.ids) {
-            recovery.close_route(route);
+        while let Some(key) = self.paths.take_given_up(&mut self.ids) {
+            recovery.close_path(key);
         }
         self.trace_unanswered(now);
     }
@@ -227,7 +227,7 @@ fn on_blocked_frame(
     recovery: &LossRecovery,
     streams: &mut Streams,
 ) -> Result<(), TransportError> {
-    let rtt = recovery.route().rtt().smoothed();
+    let rtt = recovery.path().rtt().smoothed();
     match frame {
         Frame::DataBlocked(frame) => streams.on_data_blocked_frame(now, rtt, *frame),
         Frame::StreamDataBlocked(frame) => streams.on_stream_data_blocked_frame(now, rtt, *frame),

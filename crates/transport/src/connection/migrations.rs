@@ -167,10 +167,10 @@ impl Migrations<'_> {
             recovery, parts, ..
         } = self;
         let (pto, old) = (recovery.pto(), parts.ids.destination());
-        let open_route = || recovery.open_route(now);
+        let open_path = || recovery.open_path(now);
         let is_open = parts
             .paths
-            .begin_own(now, path, pto, open_route, &mut parts.ids);
+            .begin_own(now, path, pto, open_path, &mut parts.ids);
         if is_open && path.is_at_once {
             self.enter(now, old);
         }
@@ -227,7 +227,7 @@ impl Migrations<'_> {
         trace.destination(now, old, ids.destination());
         let path = paths.active();
         trace.path(now, path, PathState::MigrationStarted);
-        self.recovery.activate_route(path.route());
+        self.recovery.activate_path(path.key());
         let peer = path.tuple().peer;
         self.events.push_back(Event::PathChanged { peer });
         if handshake.side().is_client() {
@@ -269,7 +269,7 @@ impl Migrations<'_> {
         } = &mut *self.parts;
         if outcome == PathsOutcome::Reverted {
             let path = paths.active();
-            self.recovery.activate_route(path.route());
+            self.recovery.activate_path(path.key());
             trace.destination(now, old, ids.destination());
             trace.path(now, path, PathState::MigrationAbandoned);
             let peer = path.tuple().peer;

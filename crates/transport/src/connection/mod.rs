@@ -143,7 +143,7 @@ impl Connection {
 
     /// Returns the smoothed round-trip time of the path in use.
     pub fn rtt(&self) -> Duration {
-        self.packets.recovery.route().rtt().smoothed()
+        self.packets.recovery.path().rtt().smoothed()
     }
 
     /// Returns the values that the handshake negotiated, or `None` until ALPN and server name are
@@ -308,7 +308,7 @@ impl Connection {
             early_data: self.parts.handshake.early_data(),
             version: self.parts.handshake.version().current(),
             path_changes: self.parts.paths.changes(),
-            path: self.packets.recovery.route().stats(),
+            path: self.packets.recovery.path().stats(),
         }
     }
 
@@ -359,7 +359,7 @@ impl Connection {
     /// of the path, which changes while the connection lives. It is at least 1158 bytes on a path
     /// in use, if neither the peer nor our own queue allows less.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        let mtu = self.packets.recovery.route().mtu();
+        let mtu = self.packets.recovery.path().mtu();
         let room = frame_room(mtu, self.parts.ids.destination().len());
         self.parts.datagrams.max_size(room)
     }

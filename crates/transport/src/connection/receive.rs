@@ -250,7 +250,7 @@ impl Connection {
         if !kept {
             let is_on_active = arrival.path == self.parts.paths.active().place();
             if level == EncryptionLevel::Handshake && is_on_active && self.life.is_confirmed() {
-                let rtt = self.packets.recovery.route().rtt().smoothed();
+                let rtt = self.packets.recovery.path().rtt().smoothed();
                 self.parts.handshake.on_late_packet(arrival.now, rtt);
             }
             return Verdict::Dropped(Reason::KeysUnavailable);
@@ -441,7 +441,7 @@ impl Connection {
     /// All packets of a receive batch are processed.
     pub(crate) fn on_batch_end(&mut self, now: Time) {
         self.counters.udp_received.batches += 1;
-        let rtt = self.packets.recovery.route().rtt().smoothed();
+        let rtt = self.packets.recovery.path().rtt().smoothed();
         self.parts.acknowledger.on_batch_end(now, rtt);
         if self.life.is_confirmed() {
             let received = self.counters.udp_received.datagrams;
@@ -474,7 +474,7 @@ impl Connection {
             Ok(()) => self.open_early(now),
             Err(error) => self.end(now, error),
         }
-        let rtt = self.packets.recovery.route().rtt().smoothed();
+        let rtt = self.packets.recovery.path().rtt().smoothed();
         self.parts.acknowledger.on_batch_end(now, rtt);
         self.parts.trace.changes(now, &self.packets.recovery);
         true

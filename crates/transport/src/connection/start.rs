@@ -223,7 +223,7 @@ fn assemble(
     let (experience, rng) = (origin.experience.clone(), &mut origin.rng);
     let mut recovery = LossRecovery::new(now, side, Arc::clone(&config), experience, rng);
     recovery.recall_path(now, ScopedIp::of(origin.place.tuple.peer));
-    let mut path = Path::new(origin.place, recovery.route().id());
+    let mut path = Path::new(origin.place, recovery.path().key());
     if first.is_validated {
         path.on_validated();
     }

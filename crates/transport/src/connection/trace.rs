@@ -116,7 +116,7 @@ impl Trace {
         trace.version(now, start.version);
         trace.state(now, None, State::Handshaking.name());
         trace.parameters(now, false, start.parameters);
-        let path = recovery.route().stats();
+        let path = recovery.path().stats();
         trace.record(now, || {
             Record::RecoveryParametersSet(RecoveryParametersSet {
                 reordering_threshold: recovery::PACKET_THRESHOLD,
@@ -330,7 +330,7 @@ impl Trace {
     fn compare(&mut self, now: Time, recovery: &LossRecovery) {
         let new = Recorded {
             ecn: recovery.ecn_state(),
-            mtu: recovery.route().size_in_use(),
+            mtu: recovery.path().size_in_use(),
             congestion: recovery.congestion_state(),
             withheld: recovery.withheld(),
             metrics: recovery.metrics(),

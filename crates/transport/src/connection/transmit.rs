@@ -97,7 +97,7 @@ impl Connection {
         // Then the permit is for probes: see `permit`.
         let is_probing = self.packets.recovery.is_probing(SpaceId::Application);
         let (mut allowed, mut content) = self.allowance(now)?;
-        let mtu = usize::from(self.packets.recovery.route().mtu());
+        let mtu = usize::from(self.packets.recovery.path().mtu());
         let features = self.next_features(now);
         self.parts.bits.set_clearing(features.clears_quic_bit);
         let max_segments = features.max_segments.min(buffer.max_segments());
@@ -169,7 +169,7 @@ impl Connection {
         // datagram, nor for a quantum.
         let has_more = self.parts.wants_control(&self.packets.recovery)
             || self.parts.datagrams.wants_to_send();
-        let mtu = u64::from(self.packets.recovery.route().mtu());
+        let mtu = u64::from(self.packets.recovery.path().mtu());
         let left = (!has_more).then(|| self.parts.streams.little_left(mtu));
         let demand = Demand {
             budget: self.parts.paths.active().budget(),
@@ -240,8 +240,8 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         let path = self.parts.paths.get_mut(index)?;
-        let (way, route) = (path.way(), path.route());
-        let limit = path.datagram_limit(usize::from(self.packets.recovery.mtu_of(route)?));
+        let (way, key) = (path.way(), path.key());
+        let limit = path.datagram_limit(usize::from(self.packets.recovery.mtu_of(key)?));
         if limit < MIN_DATAGRAM || !self.packets.protection.has_keys(SpaceId::Application) {
             return None;
         }
@@ -255,7 +255,7 @@ impl Connection {
         )?;
         self.packets
             .recovery
-            .on_path_probe_sent(now, route, &built, &mut self.parts.rng);
+            .on_path_probe_sent(now, key, &built, &mut self.parts.rng);
         self.idle.on_packet_sent(now, built.ack_eliciting);
         buffer.advance(built.len);
         self.parts.paths.get_mut(index)?.on_datagram_sent(built.len);
@@ -308,7 +308,7 @@ impl Connection {
         let mark = features.is_none().then_some(Ecn::NotEct);
         let features = features.unwrap_or(FeatureUse::NONE);
         self.parts.bits.set_clearing(features.clears_quic_bit);
-        let mtu = self.packets.recovery.route().mtu();
+        let mtu = self.packets.recovery.path().mtu();
         let limit = handshake_limit(self.parts.paths.active(), mtu)?.min(features.max_size);
         let is_hello =
             self.side().is_client() && self.parts.handshake.wants_to_send_crypto(SpaceId::Initial);
@@ -375,7 +375,7 @@ impl Connection {
         self.life.on_closing_sent(false);
         let limit = handshake_limit(
             self.parts.paths.active(),
-            self.packets.recovery.route().mtu(),
+            self.packets.recovery.path().mtu(),
         )?;
         let room = buffer.room(limit);
         self.parts.bits.set_clearing(false);
@@ -437,7 +437,7 @@ impl Connection {
         if recovery.is_after_timeout() {
             return FeatureUse::NONE;
         }
-        let several = u64::from(recovery.route().mtu()) * DATAGRAMS_FOR_TRIAL;
+        let several = u64::from(recovery.path().mtu()) * DATAGRAMS_FOR_TRIAL;
         let (datagrams, may_clear) = (&self.parts.datagrams, self.parts.bits.may_clear());
         recovery.features(now, may_clear, || {
             streams.has_stream_data() && streams.little_left(several).is_none()

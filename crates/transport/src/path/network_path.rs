@@ -65,8 +65,8 @@ fn may_be_same(one: &Option<IpAddr>, other: &Option<IpAddr>) -> bool {
 
 /// One network path: its addresses and the state of their validation.
 ///
-/// Round-trip time, window and datagram size belong to its route in loss recovery. A path whose
-/// peer has only changed its port takes over the route of the path before it.
+/// Round-trip time, window and datagram size belong to its state in loss recovery. A path whose
+/// peer has only changed its port takes over the state of the path before it.
 #[derive(Debug)]
 pub struct Path {
     place: Place,
@@ -74,27 +74,27 @@ pub struct Path {
     pub(super) amplification: Amplification,
     /// Challenges sent and responses owed.
     pub(super) validation: Validation,
-    /// The ID of its route in loss recovery.
-    pub(super) route: u32,
+    /// Its key in loss recovery.
+    pub(super) key: u32,
     /// Sequence number of the ID of the peer that probes of this path carry, while another path
     /// is in use (RFC 9000 §9.5).
     pub(super) peer_id: Option<u64>,
-    /// True on a path of our own choice that continues with the route of the path before it.
-    pub(super) keeps_route: bool,
+    /// True on a path of our own choice that continues with the recovery state of the path before it.
+    pub(super) keeps_recovery: bool,
     /// The time at which a path that our end has left is forgotten.
     pub(super) expires_at: Option<Time>,
 }
 
 impl Path {
     /// Creates a path whose peer has proven nothing.
-    pub fn new(place: impl Into<Place>, route: u32) -> Self {
+    pub fn new(place: impl Into<Place>, key: u32) -> Self {
         Self {
             place: place.into(),
             amplification: Amplification::default(),
             validation: Validation::default(),
-            route,
+            key,
             peer_id: None,
-            keeps_route: false,
+            keeps_recovery: false,
             expires_at: None,
         }
     }
@@ -123,10 +123,10 @@ impl Path {
         (self.place.tuple, self.place.socket)
     }
 
-    /// The ID of the route in loss recovery.
+    /// The key in loss recovery.
     #[inline]
-    pub fn route(&self) -> u32 {
-        self.route
+    pub fn key(&self) -> u32 {
+        self.key
     }
 
     /// True once the peer has proven to receive at its address.

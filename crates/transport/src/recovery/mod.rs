@@ -1,7 +1,7 @@
 //! Loss recovery of a connection: the packets that were sent, their fate, and what may leave next.
 //! RFC 9002.
 //!
-//! [`LossRecovery`] owns the sending half of each packet number space and the [`Route`] of each
+//! [`LossRecovery`] owns the sending half of each packet number space and the [`PathRecovery`] of each
 //! path. It knows numbers, times and sizes. The meaning of frames belongs to their
 //! [`FrameOwners`], to which it passes the fate of each frame.
 
@@ -17,12 +17,12 @@ mod mute;
 mod numbers;
 mod owners;
 mod path_memory;
+mod path_recovery;
+mod path_table;
 mod permit;
 mod probes;
 mod refused;
-mod route;
 mod router_reports;
-mod routes;
 mod sent_space;
 mod size_probes;
 pub(crate) mod stats;
@@ -43,16 +43,16 @@ pub(crate) use self::built::Built;
 pub(crate) use self::feature_use::FeatureUse;
 pub(crate) use self::filling::Filling;
 pub(crate) use self::owners::FrameOwners;
+pub(crate) use self::path_recovery::{Flight, PathKey, PathRecovery};
 pub(crate) use self::permit::SendPermit;
-pub(crate) use self::route::{Flight, Route, RouteId};
 pub(crate) use self::router_reports::Quoted;
 
 use self::ack_request::AckRequest;
 use self::features::Experience;
 use self::mute::{MUTE_PATIENCE, Mute};
 use self::numbers::{FirstNumbers, Numbers};
+use self::path_table::PathTable;
 pub(crate) use self::permit::Demand;
-use self::routes::Routes;
 use self::sent_space::{SentSpace, SentSpaces};
 use self::stats::RecoveryStats;
 use crate::config::{SILENT_AFTER, TransportConfig};
@@ -76,7 +76,7 @@ pub(crate) struct LossRecovery {
     side: Side,
     phase: Phase,
     spaces: SentSpaces,
-    routes: Routes,
+    paths: PathTable,
     numbers: Numbers,
     first_numbers: FirstNumbers,
     pto: Pto,
@@ -130,7 +130,7 @@ impl LossRecovery {
                 handshake: None,
                 application: SentSpace::new(config.ecn, first),
             },
-            routes: Routes::new(now, &config, &experience),
+            paths: PathTable::new(now, &config, &experience),
             numbers: Numbers::new(first, rng),
             first_numbers,
             pto: Pto::new(),
@@ -184,7 +184,7 @@ impl LossRecovery {
         }
     }
 
-    /// Frees the records of packets. Counters and the route of the active path stay.
+    /// Frees the records of packets. Counters and the state of the active path stay.
     pub(crate) fn give_back(&mut self) {
         self.forget_all();
         (self.spaces.initial, self.spaces.handshake) = (None, None);
@@ -192,7 +192,7 @@ impl LossRecovery {
         self.lists.give_back();
         (self.lost, self.lost_packets) = (Vec::new(), Vec::new());
         self.lately_lost = LostPackets::new();
-        self.routes.give_back();
+        self.paths.give_back();
     }
 
     /// Frees the room for packets that are not in flight.
@@ -200,7 +200,7 @@ impl LossRecovery {
         self.spaces.application.sent.shrink_to_fit();
         self.lists.shrink();
         (self.lost, self.lost_packets) = (Vec::new(), Vec::new());
-        self.routes.shrink();
+        self.paths.shrink();
     }
 
     /// Starts anew after a Retry. Packet numbers continue (RFC 9000 §17.2.5.3, RFC 9002 §6.3).
@@ -213,7 +213,7 @@ impl LossRecovery {
             && let Some((_, first)) = space.sent.iter().next()
         {
             let answered_in = (now - first.time).max(SHORTEST_FIRST_RTT);
-            self.routes.active_mut().assume_rtt(answered_in);
+            self.paths.active_mut().assume_rtt(answered_in);
         }
         self.forget_sent(SpaceId::Initial);
         self.give_up_sent(SpaceId::Application, |frame| {
@@ -241,7 +241,7 @@ impl LossRecovery {
         parameters: &courser_wire::transport_parameters::TransportParameters,
     ) {
         let most = u16::try_from(parameters.max_udp_payload_size).unwrap_or(u16::MAX);
-        self.routes.set_peer_limit(most);
+        self.paths.set_peer_limit(most);
         self.ack_request.on_peer_parameters(
             Duration::from_millis(parameters.max_ack_delay),
             parameters.min_ack_delay.map(Duration::from_micros),
@@ -271,23 +271,23 @@ impl LossRecovery {
         self.phase = Phase::Confirmed;
     }
 
-    /// Opens a route for a new path.
-    pub(crate) fn open_route(&mut self, now: Time) -> RouteId {
-        self.routes.open(now, &self.config, &self.experience)
+    /// Adds the state of a new path.
+    pub(crate) fn open_path(&mut self, now: Time) -> PathKey {
+        self.paths.open(now, &self.config, &self.experience)
     }
 
-    /// Forgets the route of a path that was given up.
-    pub(crate) fn close_route(&mut self, id: RouteId) {
-        self.routes.close(id);
+    /// Forgets the state of a path that was given up.
+    pub(crate) fn close_path(&mut self, key: PathKey) {
+        self.paths.close(key);
     }
 
-    /// Continues on the route of another path, whose support of ECN is unknown.
-    pub(crate) fn activate_route(&mut self, id: RouteId) {
-        self.routes.activate(id);
-        let route = self.routes.active_mut();
-        route.search.on_moved();
+    /// Continues on another path, whose support of ECN is unknown.
+    pub(crate) fn activate_path(&mut self, key: PathKey) {
+        self.paths.activate(key);
+        let path = self.paths.active_mut();
+        path.search.on_moved();
         // The fate of packets counts on the path in use only, so that of an earlier trial stays unknown.
-        route.features.on_forgotten();
+        path.features.on_forgotten();
         if self.config.ecn {
             self.spaces.application.ecn.restart();
         }
@@ -302,21 +302,21 @@ impl LossRecovery {
         }
     }
 
-    /// The route of the path in use.
+    /// The state of the path in use.
     #[inline]
-    pub(crate) fn route(&self) -> &Route {
-        self.routes.active()
+    pub(crate) fn path(&self) -> &PathRecovery {
+        self.paths.active()
     }
 
-    /// The route of the path in use, for tests that change it.
+    /// The state of the path in use, for tests that change it.
     #[cfg(test)]
-    pub(crate) fn route_mut(&mut self) -> &mut Route {
-        self.routes.active_mut()
+    pub(crate) fn path_mut(&mut self) -> &mut PathRecovery {
+        self.paths.active_mut()
     }
 
-    /// The datagram size of a route.
-    pub(crate) fn mtu_of(&mut self, id: RouteId) -> Option<u16> {
-        self.routes.get_mut(id).map(|route| route.mtu)
+    /// The datagram size of a path.
+    pub(crate) fn mtu_of(&mut self, key: PathKey) -> Option<u16> {
+        self.paths.get_mut(key).map(|path| path.mtu)
     }
 
     /// Continues with another congestion controller on the path in use, and on those that open later.
@@ -327,10 +327,10 @@ impl LossRecovery {
             config.congestion = algorithm;
             config.controller_factory = None;
         }
-        let route = self.routes.active_mut();
-        route.switch_controller(now, algorithm);
+        let path = self.paths.active_mut();
+        path.switch_controller(now, algorithm);
         if !self.config.capacity_rise {
-            route.congestion.ignore_capacity_rise();
+            path.congestion.ignore_capacity_rise();
         }
     }
 
@@ -348,14 +348,14 @@ impl LossRecovery {
     /// The probe timeout of the path in use without back-off. Includes the longest time for which
     /// the peer holds acknowledgements back.
     pub(crate) fn pto(&self) -> Duration {
-        self.routes.active().pto(self.ack_request.max_ack_delay())
+        self.paths.active().pto(self.ack_request.max_ack_delay())
     }
 
     /// Returns the probe timeout with the acknowledgement delays that both ends announced: `own` and that of the
     /// peer. Requests for earlier acknowledgements (ACK_FREQUENCY) do not shorten it.
     pub(crate) fn announced_pto(&self, own: Duration) -> Duration {
         let delay = own.max(self.ack_request.announced_max_ack_delay());
-        self.routes.active().pto(delay)
+        self.paths.active().pto(delay)
     }
 
     /// Packets whose fate is open and those acknowledged late: they cost memory and work.
@@ -388,7 +388,7 @@ impl LossRecovery {
 
     /// The ECN mark for a packet of a space by the validation of its marks alone.
     fn mark_of(&self, id: SpaceId) -> Option<Ecn> {
-        let codepoint = self.routes.active().ecn_codepoint();
+        let codepoint = self.paths.active().ecn_codepoint();
         Some(self.spaces.get(id)?.ecn.mark(codepoint))
     }
 
@@ -426,25 +426,25 @@ impl LossRecovery {
 
     /// The state of the congestion controller.
     pub(crate) fn congestion_state(&self) -> &'static str {
-        self.routes.active().congestion.state()
+        self.paths.active().congestion.state()
     }
 
     /// The figures that a sink records.
     pub(crate) fn metrics(&self) -> MetricsUpdated {
-        let route = self.routes.active();
+        let path = self.paths.active();
         let spaces = SpaceId::ALL
             .into_iter()
             .filter_map(|id| self.spaces.get(id));
         MetricsUpdated {
-            smoothed_rtt: route.rtt.smoothed(),
-            latest_rtt: route.rtt.latest(),
-            min_rtt: route.rtt.min(),
-            rtt_variance: route.rtt.rttvar(),
-            congestion_window: route.congestion.window(),
-            bytes_in_flight: route.bytes_in_flight,
+            smoothed_rtt: path.rtt.smoothed(),
+            latest_rtt: path.rtt.latest(),
+            min_rtt: path.rtt.min(),
+            rtt_variance: path.rtt.rttvar(),
+            congestion_window: path.congestion.window(),
+            bytes_in_flight: path.bytes_in_flight,
             packets_in_flight: spaces.map(|space| space.sent.len() as u64).sum(),
-            ssthresh: route.congestion.ssthresh(),
-            pacing_rate: route.pacing_rate(),
+            ssthresh: path.congestion.ssthresh(),
+            pacing_rate: path.pacing_rate(),
             pto_count: self.pto.count(),
         }
     }
@@ -488,7 +488,7 @@ impl LossRecovery {
         let times = |id| self.spaces.get(id).map(SentSpace::times);
         LossTimer::next(&LossTimerInputs {
             spaces: SpaceId::ALL.map(|id| times(id).unwrap_or_default()),
-            rtt: &self.routes.active().rtt,
+            rtt: &self.paths.active().rtt,
             pto: &self.pto,
             max_ack_delay: self.ack_request.max_ack_delay(),
             last_activity: self.quiet_since,
@@ -511,16 +511,16 @@ impl LossRecovery {
         };
         space.sent.take_all(|_, sent| {
             if sent.in_flight
-                && let Some(route) = self.routes.get_mut(sent.path)
+                && let Some(path) = self.paths.get_mut(sent.path)
             {
-                route.bytes_in_flight = route.bytes_in_flight.saturating_sub(u64::from(sent.size));
+                path.bytes_in_flight = path.bytes_in_flight.saturating_sub(u64::from(sent.size));
             }
             sent.frames.for_each(&self.lists, &mut each);
             sent.frames.release(&mut self.lists);
         });
         space.ack_eliciting = 0;
         self.lists.shrink();
-        self.routes.active_mut().features.on_forgotten();
+        self.paths.active_mut().features.on_forgotten();
     }
 }
 
@@ -577,9 +577,9 @@ impl LossRecovery {
         self.spaces.application.sent.steps()
     }
 
-    /// Bytes in flight on all routes.
-    pub(crate) fn bytes_in_flight_of_all_routes(&self) -> u64 {
-        self.routes.bytes_in_flight()
+    /// Bytes in flight on all paths.
+    pub(crate) fn bytes_in_flight_of_all_paths(&self) -> u64 {
+        self.paths.bytes_in_flight()
     }
 }
 

@@ -170,8 +170,8 @@ impl LossRecovery {
     pub(crate) fn wants_second_probe(&self) -> bool {
         let probes = self.spaces.application.probes;
         let is_second = probes > 0 && probes < PROBES && self.pto.count() > 0;
-        let route = self.routes.active();
-        is_second && route.congestion_room() >= u64::from(route.mtu)
+        let path = self.paths.active();
+        is_second && path.congestion_room() >= u64::from(path.mtu)
     }
 
     /// Repeats the oldest 1-RTT packets for the second probe of a timeout.
@@ -200,7 +200,7 @@ impl LossRecovery {
     /// back the data that it waits for.
     fn repeat_oldest(&mut self, id: SpaceId, owners: &mut impl FrameOwners) {
         let after = self.repeated.filter(|_| id == SpaceId::Application);
-        let mut room = u32::from(self.routes.active().mtu) * u32::from(PROBES);
+        let mut room = u32::from(self.paths.active().mtu) * u32::from(PROBES);
         let Some(space) = self.spaces.get(id) else {
             return;
         };

@@ -5,7 +5,7 @@ use courser_recovery::{EcnValidation, LossDetector, Sent, SentPackets, SpaceTime
 use courser_wire::frame::Ack;
 
 use super::built::Built;
-use super::route::Flight;
+use super::path_recovery::Flight;
 use crate::error::TransportError;
 use crate::space::SpaceId;
 use crate::space::sent::SentFrames;
@@ -82,7 +82,7 @@ impl SentSpace {
             Sent {
                 time: now,
                 size: u16::try_from(built.len).unwrap_or(u16::MAX),
-                path: flight.route,
+                path: flight.path,
                 snapshot: flight.snapshot,
                 tx_in_flight: flight.tx_in_flight,
                 ack_eliciting: built.ack_eliciting,
