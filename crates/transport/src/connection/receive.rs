@@ -11,7 +11,7 @@ use super::Connection;
 use super::arrival::Arrival;
 use super::close::path_too_small;
 use super::dispatch::Carrier;
-use super::effects::{Effects, Received};
+use super::effects::{LifeEffects, ReceivedFrames};
 use super::error::ConnectionError;
 use super::life::{Ending, Life};
 use super::parts::Parts;
@@ -204,7 +204,7 @@ impl Connection {
             packet,
             space,
         };
-        let mut received = Received::default();
+        let mut received = ReceivedFrames::default();
         self.process_payload(carrier, payload, &mut received)?;
         received.idle += opened.update.map_or(0, |update| update.cost);
         self.on_processed(carrier, opened.number, &received)?;
@@ -274,7 +274,7 @@ impl Connection {
         &mut self,
         carrier: Carrier<'_>,
         payload: &[u8],
-        received: &mut Received,
+        received: &mut ReceivedFrames,
     ) -> Result<(), TransportError> {
         if payload.is_empty() {
             return Err(TransportError::protocol_violation("packet without frames"));
@@ -295,23 +295,10 @@ impl Connection {
             self.counters.frames_received.on_received(frame);
             let effects = self
                 .parts
-                .on_frame(frame, carrier, &mut self.packets)
+                .on_frame(frame, carrier, &mut self.packets, received)
                 .map_err(|error| error.in_frame(frame_type))?;
-            received.count(frame, effects);
-            if effects.concern_life() {
-                let now = carrier.arrival.now;
-                if effects.has(Effects::CONFIRMS) {
-                    self.confirm(now);
-                }
-                if effects.has(Effects::PATH_TOO_SMALL) && self.life.is_confirmed() {
-                    self.end(now, path_too_small());
-                }
-                if effects.has(Effects::PATH_VALIDATED) {
-                    self.migrations().on_path_validated(now);
-                }
-                if let Frame::ConnectionClose(close) = frame {
-                    self.end(now, Ending::by_peer(close));
-                }
+            if effects.any() {
+                self.on_life_effects(carrier.arrival.now, effects, frame);
                 if !self.life.is_open() {
                     return Ok(());
                 }
@@ -319,15 +306,31 @@ impl Connection {
         }
     }
 
-    /// A packet was processed in full: it may be acknowledged now (RFC 9000 §13.1).
+    /// Takes the effects of a frame on the life of the connection.
+    #[cold]
+    fn on_life_effects(&mut self, now: Time, effects: LifeEffects, frame: &Frame<'_>) {
+        if effects.confirms {
+            self.confirm(now);
+        }
+        if effects.is_path_too_small && self.life.is_confirmed() {
+            self.end(now, path_too_small());
+        }
+        if effects.is_path_validated {
+            self.migrations().on_path_validated(now);
+        }
+        if let Frame::ConnectionClose(close) = frame {
+            self.end(now, Ending::by_peer(close));
+        }
+    }
+
+    /// Takes a packet whose frames were all processed: it may be acknowledged now (RFC 9000 §13.1).
     fn on_processed(
         &mut self,
         carrier: Carrier<'_>,
         number: u64,
-        received: &Received,
+        received: &ReceivedFrames,
     ) -> Result<(), TransportError> {
-        let Carrier { arrival, space, .. } = carrier;
-        let now = arrival.now;
+        let now = carrier.arrival.now;
         self.counters.packets_received += 1;
         self.idle.on_received(now);
         self.silence
@@ -340,61 +343,90 @@ impl Connection {
             let reason = "nothing is acknowledged, although packets go on coming";
             return Err(TransportError::protocol_violation(reason));
         }
-        let effects = received.effects;
-        if effects.has(Effects::REFUSED) {
+        if received.is_refused {
             // Not acknowledged, so that the peer sends it again when there is room.
             return Ok(());
         }
-        let mut is_largest = false;
-        if self.parts.acknowledger.is_open(space) {
-            let arrived = Arrived {
-                number,
-                at: arrival.arrived,
-                ecn: arrival.ecn,
-                ack_eliciting: effects.has(Effects::ACK_ELICITING),
-                ends_stream: effects.has(Effects::ENDS_STREAM),
-                wants_ack: effects.has(Effects::WANTS_ACK),
-            };
-            if self.side().is_server() && self.packets.recovery.stats().packets_sent == 0 {
-                self.packets.recovery.on_first_mark(arrival.ecn);
-            }
-            self.counters.ecn_received.count(arrival.ecn);
-            self.counters.ack_eliciting_received += u64::from(arrived.ack_eliciting);
-            is_largest = self.parts.acknowledger.on_packet(now, space, &arrived);
-            let may_be_elsewhere =
-                !self.parts.paths.is_here(&arrival.path) || self.parts.paths.has_given_up();
-            if space == SpaceId::Application && self.life.is_confirmed() && may_be_elsewhere {
-                let is_move = is_largest && effects.has(Effects::BEYOND_PROBING);
-                let packet = carrier.packet;
-                self.migrations().follow_peer(arrival, packet, is_move);
-            }
+        let is_largest = self.acknowledge(carrier, number, received);
+        self.follow_peer(carrier, is_largest, received);
+        if carrier.space == SpaceId::Handshake && self.side().is_server() {
+            self.on_client_keys(carrier, is_largest);
         }
-        let is_server = self.side().is_server();
-        if space == SpaceId::Handshake && is_server {
-            // Only the real client can have these keys (RFC 9000 §8.1, RFC 9001 §4.9.1). It got them at its
-            // first address.
-            if self.parts.paths.is_at_first_peer() {
-                self.parts.paths.active_mut().on_validated();
-            }
-            if is_largest {
-                let packet = carrier.packet;
-                self.migrations().follow_rebinding(arrival, packet);
-            }
-            discard_space(now, SpaceId::Initial, &mut self.packets, &mut self.parts);
-        }
-        if effects.has(Effects::REPEATS_HELLO) && is_server {
+        if received.repeats_hello && self.side().is_server() {
             speed_up_handshake(&mut self.packets.recovery, &mut self.parts);
         }
-        if self.packets.recovery.is_after_outage() {
-            self.packets.recovery.probe_after_outage(&mut self.parts);
+        self.packets.recovery.on_peer_heard(&mut self.parts);
+        if received.has_crypto {
+            self.on_crypto(now)?;
         }
-        if effects.has(Effects::CRYPTO) {
-            if !is_server {
-                self.parts.handshake.version_mut().on_crypto();
-            }
-            self.drive_handshake(now)?;
-            self.open_early(now);
+        Ok(())
+    }
+
+    /// Has a packet acknowledged. Returns true if it has the largest number of its space so far.
+    #[inline]
+    fn acknowledge(
+        &mut self,
+        carrier: Carrier<'_>,
+        number: u64,
+        received: &ReceivedFrames,
+    ) -> bool {
+        let Carrier { arrival, space, .. } = carrier;
+        if !self.parts.acknowledger.is_open(space) {
+            return false;
         }
+        self.packets.recovery.on_mark_received(arrival.ecn);
+        self.counters
+            .on_packet(arrival.ecn, received.is_ack_eliciting);
+        let arrived = Arrived {
+            number,
+            at: arrival.arrived,
+            ecn: arrival.ecn,
+            ack_eliciting: received.is_ack_eliciting,
+            ends_stream: received.ends_stream,
+            wants_ack: received.wants_ack,
+        };
+        self.parts
+            .acknowledger
+            .on_packet(arrival.now, space, &arrived)
+    }
+
+    /// Follows the peer to the address that a 1-RTT packet came from (RFC 9000 §9.3).
+    #[inline]
+    fn follow_peer(&mut self, carrier: Carrier<'_>, is_largest: bool, received: &ReceivedFrames) {
+        let Carrier {
+            arrival,
+            packet,
+            space,
+        } = carrier;
+        let paths = &self.parts.paths;
+        let may_be_elsewhere = !paths.is_here(&arrival.path) || paths.has_given_up();
+        if space == SpaceId::Application && may_be_elsewhere && self.life.is_confirmed() {
+            let is_move = is_largest && received.is_beyond_probing;
+            self.migrations().follow_peer(arrival, packet, is_move);
+        }
+    }
+
+    /// Takes a Handshake packet of a client. Only the real client can have these keys, which it got at its
+    /// first address (RFC 9000 §8.1, RFC 9001 §4.9.1).
+    fn on_client_keys(&mut self, carrier: Carrier<'_>, is_largest: bool) {
+        let Carrier {
+            arrival, packet, ..
+        } = carrier;
+        self.parts.paths.on_first_peer_proven();
+        if is_largest {
+            self.migrations().follow_rebinding(arrival, packet);
+        }
+        let (packets, parts) = (&mut self.packets, &mut self.parts);
+        discard_space(arrival.now, SpaceId::Initial, packets, parts);
+    }
+
+    /// Drives the handshake with CRYPTO data that arrived.
+    fn on_crypto(&mut self, now: Time) -> Result<(), TransportError> {
+        if self.side().is_client() {
+            self.parts.handshake.version_mut().on_crypto();
+        }
+        self.drive_handshake(now)?;
+        self.open_early(now);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use super::effects::Received;
+use super::effects::ReceivedFrames;
 use crate::error::TransportError;
 
 /// Counts what a peer sends without getting anywhere (limit K17).
@@ -58,12 +58,16 @@ impl Suspicion {
     /// # Errors
     ///
     /// PROTOCOL_VIOLATION when the peer has gone too far.
-    pub(super) fn judge(&mut self, now: Time, packet: &Received) -> Result<(), TransportError> {
+    pub(super) fn judge(
+        &mut self,
+        now: Time,
+        packet: &ReceivedFrames,
+    ) -> Result<(), TransportError> {
         if !self.on_packet(now, packet.idle, packet.has_progress) {
             let reason = "too many frames that bring nothing";
             return Err(TransportError::protocol_violation(reason));
         }
-        if !self.on_repeats(now, packet.repeats, packet.news) {
+        if !self.on_repeats(now, packet.repetitions, packet.fresh) {
             let reason = "too many frames that repeat what is known";
             return Err(TransportError::protocol_violation(reason));
         }

@@ -150,6 +150,13 @@ impl Paths {
         self.active().tuple().peer == self.first.peer
     }
 
+    /// Takes the proof that the peer of the handshake receives at its address.
+    pub(crate) fn on_first_peer_proven(&mut self) {
+        if self.is_at_first_peer() {
+            self.active_mut().on_validated();
+        }
+    }
+
     /// Returns the number of times that the active path has changed.
     pub fn changes(&self) -> u64 {
         self.changes

@@ -21,6 +21,10 @@ use crate::space::sent::SentFrames;
 pub(crate) struct Acknowledged {
     /// The largest packet that the frame newly acknowledged; `None` when there is none.
     pub(crate) largest: Option<u64>,
+    /// An ack-eliciting packet is newly acknowledged.
+    pub(crate) is_ack_eliciting: bool,
+    /// The fate of a packet is settled: it was acknowledged or lost, or is not remembered any longer.
+    pub(crate) has_settled: bool,
     /// The path does not carry datagrams of the smallest size.
     pub(crate) is_path_too_small: bool,
 }
@@ -40,6 +44,8 @@ struct NewlyAcked {
     largest_on_path: bool,
     any_ack_eliciting: bool,
     any: bool,
+    /// ACK-only packets that the peer has not received are not remembered any longer.
+    any_forgotten: bool,
     ecn_marked: u64,
     /// The newest packets on the active path with each optional feature.
     newest: NewestByFeature,
@@ -61,6 +67,7 @@ impl NewlyAcked {
             largest_on_path: false,
             any_ack_eliciting: false,
             any: false,
+            any_forgotten: false,
             ecn_marked: 0,
             newest: NewestByFeature::NONE,
             largest_increased: false,
@@ -92,7 +99,11 @@ impl LossRecovery {
     ) -> Acknowledged {
         self.stats.acks_received += 1;
         let mut newly = self.take_acked(id, frame, owners);
-        let mut acknowledged = Acknowledged::default();
+        let mut acknowledged = Acknowledged {
+            is_ack_eliciting: newly.any_ack_eliciting,
+            has_settled: newly.any || newly.any_forgotten,
+            ..Acknowledged::default()
+        };
         if let Some(space) = self.spaces.get_mut(id) {
             newly.largest_increased = space.loss.on_ack_received(frame.largest);
             if id == SpaceId::Application && !self.lately_lost.is_empty() {
@@ -223,7 +234,9 @@ impl LossRecovery {
             }
         }
         if let Some(space) = self.spaces.get_mut(id) {
-            let marked = space.sent.ack_only_mut().forget_through(frame.largest);
+            let ack_only = space.sent.ack_only_mut();
+            newly.any_forgotten = ack_only.oldest().is_some_and(|at| at <= frame.largest);
+            let marked = ack_only.forget_through(frame.largest);
             space.ecn.on_lost(marked);
         }
     }

@@ -97,14 +97,16 @@ impl LossRecovery {
         self.spaces.application.is_after_timeout && self.spaces.application.probes > 0
     }
 
-    /// Notes the ECN mark of the first datagram from a client.
+    /// Takes the ECN mark of a received packet, of which only the first one from a client matters.
     ///
     /// A client that repeats its first flight sends it without a mark. If the network drops marked
     /// packets in both directions, an answer with marks would cost another timeout, so marks begin
     /// with a trial then. A client that never marks its first flight loses nothing by that: marks
     /// matter once there is more to send.
-    pub(crate) fn on_first_mark(&mut self, ecn: Ecn) {
-        if ecn == Ecn::NotEct {
+    #[inline]
+    pub(crate) fn on_mark_received(&mut self, ecn: Ecn) {
+        let is_first = self.stats.packets_sent == 0 && self.side.is_server();
+        if is_first && ecn == Ecn::NotEct {
             self.paths.active_mut().features.marks = PathSupport::unproven();
         }
     }

@@ -37,7 +37,6 @@ use courser_recovery::{
 };
 use courser_telemetry::MetricsUpdated;
 
-#[cfg(test)]
 pub(crate) use self::acks::Acknowledged;
 pub(crate) use self::built::Built;
 pub(crate) use self::feature_use::FeatureUse;
@@ -356,11 +355,6 @@ impl LossRecovery {
     pub(crate) fn announced_pto(&self, own: Duration) -> Duration {
         let delay = own.max(self.ack_request.announced_max_ack_delay());
         self.paths.active().pto(delay)
-    }
-
-    /// Packets whose fate is open and those acknowledged late: they cost memory and work.
-    pub(crate) fn remembered(&self, id: SpaceId) -> usize {
-        self.spaces.get(id).map_or(0, |it| it.sent.remembered())
     }
 
     /// Bytes of the records of sent packets.

@@ -36,19 +36,21 @@ impl LossRecovery {
         }
     }
 
-    /// Returns true if there were timeouts in a row, so that a packet of the peer is a sign that
-    /// packets pass again.
+    /// Takes the receipt of a packet. After several timeouts in a row it is a sign that packets pass again:
+    /// then probes leave at once and the backoff ends, because the doubling of timeouts is for silence
+    /// (RFC 9002 §6.2.1).
     #[inline]
-    pub(crate) fn is_after_outage(&self) -> bool {
-        self.pto.count() >= OUTAGE
+    pub(crate) fn on_peer_heard(&mut self, owners: &mut impl FrameOwners) {
+        if self.pto.count() >= OUTAGE
             && self.phase == Phase::Confirmed
             && self.is_waiting(SpaceId::Application)
+        {
+            self.probe_after_outage(owners);
+        }
     }
 
-    /// Probes at once and ends the backoff, because the peer was heard: the doubling of timeouts is
-    /// for silence (RFC 9002 §6.2.1).
     #[cold]
-    pub(crate) fn probe_after_outage(&mut self, owners: &mut impl FrameOwners) {
+    fn probe_after_outage(&mut self, owners: &mut impl FrameOwners) {
         self.pto.reset();
         let space = &mut self.spaces.application;
         space.probe(PROBES);

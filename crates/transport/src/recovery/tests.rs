@@ -308,7 +308,7 @@ fn discarded_keys_take_their_packets_out_of_flight() {
     bench.recovery.discard_space(SpaceId::Initial);
     assert_eq!(bench.recovery.path().stats().bytes_in_flight, 0);
     assert_eq!(bench.recovery.next_number(SpaceId::Initial), None);
-    assert_eq!(bench.recovery.remembered(SpaceId::Initial), 0);
+    assert_eq!(bench.recovery.metrics().packets_in_flight, 0);
 }
 
 /// RFC 9002 §6.2.2.
